@@ -12,7 +12,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter
 
-from assay.verify import posed
+from assay.verify import task_and_rollout
 from assay.verify.code import CodeCall, CodeOutput, ProgramVerifier, UnitTests
 
 PROGRAM = "def f(x):\n    return x * 2\nif __name__ == '__main__':\n    print(f(int(input())))"
@@ -30,7 +30,7 @@ def fresh(x: int) -> None:
 
 def rate(verifier: ProgramVerifier, gold: object, answers: int) -> float:
     """Cases per second, the sandbox being warm."""
-    task, rollout = posed(gold, PROGRAM)
+    task, rollout = task_and_rollout(gold, PROGRAM)
     assert verifier(task, rollout).primary == 1.0
     began = perf_counter()
     for _ in range(answers):

@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import process_time
 
-from assay.curate import AnswerForm, Decontaminate, Exact, NearDuplicates, Pipeline, Step, Substrings
+from assay.curate import AnswerForm, CurationStep, Decontaminate, Exact, NearDuplicates, Pipeline, Substrings
 
 ORDER = ("exact", "near", "against", "form", "substrings")
 
@@ -45,9 +45,9 @@ def questions(count: int, seed: int, path: Path) -> None:
             )
 
 
-def steps(names: list[str], folder: Path) -> tuple[Step, ...]:
+def steps(names: list[str], folder: Path) -> tuple[CurationStep, ...]:
     """Steps by name."""
-    made: dict[str, Step] = {
+    made: dict[str, CurationStep] = {
         "exact": Exact(),
         "near": NearDuplicates(),
         "against": Decontaminate(against=(folder / "eval.jsonl",)),

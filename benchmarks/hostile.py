@@ -19,7 +19,7 @@ from time import perf_counter
 
 from assay.core.protocols import Verifier
 from assay.sandbox import Limits
-from assay.verify import ScoringPool, posed
+from assay.verify import ScoringPool, task_and_rollout
 from assay.verify.code import CodeCall
 from assay.verify.math import MathAnswer
 from assay.verify.sql import SqlMatch
@@ -36,8 +36,8 @@ CALL = {"entry": "f", "tests": [{"args": [x], "expected": 2 * x} for x in range(
 def seconds(verifier: Verifier, warm: Sequence[Pair], pairs: Sequence[Pair], deadline: float) -> float:
     """Of one batch."""
     with ScoringPool(verifier, deadline, refuse=False) as pool:
-        pool.score([posed(gold, said, id=f"warm {n}") for n, (gold, said) in enumerate(warm)])
-        items = [posed(gold, said, id=str(n)) for n, (gold, said) in enumerate(pairs)]
+        pool.score([task_and_rollout(gold, said, id=f"warm {n}") for n, (gold, said) in enumerate(warm)])
+        items = [task_and_rollout(gold, said, id=str(n)) for n, (gold, said) in enumerate(pairs)]
         began = perf_counter()
         pool.score(items)
         return perf_counter() - began

@@ -19,7 +19,7 @@ from statistics import median
 from time import monotonic
 
 from assay.core.errors import ConfigError
-from assay.sandbox import Built, Language, Limits, Sandbox, language, languages
+from assay.sandbox import CompiledProgram, Language, Limits, Sandbox, language, languages
 
 PROGRAMS = Path(__file__).parents[1] / "tests" / "sandbox" / "programs.toml"
 LIMITS = Limits(wall=60.0, cpu=30.0)
@@ -32,13 +32,13 @@ def timed(work: Callable[[], object]) -> float:
     return (monotonic() - began) * 1000
 
 
-def compiled(sandbox: Sandbox, one: Language, source: str) -> Built:
+def compiled(sandbox: Sandbox, one: Language, source: str) -> CompiledProgram:
     built = sandbox.compile(one, source)
     assert built.refused is None, built.refused
     return built
 
 
-def ran(sandbox: Sandbox, built: Built) -> None:
+def ran(sandbox: Sandbox, built: CompiledProgram) -> None:
     result = sandbox.run(built.program("3 4\n"))
     assert result.stdout.strip() == "7", result
 
@@ -59,7 +59,7 @@ def main() -> None:
     parser.add_argument("--table", action="store_true")
     given = parser.parse_args()
     sources = {name: table["sum"] for name, table in tomllib.loads(PROGRAMS.read_text(encoding="utf-8")).items()}
-    made: dict[str, tuple[Sandbox, Built]] = {}
+    made: dict[str, tuple[Sandbox, CompiledProgram]] = {}
     compiles: dict[str, list[float]] = {}
     runs: dict[str, list[float]] = {}
     missing: dict[str, str] = {}

@@ -23,7 +23,7 @@ from assay.core.canon import FrozenMap
 from assay.core.rollout import Rollout
 from assay.core.task import Task
 from assay.testing.math_pairs import FAMILIES, MathPair, math_pairs
-from assay.testing.records import attempt
+from assay.testing.records import rollout_of
 from assay.verify.math import MathAnswer, exact, final_answer
 from assay.verify.workers.pool import ScoringPool
 
@@ -88,7 +88,7 @@ def batch(pairs: Sequence[tuple[str, str]]) -> list[tuple[Task, Rollout]]:
             public=FrozenMap({"prompt": "?"}),
             private=FrozenMap({"answer": gold}),
         )
-        out.append((task, attempt(task, answer, id=f"r{n}")))
+        out.append((task, rollout_of(task, answer, id=f"r{n}")))
     return out
 
 

@@ -36,15 +36,15 @@ from assay_tasks import SortDigits
 Values = NDArray[np.float64]
 
 
-def sampled(engine: NativeEngine, model: Model, tasks: int, attempts: int) -> tuple[list[Request], list[Completion]]:
-    """``attempts`` answers to ``tasks`` tasks of every level."""
+def sampled(engine: NativeEngine, model: Model, tasks: int, rollouts: int) -> tuple[list[Request], list[Completion]]:
+    """``rollouts`` answers to ``tasks`` tasks of every level."""
     source, requests = SortDigits(), list[Request]()
     sampling = Sampling(max_new_tokens=14, stop_ids=(model.tokenizer.eos,))
     for arm, levels in source.arms().items():
         for level in levels:
             for index in range(tasks):
                 prompt = model.tokenizer.render(source.task(arm, level, "train", index).exposed().messages)
-                names = [f"{arm}/{level}/{index}/{i}" for i in range(attempts)]
+                names = [f"{arm}/{level}/{index}/{i}" for i in range(rollouts)]
                 requests += [Request(id=n, prompt=prompt, seed=derive("precision", 0, n), sampling=sampling) for n in names]
 
     async def all_of_them() -> list[Completion]:

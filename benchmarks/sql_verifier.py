@@ -9,7 +9,7 @@ import json
 from time import process_time
 
 from assay.core import FrozenMap, Task
-from assay.testing import attempt
+from assay.testing import rollout_of
 from assay.verify.sql import SqlMatch
 
 ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c)"
@@ -58,7 +58,7 @@ def main(answers: int = 300) -> dict[str, object]:
         public=FrozenMap({"prompt": "?"}),
         private=FrozenMap({"answer": GOLD, "database": DATABASE}),
     )
-    verifier, honest = SqlMatch(), attempt(task, HONEST)
+    verifier, honest = SqlMatch(), rollout_of(task, HONEST)
     assert verifier(task, honest).primary == 1.0
     began = process_time()
     for _ in range(answers):
@@ -66,7 +66,7 @@ def main(answers: int = 300) -> dict[str, object]:
     found: dict[str, object] = {"honest answer, ms": round((process_time() - began) / answers * 1e3, 2)}
     for name, query in RUNAWAY.items():
         began = process_time()
-        score = verifier(task, attempt(task, query))
+        score = verifier(task, rollout_of(task, query))
         found[name] = [score.info["verdict"], score.info["reason"], round(process_time() - began, 3)]
     return found
 

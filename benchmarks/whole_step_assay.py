@@ -90,11 +90,11 @@ def first_step(run: Run, work: Work) -> tuple[list[float], float]:
 
         found = asyncio.run(once())
         torch.save({n: p.grad for n, p in cast(Any, session.parts.learner).parameters.items()}, work.gradient("assay"))
-    attempts = {
+    rollouts = {
         " ".join(map(str, g.rollouts[0].calls[0].prefix.tolist())): [r.calls[0].completion.ids.tolist() for r in g.rollouts]
         for g in found.groups
     }
-    work.attempts_file.write_text(json.dumps(attempts), encoding="utf-8")
+    work.attempts_file.write_text(json.dumps(rollouts), encoding="utf-8")
     return sorted(s.primary for g in found.groups for s in g.scores), found.metrics["grad/norm"]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from assay.core.util.paths import cache_folder
 from assay.lab.cells import WORKERS, run_cells
-from assay.lab.comparison import Comparison, Found
+from assay.lab.comparison import Comparison, ComparisonResult
 from assay.runs.storage import write_json, write_text
 
 __all__ = ["make_page"]
@@ -31,7 +31,7 @@ def make_page(folder: Path) -> list[str]:
     """
     module, _, name = COMPARISONS.partition(":")
     asked = cast(Mapping[str, Comparison], getattr(import_module(module), name))
-    found, records = list[Found](), list[dict[str, Any]]()
+    found, records = list[ComparisonResult](), list[dict[str, Any]]()
     for comparison in asked.values():
         work = cache_folder() / "studies" / "comparison" / comparison.name
         tuning = run_cells(MAKER, comparison.tuning_cells(), work, WORKERS)
@@ -44,7 +44,7 @@ def make_page(folder: Path) -> list[str]:
     return []
 
 
-def _numbers(found: Found) -> dict[str, Any]:
+def _numbers(found: ComparisonResult) -> dict[str, Any]:
     d = found.difference
     return {
         "name": found.comparison.name,
@@ -61,7 +61,7 @@ def _short(record: Mapping[str, Any]) -> dict[str, Any]:
     return {k: record[k] for k in ("kind", "seed", "steps", "digest", "cpu_seconds", "machine", "load")}
 
 
-def _page(found: list[Found], records: list[dict[str, Any]]) -> str:
+def _page(found: list[ComparisonResult], records: list[dict[str, Any]]) -> str:
     loads = [x for r in records for x in r["load"]]
     return f"""# Comparisons: tuned alike, judged apart
 
@@ -82,7 +82,7 @@ Machine: {"; ".join(sorted({r["machine"] for r in records}))}; {WORKERS} cells a
 {chr(10).join(map(_section, found))}"""
 
 
-def _section(found: Found) -> str:
+def _section(found: ComparisonResult) -> str:
     c, d = found.comparison, found.difference
     first, second = c.arms
     grid = "\n".join(f"| {r:g} | " + " | ".join(f"{found.tuned[a.name, r]:.3f}" for a in c.arms) + " |" for r in c.rates)

@@ -7,9 +7,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from assay.measure.pair import BARS
+from assay.measure.logprob_agreement import BARS
 from assay.runs.storage import read_json, write_text
-from assay.train.room import size as bytes_of
+from assay.train.out_of_memory import size as bytes_of
 from evidence.gpu import KINDS, SHAPES, WORK, Row, Spread, mfu, peak_of
 
 __all__ = ["FASTER", "LEAST_MFU", "MOST_OVERHEAD", "SIZES", "make_page"]

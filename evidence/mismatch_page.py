@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assay.lab.machine import load, machine
-from assay.measure.pair import BARS
+from assay.measure.logprob_agreement import BARS
 from assay.runs.storage import write_json, write_text
 from assay.runtime import InProcess, Native
-from assay.selftest.part import NotAvailable
-from assay.selftest.serving import executable, served, version_of
+from assay.selftest.selftest_part import NotAvailable
+from assay.selftest.vllm_server import executable, served, version_of
 from evidence.mismatch import (
     ANSWER,
     CONTEXT,
@@ -49,7 +49,7 @@ CLOSE = 1e-4
 
 def make_page(folder: Path) -> list[str]:
     """Measures everything and writes ``mismatch.md`` and ``mismatch.json``; vLLM only where there is one
-    (`assay.selftest.serving.executable`).
+    (`assay.selftest.vllm_server.executable`).
 
     Returns:
         What is not as it should be, in words.

@@ -13,7 +13,7 @@ import numpy as np
 from assay.core.errors import UnknownNameError
 from assay.core.util.paths import cache_folder
 from assay.lab.cells import WORKERS, run_cells
-from assay.lab.gate import CONTROLS, MAKER, SEEDS, Gate, accuracy, change, judge
+from assay.lab.gate import CONTROLS, MAKER, SEEDS, LearningGate, accuracy, change, judge
 from assay.runs.storage import write_json, write_text
 from evidence import (
     atlas,
@@ -145,7 +145,7 @@ def _plot(curves: Mapping[int, Mapping[str, Sequence[float]]], path: Path) -> No
     plt.close(figure)
 
 
-def _page(gate: Gate, records: Sequence[Mapping[str, Any]], soon: Mapping[int, float | None]) -> str:
+def _page(gate: LearningGate, records: Sequence[Mapping[str, Any]], soon: Mapping[int, float | None]) -> str:
     total, loads = list(gate.cpu_seconds.values()), [x for r in records for x in r["load"]]
     told = {s: "never" if x is None else f"{x:.0f}" for s, x in soon.items()}
     rows = [

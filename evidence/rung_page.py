@@ -16,8 +16,8 @@ from assay.measure.intervals import wilson
 from assay.runs.storage import read_json, write_json, write_text
 from assay.runtime.settings import LearnerSettings
 from assay.selftest.agreement import BAR, compare
-from assay.selftest.part import NotAvailable
-from assay.selftest.serving import served, version_of
+from assay.selftest.selftest_part import NotAvailable
+from assay.selftest.vllm_server import served, version_of
 from assay.train.models import from_folder
 
 __all__ = ["KINDS", "make_page"]
@@ -31,7 +31,8 @@ SERVER = "server.json"
 def make_page(folder: Path) -> list[str]:
     """Runs the cells that are not done yet, and writes ``rung_l1.md`` and ``rung_l1.json``.
 
-    The cell of vLLM is run where there is one (`assay.selftest.serving.executable`); without it the page says that it is missing.
+    The cell of vLLM is run where there is one (`assay.selftest.vllm_server.executable`); without it the page says that it is
+    missing.
 
     Returns:
         What is not as it should be, in words.

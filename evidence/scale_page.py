@@ -17,7 +17,7 @@ from assay.core.seeds import generator
 from assay.core.util.paths import cache_folder
 from assay.lab.cells import ONE_THREAD, LabError
 from assay.lab.machine import load, machine
-from assay.lab.processes import Job, Processes, last_words
+from assay.lab.processes import Processes, ProcessJob, last_words
 from assay.lab.seeds import State, side_by_side
 from assay.runs.storage import read_json, write_json, write_text
 from assay.train.driver import train
@@ -64,7 +64,7 @@ def _measured(kind: str, work: Path) -> dict[str, Any]:
     record = work / f"{kind}.json"
     if not record.exists():
         work.mkdir(parents=True, exist_ok=True)
-        job = Job(name=kind, words=("evidence", "--scale", kind, str(work)), log=work / f"{kind}.log")
+        job = ProcessJob(name=kind, words=("evidence", "--scale", kind, str(work)), log=work / f"{kind}.log")
         with Processes([frozenset()], ONE_THREAD) as processes:
             processes.start(job)
             while not (ended := processes.ended()):

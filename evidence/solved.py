@@ -9,7 +9,7 @@ import numpy as np
 
 from assay.core.protocols import Environment, TaskSource, Verifier
 from assay.core.seeds import derive
-from assay.core.task import Message, Task, World
+from assay.core.task import Message, Task, TaskView
 
 __all__ = ["Solved"]
 
@@ -53,7 +53,7 @@ class Solved:
         """The family's verifier."""
         return self.source.verifier()
 
-    def environment(self, world: World) -> Environment | None:
+    def environment(self, world: TaskView) -> Environment | None:
         """The family's environment."""
         return self.source.environment(world)
 

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import assay.audit as room
-from assay.audit import Audit, Settings, audit, resolve
+from assay.audit import Audit, AuditSettings, audit, resolve
 from assay.audit.built_in import BUILT_IN, cases_of
 from assay.audit.record import Check
 from assay.core.canon import digest
 from assay.core.errors import UnknownNameError
 from assay.testing.slips import fuzz
-from assay.verify.named import about, verifier, verifiers
+from assay.verify.catalog import about, verifier, verifiers
 from evidence.audits.gym import UNKNOWN, data_sets, gym_cases
 from evidence.audits.rewards import MATH_VERIFY, SECOND
 
@@ -73,7 +73,7 @@ class BuiltIn(AuditCell):
     def measure(self) -> dict[str, Any]:
         second = SECOND.get(self.name)
         against = None if second is None else resolve(f"evidence.audits.rewards:{second}")
-        settings = Settings(items=_ITEMS, deadline=20.0, max_p99=5.0, max_disagreement=1.0)
+        settings = AuditSettings(items=_ITEMS, deadline=20.0, max_p99=5.0, max_disagreement=1.0)
         return summary(audit(self.name, against=against, settings=settings))
 
 
@@ -87,7 +87,7 @@ class MathVerify(AuditCell):
         return {"audit": _audit_code(), "cases": _files(*_own(_DRAWN)), "math-verify": _version("math-verify")}
 
     def measure(self) -> dict[str, Any]:
-        settings = Settings(items=_ITEMS, deadline=_DEADLINE, must=BUILT_IN["math"].must, max_disagreement=1.0)
+        settings = AuditSettings(items=_ITEMS, deadline=_DEADLINE, must=BUILT_IN["math"].must, max_disagreement=1.0)
         return summary(audit(resolve(MATH_VERIFY), cases_of("math", "math", 0, _ITEMS), against="math", settings=settings))
 
 
@@ -110,7 +110,7 @@ class Gym(AuditCell):
 
     def measure(self) -> dict[str, Any]:
         skip = ("missing_gold", "order", "threads", "determinism", *(("gold", "formats") if self.name in UNKNOWN else ()))
-        settings = Settings(items=_ITEMS, deadline=_DEADLINE, template="{answer}", skip=skip, max_disagreement=1.0)
+        settings = AuditSettings(items=_ITEMS, deadline=_DEADLINE, template="{answer}", skip=skip, max_disagreement=1.0)
         cases = gym_cases(self.name)
         against = resolve("evidence.audits.rewards:as_text") if all(c.unique for c in cases) else None
         return summary(audit(resolve(f"evidence.audits.gym:{self.name}"), cases, against=against, settings=settings))

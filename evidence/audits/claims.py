@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from assay.verify.attempts import attempt
+from assay.verify.rollouts import rollout_of
 from evidence.audits.gym import GymScorer, gym_cases
 
 __all__ = ["CLAIMS", "Claim"]
@@ -33,7 +33,7 @@ class Claim:
         """The entry's gold, and what the answer is worth now."""
         case = gym_cases(self.name)[self.index]
         said = self.answer.replace("{gold}", case.gold)
-        return case.gold, GymScorer(self.name)(case.task, attempt(case.task, said)).primary
+        return case.gold, GymScorer(self.name)(case.task, rollout_of(case.task, said)).primary
 
     def row(self) -> dict[str, Any]:
         """As data."""

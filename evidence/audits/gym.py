@@ -9,7 +9,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from assay.audit import Case
+from assay.audit import AuditCase
 from assay.core.canon import FrozenMap
 from assay.core.errors import MissingExtraError
 from assay.core.rollout import Rollout
@@ -76,9 +76,9 @@ def data_sets() -> tuple[str, ...]:
     return tuple(sorted(set(_gym("factory").DATASETS) - _NOT_ALONE))
 
 
-def gym_cases(name: str) -> list[Case]:
+def gym_cases(name: str) -> list[AuditCase]:
     """Tasks of a data set with their gold."""
-    cases: list[Case] = []
+    cases: list[AuditCase] = []
     for index, entry in enumerate(_entries(name)):
         gold = _gold(name, entry)
         task = Task(
@@ -91,7 +91,7 @@ def gym_cases(name: str) -> list[Case]:
             public=FrozenMap({"prompt": str(entry["question"])}),
             private=FrozenMap({"answer": gold}),
         )
-        cases.append(Case(task=task, solutions=(gold,), unique=name not in MANY))
+        cases.append(AuditCase(task=task, solutions=(gold,), unique=name not in MANY))
     return cases
 
 

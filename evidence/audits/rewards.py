@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, cast
 
-__all__ = ["SECOND", "MATH_VERIFY", "math_verify"]
+__all__ = ["MATH_VERIFY", "SECOND", "math_verify"]
 
 MATH_VERIFY = "evidence.audits.rewards:math_verify"
 

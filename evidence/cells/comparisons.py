@@ -14,7 +14,7 @@ from assay.objective.credit.baseline import Center
 from assay.objective.loss.aggregate import Token
 from assay.objective.methods import grpo
 from assay.recipes.sorting import base
-from assay.runtime.settings import AdamW, LearnerSettings, Schedule
+from assay.runtime.settings import AdamW, LearnerSettings, LearningRateSchedule
 from assay.train.models import Built
 from assay.train.reinforce import Reinforce
 from assay.train.run import Evaluation, Run
@@ -28,7 +28,7 @@ _SCALED = Reinforce(
     group_size=8,
     objective=replace(grpo(kl=0.0), aggregate=Token()),
     curriculum=SuccessVariance(floor=0.1),
-    learner=LearnerSettings(optimizer=AdamW(), schedule=Schedule(kind="linear", warmup=5, start=0.5, floor=0.1)),
+    learner=LearnerSettings(optimizer=AdamW(), schedule=LearningRateSchedule(kind="linear", warmup=5, start=0.5, floor=0.1)),
 )
 
 COMPARISONS: Mapping[str, Comparison] = {

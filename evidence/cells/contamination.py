@@ -11,7 +11,7 @@ from assay.lab.cells import Cell
 from assay.objective.loss.aggregate import Token
 from assay.objective.methods import grpo
 from assay.recipes.sorting import base
-from assay.runtime.settings import AdamW, LearnerSettings, Muon, Schedule
+from assay.runtime.settings import AdamW, LearnerSettings, LearningRateSchedule, Muon
 from assay.train.models import Built
 from assay.train.reinforce import Reinforce
 from assay.train.run import Evaluation, Run
@@ -48,7 +48,7 @@ def contamination_cell(kind: str, seed: int, steps: int | None = None) -> Cell:
             batch=BATCH,
             demonstrations=members,
             noise=0.0,
-            learner=LearnerSettings(optimizer=Muon(lr=2e-3), schedule=Schedule(kind="linear", floor=0.1)),
+            learner=LearnerSettings(optimizer=Muon(lr=2e-3), schedule=LearningRateSchedule(kind="linear", floor=0.1)),
         )
     else:
         stage = Reinforce(
@@ -56,7 +56,7 @@ def contamination_cell(kind: str, seed: int, steps: int | None = None) -> Cell:
             groups=GROUPS,
             group_size=8,
             objective=replace(grpo(kl=0.0), aggregate=Token()),
-            learner=LearnerSettings(optimizer=AdamW(lr=5e-4), schedule=Schedule(kind="linear", floor=0.1)),
+            learner=LearnerSettings(optimizer=AdamW(lr=5e-4), schedule=LearningRateSchedule(kind="linear", floor=0.1)),
         )
     run = Run(
         name=f"contamination-{kind}",

@@ -10,7 +10,7 @@ from assay.lab.cells import Cell
 from assay.lab.controls import FormatOnly, Inverted, RandomReward, Rewarded
 from assay.lab.gate import CONTROLS
 from assay.recipes.sorting import base, quickstart
-from assay.runtime.settings import LearnerSettings, Muon, Schedule
+from assay.runtime.settings import LearnerSettings, LearningRateSchedule, Muon
 from assay.train.reinforce import Reinforce
 from assay.train.run import Evaluation, Run
 from assay.train.stages import WarmUp
@@ -52,5 +52,5 @@ def quickstart_cell(kind: str, seed: int, steps: int | None = None) -> Cell:
 
 def _longer(seed: int, steps: int | None) -> WarmUp:
     shown = cast(WarmUp, base(seed).stages[0])
-    learner = LearnerSettings(optimizer=Muon(lr=2e-3), schedule=Schedule(kind="linear"))
+    learner = LearnerSettings(optimizer=Muon(lr=2e-3), schedule=LearningRateSchedule(kind="linear"))
     return replace(shown, steps=steps or shown.steps, gate=0.0, learner=learner)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from assay.core.rollout import Sampling
 from assay.lab.cells import Cell
-from assay.runtime.settings import DecoderShape, LearnerSettings, Muon, Schedule
+from assay.runtime.settings import DecoderShape, LearnerSettings, LearningRateSchedule, Muon
 from assay.tasks import family
 from assay.train.models import Scratch
 from assay.train.run import Evaluation, Run
@@ -41,7 +41,7 @@ def levels_cell(kind: str, seed: int, steps: int | None = None) -> Cell:
                 batch=64,
                 demonstrations=0,
                 noise=0.0,
-                learner=LearnerSettings(optimizer=Muon(lr=4e-3), schedule=Schedule(kind="linear", start=0.5)),
+                learner=LearnerSettings(optimizer=Muon(lr=4e-3), schedule=LearningRateSchedule(kind="linear", start=0.5)),
             ),
         ),
         sampling=Sampling(max_new_tokens=24),

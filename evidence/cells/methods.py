@@ -15,11 +15,11 @@ from assay.lab.controls import RandomReward, Rewarded
 from assay.objective.methods import methods
 from assay.objective.objective import Objective
 from assay.recipes.sorting import SHOWN, base
-from assay.runtime.settings import AdamW, LearnerSettings, Schedule
+from assay.runtime.settings import AdamW, LearnerSettings, LearningRateSchedule
 from assay.train.columns import ColumnProvider
+from assay.train.method_names import TEACHER as TEACHER_MODEL
+from assay.train.method_names import NamedMethod
 from assay.train.models import Built
-from assay.train.naming import TEACHER as TEACHER_MODEL
-from assay.train.naming import NamedMethod
 from assay.train.reference_value import ReferenceValue
 from assay.train.reinforce import Reinforce
 from assay.train.run import Evaluation, Run
@@ -32,7 +32,7 @@ from evidence.solved import Solved
 
 __all__ = ["method_cell", "reader"]
 
-SCHEDULE = Schedule(kind="linear", warmup=5, start=0.5, floor=0.1)
+SCHEDULE = LearningRateSchedule(kind="linear", warmup=5, start=0.5, floor=0.1)
 
 RATE = 3e-4
 

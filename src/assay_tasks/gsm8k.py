@@ -15,7 +15,7 @@ import numpy as np
 
 from assay.core.errors import DataError
 from assay.core.protocols import Environment, Verifier
-from assay.core.task import Message, Task, World
+from assay.core.task import Message, Task, TaskView
 from assay.curate.rows import entries, parsed, read_rows
 from assay.tasks.draws import slip
 from assay.tasks.rows import Rows
@@ -77,7 +77,7 @@ class Gsm8k:
         """The number in the last box, however it is written."""
         return MathAnswer(look=("box",), symbolic=False)
 
-    def environment(self, world: World) -> Environment | None:
+    def environment(self, world: TaskView) -> Environment | None:
         """None: one answer ends the task."""
         return None
 

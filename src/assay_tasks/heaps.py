@@ -13,7 +13,7 @@ from assay.core.errors import DataError
 from assay.core.protocols import Environment, Obs, Step, Verifier
 from assay.core.rollout import Rollout
 from assay.core.score import Score
-from assay.core.task import Message, Task, World
+from assay.core.task import Message, Task, TaskView
 from assay.tasks.draws import checked_levels, slip
 from assay.tasks.single import SingleTurn
 from assay.tasks.turns import moves_of
@@ -80,7 +80,7 @@ class Heaps(SingleTurn):
         """Who won, by the moves played again."""
         return HeapsVerdict()
 
-    def environment(self, world: World) -> Environment:
+    def environment(self, world: TaskView) -> Environment:
         """A table for two, or for one and an opponent that never errs."""
         return _Table(world)
 
@@ -120,7 +120,7 @@ def _answered(heaps: Stones, move: str, split: str) -> Stones | None:
 class _Table(SingleUse):
     """One match. Its snapshot is what is on the table, and whose turn it is."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: TaskView) -> None:
         super().__init__(world.id)
         self._heaps, self._split, self._turn = _heaps_of(world), world.split, 0
 
@@ -196,7 +196,7 @@ def _shown(heaps: Stones, mark: str) -> str:
     return f"{mark}{''.join(map(str, heaps))}>"
 
 
-def _heaps_of(task: Task | World) -> Stones:
+def _heaps_of(task: Task | TaskView) -> Stones:
     prompt = task.public["prompt"]
     if not re.fullmatch("H[0-7]{1,5}>", prompt):
         raise DataError(f"task {task.id!r}: {prompt!r} is no table of Heaps")

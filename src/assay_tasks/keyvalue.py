@@ -14,8 +14,8 @@ from assay.core.errors import ConfigError
 from assay.core.protocols import Environment, Obs, Step, Tool, Verifier
 from assay.core.rollout import ToolResult
 from assay.core.seeds import generator
-from assay.core.task import Message, Task, World
-from assay.tasks.draws import Place, checked_levels, redraw, slip
+from assay.core.task import Message, Task, TaskView
+from assay.tasks.draws import TaskCoordinates, checked_levels, redraw, slip
 from assay.verify.exact import ExactMatch, FormatIs, Together
 from assay_tasks.phases import SingleUse
 
@@ -80,7 +80,7 @@ class KeyValue:
             UnknownNameError: arm, level or split.
             DataError: the level has no task of that split.
         """
-        place = Place(self.name, arm, level, split, index)
+        place = TaskCoordinates(self.name, arm, level, split, index)
         place.check(self)
 
         rng = place.generator(self.seed)
@@ -104,7 +104,7 @@ class KeyValue:
         """Exact match of the final answer, and a format of two digits."""
         return Together((ExactMatch(), FormatIs("[0-9]{2}")))
 
-    def environment(self, world: World) -> Environment:
+    def environment(self, world: TaskView) -> Environment:
         """A store for one episode."""
         return Store(world)
 
@@ -153,7 +153,7 @@ class LookUp:
         arguments = {"type": "object", "properties": {"key": key}, "required": ["key"], "additionalProperties": False}
         return {"name": "look_up", "description": "The value of a key: another key, or the number.", "parameters": arguments}
 
-    async def call(self, args: Mapping[str, Any], scope: World) -> ToolResult:
+    async def call(self, args: Mapping[str, Any], scope: TaskView) -> ToolResult:
         """The value of ``args["key"]`` in the store of the world."""
         return _value(str(args.get("key", "")), scope.world["store"])
 
@@ -171,7 +171,7 @@ class Store(SingleUse):
         DataError: started twice, stepped before the start or after the end.
     """
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: TaskView) -> None:
         super().__init__(world.id)
         self.tools: Mapping[str, Tool] = {"?": LookUp()}
         self._world = world

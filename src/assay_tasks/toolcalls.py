@@ -8,7 +8,7 @@ from typing import Any
 from assay.core.errors import ConfigError
 from assay.core.protocols import Obs, Step, Tool
 from assay.core.rollout import ToolResult
-from assay.core.task import Message, World
+from assay.core.task import Message, TaskView
 from assay.rollout.tool_calls import Asked, calls_of, fault_of
 from assay_tasks.phases import SingleUse
 
@@ -46,7 +46,7 @@ class ToolCalls(SingleUse):
     ['=80>']
     """
 
-    def __init__(self, world: World, tools: Sequence[Tool], turns: int = 7) -> None:
+    def __init__(self, world: TaskView, tools: Sequence[Tool], turns: int = 7) -> None:
         super().__init__(world.id)
         for tool in tools:
             if not isinstance(tool.schema.get("name"), str):

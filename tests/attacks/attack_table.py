@@ -27,11 +27,11 @@ from assay.sandbox.backend import Refused, Worker
 from assay.sandbox.backends.bubblewrap import Bubblewrap
 from assay.sandbox.backends.runsc import Runsc
 from assay.sandbox.backends.wasi import Wasi
-from assay.sandbox.built import build
 from assay.sandbox.client import Zygote
+from assay.sandbox.compiled_program import build
 from assay.sandbox.levels import LEVELS, OTHERS, WASI
 from assay.sandbox.limits import Limits
-from assay.sandbox.result import Program, Result
+from assay.sandbox.result import Result, SandboxProgram
 from assay.sandbox.toolchain import Language, language
 
 HERE = Path(__file__).parent
@@ -140,13 +140,13 @@ class Arena:
             return self._graded(attack)
         limits = Limits(**{"wall": 20.0, "cpu": 10.0, **attack.limits})
         if attack.before:
-            first = self.zygote.run(Program(code=f"given = {self._given(0)!r}\n{attack.before}"), Limits())
+            first = self.zygote.run(SandboxProgram(code=f"given = {self._given(0)!r}\n{attack.before}"), Limits())
             if not first.ok and self.level != WASI:  # where it may have lacked what it is made of
                 return [f"the first program could not run: {first}"]
         wanted = attack.family in _AGAINST_OTHERS
         waiting = _Sibling(self.other, wanted, getattr(self.other, "pid", os.getpid()), seen=self.level != WASI)
         try:
-            program = Program(code=PRELUDE + attack.code, stdin=json.dumps(self._given(waiting.pid)))
+            program = SandboxProgram(code=PRELUDE + attack.code, stdin=json.dumps(self._given(waiting.pid)))
             result = self.zygote.run(program, limits)
             return [*_said(result, attack, self.level), *waiting.harm(), *self._touched()]
         finally:
@@ -170,7 +170,7 @@ class Arena:
         }
 
     def _graded(self, attack: Attack) -> list[str]:
-        result = self.zygote.run(Program(code=attack.code, entry="solve", arguments=(20, 22)), Limits())
+        result = self.zygote.run(SandboxProgram(code=attack.code, entry="solve", arguments=(20, 22)), Limits())
         right = result.ok and type(result.value) is int and result.value == 42
         if attack.mode == "control right":
             return [] if right else [f"a right program was refused: {result}"]
@@ -219,7 +219,7 @@ class Arena:
         left = sorted(set(_children(self._family)) - self.before)
         if left:
             out.append(f"processes outlive the run: {left}")
-        follow = self.zygote.run(Program(code="import os\nprint(os.listdir('.'))"), Limits(wall=20.0))
+        follow = self.zygote.run(SandboxProgram(code="import os\nprint(os.listdir('.'))"), Limits(wall=20.0))
         if follow.stdout != "[]\n":
             out.append(f"the next run is not clean: {follow}")
         return out
@@ -231,7 +231,7 @@ class _Compiler:
     def __init__(self, zygote: Zygote, one: Language) -> None:
         self._zygote, self.languages = zygote, (one,)
 
-    def run(self, program: Program, limits: Limits | None = None) -> Result:
+    def run(self, program: SandboxProgram, limits: Limits | None = None) -> Result:
         return self._zygote.run(*program.fitted(limits or Limits()))
 
 
@@ -246,7 +246,9 @@ class _Sibling:
             return
         code = "import time\nprint('begun', flush=True)\ntime.sleep(0.2)\nprint('done')"
         before = set(_children(family))
-        self._thread = threading.Thread(target=lambda: self._results.append(zygote.run(Program(code=code), Limits(wall=60.0))))
+        self._thread = threading.Thread(
+            target=lambda: self._results.append(zygote.run(SandboxProgram(code=code), Limits(wall=60.0)))
+        )
         self._thread.start()
         if not seen:  # it is a part of the worker's own process
             self.pid = family

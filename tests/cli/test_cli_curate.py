@@ -174,4 +174,4 @@ def test_ctrl_c_says_how_to_go_on(assay, files: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(Pipeline, "run", stopped)
     done = assay("curate", "in.jsonl", "out")
     assert done.code == 130
-    assert "the same command goes on" in done.err
+    assert "the same command continues" in done.err

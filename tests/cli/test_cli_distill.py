@@ -97,7 +97,7 @@ def test_what_is_wrong_is_said(assay, monkeypatch, words, says):
 def test_a_server_out_of_reach_ends_it_with_what_there_is_kept(assay):
     said = assay("distill", "http://127.0.0.1:9/v1", "sort", "out.jsonl", "--model", "m", "--seconds", "0.2", *SMALL)
     assert said.code == 1 and "the teacher answered nothing of 6 attempts" in said.err
-    assert "is kept in out.jsonl.work: the same command goes on" in said.err
+    assert "is kept in out.jsonl.work: the same command continues" in said.err
 
 
 def test_a_stop_says_that_the_work_is_kept_and_a_terminal_has_a_bar(assay, monkeypatch):

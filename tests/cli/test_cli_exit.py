@@ -196,7 +196,7 @@ def test_each_error_has_its_code(assay, monkeypatch, error, code):
 @pytest.mark.parametrize("error", [DataError("x"), EngineError("x"), OSError("x")], ids=lambda x: type(x).__name__)
 def test_an_error_in_the_middle_of_a_run_is_1_and_says_how_to_go_on(assay, mine, monkeypatch, error):
     """Whatever its type: the arguments were right when the run began."""
-    from assay.cli.live import PlainView
+    from assay.cli.progress_view import PlainView
 
     def log(self, step, metrics):
         if step == 1:
@@ -205,7 +205,7 @@ def test_an_error_in_the_middle_of_a_run_is_1_and_says_how_to_go_on(assay, mine,
     monkeypatch.setattr(PlainView, "log", log)
     said = assay("train", "mine.py:tiny", "--plain", "--no-report", "--folder", "r")
     assert said.code == 1
-    assert f"assay: {error}\nthe run stopped with an error; once mended, go on with: assay resume r\n" in said.err
+    assert f"assay: {error}\nthe run stopped with an error; once mended, continue with: assay resume r\n" in said.err
     monkeypatch.undo()
     monkeypatch.chdir(mine.parent)
     assert assay("resume", "r", "--plain", "--no-report").code == 0
@@ -225,7 +225,7 @@ def test_a_base_that_fails_is_gone_on_with_by_the_run_that_wants_it(assay, mine)
     said = assay("train", "gated.py:gated", "--plain", "--folder", "r")
     assert said.code == 1
     assert "below its gate" in said.err
-    assert said.err.endswith("go on with: assay resume r\n")
+    assert said.err.endswith("continue with: assay resume r\n")
     assert (mine.parent / "r" / "run.toml").exists()
 
 

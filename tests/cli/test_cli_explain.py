@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from assay.cli import fit
+from assay.cli import preflight
 from assay.cli.explain import _plan
-from assay.cli.fit import outline
+from assay.cli.preflight import outline
 from assay.cli.recipe import settle
-from assay.cli.sizes import Memory, derive, model_shape
+from assay.cli.sizes import MemoryEstimate, derive, model_shape
 from assay.cli.train import TrainOptions
 from assay.core.errors import ConfigError, DataError
 from assay.core.plan import Plan
@@ -18,7 +18,7 @@ from assay.runtime.settings import DecoderShape
 from assay.runtime.text.tokenizer import char_tokenizer
 from assay.train.driver import train
 from assay.train.models import Folder
-from assay.train.room import size
+from assay.train.out_of_memory import size
 
 # mine.py:tiny: alphabet of 12 characters and 2 specials; embedding 14*16 = 224; attention 16*16*4 + 2*16 = 1056;
 # mlp 3*16*32 = 1536; two norms of the layer 32; last norm 16.
@@ -227,7 +227,7 @@ def test_a_model_folder_is_looked_at_without_its_weights(assay, mine, tmp_path):
 
 
 def test_without_tokenizers_explain_says_that_it_has_not_looked(assay, mine, monkeypatch):
-    monkeypatch.setattr(fit, "find_spec", lambda name: None)
+    monkeypatch.setattr(preflight, "find_spec", lambda name: None)
     said = assay("explain", "mine.py:tiny", "--sampling.max-new-tokens", "21")
     assert said.code == 0
     assert "is not checked: tokenizers is not installed" in said.err
@@ -305,7 +305,8 @@ def test_memory_is_that_of_the_stage_that_needs_most():
     copy = 4 * found.parameters
     assert (found.memory.engine, older.memory.engine) == (2 * copy, 5 * copy), "three wait beside what is served, and packed"
     assert (
-        Memory(weights=1, gradients=2, optimiser=3, anchors=4, activations=5, head=6, engine=7, cache=8, recalled=9).total == 45
+        MemoryEstimate(weights=1, gradients=2, optimiser=3, anchors=4, activations=5, head=6, engine=7, cache=8, recalled=9).total
+        == 45
     )
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from assay.core.scoring import RolloutGroup
-from assay.testing import JudgeServer, attempt
-from assay.verify import posed
+from assay.testing import JudgeServer, rollout_of
+from assay.verify import task_and_rollout
 
 PAGE = (Path(__file__).parents[2] / "docs/add/judge.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
@@ -28,8 +28,8 @@ def test_the_scorer_of_the_page_passes_the_check_of_the_page() -> None:
     here: dict[str, Any] = {"__name__": "page"}
     for block in BLOCKS:
         exec(compile(block, "judge.md", "exec"), here)
-    task, _ = posed("4", "4")
-    rollouts = tuple(attempt(task, text, id=text) for text in ("please", "go"))
+    task, _ = task_and_rollout("4", "4")
+    rollouts = tuple(rollout_of(task, text, id=text) for text in ("please", "go"))
     here["test_polite"](RolloutGroup(task=task, context=rollouts[0].context, rollouts=rollouts))
     assert len([line for line in BLOCKS[0].split("@dataclass")[1].splitlines() if line.strip()]) <= 15 + 1
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 from cli_support import flat
 
-from assay.cli import live as shown
-from assay.cli.live import LiveView, PlainView, Progress, view
+from assay.cli import progress_view as shown
+from assay.cli.progress_view import LiveView, PlainView, RunProgress, view
 from assay.recipes import quickstart
 from assay.train.stages import WarmUp
 
@@ -35,7 +35,7 @@ def clock():
 
 
 def test_time_left_counts_evaluations_and_not_the_start(run, clock):
-    p = Progress(run, clock)
+    p = RunProgress(run, clock)
     assert p.eta == ""
     clock.now += 50  # loading
     p.take(0, {"eval/greedy/all": 0.5})
@@ -53,7 +53,7 @@ def test_time_left_counts_evaluations_and_not_the_start(run, clock):
 
 
 def test_a_run_that_goes_on_begins_where_it_was(run, clock, capsys):
-    p = Progress(run, clock, first=31)
+    p = RunProgress(run, clock, first=31)
     clock.now += 3
     assert (p.step, p.doing) == (30, "starting (3 s)")
     p.take(31, {})
@@ -67,7 +67,7 @@ def test_a_run_that_goes_on_begins_where_it_was(run, clock, capsys):
 
 
 def test_what_is_going_on(run, clock):
-    p = Progress(run, clock)
+    p = RunProgress(run, clock)
     clock.now += 3
     assert p.doing == "first evaluation, or loading (3 s)"
     p.take(0, {})
@@ -87,7 +87,7 @@ def test_what_is_going_on(run, clock):
 
 def test_a_warm_up_starts_without_an_evaluation_and_ends_with_one(run, clock):
     first = replace(run, stages=(WarmUp(steps=5), *run.stages), evaluation=replace(run.evaluation, every=0))
-    p = Progress(first, clock)
+    p = RunProgress(first, clock)
     clock.now += 2
     assert p.doing == "starting (2 s)"
     p.take(4, {})
@@ -104,7 +104,7 @@ def test_a_warm_up_starts_without_an_evaluation_and_ends_with_one(run, clock):
 
 
 def test_courses_and_moves(run, clock):
-    p = Progress(run, clock)
+    p = RunProgress(run, clock)
     assert (p.show("x"), p.moved("x"), p.spark("x")) == ("–", "–", "")
     p.take(1, {"x": 0.0})
     assert p.moved("x") == "0.000"

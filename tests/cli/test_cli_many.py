@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 from cli_support import flat
 
-from assay.cli import many
-from assay.cli.many import Board, Lines, Study, seeds_of, shared, told, varied
+from assay.cli import multi_run
+from assay.cli.multi_run import PlainStudyView, Study, StudyTable, parse_vary, print_summary, seeds_of, shared
 from assay.core.errors import CheckpointError, ConfigError
-from assay.lab.seeds import Ending, Member, State
+from assay.lab.seeds import RunEnding, State, StudyRun
 from assay.recipes import quickstart
 
 
@@ -38,7 +38,7 @@ def test_seeds_side_by_side_are_what_they_are_alone_and_one_that_fails_stops_no_
     assert said.code == 1
     assert "seed-1  running" in said.out and "seed-1  step 3/3" in said.out and "mean" in said.out
     assert "seed-7 failed: assay: all/seed-7 is not an empty folder; choose another one (all/seed-7.log)" in said.err
-    assert "1 of 2 runs did not finish; go on with: assay resume all" in said.err
+    assert "1 of 2 runs did not finish; continue with: assay resume all" in said.err
     alone = json.loads(Path("alone", "done.json").read_text())["digest"]
     assert digests("all") == {"seed-1": alone}
 
@@ -90,10 +90,10 @@ def test_what_is_refused_before_anything_is_done(assay, mine, words, said):
 
 def test_words():
     assert seeds_of("2") == (0, 1) and seeds_of("4, 2") == (4, 2)
-    assert varied("--a.b=1,x") == [("a.b", "1"), ("a.b", "x")]
+    assert parse_vary("--a.b=1,x") == [("a.b", "1"), ("a.b", "x")]
     for word in ("=1", "a=", "a=,"):
         with pytest.raises(ConfigError):
-            varied(word)
+            parse_vary(word)
     words = (
         "--seeds=5",
         "--a",
@@ -121,7 +121,7 @@ def options(**given):
 
 def test_every_seed_of_every_combination(assay, mine):
     asked = Study(recipe="mine.py:tiny", args=("--seeds", "2", "--vary", "stages.0.groups=2,3", "--stages.0.steps", "1"))
-    made = many.members_of(asked, options(seeds="2", vary=("stages.0.groups=2,3",)))
+    made = multi_run.members_of(asked, options(seeds="2", vary=("stages.0.groups=2,3",)))
     assert [m.name for m in made] == ["groups=2,seed-0", "groups=2,seed-1", "groups=3,seed-0", "groups=3,seed-1"]
     assert [(m.group, m.run.seed, m.run.stages[0].groups, m.run.stages[0].steps) for m in made] == [
         ("groups=2", 0, 2, 1),
@@ -130,14 +130,14 @@ def test_every_seed_of_every_combination(assay, mine):
         ("groups=3", 1, 3, 1),
     ]
     assert made[3].words == ("mine.py:tiny", "--stages.0.steps", "1", "--stages.0.groups", "3", "--seed", "1")
-    one = many.members_of(Study(recipe="mine.py:tiny", args=()), options(vary=("model.kind=Scratch",)))
+    one = multi_run.members_of(Study(recipe="mine.py:tiny", args=()), options(vary=("model.kind=Scratch",)))
     assert [m.name for m in one] == ["kind=Scratch"] and "--seed" not in one[0].words
 
 
 def test_the_same_command_goes_on_and_another_begins_anew(assay, mine):
     def place(*args):
         asked = Study(recipe="mine.py:tiny", args=args)
-        found = many.folder_for(asked, many.members_of(asked, options(seeds="1")))
+        found = multi_run.folder_for(asked, multi_run.members_of(asked, options(seeds="1")))
         return str(found), asked
 
     folder, asked = place("--seeds", "1", "--plain")
@@ -170,11 +170,11 @@ def test_options_of_one_run_are_refused_for_several(assay, tmp_path):
 def members():
     run = quickstart()
     run = replace(run, stages=(replace(run.stages[0], steps=10),))
-    return [Member(name=f"seed-{s}", group="", run=run, words=("quickstart",)) for s in (0, 11)]
+    return [StudyRun(name=f"seed-{s}", group="", run=run, words=("quickstart",)) for s in (0, 11)]
 
 
 def test_lines(members, capsys):
-    lines = Lines(members)
+    lines = PlainStudyView(members)
     lines.state("seed-0", State.WAITING, "")
     lines.state("seed-0", State.RUNNING, "base")
     lines.state("seed-11", State.WAITING, "process 7 works on it")
@@ -197,7 +197,7 @@ def test_the_board(members):
     from rich.console import Console
 
     out = io.StringIO()
-    board = Board(members, "quickstart · all", Console(file=out, width=90, force_terminal=True))
+    board = StudyTable(members, "quickstart · all", Console(file=out, width=90, force_terminal=True))
     board.state("seed-0", State.RUNNING, "")
     board.log("seed-0", 0, {"eval/greedy/all": 0.25})
     board.log("seed-0", 4, {"eval/greedy/all": 0.5, "reward/mean": 0.75})
@@ -211,17 +211,17 @@ def test_the_board(members):
 
 def test_the_table_and_the_exit_code(capsys, tmp_path):
     def one(seed, state, group="", **more):
-        return Ending(name=f"{group}seed-{seed}", group=group, seed=seed, state=state, **more)
+        return RunEnding(name=f"{group}seed-{seed}", group=group, seed=seed, state=state, **more)
 
     good = [one(s, State.FINISHED, base=0.5, greedy=0.8 + s / 10, sampled=0.7, digest="abcdefghij") for s in (0, 1)]
-    assert told(good, tmp_path) == 0
+    assert print_summary(good, tmp_path) == 0
     said = capsys.readouterr()
     assert "0.850 [0.215, 1.000]" in said.out and "abcdefgh" in said.out and "abcdefghi" not in said.out
     assert said.err == "" and f"numbers: {tmp_path / 'results.json'}" in said.out
-    assert told([good[0], one(5, State.STOPPED, "b", step=3)], tmp_path) == 130
+    assert print_summary([good[0], one(5, State.STOPPED, "b", step=3)], tmp_path) == 130
     said = capsys.readouterr()
-    assert "mean of b" in said.out and f"1 of 2 runs did not finish; go on with: assay resume {tmp_path}" in said.err
-    assert told([one(0, State.FAILED, said="no memory"), one(1, State.STOPPED)], tmp_path) == 1
+    assert "mean of b" in said.out and f"1 of 2 runs did not finish; continue with: assay resume {tmp_path}" in said.err
+    assert print_summary([one(0, State.FAILED, said="no memory"), one(1, State.STOPPED)], tmp_path) == 1
     assert f"seed-0 failed: no memory ({tmp_path / 'seed-0'}.log)" in capsys.readouterr().err
 
 

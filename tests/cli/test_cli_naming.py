@@ -95,7 +95,7 @@ def test_a_run_tells_what_was_wired_and_records_the_whole(assay, mine, tmp_path)
 
 
 def test_methods_side_by_side(assay, mine):
-    from assay.cli.many import Study, members_of
+    from assay.cli.multi_run import Study, members_of
     from assay.cli.train import TrainOptions
 
     words = ("--vary", "stages.0.objective=ppo,rloo")

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from assay.core.protocols import Environment
-from assay.core.task import World
+from assay.core.task import TaskView
 from assay.testing import check_environment
 from assay_tasks import KeyValue
 
 PAGES = Path(__file__).parents[2] / "docs" / "add"
-NAMES = ["curriculum", "guidance", "group_filter", "judge", "sampler", "context_manager"]
+NAMES = ["curriculum", "guidance", "group_filter", "judge", "sampler", "context_manager", "engine"]
 
 
 def text_of(page: str) -> str:
@@ -68,7 +68,7 @@ def test_the_environment_of_the_page_keeps_its_promises() -> None:
     exec(compile(code_of("environment"), "environment.md", "exec"), here)
 
     class Counting(KeyValue):
-        def environment(self, world: World) -> Environment:
+        def environment(self, world: TaskView) -> Environment:
             return here["CountDown"](world)  # type: ignore[call-arg]
 
     source = Counting(levels=(3,))

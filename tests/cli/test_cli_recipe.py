@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from assay.cli import recipe
-from assay.cli.records import Record
+from assay.cli.run_request import Record
 from assay.core.errors import CheckpointError, ConfigError, UnknownNameError
 
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from assay.sandbox import Probe, Sandbox
+from assay.sandbox import IsolationProbe, Sandbox
 from assay.sandbox.levels import LEVELS
 
 pytestmark = pytest.mark.usefixtures("contained")
@@ -154,8 +154,10 @@ def test_the_probe_of_one_backend_alone(assay):
 
 def test_the_probe_comes_to_webassembly_where_no_level_holds(assay, monkeypatch):
     layers = {"webassembly": "CPython 3.15.0 in WebAssembly, not 3.11; wasmtime 49.0.0"}
-    monkeypatch.setattr("assay.sandbox.probing.attack", lambda b: Probe(b.name, b.name == "wasi", "planted", layers, {}))
-    monkeypatch.setattr("assay.sandbox.probing._known", {})
+    monkeypatch.setattr(
+        "assay.sandbox.attack_probe.attack", lambda b: IsolationProbe(b.name, b.name == "wasi", "planted", layers, {})
+    )
+    monkeypatch.setattr("assay.sandbox.attack_probe._known", {})
     said = assay("sandbox", "probe")
     assert said.code == 0 and "landlock: planted" in said.out
     assert said.out.strip().endswith(
@@ -166,10 +168,10 @@ def test_the_probe_comes_to_webassembly_where_no_level_holds(assay, monkeypatch)
 def test_the_probe_where_nothing_holds(assay, monkeypatch):
     def planted(backend):
         through = {"network": False, "memory": True} if backend.name == "landlock" else {}
-        return Probe(backend.name, False, "network" if through else "not granted: planted", {}, through)
+        return IsolationProbe(backend.name, False, "network" if through else "not granted: planted", {}, through)
 
-    monkeypatch.setattr("assay.sandbox.probing.attack", planted)
-    monkeypatch.setattr("assay.sandbox.probing._known", {})
+    monkeypatch.setattr("assay.sandbox.attack_probe.attack", planted)
+    monkeypatch.setattr("assay.sandbox.attack_probe._known", {})
     said = assay("sandbox", "probe")
     assert said.code == 1
     assert "THROUGH" in said.out and "strong: not granted: planted" in said.out

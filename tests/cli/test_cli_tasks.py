@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from cli_support import flat
 
-from assay.cli import show
+from assay.cli import output
 from assay.core.canon import plain
 from assay.core.errors import ConfigError
 from assay.recipes import RECIPES
@@ -137,11 +137,11 @@ def test_a_family_whose_oracle_fails(assay, tmp_path):
 
 @pytest.mark.parametrize(("value", "text"), [(None, "–"), (True, "yes"), (False, "no"), (0.5, "0.500"), (3, "3")])
 def test_cells(value, text):
-    assert show.cell(value) == text
+    assert output.cell(value) == text
 
 
 def test_json_of_values_that_json_lacks(capsys):
-    assert show.show(True, {"a": [float("inf"), 1.0], "b": float("nan")}, lambda: None) == 0
+    assert output.show(True, {"a": [float("inf"), 1.0], "b": float("nan")}, lambda: None) == 0
     assert '"inf"' in capsys.readouterr().out
 
 
@@ -209,9 +209,9 @@ def test_what_cannot_be_sampled(assay, words, said):
 
 
 def test_mixtures_are_reseeded_and_written_whole():
-    from assay.tasks import Form, Mixture, family, written
+    from assay.tasks import Form, TaskMixture, family, written
 
-    made = Mixture(name="m", sources=(family("arithmetic"),))
+    made = TaskMixture(name="m", sources=(family("arithmetic"),))
     assert reseeded(made, 4).sources[0].seed == 4 and written(made, "box").sources[0].form is Form.BOX
     with pytest.raises(ConfigError, match="has no setting 'seed'"):
         reseeded(Bare(), 1)
@@ -253,7 +253,7 @@ def test_a_row_of_a_sampled_task_is_judged_as_the_task(assay, tmp_path):
     from assay.tasks import family, load_rows, verifier_of
     from assay.tasks.judged import spec_of
     from assay.verify import verifier
-    from assay.verify.attempts import attempt
+    from assay.verify.rollouts import rollout_of
 
     said = assay("tasks", "sample", "graphs", "--level", "5", "-n", "8", "--private")
     (tmp_path / "rows.jsonl").write_text(said.out)
@@ -261,7 +261,7 @@ def test_a_row_of_a_sampled_task_is_judged_as_the_task(assay, tmp_path):
     for arm, (level,) in rows.arms().items():
         task = rows.task(arm, level, "train", 0)
         oracle, alone = task.private["solution"], task.private["solution"].rpartition("<answer>")[2].removesuffix("</answer>")
-        scores = [rows.verifier()(task, attempt(task, text, id="a", group="a")) for text in (oracle, alone)]
+        scores = [rows.verifier()(task, rollout_of(task, text, id="a", group="a")) for text in (oracle, alone)]
         assert [score.primary for score in scores] == [1.0, 0.0]
     assert all(row["verifier"]["where"] == "tag" for row in _rows(said))
     small = _rows(assay("tasks", "sample", "sort", "-n", "1", "--private"))

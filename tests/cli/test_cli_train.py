@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from cli_support import flat
 
-from assay.cli import ask, train
+from assay.cli import evaluate, train
 from assay.core.errors import ConfigError, EngineError, MissingExtraError, RewardError
 from assay.core.rollout import Sampling
-from assay.train.driver import Outcome
+from assay.train.driver import RunOutcome
 
 
 @pytest.fixture(scope="module")
@@ -112,20 +112,20 @@ def test_folders_are_numbered(tmp_path):
 
 
 def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(assay, mine, monkeypatch):
-    from assay.cli import live
+    from assay.cli import progress_view
 
-    real = live.PlainView.log
+    real = progress_view.PlainView.log
 
     def log(self, step, metrics):
         real(self, step, metrics)
         if step == 1:
             os.kill(os.getpid(), signal.SIGINT)
 
-    monkeypatch.setattr(live.PlainView, "log", log)
+    monkeypatch.setattr(progress_view.PlainView, "log", log)
     said = assay("train", "mine.py:tiny", "--plain", "--folder", "r", "--no-report")
     assert said.code == 130
-    assert "stopped after step 1; go on with: assay resume r" in said.out
-    monkeypatch.setattr(live.PlainView, "log", real)
+    assert "stopped after step 1; continue with: assay resume r" in said.out
+    monkeypatch.setattr(progress_view.PlainView, "log", real)
     said = assay("resume", "r", "--plain", "--no-report")
     assert said.code == 0
     assert "done: 3 steps" in said.out
@@ -144,19 +144,19 @@ def work(outcome, folder, own=None):
 def test_how_a_job_can_end(done, monkeypatch, capsys):
     monkeypatch.setattr(train, "_trackers", lambda *args: [])
     assert work(KeyboardInterrupt(), done) == 130
-    assert capsys.readouterr().err == f"stopped; go on with: assay resume {done}\n"
+    assert capsys.readouterr().err == f"stopped; continue with: assay resume {done}\n"
     assert work(KeyboardInterrupt(), done / "nothing") == 130
     assert "before anything was done" in capsys.readouterr().err
     (done / "report.html").unlink()
     assert work(EngineError("broke"), done) == 1
     told = capsys.readouterr().err
-    assert told == f"assay: broke\nthe run stopped with an error; once mended, go on with: assay resume {done}\n"
+    assert told == f"assay: broke\nthe run stopped with an error; once mended, continue with: assay resume {done}\n"
     assert (done / "report.html").exists()
     with pytest.raises(EngineError):
         work(EngineError("broke"), done / "nothing")  # its folder was freed again
     assert capsys.readouterr().err == ""
-    assert work(Outcome(folder=done, step=1, finished=False), done) == 130
-    assert f"stopped after step 1; go on with: assay resume {done}" in capsys.readouterr().out
+    assert work(RunOutcome(folder=done, step=1, finished=False), done) == 130
+    assert f"stopped after step 1; continue with: assay resume {done}" in capsys.readouterr().out
 
 
 def test_a_task_cut_off_by_a_second_ctrl_c_is_no_news(done, capsys):
@@ -312,14 +312,14 @@ def test_samples(assay, done):
 
 def test_sampling_of_a_model_from_elsewhere():
     def options(**given):
-        return ask.SampleOptions(model=Path("m"), prompt="p", **given)
+        return evaluate.SampleOptions(model=Path("m"), prompt="p", **given)
 
-    assert ask._sampling(None, options()) is None
-    assert ask._sampling(None, options(temperature=0.5)).temperature == 0.5
-    assert ask._sampling(None, options(max_new_tokens=3)).max_new_tokens == 3
-    assert ask._sampling(None, options(top_p=0.5, top_k=2, min_p=0.1)) == Sampling(top_p=0.5, top_k=2, min_p=0.1)
+    assert evaluate._sampling(None, options()) is None
+    assert evaluate._sampling(None, options(temperature=0.5)).temperature == 0.5
+    assert evaluate._sampling(None, options(max_new_tokens=3)).max_new_tokens == 3
+    assert evaluate._sampling(None, options(top_p=0.5, top_k=2, min_p=0.1)) == Sampling(top_p=0.5, top_k=2, min_p=0.1)
     with pytest.raises(ConfigError, match="top_p"):
-        ask._sampling(None, options(top_p=0.0))
+        evaluate._sampling(None, options(top_p=0.0))
 
 
 def evaluated(path, values, faults=0):
@@ -329,22 +329,22 @@ def evaluated(path, values, faults=0):
         {"id": str(i), "arm": "a", "level": 1, "values": v, "answers": ["x"] * len(v), "faults": faults}
         for i, v in enumerate(values)
     ]
-    return ask._Evaluated(path=path, table=tabulate(eval_items(items)), items=items)
+    return evaluate._Evaluated(path=path, table=tabulate(eval_items(items)), items=items)
 
 
 def test_pairs_need_a_common_metric():
-    pairs = dict(ask._pairs(evaluated("a", [[0, 1], [1, 1]]), evaluated("b", [[1, 1], [1, 1]])))
+    pairs = dict(evaluate._pairs(evaluated("a", [[0, 1], [1, 1]]), evaluated("b", [[1, 1], [1, 1]])))
     assert pairs["all avg@2"].difference.value == 0.25
     assert pairs["all pass@2"].difference.value == 0
     with pytest.raises(RewardError, match="no metric in common"):
-        ask._pairs(evaluated("a", [[0], [1]]), evaluated("b", [[1] * 2, [1] * 2]))
+        evaluate._pairs(evaluated("a", [[0], [1]]), evaluated("b", [[1] * 2, [1] * 2]))
 
 
 def test_faults_are_said(capsys):
     from assay_tasks import SortDigits
 
-    ask._text(SortDigits(), evaluated("a", [[1, 0]], faults=2), None, [])
-    assert "a: 2 attempts without a verdict" in flat(capsys.readouterr().err)
+    evaluate._text(SortDigits(), evaluated("a", [[1, 0]], faults=2), None, [])
+    assert "a: 2 rollouts without a verdict" in flat(capsys.readouterr().err)
 
 
 def test_an_evaluation_without_a_verdict(assay, done, monkeypatch):
@@ -355,11 +355,11 @@ def test_an_evaluation_without_a_verdict(assay, done, monkeypatch):
     )
     said = assay("eval", done)
     assert said.code == 1
-    assert "no attempt at sort got a verdict" in said.err
+    assert "no rollout of sort got a verdict" in said.err
 
 
 def test_busy_shows_on_a_terminal_only(monkeypatch, capsys):
-    from assay.cli.show import busy
+    from assay.cli.output import busy
 
     with busy("counting"):
         pass
@@ -383,7 +383,7 @@ def test_evaluation_items_among_the_prompts_stop_training_unless_allowed(assay, 
     found = assay("runs", "show", "r", "--json").json["contamination"]
     assert 0 < found["contaminated"] == found["found"] <= 2 and found["sources"][1] == {"name": "eval.jsonl", "items": 3}
     assert assay("resume", "r", "--steps", "2", "--plain", "--no-report").code == 0
-    assert "--against" in assay("train").out and "Refuses to, where training" in assay("train").out
+    assert "--against" in assay("train").out and "Refuses to begin if training" in assay("train").out
 
 
 TOOLS = '''

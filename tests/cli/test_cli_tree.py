@@ -14,8 +14,8 @@ from cli_support import flat
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.cli.mirror import parse_with
-from assay.cli.tree import Node, build, candidates, put, take
+from assay.cli.options import parse_with
+from assay.cli.part_tree import Node, build, candidates, put, take
 from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError
 from assay.core.protocols import CurriculumSpec
@@ -266,7 +266,7 @@ def test_help_says_what_each_option_is(capsys, monkeypatch, columns):
     words = flat(text)
     assert "--note STR a word of the command. (default: '')" in words
     assert "--part.x FLOAT a number that matters. (default: 1.0)" in words
-    assert "which part stands here (Leaf, Other or module:Class; default: Leaf)" in words
+    assert "which class to use here (Leaf, Other or module:Class; default: Leaf)" in words
     assert "--sizes [INT [INT ...]] (default: none)" in words
     assert "--hidden" not in words
     assert "--data" not in words

@@ -10,8 +10,8 @@ from dataclasses import fields
 
 import pytest
 
-from assay.cli import judging
-from assay.cli.judging import Judges, judge_lines
+from assay.cli import verify_lines
+from assay.cli.verify_lines import Judges, judge_lines
 from assay.tasks import family
 from assay.verify import ExactMatch, RewardFunction, about, verifiers
 
@@ -264,8 +264,8 @@ def test_programs_are_judged_on_every_core(run, monkeypatch):
             super().__init__(*args)
             made.append(self.many)
 
-    monkeypatch.setattr(judging, "Judges", Counted)
-    monkeypatch.setattr(judging, "cores", lambda: 3)
+    monkeypatch.setattr(verify_lines, "Judges", Counted)
+    monkeypatch.setattr(verify_lines, "cores", lambda: 3)
     gold = {"tests": [{"stdin": "", "stdout": "1"}]}
     code, rows, _ = run("code_output", [{"gold": gold, "answer": f"print({n})"} for n in (1, 2)])
     assert (code, [r["value"] for r in rows]) == (0, [1.0, 0.0])

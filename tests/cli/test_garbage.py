@@ -7,7 +7,7 @@ import weakref
 
 import pytest
 
-from assay.cli.garbage import Loading, loading
+from assay.cli.gc_pause import Loading, loading
 
 
 class Ring:

@@ -2,7 +2,7 @@
 
 import os
 
-from assay.cli.kept import fingerprint, kept_rows
+from assay.cli.listing_cache import fingerprint, kept_rows
 
 
 def test_rows_are_made_once_until_a_source_changes(tmp_path, monkeypatch):

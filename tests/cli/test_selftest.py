@@ -14,51 +14,65 @@ import pytest
 from assay.core.errors import AssayError, EngineError, WeightProofError
 from assay.runtime import LearnerSettings, TorchLearner
 from assay.runtime.distributed import worker as rank
-from assay.runtime.distributed.worker import Orders
+from assay.runtime.distributed.worker import WorkerSettings
 from assay.runtime.engine.settings import InProcess, Native
-from assay.sandbox.probing import Probe
-from assay.selftest import agreement, contained, devices, facts, parts, ranks, resuming, serving, small, speed, weights
-from assay.selftest.part import Bench, Finding, NotAvailable, Part
-from assay.selftest.running import report, run_parts
+from assay.sandbox.attack_probe import IsolationProbe
+from assay.selftest import (
+    agreement,
+    all_parts,
+    contained,
+    devices,
+    facts,
+    ranks,
+    resuming,
+    small_models,
+    speed,
+    vllm_server,
+    weights,
+)
+from assay.selftest.run_parts_in_turn import report, run_parts
+from assay.selftest.selftest_part import NotAvailable, SelftestContext, SelftestFinding, SelftestPart
 from assay.train.run import Run
 
-GOOD = Part(name="good", shows="that it works", check=lambda bench: Finding(numbers={"n": 3, "nested": {"a": 1}}))
-BAD = Part(
-    name="bad", shows="a bar", check=lambda bench: Finding(numbers={"n": float("nan")}, failures=("3 above 2", "too late"))
+GOOD = SelftestPart(name="good", shows="that it works", check=lambda bench: SelftestFinding(numbers={"n": 3, "nested": {"a": 1}}))
+BAD = SelftestPart(
+    name="bad",
+    shows="a bar",
+    check=lambda bench: SelftestFinding(numbers={"n": float("nan")}, failures=("3 above 2", "too late")),
 )
 
 
-def crash(bench: Bench) -> Finding:
+def crash(bench: SelftestContext) -> SelftestFinding:
     (bench.folder / "file").write_text("left behind")
     raise ZeroDivisionError("by nothing")
 
 
-def lacking(bench: Bench) -> Finding:
+def lacking(bench: SelftestContext) -> SelftestFinding:
     raise NotAvailable("no abacus here")
 
 
-CRASHING = Part(name="crashing", shows="nothing", check=crash)
-LACKING = Part(name="lacking", shows="an abacus", check=lacking)
+CRASHING = SelftestPart(name="crashing", shows="nothing", check=crash)
+LACKING = SelftestPart(name="lacking", shows="an abacus", check=lacking)
 LARGE = replace(GOOD, name="large", gpus=2)
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    return Bench(tmp_path, lambda text: None)
+def bench(tmp_path: Path) -> SelftestContext:
+    return SelftestContext(tmp_path, lambda text: None)
 
 
 @pytest.fixture
-def listed(monkeypatch: pytest.MonkeyPatch) -> list[Part]:
+def listed(monkeypatch: pytest.MonkeyPatch) -> list[SelftestPart]:
     """The parts that the command knows; a test may change them."""
     made = [GOOD, BAD, CRASHING, LACKING, LARGE]
-    monkeypatch.setattr(parts, "PARTS", made)
+    monkeypatch.setattr(all_parts, "PARTS", made)
     return made
 
 
 # ---- the command -------------------------------------------------------------------------------------------------------
 
 
-def test_each_outcome_is_told_and_kept(assay: Any, listed: list[Part], tmp_path: Path) -> None:
+def test_each_outcome_is_told_and_kept(assay: Any, listed: list[SelftestPart], tmp_path: Path) -> None:
     said = assay("selftest", "--json", "--out", "found.json")
     assert said.code == 1
     found = json.loads(said.out)
@@ -80,7 +94,7 @@ def test_each_outcome_is_told_and_kept(assay: Any, listed: list[Part], tmp_path:
     assert "crashing: failed" in said.err and "good: that it works" in said.err
 
 
-def test_a_table_for_people_and_parts_by_name(assay: Any, listed: list[Part]) -> None:
+def test_a_table_for_people_and_parts_by_name(assay: Any, listed: list[SelftestPart]) -> None:
     said = assay("selftest", "--only", "good", "large", "--gpus", "2")
     assert said.code == 0
     assert "2 passed, 0 failed, 0 not available" in said.out and "n 3" in said.out and "nested" not in said.out
@@ -89,16 +103,16 @@ def test_a_table_for_people_and_parts_by_name(assay: Any, listed: list[Part]) ->
     assert "--gpus -1" in assay("selftest", "--gpus", "-1").err
 
 
-def test_a_file_that_cannot_be_written_is_said_before_anything_runs(assay: Any, listed: list[Part]) -> None:
+def test_a_file_that_cannot_be_written_is_said_before_anything_runs(assay: Any, listed: list[SelftestPart]) -> None:
     said = assay("selftest", "--out", "nowhere/found.json")
     assert said.code == 1 and "nowhere/found.json" in said.err and "that it works" not in said.err
 
 
-def test_an_interrupt_leaves_what_ran(assay: Any, listed: list[Part], tmp_path: Path) -> None:
-    def interrupted(bench: Bench) -> Finding:
+def test_an_interrupt_leaves_what_ran(assay: Any, listed: list[SelftestPart], tmp_path: Path) -> None:
+    def interrupted(bench: SelftestContext) -> SelftestFinding:
         raise KeyboardInterrupt
 
-    listed[1:] = [Part(name="slow", shows="patience", check=interrupted), GOOD]
+    listed[1:] = [SelftestPart(name="slow", shows="patience", check=interrupted), GOOD]
     said = assay("selftest", "--json", "--out", "found.json")
     assert said.code == 130 and "stopped after 1 of 3 parts" in said.err
     kept = json.loads((tmp_path / "found.json").read_text())
@@ -110,17 +124,17 @@ def test_an_interrupt_leaves_what_ran(assay: Any, listed: list[Part], tmp_path: 
 def test_folders_of_parts_are_deleted() -> None:
     seen: list[Path] = []
 
-    def looks(bench: Bench) -> Finding:
+    def looks(bench: SelftestContext) -> SelftestFinding:
         seen.append(bench.folder)
         return crash(bench)
 
-    (outcome,) = run_parts([Part(name="x", shows="x", check=looks)], 0, lambda text: None)
+    (outcome,) = run_parts([SelftestPart(name="x", shows="x", check=looks)], 0, lambda text: None)
     assert outcome.outcome == "failed" and not seen[0].exists() and report([outcome])["failed"] == 1
 
 
 def test_names_are_different_and_what_parts_show_fits_a_line() -> None:
-    names = [p.name for p in parts.PARTS]
-    assert len(set(names)) == len(names) and all(len(p.shows) <= 80 and p.check.__doc__ for p in parts.PARTS)
+    names = [p.name for p in all_parts.PARTS]
+    assert len(set(names)) == len(names) and all(len(p.shows) <= 80 and p.check.__doc__ for p in all_parts.PARTS)
 
 
 # ---- the parts, and faults planted in them -----------------------------------------------------------------------------
@@ -128,17 +142,17 @@ def test_names_are_different_and_what_parts_show_fits_a_line() -> None:
 
 def test_mismatch_of_another_model_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agreement, "NEW", 16)
-    learner = TorchLearner(small.decoder(), LearnerSettings(), total_steps=1)
+    learner = TorchLearner(small_models.decoder(), LearnerSettings(), total_steps=1)
     same = agreement.compare(Native().build(learner), learner, agreement.BAR)
     assert not same.failures and 0 < same.numbers["max_nats"] < 1e-5 and same.numbers["tokens"] == 256
-    other = TorchLearner(small.decoder(seed=1), LearnerSettings(), total_steps=1)
+    other = TorchLearner(small_models.decoder(seed=1), LearnerSettings(), total_steps=1)
     found = agreement.compare(Native().build(other), learner, agreement.BAR)
     assert found.numbers["max_nats"] > 0.1 and "nats in one token, above 0.0001" in found.failures[0]
 
 
 def test_not_a_number_and_too_few_tokens_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agreement, "NEW", 16)
-    learner = TorchLearner(small.decoder(), LearnerSettings(), total_steps=1)
+    learner = TorchLearner(small_models.decoder(), LearnerSettings(), total_steps=1)
     engine = Native().build(learner)
 
     class Lost:
@@ -151,27 +165,29 @@ def test_not_a_number_and_too_few_tokens_fail(monkeypatch: pytest.MonkeyPatch) -
     assert drawn == 16
 
 
-def test_an_engine_that_hides_a_fault_fails(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_engine_that_hides_a_fault_fails(bench: SelftestContext, monkeypatch: pytest.MonkeyPatch) -> None:
     """The proof switched off, nothing is proved and no fault found."""
     monkeypatch.setattr(weights, "FAULTS", ("StaleModel",))
-    monkeypatch.setattr(weights, "practice", lambda engine, steps: replace(small.practice(engine, steps), prove_weights=False))
+    monkeypatch.setattr(
+        weights, "practice", lambda engine, steps: replace(small_models.practice(engine, steps), prove_weights=False)
+    )
     found = weights.synced(bench, Native())
     assert found.failures == ("6 of 6 updates are not proved to have arrived", "planted StaleModel was not found")
 
 
-def test_planted_faults_are_found_in_this_process(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_planted_faults_are_found_in_this_process(bench: SelftestContext, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(weights, "FAULTS", ("StaleTensor",))
     found = weights.native(bench)
     assert not found.failures and found.numbers == {"updates": 6, "proved": 6, "caught": ["StaleTensor"]}
     for fault in ("StaleModel", "BaseWeights"):
         with pytest.raises(WeightProofError):
-            weights.train(small.practice(small.Planted(InProcess(), fault), 5), bench.folder / fault)
+            weights.train(small_models.practice(small_models.FaultyEngine(InProcess(), fault), 5), bench.folder / fault)
 
 
 @pytest.mark.prove
-def test_a_resumed_run_that_differs_fails(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_resumed_run_that_differs_fails(bench: SelftestContext, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resuming, "MOMENTS", (18,))
-    whole = resuming.train(small.two_stages(), bench.folder / "elsewhere")
+    whole = resuming.train(small_models.two_stages(), bench.folder / "elsewhere")
     monkeypatch.setattr(resuming, "train", lambda run, folder: replace(whole, digest="another"))
     found = resuming.killed_and_resumed(bench)
     (reached,) = found.numbers["killed_after_steps"]
@@ -179,17 +195,19 @@ def test_a_resumed_run_that_differs_fails(bench: Bench, monkeypatch: pytest.Monk
     assert found.failures == (f"killed after step {reached}: the digest is {whole.digest}, not another",)
 
 
-def test_a_run_that_dies_by_itself_is_no_kill(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_dies_by_itself_is_no_kill(bench: SelftestContext, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resuming, "_CHILD", "raise SystemExit('out of order: {folder}')")
     with pytest.raises(Exception, match="ended or hung before: out of order"):
         resuming._killed(bench.folder / "run", 3)
 
 
 @pytest.mark.prove
-def test_another_number_of_ranks(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_number_of_ranks(bench: SelftestContext, monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs that differ are found; the ranks themselves are in the whole test below."""
     monkeypatch.setattr(
-        ranks, "supervised", lambda n, steps, device: replace(small.two_stages(), stages=small.two_stages(steps).stages[:1])
+        ranks,
+        "supervised",
+        lambda n, steps, device: replace(small_models.two_stages(), stages=small_models.two_stages(steps).stages[:1]),
     )
     monkeypatch.setattr(ranks, "_apart", lambda code: None)
     ranks.begin(str(bench.folder / "2-1"), 2, "cpu")
@@ -201,13 +219,13 @@ def test_another_number_of_ranks(bench: Bench, monkeypatch: pytest.MonkeyPatch) 
         ranks._apart("assert False, 'too few'")
 
 
-def test_throughput_and_an_engine_without_its_kernel(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_throughput_and_an_engine_without_its_kernel(bench: SelftestContext, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(speed, "ROWS", 8)
     monkeypatch.setattr(speed, "NEW", 8)
     monkeypatch.setattr(speed, "STEPS", 7)
     rates = iter([{"second": 50.0, "cpu_second": 10.0}, {"second": 20.0, "cpu_second": 20.0}])
     real = speed._decode
-    measured = real(Native().build(TorchLearner(small.decoder(), LearnerSettings(), total_steps=1)))
+    measured = real(Native().build(TorchLearner(small_models.decoder(), LearnerSettings(), total_steps=1)))
     assert measured["second"] > 0 and measured["cpu_second"] > 0
     monkeypatch.setattr(speed, "_decode", lambda engine: next(rates))
     found = speed.throughput(bench)
@@ -215,15 +233,15 @@ def test_throughput_and_an_engine_without_its_kernel(bench: Bench, monkeypatch: 
     assert found.numbers["train_tokens_per_second"] > 0
 
 
-def test_isolation_of_nothing_fails(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    from assay.sandbox import probing
+def test_isolation_of_nothing_fails(bench: SelftestContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    from assay.sandbox import attack_probe
 
-    monkeypatch.setattr(probing, "probe", lambda backend: Probe("rlimits", False, "network", {}, {}))
+    monkeypatch.setattr(attack_probe, "probe", lambda backend: IsolationProbe("rlimits", False, "network", {}, {}))
     found = contained.isolation(bench)
     assert "nothing contains programs here" in found.failures[0] and found.numbers["isolation"] is None
 
 
-def test_memory_of_the_machine(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_of_the_machine(bench: SelftestContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = tmp_path / "meminfo"
     table.write_text("MemTotal:  100 kB\nMemAvailable:   42 kB\nHugePages_Total:   0\n")
     assert facts.available_memory(table) == 42 * 1024
@@ -241,7 +259,7 @@ def test_what_runs_on_a_gpu_runs_on_this_device_too() -> None:
     assert not rounded.failures and rounded.numbers["dtype"] == "bfloat16" and rounded.numbers["max_nats"] > 1e-3
 
 
-def test_without_a_gpu_its_parts_say_so(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_gpu_its_parts_say_so(bench: SelftestContext, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("assay.runtime.machine.gpus", lambda: [])
     for check, wanted in ((devices.learner, 1), (devices.bfloat16, 1), (ranks.on_gpus, 2)):
         with pytest.raises(NotAvailable, match=rf"PyTorch sees 0 CUDA device\(s\) here; this part needs {wanted}"):
@@ -257,7 +275,7 @@ def test_ranks_on_gpus_are_tried_where_two_may_be_used(assay: Any, monkeypatch: 
     assert (part["outcome"], part["why"]) == ("not available", "PyTorch sees 1 CUDA device(s) here; this part needs 2")
 
 
-def test_ranks_on_gpus_do_what_ranks_on_the_cpu_do(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ranks_on_gpus_do_what_ranks_on_the_cpu_do(bench: SelftestContext, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same runs but for the device, and what each of the two ranks then joins: gloo beside NCCL, on a device of its own."""
     found: dict[str, list[Any]] = {"cpu": [], "cuda": []}
     monkeypatch.setattr("assay.runtime.machine.gpus", lambda: ["one", "two"])
@@ -280,7 +298,7 @@ def test_ranks_on_gpus_do_what_ranks_on_the_cpu_do(bench: Bench, monkeypatch: py
         else:
             assert there == here
     run = on_cuda[1][1]
-    orders = Orders(
+    orders = WorkerSettings(
         rank=1, mesh=run.mesh, folder=bench.folder, threads=1, settings=run.stages[0].learner, total_steps=6, version=0, models=()
     )
     joined: list[Any] = []
@@ -294,7 +312,7 @@ def test_ranks_on_gpus_do_what_ranks_on_the_cpu_do(bench: Bench, monkeypatch: py
 
 
 def test_two_devices_that_differ_fail(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = iter([small.decoder(), small.decoder(), small.decoder(seed=1)])
+    made = iter([small_models.decoder(), small_models.decoder(), small_models.decoder(seed=1)])
     monkeypatch.setattr(devices, "decoder", lambda: next(made))
     assert "nats in one token, above 0.001" in devices.learner_on("cpu").failures[0]
 
@@ -302,7 +320,7 @@ def test_two_devices_that_differ_fail(monkeypatch: pytest.MonkeyPatch) -> None:
 # ---- a server of one's own ---------------------------------------------------------------------------------------------
 
 
-def test_without_vllm_its_parts_are_not_available(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_vllm_its_parts_are_not_available(bench: SelftestContext, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASSAY_VLLM", "/nowhere/vllm")
     for check in (agreement.vllm, weights.vllm):
         with pytest.raises(NotAvailable, match="ASSAY_VLLM=/nowhere/vllm is no file"):
@@ -310,7 +328,7 @@ def test_without_vllm_its_parts_are_not_available(bench: Bench, monkeypatch: pyt
     monkeypatch.delenv("ASSAY_VLLM")
     monkeypatch.setenv("PATH", "")
     with pytest.raises(NotAvailable, match="no vllm on the path"):
-        serving.executable()
+        vllm_server.executable()
     assert not list(bench.folder.iterdir())
 
 
@@ -332,13 +350,13 @@ def test_a_server_is_started_told_and_stopped(tmp_path: Path, monkeypatch: pytes
     program.write_text(SERVER.format(python=sys.executable))
     program.chmod(0o755)
     monkeypatch.setenv("ASSAY_VLLM", str(program))
-    with serving.served_model(small.decoder(), tmp_path, 64, lambda text: None) as settings:
-        assert settings.url.startswith("http://127.0.0.1:") and serving.version_of(settings) == "0.1"
+    with vllm_server.served_model(small_models.decoder(), tmp_path, 64, lambda text: None) as settings:
+        assert settings.url.startswith("http://127.0.0.1:") and vllm_server.version_of(settings) == "0.1"
         with pytest.raises(EngineError, match="/health does not tell its version"):
-            serving.version_of(replace(settings, url=f"{settings.url}/health"))
+            vllm_server.version_of(replace(settings, url=f"{settings.url}/health"))
     said = (tmp_path / "vllm.log").read_text()
     assert f"serve {tmp_path / 'served'} --host 127.0.0.1" in said and "--max-model-len 64" in said
-    with serving.served(tmp_path / "served", tmp_path / "vllm.log", 64, lambda text: None) as (_, spent):
+    with vllm_server.served(tmp_path / "served", tmp_path / "vllm.log", 64, lambda text: None) as (_, spent):
         assert spent() > 0.0
 
 
@@ -347,7 +365,7 @@ def test_a_server_that_does_not_start_is_said_with_its_last_words(tmp_path: Path
     program.write_text("#!/bin/sh\necho no room left\nexit 3\n")
     program.chmod(0o755)
     monkeypatch.setenv("ASSAY_VLLM", str(program))
-    with pytest.raises(EngineError, match="no room left"), serving.served(tmp_path, tmp_path / "log", 64, lambda text: None):
+    with pytest.raises(EngineError, match="no room left"), vllm_server.served(tmp_path, tmp_path / "log", 64, lambda text: None):
         pass
 
 
@@ -360,6 +378,6 @@ def test_the_whole_passes_here(assay: Any) -> None:
     found = json.loads(said.out)
     assert said.code == 0, [p["why"] for p in found["parts"] if p["outcome"] == "failed"]
     here = {p["name"] for p in found["parts"] if p["outcome"] == "passed"}
-    assert {p.name for p in parts.PARTS if not p.gpus and "vllm" not in p.name} <= here
+    assert {p.name for p in all_parts.PARTS if not p.gpus and "vllm" not in p.name} <= here
     if os.environ.get("ASSAY_VLLM") and Path(os.environ["ASSAY_VLLM"]).is_file():
         assert {"mismatch/vllm", "weights/vllm"} <= here

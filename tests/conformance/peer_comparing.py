@@ -9,7 +9,7 @@ import torch
 
 from assay.core.seeds import generator
 from assay.objective import evaluate
-from assay.objective.padded import wanted
+from assay.objective.padded_batch import required_inputs
 from assay.objective.peers import match
 
 SEEDS = range(3)
@@ -108,9 +108,9 @@ def ours(case: Case, arrays: Arrays) -> Theirs:
     """The same by `evaluate`."""
     entry = match(case.peer, case.name, case.kind)
     objective = (replace(entry, code=case.code) if case.code else entry).objective()
-    want = wanted(objective)
+    want = required_inputs(objective)
     names = {"mask", *want.live, *want.columns, *want.attempts, *({"values_old"} & set(want.derived))}
-    if want.pays:
+    if want.uses_reward:
         names |= {"rewards", "group_id"} if case.kind == "advantage" else {"advantages"}
         names |= {n for n in ("components", "rewards") if n in arrays.get("also", ())}
     elif want.grouped:

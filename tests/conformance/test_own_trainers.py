@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from assay.objective import evaluate
-from assay.objective.outward import torch_loss
+from assay.objective.padded_loss import torch_loss
 
 PAGE = Path(__file__).parents[2] / "docs" / "add" / "trl.md"
 
@@ -204,9 +204,9 @@ def trained(kind: Any, folder: Path, loss_type: str, beta: float = 0.0, **more: 
 def test_a_trl_trainer_with_our_loss_learns_what_trls_own_does(tmp_path: Path, loss_type: str, here: str, beta: float) -> None:
     """Four optimiser steps, two per generation, two micro-batches each: the weights agree to single precision."""
     trl = pytest.importorskip("trl", exc_type=ImportError)
-    from assay.objective.peers import Match
+    from assay.objective.peers import PeerMatch
 
-    objective = Match(peer="trl", kind="loss", name=loss_type, code=here).objective()
+    objective = PeerMatch(peer="trl", kind="loss", name=loss_type, code=here).objective()
     theirs, _ = trained(trl.GRPOTrainer, tmp_path / "theirs", loss_type, beta)
     mine, trainer = trained(code("TRL")["AssayTrainer"], tmp_path / "mine", loss_type, beta, loss=torch_loss(objective))
     start = torch.cat([p.detach().flatten() for p in tiny(tmp_path)[0].parameters()])

@@ -139,10 +139,10 @@ def test_a_user_column_goes_from_the_completion_through_pack_and_micro() -> None
 
 
 def test_columns_of_one_name_have_one_type_in_all_rows() -> None:
-    attempts = [one_call(1, x=np.zeros((1, 2), np.int16)), one_call(1, x=np.zeros((1, 3), np.int16))]
+    rollouts = [one_call(1, x=np.zeros((1, 2), np.int16)), one_call(1, x=np.zeros((1, 3), np.int16))]
     with pytest.raises(DataError, match=r"'x' is int16\[3\] in one call and int16\[2\] in another"):
-        pack([group(*attempts)])
-    rows = [(i, samples(r)[0]) for i, r in enumerate(attempts)]
+        pack([group(*rollouts)])
+    rows = [(i, samples(r)[0]) for i, r in enumerate(rollouts)]
     with pytest.raises(DataError, match=r"'x' is int16\[3, 3\] where int16\[3, 2\] is wanted"):
         pack_rows(rows, {"group": np.zeros(2, np.int64)})
     versions = [

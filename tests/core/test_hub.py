@@ -9,7 +9,7 @@ import pytest
 from hub_server import COMMIT, cached, hub
 
 from assay.core.errors import DataError, HubError, MissingExtraError
-from assay.core.util.hub import HubName, fetched
+from assay.core.util.hub import HubName, fetch
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def lacking(folder: Path) -> str:
 def get(name: str, kind: str = "model") -> Path:
     found = HubName.read(name)
     assert found is not None
-    return fetched(found, kind, ("*.json",), lacking).folder
+    return fetch(found, kind, ("*.json",), lacking).folder
 
 
 def test_names():
@@ -43,7 +43,7 @@ def test_names():
 @pytest.mark.parametrize("name", ["a/b", "a/b@main", f"a/b@{COMMIT}"])
 def test_what_the_cache_has_is_taken_without_asking(name, home, monkeypatch):
     (cached(home, "model", "a/b") / "a.json").write_text("{}")
-    found = fetched(HubName.read(name), "model", ("*.json",), lacking)
+    found = fetch(HubName.read(name), "model", ("*.json",), lacking)
     assert str(found.name) == f"a/b@{COMMIT}" and found.name.pinned
     assert found.folder == home / "models--a--b" / "snapshots" / COMMIT
     monkeypatch.setenv("HF_HUB_CACHE", str(home.parent / "other"))
@@ -79,7 +79,7 @@ def test_what_it_has_not_is_fetched_and_then_kept(home, tmp_path, monkeypatch):
         ):
             get("a/b@nowhere")
         with pytest.raises(HubError, match=r"dataset a/b on http.* cannot be used: nothing like it; name another"):
-            fetched(HubName("a/b"), "dataset", ("*.json",), lambda folder: "nothing like it")
+            fetch(HubName("a/b"), "dataset", ("*.json",), lambda folder: "nothing like it")
 
 
 TOLD = {

@@ -18,8 +18,8 @@ from assay.core import (
     Span,
     Stop,
     Task,
+    TaskView,
     TokenColumn,
-    World,
     ids_of,
     manifest_of,
 )
@@ -39,7 +39,7 @@ def test_the_room_offers_its_names_lazily() -> None:
 def test_a_task_shows_what_it_may() -> None:
     made = task(answer="2")
     world = made.exposed()
-    assert isinstance(world, World)
+    assert isinstance(world, TaskView)
     assert not hasattr(world, "private")
     assert world.messages == (Message("user", "1+1="),)
     assert made.content == task("another name", answer="3").content  # the same question

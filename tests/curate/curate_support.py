@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from assay.curate import Pipeline, Step
+from assay.curate import CurationStep, Pipeline
 
 WORDS = (
     "find",
@@ -47,7 +47,7 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 
 def curated(
-    folder: Path, rows: Iterable[Mapping[str, Any] | str], steps: Sequence[Step], chunk: int = 3, **settings: Any
+    folder: Path, rows: Iterable[Mapping[str, Any] | str], steps: Sequence[CurationStep], chunk: int = 3, **settings: Any
 ) -> "Result":
     """Curates rows in a fresh folder below ``folder``."""
     place = folder / f"run{len(list(folder.glob('run*')))}"

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from assay.curate import Decontaminate, Exact, NearDuplicates, Pipeline, RowStep, Substrings, keep
-from assay.curate import emit as emit_module
-from assay.curate import work as work_module
+from assay.curate import output as emit_module
+from assay.curate import work_folder as work_module
 
 
 @dataclass(frozen=True)

@@ -81,9 +81,9 @@ def test_bins_are_those_of_guru() -> None:
 
 def test_single_attempts_add_up_and_rows_are_named_in_three_ways(tmp_path: Path) -> None:
     rows = [{"prompt": "q", "n": 1}, {"prompt": "r", "id": 7, "n": 2}, {"prompt": "S  s", "n": 3}]
-    attempts = [{"id": row_id(rows[0]), "passed": p} for p in (True, False, True)]
-    attempts += [{"id": 7, "passed": 1, "n": 4}, {"question": "s S", "passed": 2, "n": 2}, {"id": "nobody", "passed": True}]
-    step = PassRates(passes=Passes(model="m", file=write(tmp_path / "m.jsonl", attempts)))
+    rollouts = [{"id": row_id(rows[0]), "passed": p} for p in (True, False, True)]
+    rollouts += [{"id": 7, "passed": 1, "n": 4}, {"question": "s S", "passed": 2, "n": 2}, {"id": "nobody", "passed": True}]
+    step = PassRates(passes=Passes(model="m", file=write(tmp_path / "m.jsonl", rollouts)))
     found = curated(tmp_path, rows, [step], chunk=1)
     rates = {r["n"]: (r["curate"]["m.pass_rate"], r["curate"]["m.attempts"]) for r in found.kept}
     assert rates == {1: (2 / 3, 3), 2: (0.25, 4), 3: (1.0, 2)}

@@ -29,7 +29,7 @@ from assay.curate import (
     keep,
 )
 from assay.curate import pipeline as pipeline_module
-from assay.curate.work import Work
+from assay.curate.work_folder import WorkFolder
 
 SCRIPT = Path(__file__).with_name("curation_to_kill.py")
 OUTPUTS = ("train.jsonl", "test.jsonl", "rejected.jsonl", "manifest.json")
@@ -205,7 +205,7 @@ def test_a_finished_run_is_not_done_again_and_another_is_refused(tmp_path: Path)
         pipeline.run([source], out)
     assert pipeline.run([source], out, fresh=True)["counts"]["read"] == 1
     assert (out / "train.jsonl").exists()
-    with Work(out / ".work").alone():
+    with WorkFolder(out / ".work").alone():
         with pytest.raises(ConfigError, match="another curation is writing"):
             pipeline.run([source], out, fresh=True)
         (out / ".work" / "rows").mkdir()
@@ -256,7 +256,7 @@ def test_a_run_that_failed_before_its_first_row_does_not_hold_its_folder(tmp_pat
 
 def test_two_at_once_are_refused(tmp_path: Path) -> None:
     source = write(tmp_path / "in.jsonl", [{"prompt": "a"}])
-    with Work(tmp_path / "out" / ".work").alone(), pytest.raises(ConfigError, match="another curation is writing"):
+    with WorkFolder(tmp_path / "out" / ".work").alone(), pytest.raises(ConfigError, match="another curation is writing"):
         Pipeline(steps=()).run([source], tmp_path / "out")
 
 

@@ -8,7 +8,7 @@ from curate_support import write
 
 from assay.curate import Exact, Pipeline, progress_on
 from assay.curate import progress as progress_module
-from assay.curate.progress import Bars, Lines
+from assay.curate.progress import Bars, PlainProgress
 
 
 class Terminal(io.StringIO):
@@ -20,7 +20,7 @@ def test_lines_name_stages_and_count_rows(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(progress_module, "_EVERY", 4)
     source, out = write(tmp_path / "in.jsonl", [{"prompt": f"p{i}"} for i in range(10)]), io.StringIO()
     progress = progress_on(out)
-    assert isinstance(progress, Lines)
+    assert isinstance(progress, PlainProgress)
     Pipeline(steps=(Exact(),)).run([source], tmp_path / "out", chunk=3, progress=progress)
     said = [line.removeprefix("assay curate: ") for line in out.getvalue().splitlines()]
     assert said == [

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from assay.core.errors import ConfigError
 from assay.curate import Decontaminate, EvalIndex, EvalItem, Exact, Matching, NearDuplicates, contaminated, jaccard, normal
-from assay.curate.frequency import Common, Frequency
-from assay.curate.pieces import key_of, mask_numbers, own_words, shared_words, split_pieces
+from assay.curate.phrase_frequency import Common, Frequency
+from assay.curate.sentence_keys import key_of, mask_numbers, own_words, shared_words, split_pieces
 from assay.curate.text import Texts, own_similarity, words_differ
 
 

@@ -12,7 +12,7 @@ from assay.core import FrozenMap, Group, Outcome, Task
 from assay.core.canon import canonical
 from assay.core.errors import ConfigError
 from assay.guide import CellRule, Dump, RuleReasoner, Sec
-from assay.guide.cells import CellBook, Standing
+from assay.guide.cell_curricula import CellBook, Standing
 from assay.testing import check_curriculum, graded
 
 ARMS = {"a": (1,), "b": (1,), "c": (1,)}

@@ -14,7 +14,7 @@ from assay.core.protocols import Guidance, Moment, Posed
 from assay.core.score import Fault
 from assay.guide import Ghpo, Seele
 from assay.guide.hints import inverse, needed_share
-from assay.testing import attempt, check_guidance
+from assay.testing import check_guidance, rollout_of
 
 MOMENT = Moment(key="s0/0")
 
@@ -29,7 +29,7 @@ def rolled(posed: Posed, of: Task, *values: float) -> Group:
     context = posed.context
     rollouts: list[Rollout] = []
     for i in range(len(values)):
-        rollouts.append(replace(attempt(of, "?", id=f"{context.key}/{i}", group=context.group), context=context))
+        rollouts.append(replace(rollout_of(of, "?", id=f"{context.key}/{i}", group=context.group), context=context))
     scores = tuple(Score(components={"correct": v}) for v in values)
     return Group(key=context.group, task=of, draw=Draw("x", 1, 1.0), rollouts=tuple(rollouts), scores=scores)
 

@@ -13,7 +13,7 @@ from assay.core.errors import CheckpointError, ConfigError
 from assay.core.group import Group
 from assay.core.score import Fault
 from assay.guide import Bell, FirstTasks, HistoryRows, RowBook, RowRule
-from assay.guide.rows import impact_scores, spread_scores
+from assay.guide.row_curricula import impact_scores, spread_scores
 from assay.testing import as_outcomes, check_curriculum, graded
 
 ARMS = {"a": (1, 2)}

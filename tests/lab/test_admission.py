@@ -15,17 +15,17 @@ from assay.core.task import Message, Task
 from assay.guide import Balanced, Frontier, SuccessVariance
 from assay.measure import wilson
 from assay.runtime.settings import DecoderShape, LearnerSettings, Muon
-from assay.select import Admission, Verdict, admission, judge_arms
-from assay.tasks import Mixture, family
+from assay.select import Admission, ArmVerdict, admission, judge_arms
+from assay.tasks import TaskMixture, family
 from assay.train.driver import train
-from assay.train.fits import check_run
 from assay.train.models import Folder, Scratch
+from assay.train.preflight import check_run
 from assay.train.reinforce import Reinforce
 from assay.train.run import Evaluation, Run
 from assay.train.stages import WarmUp
 from assay_tasks import Reverse, SortDigits
 
-TRAIN, WARM, EASY, HARD = Verdict
+TRAIN, WARM, EASY, HARD = ArmVerdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class Untold(Reverse):
         return None
 
 
-SUITE = Mixture(
+SUITE = TaskMixture(
     name="suite",
     sources=(SortDigits(levels=(3, 4)), Untold(levels=(3, 4)), family("gates"), family("knights")),
     parts={"lists": ("sort", "reverse"), "logic": ("gates", "knights")},
@@ -75,7 +75,7 @@ def run(**changes: Any) -> Run:
 @pytest.mark.parametrize(
     ("right", "verdict"), [(0, WARM), (9, WARM), (10, TRAIN), (30, TRAIN), (60, TRAIN), (61, EASY), (100, EASY)]
 )
-def test_bounds_are_included(right: int, verdict: Verdict) -> None:
+def test_bounds_are_included(right: int, verdict: ArmVerdict) -> None:
     (arm,) = (a for a in found(sort=right).arms if a.arm == "sort")
     assert (arm.verdict, arm.accuracy, arm.part, arm.level, arm.n) == (verdict, right / 100, "lists", 3, 100)
     assert (arm.low, arm.high) == (wilson(right, 100).low, wilson(right, 100).high)

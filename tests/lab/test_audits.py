@@ -8,11 +8,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from assay.audit import Settings, audit, resolve
+from assay.audit import AuditSettings, audit, resolve
 from assay.audit.built_in import cases_of
 from assay.core.errors import MissingExtraError, UnknownNameError
 from assay.testing.slips import fuzz
-from assay.verify import ExactMatch, RewardFunction, attempt, posed, verifiers
+from assay.verify import ExactMatch, RewardFunction, rollout_of, task_and_rollout, verifiers
 from evidence.audits import gym, page, running
 from evidence.audits.cells import BuiltIn, Fuzz, Gym, MathVerify, cell, cells, summary
 from evidence.audits.claims import CLAIMS
@@ -31,11 +31,11 @@ def test_every_named_verifier_has_its_audit_on_the_page(name: str) -> None:
 def test_second_implementations_take_the_gold_and_no_known_wrong_answer(name: str) -> None:
     second = resolve(f"evidence.audits.rewards:{SECOND[name]}").verifier
     for case in cases_of(name, name, 0, 8):
-        assert second(case.task, attempt(case.task, case.gold)).primary == 1.0
-        right = [text for text in case.wrong if second(case.task, attempt(case.task, text)).primary > 0.5]
+        assert second(case.task, rollout_of(case.task, case.gold)).primary == 1.0
+        right = [text for text in case.wrong if second(case.task, rollout_of(case.task, text)).primary > 0.5]
         assert right == [] or name == "choice", right  # it reads letters only, and wrong options may hold one
         for text in ("", "[", "{", "1/0", "<answer>x</answer>", "```json\n[1]\n```"):
-            assert second(case.task, attempt(case.task, text)).primary == 0.0
+            assert second(case.task, rollout_of(case.task, text)).primary == 0.0
 
 
 def test_cells_by_key() -> None:
@@ -74,7 +74,7 @@ def test_a_data_sets_scorer(monkeypatch: pytest.MonkeyPatch) -> None:
     scorer = gym.plus
     scorer.prepare()
     assert scorer.names == ("reward",) and scorer == gym.GymScorer("plus")
-    assert [scorer(cases[1].task, attempt(cases[1].task, text)).primary for text in ("2", "3", "2")] == [1.0, 0.5, 1.0]
+    assert [scorer(cases[1].task, rollout_of(cases[1].task, text)).primary for text in ("2", "3", "2")] == [1.0, 0.5, 1.0]
     assert not any("seen" in entry for entry in gym._entries("plus"))
     assert gym._gold("graph_color", {"answer": None, "metadata": {"possible_answer": {"a": 1}}}) == '{"a": 1}'
     assert gym._gold("boxnet", {"answer": None, "metadata": {}}) == "?"
@@ -119,13 +119,15 @@ def fake(group: str, name: str, **changed: object) -> dict[str, object]:
     """A record of an audit of a lax function."""
     cases = cases_of("exact", "exact", 0, 3)
     lax = RewardFunction(lambda prompt, completion, row: float(row["answer"] in completion))
-    found = audit(lax, cases, settings=Settings(hostile_items=0, deadline=20.0, skip=("determinism", "order"), must=("period",)))
+    found = audit(
+        lax, cases, settings=AuditSettings(hostile_items=0, deadline=20.0, skip=("determinism", "order"), must=("period",))
+    )
     kept = {"machine": "a machine", "load": [1.0, 2.0], "made_of": {"math-verify": "1", "reasoning-gym": "2"}, "group": group}
     return summary(found) | kept | {"key": f"{group}-{name}", "name": name} | changed
 
 
 def test_the_page() -> None:
-    lax, fuzzed = fake("assay", "exact"), fuzz(ExactMatch(), [(posed("4", "")[0], "4")], 20)
+    lax, fuzzed = fake("assay", "exact"), fuzz(ExactMatch(), [(task_and_rollout("4", "")[0], "4")], 20)
     fuzz_record = {
         "key": "fuzz-exact",
         "group": "fuzz",

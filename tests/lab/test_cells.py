@@ -15,7 +15,7 @@ from assay.core.rollout import Sampling
 from assay.lab import cells
 from assay.lab.cells import Cell, LabError, run_cell, run_cells
 from assay.lab.controls import Inverted, Rewarded
-from assay.lab.processes import Job
+from assay.lab.processes import ProcessJob
 from assay.runtime.settings import AdamW, DecoderShape, LearnerSettings
 from assay.train.models import Built, Scratch
 from assay.train.run import Evaluation, Run
@@ -118,13 +118,13 @@ def test_a_cell_of_another_recipe_that_was_stopped_is_not_gone_on_with(tmp_path:
 # ---- many cells
 
 
-def started(code: dict[str, str]) -> Callable[..., Job]:
+def started(code: dict[str, str]) -> Callable[..., ProcessJob]:
     """Stands in for a cell: small programs, which find the study's folder beside them."""
 
-    def job(maker: str, one: tuple[str, int, int | None], out: Path) -> Job:
+    def job(maker: str, one: tuple[str, int, int | None], out: Path) -> ProcessJob:
         kind, seed, _ = one
         (out / f"{kind}_cell.py").write_text(code[kind])
-        return Job(name=f"{kind}-{seed}", words=(f"{kind}_cell",), log=out / f"{kind}-{seed}.log")
+        return ProcessJob(name=f"{kind}-{seed}", words=(f"{kind}_cell",), log=out / f"{kind}-{seed}.log")
 
     return job
 

@@ -13,7 +13,7 @@ import pytest
 
 from assay.core.errors import ConfigError, UnknownNameError
 from assay.lab.comparison import Arm, Comparison, over_seeds
-from assay.train.fits import check_run
+from assay.train.preflight import check_run
 from assay.train.reinforce import Reinforce
 from evidence import comparison_page
 from evidence.cells.comparisons import COMPARISONS, comparison_cell

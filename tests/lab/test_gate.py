@@ -9,7 +9,7 @@ import pytest
 
 from assay.core.errors import AssayError
 from assay.lab.cells import run_cells
-from assay.lab.gate import CONTROLS, MAKER, SEEDS, Gate, accuracy, judge
+from assay.lab.gate import CONTROLS, MAKER, SEEDS, LearningGate, accuracy, judge
 
 CONTROL_STEPS = 120
 """Controls of RL run for fewer steps here: a wrong reward has destroyed the policy long before."""
@@ -45,7 +45,7 @@ def test_a_good_set_of_cells_passes() -> None:
 
 
 def test_each_bar_can_fail() -> None:
-    weak = Gate(
+    weak = LearningGate(
         greedy={0: 0.7, 1: 0.85, 2: 0.85},
         base={0: 0.65, 1: 0.5, 2: 0.5},
         hardest={0: 0.1, 1: 0.6, 2: 0.6},

@@ -15,9 +15,9 @@ from assay.core.task import Message
 from assay.guide import Compose, Privileged
 from assay.objective.methods import methods, named
 from assay.runtime.anchors import Frozen
-from assay.testing import attempt
-from assay.train.fits import check_run
+from assay.testing import rollout_of
 from assay.train.models import Built
+from assay.train.preflight import check_run
 from assay.train.reinforce import Reinforce
 from assay.train.stages import WarmUp
 from assay.train.wiring import models_of, updates_of
@@ -106,7 +106,7 @@ def test_prompts_behind_their_solution() -> None:
         assert solved.id == plain.id or solved.id == f"{plain.id}-solved"
         assert shown.trace(solved, 0.0, np.random.default_rng(0)) == (Message("assistant", answer),)
         assert shown.environment(solved.exposed()) is None
-        assert shown.verifier()(solved, attempt(solved, answer)).primary == 1.0
+        assert shown.verifier()(solved, rollout_of(solved, answer)).primary == 1.0
     left = [plain.level for plain, solved in pairs if plain == solved]
     assert set(left) == {3}
     assert 80 < len(left) < 120

@@ -17,7 +17,7 @@ from assay.recipes.accounts import AUXILIARY as LEDGER_AUXILIARY
 from assay.recipes.accounts import SHOWN as LEDGER_SHOWN
 from assay.recipes.accounts import ledger, ledger_base, ledger_cell
 from assay.recipes.mixture import AUXILIARY, SHOWN, mixed, mixed_base, mixed_cell
-from assay.train.fits import check_run
+from assay.train.preflight import check_run
 from assay.train.reinforce import Reinforce
 from assay.train.stages import WarmUp
 from evidence import levels_page, mixed_page

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.lab.processes import Job, Processes, last_words, own_cores
+from assay.lab.processes import Processes, ProcessJob, last_words, own_cores
 
 CORE = min(os.sched_getaffinity(0))
 WHERE = "import os; print(sorted(os.sched_getaffinity(0)), os.getsid(0) == os.getpid(), os.environ['SAID'])"
@@ -40,8 +40,8 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         Path(f"{name}.py").write_text(code)
 
 
-def job(name: str, *args: str) -> Job:
-    return Job(name=name, words=(name, *args), log=Path(f"{name}.log"))
+def job(name: str, *args: str) -> ProcessJob:
+    return ProcessJob(name=name, words=(name, *args), log=Path(f"{name}.log"))
 
 
 def all_of(processes: Processes) -> dict[str, int]:
@@ -72,7 +72,7 @@ def test_ends_and_last_words() -> None:
     assert ended == {"fails": 3, "sleeps": -9}
     assert last_words(Path("fails.log"), 3) == "why"
     assert last_words(Path("fails.log"), -9) == "was killed by signal 9"
-    again = Job(name="fails", words=("fails",), log=Path("fails.log"), new=False)
+    again = ProcessJob(name="fails", words=("fails",), log=Path("fails.log"), new=False)
     with Processes([frozenset()]) as processes:
         processes.start(again)
         all_of(processes)

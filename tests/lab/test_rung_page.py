@@ -12,7 +12,7 @@ import pytest
 from assay.core.errors import UnknownNameError
 from assay.lab.controls import RandomReward
 from assay.recipes.long_answers import ENGINES, PRACTISED, SHAPE, traces, traces_base, traces_cell
-from assay.selftest.part import NotAvailable
+from assay.selftest.selftest_part import NotAvailable
 from assay.tasks import family
 from assay.train.models import scratch_tokenizer
 from evidence import rung_page

@@ -185,7 +185,7 @@ def test_what_is_missing_is_measured_in_a_process_of_its_own(work: Path, tmp_pat
     asked: list[tuple[str, ...]] = []
 
     class Fake(scale_page.Processes):
-        def start(self, job: scale_page.Job) -> None:
+        def start(self, job: scale_page.ProcessJob) -> None:
             asked.append(job.words)
             if len(asked) > 1:
                 (tmp_path / "kept.json").rename(work / "memory.json")

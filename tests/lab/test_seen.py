@@ -15,7 +15,7 @@ from assay.core.rollout import Sampling
 from assay.core.task import Message
 from assay.measure import mean_log_prob, min_k_prob, self_critique
 from assay.runtime import DecoderShape, LearnerSettings, Lora, Muon, load_model, save_model
-from assay.runtime.models.likelihood import Reader
+from assay.runtime.models.likelihood import LikelihoodReader
 from assay.select import MembershipProbe, membership
 from assay.select.membership_probe import right
 from assay.tasks import Rows
@@ -69,7 +69,7 @@ def test_what_is_known_by_heart_is_told_from_what_is_not(run):
 
 def test_scores_are_those_of_the_readings(run):
     model = load_model(run / "model")
-    tokenizer, reader = model.tokenizer, Reader(model)
+    tokenizer, reader = model.tokenizer, LikelihoodReader(model)
     told = MembershipProbe(model=run, **ASKED)(SEEN[:3])
     for i, task in enumerate(SEEN[:3]):
         prompt = tokenizer.render(task.exposed().messages)
@@ -133,7 +133,7 @@ def test_any_model_is_asked(family, tmp_path):
     told, task = MembershipProbe(model=tmp_path / "m", **ASKED)(SEEN[:1]), SEEN[0]
     prompt = model.tokenizer.render(task.exposed().messages)
     gold = [*model.tokenizer.encode(str(task.private["answer"])), model.tokenizer.eos]
-    (read,) = Reader(model).read([np.concatenate([prompt, gold]).astype(np.int32)])
+    (read,) = LikelihoodReader(model).read([np.concatenate([prompt, gold]).astype(np.int32)])
     assert told.scores["answer"][0] == pytest.approx(mean_log_prob(read.logp[len(prompt) - 1 :]), abs=1e-4)
 
 

@@ -15,8 +15,8 @@ import pytest
 from assay.core.config import dumps_toml, from_dict, loads_toml, to_dict
 from assay.core.errors import ConfigError
 from assay.lab import seeds as lab
-from assay.lab.processes import Job
-from assay.lab.seeds import Ending, Member, State, means, same_run, side_by_side, work_off
+from assay.lab.processes import ProcessJob
+from assay.lab.seeds import RunEnding, State, StudyRun, means, run_all, same_run, side_by_side
 from assay.measure.intervals import Interval
 from assay.runs import lock
 from assay.train.models import Built, Scratch
@@ -85,7 +85,7 @@ def heard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Heard:
     Path("stand_in.py").write_text(STAND_IN)
     real = lab._Desk._job
 
-    def job(self: lab._Desk, name: str) -> Job:
+    def job(self: lab._Desk, name: str) -> ProcessJob:
         made = real(self, name)
         assert made.words[:2] in (("assay", "train"), ("assay", "resume")) and made.words[-1] == "--plain"
         return replace(made, words=("stand_in", self._members[name].words[0], str(self._folder / name)))
@@ -94,12 +94,12 @@ def heard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Heard:
     return Heard()
 
 
-def member(name: str, how: str = "works", seed: int = 0, run: Run = RUN) -> Member:
-    return Member(name=name, group="", run=replace(run, seed=seed), words=(how,))
+def member(name: str, how: str = "works", seed: int = 0, run: Run = RUN) -> StudyRun:
+    return StudyRun(name=name, group="", run=replace(run, seed=seed), words=(how,))
 
 
-def work(heard: Heard, *members: Member, at_once: int = 2) -> dict[str, Ending]:
-    found = work_off(members, Path("all"), at_once=at_once, options=("--plain",), news=heard)
+def work(heard: Heard, *members: StudyRun, at_once: int = 2) -> dict[str, RunEnding]:
+    found = run_all(members, Path("all"), at_once=at_once, options=("--plain",), news=heard)
     return {e.name: e for e in found}
 
 
@@ -246,15 +246,15 @@ def test_another_run_in_a_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "run.toml").write_text(dumps_toml(to_dict(replace(RUN, seed=8))))
     with pytest.raises(ConfigError, match="a holds a run of other settings than asked for"):
-        work_off([member("a")], tmp_path)
+        run_all([member("a")], tmp_path)
 
 
 # ---- together
 
 
 def test_means_by_hand() -> None:
-    def one(seed: int, greedy: float | None, group: str = "x", state: State = State.FINISHED) -> Ending:
-        return Ending(name=f"{group}{seed}", group=group, seed=seed, state=state, base=0.5, greedy=greedy)
+    def one(seed: int, greedy: float | None, group: str = "x", state: State = State.FINISHED) -> RunEnding:
+        return RunEnding(name=f"{group}{seed}", group=group, seed=seed, state=state, base=0.5, greedy=greedy)
 
     # values .8 .9 1.0: mean .9, s = .1, half width 4.3027 * .1 / sqrt(3) = .24842
     found = means([one(0, 0.8), one(1, 0.9), one(2, 1.0), one(3, 0.0, state=State.FAILED), one(0, 0.7, "y"), one(1, None, "z")])

@@ -203,10 +203,10 @@ def test_agreement_by_hand() -> None:
 
 @given(st.lists(st.floats(-3, 3), min_size=1, max_size=20))
 def test_agreement_of_a_policy_with_itself_is_perfect_and_a_gap_never_improves_it(gaps: list[float]) -> None:
-    drawn, attempt = np.full(len(gaps), -2.0), np.arange(len(gaps)) // 3
-    same = agreement(drawn, drawn, attempt)
+    drawn, rollout = np.full(len(gaps), -2.0), np.arange(len(gaps)) // 3
+    same = agreement(drawn, drawn, rollout)
     assert (same["engine/mismatch_k3"], same["engine/max_ratio"], same["engine/ess_attempts"]) == (0.0, 1.0, 1.0)
-    found = agreement(drawn, drawn + np.array(gaps), attempt)
+    found = agreement(drawn, drawn + np.array(gaps), rollout)
     assert found["engine/mismatch_k3"] >= 0 and found["engine/max_ratio"] >= 1
     assert 0 < found["engine/ess"] <= 1 + 1e-12 and 0 < found["engine/ess_attempts"] <= 1 + 1e-12
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.core.errors import DataError
-from assay.measure.passk import EvalItem, best_of_k, eval_items, maj_at_k, pass_at_k, tabulate
+from assay.measure.accuracy_at_k import TaskOutcomes, best_of_k, eval_items, maj_at_k, pass_at_k, tabulate
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_items_from_records() -> None:
             {"id": "b", "arm": "s", "level": 2, "values": [], "answers": [], "faults": 2},
         ]
     )
-    assert items == (EvalItem(id="a", arm="s", level=2, values=(1.0, 0.5), answers=("x", None)),)
+    assert items == (TaskOutcomes(id="a", arm="s", level=2, values=(1.0, 0.5), answers=("x", None)),)
     assert items[0].passed(0.5) == (True, True)
 
 
@@ -129,15 +129,15 @@ def test_bad_items_are_named(record: dict[str, object], said: str) -> None:
 
 def test_an_item_needs_values_and_its_own_id() -> None:
     with pytest.raises(DataError, match="no values"):
-        EvalItem(id="a", arm="s", level=1, values=())
+        TaskOutcomes(id="a", arm="s", level=1, values=())
     record = {"id": "a", "arm": "s", "level": 1, "values": [1]}
     with pytest.raises(DataError, match="occurs twice"):
         eval_items([record, record])
 
 
-def items_of(levels: dict[int, list[list[float]]], answers: bool = False) -> list[EvalItem]:
+def items_of(levels: dict[int, list[list[float]]], answers: bool = False) -> list[TaskOutcomes]:
     return [
-        EvalItem(id=f"{lv}-{i}", arm="s", level=lv, values=tuple(v), answers=tuple(str(x) for x in v) if answers else ())
+        TaskOutcomes(id=f"{lv}-{i}", arm="s", level=lv, values=tuple(v), answers=tuple(str(x) for x in v) if answers else ())
         for lv, rows in levels.items()
         for i, v in enumerate(rows)
     ]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from assay.core.errors import DataError
+from assay.measure.accuracy_at_k import eval_items, tabulate
 from assay.measure.intervals import Interval, Paired
-from assay.measure.passk import eval_items, tabulate
 from assay.measure.runs import RolloutLine, RunView, compare, read_run
 from assay.measure.tables import (
     comparison_json,

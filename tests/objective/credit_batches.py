@@ -82,7 +82,7 @@ def tokens(batch: Batch, *chain: CreditTerm) -> list[list[float]]:
 
 def flat(batch: Batch, *chain: CreditTerm) -> list[float]:
     """`tokens`, attempts behind one another."""
-    return [x for attempt in tokens(batch, *chain) for x in attempt]
+    return [x for rollout in tokens(batch, *chain) for x in rollout]
 
 
 def around(*chain: CreditTerm, brings: tuple[str, ...] = ()) -> Objective:

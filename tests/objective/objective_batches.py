@@ -9,7 +9,7 @@ from assay.core.batch import Batch, pack_rows
 from assay.core.columns import TokenColumn
 from assay.core.sample import Sample
 from assay.objective import Objective, PolicyGradient, Ratio, SeqSum
-from assay.testing.objective import Outcome, evaluate
+from assay.testing.objective import RanksOutcome, evaluate
 
 
 def tiny(
@@ -62,7 +62,7 @@ def spread(batch: Batch, values: Sequence[float] | float) -> np.ndarray:
     return out
 
 
-def run(objective: Objective, batch: Batch, logp: Sequence[float] | float = -1.0, **live: Any) -> Outcome:
+def run(objective: Objective, batch: Batch, logp: Sequence[float] | float = -1.0, **live: Any) -> RanksOutcome:
     """Loss and gradients with log-probabilities (and other live columns) at the loss tokens."""
     tensors = {"logp_new": spread(batch, logp)} | {k: spread(batch, v) for k, v in live.items()}
     return evaluate(objective.compile(), batch, tensors)

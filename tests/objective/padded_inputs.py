@@ -7,13 +7,13 @@ import numpy as np
 
 from assay.core.seeds import generator
 from assay.objective import Objective
-from assay.objective.padded import wanted
+from assay.objective.padded_batch import required_inputs
 
 
 def random_inputs(objective: Objective, seed: int = 0, groups: int = 3, size: int = 4, width: int = 6) -> dict[str, Any]:
     """A batch with unequal lengths, holes in the mask, an attempt without loss tokens, and one without verdict."""
     rng = generator("tests/padded", seed)
-    want, total = wanted(objective), groups * size
+    want, total = required_inputs(objective), groups * size
     lengths = rng.integers(1, width + 1, total)
     lengths[3] = 0
     mask = np.arange(width) < lengths[:, None]
@@ -24,7 +24,7 @@ def random_inputs(objective: Objective, seed: int = 0, groups: int = 3, size: in
         inputs[name] = column(name, mask, rng, outputs.get(name, 1))
     for name in want.attempts:
         inputs[name] = rng.random(total) < 0.3 if name == "truncated" else rng.random(total)
-    if want.pays:
+    if want.uses_reward:
         inputs["rewards"] = rng.integers(0, 3, total) / 2.0
     return inputs
 

@@ -237,7 +237,7 @@ def test_bad_settings_are_named(make: object, says: str) -> None:
 def test_what_a_credit_term_is_unless_it_says_otherwise() -> None:
     class Double(CreditTerm):
         def apply(self, credit: Credit, stats: object, state: object) -> Credit:
-            return credit.moved(2 * credit.advantage)
+            return credit.with_advantage(2 * credit.advantage)
 
     near(advantages(tiny([1, 0]), Double()), [2, 0])
     assert (Double().kind, Double().needs, Double().min_group, Double().scope.value) == ("transform", (), 1, "sequence")

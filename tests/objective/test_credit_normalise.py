@@ -257,7 +257,7 @@ def test_a_group_of_equal_rewards_teaches_nothing(chain: tuple[CreditTerm, ...])
     batch = varied([0.1, 0.1, 0.1, 1.0, 0.0, 0.5])
     found = tokens(batch, *chain)
     assert [set(found[i]) <= {0.0} for i in range(3)] == [True] * 3
-    assert any(v for attempt in found[3:] for v in attempt)
+    assert any(v for rollout in found[3:] for v in rollout)
 
 
 @pytest.mark.parametrize("chain", GROUP_CHAINS)

@@ -151,10 +151,10 @@ def test_several_teachers_each_have_their_domain() -> None:
 
 
 def test_several_teachers_keep_the_laws(monkeypatch: pytest.MonkeyPatch) -> None:
-    attempts = {"teacher": ["math", "code", "", "math"]}
+    rollouts = {"teacher": ["math", "code", "", "math"]}
     settings = {"teachers": ("math", "code"), "by": "teacher"}
     for objective in (opd(discount=0.3, **settings), kd_estimator("rk3", **settings)):  # type: ignore[arg-type]
-        check_mixed(monkeypatch, objective, attempts=attempts)
+        check_mixed(monkeypatch, objective, attempts=rollouts)
 
 
 def test_a_teacher_in_the_advantage(seeds: range) -> None:
@@ -331,7 +331,7 @@ def test_the_same_policy_under_a_privileged_context_teaches_it() -> None:
     half = slopes(sdpo(0.5), batch, [-1.0, -1.0])
     other = Objective(credit=grpo().credit, policy=PolicyGradient(), aggregate=SeqMean())
     np.testing.assert_allclose(half, (alone + slopes(other, batch, [-1.0, -1.0])) / 2)
-    assert not sdpo().pays
+    assert not sdpo().uses_reward
     assert sdpo().plan().forwards == (Forward("logp_old"), Forward("logp_privileged", "privileged"))
     assert sdft(0.3).plan().columns == ("privileged_ids", "privileged_logps")
     asked = sdft(0.3, k=5).plan(offers=Offers(models=("policy", "privileged")))

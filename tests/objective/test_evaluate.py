@@ -34,10 +34,10 @@ from assay.objective import (
     rloo,
 )
 from assay.objective.methods import methods
-from assay.objective.padded import Padded
+from assay.objective.padded_batch import PaddedInputs
 
 NAMED = {name: m.objective() for name, m in methods().items()}
-PLAIN = {name: o for name, o in NAMED.items() if o.pays and not o.brings}
+PLAIN = {name: o for name, o in NAMED.items() if o.uses_reward and not o.brings}
 """Methods that need rewards and what passes fill, but no columns of a user's own."""
 
 OLD = np.array([[-1.0, -0.5, -2.0, -0.7], [-0.3, -1.2, 0.0, 0.0]])
@@ -306,10 +306,10 @@ def test_columns_that_a_chain_would_make_are_given_beside_advantages() -> None:
     with_chain = replace(NAMED["rloo"], credit=(*NAMED["rloo"].credit, Returns()))
     inputs = random_inputs(NAMED["rloo"], 1)
     given = {k: v for k, v in inputs.items() if k not in ("rewards", "group_id")} | {"advantages": np.ones(12)}
-    table = Padded.of({**given, "returns": np.full((12, 6), 0.5)}, with_chain, NAMED["rloo"].plan())
+    table = PaddedInputs.of({**given, "returns": np.full((12, 6), 0.5)}, with_chain, NAMED["rloo"].plan())
     assert table.columns["returns"].sum() == 0.5 * (inputs["mask"] & inputs["valid"][:, None]).sum()
     with pytest.raises(DataError, match="'returns' is not used"):
-        Padded.of({**inputs, "returns": np.ones((12, 6))}, with_chain, NAMED["rloo"].plan())
+        PaddedInputs.of({**inputs, "returns": np.ones((12, 6))}, with_chain, NAMED["rloo"].plan())
 
 
 @dataclass(frozen=True, slots=True)
@@ -464,7 +464,7 @@ def test_columns_with_more_axes_keep_their_shape() -> None:
     objective = NAMED["ppo_hl_gauss"]
     inputs = random_inputs(objective, 1)
     outputs = inputs["values"].shape[2]
-    table = Padded.of(inputs, objective, objective.plan())
+    table = PaddedInputs.of(inputs, objective, objective.plan())
     assert outputs > 1 and table.padded(table.flat("values")).shape == (12, 6, outputs)
     used = inputs["mask"] & inputs["valid"][:, None]
     np.testing.assert_array_equal(table.padded(table.flat("values"))[used], inputs["values"][used])

@@ -32,7 +32,7 @@ from assay.objective import (
 from assay.objective.logits import Logits
 from assay.objective.loss.vocab_columns import live_columns
 from assay.objective.methods import methods
-from assay.objective.padded import wanted
+from assay.objective.padded_batch import required_inputs
 
 NAMED = {name: m.objective() for name, m in methods().items()}
 
@@ -261,7 +261,7 @@ def test_every_named_method_from_logits(name: str) -> None:
     used = inputs["mask"] & inputs["valid"][:, None]
     shape = (*used.shape, 7)
     ids = generator("tests/logits", 1).integers(0, 7, used.shape)
-    logits = {n: drawn(n, shape, used) for n in wanted(objective).logits if n != "ids"}
+    logits = {n: drawn(n, shape, used) for n in required_inputs(objective).logits if n != "ids"}
     rest = {n: v for n, v in inputs.items() if n not in source.columns and n != "ids"}
     found = evaluate(objective, {**rest, "ids": ids, **logits})
 

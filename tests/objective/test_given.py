@@ -10,9 +10,9 @@ from padded_inputs import random_inputs
 
 from assay.core.errors import DataError
 from assay.objective import Objective, evaluate, kd_topk, torch_loss
-from assay.objective.given import place_by_content, read_array
 from assay.objective.methods import methods
-from assay.objective.padded import wanted
+from assay.objective.padded_batch import required_inputs
+from assay.objective.user_arrays import place_by_content, read_array
 
 NAMED = {name: m.objective() for name, m in methods().items()}
 
@@ -42,7 +42,7 @@ STRANGE: dict[str, Change] = {
 
 
 def columns_of(objective: Objective) -> list[str]:
-    want = wanted(objective)
+    want = required_inputs(objective)
     return [*want.live, *want.columns]
 
 
@@ -65,7 +65,7 @@ def test_every_column_is_read_strictly(name: str) -> None:
 def test_every_input_of_attempts_is_read_strictly(name: str) -> None:
     objective = NAMED[name]
     inputs = random_inputs(objective, 2)
-    for column in ("rewards", "group_id", "valid", *wanted(objective).attempts):
+    for column in ("rewards", "group_id", "valid", *required_inputs(objective).attempts):
         for case, change in STRANGE.items() if column in inputs else ():
             if case in ("turned", "ragged", "masked") or (column == "group_id" and case in ("text", "words")):
                 continue
@@ -86,7 +86,7 @@ def test_the_mask_is_read_strictly(case: str) -> None:
 def test_tensors_are_read_strictly(name: str) -> None:
     """`torch_loss` has the same gate: a live input of another shape, and a graph where none is read."""
     objective = NAMED[name]
-    inputs, want = random_inputs(objective, 2), wanted(objective)
+    inputs, want = random_inputs(objective, 2), required_inputs(objective)
 
     def given(**change: Any) -> dict[str, Any]:
         made = {k: torch.tensor(np.nan_to_num(v), requires_grad=k in want.live) for k, v in inputs.items()}

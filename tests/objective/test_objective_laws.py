@@ -376,7 +376,7 @@ class FaultsAreZeros(CreditTerm):
     """Broken: a faulty attempt pulls everybody's baseline."""
 
     def apply(self, credit: Any, stats: Any, state: Any) -> Any:
-        return credit.moved(credit.advantage - credit.batch.rollout("components/correct").mean())
+        return credit.with_advantage(credit.advantage - credit.batch.rollout("components/correct").mean())
 
 
 @dataclass(frozen=True, slots=True)
@@ -384,7 +384,7 @@ class LocalBatch(CreditTerm):
     """Broken: takes a statistic of its own rank for the whole batch's."""
 
     def apply(self, credit: Any, stats: Any, state: Any) -> Any:
-        return credit.moved(credit.advantage - credit.advantage[credit.counted].mean())
+        return credit.with_advantage(credit.advantage - credit.advantage[credit.counted].mean())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

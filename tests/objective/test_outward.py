@@ -12,8 +12,8 @@ from assay.core.batch import Counts
 from assay.core.errors import CheckpointError, ConfigError, DataError, UnknownNameError
 from assay.objective import AdaptiveKl, Center, Entropy, Objective, Scalarise, evaluate, grpo, nll
 from assay.objective.methods import methods
-from assay.objective.outward import TorchLoss, torch_loss
-from assay.objective.padded import wanted
+from assay.objective.padded_batch import required_inputs
+from assay.objective.padded_loss import TorchLoss, torch_loss
 
 NAMED = {name: m.objective() for name, m in methods().items()}
 PLAIN = {name: o for name, o in NAMED.items() if not o.brings}
@@ -36,7 +36,7 @@ def leaves(given: dict[str, Any], live: tuple[str, ...]) -> dict[str, np.ndarray
 
 @pytest.mark.parametrize("name", PLAIN)
 def test_equal_to_evaluate(name: str) -> None:
-    inputs, live = random_inputs(PLAIN[name], 1), wanted(PLAIN[name]).live
+    inputs, live = random_inputs(PLAIN[name], 1), required_inputs(PLAIN[name]).live
     expected = evaluate(PLAIN[name], inputs)
     given = tensors(inputs, live)
     loss, metrics = torch_loss(name, **methods()[name].example)(given)
@@ -50,11 +50,11 @@ def test_equal_to_evaluate(name: str) -> None:
 @pytest.mark.parametrize("name", PLAIN)
 def test_the_shares_of_a_prepared_batch_add_up(name: str) -> None:
     """Any cut into micro-batches, narrower ones included, gives the whole batch's gradient: no mean of means."""
-    inputs, live = random_inputs(PLAIN[name], 2), wanted(PLAIN[name]).live
+    inputs, live = random_inputs(PLAIN[name], 2), required_inputs(PLAIN[name]).live
     expected = evaluate(PLAIN[name], inputs)
     given = tensors(inputs, live)
     rest = {k: v for k, v in given.items() if k not in live}
-    rest |= {k: given["logp_new" if k == "logp_now" else k.rpartition("_")[0]] for k in wanted(PLAIN[name]).derived}
+    rest |= {k: given["logp_new" if k == "logp_now" else k.rpartition("_")[0]] for k in required_inputs(PLAIN[name]).derived}
     prepared = torch_loss(PLAIN[name]).prepare(rest)
     total, seen = 0.0, dict[str, float]()
     for rows in ([7, 3, 0], [], [1, 2, 4, 5, 6], [11, 10, 9, 8]):
@@ -72,10 +72,10 @@ def test_the_shares_of_a_prepared_batch_add_up(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["grpo", "dapo", "cispo", "gspo", "rloo", "dr_grpo", "tis", "nll", "reinforce_pp_baseline"])
 def test_parts_with_advantages_and_counts_add_up(name: str) -> None:
-    inputs, want = random_inputs(NAMED[name], 2), wanted(NAMED[name])
+    inputs, want = random_inputs(NAMED[name], 2), required_inputs(NAMED[name])
     whole = evaluate(NAMED[name], inputs)
     used = inputs["mask"] & inputs["valid"][:, None]
-    if want.pays:
+    if want.uses_reward:
         inputs = {k: v for k, v in inputs.items() if k not in ("rewards", "group_id")} | {"advantages": whole.advantages}
     alive = used.any(1)
     counts = Counts(int(used.sum()), int(alive.sum()), int(alive.sum()), 3)
@@ -126,7 +126,7 @@ def test_precisions(dtype: torch.dtype) -> None:
 def test_on_a_device(name: str) -> None:
     if not torch.cuda.is_available():
         pytest.skip("no CUDA device")
-    inputs, live = random_inputs(NAMED[name], 3), wanted(NAMED[name]).live
+    inputs, live = random_inputs(NAMED[name], 3), required_inputs(NAMED[name]).live
     given = {k: v.detach().cuda().requires_grad_(k in live) for k, v in tensors(inputs, ()).items()}
     loss, _ = torch_loss(NAMED[name])(given)
     loss.backward()

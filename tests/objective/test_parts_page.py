@@ -1,4 +1,4 @@
-"""The page of all parts: every public name of the room once, none that is not there, and scopes that are true."""
+"""The pages of all parts: every public name of the package once, none that is not there, and scopes that are true."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-import assay.objective as room
+import assay.objective as package
 from assay.objective import (
     AdaptiveKlInReward,
     AddBonus,
@@ -32,8 +32,9 @@ from assay.objective import (
 )
 from assay.objective.methods import methods
 
-PAGE = (Path(__file__).parents[2] / "docs" / "packages" / "objective-parts.md").read_text(encoding="utf-8")
-ROWS = [[cell.strip() for cell in line.strip("|").split("|")] for line in PAGE.splitlines() if line.startswith("| `")]
+PAGES = Path(__file__).parents[2] / "docs" / "packages"
+TEXT = "".join((PAGES / f"objective-{page}.md").read_text(encoding="utf-8") for page in ("parts", "losses"))
+ROWS = [[cell.strip() for cell in line.strip("|").split("|")] for line in TEXT.splitlines() if line.startswith("| `")]
 NAMES = [name for row in ROWS for name in re.findall(r"`(\w+)`", row[0])]
 METHODS = set(methods())
 
@@ -65,7 +66,7 @@ EXAMPLES: dict[str, Any] = {
 
 def test_every_public_name_stands_in_a_table_once() -> None:
     assert sorted(NAMES) == sorted(set(NAMES))
-    assert set(NAMES) == set(room.__all__) - METHODS
+    assert set(NAMES) == set(package.__all__) - METHODS
 
 
 def test_tables_have_their_columns() -> None:
@@ -78,5 +79,5 @@ SCOPES = {row[0].strip("`"): row[2] for row in ROWS if len(row) == 4 and row[2] 
 
 @pytest.mark.parametrize("name", SCOPES)
 def test_scopes_are_those_of_the_default_settings(name: str) -> None:
-    part = EXAMPLES.get(name) or getattr(room, name)()
+    part = EXAMPLES.get(name) or getattr(package, name)()
     assert str(part.scope) == SCOPES[name]

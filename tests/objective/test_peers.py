@@ -8,7 +8,7 @@ import pytest
 
 from assay.core.errors import ConfigError, UnknownNameError
 from assay.objective import Constant, IcePop, Kl, MinClip, Nll, Objective, Token, Truncate, evaluate, gspo
-from assay.objective.peers import KINDS, PEERS, Match, match, matches
+from assay.objective.peers import KINDS, PEERS, PeerMatch, match, matches
 
 NAMES: dict[str, dict[str, str]] = {
     "verl": {
@@ -95,7 +95,7 @@ def test_no_name_stands_twice() -> None:
 
 
 @pytest.mark.parametrize("entry", [m for m in ALL if m.code], ids=lambda m: f"{m.peer}:{m.name}:{m.kind}")
-def test_every_code_compiles(entry: Match) -> None:
+def test_every_code_compiles(entry: PeerMatch) -> None:
     plan = entry.objective().plan()
     assert plan.live
     kinds = {"loss": Objective, "advantage": tuple, "aggregation": object}
@@ -103,7 +103,7 @@ def test_every_code_compiles(entry: Match) -> None:
 
 
 @pytest.mark.parametrize("entry", [m for m in ALL if not m.code], ids=lambda m: f"{m.peer}:{m.name}:{m.kind}")
-def test_every_other_name_has_a_reason(entry: Match) -> None:
+def test_every_other_name_has_a_reason(entry: PeerMatch) -> None:
     assert len(entry.reason.split()) > 4
     with pytest.raises(ConfigError, match="has no composition here"):
         entry.objective()
@@ -139,8 +139,8 @@ def test_the_loss_comes_first_where_a_name_has_several_kinds() -> None:
     assert KINDS[0] == "loss"
 
 
-def wrong(**changes: Any) -> Match:
-    return Match(**{"peer": "verl", "kind": "loss", "name": "mine", "code": "nll()", **changes})
+def wrong(**changes: Any) -> PeerMatch:
+    return PeerMatch(**{"peer": "verl", "kind": "loss", "name": "mine", "code": "nll()", **changes})
 
 
 def test_what_is_refused() -> None:

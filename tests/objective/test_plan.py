@@ -402,7 +402,7 @@ def test_a_credit_term_of_ones_own() -> None:
             return {"m": room.Moments.of(credit.metric[credit.counted], credit.group[credit.counted], credit.groups)}
 
         def apply(self, credit: Any, stats: Any, state: Any) -> Any:
-            return credit.moved(credit.advantage * np.exp(1 - stats["m"].mean)[credit.group])
+            return credit.with_advantage(credit.advantage * np.exp(1 - stats["m"].mean)[credit.group])
 
     batch = tiny([0.2, 0.2, 0.1, 0.3, 0.8, 0.8, 0.7, 0.9], [0] * 4 + [1] * 4)
     weighed = Objective(credit=(Center(), ByPassRate()), policy=plain()).compile().credit(batch).rollout("advantage")

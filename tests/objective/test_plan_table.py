@@ -10,10 +10,10 @@ import pytest
 
 from assay.core.plan import Scope
 from assay.objective import named
-from assay.objective.reduce import Partials, Sum
+from assay.objective.reducers import Partials, Sum
 from assay.testing.objective import evaluate, head_widths, random_batch, random_live
 
-PAGE = Path(__file__).parents[2] / "docs" / "adr" / "0015-what-a-plan-says.md"
+PAGE = Path(__file__).parents[2] / "docs" / "adr" / "0015-objective-plans.md"
 
 
 @dataclass(frozen=True)

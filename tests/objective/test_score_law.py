@@ -32,7 +32,7 @@ from assay.objective.loss.sets.shapes import (
     SquareGap,
 )
 from assay.objective.loss.sets.sorted import SortedGaps
-from assay.objective.reduce import Partials
+from assay.objective.reducers import Partials
 from assay.testing.objective import check_objective, check_term, evaluate, over_ranks, shard
 
 LOSSES: list[SetLoss] = [

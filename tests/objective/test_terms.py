@@ -32,7 +32,7 @@ from assay.objective import (
 from assay.objective.loss.base import View
 from assay.objective.loss.hybrid import Confidence
 from assay.objective.program import Program
-from assay.objective.reduce import Partials
+from assay.objective.reducers import Partials
 from assay.testing.objective import check_term
 
 LOG = math.log

@@ -19,7 +19,7 @@ from assay.objective.loss.token_weights import (
     TopCovariance,
     TopEntropy,
 )
-from assay.objective.reduce import Local, Lowest
+from assay.objective.reducers import Local, Lowest
 from assay.testing.objective import check_term, over_ranks, random_batch, shard, split_rows
 
 OWN = ("on_policy", "replay")

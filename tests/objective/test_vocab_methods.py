@@ -140,7 +140,7 @@ def test_what_each_method_asks_of_the_learner():
     assert forwards(nlpo())["logp_kept_old"][2].models == ("mask",)
     assert [s.models for s in rapo().plan().vocab] == [("ref",)]
     assert one_shot().plan().live == ("logp_new", "entropy")
-    assert entropy_only().pays is False
+    assert entropy_only().uses_reward is False
 
 
 @pytest.mark.parametrize("both", [(None, None), (0.02, 0.01)])

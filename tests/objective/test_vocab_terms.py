@@ -21,7 +21,7 @@ from assay.objective.loss.vocab_terms import (
     SelectedKl,
     StatLoss,
 )
-from assay.objective.reduce import Local
+from assay.objective.reducers import Local
 from assay.testing.objective import check_objective, check_term, evaluate
 
 ALL = LowLogp(fraction=1.0, side="all")

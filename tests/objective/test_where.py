@@ -203,7 +203,7 @@ def test_a_wrapped_policy_is_the_terminal() -> None:
     batch = tiny([1.0, 0.0], columns={"logp_old": -1.0})
     objective = Objective(policy=Where(plain(), (Incorrect(),)), credit=(Center(),), aggregate=SeqSum())
     assert slopes(objective, batch).tolist() == [0.0, 0.25]
-    assert objective.pays
+    assert objective.uses_reward
     assert Where(plain(), (Incorrect(),)).terminal
 
 

@@ -80,7 +80,7 @@ def test_the_quickstart_is_the_one_described() -> None:
     assert f"examples of sorting {min(shown.levels)} to {max(shown.levels)} digits" in WORDS
     levels = quickstart().tasks.arms()["sort"]
     assert f"RL on {min(levels)} to {max(levels)} digits" in WORDS
-    assert f"{practised.steps} steps of {practised.groups} prompts with {practised.group_size} attempts each" in WORDS
+    assert f"{practised.steps} steps of {practised.groups} prompts with {practised.group_size} rollouts each" in WORDS
     assert f"Lengths {max(shown.levels) + 1} to {max(levels)} are never demonstrated" in WORDS
 
 

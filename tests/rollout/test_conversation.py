@@ -14,7 +14,7 @@ from assay import rollout as room
 from assay.core import Call, Completion, Message, Prefill, Sampling, Span, Stop, ids_of
 from assay.core.errors import ConfigError, DataError
 from assay.rollout import KeepAll, KeepLast
-from assay.rollout.conversation import Block, Conversation, check_prefix, forced_ids, rendered
+from assay.rollout.conversation import Block, Conversation, check_prefix, forced_ids, render
 
 TURNS = [Message("system", "s"), Message("user", "u")] + [
     Message("assistant", "a"),
@@ -33,10 +33,10 @@ def spoken(prefix: Sequence[int], text: str) -> Call:
 
 def talk(tokenizer: Letters | None = None, score: bool = False) -> Conversation:
     letters = tokenizer or Letters()
-    opening = rendered(letters, [Message("system", "s"), Message("user", "u")])
-    made = begun(opening, rendered(letters, [Message("user", "u")]) if score else None)
+    opening = render(letters, [Message("system", "s"), Message("user", "u")])
+    made = begun(opening, render(letters, [Message("user", "u")]) if score else None)
     call = spoken(made.prefix, "a")
-    return made.advance(call, call.completion.ids, rendered(letters, [Message("tool", "t")]))
+    return made.advance(call, call.completion.ids, render(letters, [Message("tool", "t")]))
 
 
 def begun(opening: Block, score: Block | None = None, privileged: Block | None = None) -> Conversation:
@@ -102,8 +102,8 @@ def test_learning_under_another_opening_needs_the_whole_one() -> None:
     assert made.score_prefix is None
     with pytest.raises(ConfigError, match="drops opening messages of a context with score_messages"):
         made.keep((1, 2, 3))
-    told = begun(rendered(Letters(), [Message("user", "u"), Message("user", "v")]), None, made.opening)
-    told = told.advance(spoken(told.prefix, "a"), ids_of([ord("a")]), rendered(Letters(), [Message("tool", "t")]))
+    told = begun(render(Letters(), [Message("user", "u"), Message("user", "v")]), None, made.opening)
+    told = told.advance(spoken(told.prefix, "a"), ids_of([ord("a")]), render(Letters(), [Message("tool", "t")]))
     with pytest.raises(ConfigError, match="drops opening messages of a context with privileged messages"):
         told.keep((1, 2))
     assert made.keep((0, 1, 3)).score_prefix.tolist() == [ord("u"), CLOSE, ord("t"), CLOSE, OPEN]
@@ -131,7 +131,7 @@ def test_an_answer_goes_on_behind_what_is_carried() -> None:
     assert after.prefix.tolist() == [*last.tokens.tolist(), ord("t"), CLOSE, OPEN]
     assert [(m.content, n) for m, n in after.turns()][-2:] == [("e", 5), ("t", 2)]
     assert (after.cuts, after.allowed) == (0, 8)
-    first = begun(rendered(Letters(), [Message("user", "u")]), rendered(Letters(), [Message("user", "v")]))
+    first = begun(render(Letters(), [Message("user", "u")]), render(Letters(), [Message("user", "v")]))
     first = first.cut_off(spoken(first.prefix, "b"), ids_of([98])).carry(ids_of([98]), 2)
     assert first.score_prefix.tolist() == [ord("v"), CLOSE, OPEN, 98]
 

@@ -17,7 +17,7 @@ from assay.core.media import Album, Media, media_of, prefix_key
 from assay.core.protocols import AskPolicy, Conversation, Environment, Obs, Request, Step
 from assay.core.sample import extends
 from assay.core.score import Score
-from assay.core.task import Context, World, media_in
+from assay.core.task import Context, TaskView, media_in
 from assay.core.wire import rollout_from_wire, rollout_to_wire, task_from_wire, task_to_wire
 from assay.guide import Recent
 from assay.rollout import KeepLast, Player
@@ -50,12 +50,12 @@ class Dots(KeyValue):
     def pictures(self) -> Album:
         return Album() if self.lost else self.album
 
-    def environment(self, world: World) -> Environment:
+    def environment(self, world: TaskView) -> Environment:
         return Screen(world, self.album)
 
 
 class Screen(Store):
-    def __init__(self, world: World, album: Album) -> None:
+    def __init__(self, world: TaskView, album: Album) -> None:
         super().__init__(world)
         self._album = album
 
@@ -209,7 +209,7 @@ def test_prompts_that_differ_in_pictures_alone_share_no_prefill() -> None:
 
 def test_an_environment_that_shows_other_pictures_when_played_again_is_a_fault() -> None:
     class Changing(Dots):
-        def environment(self, world: World) -> Environment:
+        def environment(self, world: TaskView) -> Environment:
             made.append(Screen(world, self.album))
             made[-1]._left += len(made) - 1
             if len(made) == 1:
@@ -231,7 +231,7 @@ def test_check_environment_looks_for_the_pictures() -> None:
         check_environment(Dots(lost=True), TASK)
 
     class Blind(KeyValue):
-        def environment(self, world: World) -> Environment:
+        def environment(self, world: TaskView) -> Environment:
             return Screen(world, Album())
 
     with pytest.raises(ContractError, match="and the family has no `pictures`"):

@@ -20,10 +20,10 @@ from assay.objective import Entropy, FullKl, HeadValue, Objective, StatLoss, TdL
 from assay.runtime import (
     AdamW,
     Anchor,
+    Collectives,
     Ema,
     LearnerSettings,
     Lora,
-    Ranks,
     TorchLearner,
     Trunk,
     ValueHead,
@@ -86,7 +86,7 @@ CASES = {
 }
 
 
-def made(case: Case, ranks: Ranks | None) -> tuple[TorchLearner, Any, Batch]:
+def made(case: Case, ranks: Collectives | None) -> tuple[TorchLearner, Any, Batch]:
     """A learner, a compiled objective, and a batch that both have looked at."""
     learner = TorchLearner(case.model(), case.settings, total_steps=4, ranks=ranks)
     program = case.objective().compile(updates=3, offers=case.settings.offers)
@@ -101,7 +101,7 @@ def made(case: Case, ranks: Ranks | None) -> tuple[TorchLearner, Any, Batch]:
     return learner, program, program.credit(batch)
 
 
-def computed(case: Case, ranks: Ranks | None, folder: Path, load: Path | None = None) -> dict[str, Any]:
+def computed(case: Case, ranks: Collectives | None, folder: Path, load: Path | None = None) -> dict[str, Any]:
     """Two optimiser steps, a checkpoint in ``folder``, one more step; what is published, scored and rehearsed at the end."""
     learner, program, batch = made(case, ranks)
     metrics: list[Mapping[str, float]] = []
@@ -133,7 +133,7 @@ def computed(case: Case, ranks: Ranks | None, folder: Path, load: Path | None = 
     }
 
 
-def refused(ranks: Ranks | None) -> str:
+def refused(ranks: Collectives | None) -> str:
     """What a step says of an infinite advantage in a single row; the learner behind it is as before."""
     learner, program, batch = made(CASES["grpo"], ranks)
     before = learner.state_digest()
@@ -149,13 +149,13 @@ def refused(ranks: Ranks | None) -> str:
 
 def main(rank: int, folder: Path, alone: Path, names: Sequence[str], sharing: Sequence[str]) -> None:
     with rank_of_two(rank, folder):
-        ranks = Ranks()
+        ranks = Collectives()
         out: Results = {name: computed(case, ranks, folder / name) for name, case in CASES.items() if name in names}
         resumed = [name for name in names if name in RESUMED]
         out["again"] = {name: computed(CASES[name], ranks, folder, load=folder / name) for name in resumed}
         out["from one"] = {name: computed(CASES[name], ranks, folder, load=alone / name) for name in resumed}
         out["refused"] = refused(ranks)
-        beside = Ranks(share=shared_by(2))  # the two share rows instead of dealing them out
+        beside = Collectives(share=shared_by(2))  # the two share rows instead of dealing them out
         out["context"] = {name: computed(CASES[name], beside, folder / f"{name} in context") for name in sharing}
         kept(rank, folder, out)
 

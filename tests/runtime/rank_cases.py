@@ -23,8 +23,8 @@ from assay.objective import Lowest, Moments, Objective, ScoreLoss, Sum
 from assay.objective.loss.weights import TokenWeight
 from assay.objective.loss.wrap import unwrapped
 from assay.objective.methods import methods
-from assay.objective.reduce import F, Local, Partials, Reducer
-from assay.runtime import Ranks
+from assay.objective.reducers import F, Local, Partials, Reducer
+from assay.runtime import Collectives
 from assay.testing.objective import evaluate, head_widths, random_batch, random_live, shard
 
 SEEDS = (0, 1)
@@ -58,8 +58,8 @@ def batch_of(objective: Objective, seed: int) -> tuple[Batch, dict[str, F]]:
     """A seeded batch of the laws, with rows of all streams that matter, tokens numbered, and its live columns."""
     plan = objective.plan()
     columns = ("logp_engine", *plan.columns, *(f.column for f in plan.forwards))
-    attempts = [name for term in (*objective.credit, *objective.losses) for name in term.attempts]
-    batch = random_batch(seed, columns, groups=GROUPS, size=SIZE, attempts=attempts)
+    rollouts = [name for term in (*objective.credit, *objective.losses) for name in term.attempts]
+    batch = random_batch(seed, columns, groups=GROUPS, size=SIZE, attempts=rollouts)
     stream = streams_of(objective)[np.asarray(batch.rows["rollout"]) % SIZE]
     number = TokenColumn("number", np.arange(int(batch.offsets[-1])))
     batch = replace(batch, rows={**batch.rows, "stream": stream}).with_tokens(number)
@@ -126,7 +126,7 @@ def half(rank: int) -> range:
     return range(GROUPS)[rank * GROUPS // 2 :][: GROUPS // 2]
 
 
-def refused(ranks: Ranks, asked: Mapping[str, Any]) -> str:
+def refused(ranks: Collectives, asked: Mapping[str, Any]) -> str:
     try:
         ranks.reduce(asked)
     except RankError as error:
@@ -136,7 +136,7 @@ def refused(ranks: Ranks, asked: Mapping[str, Any]) -> str:
 
 def main(rank: int, folder: Path, names: Sequence[str]) -> None:
     with rank_of_two(rank, folder) as store:
-        ranks, one = Ranks(), Sum(np.ones(1))
+        ranks, one = Collectives(), Sum(np.ones(1))
         out = everything(names, ranks, half(rank))
         out["kinds"] = {name: pickle.dumps(value) for name, value in ranks.reduce(partials(rank)).items()}
         out["other names"] = refused(ranks, {"credit/0/mean": one, ["policy/low", "policy/high"][rank]: one})
@@ -145,9 +145,9 @@ def main(rank: int, folder: Path, names: Sequence[str]) -> None:
         assert isinstance(hasty, dist.ProcessGroup)
         lone = torch.ones(1)
         if rank == 0:  # the other one hangs: it goes on when this one has given up
-            out["late"] = refused(Ranks(hasty), {"policy/low": one})
+            out["late"] = refused(Collectives(hasty), {"policy/low": one})
             try:
-                Ranks(hasty).add(lone, "gradient of the policy")
+                Collectives(hasty).add(lone, "gradient of the policy")
             except RankError as error:
                 out["late gradient"] = str(error)
             store.set("told", "yes")

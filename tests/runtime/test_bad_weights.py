@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 from assay.core.errors import ConfigError, DataError
 from assay.runtime import DecoderShape, LearnerSettings, Lora, TorchLearner, char_tokenizer, init_model, load_model, save_model
 from assay.runtime.engine.settings import engine_for
-from assay.runtime.learner.copies import check_buildable
+from assay.runtime.learner.anchor_models import check_buildable
 from assay.runtime.models.exported import write_exported
 from assay.runtime.models.finite import check_weights
 from assay.runtime.models.hub_files import load_hub

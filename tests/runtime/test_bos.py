@@ -13,7 +13,7 @@ from transformers import AutoTokenizer
 from assay.core.errors import ConfigError
 from assay.core.task import Message
 from assay.objective.preferences import Preference, preference_batch
-from assay.rollout.saying import Reader
+from assay.rollout.decode_text import AnswerReader
 from assay.runtime import Chat, ChatTemplate, char_tokenizer
 from assay.runtime.text.special_tokens import special_tokens_of
 from assay.runtime.text.tokenizer import HubTokenizer
@@ -75,7 +75,7 @@ def test_a_role_template_that_writes_it_gets_no_second(tmp_path):
 def test_demonstrations_and_preferences_begin_with_it(family, tmp_path):
     ours = HubTokenizer.load(write_base(BASES[family], tmp_path))
     begin = front(ours, family)
-    row = Demonstration.of({"prompt": "7 * 6 =", "completion": "42"}).row("a", Reader.of(ours))
+    row = Demonstration.of({"prompt": "7 * 6 =", "completion": "42"}).row("a", AnswerReader.of(ours))
     prompt = theirs(tmp_path)("7 * 6 =").input_ids
     assert row.ids.tolist() == [*prompt, *ours.encode("42"), ours.eos]
     assert prompt[: len(begin)] == begin and not row.mask[: len(prompt)].any()

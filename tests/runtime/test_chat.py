@@ -19,7 +19,7 @@ from assay.core.errors import ConfigError, DataError, MissingExtraError, Unknown
 from assay.core.rollout import Completion, Sampling, Span, Stop, ids_of
 from assay.core.task import Message
 from assay.core.thinking import Thinking
-from assay.rollout.saying import Reader
+from assay.rollout.decode_text import AnswerReader
 from assay.runtime.text.chat import Chat
 from assay.runtime.text.jinja import JinjaText
 from assay.runtime.text.tokenizer import ChatTemplate, HubTokenizer, char_tokenizer
@@ -221,7 +221,7 @@ def test_a_thought_that_the_template_begins_only_at_times() -> None:
         "{% if add_generation_prompt and messages[-1].role == 'user' %}<think>\n{% endif %}"
     )
     t = HubTokenizer(backend(QWEN), eos=0, chat=Chat(template=source, thinking=Thinking()))
-    reader = Reader.of(t)
+    reader = AnswerReader.of(t)
     assert (t.opener, reader.begun) == ("<think>\n", "<think>\n")
     said = [*t.encode("42").tolist(), t.eos]
     done = Completion(

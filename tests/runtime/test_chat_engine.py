@@ -17,9 +17,9 @@ from assay.core import Completion, Context, FrozenMap, Message, Prefill, Request
 from assay.core.errors import ConfigError, DataError
 from assay.core.protocols import Environment, Obs, Step
 from assay.rollout import KeepAll, KeepLast, Player
-from assay.rollout.saying import said_text
+from assay.rollout.decode_text import text_of
 from assay.runtime.engine.native import NativeEngine
-from assay.runtime.engine.stops import Watch
+from assay.runtime.engine.stops import StopWatch
 from assay.runtime.models.hf import load_model, save_model
 from assay.runtime.models.model import Model, init_model
 from assay.runtime.settings import DecoderShape
@@ -179,7 +179,7 @@ def test_an_answer_ends_with_the_token_that_completes_a_text(stops: list[str]) -
             assert b.ids.tolist() == a.ids[:n].tolist() and b.stop is Stop.DONE
             np.testing.assert_allclose(b.logp_engine, a.logp_engine[:n], atol=1e-6)
             first = min(found for s in stops if (found := CHARS.decode(b.ids).find(s)) >= 0)
-            assert said_text(CHARS, b.ids, b) == CHARS.decode(b.ids)[:first]
+            assert text_of(CHARS, b.ids, b) == CHARS.decode(b.ids)[:first]
         else:
             assert b.ids.tolist() == a.ids.tolist() and b.stop is a.stop
 
@@ -216,7 +216,7 @@ def test_a_text_may_begin_in_what_was_said_before() -> None:
 def test_texts_across_bytes_and_characters(tmp_path: Path) -> None:
     t = HubTokenizer.load(folder_of(FAMILIES["qwen"], tmp_path / "m"))
     for text, stop in [("the cat says 漢字!", "漢"), ("xé\n\nyz", "\n\ny"), ("a</think> b", "</think> b"), ("aaab", "aab")]:
-        watch = Watch(t.decode, ("never", stop), [])
+        watch = StopWatch(t.decode, ("never", stop), [])
         ids = t.encode(text).tolist()
         first = next(i for i, token in enumerate(ids) if watch.push(token))
         assert stop in t.decode(ids[: first + 1]) and stop not in t.decode(ids[:first])
@@ -228,7 +228,7 @@ def test_texts_across_bytes_and_characters(tmp_path: Path) -> None:
             stop=Stop.DONE,
             sampling=Sampling(stop=("never", stop)),
         )
-        assert said_text(t, said, done) == text[: text.index(stop)]
+        assert text_of(t, said, done) == text[: text.index(stop)]
 
 
 @pytest.mark.parametrize("stop", ["ab", ("",), ("a", 3)])

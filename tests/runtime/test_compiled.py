@@ -23,7 +23,7 @@ from assay.core.errors import EngineError
 from assay.core.manifest import manifest_of
 from assay.runtime import DecoderShape, char_tokenizer, init_model
 from assay.runtime.compiled import build as builds
-from assay.runtime.compiled import path
+from assay.runtime.compiled import decode_path
 from assay.runtime.engine.native import NativeEngine
 from assay.runtime.models.model import with_arrays
 
@@ -150,7 +150,7 @@ def test_bits_do_not_depend_on_how_far_rows_go_between_two_looks(model, monkeypa
     requests = some(model, 24, stop_ids=(7,))
     wanted = run(NativeEngine(model), requests)
     for tokens in (1, 3):
-        monkeypatch.setattr(path, "TOKENS", tokens)
+        monkeypatch.setattr(decode_path, "TOKENS", tokens)
         assert all(map(same, wanted, run(NativeEngine(model), requests)))
 
 

@@ -15,7 +15,7 @@ from assay.runtime import DecoderShape
 from assay.runtime.compiled import build as builds
 from assay.runtime.compiled.head import LARGEST, compiled_columns
 from assay.runtime.learner.decoder import Decoder
-from assay.runtime.learner.lm_head import Head, head_columns
+from assay.runtime.learner.lm_head import LmHead, head_columns
 from assay.runtime.learner.packing import pack_offsets
 
 
@@ -31,7 +31,7 @@ def columns(library, given, entropy=True, dtype=torch.float32, learn=(True, True
     """Log-probabilities, entropies, and the gradients by states and weight of a sum of both."""
     states, weight, targets, by = given
     states, weight = (t.detach().clone().to(dtype).requires_grad_(on) for t, on in zip((states, weight), learn, strict=True))
-    logp, spread = head_columns(states, Head(weight, library=library), targets, entropy)
+    logp, spread = head_columns(states, LmHead(weight, library=library), targets, entropy)
     loss = (logp * by[0].to(dtype)).sum()
     (loss + (spread * by[1].to(dtype)).sum() if entropy else loss).backward()
     return logp.detach(), spread.detach(), states.grad, weight.grad
@@ -123,7 +123,7 @@ def test_of_two_columns_one_may_go_unused():
         found = []
         for library in (builds.kernel(), None):
             ours = states.clone().requires_grad_()
-            (head_columns(ours, Head(weight, library=library), targets, True)[used] * by[0]).sum().backward()
+            (head_columns(ours, LmHead(weight, library=library), targets, True)[used] * by[0]).sum().backward()
             found.append(ours.grad)
         assert off(found[0], found[1].double()) < 1e-5
 
@@ -149,13 +149,13 @@ def test_what_it_cannot_is_left_to_pytorch(monkeypatch):
     states, weight, targets, _ = inputs(0, 3, 2, LARGEST + 1)
     library = builds.build()
     some, ids = weight[:9], targets % 9
-    head_columns(states, Head(weight, library=library), targets)
-    head_columns(states, Head(some, bias=torch.zeros(9), library=library), ids)
-    head_columns(states, Head(some, cap=30.0, library=library), ids)
-    head_columns(states, Head(some, half=True, library=library), ids)
-    head_columns(states.double(), Head(some.double(), library=library), ids)
+    head_columns(states, LmHead(weight, library=library), targets)
+    head_columns(states, LmHead(some, bias=torch.zeros(9), library=library), ids)
+    head_columns(states, LmHead(some, cap=30.0, library=library), ids)
+    head_columns(states, LmHead(some, half=True, library=library), ids)
+    head_columns(states.double(), LmHead(some.double(), library=library), ids)
     assert not calls
-    head_columns(states, Head(some, library=library), ids)
+    head_columns(states, LmHead(some, library=library), ids)
     assert len(calls) == 1
 
 

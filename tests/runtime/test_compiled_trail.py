@@ -29,8 +29,8 @@ from assay.core.rollout import ids_of
 from assay.core.sample import supervised
 from assay.runtime import LearnerSettings, TorchLearner, char_tokenizer
 from assay.runtime.compiled import build as builds
-from assay.runtime.compiled import path
-from assay.runtime.compiled.trail import Trail
+from assay.runtime.compiled import decode_path
+from assay.runtime.compiled.activation_cache import ActivationCache
 from assay.runtime.engine.native import NativeEngine
 from assay.runtime.engine.settings import Native
 from assay.runtime.learner.decoder import Decoder
@@ -49,7 +49,7 @@ def decoder():
 @pytest.fixture
 def step_by_step(monkeypatch):
     """Requests may join and leave between any two tokens."""
-    monkeypatch.setattr(path, "TOKENS", 1)
+    monkeypatch.setattr(decode_path, "TOKENS", 1)
 
 
 @contextmanager
@@ -162,7 +162,7 @@ def test_any_shape_has_the_bits_of_computing_it_again(shape, seed, groups, size,
     decoder = pair(shape, seed)[0]
     requests = posed(groups, size, seed=seed, vocabulary=shape.vocab_size)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(path, "_block", lambda *_: block)
+        patch.setattr(decode_path, "_block", lambda *_: block)
         engine = engine_of(decoder)
     found = set()
     for threads in (1, 2):
@@ -589,7 +589,7 @@ def test_states_that_the_weights_do_not_give_are_an_error(threads):
     decoder, other = pair(SHAPE, 1)[0], pair(SHAPE, 2)[0]
     engine = engine_of(decoder)
     rows, trail = sampled(engine, posed(12, 6)), engine.trail
-    told = Trail(builds.kernel(), engine._runner._engine.pointer, 1 << 20)
+    told = ActivationCache(builds.kernel(), engine._runner._engine.pointer, 1 << 20)
     asyncio.run(engine.swap(manifest(model_of(other), 1)))
     assert trail.left().paths == 72 and told.left().paths == 0
     right = passed(other, rows, None)

@@ -18,7 +18,7 @@ from assay.core.rollout import Sampling
 from assay.core.seeds import uniforms
 from assay.runtime.engine.decode import DecodePath, KVCache, chunks
 from assay.runtime.engine.draw import Draws, draw
-from assay.runtime.engine.sequences import Job, Order, SlotTable
+from assay.runtime.engine.sequences import EngineRequest, RequestBatch, SlotTable
 from assay.runtime.engine.weights import ServedWeights
 from assay.runtime.models.model import init_model
 from assay.runtime.settings import DecoderShape
@@ -200,7 +200,10 @@ def test_rows_that_end_are_replaced_by_the_last_ones(case):
 def fill(n):
     loop = asyncio.new_event_loop()
     table = SlotTable()
-    jobs = [Job(request(i, [5] * (1 + i % 3), max_new_tokens=i + 1), Order(loop.create_future(), 1), 0, b"") for i in range(n)]
+    jobs = [
+        EngineRequest(request(i, [5] * (1 + i % 3), max_new_tokens=i + 1), RequestBatch(loop.create_future(), 1), 0, b"")
+        for i in range(n)
+    ]
     for part in (jobs[: (n + 1) // 2], jobs[(n + 1) // 2 :]):
         if part:
             table.admit(part, 0)

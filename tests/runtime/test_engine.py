@@ -14,7 +14,7 @@ from assay.core.errors import ConfigError, DataError, EngineError, UnknownNameEr
 from assay.core.manifest import Manifest, manifest_of
 from assay.core.protocols import SwapMode
 from assay.core.rollout import Span, Stop
-from assay.runtime.compiled import path
+from assay.runtime.compiled import decode_path
 from assay.runtime.engine import decode
 from assay.runtime.engine.native import NativeEngine
 from assay.runtime.learner.publishing import published
@@ -25,7 +25,7 @@ from assay.runtime.models.model import with_arrays
 @pytest.fixture(autouse=True)
 def token_by_token(monkeypatch):
     """Requests may join and leave between any two tokens, as with PyTorch, so that tests can say between which."""
-    monkeypatch.setattr(path, "TOKENS", 1)
+    monkeypatch.setattr(decode_path, "TOKENS", 1)
 
 
 @pytest.fixture(scope="module")

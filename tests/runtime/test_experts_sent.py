@@ -18,12 +18,12 @@ from assay.core.canon import array_digest
 from assay.core.errors import ConfigError, EngineError
 from assay.core.manifest import manifest_of
 from assay.runtime import VllmEngine, VllmSettings, load_model, save_model
-from assay.runtime.vllm.checkpoint import Rows, cut, joined, whole
+from assay.runtime.vllm.checkpoint import TensorRows, cut, joined, whole
+from assay.runtime.vllm.checksums import compare_checksums
 from assay.runtime.vllm.server import WHOLE
 from assay.runtime.vllm.settings import EXTENSION
-from assay.runtime.vllm.snapshots import Snapshots, shapes_in
-from assay.runtime.vllm.transfer import Held
-from assay.runtime.vllm.witness import witnessed
+from assay.runtime.vllm.snapshots import WeightFiles, shapes_in
+from assay.runtime.vllm.transfer import HeldVersion
 from assay.runtime.vllm.worker import FORGET, ExpertKernels
 
 MLP = "model.layers.1.mlp."
@@ -58,13 +58,13 @@ def test_each_tensor_stands_in_checkpoints_as_transformers_writes_it(family, tmp
 def test_experts_of_two_families_by_hand():
     """Qwen's keep their names; Mixtral's gate, up and down projections are called w1, w3 and w2."""
     qwen, mixtral = parts_of(hub_model("qwen3_moe")), parts_of(hub_model("mixtral"))
-    assert qwen[MLP + "experts.3.gate_proj.weight"] == Rows(MLP + "experts.gate_up_proj", 3 * 64, (32, 48))
-    assert qwen[MLP + "experts.3.up_proj.weight"] == Rows(MLP + "experts.gate_up_proj", 3 * 64 + 32, (32, 48))
-    assert qwen[MLP + "experts.3.down_proj.weight"] == Rows(MLP + "experts.down_proj", 3 * 48, (48, 32))
-    assert mixtral[MIXTRAL + "experts.1.w1.weight"] == Rows(MLP + "experts.gate_up_proj", 160, (80, 48))
-    assert mixtral[MIXTRAL + "experts.1.w3.weight"] == Rows(MLP + "experts.gate_up_proj", 160 + 80, (80, 48))
-    assert mixtral[MIXTRAL + "experts.1.w2.weight"] == Rows(MLP + "experts.down_proj", 48, (48, 80))
-    assert mixtral[MIXTRAL + "gate.weight"] == Rows(MLP + "gate.weight", 0, (4, 48))
+    assert qwen[MLP + "experts.3.gate_proj.weight"] == TensorRows(MLP + "experts.gate_up_proj", 3 * 64, (32, 48))
+    assert qwen[MLP + "experts.3.up_proj.weight"] == TensorRows(MLP + "experts.gate_up_proj", 3 * 64 + 32, (32, 48))
+    assert qwen[MLP + "experts.3.down_proj.weight"] == TensorRows(MLP + "experts.down_proj", 3 * 48, (48, 32))
+    assert mixtral[MIXTRAL + "experts.1.w1.weight"] == TensorRows(MLP + "experts.gate_up_proj", 160, (80, 48))
+    assert mixtral[MIXTRAL + "experts.1.w3.weight"] == TensorRows(MLP + "experts.gate_up_proj", 160 + 80, (80, 48))
+    assert mixtral[MIXTRAL + "experts.1.w2.weight"] == TensorRows(MLP + "experts.down_proj", 48, (48, 80))
+    assert mixtral[MIXTRAL + "gate.weight"] == TensorRows(MLP + "gate.weight", 0, (4, 48))
 
 
 class Odd:
@@ -93,7 +93,7 @@ def test_what_is_no_run_of_rows_is_refused(saved, text):
 def test_vectors_numbers_and_other_models_go_as_they_are():
     shapes = {"a": (4,), "b": (), "c": (2, 1)}
     assert cut(Odd(dict), shapes) == cut(SimpleNamespace(), shapes) == whole(shapes)
-    assert Rows("b", 0, ()).of(np.float32(3.0).reshape(())).shape == ()
+    assert TensorRows("b", 0, ()).of(np.float32(3.0).reshape(())).shape == ()
 
 
 # ---- what is sent ------------------------------------------------------------------------------------------------------------
@@ -104,7 +104,7 @@ def test_a_snapshot_of_experts_is_a_checkpoint_and_gives_the_fused_tensors_back(
     model = hub_model("mixtral")
     made, parts = manifest(model).rounded(dtype), parts_of(model)
     save_model(model, tmp_path / "m")
-    snapshot = Snapshots(str(tmp_path / "w"), tmp_path / "m", "n").full(made, parts)
+    snapshot = WeightFiles(str(tmp_path / "w"), tmp_path / "m", "n").full(made, parts)
     assert shapes_in(snapshot.path) == shapes_in(tmp_path / "m")
     for name, told in made.tensors.items():
         assert array_digest(snapshot.array(name)) == told.digest, name
@@ -112,7 +112,7 @@ def test_a_snapshot_of_experts_is_a_checkpoint_and_gives_the_fused_tensors_back(
 
 def test_what_goes_without_files_has_the_names_of_a_checkpoint(tmp_path):
     model = hub_model("qwen3_moe")
-    held = Held.of(manifest(model), parts_of(model))
+    held = HeldVersion.of(manifest(model), parts_of(model))
     sent = dict(held.sent())
     save_model(model, tmp_path / "m")
     assert {w.name: w.shape for w in held.wires()} == shapes_in(tmp_path / "m")
@@ -135,15 +135,15 @@ def sha(array):
 def test_experts_are_told_where_a_server_keeps_them_as_they_come(tmp_path, held):
     model = hub_model("mixtral")
     made, parts = manifest(model), parts_of(model)
-    sent = Held.of(made, parts) if held else Snapshots(str(tmp_path), None, "n").full(made, parts)
+    sent = HeldVersion.of(made, parts) if held else WeightFiles(str(tmp_path), None, "n").full(made, parts)
     gate_up, down = made.payload[GATE_UP], made.payload[DOWN]
     laid: set[str] = set()
-    assert (witnessed(sent, {W13: "in an order of a kernel", W2: "so too"}, laid), laid) == ({}, set())
+    assert (compare_checksums(sent, {W13: "in an order of a kernel", W2: "so too"}, laid), laid) == ({}, set())
     right = {W13: sha(gate_up), W2: sha(down), MIXTRAL + "gate.weight": sha(made.payload[MLP + "gate.weight"])}
     told = {name: made.tensors[name].digest for name in (GATE_UP, DOWN, MLP + "gate.weight")}
-    assert witnessed(sent, right, laid) == told
+    assert compare_checksums(sent, right, laid) == told
     swapped = np.concatenate([gate_up[:, 80:], gate_up[:, :80]], axis=1)  # the up projections first
-    assert witnessed(sent, {**right, W13: sha(swapped)}, laid) == told
+    assert compare_checksums(sent, {**right, W13: sha(swapped)}, laid) == told
     assert laid == {W13, W2}
 
 
@@ -152,11 +152,11 @@ def test_experts_that_did_not_arrive_are_told_once_their_order_is_known():
     first, second, parts = manifest(model), manifest(model, 2, by=0.5), parts_of(model)
     laid: set[str] = set()
     served = {W13: sha(first.payload[GATE_UP]), W2: sha(second.payload[DOWN])}
-    assert witnessed(Held.of(first, parts), served, laid) == {GATE_UP: first.tensors[GATE_UP].digest}
-    told = witnessed(Held.of(second, parts), served, laid)
+    assert compare_checksums(HeldVersion.of(first, parts), served, laid) == {GATE_UP: first.tensors[GATE_UP].digest}
+    told = compare_checksums(HeldVersion.of(second, parts), served, laid)
     assert told == {GATE_UP: f"the server's {W13} has sha256 {served[W13]}", DOWN: second.tensors[DOWN].digest}
-    damaged = Held.of(replace(second, payload={**second.payload, DOWN: second.payload[DOWN] + 1}), parts)
-    assert witnessed(damaged, served, laid)[DOWN] == "memory holds other bytes than were published"
+    damaged = HeldVersion.of(replace(second, payload={**second.payload, DOWN: second.payload[DOWN] + 1}), parts)
+    assert compare_checksums(damaged, served, laid)[DOWN] == "memory holds other bytes than were published"
 
 
 # ---- a server by the book ----------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from assay.core.rollout import ids_of
 from assay.runtime.learner import learner as learner_module
 from assay.runtime.learner.learner import TorchLearner
 from assay.runtime.learner.packing import pack_offsets
-from assay.runtime.settings import AdamW, LearnerSettings, Muon, Schedule
+from assay.runtime.settings import AdamW, LearnerSettings, LearningRateSchedule, Muon
 
 ENTROPY = Plan(live=("logp_new", "entropy"))
 RAW = LearnerSettings(clip_norm=0.0)
@@ -346,7 +346,9 @@ def test_clipping_scales_the_whole_gradient():
 
 
 def test_the_schedule_sets_the_learning_rate():
-    made = learner(LearnerSettings(optimizer=AdamW(lr=0.1), schedule=Schedule(kind="linear", warmup=1)), total_steps=3)
+    made = learner(
+        LearnerSettings(optimizer=AdamW(lr=0.1), schedule=LearningRateSchedule(kind="linear", warmup=1)), total_steps=3
+    )
     rates = [made.step(random_batch(), Plan(), Weighted()).metrics["lr"] for _ in range(4)]
     assert rates == pytest.approx([0.05, 0.1, 0.05, 0.0])
 

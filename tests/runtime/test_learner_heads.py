@@ -21,7 +21,7 @@ from assay.core.errors import CheckpointError, ConfigError, NonFiniteError, Plan
 from assay.core.plan import Forward, Plan
 from assay.objective.loss.td_fits import Bce, HlGauss, TwoHot
 from assay.objective.loss.vocab import ChoiceLogp, MaxLogp
-from assay.runtime.learner.critics import Head
+from assay.runtime.learner.critics import LinearHead
 from assay.runtime.learner.learner import TorchLearner
 from assay.runtime.learner.packing import pack_offsets
 from assay.runtime.settings import AdamW, LearnerSettings, Muon, Trunk, ValueHead
@@ -638,7 +638,7 @@ def test_a_heads_outputs_stay_where_the_states_are(settings, monkeypatch):
     """States of a micro-batch are the largest thing there is besides logits: they do not travel to another device for a few
     numbers each."""
     monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())  # there is none on the device that computes nothing
-    head = Head(settings, 8, AdamW())
+    head = LinearHead(settings, 8, AdamW())
     weights = {n: p.detach().to("meta") for n, p in head.parameters.items()}
     states = torch.empty(4, 8, device="meta")
     outputs = head.outputs((states, states), weights)

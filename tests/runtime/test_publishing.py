@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from assay.core.canon import digest
 from assay.core.errors import ConfigError, EngineError, WeightProofError
 from assay.core.manifest import manifest_of
-from assay.runtime import InProcess, Lagged, LearnerSettings, TorchLearner, TransformersEngine
+from assay.runtime import InProcess, LearnerSettings, StaleEngine, TorchLearner, TransformersEngine
 from assay.runtime.learner import mixed
 from assay.runtime.learner.mixed import mixed_digests
-from assay.runtime.learner.publishing import Laid, published
+from assay.runtime.learner.publishing import TensorsInPlace, published
 from assay.runtime.vllm.snapshots import checked
 from assay.testing.faults import BaseWeights, StaleModel, StaleTensor
 from assay.train.proof import WeightProof, probe_rows
@@ -135,7 +135,9 @@ def test_what_stays_where_it_lies_is_the_same_and_read_only_when_asked_for(dtype
     made = learner()
     laid, plain = made.publish(dtype, "mixed"), made.publish(dtype)
     assert (
-        isinstance(laid.payload, Laid) and list(laid.payload) == list(plain.payload) and len(laid.payload) == len(plain.payload)
+        isinstance(laid.payload, TensorsInPlace)
+        and list(laid.payload) == list(plain.payload)
+        and len(laid.payload) == len(plain.payload)
     )
     assert laid.payload.tensors["model.norm.weight"].data_ptr() == made.parameters["model.norm.weight"].data_ptr()
     assert not laid.payload._arrays
@@ -283,10 +285,10 @@ def test_a_bit_that_flips_in_the_engine_is_found_by_a_mixed_checksum() -> None:
 def test_weights_that_waited_in_bfloat16_are_served_after_a_resume(tmp_path: Path) -> None:
     made = learner()
 
-    def opened() -> Lagged:
-        return Lagged(InProcess(dtype="bfloat16").build(made), 1)
+    def opened() -> StaleEngine:
+        return StaleEngine(InProcess(dtype="bfloat16").build(made), 1)
 
-    async def swapped(engine: Lagged, versions: tuple[int, ...]) -> dict[str, str]:
+    async def swapped(engine: StaleEngine, versions: tuple[int, ...]) -> dict[str, str]:
         for version in versions:
             moved(made, version)
             await engine.swap(made.publish("bfloat16", engine.info().digests))

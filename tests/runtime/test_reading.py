@@ -13,7 +13,7 @@ from assay.core.rollout import ids_of
 from assay.runtime import DecoderShape, NativeEngine, char_tokenizer, init_model
 from assay.runtime.learner.decoder import Decoder
 from assay.runtime.models.hub_model import Adapter
-from assay.runtime.models.likelihood import Reader
+from assay.runtime.models.likelihood import LikelihoodReader
 from assay.runtime.settings import Lora
 
 MODEL = init_model(
@@ -36,7 +36,7 @@ ROWS = [MODEL.tokenizer.encode(text) for text in ("S31>13", "S2", "S98765>56789"
 def test_a_reading_is_what_the_logits_say():
     decoder = Decoder(MODEL.shape)
     decoder.load_tensors(MODEL.tensors)
-    for row, found in zip(ROWS, Reader(MODEL).read(ROWS), strict=True):
+    for row, found in zip(ROWS, LikelihoodReader(MODEL).read(ROWS), strict=True):
         with torch.no_grad():
             logits = decoder.logits(torch.tensor(row.astype(np.int64)), np.array([0, len(row)]))
         logs = torch.log_softmax(logits[:-1].double(), -1).numpy()
@@ -46,11 +46,11 @@ def test_a_reading_is_what_the_logits_say():
 
 
 def test_texts_are_read_alone_whoever_they_pass_through_with():
-    together, apart = Reader(MODEL).read(ROWS), Reader(MODEL, most=7).read(ROWS)
+    together, apart = LikelihoodReader(MODEL).read(ROWS), LikelihoodReader(MODEL, most=7).read(ROWS)
     for a, b in zip(together, apart, strict=True):
         np.testing.assert_allclose(a.logp, b.logp, atol=1e-5)
         np.testing.assert_allclose(a.entropy, b.entropy, atol=1e-5)
-    assert Reader(MODEL).read([]) == []
+    assert LikelihoodReader(MODEL).read([]) == []
 
 
 def test_a_reading_is_what_the_engine_sampled_from():
@@ -60,7 +60,7 @@ def test_a_reading_is_what_the_engine_sampled_from():
         return await NativeEngine(MODEL).generate(Request(id="a", prompt=prompt, seed=5, sampling=Sampling(max_new_tokens=8)))
 
     completion = asyncio.run(sample())
-    (found,) = Reader(MODEL).read([ids_of(np.concatenate([prompt, completion.ids]))])
+    (found,) = LikelihoodReader(MODEL).read([ids_of(np.concatenate([prompt, completion.ids]))])
     np.testing.assert_allclose(found.logp[len(prompt) - 1 :], completion.logp_engine, atol=1e-4)
     np.testing.assert_allclose(found.entropy[len(prompt) - 1 :], completion.columns["entropy"].values, atol=1e-4)
 
@@ -70,7 +70,7 @@ def test_a_reading_is_what_the_engine_sampled_from():
 )
 def test_what_cannot_be_read(row, says):
     with pytest.raises(DataError, match=f"text 1 .*{says}"):
-        Reader(MODEL).read([ROWS[0], ids_of(row)])
+        LikelihoodReader(MODEL).read([ROWS[0], ids_of(row)])
 
 
 def with_adapter(family):
@@ -86,7 +86,7 @@ def test_any_model_is_read_as_its_own_logits_say(family):
     model = with_adapter("llama") if family.endswith("adapter") else hub_model(family)
     assert isinstance(model.adapter, Adapter) == family.endswith("adapter")
     rows, module = [model.tokenizer.encode(text) for text in ("S31>13", "S2", "what is 9+9?")], model.module()
-    for row, found in zip(rows, Reader(model).read(rows), strict=True):
+    for row, found in zip(rows, LikelihoodReader(model).read(rows), strict=True):
         with torch.no_grad():
             logits = module(torch.tensor(row.astype(np.int64))[None]).logits[0]
         logs = torch.log_softmax(logits[:-1].double(), -1).numpy()

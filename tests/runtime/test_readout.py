@@ -9,7 +9,7 @@ from assay.objective.loss.vocab import MeanLogp, MinP, PowerLogp, SupportLogp, T
 from assay.objective.loss.vocab_divergence import FDivergence, FullKl, Jsd
 from assay.runtime import settings
 from assay.runtime.learner import lm_head as readout
-from assay.runtime.learner.lm_head import Beside, Head, head_columns, head_statistics
+from assay.runtime.learner.lm_head import LmHead, StatisticInputs, head_columns, head_statistics
 
 
 def generator(seed=0):
@@ -30,7 +30,7 @@ def small_chunks(monkeypatch):
 def test_head_columns_equal_plain_softmax_over_several_chunks():
     hidden, weight = normal(9, 4), normal(7, 4, seed=1)
     targets = torch.tensor([0, 6, 1, 1, 2, 3, 4, 5, 6])
-    logp, entropy = head_columns(hidden, Head(weight), targets, True)
+    logp, entropy = head_columns(hidden, LmHead(weight), targets, True)
     table = torch.log_softmax(hidden @ weight.T, 1)
     assert torch.allclose(logp, table.gather(1, targets[:, None])[:, 0], atol=1e-12)
     assert torch.allclose(entropy, -(table.exp() * table).sum(1), atol=1e-12)
@@ -42,7 +42,7 @@ def test_head_gradients_are_right(used):
     targets = torch.tensor([0, 2, 2, 1, 4])
 
     def pick(hidden, weight):
-        logp, entropy = head_columns(hidden, Head(weight), targets, used != "logp")
+        logp, entropy = head_columns(hidden, LmHead(weight), targets, used != "logp")
         if used == "both":
             return logp * 2 + entropy**2
         return logp if used == "logp" else entropy
@@ -52,7 +52,7 @@ def test_head_gradients_are_right(used):
 
 def test_entropies_that_nobody_asked_for_have_no_gradient():
     hidden, weight = normal(3, 2), normal(5, 2)
-    logp, entropy = head_columns(hidden, Head(weight), torch.tensor([0, 1, 4]))
+    logp, entropy = head_columns(hidden, LmHead(weight), torch.tensor([0, 1, 4]))
     (logp.sum() + entropy.sum()).backward()
     plain = torch.log_softmax(hidden.detach() @ weight.detach().T, 1).exp()
     assert torch.allclose(weight.grad, (torch.eye(5, dtype=torch.float64)[[0, 1, 4]] - plain).T @ hidden.detach(), atol=1e-12)
@@ -60,7 +60,7 @@ def test_entropies_that_nobody_asked_for_have_no_gradient():
 
 def test_no_tokens_no_gradient():
     hidden, weight = normal(0, 3), normal(6, 3)
-    logp, entropy = head_columns(hidden, Head(weight), torch.zeros(0, dtype=torch.int64))
+    logp, entropy = head_columns(hidden, LmHead(weight), torch.zeros(0, dtype=torch.int64))
     (logp.sum() + entropy.sum()).backward()
     assert weight.grad.abs().sum() == 0
 
@@ -85,7 +85,7 @@ def test_logits_of_all_tokens_never_exist_at_once(monkeypatch):
     tokens, vocabulary, width = 1000, 500, 8
     hidden, weight = normal(tokens, width), normal(vocabulary, width)
     with Largest(ignore={(vocabulary, width), (width, vocabulary)}) as largest:
-        logp, entropy = head_columns(hidden, Head(weight), torch.arange(tokens) % vocabulary, True)
+        logp, entropy = head_columns(hidden, LmHead(weight), torch.arange(tokens) % vocabulary, True)
         (logp.sum() + entropy.sum()).backward()
     assert largest.elements == 64 * vocabulary
 
@@ -107,8 +107,8 @@ TARGETS = torch.tensor([0, 6, 1, 1, 2, 3, 4, 5, 6])
 
 def beside(tokens=9, vocabulary=7, width=3):
     """Another model of another width, and a column."""
-    other = normal(tokens, width, grad=False, seed=2), Head(normal(vocabulary, width, grad=False, seed=3))
-    return Beside({"ref": other}, {"phi": torch.linspace(0, 1, tokens, dtype=torch.float64)})
+    other = normal(tokens, width, grad=False, seed=2), LmHead(normal(vocabulary, width, grad=False, seed=3))
+    return StatisticInputs({"ref": other}, {"phi": torch.linspace(0, 1, tokens, dtype=torch.float64)})
 
 
 def plain_statistics(hidden, weight, others):
@@ -121,7 +121,7 @@ def plain_statistics(hidden, weight, others):
 @pytest.mark.usefixtures("small_chunks")
 def test_statistics_over_several_chunks_equal_those_of_all_logits():
     hidden, weight = normal(9, 4), normal(7, 4, seed=1)
-    found = head_statistics(hidden, Head(weight), TARGETS, STATS, beside())
+    found = head_statistics(hidden, LmHead(weight), TARGETS, STATS, beside())
     plain = plain_statistics(hidden, weight, beside())
     for mine, theirs in zip(found, plain, strict=True):
         assert torch.allclose(mine, theirs, atol=1e-12)
@@ -138,7 +138,7 @@ def test_statistics_over_several_chunks_equal_those_of_all_logits():
 @pytest.mark.parametrize("used", [(0,), (1,), (2, 3), (6,), (0, 1, 2, 3, 4, 5, 6, 7)])
 def test_gradients_of_statistics_are_right(used):
     def pick(hidden, weight):
-        found = head_statistics(hidden, Head(weight), TARGETS, STATS, beside())
+        found = head_statistics(hidden, LmHead(weight), TARGETS, STATS, beside())
         return sum(found[i].clamp(min=-50) ** 2 for i in used)  # a token outside a support has -1e4
 
     assert torch.autograd.gradcheck(pick, (normal(9, 3), normal(7, 3, seed=1)), fast_mode=True)
@@ -146,23 +146,27 @@ def test_gradients_of_statistics_are_right(used):
 
 def test_statistics_without_gradient_and_without_tokens():
     hidden, weight = normal(9, 4), normal(7, 4, seed=1)
-    column = head_statistics(hidden, Head(weight), TARGETS, (PowerLogp("ref", power="phi"),), beside())[1]
+    column = head_statistics(hidden, LmHead(weight), TARGETS, (PowerLogp("ref", power="phi"),), beside())[1]
     column.sum().backward()
     assert not hidden.grad.any()
-    nothing = head_statistics(normal(0, 4), Head(weight), TARGETS[:0], STATS[:1], Beside())
+    nothing = head_statistics(normal(0, 4), LmHead(weight), TARGETS[:0], STATS[:1], StatisticInputs())
     assert [len(x) for x in nothing] == [0, 0]
     with torch.no_grad():
-        assert not head_statistics(hidden, Head(weight), TARGETS, (MeanLogp(),), Beside())[1].requires_grad
+        assert not head_statistics(hidden, LmHead(weight), TARGETS, (MeanLogp(),), StatisticInputs())[1].requires_grad
 
 
 def test_distributions_of_all_tokens_never_exist_at_once(monkeypatch):
     monkeypatch.setitem(settings.HEAD_ELEMENTS, "cpu", 64 * 500)
     tokens, vocabulary, width = 1000, 500, 8
     hidden, weight = normal(tokens, width), normal(vocabulary, width)
-    ref = normal(tokens, width, grad=False), Head(normal(vocabulary, width, grad=False))
+    ref = normal(tokens, width, grad=False), LmHead(normal(vocabulary, width, grad=False))
     with Largest(ignore={(vocabulary, width), (width, vocabulary)}) as largest:
         found = head_statistics(
-            hidden, Head(weight), torch.arange(tokens) % vocabulary, (FullEntropy(), FullKl("ref")), Beside({"ref": ref})
+            hidden,
+            LmHead(weight),
+            torch.arange(tokens) % vocabulary,
+            (FullEntropy(), FullKl("ref")),
+            StatisticInputs({"ref": ref}),
         )
         sum(x.sum() for x in found).backward()
     assert largest.elements <= 64 * vocabulary // 2
@@ -186,9 +190,11 @@ def peak(compute):
 def test_a_statistic_at_32k_tokens_takes_no_more_memory_than_entropies(stat):
     hidden, weight = (normal(n, 16, dtype=torch.float32, seed=n) for n in (160, 32768))
     targets = torch.arange(160) * 17
-    ref = hidden.detach() * 1.1, Head(weight.detach())
-    plain = peak(lambda: head_columns(hidden, Head(weight), targets, True))
-    with_it = peak(lambda: head_statistics(hidden, Head(weight), targets, (stat,), Beside({"ref": ref} if stat.models else {})))
+    ref = hidden.detach() * 1.1, LmHead(weight.detach())
+    plain = peak(lambda: head_columns(hidden, LmHead(weight), targets, True))
+    with_it = peak(
+        lambda: head_statistics(hidden, LmHead(weight), targets, (stat,), StatisticInputs({"ref": ref} if stat.models else {}))
+    )
     assert plain > 128 * 32768 * 4 * 2  # it does hold a chunk's logits and their gradient
     assert with_it < 1.3 * plain
 
@@ -201,7 +207,7 @@ HEADS = {"bias": (True, 1.0, 0.0), "scale": (False, 0.25, 0.0), "cap": (False, 1
 
 def general(kind, weight, bias):
     wanted, scale, cap = HEADS[kind]
-    return Head(weight, bias if wanted else None, scale, cap)
+    return LmHead(weight, bias if wanted else None, scale, cap)
 
 
 def plain_logits(kind, hidden, weight, bias):
@@ -235,7 +241,7 @@ def test_bias_scale_and_cap_are_those_of_plain_logits(kind):
 
 def test_a_frozen_head_costs_no_gradient():
     hidden, weight = normal(3, 2), normal(5, 2, grad=False)
-    head_columns(hidden, Head(weight), torch.tensor([0, 1, 4]))[0].sum().backward()
+    head_columns(hidden, LmHead(weight), torch.tensor([0, 1, 4]))[0].sum().backward()
     assert weight.grad is None and hidden.grad.abs().sum() > 0
 
 
@@ -293,7 +299,7 @@ def test_half_products_of_numbers_that_fit_are_those_of_float32_by_hand():
     """States (1, 2), weights of rows (1, 0), (0, 1), (1, 1): logits 1, 2, 3, whose softmax is e^-2, e^-1, 1 over their sum."""
     hidden = torch.tensor([[1.0, 2.0]], requires_grad=True)
     weight = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], requires_grad=True)
-    logp, entropy = head_columns(hidden, Head(weight, half=True), torch.tensor([2]), True)
+    logp, entropy = head_columns(hidden, LmHead(weight, half=True), torch.tensor([2]), True)
     p = [0.09003057, 0.24472847, 0.66524096]
     assert logp.item() == pytest.approx(-0.40760596, abs=1e-6)
     assert entropy.item() == pytest.approx(-sum(x * math.log(x) for x in p), abs=1e-6)
@@ -308,9 +314,9 @@ def halved(hidden, weight, bias=None, stats=(), **head):
     inputs = [
         normal_like.detach().float().requires_grad_() for normal_like in (hidden, weight, *(() if bias is None else (bias,)))
     ]
-    made = Head(inputs[1], *inputs[2:], half=True, **head)
+    made = LmHead(inputs[1], *inputs[2:], half=True, **head)
     if stats:
-        other = Beside({"ref": (inputs[0].detach() * 1.1, Head(inputs[1].detach(), half=True))})
+        other = StatisticInputs({"ref": (inputs[0].detach() * 1.1, LmHead(inputs[1].detach(), half=True))})
         columns = torch.stack(head_statistics(inputs[0], made, WIDE, stats, other))
     else:
         columns = torch.stack(head_columns(inputs[0], made, WIDE, True))
@@ -395,7 +401,7 @@ def test_half_log_probabilities_are_nearer_to_float32_than_those_of_a_model_in_b
     with torch.no_grad():
         states = low.base_model(ids).last_hidden_state[0, :-1]
         theirs = low(ids).logits[0, :-1].float().log_softmax(-1).gather(1, ids[0, 1:, None])[:, 0]
-        head = Head(module.lm_head.weight.detach(), half=True)
+        head = LmHead(module.lm_head.weight.detach(), half=True)
         mine = head_columns(states.float(), head, ids[0, 1:])[0]
         table = (states.double() @ low.lm_head.weight.double().T).log_softmax(-1)
     wanted = table.gather(1, ids[0, 1:, None])[:, 0]
@@ -404,10 +410,10 @@ def test_half_log_probabilities_are_nearer_to_float32_than_those_of_a_model_in_b
 
 def test_products_stay_float32_on_a_cpu_whatever_autocast_says():
     hidden, weight = normal(9, 4, dtype=torch.float32), normal(7, 4, dtype=torch.float32, seed=1)
-    plain = head_columns(hidden, Head(weight), TARGETS)[0]
+    plain = head_columns(hidden, LmHead(weight), TARGETS)[0]
     with torch.autocast("cpu", torch.bfloat16):
-        assert torch.equal(head_columns(hidden, Head(weight), TARGETS)[0], plain)
-        assert not torch.equal(head_columns(hidden, Head(weight, half=True), TARGETS)[0], plain)
+        assert torch.equal(head_columns(hidden, LmHead(weight), TARGETS)[0], plain)
+        assert not torch.equal(head_columns(hidden, LmHead(weight, half=True), TARGETS)[0], plain)
 
 
 def test_chunks_on_cuda_are_equal_and_hold_many_positions():

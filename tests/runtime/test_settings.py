@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from assay.core.errors import ConfigError
 from assay.runtime.models.model import parameter_shapes
-from assay.runtime.settings import AdamW, DecoderShape, LearnerSettings, Muon, Schedule
+from assay.runtime.settings import AdamW, DecoderShape, LearnerSettings, LearningRateSchedule, Muon
 
 
 @pytest.mark.parametrize(
@@ -29,10 +29,10 @@ def test_parameters_count_every_weight_once(shape):
         (lambda: DecoderShape(head_dim=3), "head_dim=3 is odd"),
         (lambda: DecoderShape(num_kv_heads=0), "DecoderShape.num_kv_heads=0; use a number at least 1"),
         (lambda: DecoderShape(num_layers=-1), "num_layers=-1; use a number at least 0"),
-        (lambda: Schedule(kind="step"), "Schedule.kind='step'"),
-        (lambda: Schedule(floor=0.1), "do nothing with kind='constant'"),
-        (lambda: Schedule(kind="linear", start=1.5), r"Schedule.start=1.5; use a number in \[0, 1\]"),
-        (lambda: Schedule(warmup=-1), "Schedule.warmup=-1"),
+        (lambda: LearningRateSchedule(kind="step"), "Schedule.kind='step'"),
+        (lambda: LearningRateSchedule(floor=0.1), "do nothing with kind='constant'"),
+        (lambda: LearningRateSchedule(kind="linear", start=1.5), r"Schedule.start=1.5; use a number in \[0, 1\]"),
+        (lambda: LearningRateSchedule(warmup=-1), "Schedule.warmup=-1"),
         (lambda: AdamW(lr=-1.0), r"AdamW.lr=-1.0; use a number at least 0"),
         (lambda: AdamW(lr=math.nan), r"AdamW.lr=nan"),
         (lambda: AdamW(beta2=1.0), r"AdamW.beta2=1.0; use a number in \[0, 1\)"),
@@ -49,11 +49,11 @@ def test_settings_out_of_range_are_refused_by_name(make, message):
 
 
 def test_schedule_by_hand():
-    warm = Schedule(warmup=3)
+    warm = LearningRateSchedule(warmup=3)
     assert [warm.factor(k, 10) for k in range(5)] == [0.25, 0.5, 0.75, 1.0, 1.0]
-    cosine = Schedule(kind="cosine", floor=0.2)
+    cosine = LearningRateSchedule(kind="cosine", floor=0.2)
     assert [cosine.factor(k, 4) for k in (0, 2, 4, 9)] == pytest.approx([1.0, 0.6, 0.2, 0.2])
-    late = Schedule(kind="linear", warmup=4, start=0.1)  # the decay waits for the warm-up
+    late = LearningRateSchedule(kind="linear", warmup=4, start=0.1)  # the decay waits for the warm-up
     assert [late.factor(k, 8) for k in (4, 6, 8)] == [1.0, 0.5, 0.0]
 
 
@@ -62,7 +62,9 @@ def test_schedule_by_hand():
 )
 def test_factors_stay_between_floor_and_one_and_fall_after_the_warm_up(kind, warmup, start, floor, total):
     schedule = (
-        Schedule(kind=kind, warmup=warmup) if kind == "constant" else Schedule(kind=kind, warmup=warmup, start=start, floor=floor)
+        LearningRateSchedule(kind=kind, warmup=warmup)
+        if kind == "constant"
+        else LearningRateSchedule(kind=kind, warmup=warmup, start=start, floor=floor)
     )
     factors = [schedule.factor(k, total) for k in range(total + 5)]
     assert all(0.0 <= f <= 1.0 for f in factors)

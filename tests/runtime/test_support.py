@@ -28,7 +28,7 @@ from assay.runtime.engine.draw import Draws, draw
 from assay.runtime.engine.hub_engine import TransformersEngine
 from assay.runtime.engine.native import NativeEngine
 from assay.runtime.learner.learner import TorchLearner
-from assay.runtime.learner.lm_head import Beside, Head, head_columns, head_statistics
+from assay.runtime.learner.lm_head import LmHead, StatisticInputs, head_columns, head_statistics
 from assay.runtime.learner.packing import pack_offsets
 from assay.runtime.learner.privileged import behind_privilege
 from assay.runtime.learner.support import Support
@@ -67,7 +67,7 @@ def test_five_tokens_by_hand(way: dict[str, Any], ids: list[int], odds: list[flo
     hidden = torch.ones(40, 1, dtype=torch.float64)
     weight = torch.tensor(FIVE)[:, None].requires_grad_()
     support = Support.of(ragged([drawn.support[row] for row in range(40)]), 40)
-    logp, entropy = head_columns(hidden, replace(Head(weight), support=support), torch.tensor(drawn.ids), True)
+    logp, entropy = head_columns(hidden, replace(LmHead(weight), support=support), torch.tensor(drawn.ids), True)
     np.testing.assert_allclose(logp.detach().numpy(), drawn.logp, atol=1e-12)
     np.testing.assert_allclose(entropy.detach().numpy(), drawn.entropy, atol=1e-12)
     logp[0].backward()
@@ -112,7 +112,7 @@ def support_of(inside: Tensor) -> Support:
     return Support.of(lists, len(lists))
 
 
-def by_softmax(hidden: Tensor, head: Head, warmth: Tensor, inside: Tensor) -> Tensor:
+def by_softmax(hidden: Tensor, head: LmHead, warmth: Tensor, inside: Tensor) -> Tensor:
     z = hidden @ head.weight.T
     z = (z if head.bias is None else z + head.bias) * head.scale
     z = head.cap * torch.tanh(z / head.cap) if head.cap else z
@@ -142,12 +142,15 @@ def test_values_and_gradients_are_those_of_a_softmax_within(
     hidden, weight, shift, warmth, targets, inside = inputs(bias)
     warmth = warmth if warm else torch.ones_like(warmth)
     leaves = [x for x in (hidden, weight, shift) if x is not None]
-    head = Head(weight, shift, scale, cap)
+    head = LmHead(weight, shift, scale, cap)
     table = by_softmax(hidden, head, warmth, inside)
     logp, entropy = table.gather(1, targets[:, None])[:, 0], -(table.exp() * table.masked_fill(~inside, 0.0)).sum(1)
     wanted = torch.autograd.grad((logp * warmth).sum() + entropy.square().sum(), leaves)
     made = replace(head.at_temperature(warmth if warm else None), support=support_of(inside))
-    for found in (head_columns(hidden, made, targets, True), head_statistics(hidden, made, targets, (FullEntropy(),), Beside())):
+    for found in (
+        head_columns(hidden, made, targets, True),
+        head_statistics(hidden, made, targets, (FullEntropy(),), StatisticInputs()),
+    ):
         torch.testing.assert_close(found[0], logp)
         torch.testing.assert_close(found[1], entropy)
         grads = torch.autograd.grad((found[0] * warmth).sum() + found[1].square().sum(), leaves)
@@ -159,9 +162,9 @@ def test_other_models_are_read_within_the_same_ids() -> None:
     hidden, weight, _, _, targets, inside = inputs(False)
     others, support = hidden.detach().flip(0), support_of(inside)
     ones = torch.ones(POSITIONS, dtype=torch.float64)
-    own, theirs = (by_softmax(x, Head(weight), ones, inside).masked_fill(~inside, 0.0) for x in (hidden, others))
-    beside = Beside({"other": (others, replace(Head(weight.detach()), support=support))})
-    found = head_statistics(hidden, replace(Head(weight), support=support), targets, (CrossEntropy(),), beside)
+    own, theirs = (by_softmax(x, LmHead(weight), ones, inside).masked_fill(~inside, 0.0) for x in (hidden, others))
+    beside = StatisticInputs({"other": (others, replace(LmHead(weight.detach()), support=support))})
+    found = head_statistics(hidden, replace(LmHead(weight), support=support), targets, (CrossEntropy(),), beside)
     torch.testing.assert_close(found[1], -(theirs.detach().exp() * inside * own).sum(1))
 
 

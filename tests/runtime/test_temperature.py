@@ -12,7 +12,7 @@ from torch import Tensor
 from assay.core import FrozenMap, Sampling, Task
 from assay.core.batch import pack
 from assay.core.vocab import FullEntropy, VocabStat
-from assay.runtime.learner.lm_head import Beside, Head, head_columns, head_statistics
+from assay.runtime.learner.lm_head import LmHead, StatisticInputs, head_columns, head_statistics
 from assay.testing import graded
 
 POSITIONS, WIDTH, VOCABULARY = 40, 8, 37
@@ -42,7 +42,7 @@ def inputs(bias: bool) -> tuple[Tensor, Tensor, Tensor | None, Tensor, Tensor]:
     return normal(POSITIONS, WIDTH), normal(VOCABULARY, WIDTH), normal(VOCABULARY) if bias else None, warmth, targets
 
 
-def by_softmax(hidden: Tensor, head: Head, targets: Tensor, warmth: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def by_softmax(hidden: Tensor, head: LmHead, targets: Tensor, warmth: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     z = hidden @ head.weight.T
     z = z if head.bias is None else z + head.bias
     z = z * head.scale
@@ -56,11 +56,14 @@ def by_softmax(hidden: Tensor, head: Head, targets: Tensor, warmth: Tensor) -> t
 def test_columns_and_statistics_are_those_of_a_softmax_at_each_temperature(bias: bool, scale: float, cap: float) -> None:
     hidden, weight, shift, warmth, targets = inputs(bias)
     leaves = [x for x in (hidden, weight, shift) if x is not None]
-    head = Head(weight, shift, scale, cap)
+    head = LmHead(weight, shift, scale, cap)
     logp, entropy, _ = by_softmax(hidden, head, targets, warmth)
     wanted = torch.autograd.grad((logp * warmth).sum() + entropy.square().sum(), leaves)
     at = head.at_temperature(warmth)
-    for found in (head_columns(hidden, at, targets, True), head_statistics(hidden, at, targets, (FullEntropy(),), Beside())):
+    for found in (
+        head_columns(hidden, at, targets, True),
+        head_statistics(hidden, at, targets, (FullEntropy(),), StatisticInputs()),
+    ):
         torch.testing.assert_close(found[0], logp)
         torch.testing.assert_close(found[1], entropy)
         grads = torch.autograd.grad((found[0] * warmth).sum() + found[1].square().sum(), leaves)
@@ -71,10 +74,10 @@ def test_columns_and_statistics_are_those_of_a_softmax_at_each_temperature(bias:
 def test_other_models_are_read_at_the_same_temperatures() -> None:
     hidden, weight, _, warmth, targets = inputs(False)
     others = hidden.detach().flip(0)
-    _, _, logp = by_softmax(hidden, Head(weight), targets, warmth)
-    _, _, theirs = by_softmax(others, Head(weight), targets, warmth)
-    beside = Beside({"other": (others, Head(weight.detach()).at_temperature(warmth))})
-    found = head_statistics(hidden, Head(weight).at_temperature(warmth), targets, (CrossEntropy(),), beside)
+    _, _, logp = by_softmax(hidden, LmHead(weight), targets, warmth)
+    _, _, theirs = by_softmax(others, LmHead(weight), targets, warmth)
+    beside = StatisticInputs({"other": (others, LmHead(weight.detach()).at_temperature(warmth))})
+    found = head_statistics(hidden, LmHead(weight).at_temperature(warmth), targets, (CrossEntropy(),), beside)
     torch.testing.assert_close(found[1], -(theirs.detach().exp() * logp).sum(1))
 
 

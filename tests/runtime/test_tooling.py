@@ -17,7 +17,7 @@ from tool_families import TOOL_FAMILIES
 from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError, DataError
 from assay.core.rollout import Sampling
-from assay.core.task import CALLS, TOOLS, Context, Message, World
+from assay.core.task import CALLS, TOOLS, Context, Message, TaskView
 from assay.rollout import Player
 from assay.runtime.text.chat import Chat
 from assay.runtime.text.tokenizer import ChatTemplate, HubTokenizer
@@ -182,12 +182,12 @@ def test_bad_declarations_and_calls(messages: list[Message], error: str) -> None
 
 def test_a_task_declares_its_tools_beside_its_prompt() -> None:
     told = {"id": "a", "domain": "d", "arm": "x", "level": 1, "split": "train", "index": 0, "world": FrozenMap({})}
-    world = World(public=FrozenMap({"prompt": "cat?", "tools": SCHEMAS}), **told)
+    world = TaskView(public=FrozenMap({"prompt": "cat?", "tools": SCHEMAS}), **told)
     assert [m.role for m in world.messages] == [TOOLS, "user"]
     assert json.loads(world.messages[0].content) == SCHEMAS
-    spoken = World(public=FrozenMap({"messages": [{"role": "user", "content": "cat?"}], "tools": SCHEMAS}), **told)
+    spoken = TaskView(public=FrozenMap({"messages": [{"role": "user", "content": "cat?"}], "tools": SCHEMAS}), **told)
     assert spoken.messages == world.messages
-    plainly = World(public=FrozenMap({"prompt": "cat?", "tools": [f["function"] for f in FUNCTIONS]}), **told)
+    plainly = TaskView(public=FrozenMap({"prompt": "cat?", "tools": [f["function"] for f in FUNCTIONS]}), **told)
     for name in NAMES:  # keys in the order of the schema
         assert tokenizer(name).render(plainly.messages, True).tolist() == theirs(
             name, [{"role": "user", "content": "cat?"}], FUNCTIONS, True

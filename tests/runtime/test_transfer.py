@@ -36,8 +36,8 @@ from assay.runtime import (
 )
 from assay.runtime.vllm import nccl
 from assay.runtime.vllm.nccl import NcclTransfer
-from assay.runtime.vllm.server import Server
-from assay.runtime.vllm.transfer import Held
+from assay.runtime.vllm.server import VllmServer
+from assay.runtime.vllm.transfer import HeldVersion
 
 LIBRARY = "vllm.distributed.weight_transfer"
 START, UPDATE, FINISH = "/start_weight_update", "/update_weights", "/finish_weight_update"
@@ -166,17 +166,17 @@ def test_what_broke_is_ended_before_files_are_read(book, model):
 
 def test_the_version_before_is_read_as_it_was_sent_though_the_learner_went_on(book, model):
     """What a learner publishes on a CPU are views of its live weights."""
-    from assay.runtime.vllm.snapshots import Snapshots
+    from assay.runtime.vllm.snapshots import WeightFiles
 
     _, engine = sending(book, model)
-    arrays, written, full = arrays_of(model), [], Snapshots.full
+    arrays, written, full = arrays_of(model), [], WeightFiles.full
     first = manifest_of(1, arrays)
     run(engine.swap(first))
     for array in arrays.values():
         array += 1
     book.fails[UPDATE] = refuse(500, "oh no")
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Snapshots, "full", lambda *given: written.append(full(*given)) or written[-1])
+        patched.setattr(WeightFiles, "full", lambda *given: written.append(full(*given)) or written[-1])
         with pytest.raises(EngineError, match="It serves version 1 again"):
             run(engine.swap(manifest_of(2, arrays)))
     (snapshot,) = written
@@ -188,7 +188,7 @@ def test_only_what_may_be_live_is_copied_again(model, dtype):
     """Weights in float32 are those that the learner trains on; rounded ones are nobody else's."""
     learner = TorchLearner(model, LearnerSettings(anchors=()), total_steps=1)
     manifest = learner.publish(dtype)
-    held = Held.of(manifest, {})
+    held = HeldVersion.of(manifest, {})
     for name, array in manifest.payload.items():
         live = np.shares_memory(array, learner.parameters[name].detach().numpy())
         assert live == (dtype == "float32")
@@ -491,4 +491,4 @@ def test_a_sender_needs_a_gpu_and_a_library(library, monkeypatch):
     disabled = SimpleNamespace(model_update_group=SimpleNamespace(disabled=True))
     monkeypatch.setattr(Half, "trainer_init", lambda info, client, source: disabled)
     with pytest.raises(EngineError, match="vLLM found no NCCL library in this environment; install nvidia-nccl"):
-        transfer.open(Server(VllmSettings()), 1)
+        transfer.open(VllmServer(VllmSettings()), 1)

@@ -20,11 +20,11 @@ from assay.core.protocols import Request
 from assay.core.rollout import Sampling, Span, Stop, ids_of
 from assay.runtime import DecoderShape, VllmEngine, VllmSettings, char_tokenizer, init_model, save_model, untied_copy
 from assay.runtime.vllm.checkpoint import whole
-from assay.runtime.vllm.gate import Gate
-from assay.runtime.vllm.server import Server
-from assay.runtime.vllm.snapshots import Snapshots, is_adapter, read_header, shapes_in
+from assay.runtime.vllm.checksums import EMPTY, compare_checksums, parameters
+from assay.runtime.vllm.request_gate import RequestGate
+from assay.runtime.vllm.server import VllmServer
+from assay.runtime.vllm.snapshots import WeightFiles, is_adapter, read_header, shapes_in
 from assay.runtime.vllm.wire import completion_of, request_body, score_body, scores_of
-from assay.runtime.vllm.witness import EMPTY, parameters, witnessed
 
 SETTINGS = VllmSettings(url="http://127.0.0.1:9")
 LOADS = "/v1/load_lora_adapter"
@@ -155,7 +155,7 @@ def test_scores_of_a_row_and_of_one_that_fills_the_context():
 def test_each_refusal_says_what_to_do(status, text, path, kind, wanted):
     transport = httpx.MockTransport(lambda request: httpx.Response(status, text=text))
     with pytest.raises(kind, match=wanted) as caught:
-        Server(SETTINGS, transport).ask("POST", path, {})
+        VllmServer(SETTINGS, transport).ask("POST", path, {})
     assert f"POST http://127.0.0.1:9{path} was refused with status {status}" in str(caught.value)
 
 
@@ -173,7 +173,7 @@ def test_each_silence_says_what_happened(error, wanted):
     def fail(request):
         raise error
 
-    server = Server(SETTINGS, httpx.MockTransport(fail))
+    server = VllmServer(SETTINGS, httpx.MockTransport(fail))
     with pytest.raises(EngineError, match=wanted):
         server.ask("GET", "/pause", seconds=2)
 
@@ -189,7 +189,7 @@ def test_the_key_is_sent_and_must_be_there(monkeypatch):
     transport = httpx.MockTransport(
         lambda request: (seen.append(request.headers.get("authorization")), httpx.Response(200, text="ok"))[1]
     )
-    server = Server(VllmSettings(api_key_env="A_KEY"), transport)
+    server = VllmServer(VllmSettings(api_key_env="A_KEY"), transport)
     monkeypatch.delenv("A_KEY", raising=False)
     with pytest.raises(ConfigError, match="api_key_env='A_KEY': that environment variable is not set"):
         server.ask("GET", "/x")
@@ -221,7 +221,7 @@ def folder(model, tmp_path_factory):
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_a_snapshot_holds_the_bytes_of_the_manifest(model, folder, tmp_path, dtype):
     made = manifest_of(3, arrays_of(model)).rounded(dtype)
-    files, parts = Snapshots(str(tmp_path / "w"), folder, "n"), whole({n: t.shape for n, t in made.tensors.items()})
+    files, parts = WeightFiles(str(tmp_path / "w"), folder, "n"), whole({n: t.shape for n, t in made.tensors.items()})
     snapshot = files.full(made, {**parts, "lm_head.weight": parts["model.embed_tokens.weight"]})
     assert snapshot.path.name == "n-1-v3" and snapshot.manifest.payload is None
     assert {f.name for f in snapshot.path.iterdir()} >= {"config.json", "tokenizer.json", "manifest.json", "model.safetensors"}
@@ -239,7 +239,7 @@ def test_a_snapshot_holds_the_bytes_of_the_manifest(model, folder, tmp_path, dty
 
 def test_what_cannot_be_written_leaves_nothing_behind(model, tmp_path):
     made = manifest_of(3, arrays_of(model))
-    files = Snapshots(str(tmp_path / "w"), None, "n")
+    files = WeightFiles(str(tmp_path / "w"), None, "n")
     (tmp_path / "w" / "n-1-v3").mkdir()
     (tmp_path / "w" / "n-1-v3" / "taken").touch()
     with pytest.raises(EngineError, match=r"version 3 cannot be written to .*it keeps its old weights"):
@@ -247,11 +247,11 @@ def test_what_cannot_be_written_leaves_nothing_behind(model, tmp_path):
     assert [p.name for p in (tmp_path / "w").iterdir()] == ["n-1-v3"]
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match=r"cannot be written: .*name one that the server sees too"):
-        Snapshots(str(tmp_path / "file" / "w"), None, "n")
+        WeightFiles(str(tmp_path / "file" / "w"), None, "n")
 
 
 def test_a_temporary_folder_goes_with_the_engine(model):
-    files = Snapshots("", None, "n")
+    files = WeightFiles("", None, "n")
     place = files.full(manifest_of(1, arrays_of(model))).path
     assert place.is_dir()
     files.close()
@@ -262,7 +262,7 @@ def test_damaged_files_are_told(model, tmp_path):
     (tmp_path / "a.safetensors").write_bytes(b"\x10\0\0\0\0\0\0\0{no}")
     with pytest.raises(CheckpointError, match="cannot be read as safetensors"):
         shapes_in(tmp_path)
-    snapshot = Snapshots(str(tmp_path / "w"), None, "n").full(manifest_of(1, arrays_of(model)))
+    snapshot = WeightFiles(str(tmp_path / "w"), None, "n").full(manifest_of(1, arrays_of(model)))
     file = snapshot.path / "model.safetensors"
     header, start = read_header(file)
     last = max(header, key=lambda name: header[name]["data_offsets"][1])
@@ -276,12 +276,12 @@ def test_adapters_are_written_as_peft_does(tmp_path):
     made = manifest_of(1, {"base_model.model.q.lora_A.weight": np.zeros((2, 8), np.float32)})
     assert is_adapter(made)
     assert not is_adapter(manifest_of(1, {"q.weight": np.zeros(2, np.float32)}))
-    path = Snapshots(str(tmp_path), None, "n").adapter(made, {"r": 2, "target_modules": {"v", "q"}, "task_type": object}).path
+    path = WeightFiles(str(tmp_path), None, "n").adapter(made, {"r": 2, "target_modules": {"v", "q"}, "task_type": object}).path
     config = json.loads((path / "adapter_config.json").read_text())
     assert (config["r"], config["target_modules"]) == (2, ["q", "v"])
     assert shapes_in(path) == {"base_model.model.q.lora_A.weight": (2, 8)}
     own = manifest_of(2, {"q.lora_A.default.weight": np.ones((2, 8), np.float32)})
-    assert shapes_in(Snapshots(str(tmp_path), None, "n").adapter(own, {}).path) == {"base_model.model.q.lora_A.weight": (2, 8)}
+    assert shapes_in(WeightFiles(str(tmp_path), None, "n").adapter(own, {}).path) == {"base_model.model.q.lora_A.weight": (2, 8)}
 
 
 def test_an_untied_copy_has_a_head_equal_to_its_embedding(folder, tmp_path):
@@ -337,7 +337,7 @@ def test_checksums_of_fused_padded_and_transposed_parameters(tmp_path):
         "n": draw(4),
     }
     made = manifest_of(1, arrays)
-    snapshot = Snapshots(str(tmp_path), None, "n").full(made)
+    snapshot = WeightFiles(str(tmp_path), None, "n").full(made)
     q, k, v = (arrays[f"l.self_attn.{x}_proj.weight"] for x in "qkv")
     served = {
         "l.self_attn.qkv_proj.weight": sha(q, k, v),
@@ -349,7 +349,7 @@ def test_checksums_of_fused_padded_and_transposed_parameters(tmp_path):
         "n": sha(arrays["n"] + 1),
         "unknown": "s",
     }
-    told = witnessed(snapshot, served, set())
+    told = compare_checksums(snapshot, served, set())
     right = {n for n in told if told[n] == made.tensors[n].digest}
     assert right == {f"l.self_attn.{x}_proj.weight" for x in "qkvo"} | {"model.embed_tokens.weight", "l.c_attn.weight"}
     assert told.keys() - right == {"l.mlp.gate_proj.weight", "l.mlp.up_proj.weight", "n"}
@@ -516,7 +516,7 @@ def test_checksums_on_the_cpu_do_not_count_the_head(book, folder, tmp_path):
 
 def test_a_shut_gate_holds_requests_back_until_it_opens():
     async def pass_through():
-        gate = Gate(asyncio.get_running_loop(), httpx.AsyncClient())
+        gate = RequestGate(asyncio.get_running_loop(), httpx.AsyncClient())
         first = gate.enter("a", "w-1")
         with pytest.raises(DataError, match="'a' is already running"):
             gate.enter("a", "w-2")

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from assay.core.errors import ConfigError, SandboxError, UnknownNameError
-from assay.sandbox import Limits, Program, Refused, Sandbox, Status, WorkerDied, backend_named
-from assay.sandbox.backends.boxed import INSIDE, BoxedBackend, Cage, seen
+from assay.sandbox import Limits, Refused, Sandbox, SandboxProgram, Status, WorkerDied, backend_named
+from assay.sandbox.attack_probe import attack
 from assay.sandbox.backends.bubblewrap import Bubblewrap
+from assay.sandbox.backends.container import INSIDE, ContainerBackend, ContainerSettings, visible_paths
 from assay.sandbox.backends.runsc import Runsc
-from assay.sandbox.probing import attack
 from assay.sandbox.result import Result
 
 GREET = "import sys\nprint(sys.stdin.read(), sys.argv[1:], open('a/b').read())\nsys.stderr.write('é')\nsys.exit(3)"
@@ -46,34 +46,34 @@ def worker(request):
 
 
 def test_input_files_and_exit_code(worker):
-    result = worker.run(Program(code=GREET, stdin="in", args=("1",), files={"a/b": b"file"}), Limits())
+    result = worker.run(SandboxProgram(code=GREET, stdin="in", args=("1",), files={"a/b": b"file"}), Limits())
     assert (result.status, result.exit_code, result.stderr) == (Status.ERROR, 3, "é")
     assert result.stdout == "in ['1'] file\n"
 
 
 def test_a_call_gives_its_value(worker):
-    program = Program(code="def f(a, b):\n    return {'sum': a + b}", entry="f", arguments=(1, 2.5))
+    program = SandboxProgram(code="def f(a, b):\n    return {'sum': a + b}", entry="f", arguments=(1, 2.5))
     result = worker.run(program, Limits())
     assert (result.status, result.value) == (Status.OK, {"sum": 3.5})
-    silent = worker.run(Program(code="import os\ndef f():\n    os._exit(0)", entry="f"), Limits())
+    silent = worker.run(SandboxProgram(code="import os\ndef f():\n    os._exit(0)", entry="f"), Limits())
     assert (silent.status, silent.detail) == (Status.ERROR, "it ended without a value")
 
 
 @pytest.mark.parametrize(("code", "limits", "status"), CASES)
 def test_each_limit_has_its_verdict(worker, code, limits, status):
-    result = worker.run(Program(code=code), Limits(**{"wall": 30.0, **limits}))
+    result = worker.run(SandboxProgram(code=code), Limits(**{"wall": 30.0, **limits}))
     assert result.status is status, result
 
 
 def test_a_program_that_is_no_python(worker):
-    result = worker.run(Program(argv=("/nonexistent",)), Limits())
+    result = worker.run(SandboxProgram(argv=("/nonexistent",)), Limits())
     assert (result.status, "No such file" in result.detail) == (Status.INFRA, True)
 
 
 def test_what_cannot_be_kept_is_refused(worker):
     if not worker._backend.several:
         with pytest.raises(ConfigError, match=r"Limits\.processes=3: under .* a program is one process here"):
-            worker.run(Program(code="1"), Limits(processes=3))
+            worker.run(SandboxProgram(code="1"), Limits(processes=3))
 
 
 def test_it_holds_what_the_levels_hold(worker):
@@ -96,7 +96,7 @@ def test_a_sandbox_of_containers():
             sandbox.scope()
         (worker, *_) = sandbox._idle
     with pytest.raises(WorkerDied, match="closed"):
-        worker.run(Program(code="1"), Limits())
+        worker.run(SandboxProgram(code="1"), Limits())
 
 
 def test_a_tool_that_is_not_there_is_named(monkeypatch):
@@ -108,9 +108,9 @@ def test_a_tool_that_is_not_there_is_named(monkeypatch):
 
 def test_an_interpreter_that_does_not_run_and_a_path_that_is_missing():
     with pytest.raises(Refused, match="/bin/false does not run"):
-        seen("/bin/false", ())
+        visible_paths("/bin/false", ())
     with pytest.raises(Refused, match="nonexistent"):
-        seen(sys.executable, ("/nonexistent",))
+        visible_paths(sys.executable, ("/nonexistent",))
 
 
 def test_a_bubblewrap_shows_little_and_grants_nothing():
@@ -158,7 +158,7 @@ def test_the_backend_of_the_page_holds():
     found = attack(backend)
     assert found.held, found
     with Sandbox(backend, workers=1) as sandbox:
-        assert "bin" in sandbox.run(Program(argv=("ls", "/usr"))).stdout.split()
+        assert "bin" in sandbox.run(SandboxProgram(argv=("ls", "/usr"))).stdout.split()
 
 
 def test_names_of_backends():
@@ -178,7 +178,7 @@ def frame(kind: str, data: bytes) -> bytes:
 HELLO = frame("x", json.dumps({"landlock": 0, "machine": "x86_64", "uid": 0}).encode())
 
 
-class Said(BoxedBackend):
+class Said(ContainerBackend):
     """Says to each run what it is told to, in the place of a container."""
 
     name, tool, layers = "said", "sh", {}
@@ -196,7 +196,7 @@ class Said(BoxedBackend):
         count = self.folder / "count"
         number = int(count.read_text())
         count.write_text(str(number + 1))
-        yield Cage((self.shell, "-c", f"cat {self.folder / str(number)}; {self.end}"))
+        yield ContainerSettings((self.shell, "-c", f"cat {self.folder / str(number)}; {self.end}"))
 
 
 def ended(**changes) -> bytes:
@@ -208,7 +208,7 @@ def test_what_process_1_says_becomes_a_result(tmp_path):
     said = frame("o", b"out") + frame("e", b"\xff") + frame("v", b'{"value": 7}')
     worker = Said(tmp_path, HELLO, said + ended()).start()
     assert worker.layers["landlock"] == "no: the kernel inside has none" and worker.layers["processes"] == "one"
-    found = worker.run(Program(code="x", entry="f"), Limits())
+    found = worker.run(SandboxProgram(code="x", entry="f"), Limits())
     assert found == Result(
         status=Status.OK, exit_code=0, stdout="out", stderr="\ufffd", seconds=0.5, cpu_seconds=0.1, isolation="said", value=7
     )
@@ -223,7 +223,7 @@ def test_what_process_1_says_becomes_a_result(tmp_path):
     ],
 )
 def test_how_it_ended(tmp_path, said, status, signalled):
-    result = Said(tmp_path, HELLO, said).start().run(Program(code="x"), Limits())
+    result = Said(tmp_path, HELLO, said).start().run(SandboxProgram(code="x"), Limits())
     assert (result.status, result.signal, result.isolation) == (status, signalled, "said")
 
 
@@ -231,7 +231,7 @@ def test_how_it_ended(tmp_path, said, status, signalled):
 def test_a_container_that_breaks_off_is_no_verdict(tmp_path, said):
     worker = Said(tmp_path, HELLO, said, end="echo why >&2").start()
     with pytest.raises(WorkerDied, match="ended without a word"):
-        worker.run(Program(code="x"), Limits())
+        worker.run(SandboxProgram(code="x"), Limits())
 
 
 def test_a_tool_that_makes_no_container_is_refused(tmp_path):
@@ -246,11 +246,11 @@ def test_a_tool_that_cannot_be_started_must_be_replaced(tmp_path):
     worker = backend.start()
     object.__setattr__(backend, "shell", "/nonexistent")
     with pytest.raises(WorkerDied, match="/nonexistent"):
-        worker.run(Program(code="x"), Limits())
+        worker.run(SandboxProgram(code="x"), Limits())
 
 
 def test_process_1_refuses_to_be_another():
-    box = Path(sys.modules["assay.sandbox.backends.boxed"].__file__).parents[1] / "zygote" / "box.py"
+    box = Path(sys.modules["assay.sandbox.backends.container"].__file__).parents[1] / "zygote" / "box.py"
     assert INSIDE.endswith("/zygote") and box.exists()
     head = marshal.dumps({"folder": "/"}, 4)
     order = len(head).to_bytes(8, "little") + head

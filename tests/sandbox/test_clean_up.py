@@ -11,7 +11,7 @@ from assay.core.errors import SandboxError
 from assay.sandbox import Limits, Sandbox
 from assay.sandbox.backend import Refused
 from assay.sandbox.client import Zygote
-from assay.sandbox.result import Program
+from assay.sandbox.result import SandboxProgram
 from assay.sandbox.zygote.places import empty
 
 BOMBS = {
@@ -39,18 +39,18 @@ def zygote():
 @pytest.mark.parametrize("bomb", BOMBS)
 def test_a_bomb_of_files_is_stopped_and_its_removal_counted(zygote, bomb):
     began = time.monotonic()
-    result = zygote.run(Program(code=BOMBS[bomb]), Limits(wall=20.0, cpu=20.0))
+    result = zygote.run(SandboxProgram(code=BOMBS[bomb]), Limits(wall=20.0, cpu=20.0))
     assert result.status == "disk", result
     assert result.left > 1000 or "not removed within" in result.detail
     assert 0.0 < result.cleanup_seconds < 10.0 and time.monotonic() - began < result.seconds + result.cleanup_seconds + 5.0
     if not result.left:  # a slow disk: another zygote takes this one's place
         return
-    after = zygote.run(Program(code="import os\nprint(os.listdir())"), Limits())
+    after = zygote.run(SandboxProgram(code="import os\nprint(os.listdir())"), Limits())
     assert (after.stdout, after.left) == ("[]\n", 0)
 
 
 def test_what_an_ordinary_program_leaves_is_counted_too(zygote):
-    result = zygote.run(Program(code="import os\nos.makedirs('a/b')\nopen('a/b/c', 'w').close()"), Limits())
+    result = zygote.run(SandboxProgram(code="import os\nos.makedirs('a/b')\nopen('a/b/c', 'w').close()"), Limits())
     assert (result.status, result.left) == ("ok", 3)
 
 
@@ -77,7 +77,7 @@ def test_a_zygote_that_could_not_clean_up_ends_and_its_folder_is_removed(zygote,
     """Its word that time was up, here planted: removing so many files as that takes would keep a disk busy for minutes."""
     hear = zygote.hear
     monkeypatch.setattr(zygote, "hear", lambda: {**hear(), "left": None, "cleanup": 5.0})
-    result = zygote.run(Program(code="open('a', 'w').close()"), Limits())
+    result = zygote.run(SandboxProgram(code="open('a', 'w').close()"), Limits())
     assert (result.status, result.left, result.cleanup_seconds) == ("ok", 0, 5.0)
     assert result.detail == "its files were not removed within 5.0 s"
 

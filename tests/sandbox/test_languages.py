@@ -8,7 +8,18 @@ from pathlib import Path
 import pytest
 
 from assay.core.errors import ConfigError, SandboxError, ToolchainError, UnknownNameError
-from assay.sandbox import Built, Language, Limits, Program, Result, Sandbox, Status, ZygoteBackend, language, languages
+from assay.sandbox import (
+    CompiledProgram,
+    Language,
+    Limits,
+    Result,
+    Sandbox,
+    SandboxProgram,
+    Status,
+    ZygoteBackend,
+    language,
+    languages,
+)
 
 PROGRAMS = tomllib.loads((Path(__file__).parent / "programs.toml").read_text(encoding="utf-8"))
 NAMES = [one.name for one in languages()]
@@ -231,8 +242,8 @@ class Canned:
         return self.result
 
 
-def built(**result) -> Built:
-    from assay.sandbox.built import build
+def built(**result) -> CompiledProgram:
+    from assay.sandbox.compiled_program import build
 
     return build(Canned(**result), "c", "int main;")
 
@@ -261,15 +272,15 @@ def test_what_was_compiled_is_its_files():
 
 
 def test_limits_are_raised_by_what_a_runtime_needs():
-    program = Program(argv=("java", "-Xmx{memory}m"), extra={"memory": 4 << 30, "files": 16})
+    program = SandboxProgram(argv=("java", "-Xmx{memory}m"), extra={"memory": 4 << 30, "files": 16})
     fitted, limits = program.fitted(Limits(memory=128 << 20))
     assert (fitted.argv[1], limits.memory, limits.files) == ("-Xmx128m", (4 << 30) + (128 << 20), 80)
-    plain = Program(argv=("echo", "{memory}"))
+    plain = SandboxProgram(argv=("echo", "{memory}"))
     assert plain.fitted(LOOSE) == (plain, LOOSE)
 
 
 def test_what_a_program_says_of_its_memory():
-    program = Program(argv=("lua",), no_memory=("not enough memory",))
+    program = SandboxProgram(argv=("lua",), no_memory=("not enough memory",))
     assert program.told(Result(status=Status.ERROR, stderr="lua: not enough memory")).status is Status.MEMORY
     assert program.told(Result(status=Status.OK, stderr="lua: not enough memory")).status is Status.OK
     assert program.told(Result(status=Status.ERROR, stderr="lua: nil")).status is Status.ERROR
@@ -294,14 +305,16 @@ def test_files_that_are_kept_come_back(level):
     except SandboxError as error:
         pytest.skip(str(error))
     with made as sandbox:
-        result = sandbox.run(Program(code=MAKES, keep=WANTED))
+        result = sandbox.run(SandboxProgram(code=MAKES, keep=WANTED))
         assert result.ok and result.files == {"d/a": b"inside", "b": bytes(70000)}
-        assert sandbox.run(Program(code=MAKES)).files == {}
-        assert sandbox.run(Program(code=f"{MAKES}\nraise SystemExit(3)", keep=("d",))).files == {"d/a": b"inside"}
-        hung = Program(code=f"{MAKES}\nwhile True: pass", keep=("d",))
+        assert sandbox.run(SandboxProgram(code=MAKES)).files == {}
+        assert sandbox.run(SandboxProgram(code=f"{MAKES}\nraise SystemExit(3)", keep=("d",))).files == {"d/a": b"inside"}
+        hung = SandboxProgram(code=f"{MAKES}\nwhile True: pass", keep=("d",))
         assert sandbox.run(hung, Limits(wall=0.5)).files == {}
         sparse = "import os\nfor i in range(10): os.truncate(os.open(f'f{i}', os.O_RDWR | os.O_CREAT), 10 << 20)"
-        large = sandbox.run(Program(code=sparse.replace("os.truncate", "os.ftruncate"), keep=tuple(f"f{i}" for i in range(10))))
+        large = sandbox.run(
+            SandboxProgram(code=sparse.replace("os.truncate", "os.ftruncate"), keep=tuple(f"f{i}" for i in range(10)))
+        )
         assert (large.status, large.files) == (Status.DISK, {})
         assert "to keep are larger" in large.detail
 
@@ -329,7 +342,7 @@ def test_a_backend_that_gives_no_files_back_is_no_verdict_on_a_program():
 def test_only_files_of_its_own_folder_are_kept():
     for name in ("/etc/passwd", "../x", ""):
         with pytest.raises(ConfigError, match="below the program's own folder"):
-            Program(code="x", keep=(name,))
+            SandboxProgram(code="x", keep=(name,))
 
 
 def test_the_language_needs_no_field_that_it_has_a_default_for():

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from assay.core.errors import SandboxError
-from assay.sandbox import Limits, Program, Sandbox
+from assay.sandbox import Limits, Sandbox, SandboxProgram
 
 HOST = os.uname().nodename
 PLACES = [str(Path(__file__).parents[2]), str(Path(sys.executable).parents[1]), str(Path.home())]
@@ -62,7 +62,7 @@ def sandbox(request):
 def test_no_name_of_a_place_on_the_host_is_found(sandbox):
     words = [place for place in PLACES if len(place) > 5 and not os.__file__.startswith(place)]
     assert words
-    result = sandbox.run(Program(code=LOOK, stdin=json.dumps(words)), Limits(cpu=20.0, wall=60.0))
+    result = sandbox.run(SandboxProgram(code=LOOK, stdin=json.dumps(words)), Limits(cpu=20.0, wall=60.0))
     assert (result.status, result.stdout) == ("ok", f"looked {len(words)}\n"), result.stderr
 
 

@@ -7,9 +7,9 @@ import time
 import pytest
 
 from assay.core.errors import ConfigError, SandboxError
-from assay.sandbox import Program, Result, Sandbox, Status, WorkerDied, ZygoteBackend, backend_named, choose, probe
-from assay.sandbox.probing import attack
-from assay.sandbox.reads import admit
+from assay.sandbox import Result, Sandbox, SandboxProgram, Status, WorkerDied, ZygoteBackend, backend_named, choose, probe
+from assay.sandbox.attack_probe import attack
+from assay.sandbox.readable_paths import check_readable
 from assay.sandbox.values import check, read
 
 
@@ -74,12 +74,12 @@ def test_a_level_that_leaks_is_passed_over(monkeypatch):
     def planted(backend):
         return attack(Leaky("strong", ["network"])) if backend.name == "strong" else real(backend)
 
-    monkeypatch.setattr("assay.sandbox.probing.attack", planted)
-    monkeypatch.setattr("assay.sandbox.probing._known", {})
+    monkeypatch.setattr("assay.sandbox.attack_probe.attack", planted)
+    monkeypatch.setattr("assay.sandbox.attack_probe._known", {})
     try:
         with Sandbox(workers=1) as sandbox:
             assert sandbox.backend.name == "landlock"
-            assert sandbox.run(Program(code="print(1)")).isolation == "landlock"
+            assert sandbox.run(SandboxProgram(code="print(1)")).isolation == "landlock"
             assert sandbox.isolation.endswith("; passed over: strong: network")
             assert sandbox.manifest()["over"] == "strong: network"
     except SandboxError as error:
@@ -94,15 +94,15 @@ def test_paths_that_are_the_reason_are_named(monkeypatch, tmp_path):
     def planted(backend):
         return attack(Leaky(backend.name, ["host read"] if bad in backend.reads else []))
 
-    monkeypatch.setattr("assay.sandbox.probing.attack", planted)
-    monkeypatch.setattr("assay.sandbox.probing._known", {})
+    monkeypatch.setattr("assay.sandbox.attack_probe.attack", planted)
+    monkeypatch.setattr("assay.sandbox.attack_probe._known", {})
     with pytest.raises(SandboxError) as caught:
         choose("auto", reads=(good, bad))
     told = f"host read (it holds without the reads {bad}: leave them out, or give less of them)"
     assert f"strong: {told}\n  landlock: {told}\n" in str(caught.value)
     assert choose("strong", reads=(good,))[1].over == ""
-    monkeypatch.setattr("assay.sandbox.probing.attack", lambda backend: attack(Leaky(backend.name, ["network"])))
-    monkeypatch.setattr("assay.sandbox.probing._known", {})
+    monkeypatch.setattr("assay.sandbox.attack_probe.attack", lambda backend: attack(Leaky(backend.name, ["network"])))
+    monkeypatch.setattr("assay.sandbox.attack_probe._known", {})
     with pytest.raises(SandboxError, match=r"strong: network\n"):  # the path is not the reason
         choose("strong", reads=(good,))
 
@@ -134,7 +134,7 @@ def test_paths_where_programs_have_their_own_folder(tmp_path):
     for place in (tmp_path, tmp_path / "inside"):
         place.mkdir(exist_ok=True)
         with pytest.raises(ConfigError, match=f"overlaps {tmp_path}/inside"):
-            admit((str(place),), (f"{tmp_path}/inside",))
+            check_readable((str(place),), (f"{tmp_path}/inside",))
 
 
 @pytest.mark.parametrize("backend", ["strong", "bubblewrap"])

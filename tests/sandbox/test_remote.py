@@ -13,9 +13,20 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from assay.core.errors import ConfigError, DataError, SandboxError
-from assay.sandbox import Built, Limits, Program, Refused, Remote, Result, Sandbox, Status, backend_named, language
-from assay.sandbox.probing import Probe, attack
-from assay.sandbox.service.desk import Full, RunDesk, RunLimits
+from assay.sandbox import (
+    CompiledProgram,
+    Limits,
+    Refused,
+    Remote,
+    Result,
+    Sandbox,
+    SandboxProgram,
+    Status,
+    backend_named,
+    language,
+)
+from assay.sandbox.attack_probe import IsolationProbe, attack
+from assay.sandbox.service.request_handler import Full, RunLimits, RunRequestHandler
 from assay.sandbox.service.server import application
 
 FOREIGN = ("cpu", "file_size", "disk", "entries", "processes", "files")
@@ -40,7 +51,7 @@ def served(desk, token="secret"):
 
 @pytest.fixture(scope="module")
 def url(contained):
-    with Sandbox(workers=2) as sandbox, served(RunDesk(sandbox, RunLimits(most=MOST, megabytes=1.0))) as address:
+    with Sandbox(workers=2) as sandbox, served(RunRequestHandler(sandbox, RunLimits(most=MOST, megabytes=1.0))) as address:
         yield address
 
 
@@ -66,19 +77,19 @@ def test_a_program_is_run_there_as_here(remote):
     worker = remote.start()
     assert worker.layers["service"].startswith("assay, at ") and "seccomp" in worker.layers
     code = "import sys\nprint(sys.stdin.buffer.read(), sys.argv[1:], open('d/f').read())\nsys.stderr.write('é')\nsys.exit(3)"
-    result = worker.run(Program(code=code, stdin=b"\xff", args=("1",), files={"d/f": b"file"}), Limits())
+    result = worker.run(SandboxProgram(code=code, stdin=b"\xff", args=("1",), files={"d/f": b"file"}), Limits())
     assert (result.status, result.exit_code, result.stdout) == (Status.ERROR, 3, "b'\\xff' ['1'] file\n")
     assert (result.stderr, result.isolation) == ("é", remote.name) and result.seconds > 0 and result.cpu_seconds > 0
-    value = worker.run(Program(code="def f(x):\n    return {'a': [x]}", entry="f", arguments=(1,)), Limits())
+    value = worker.run(SandboxProgram(code="def f(x):\n    return {'a': [x]}", entry="f", arguments=(1,)), Limits())
     assert (value.status, value.value) == (Status.OK, {"a": [1]})
-    assert worker.run(Program(code="while True: pass"), Limits(cpu=0.2)).status is Status.CPU
-    killed = worker.run(Program(code="import os\nos.abort()"), Limits())
+    assert worker.run(SandboxProgram(code="while True: pass"), Limits(cpu=0.2)).status is Status.CPU
+    killed = worker.run(SandboxProgram(code="import os\nos.abort()"), Limits())
     assert (killed.status, killed.exit_code, killed.signal) == (Status.ERROR, None, 6)
-    assert worker.run(Program(code="import os\nos.fork()"), Limits()).status is Status.PROCESSES
+    assert worker.run(SandboxProgram(code="import os\nos.fork()"), Limits()).status is Status.PROCESSES
     with pytest.raises(ConfigError, match=r"wall=60\.0: this service gives at most 20\.0"):
-        worker.run(Program(code="1"), Limits(wall=60.0))
+        worker.run(SandboxProgram(code="1"), Limits(wall=60.0))
     with pytest.raises(DataError, match="plain values"):
-        worker.run(Program(code="1", entry="f", arguments=({1},)), Limits())
+        worker.run(SandboxProgram(code="1", entry="f", arguments=({1},)), Limits())
     worker.close()
 
 
@@ -118,7 +129,7 @@ def test_files_come_back(url, remote):
     said = post(url, {"code": code, "fetch_files": ["d", "link", "absent"]})[1]
     assert (said["status"], said["files"]) == ("Success", {"d/a": base64.b64encode(b"\xff").decode()})
     with Sandbox(remote, workers=1) as sandbox:
-        assert sandbox.run(Program(code=code, keep=("d/a", "b"))).files == {"d/a": b"\xff", "b": b"no"}
+        assert sandbox.run(SandboxProgram(code=code, keep=("d/a", "b"))).files == {"d/a": b"\xff", "b": b"no"}
 
 
 def spoken(*names):
@@ -133,7 +144,7 @@ def polyglot(contained):
         made = Sandbox(workers=1, languages=spoken("c", "perl"))
     except ConfigError as error:
         pytest.skip(str(error))
-    with made as sandbox, served(RunDesk(sandbox, RunLimits(most=MOST))) as address:
+    with made as sandbox, served(RunRequestHandler(sandbox, RunLimits(most=MOST))) as address:
         yield address
 
 
@@ -175,12 +186,18 @@ def test_a_compiler_that_the_sandbox_fails_is_no_verdict(contained):
     broken = Result(status=Status.INFRA, detail="planted")
 
     class Failing:
-        workers, tag, isolation, probe, languages = 1, "strong", "line", Probe("strong", True, "", {}, {}), (language("perl"),)
+        workers, tag, isolation, probe, languages = (
+            1,
+            "strong",
+            "line",
+            IsolationProbe("strong", True, "", {}, {}),
+            (language("perl"),),
+        )
 
         async def acompile(self, name, source, *, files, wall):
-            return Built(language=name, files={}, result=broken)
+            return CompiledProgram(language=name, files={}, result=broken)
 
-    said = asyncio.run(RunDesk(Failing()).run({"code": "1", "language": "perl"}))
+    said = asyncio.run(RunRequestHandler(Failing()).run({"code": "1", "language": "perl"}))
     assert (said["status"], said["message"], said["compile_result"]) == ("SandboxError", "planted", None)
 
 
@@ -217,7 +234,7 @@ def test_a_service_that_gives_less_than_the_probe_needs_is_not_used(url):
     assert url  # something contains programs here
     little = RunLimits(most=Limits(wall=1.0))
     refused = pytest.raises(SandboxError, match=r"the probe failed: .*gives at most 1\.0")
-    with Sandbox(workers=1) as sandbox, served(RunDesk(sandbox, little)) as address, refused:
+    with Sandbox(workers=1) as sandbox, served(RunRequestHandler(sandbox, little)) as address, refused:
         Sandbox(Remote(url=address, token="secret"))
 
 
@@ -231,13 +248,13 @@ def test_who_may_ask_and_how_much(url, remote):
 
 def test_too_many_are_turned_away_and_come_again():
     class Slow:
-        workers, tag, isolation, probe, languages = 1, "strong", "line", Probe("strong", True, "", {}, {}), ()
+        workers, tag, isolation, probe, languages = 1, "strong", "line", IsolationProbe("strong", True, "", {}, {}), ()
 
         async def arun(self, program, limits):
             await asyncio.sleep(0.5)
             return Result(status=Status.OK, exit_code=0, stdout="done")
 
-    desk = RunDesk(Slow(), RunLimits(waiting=0))
+    desk = RunRequestHandler(Slow(), RunLimits(waiting=0))
 
     async def two():
         return await asyncio.gather(desk.run({"code": "1"}), desk.run({"code": "1"}), return_exceptions=True)
@@ -248,7 +265,9 @@ def test_too_many_are_turned_away_and_come_again():
     with served(desk) as address:
         worker = Remote(url=address, token="secret", patience=20.0).start()
         results = []
-        threads = [threading.Thread(target=lambda: results.append(worker.run(Program(code="1"), Limits()))) for _ in range(2)]
+        threads = [
+            threading.Thread(target=lambda: results.append(worker.run(SandboxProgram(code="1"), Limits()))) for _ in range(2)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -327,7 +346,7 @@ def test_what_another_service_says(said, status, code):
     with planted((200, said)) as remote:
         worker = remote.start()
         assert worker.layers == {"service": "another's, which alone knows what it contains"}
-        result = worker.run(Program(code="1", stdin="in", keep=("kept",)), Limits(output=1000))
+        result = worker.run(SandboxProgram(code="1", stdin="in", keep=("kept",)), Limits(output=1000))
     assert (result.status, result.exit_code, result.isolation) == (status, code, remote.name), result
     assert result.judged or result.detail
 
@@ -336,17 +355,17 @@ def test_only_files_that_were_asked_for_are_taken():
     names = ("kept", "d/a", "d/../../x", "other", "keptother")
     with planted((200, ran() | {"files": dict.fromkeys(names, "eA==")})) as remote:
         worker = remote.start()
-        assert worker.run(Program(code="1", keep=("kept", "d")), Limits()).files == {"kept": b"x", "d/a": b"x"}
-        assert worker.run(Program(code="1"), Limits()).files == {}
+        assert worker.run(SandboxProgram(code="1", keep=("kept", "d")), Limits()).files == {"kept": b"x", "d/a": b"x"}
+        assert worker.run(SandboxProgram(code="1"), Limits()).files == {}
     with planted((200, ran() | {"files": {"kept": base64.b64encode(bytes(70_000)).decode()}})) as remote:
-        result = remote.start().run(Program(code="1", keep=("kept",)), Limits(disk=1 << 16))
+        result = remote.start().run(SandboxProgram(code="1", keep=("kept",)), Limits(disk=1 << 16))
         assert (result.status, result.files) == (Status.DISK, {})
 
 
 @pytest.mark.parametrize("code", [400, 401, 500, 503])
 def test_a_service_that_refuses_gives_no_verdict(code):
     with planted((code, {"error": "planted"})) as remote:
-        result = remote.start().run(Program(code="1"), Limits())
+        result = remote.start().run(SandboxProgram(code="1"), Limits())
     assert result.status is Status.INFRA and f"status {code}: planted" in result.detail
 
 
@@ -354,14 +373,14 @@ def test_what_another_service_cannot_be_told_is_refused():
     with planted((200, ran())) as remote:
         worker = remote.start()
         for program, says in (
-            (Program(argv=("ls",)), r"Program\.argv: .* cannot be told of it"),
-            (Program(code="1", entry="f"), r"Program\.entry"),
-            (Program(code="1", stdin=b"\xff"), r"Program\.stdin is no UTF-8"),
+            (SandboxProgram(argv=("ls",)), r"Program\.argv: .* cannot be told of it"),
+            (SandboxProgram(code="1", entry="f"), r"Program\.entry"),
+            (SandboxProgram(code="1", stdin=b"\xff"), r"Program\.stdin is no UTF-8"),
         ):
             with pytest.raises(ConfigError, match=says):
                 worker.run(program, Limits())
         with pytest.raises(ConfigError, match=r"limits cpu, file_size, .* cannot be told of them"):
-            Remote(url=remote.url).start().run(Program(code="1"), Limits())
+            Remote(url=remote.url).start().run(SandboxProgram(code="1"), Limits())
 
 
 def test_a_service_that_is_gone():
@@ -373,7 +392,7 @@ def test_a_service_that_is_gone():
     assert "ASSAY_SANDBOX_TOKEN" in str(caught.value) and "namespaces" not in str(caught.value)
     with planted((200, ran())) as remote:
         worker = remote.start()
-    assert worker.run(Program(code="1"), Limits()).status is Status.INFRA
+    assert worker.run(SandboxProgram(code="1"), Limits()).status is Status.INFRA
     with planted((200, ran()), health=500) as remote, pytest.raises(Refused, match="status 500"):
         remote.start()
 

@@ -14,7 +14,18 @@ import pytest
 
 import assay.sandbox.sandbox as sandboxes
 from assay.core.errors import ConfigError, DataError, SandboxError, UnknownNameError
-from assay.sandbox import Limits, Probe, Program, Refused, Result, Sandbox, Status, WorkerDied, ZygoteBackend, probing
+from assay.sandbox import (
+    IsolationProbe,
+    Limits,
+    Refused,
+    Result,
+    Sandbox,
+    SandboxProgram,
+    Status,
+    WorkerDied,
+    ZygoteBackend,
+    attack_probe,
+)
 from assay.sandbox.client import Zygote
 
 pytestmark = pytest.mark.usefixtures("contained")
@@ -83,15 +94,15 @@ def test_a_call_compares_outside(sandbox):
 
 def test_files_arguments_and_input(sandbox):
     code = "import sys\nprint(open('a/b.txt').read(), sys.argv[1:], sys.stdin.read())"
-    program = Program(code=code, files={"a/b.txt": b"inside"}, args=("x", "y"), stdin="given")
+    program = SandboxProgram(code=code, files={"a/b.txt": b"inside"}, args=("x", "y"), stdin="given")
     assert sandbox.run(program).stdout == "inside ['x', 'y'] given\n"
 
 
 def test_programs_of_other_kinds_are_executed():
     with Sandbox(workers=1, reads=["/usr", "/bin"]) as sandbox:
-        result = sandbox.run(Program(argv=("/bin/sh", "-c", "read x; echo got $x; exit 4"), stdin="it\n"))
+        result = sandbox.run(SandboxProgram(argv=("/bin/sh", "-c", "read x; echo got $x; exit 4"), stdin="it\n"))
         assert (result.status, result.exit_code, result.stdout) == (Status.ERROR, 4, "got it\n")
-        own = Program(argv=("./own", "a"), files={"own": b"#!/bin/sh\necho own $1\n"})
+        own = SandboxProgram(argv=("./own", "a"), files={"own": b"#!/bin/sh\necho own $1\n"})
         assert sandbox.run(own).stdout == "own a\n"
 
 
@@ -104,9 +115,9 @@ def test_several_processes_where_the_limit_allows_them():
     except SandboxError as error:
         pytest.skip(str(error))
     with made as sandbox:
-        found = sandbox.map({i: Program(code=code) for i in range(12)}, Limits(processes=4, wall=30.0))
+        found = sandbox.map({i: SandboxProgram(code=code) for i in range(12)}, Limits(processes=4, wall=30.0))
         assert {r.stdout for r in found.values()} == {"all\n"}  # runs beside each other do not use up each other's processes
-        refused = sandbox.run(Program(code="import os\nos.fork()"))
+        refused = sandbox.run(SandboxProgram(code="import os\nos.fork()"))
         assert refused.status is Status.PROCESSES
 
 
@@ -173,7 +184,7 @@ class Broken:
 @pytest.fixture
 def broken(monkeypatch):
     backend = Broken()
-    monkeypatch.setattr("assay.sandbox.sandbox.choose", lambda given, **_: (given, Probe(given.name, True, "", {}, {})))
+    monkeypatch.setattr("assay.sandbox.sandbox.choose", lambda given, **_: (given, IsolationProbe(given.name, True, "", {}, {})))
     with Sandbox(backend, workers=1) as made:
         yield backend, made
 
@@ -258,7 +269,7 @@ class Owned:
 
 def test_two_threads_of_a_forked_copy_begin_at_once(monkeypatch):
     """The second comes while the first would still be making the copy's own state: neither may get a worker of the parent."""
-    monkeypatch.setattr(sandboxes, "choose", lambda *_, **__: (Owned(), Probe("owned", True, "", {}, {})))
+    monkeypatch.setattr(sandboxes, "choose", lambda *_, **__: (Owned(), IsolationProbe("owned", True, "", {}, {})))
     sandbox = Sandbox(workers=1)
     assert sandbox.run("pass").stdout == str(os.getpid())
     read, write = os.pipe()
@@ -364,9 +375,9 @@ def alive(pid):
         (lambda: ZygoteBackend("strong", ("relative",)), ConfigError, "absolute"),
         (lambda: Sandbox(reads=["/no/such/folder"]), ConfigError, "is not on this host"),
         (lambda: ZygoteBackend("strong", ("/",)), ConfigError, "neither the root"),
-        (lambda: Program(code="x", argv=("y",)), ConfigError, "either code or argv"),
-        (lambda: Program(files={"../x": b""}), ConfigError, "below"),
-        (lambda: Program(files={"a": b"", "a/b": b""}), ConfigError, "folder of another"),
+        (lambda: SandboxProgram(code="x", argv=("y",)), ConfigError, "either code or argv"),
+        (lambda: SandboxProgram(files={"../x": b""}), ConfigError, "below"),
+        (lambda: SandboxProgram(files={"a": b"", "a/b": b""}), ConfigError, "folder of another"),
         (lambda: Limits(cpu=0.0), ConfigError, r"Limits.cpu=0.0"),
         (lambda: Limits(memory=1000), ConfigError, "at least 67108864"),
         (lambda: Limits(wall=float("inf")), ConfigError, r"Limits.wall=inf: give at most 1000000"),
@@ -405,8 +416,8 @@ def test_unsafe_ends_what_hides(capsys):
 
 
 def test_a_fork_amid_the_probe_of_another_thread_can_probe():
-    with probing._lock:
+    with attack_probe._lock:
         pid = os.fork()
         if pid == 0:
-            os._exit(0 if probing._lock.acquire(timeout=2.0) else 1)
+            os._exit(0 if attack_probe._lock.acquire(timeout=2.0) else 1)
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0

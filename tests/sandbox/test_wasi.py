@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from assay.sandbox import Limits, Program, Sandbox, Status, Wasi, WorkerDied
+from assay.sandbox import Limits, Sandbox, SandboxProgram, Status, Wasi, WorkerDied
+from assay.sandbox.attack_probe import attack
 from assay.sandbox.backends.wasi import installed
-from assay.sandbox.probing import attack
 
 pytestmark = [
     pytest.mark.prove,
@@ -55,9 +55,9 @@ def worker():
 
 @pytest.mark.parametrize(("code", "limits", "status"), CASES)
 def test_each_limit_has_its_verdict(worker, code, limits, status):
-    result = worker.run(Program(code=code), Limits(**{"wall": 30.0, **limits}))
+    result = worker.run(SandboxProgram(code=code), Limits(**{"wall": 30.0, **limits}))
     assert result.status is status, result
-    assert worker.run(Program(code="print(1)"), Limits()).stdout == "1\n"
+    assert worker.run(SandboxProgram(code="print(1)"), Limits()).stdout == "1\n"
 
 
 def test_input_files_and_what_is_kept(worker):
@@ -65,7 +65,7 @@ def test_input_files_and_what_is_kept(worker):
         "import os, sys\nprint(sys.stdin.read(), sys.argv[1:], open('a/b').read(), os.getcwd(), os.listdir('.'))\n"
         "os.mkdir('made')\nopen('made/x', 'w').write('new')\nos.rename('made', 'kept')\nsys.stderr.write('é')\nsys.exit(3)"
     )
-    program = Program(code=code, stdin="in", args=("1",), files={"a/b": b"file"}, keep=("kept",))
+    program = SandboxProgram(code=code, stdin="in", args=("1",), files={"a/b": b"file"}, keep=("kept",))
     result = worker.run(program, Limits())
     assert (result.status, result.exit_code, result.stderr) == (Status.ERROR, 3, "é")
     assert result.stdout == "in ['1'] file /box ['a']\n"
@@ -73,7 +73,7 @@ def test_input_files_and_what_is_kept(worker):
 
 
 def test_values_come_back_and_nothing_else_is_one(worker):
-    program = Program(code="def f(a, b):\n    return {'sum': a + b, 'pair': (1, None)}", entry="f", arguments=(1, 2.5))
+    program = SandboxProgram(code="def f(a, b):\n    return {'sum': a + b, 'pair': (1, None)}", entry="f", arguments=(1, 2.5))
     result = worker.run(program, Limits())
     assert (result.status, result.value) == (Status.OK, {"sum": 3.5, "pair": [1, None]})
     for code in (
@@ -83,18 +83,18 @@ def test_values_come_back_and_nothing_else_is_one(worker):
         "import _host\ndef f():\n    _host.call(b'{\"value\": 1}')\n    return 2",
         "print('{\"value\": 1}')\nraise SystemExit",
     ):
-        silent = worker.run(Program(code=code, entry="f"), Limits())
+        silent = worker.run(SandboxProgram(code=code, entry="f"), Limits())
         assert (silent.status, silent.value, silent.detail) == (Status.ERROR, None, "it ended without a value"), code
 
 
 def test_nothing_passes_from_one_run_to_the_next(worker):
-    worker.run(Program(code="import builtins, sys\nbuiltins.left = sys.left = 1\nopen('left', 'w').write('x')"), Limits())
+    worker.run(SandboxProgram(code="import builtins, sys\nbuiltins.left = sys.left = 1\nopen('left', 'w').write('x')"), Limits())
     code = "import builtins, os, sys\nprint(hasattr(builtins, 'left'), hasattr(sys, 'left'), os.listdir('.'))"
-    assert worker.run(Program(code=code), Limits()).stdout == "False False []\n"
+    assert worker.run(SandboxProgram(code=code), Limits()).stdout == "False False []\n"
 
 
 def test_it_is_another_python_and_says_so(worker):
-    version = worker.run(Program(code="import sys\nprint(*sys.version_info[:2], sep='.')"), Limits()).stdout.strip()
+    version = worker.run(SandboxProgram(code="import sys\nprint(*sys.version_info[:2], sep='.')"), Limits()).stdout.strip()
     assert version == "3.15" and f"CPython {version}" in worker.layers["webassembly"]
 
 
@@ -124,7 +124,7 @@ def test_a_worker_killed_in_a_run_is_replaced_and_its_program_run_again():
         os.kill(first.pid, signal.SIGKILL)
         assert running.result().stdout == "done\n"
         with pytest.raises(WorkerDied):
-            first.run(Program(code="1"), Limits())
+            first.run(SandboxProgram(code="1"), Limits())
 
 
 def test_it_ends_when_the_program_that_made_it_is_killed(tmp_path):

@@ -18,12 +18,12 @@ import pytest
 
 import assay.sandbox.backends.wasi as near
 from assay.core.errors import ConfigError, DataError, SandboxError
-from assay.sandbox import Limits, Program, Refused, Sandbox, Status, Wasi, WorkerDied, choose, language
+from assay.sandbox import Limits, Refused, Sandbox, SandboxProgram, Status, Wasi, WorkerDied, choose, language
 from assay.sandbox.result import Result
 from assay.sandbox.wasm import guest
-from assay.sandbox.wasm.files import Folder, bound
+from assay.sandbox.wasm.files import GuestFolder, bound
 from assay.sandbox.wasm.frames import put, take
-from assay.sandbox.wasm.worker import FOLDER, Keeper, Worker, compiled, locked, prepare
+from assay.sandbox.wasm.worker import FOLDER, GuestMonitor, WasmWorker, compiled, locked, prepare
 
 Errno = enum.Enum("Errno", "EEXIST EINVAL EISDIR ENOENT ENOSPC ENOTDIR ENOTEMPTY")
 
@@ -43,7 +43,7 @@ def known(**more):
 
 
 def folder(**limits):
-    return Folder(LIMITS | limits, known())
+    return GuestFolder(LIMITS | limits, known())
 
 
 # ---- frames
@@ -145,7 +145,7 @@ def test_open_files_count_before_they_are_closed():
 
 
 def test_the_door_gives_the_program_and_takes_what_it_says_up_to_a_limit():
-    with Keeper((b"driver", b"order"), LIMITS, lambda: False) as keeper:
+    with GuestMonitor((b"driver", b"order"), LIMITS, lambda: False) as keeper:
         assert [keeper.door(b"") for _ in range(3)] == [b"driver", b"order", b"order"]
         assert keeper.door(b"x" * 100) == b"" and not keeper.cancel.is_set()
         keeper.door(b"y")
@@ -154,7 +154,7 @@ def test_the_door_gives_the_program_and_takes_what_it_says_up_to_a_limit():
 
 @pytest.mark.parametrize(("cpu", "full", "reason"), [(0.02, False, "cpu"), (60.0, True, "output")])
 def test_a_guest_is_ended_from_outside(cpu, full, reason):
-    with Keeper((b"",), LIMITS | {"cpu": cpu}, lambda: full) as keeper:
+    with GuestMonitor((b"",), LIMITS | {"cpu": cpu}, lambda: full) as keeper:
         while not keeper.cancel.is_set():
             pass
     assert keeper.reason == reason
@@ -181,7 +181,7 @@ class Guest:
 
 
 def ran(guest_run, **order):
-    worker = Worker(Guest(guest_run), Path("/cache"), b"driver")
+    worker = WasmWorker(Guest(guest_run), Path("/cache"), b"driver")
     return worker.run(
         ORDER | {"limits": LIMITS | {"disk": 1 << 20}} | order, [b"print(1)", b"in", *[b"data"] * len(order.get("names", []))]
     )
@@ -253,7 +253,7 @@ def test_a_worker_serves_until_its_orders_end():
         for _ in range(3):
             put(sender, ORDER, [b"", b""])
     with pytest.raises(Ended):
-        Worker(Guest(guest_run), Path("/cache"), b"driver").serve(orders, answers, lambda code: left.set())
+        WasmWorker(Guest(guest_run), Path("/cache"), b"driver").serve(orders, answers, lambda code: left.set())
     assert left.wait(10.0)
     answers.seek(0)
     assert take(answers)[0]["code"] == 0
@@ -495,9 +495,9 @@ def test_results_are_made_of_what_the_worker_says(stand_in):
     try:
 
         def result(entry="", **end):
-            return worker.run(Program(code=json.dumps(end) if end else " ", entry=entry), Limits())
+            return worker.run(SandboxProgram(code=json.dumps(end) if end else " ", entry=entry), Limits())
 
-        assert worker.run(Program(code="{}"), Limits()).stdout == "out"
+        assert worker.run(SandboxProgram(code="{}"), Limits()).stdout == "out"
         assert (result(code=3).status, result(code=3).exit_code) == (Status.ERROR, 3)
         assert result(code=1, said='{"note": "memory"}').status is Status.MEMORY
         assert result(cpu=6.0).status is Status.CPU
@@ -520,19 +520,19 @@ def test_a_worker_that_dies_or_hangs_must_be_replaced(stand_in, monkeypatch):
     backend = stand_in(READY)
     worker = backend.start()
     with pytest.raises(WorkerDied, match="it ended"):
-        worker.run(Program(code="die"), Limits())
+        worker.run(SandboxProgram(code="die"), Limits())
     worker._process.wait()
     with pytest.raises(WorkerDied, match="cannot be reached"):
         for _ in range(2):  # the first may still fit into the pipe
-            worker.run(Program(code="x" * (1 << 20)), Limits())
+            worker.run(SandboxProgram(code="x" * (1 << 20)), Limits())
     worker.close()
     worker.close()
     with pytest.raises(WorkerDied):
-        worker.run(Program(code="{}"), Limits())
+        worker.run(SandboxProgram(code="{}"), Limits())
     monkeypatch.setattr(near, "_GRACE", 0.1)
     worker = backend.start()
     with pytest.raises(WorkerDied, match="said nothing"):
-        worker.run(Program(code="hang"), Limits(wall=0.1))
+        worker.run(SandboxProgram(code="hang"), Limits(wall=0.1))
     worker.close()
 
 
@@ -540,11 +540,11 @@ def test_what_it_cannot_do_is_refused(stand_in):
     worker = stand_in(READY).start()
     try:
         with pytest.raises(ConfigError, match=r"Limits\.processes=3: under 'wasi' a program is one process"):
-            worker.run(Program(code="1"), Limits(processes=3))
+            worker.run(SandboxProgram(code="1"), Limits(processes=3))
         with pytest.raises(ConfigError, match=r"Program\.argv='lua'.*under 'wasi' programs are Python"):
-            worker.run(Program(argv=("lua",)), Limits())
+            worker.run(SandboxProgram(argv=("lua",)), Limits())
         with pytest.raises(DataError, match="plain values"):
-            worker.run(Program(code="1", entry="f", arguments=(object(),)), Limits())
+            worker.run(SandboxProgram(code="1", entry="f", arguments=(object(),)), Limits())
         with pytest.raises(ConfigError, match=r"language 'lua': in WebAssembly programs are Python alone"):
             language("lua").admit(worker.layers)
         language("python").admit(worker.layers)
@@ -577,7 +577,7 @@ def no_level(monkeypatch):
         raise Refused("planted")
 
     monkeypatch.setattr("assay.sandbox.levels.ZygoteBackend.start", refuse)
-    monkeypatch.setattr("assay.sandbox.probing._known", {})
+    monkeypatch.setattr("assay.sandbox.attack_probe._known", {})
 
 
 def test_auto_comes_to_wasi_where_no_level_holds(no_level, monkeypatch):
@@ -599,7 +599,7 @@ def test_auto_prefers_a_level(monkeypatch):
 
     monkeypatch.setattr("assay.sandbox.levels.installed", lambda: ("/somewhere",))
     monkeypatch.setattr("assay.sandbox.levels.ZygoteBackend.start", lambda self: Holding())
-    monkeypatch.setattr("assay.sandbox.probing._known", {})
+    monkeypatch.setattr("assay.sandbox.attack_probe._known", {})
     monkeypatch.setattr(near.Wasi, "start", never)
     assert choose("auto")[0].name == "strong"
 
@@ -619,7 +619,7 @@ for name in ("fcntl", "resource", "pwd", "grp", "termios", "pty"):
 for name in ("SIGXCPU", "SIGXFSZ", "SIGSYS"):
     delattr(signal, name)
 sys.platform = "win32"
-import assay.sandbox.levels, assay.sandbox.sandbox, assay.sandbox.probing
+import assay.sandbox.levels, assay.sandbox.sandbox, assay.sandbox.attack_probe
 from assay.sandbox import *
 try:
     Sandbox()

@@ -10,7 +10,7 @@ import pytest
 from assay.sandbox.backend import Refused, WorkerDied
 from assay.sandbox.client import Zygote, status_of
 from assay.sandbox.limits import Limits
-from assay.sandbox.result import Program, Status
+from assay.sandbox.result import SandboxProgram, Status
 from assay.sandbox.zygote import watch
 
 LEVELS = ("strong", "landlock", "rlimits")
@@ -28,7 +28,7 @@ def zygote(request):
 
 def test_input_output_and_exit_code(zygote):
     result = zygote.run(
-        Program(code="import sys\nprint(int(input()) + 1)\nsys.stderr.write('é')\nsys.exit(3)", stdin="41\n"), Limits()
+        SandboxProgram(code="import sys\nprint(int(input()) + 1)\nsys.stderr.write('é')\nsys.exit(3)", stdin="41\n"), Limits()
     )
     assert (result.status, result.exit_code, result.stdout, result.stderr) == (Status.ERROR, 3, "42\n", "é")
 
@@ -45,8 +45,8 @@ def test_streams_are_those_of_an_interpreter(zygote):
         "0 r utf-8 surrogateescape True False True\n1 w utf-8 surrogateescape False False True\n"
         "2 w utf-8 backslashreplace False True True\n'one\\n' 11 'two\\nthr'\n"
     )
-    assert zygote.run(Program(code=code, stdin="one\ntwo\nthr"), Limits()).stdout == expected
-    assert zygote.run(Program(code=code, stdin="one\ntwo\nthr"), Limits()).stdout == expected
+    assert zygote.run(SandboxProgram(code=code, stdin="one\ntwo\nthr"), Limits()).stdout == expected
+    assert zygote.run(SandboxProgram(code=code, stdin="one\ntwo\nthr"), Limits()).stdout == expected
 
 
 def test_more_descriptors_than_an_old_call_can_wait_for(zygote):
@@ -56,7 +56,7 @@ def test_more_descriptors_than_an_old_call_can_wait_for(zygote):
     resource.setrlimit(resource.RLIMIT_NOFILE, (2048, hard))
     kept = [os.open("/dev/null", os.O_RDONLY) for _ in range(1100)]
     try:
-        assert zygote.run(Program(code="print('y' * 300000)"), Limits()).stdout == "y" * 300000 + "\n"
+        assert zygote.run(SandboxProgram(code="print('y' * 300000)"), Limits()).stdout == "y" * 300000 + "\n"
     finally:
         for fd in kept:
             os.close(fd)
@@ -67,12 +67,12 @@ def test_a_program_may_open_its_output_by_name(zygote):
     if zygote.layers.get("proc", "").startswith("none"):
         pytest.skip("the host masks /proc")
     code = "for name in ('stdout', 'stderr'):\n    with open(f'/dev/{name}', 'w') as file:\n        print(name, file=file)"
-    result = zygote.run(Program(code=code), Limits())
+    result = zygote.run(SandboxProgram(code=code), Limits())
     assert (result.status, result.stdout, result.stderr) == (Status.OK, "stdout\n", "stderr\n")
 
 
 def test_a_call_gives_its_value(zygote):
-    program = Program(code="def f(a, b):\n    return {'sum': a + b, 'pair': (a, None)}", entry="f", arguments=(1, 2.5))
+    program = SandboxProgram(code="def f(a, b):\n    return {'sum': a + b, 'pair': (a, None)}", entry="f", arguments=(1, 2.5))
     result = zygote.run(program, Limits())
     assert (result.status, result.value) == (Status.OK, {"sum": 3.5, "pair": [1, None]})
 
@@ -90,7 +90,7 @@ def test_a_call_gives_its_value(zygote):
     ],
 )
 def test_each_limit_has_its_verdict(zygote, code, limits, status):
-    assert zygote.run(Program(code=code), limits).status is status
+    assert zygote.run(SandboxProgram(code=code), limits).status is status
 
 
 @pytest.mark.parametrize(
@@ -119,12 +119,12 @@ def test_a_zygote_that_ends_is_not_a_verdict(zygote, monkeypatch):
     os.kill(made.pid, signal.SIGKILL)
     made._process.wait()
     with pytest.raises(WorkerDied):
-        made.run(Program(code="pass"), Limits())
+        made.run(SandboxProgram(code="pass"), Limits())
     made.close()
     monkeypatch.setattr("assay.sandbox.client._GRACE", -60.0)
     late = Zygote(zygote.level)
     with pytest.raises(WorkerDied, match="no word"):
-        late.run(Program(code="pass"), Limits(wall=1.0))
+        late.run(SandboxProgram(code="pass"), Limits(wall=1.0))
     late.close()
 
 
@@ -135,12 +135,12 @@ def test_no_descriptors_are_no_verdict(zygote, monkeypatch):
     before = len(os.listdir("/proc/self/fd"))
     monkeypatch.setattr("os.pipe", none)
     with pytest.raises(WorkerDied, match="Too many open files"):
-        zygote.run(Program(code="pass"), Limits())
+        zygote.run(SandboxProgram(code="pass"), Limits())
     assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_a_program_that_cannot_be_executed_is_no_verdict(zygote):
-    result = zygote.run(Program(argv=("/no/such/program",)), Limits())
+    result = zygote.run(SandboxProgram(argv=("/no/such/program",)), Limits())
     assert (result.status, result.judged) == (Status.INFRA, False)
     assert "No such file" in result.detail or "Permission denied" in result.detail
 

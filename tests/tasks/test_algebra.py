@@ -12,7 +12,7 @@ from sympy.parsing.sympy_parser import implicit_multiplication_application, pars
 from assay.core.canon import plain
 from assay.tasks import Form, Problem
 from assay.testing import check_problem
-from assay.verify.attempts import posed
+from assay.verify.rollouts import task_and_rollout
 from assay_tasks.math.equations import LinearEquation, LinearSystem, Logarithms, algebra
 from assay_tasks.math.polynomials import Inequality, Quadratic
 
@@ -144,4 +144,4 @@ def test_what_answers_count(arm: str, facts: dict[str, Any], right: tuple[str, .
     found = problem.solve(facts)
     gold = found.answer if found.gold is None else found.gold
     for said, value in [*((r, 1.0) for r in right), *((w, 0.0) for w in wrong)]:
-        assert problem.verifier(Form.TAG)(*posed(gold, f"<answer>{said}</answer>")).primary == value, said
+        assert problem.verifier(Form.TAG)(*task_and_rollout(gold, f"<answer>{said}</answer>")).primary == value, said

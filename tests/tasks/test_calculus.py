@@ -11,7 +11,7 @@ from test_algebra import read
 from assay.core.canon import plain
 from assay.tasks import Form, Problem
 from assay.testing import check_problem
-from assay.verify.attempts import posed
+from assay.verify.rollouts import task_and_rollout
 from assay_tasks.math.calculus import Extremum, Limit, Taylor, calculus
 
 SOURCE = calculus()
@@ -86,4 +86,4 @@ def test_what_answers_count(arm: str, facts: dict[str, Any], right: tuple[str, .
     problem = SOURCE.problem(f"calculus/{arm}")
     gold = problem.solve(facts).answer
     for said, value in [*((r, 1.0) for r in right), *((w, 0.0) for w in wrong)]:
-        assert problem.verifier(Form.TAG)(*posed(gold, f"<answer>{said}</answer>")).primary == value, said
+        assert problem.verifier(Form.TAG)(*task_and_rollout(gold, f"<answer>{said}</answer>")).primary == value, said

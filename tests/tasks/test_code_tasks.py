@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from assay.core.errors import ToolchainError, UnknownNameError
-from assay.sandbox import Program, Sandbox
+from assay.sandbox import Sandbox, SandboxProgram
 from assay.tasks import Problem, Problems
 from assay.testing import check_problem
 from assay_tasks.code.dialects import DIALECTS, dialect, written
@@ -141,7 +141,7 @@ def test_every_language_agrees_with_the_interpreter() -> None:
         with sandbox:
             for text, wanted in _samples(name):
                 if name == "python":
-                    made = Program(code=text)
+                    made = SandboxProgram(code=text)
                 else:
                     built = sandbox.compile(name, text)
                     assert built.refused is None, (text, built.refused)

@@ -10,7 +10,7 @@ import pytest
 from assay.core.canon import canonical, plain
 from assay.tasks import Problem, Problems
 from assay.testing import check_problem
-from assay.verify.attempts import attempt
+from assay.verify.rollouts import rollout_of
 from assay_tasks.coding.chains import apart, described, drawn_chain, inputs, lines, looped, mutants, result
 from assay_tasks.coding.family import coding
 from assay_tasks.coding.problems import Bug, ChainProblem, Repair, Translate
@@ -100,10 +100,10 @@ def test_verifiers_take_the_oracle_and_refuse_mistakes(problem: Problem) -> None
     for level in (problem.levels[0], problem.levels[-1]):
         task = CODING.task(problem.name, level, "train", 0)
         facts = plain(task.public["facts"])
-        assert verifier(task, attempt(task, task.private["solution"])).primary == 1.0
-        assert verifier(task, attempt(task, task.public["prompt"])).primary == 0.0
+        assert verifier(task, rollout_of(task, task.private["solution"])).primary == 1.0
+        assert verifier(task, rollout_of(task, task.public["prompt"])).primary == 0.0
         if isinstance(problem, ChainProblem) and problem.name != "coding/bug":
             wrong = "\n".join(lines(next(iter(mutants(facts["chain"])))[1], facts["name"]))
             if problem.name == "coding/tests":
                 wrong = f"def test_nothing():\n    assert {facts['name']}([]) is not None"
-            assert verifier(task, attempt(task, f"```python\n{wrong}\n```")).primary == 0.0
+            assert verifier(task, rollout_of(task, f"```python\n{wrong}\n```")).primary == 0.0

@@ -11,7 +11,7 @@ import pytest
 from assay.core.errors import DataError
 from assay.tasks import Problem, family
 from assay.testing import check_problem
-from assay.verify import Countdown, posed
+from assay.verify import Countdown, task_and_rollout
 from assay_tasks.math.countdown import Closest, MakeAll, MakeTarget, TwentyFour, countdown
 
 SOURCE = family("countdown")
@@ -80,7 +80,7 @@ def test_the_known_count_of_hands_that_make_24() -> None:
         except DataError:
             said = ""
         gold = {"numbers": list(hand), "target": 24}
-        assert not said or Countdown(every=True)(*posed(gold, said)).primary == 1.0
+        assert not said or Countdown(every=True)(*task_and_rollout(gold, said)).primary == 1.0
         count += bool(said)
         if rng.random() < 0.02:
             assert bool(said) == (24 in _all_used([Fraction(n) for n in hand]))

@@ -15,7 +15,7 @@ import pytest
 
 from assay.core.canon import FrozenMap
 from assay.core.protocols import Environment, TaskSource, Verifier
-from assay.core.task import Message, Task, World
+from assay.core.task import Message, Task, TaskView
 from assay.tasks import families, family
 from assay.testing import stream_digest
 from assay_tasks import SortDigits
@@ -79,7 +79,7 @@ class Changed:
     def verifier(self) -> Verifier:
         return self.source.verifier()
 
-    def environment(self, world: World) -> Environment | None:
+    def environment(self, world: TaskView) -> Environment | None:
         return None
 
     def trace(self, task: Task, noise: float, rng: np.random.Generator) -> tuple[Message, ...] | None:

@@ -21,10 +21,10 @@ from assay.core.task import Task
 from assay.interop.taskset import TasksetReward, taskset_class
 from assay.tasks import Problems, family, in_turn, judged_rows, load_rows, verifier_of
 from assay.tasks.exchange.packaging import write_package
-from assay.tasks.exchange.tasksets import Judge, environment_of, source_of, taskset_of
+from assay.tasks.exchange.tasksets import TasksetJudge, environment_of, source_of, taskset_of
 from assay.testing import check_task_source
 from assay.verify import ExactMatch, MathAnswer, Numeric
-from assay.verify.attempts import attempt
+from assay.verify.rollouts import rollout_of
 from assay_tasks import Expression
 
 
@@ -91,7 +91,7 @@ def test_a_task_of_a_taskset_is_judged_by_its_own_rewards() -> None:
     source = judged_rows(toy_rows(), test_share=0)
     task = source.task("rows", 1, "train", 0)
     answer = task.public["prompt"].split()[1]
-    scores = [source.verifier()(task, attempt(task, said)) for said in (answer, "no", "a long answer")]
+    scores = [source.verifier()(task, rollout_of(task, said)) for said in (answer, "no", "a long answer")]
     assert [s.primary for s in scores] == [1.5, 0.5, 0.0]
     assert scores[1].info["rewards"] == {"correct": 0.0, "short": 1.0}
     TasksetReward(taskset="toy").prepare()
@@ -109,19 +109,19 @@ def test_what_a_text_cannot_be_judged_by() -> None:
     }
     for name, why in refused.items():
         with pytest.raises(RewardError, match=why):
-            TasksetReward(taskset=name)(task, attempt(task, "1"))
+            TasksetReward(taskset=name)(task, rollout_of(task, "1"))
     with pytest.raises(RewardError, match=r"gave no number: \['correct'\]"):
-        TasksetReward(taskset="toy")(task, attempt(task, "none"))
+        TasksetReward(taskset="toy")(task, rollout_of(task, "none"))
     with pytest.raises(ConfigError, match="no taskset 'tox' of verifiers v1 here"):
-        TasksetReward(taskset="tox")(task, attempt(task, "1"))
+        TasksetReward(taskset="tox")(task, rollout_of(task, "1"))
     other = judged_rows([{"prompt": "p", "answer": "1"}], test_share=0).task("rows", 1, "train", 0)
     with pytest.raises(DataError, match="has no 'data' of a task of 'toy'"):
-        TasksetReward(taskset="toy")(other, attempt(other, "1"))
+        TasksetReward(taskset="toy")(other, rollout_of(other, "1"))
     turns = [{"role": "tool", "content": "x"}, {"role": "user", "content": "y"}]
     talk = judged_rows([{"messages": turns, **_without_prompt()}], test_share=0)
     task = talk.task("rows", 1, "train", 0)
     with pytest.raises(DataError, match="not of 'tool'"):
-        TasksetReward(taskset="toy")(task, attempt(task, "1"))
+        TasksetReward(taskset="toy")(task, rollout_of(task, "1"))
 
 
 def _without_prompt() -> dict[str, Any]:
@@ -156,7 +156,7 @@ def test_rows_name_their_verifiers(tmp_path: Path) -> None:
     source = judged_rows(rows, routes={"rough": {"name": "numeric", "relative": 0.01}}, test_share=0)
     tasks = {t.public["prompt"]: t for t in (source.task("rows", 1, "train", i) for i in range(3))}
     said = {"1/2?": "0.5", "pi?": "3.15", "sky?": " blue"}
-    verdicts = {p: source.verifier()(t, attempt(t, said[p])).primary for p, t in tasks.items()}
+    verdicts = {p: source.verifier()(t, rollout_of(t, said[p])).primary for p, t in tasks.items()}
     assert verdicts == {"1/2?": 1.0, "pi?": 1.0, "sky?": 1.0}
     assert tasks["pi?"].private["row"]["verifier"]["name"] == "numeric"
     assert isinstance(judged_rows(rows[2:], default=MathAnswer(symbolic=False), test_share=0).verifier(), MathAnswer)
@@ -259,7 +259,7 @@ def test_a_fault_is_no_zero() -> None:
     source = Broken(name="arithmetic", problems=(Expression(),))
     task = source.task("arithmetic/expression", 1, "train", 0)
     with pytest.raises(RewardError, match=r"no verdict on task .*no idea"):
-        asyncio.run(Judge(source).score(task, "1"))
+        asyncio.run(TasksetJudge(source).score(task, "1"))
 
 
 def test_sources_by_module() -> None:

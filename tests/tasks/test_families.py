@@ -20,8 +20,8 @@ from assay.core.protocols import TaskSource
 from assay.core.rollout import Stop
 from assay.core.seeds import content_split
 from assay.core.task import Message
-from assay.tasks import Mixture, Problems, Rows, card, distinct, families, family, slip
-from assay.testing import ContractError, attempt, check_environment, check_task_source, sources
+from assay.tasks import Problems, Rows, TaskMixture, card, distinct, families, family, slip
+from assay.testing import ContractError, check_environment, check_task_source, rollout_of, sources
 from assay_tasks import KeyValue, Reverse, SortDigits
 from assay_tasks.keyvalue import Store
 
@@ -46,8 +46,8 @@ def _here(blob: bytes, places: Sequence[tuple[str, int, str, int]]) -> str:
 
 def test_no_task_depends_on_the_hash_seed() -> None:
     """The same families here and in an interpreter with another seed."""
-    blob = pickle.dumps(Mixture(name="quick", sources=tuple(family(name) for name in QUICK)))
-    arms = Mixture.arms(pickle.loads(blob))
+    blob = pickle.dumps(TaskMixture(name="quick", sources=tuple(family(name) for name in QUICK)))
+    arms = TaskMixture.arms(pickle.loads(blob))
     places = [(arm, level, "train", index) for arm, levels in arms.items() for level in levels for index in range(2)]
     assert len(places) > 200
     assert sources._elsewhere(blob, places) == _here(blob, places)
@@ -111,7 +111,7 @@ def test_sort_verifier_against_an_independent_judge() -> None:
                 case _:
                     rng.shuffle(text)
         answer, stop = "".join(text), Stop.LENGTH if rng.random() < 0.1 else Stop.DONE
-        score = verifier(task, attempt(task, answer, stop=stop))
+        score = verifier(task, rollout_of(task, answer, stop=stop))
         numbers = [ord(c) for c in answer]
         sound = Counter(numbers) == Counter(map(ord, digits)) and all(a <= b for a, b in pairwise(numbers))
         shape = len(answer) == len(digits) and all(c in "0123456789" for c in answer)
@@ -288,7 +288,7 @@ def test_following_the_chain_gives_the_answer(level: int, index: int) -> None:
     assert len(task.world["store"]) == level
     trace = KeyValue().trace(task, 0.0, np.random.default_rng(0))
     assert [m.role for m in trace] == ["assistant", "tool"] * level + ["assistant"]
-    assert KeyValue().verifier()(task, attempt(task, *[m.content for m in trace if m.role == "assistant"])).primary == 1.0
+    assert KeyValue().verifier()(task, rollout_of(task, *[m.content for m in trace if m.role == "assistant"])).primary == 1.0
 
 
 def test_equal_prompts_have_equal_stores() -> None:

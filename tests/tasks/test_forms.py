@@ -18,12 +18,12 @@ from assay.tasks.exchange.forms import FORMS, Asked, Unsupported, route_of
 from assay.tasks.exchange.forms.choice import options_shown
 from assay.tasks.exchange.forms.route import as_json, nested, texts_in
 from assay.tasks.exchange.forms.text import by_gold, is_formula, is_number
-from assay.tasks.exchange.importing import Found, Importer, Rejected, Summary
-from assay.verify.attempts import attempt
+from assay.tasks.exchange.importing import ImportableRows, Importer, Rejected, Summary
+from assay.verify.rollouts import rollout_of
 
 
 def imported(raw: Mapping[str, Any], **settings: Any) -> dict[str, Any] | Rejected:
-    (made,) = Importer(**settings).run([Found("rows", 1, raw)], Summary())
+    (made,) = Importer(**settings).run([ImportableRows("rows", 1, raw)], Summary())
     return made
 
 
@@ -31,7 +31,7 @@ def scores(row: dict[str, Any], *texts: str) -> list[float]:
     source = judged_rows([row], test_share=0)
     ((arm, (level,)),) = source.arms().items()
     task = source.task(arm, level, "train", 0)
-    return [source.verifier()(task, attempt(task, text, id=f"r{i}")).primary for i, text in enumerate(texts)]
+    return [source.verifier()(task, rollout_of(task, text, id=f"r{i}")).primary for i, text in enumerate(texts)]
 
 
 def chat(text: str) -> list[dict[str, str]]:
@@ -521,7 +521,7 @@ def taken() -> dict[str, dict[str, Any] | Rejected]:
     """All of them as they are imported: together, but for those that ask the same, which come in the next round."""
     out: dict[str, dict[str, Any] | Rejected] = {}
     while rest := [form for form in TAKEN if form not in out]:
-        made = Importer().run([Found(form, 1, TAKEN[form][0]) for form in rest], Summary())
+        made = Importer().run([ImportableRows(form, 1, TAKEN[form][0]) for form in rest], Summary())
         out |= {f: m for f, m in zip(rest, made, strict=True) if not (isinstance(m, Rejected) and m.step == "repeated")}
     return out
 

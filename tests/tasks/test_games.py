@@ -26,7 +26,7 @@ from assay.tasks import Form
 from assay.tasks.problems import Problems
 from assay.tasks.turns import actions_of
 from assay.testing import check_environment
-from assay.verify.attempts import attempt
+from assay.verify.rollouts import rollout_of
 from assay_tasks.games.family import games
 from assay_tasks.games.guessing import BlackBox
 from assay_tasks.games.house import House
@@ -70,10 +70,10 @@ def test_oracles_win_in_every_form(form: Form) -> None:
         task = source.task(arm, levels[-1], "train", 1)
         trace = source.trace(task, 0.0, np.random.default_rng(0))
         said = [m.content for m in trace if m.role == "assistant"]
-        score = source.verifier()(task, attempt(task, *said))
+        score = source.verifier()(task, rollout_of(task, *said))
         assert dict(score.components) == {"correct": 1.0, "progress": 1.0} and score.info["verdict"] == "won"
         assert said == task.private["solution"].split("\n") and len(said) <= 60
-        early = source.verifier()(task, attempt(task, *said[:-1]))
+        early = source.verifier()(task, rollout_of(task, *said[:-1]))
         assert early.primary == 0.0 and early.components["progress"] < 1.0 and early.info["verdict"] == "unfinished"
 
 
@@ -90,7 +90,7 @@ def test_the_verifier_sees_what_the_environment_saw(arm: str) -> None:
         for text in said:
             shown.append(match.act(text))
         assert match.over and [m.content for m in trace if m.role == "user"] == shown[:-1]
-        score = GAMES.verifier()(task, attempt(task, *said))
+        score = GAMES.verifier()(task, rollout_of(task, *said))
         assert score.primary == float(match.won) and score.info["turns"] == len(said)
         seen[match.won] += 1
     assert seen[True] >= 1
@@ -99,7 +99,7 @@ def test_the_verifier_sees_what_the_environment_saw(arm: str) -> None:
 def test_an_action_that_was_cut_off_was_never_made() -> None:
     task = GAMES.task("games/number", 1, "train", 0)
     said = task.private["solution"].split("\n")
-    cut = attempt(task, *said, stop=Stop.LENGTH)
+    cut = rollout_of(task, *said, stop=Stop.LENGTH)
     assert actions_of(cut) == said[:-1] and Replay(game("games/number"))(task, cut).primary == 0.0
     assert actions_of(Rollout(id="r", context=cut.context, calls=(), stop=Stop.LENGTH, seed=0)) == []
 
@@ -108,14 +108,14 @@ def test_nothing_counts_behind_the_end() -> None:
     task = GAMES.task("games/number", 1, "train", 0)
     secret = task.world["facts"]["secret"]
     wrong = [f"<answer>{n}</answer>" for n in range(100, 105)]
-    assert GAMES.verifier()(task, attempt(task, *wrong, f"<answer>{secret}</answer>")).info["verdict"] == "lost"
-    assert GAMES.verifier()(task, attempt(task, f"<answer>{secret}</answer>", "junk")).primary == 1.0
+    assert GAMES.verifier()(task, rollout_of(task, *wrong, f"<answer>{secret}</answer>")).info["verdict"] == "lost"
+    assert GAMES.verifier()(task, rollout_of(task, f"<answer>{secret}</answer>", "junk")).primary == 1.0
 
 
 def test_a_task_without_facts_is_refused() -> None:
     task = Task(id="t", domain="games", arm="games/number", level=1, split="train", index=0, public=FrozenMap({"prompt": "p"}))
     with pytest.raises(DataError, match="task 't' has no 'facts' in its world to play again"):
-        Replay(game("games/number"))(task, attempt(task, "1"))
+        Replay(game("games/number"))(task, rollout_of(task, "1"))
 
 
 def effort(arm: str, level: int, n: int) -> float:
@@ -142,7 +142,7 @@ FIRST = {arm: GAMES.task(arm, 1, "train", 0) for arm in ARMS}
 @given(st.sampled_from(ARMS), st.lists(st.text(max_size=30), max_size=6))
 def test_no_action_makes_a_match_raise(arm: str, actions: list[str]) -> None:
     task = FIRST[arm]
-    score = GAMES.verifier()(task, attempt(task, *actions))
+    score = GAMES.verifier()(task, rollout_of(task, *actions))
     assert score.valid and score.info["turns"] <= len(actions)
 
 
@@ -430,10 +430,10 @@ def test_a_match_goes_on_from_its_snapshot_and_is_judged_from_there(arm: str) ->
     said = [m.content for m in GAMES.trace(task, 0.0, np.random.default_rng(0)) if m.role == "assistant"]
     assert "snapshots restore" in check_environment(GAMES, task).passed
     half = len(said) // 2
-    start = attempt(task, *said[half:])
+    start = rollout_of(task, *said[half:])
     posed = asyncio.run(context_after(GAMES, start.context, said[:half]))
     assert posed.snapshot == {"actions": said[:half]}
-    whole, later = (GAMES.verifier()(task, r) for r in (attempt(task, *said), replace(start, context=posed)))
+    whole, later = (GAMES.verifier()(task, r) for r in (rollout_of(task, *said), replace(start, context=posed)))
     assert (later.components, whole.primary) == (whole.components, 1.0)
 
 

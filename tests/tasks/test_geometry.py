@@ -12,7 +12,7 @@ from test_algebra import read
 from assay.core.canon import plain
 from assay.tasks import Form, Problem
 from assay.testing import check_problem
-from assay.verify.attempts import posed
+from assay.verify.rollouts import task_and_rollout
 from assay_tasks.math.geometry import Angles, Circle, Pythagoras, geometry
 
 SOURCE = geometry()
@@ -142,4 +142,4 @@ def test_what_answers_count(arm: str, facts: dict[str, Any], right: tuple[str, .
     problem = SOURCE.problem(f"geometry/{arm}")
     gold = problem.solve(facts).answer
     for said, score in [*((r, 1.0) for r in right), *((w, 0.0) for w in wrong)]:
-        assert problem.verifier(Form.TAG)(*posed(gold, f"<answer>{said}</answer>")).primary == score, said
+        assert problem.verifier(Form.TAG)(*task_and_rollout(gold, f"<answer>{said}</answer>")).primary == score, said

@@ -15,7 +15,7 @@ import pytest
 from assay.core.errors import ConfigError, DataError
 from assay.tasks import Form, family
 from assay.testing.problems import check_problem
-from assay.verify.attempts import posed
+from assay.verify.rollouts import task_and_rollout
 from assay_tasks.graphs import counts, exact, rooted, search, tours, weighed
 from assay_tasks.graphs.arrows import turned_once
 from assay_tasks.graphs.base import Witness
@@ -231,7 +231,7 @@ def test_any_right_witness_is_right_and_others_are_not() -> None:
     gold = problem.solve(facts).gold
     judge = problem.verifier(Form.PLAIN)
     said = ("A -> B -> D", "A -> C -> D", "A -> D", "A -> B -> A -> C -> D", "none")
-    assert [judge(*posed(gold, text)).primary for text in said] == [1.0, 1.0, 0.0, 0.0, 0.0]
+    assert [judge(*task_and_rollout(gold, text)).primary for text in said] == [1.0, 1.0, 0.0, 0.0, 0.0]
 
 
 def test_facts_are_flat_and_in_canonical_order() -> None:

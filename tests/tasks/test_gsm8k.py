@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from assay.core.errors import ConfigError, DataError, UnknownNameError
-from assay.testing import attempt, check_task_source
+from assay.testing import check_task_source, rollout_of
 from assay_tasks import Gsm8k, worked_rows
 
 ROWS = [
@@ -48,7 +48,7 @@ def test_questions_answers_and_traces(tmp_path: Path) -> None:
         (found["1001"], "so \\boxed{1{,}001}", 1.0),
         (found["1001"], "\\boxed{1001.0}", 1.0),
     ):
-        assert verifier(task, attempt(task, text)).primary == right, text
+        assert verifier(task, rollout_of(task, text)).primary == right, text
     assert {t.split for t in tasks_of(source, "test").values()} == {"test"}
 
 
@@ -68,7 +68,7 @@ def test_generated_rows_stand_in(tmp_path: Path) -> None:
         boxes, each, given = (int(w) for w in task.public["prompt"].split() if w.isdigit())
         assert int(task.private["answer"]) == boxes * each + given
         (said,) = source.trace(task, 0.0, np.random.default_rng(0))
-        assert source.verifier()(task, attempt(task, said.content)).primary == 1.0
+        assert source.verifier()(task, rollout_of(task, said.content)).primary == 1.0
     asked = [row["question"] for row in worked_rows(240)]
     assert len(set(asked)) == 240 and worked_rows(3) == worked_rows(3) != worked_rows(3, seed=1)
 

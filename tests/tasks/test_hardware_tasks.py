@@ -13,7 +13,7 @@ import pytest
 from assay.core.canon import plain
 from assay.tasks import Problems
 from assay.testing import check_problem
-from assay.verify.attempts import attempt
+from assay.verify.rollouts import rollout_of
 from assay_tasks.hardware.family import hardware
 from assay_tasks.hardware.problems import Arithmetic, Counter, HardwareProblem, Moore, Shift, TruthTable
 
@@ -110,6 +110,6 @@ def test_other_ways_pass_and_mistakes_fail(problem: HardwareProblem) -> None:
         task = HARDWARE.task(problem.name, level, "train", 0)
         facts = plain(task.public["facts"])
         right, wrong = ("\n".join([problem.header(facts), *body, "endmodule"]) for body in _otherwise(problem, facts))
-        assert verifier(task, attempt(task, task.private["solution"])).primary == 1.0
-        assert verifier(task, attempt(task, f"```verilog\n{right}\n```")).primary == 1.0, right
-        assert verifier(task, attempt(task, f"```verilog\n{wrong}\n```")).primary == 0.0, wrong
+        assert verifier(task, rollout_of(task, task.private["solution"])).primary == 1.0
+        assert verifier(task, rollout_of(task, f"```verilog\n{right}\n```")).primary == 1.0, right
+        assert verifier(task, rollout_of(task, f"```verilog\n{wrong}\n```")).primary == 0.0, wrong

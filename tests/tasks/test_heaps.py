@@ -12,7 +12,7 @@ from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError, DataError
 from assay.core.protocols import Snapshots
 from assay.core.task import Task
-from assay.testing import attempt, check_environment, check_task_source
+from assay.testing import check_environment, check_task_source, rollout_of
 from assay_tasks import Heaps
 from assay_tasks.heaps import ROLES, HeapsVerdict, after, best
 
@@ -48,7 +48,7 @@ def test_moves() -> None:
 
 
 def verdict(role: str, *moves: str, prompt: str = "H21>", split: str = "train") -> tuple[float, float]:
-    made = attempt(table(prompt, split), *moves)
+    made = rollout_of(table(prompt, split), *moves)
     calls = tuple(replace(c, role=ROLES[i % 2] if role else "assistant") for i, c in enumerate(made.calls))
     score = HeapsVerdict()(table(prompt, split), replace(made, calls=calls, role=role))
     return score.components["correct"], score.components["legal"]
@@ -75,7 +75,7 @@ def test_alone_against_an_opponent_that_never_errs() -> None:
 
 
 def test_a_verdict_goes_on_from_a_snapshot() -> None:
-    made = attempt(table("H55>"), "a1", "b1")
+    made = rollout_of(table("H55>"), "a1", "b1")
     made = replace(
         made,
         context=replace(made.context, snapshot={"heaps": [1, 1], "turn": 3}),

@@ -25,15 +25,15 @@ from assay.sandbox import Result, Status
 from assay.tasks import judged_rows, load_rows
 from assay.tasks.exchange import gym as gym_rows_of
 from assay.tasks.exchange.gym import gym_rows
-from assay.tasks.exchange.importing import Found, Importer, Rejected, Summary, found_in, write_rows
-from assay.verify.attempts import attempt, posed
+from assay.tasks.exchange.importing import ImportableRows, Importer, Rejected, Summary, found_in, write_rows
+from assay.verify.rollouts import rollout_of, task_and_rollout
 
 
 def taken(
     rows: list[Mapping[str, Any] | None], importer: Importer | None = None
 ) -> tuple[list[dict[str, Any]], list[Rejected], Summary]:
     summary = Summary()
-    found = [Found("rows", i, row, "" if row else "line 1 is no JSON object") for i, row in enumerate(rows, 1)]
+    found = [ImportableRows("rows", i, row, "" if row else "line 1 is no JSON object") for i, row in enumerate(rows, 1)]
     made = list((importer or Importer()).run(found, summary))
     return [m for m in made if not isinstance(m, Rejected)], [m for m in made if isinstance(m, Rejected)], summary
 
@@ -176,7 +176,7 @@ def test_tasks_of_a_taskset_as_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     source = judged_rows(rows, test_share=0)
     for index in range(2):
         task = source.task("rows", 1, "train", index)
-        assert source.verifier()(task, attempt(task, task.private["row"]["data"]["answer"])).primary == 1.0
+        assert source.verifier()(task, rollout_of(task, task.private["row"]["data"]["answer"])).primary == 1.0
     with pytest.raises(ConfigError, match="cannot be made with its default config"):
         found_in("taskset:broken")
     taskset_class.cache_clear()
@@ -242,7 +242,7 @@ def result(status: Status = Status.OK, stdout: str = "", stderr: str = "") -> Re
 
 
 def gym_task(**row: Any) -> Any:
-    task, _ = posed("4", "")
+    task, _ = task_and_rollout("4", "")
     return replace(task, private=FrozenMap({"row": row}))
 
 
@@ -253,7 +253,7 @@ def test_verdicts_of_a_scorer(monkeypatch: pytest.MonkeyPatch) -> None:
     def judged(text: str, *results: Result, stop: Stop = Stop.DONE) -> Any:
         desk = Desk(*results)
         monkeypatch.setattr(gym, "_desk", lambda backend: desk)
-        return reward(task, replace(attempt(task, text), stop=stop)), desk.orders
+        return reward(task, replace(rollout_of(task, text), stop=stop)), desk.orders
 
     score, orders = judged("so <answer> 4 </answer>", result(stdout="noise\n1.0\n"))
     assert score.primary == 1.0 and orders == [["gcd", "4", ITEM]]
@@ -266,7 +266,7 @@ def test_verdicts_of_a_scorer(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RewardError, match="gave no number"):
         judged("4", result(stdout="\n"))
     with pytest.raises(DataError, match="has no 'entry'"):
-        reward(gym_task(other=1), attempt(task, "4"))
+        reward(gym_task(other=1), rollout_of(task, "4"))
     assert reward.trusted and reward.names == ("reward",)
 
 
@@ -315,5 +315,5 @@ def test_reasoning_gym_itself(tmp_path: Path) -> None:
     assert summary.taken >= 45 and not summary.rejected.keys() - {"repeated"}
     task = load_rows(out, test_share=0).task("gym/gcd", 1, "train", 0)
     verifier = load_rows(out, test_share=0).verifier()
-    assert verifier(task, attempt(task, f" {task.private['answer']}\n")).primary == 1.0
-    assert verifier(task, attempt(task, "0")).primary == 0.0
+    assert verifier(task, rollout_of(task, f" {task.private['answer']}\n")).primary == 1.0
+    assert verifier(task, rollout_of(task, "0")).primary == 0.0

@@ -10,8 +10,8 @@ import pytest
 
 from assay.core.canon import plain
 from assay.tasks import Problems
-from assay.verify.attempts import attempt
 from assay.verify.constraints.verifier import constraint_of, described
+from assay.verify.rollouts import rollout_of
 from assay_tasks.instructions import Constrained, instructions, written_to
 
 SOURCE: Problems = instructions()
@@ -27,10 +27,10 @@ def test_the_oracle_keeps_every_kind_of_constraint() -> None:
         assert len(specs) == task.level + 1 and len({s["constraint"] for s in specs}) == len(specs)
         assert described(specs) in task.public["prompt"]
         text = task.private["solution"]
-        assert dict(verifier(task, attempt(task, text)).components) == {"correct": 1.0, "fraction": 1.0}
-        assert verifier(task, attempt(task, task.public["prompt"])).primary == 0.0
+        assert dict(verifier(task, rollout_of(task, text)).components) == {"correct": 1.0, "fraction": 1.0}
+        assert verifier(task, rollout_of(task, task.public["prompt"])).primary == 0.0
         without = text.replace(specs[0]["keywords"][0], "thing").replace(specs[0]["keywords"][0].upper(), "THING")
-        assert verifier(task, attempt(task, without)).primary == 0.0
+        assert verifier(task, rollout_of(task, without)).primary == 0.0
     wanted = {
         "keywords",
         "words",

@@ -13,7 +13,7 @@ from assay.core.canon import plain
 from assay.core.errors import ConfigError, DataError
 from assay.tasks import family
 from assay.testing.problems import check_problem
-from assay.verify.attempts import attempt
+from assay.verify.rollouts import rollout_of
 from assay_tasks.logic.knights import Knights
 from assay_tasks.logic.saturn import Planted, Satisfiable, Solvable, clauses_of
 from assay_tasks.logic.solver import Solver, difficulty
@@ -88,7 +88,7 @@ def test_any_satisfying_assignment_is_right() -> None:
     for values in product((False, True), repeat=5):
         said = ", ".join(f"{n}={str(v).lower()}" for n, v in zip(gold["names"], values, strict=True))
         right = all(any(values[abs(x) - 1] == (x > 0) for x in clause) for clause in gold["clauses"])
-        verdicts.append(source.verifier()(task, attempt(task, f"<answer>{said}</answer>")).primary)
+        verdicts.append(source.verifier()(task, rollout_of(task, f"<answer>{said}</answer>")).primary)
         assert verdicts[-1] == float(right)
     assert 1 <= sum(verdicts) < 32
 

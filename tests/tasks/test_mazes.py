@@ -14,7 +14,7 @@ from assay.core.canon import plain
 from assay.core.errors import ConfigError
 from assay.tasks import family
 from assay.testing.problems import check_problem
-from assay.verify.attempts import attempt
+from assay.verify.rollouts import rollout_of
 from assay_tasks.mazes.family import AnyWay, MazeDistance, MazeReachable, ShortestWay, shortest
 from assay_tasks.mazes.grid import carve
 from assay_tasks.mazes.walk import MazeWalk
@@ -112,9 +112,9 @@ def test_walks_are_won_by_their_oracle_and_seen_only_from_inside() -> None:
         for task in tasks:
             assert set(task.public["facts"]) == {"problem", "digest"} and "#" not in task.public["prompt"]
             said = [m.content for m in source.trace(task, 0.0, rng) if m.role == "assistant"]
-            score = source.verifier()(task, attempt(task, *said))
+            score = source.verifier()(task, rollout_of(task, *said))
             assert score.primary == 1.0 and len(said) <= 2 * (len(_rooms(task)) - 1)
-            assert source.verifier()(task, attempt(task, *said[:-1])).primary == 0.0
+            assert source.verifier()(task, rollout_of(task, *said[:-1])).primary == 0.0
     assert efforts == sorted(efforts) and efforts[-1] > 3 * efforts[0]
 
 

@@ -12,7 +12,7 @@ import sympy
 from assay.core.canon import plain
 from assay.tasks import Form, Problem, family
 from assay.testing import check_problem
-from assay.verify.attempts import posed
+from assay.verify.rollouts import task_and_rollout
 from assay_tasks.math.numbers import Multiples, PowerMod, numbers
 
 SOURCE = numbers()
@@ -89,7 +89,7 @@ def test_what_answers_count(arm: str, facts: dict[str, Any], right: tuple[str, .
     verifier = problem.verifier(Form.TAG)
     gold = found.answer if found.gold is None else found.gold
     for said, value in [*((r, 1.0) for r in right), *((w, 0.0) for w in wrong)]:
-        assert verifier(*posed(gold, f"<answer>{said}</answer>")).primary == value, said
+        assert verifier(*task_and_rollout(gold, f"<answer>{said}</answer>")).primary == value, said
 
 
 def test_continued_fractions_are_the_fraction() -> None:

@@ -20,9 +20,9 @@ import pytest
 from assay.core.canon import digest, plain
 from assay.core.errors import ConfigError, DataError, UnknownNameError
 from assay.core.seeds import content_split
-from assay.tasks import Facts, Form, Mixture, Problem, Problems, Rows, Solution, card, family
+from assay.tasks import Facts, Form, Problem, Problems, Rows, Solution, TaskMixture, card, family
 from assay.testing import check_problem, check_task_source, sources
-from assay.verify.attempts import attempt
+from assay.verify.rollouts import rollout_of
 from assay_tasks import Expression, Reverse, SortDigits
 
 ARITHMETIC = "arithmetic/expression"
@@ -192,34 +192,34 @@ def test_questions_that_are_not_fair_are_not_asked() -> None:
 
 def test_a_mixture_is_its_families_side_by_side() -> None:
     sort, echo = SortDigits(levels=(3,)), ECHO
-    both = Mixture(name="both", sources=(sort, echo))
+    both = TaskMixture(name="both", sources=(sort, echo))
     assert dict(both.arms()) == {"sort": (3,), "echo/number": (1, 2), "echo/other": (1, 2)}
     assert both.task("sort", 3, "test", 4) == sort.task("sort", 3, "test", 4)
     for arm, level in (("sort", 3), ("echo/other", 2)):
         task = both.task(arm, level, "train", 0)
         (turn,) = both.trace(task, 0.0, np.random.default_rng(0)) or ()
-        assert both.verifier()(task, attempt(task, turn.content)).primary == 1.0
-        assert both.verifier()(task, attempt(task, "junk")).primary == 0.0
+        assert both.verifier()(task, rollout_of(task, turn.content)).primary == 1.0
+        assert both.verifier()(task, rollout_of(task, "junk")).primary == 0.0
         assert both.environment(task.exposed()) is None
     assert set(both.verifier().routes) == set(both.arms())  # pyright: ignore
     check_task_source(both, n=4)
 
 
 def test_mixtures_know_their_characters() -> None:
-    assert Mixture(name="m", sources=(SortDigits(), Reverse())).alphabet == "0123456789>RSabcdefgh"
+    assert TaskMixture(name="m", sources=(SortDigits(), Reverse())).alphabet == "0123456789>RSabcdefgh"
     with pytest.raises(ConfigError, match=r"families \['echo'\] name no alphabet"):
-        _ = Mixture(name="m", sources=(SortDigits(), ECHO)).alphabet
+        _ = TaskMixture(name="m", sources=(SortDigits(), ECHO)).alphabet
 
 
 def test_mixtures_refuse() -> None:
     with pytest.raises(ConfigError, match="'sort' and 'sort' both have the arm 'sort'"):
-        Mixture(name="m", sources=(SortDigits(), SortDigits()))
+        TaskMixture(name="m", sources=(SortDigits(), SortDigits()))
     with pytest.raises(ConfigError, match="needs at least one family"):
-        Mixture(name="m", sources=())
+        TaskMixture(name="m", sources=())
     with pytest.raises(ConfigError, match="hold out different shares"):
-        Mixture(name="m", sources=(SortDigits(), Rows([{"prompt": "a", "answer": "b"}], test_share=0.5)))
+        TaskMixture(name="m", sources=(SortDigits(), Rows([{"prompt": "a", "answer": "b"}], test_share=0.5)))
     with pytest.raises(UnknownNameError, match="arm of m 'srot': did you mean 'sort'"):
-        Mixture(name="m", sources=(SortDigits(),)).task("srot", 3, "train", 0)
+        TaskMixture(name="m", sources=(SortDigits(),)).task("srot", 3, "train", 0)
 
 
 # ---- the page on adding one -------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from assay.core.canon import plain
 from assay.core.errors import ConfigError, DataError
-from assay.testing import attempt, check_task_source
+from assay.testing import check_task_source, rollout_of
 from assay.verify.structure.smtlib import problem_of
 from assay_tasks.puzzles.difficulty import Size, difficulty, size_of
 from assay_tasks.puzzles.load import load_puzzle, puzzle_from
@@ -119,7 +119,7 @@ def test_a_table_of_answers() -> None:
     assert {spec.draw(1, Random(i))["s"] for i in range(20)} == {3, 6, 9}  # other sums have no solution and are drawn anew
     assert spec.word({"who": ["Bob", "Ann"], "s": 9}, 0) == "Bob is twice as old as Ann, together 9."
     task = puzzle_source(spec).task("my/sum", 1, "train", 0)
-    assert puzzle_source(spec).verifier()(task, attempt(task, task.private["solution"])).primary == 1.0
+    assert puzzle_source(spec).verifier()(task, rollout_of(task, task.private["solution"])).primary == 1.0
 
 
 def test_draws_without_one_answer_are_refused_within_a_bound() -> None:

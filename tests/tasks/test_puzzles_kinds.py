@@ -13,7 +13,7 @@ from assay.core.errors import ConfigError, DataError
 from assay.tasks import family
 from assay.tasks.problem import Problem
 from assay.tasks.problems import Problems
-from assay.testing import attempt, check_task_source
+from assay.testing import check_task_source, rollout_of
 from assay_tasks.puzzles.dates import Calendar
 from assay_tasks.puzzles.logic import Syllogism
 from assay_tasks.puzzles.orders import Schedule
@@ -168,7 +168,7 @@ def test_levels_grow_harder_and_answers_vary(problem: Problem) -> None:
         means.append(mean(task.private["effort"] for task in tasks))
         verifier = source.verifier()
         golds = [task.private["solution"] for task in tasks]
-        right = [sum(verifier(task, attempt(task, said)).primary for task in tasks) for said in golds]
+        right = [sum(verifier(task, rollout_of(task, said)).primary for task in tasks) for said in golds]
         assert min(right) >= 1 and max(right) <= 18
     assert all(b > 0.97 * a for a, b in pairwise(means)), means
     assert means[-1] > 1.8 * means[0], means

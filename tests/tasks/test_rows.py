@@ -12,7 +12,7 @@ from assay.core.errors import ConfigError, DataError, UnknownNameError
 from assay.core.seeds import content_split
 from assay.core.task import Message, Task
 from assay.tasks import Rows, load_jsonl
-from assay.testing import attempt, check_task_source
+from assay.testing import check_task_source, rollout_of
 from assay.verify import ExactMatch, RewardFunction
 
 SUMS = [{"prompt": f"{a}+{b}=", "answer": str(a + b)} for a in range(8) for b in range(8)]
@@ -72,9 +72,9 @@ def test_conversations() -> None:
 def test_the_reward_is_used() -> None:
     task = Rows(SUMS).task("rows", 1, "train", 0)
     answer = task.private["answer"]
-    assert Rows(SUMS).verifier()(task, attempt(task, f" {answer}\n")).primary == 1.0
-    assert Rows(SUMS, scorer=ExactMatch()).verifier()(task, attempt(task, f" {answer}")).primary == 0.0
-    assert Rows(SUMS, reward=one).verifier()(task, attempt(task, answer)).primary == 1.0
+    assert Rows(SUMS).verifier()(task, rollout_of(task, f" {answer}\n")).primary == 1.0
+    assert Rows(SUMS, scorer=ExactMatch()).verifier()(task, rollout_of(task, f" {answer}")).primary == 0.0
+    assert Rows(SUMS, reward=one).verifier()(task, rollout_of(task, answer)).primary == 1.0
     batched = RewardFunction(lambda p, c, r: [0.5] * len(c), batched=True)
     assert Rows(SUMS, reward=batched).verifier() is batched
     assert Rows(SUMS).environment(task.exposed()) is None

@@ -16,7 +16,7 @@ from assay.core.canon import plain
 from assay.core.errors import DataError
 from assay.tasks import Form, Problem
 from assay.testing import check_problem
-from assay.verify.attempts import posed
+from assay.verify.rollouts import task_and_rollout
 from assay_tasks.science.chemistry import _REACTIONS, MolarMass, Stoichiometry, atoms_of, balanced
 from assay_tasks.science.law import LawProblem
 from assay_tasks.science.nature import Circuits, Genetics, Units, science
@@ -241,5 +241,5 @@ def test_wordings_by_hand() -> None:
 )
 def test_what_answers_count(arm: str, gold: Any, right: tuple[str, ...], wrong: tuple[str, ...]) -> None:
     for said, score in [*((r, 1.0) for r in right), *((w, 0.0) for w in wrong)]:
-        found = SOURCE.problem(f"science/{arm}").verifier(Form.TAG)(*posed(gold, f"<answer>{said}</answer>"))
+        found = SOURCE.problem(f"science/{arm}").verifier(Form.TAG)(*task_and_rollout(gold, f"<answer>{said}</answer>"))
         assert found.primary == score, said

@@ -18,8 +18,8 @@ from assay.core.rollout import Stop
 from assay.core.task import Task
 from assay.tasks import Problems
 from assay.testing import check_verifier
-from assay.verify.attempts import attempt, posed
-from assay_tasks.search.desk import Desk, Researched, called
+from assay.verify.rollouts import rollout_of, task_and_rollout
+from assay_tasks.search.environment import SearchEnvironment, SearchVerifier, called
 from assay_tasks.search.lore import KINDS, PHRASES, RELATIONS, lore
 from assay_tasks.search.questions import Clues, Hops, Masks, search
 
@@ -75,7 +75,7 @@ def test_searching() -> None:
 def ask(task: Task, *turns: str) -> list[str]:
     async def play() -> list[str]:
         desk = SEARCH.environment(task.exposed())
-        assert isinstance(desk, Desk) and (await desk.start()).messages == ()
+        assert isinstance(desk, SearchEnvironment) and (await desk.start()).messages == ()
         shown: list[str] = []
         for turn in turns:
             step = await desk.step(turn)
@@ -107,7 +107,7 @@ def test_the_desk_answers_until_the_answer() -> None:
 def test_tools_say_what_they_take() -> None:
     (task,) = tasks("search/hops", 1, 1)
     desk = SEARCH.environment(task.exposed())
-    assert isinstance(desk, Desk)
+    assert isinstance(desk, SearchEnvironment)
     for name, tool in desk.tools.items():
         (needed,) = tool.schema["parameters"]["required"]
         assert tool.schema["name"] == name and asyncio.run(tool.call({needed: ""}, task.exposed())).error
@@ -120,21 +120,21 @@ def test_tools_say_what_they_take() -> None:
 
 def test_answers_and_evidence() -> None:
     gold = {"items": ["Bada Kel", "1950"], "pages": ["P", "Q"]}
-    task, _ = posed(gold, "")
-    read = attempt(task, "read: P", "search: Q", "Answer: bada  kel, 1950.")
-    assert dict(Researched()(task, read).components) == {"correct": 1.0, "evidence": 0.5}
+    task, _ = task_and_rollout(gold, "")
+    read = rollout_of(task, "read: P", "search: Q", "Answer: bada  kel, 1950.")
+    assert dict(SearchVerifier()(task, read).components) == {"correct": 1.0, "evidence": 0.5}
     check_verifier(
-        Researched(),
+        SearchVerifier(),
         [
-            (task, attempt(task, "bada kel , 1950"), 1.0),
-            (task, attempt(task, "1950, Bada Kel"), 0.0),
-            (task, attempt(task, "Bada Kel, 1950", stop=Stop.LENGTH), 0.0),
-            (task, attempt(task), 0.0),
-            (task, attempt(task, ""), 0.0),
+            (task, rollout_of(task, "bada kel , 1950"), 1.0),
+            (task, rollout_of(task, "1950, Bada Kel"), 0.0),
+            (task, rollout_of(task, "Bada Kel, 1950", stop=Stop.LENGTH), 0.0),
+            (task, rollout_of(task), 0.0),
+            (task, rollout_of(task, ""), 0.0),
         ],
     )
     with pytest.raises(DataError, match="has no gold with 'items' and 'pages' but 'x'"):
-        Researched()(*posed("x", "x"))
+        SearchVerifier()(*task_and_rollout("x", "x"))
 
 
 # ---- what is asked
@@ -150,8 +150,8 @@ def test_every_answer_stands_on_a_page_and_is_found(arm: str) -> None:
             assert all(any(item in page for page in pages.values()) for item in gold["items"])
             trace = SEARCH.trace(task, 0.0, np.random.default_rng(0)) or ()
             said = [m.content for m in trace if m.role == "assistant"]
-            assert dict(verifier(task, attempt(task, *said)).components) == {"correct": 1.0, "evidence": 1.0}
-            closed = verifier(task, attempt(task, said[-1]))
+            assert dict(verifier(task, rollout_of(task, *said)).components) == {"correct": 1.0, "evidence": 1.0}
+            closed = verifier(task, rollout_of(task, said[-1]))
             assert closed.components["evidence"] == 0.0  # the answer alone shows no work
             noisy = SEARCH.trace(task, 1.0, np.random.default_rng(1)) or ()
             assert len(noisy) >= len(trace)

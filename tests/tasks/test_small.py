@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from assay.core.rollout import Stop
 from assay.tasks import family
-from assay.testing import attempt
+from assay.testing import rollout_of
 from assay_tasks.small.generations import Generations
 from assay_tasks.small.tables import FollowPath
 from assay_tasks.small.terse import Terse
@@ -134,11 +134,11 @@ def test_ways_through_a_strip(level: int, index: int) -> None:
     verifier, shortest = source.verifier(), nx.shortest_path_length(graph, (0, 0), (0, level + 1))
     for way in list(nx.all_shortest_paths(graph, (0, 0), (0, level + 1)))[:8]:
         moves = "".join(letters[b[0] - a[0], b[1] - a[1]] for a, b in pairwise(way))
-        assert verifier(task, attempt(task, moves)).components["correct"] == 1.0
-        assert verifier(task, attempt(task, moves, stop=Stop.LENGTH)).primary == 0.0
+        assert verifier(task, rollout_of(task, moves)).components["correct"] == 1.0
+        assert verifier(task, rollout_of(task, moves, stop=Stop.LENGTH)).primary == 0.0
     assert len(task.private["solution"]) == task.private["effort"] == shortest
-    assert verifier(task, attempt(task, "r" * (level + 1))).primary == float("^" not in task.public["prompt"])
-    assert verifier(task, attempt(task, "du" + task.private["solution"])).primary == 1.0  # a way round is a way
+    assert verifier(task, rollout_of(task, "r" * (level + 1))).primary == float("^" not in task.public["prompt"])
+    assert verifier(task, rollout_of(task, "du" + task.private["solution"])).primary == 1.0  # a way round is a way
 
 
 @pytest.mark.parametrize(
@@ -184,10 +184,10 @@ def test_generations_are_cells_again_and_again() -> None:
                 assert line == f"{left:02d}.{row}"
             assert task.private["answer"] == lines[-1] and task.private["effort"] == 14 * level
             for text, right in ((task.private["solution"], 1.0), (lines[-1], 1.0), ("nonsense\n" + lines[-1], 1.0)):
-                assert verifier(task, attempt(task, text)).components == {"correct": right}
+                assert verifier(task, rollout_of(task, text)).components == {"correct": right}
             wrong = lines[-1][:-1] + "10"[int(lines[-1][-1])]
-            assert verifier(task, attempt(task, "\n".join([*lines[:-1], wrong]))).primary == 0.0
-            assert verifier(task, attempt(task, task.private["solution"], stop=Stop.LENGTH)).primary == 0.0
+            assert verifier(task, rollout_of(task, "\n".join([*lines[:-1], wrong]))).primary == 0.0
+            assert verifier(task, rollout_of(task, task.private["solution"], stop=Stop.LENGTH)).primary == 0.0
         (_, most), *_ = Counter(t.private["answer"] for t in tasks).most_common(1)
         assert most <= 6, (level, most)
         assert set(source.alphabet) >= set("".join(t.public["prompt"] + t.private["solution"] for t in tasks))
@@ -231,8 +231,8 @@ def test_a_wrong_symbol_is_wrong_and_of_the_right_form(cell: tuple[str, int, int
     task = source.task(name, source.levels[at % len(source.levels)], "train", index)
     right, verifier = task.private["solution"], source.verifier()
     wrong = right[:-1] + source.symbols[(source.symbols.index(right[-1]) + 1) % len(source.symbols)]
-    found = verifier(task, attempt(task, wrong)).components
+    found = verifier(task, rollout_of(task, wrong)).components
     assert found["format"] == 1.0
     if name != "strip":
         assert found["correct"] == 0.0
-    assert verifier(task, attempt(task, right + "?")).components == dict.fromkeys(found, 0.0)
+    assert verifier(task, rollout_of(task, right + "?")).components == dict.fromkeys(found, 0.0)

@@ -12,7 +12,7 @@ from assay.core.canon import plain
 from assay.core.errors import UnknownNameError
 from assay.tasks import Problems
 from assay.testing import check_problem
-from assay.verify.attempts import attempt
+from assay.verify.rollouts import rollout_of
 from assay_tasks.sql.base import Question
 from assay_tasks.sql.family import sql
 from assay_tasks.sql.query import Any_, Col, Compare, Join, Select, Sets, mutants
@@ -75,8 +75,8 @@ def test_wrong_queries_are_told(problem: Question) -> None:
         tables = theme(facts["theme"])[facts["start"] : facts["stop"]]
         wrong = [m.sql() for m in mutants(problem.query(facts["plan"], tables))]
         for text in Random(level).sample(wrong, min(3, len(wrong))):
-            assert verifier(task, attempt(task, f"```sql\n{text}\n```")).primary == 0.0
-        score = verifier(task, attempt(task, task.private["solution"]))
+            assert verifier(task, rollout_of(task, f"```sql\n{text}\n```")).primary == 0.0
+        score = verifier(task, rollout_of(task, task.private["solution"]))
         assert score.primary == 1.0 and "ambiguous" not in score.info and "vacuous" not in score.info
 
 

@@ -13,12 +13,12 @@ from assay.core.config import dumps_toml, from_dict, loads_toml, to_dict
 from assay.core.errors import ConfigError, UnknownNameError
 from assay.guide import SuccessVariance, Uniform
 from assay.recipes import SHOWN, assay_small
-from assay.tasks import Mixture, card, family, in_turn, reseeded, suite, suites, written
+from assay.tasks import TaskMixture, card, family, in_turn, reseeded, suite, suites, written
 from assay.tasks.exchange.packaging import write_package
 from assay.testing import check_task_source
 from assay_tasks import Reverse, SortDigits
 
-SMALL = Mixture(
+SMALL = TaskMixture(
     name="three",
     sources=(SortDigits(levels=(3, 4)), Reverse(levels=(3,)), family("gates")),
     parts={"lists": ("sort", "reverse"), "logic": ("gates",)},
@@ -37,14 +37,14 @@ def test_the_six_domains() -> None:
 def test_a_suite_is_a_family(name: str) -> None:
     whole = family(name)
     assert whole == suite(name) and card(whole).summary
-    assert from_dict(Mixture, loads_toml(dumps_toml(to_dict(whole)))) == whole
+    assert from_dict(TaskMixture, loads_toml(dumps_toml(to_dict(whole)))) == whole
     one = card(reseeded(whole, 1)).example
     assert one != card(whole).example
 
 
 def test_a_part_is_a_family() -> None:
     code = family("assay-six/code")
-    assert isinstance(code, Mixture)
+    assert isinstance(code, TaskMixture)
     assert (
         code.name == "assay-six-code" and list(code.members()) == ["code"] and list(code.members()["code"]) == ["coding", "sql"]
     )
@@ -106,7 +106,7 @@ def test_parts_of_a_suite_have_equal_shares() -> None:
 
 def test_families_whose_arms_are_called_otherwise_are_named_arm_by_arm() -> None:
     assert SMALL.balanced(Uniform()).parts == {"lists": ("sort", "reverse"), "logic": ("gates",)}
-    odd = Mixture(name="odd", sources=(replace(SMALL, name="pair", parts=None),), parts={"all": ("pair",)})
+    odd = TaskMixture(name="odd", sources=(replace(SMALL, name="pair", parts=None),), parts={"all": ("pair",)})
     assert odd.balanced().parts == {"all": ("sort", "reverse", "gates")}
 
 

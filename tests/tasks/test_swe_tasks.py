@@ -20,16 +20,16 @@ from assay.core.errors import DataError
 from assay.core.task import Task
 from assay.testing import check_problem
 from assay.testing.contracts import wait_for
-from assay.verify import attempt
+from assay.verify import rollout_of
 from assay.verify.code import edits_in
 from assay_tasks.swe.bugs import SORTS, Bug, bugs_of, function_of
+from assay_tasks.swe.environment import Files, RepositoryEnvironment, answer_to, called
 from assay_tasks.swe.family import swe
 from assay_tasks.swe.kind import Kind, renamed
 from assay_tasks.swe.loaded import Endless, Loaded
 from assay_tasks.swe.problems import Patch
 from assay_tasks.swe.repair import Repair
 from assay_tasks.swe.repository import KINDS, SHARES, Repository, given, measured, profile, written_shares
-from assay_tasks.swe.workbench import Bench, Files, called, said_of
 
 PINNED = importlib.resources.files("assay_tasks.swe").joinpath(SHARES)
 RENEW = "bugs or examples changed; if that is meant: python tests/tasks/test_swe_tasks.py"
@@ -176,9 +176,9 @@ def _task(arm: str, level: int, index: int) -> Task:
 def test_the_fix_passes_and_no_fix_does_not(level: int) -> None:
     """In the sandbox, by another interpreter than the one that found what is expected."""
     task, judge = _task("swe/patch", level, 0), SWE.verifier()
-    right = judge(task, attempt(task, task.private["solution"]))
+    right = judge(task, rollout_of(task, task.private["solution"]))
     assert right.primary == 1.0, dict(right.info)
-    idle = judge(task, attempt(task, "swe_new.py\n<<<<<<< SEARCH\n=======\nx = 1\n>>>>>>> REPLACE"))
+    idle = judge(task, rollout_of(task, "swe_new.py\n<<<<<<< SEARCH\n=======\nx = 1\n>>>>>>> REPLACE"))
     assert idle.components == {"correct": 0.0, "fraction": idle.components["fraction"], "applied": 1.0}
     assert idle.info["verdict"] == "wrong"
 
@@ -189,7 +189,7 @@ def test_one_of_two_fixes_is_none() -> None:
     assert len({block.strip().split("\n")[0] for block in blocks}) == 2
     for path in {block.strip().split("\n")[0] for block in blocks}:
         some = "".join(f"{block}>>>>>>> REPLACE" for block in blocks if block.strip().split("\n")[0] == path)
-        assert judge(task, attempt(task, some)).primary == 0.0
+        assert judge(task, rollout_of(task, some)).primary == 0.0
 
 
 def test_what_judges_is_private() -> None:
@@ -252,7 +252,7 @@ def test_files_by_hand() -> None:
     assert len(long) == 21 and long[-1] == "and 10 more"
 
 
-def _played(bench: Bench, *turns: str) -> list[str]:
+def _played(bench: RepositoryEnvironment, *turns: str) -> list[str]:
     async def play() -> list[str]:
         await bench.start()
         shown: list[str] = []
@@ -267,7 +267,7 @@ def _played(bench: Bench, *turns: str) -> list[str]:
 def test_the_workbench_runs_what_is_there_and_nothing_more() -> None:
     task = _task("swe/repair", 1, 0)
     bench = SWE.environment(task.exposed())
-    assert isinstance(bench, Bench)
+    assert isinstance(bench, RepositoryEnvironment)
     hangs = "tests_new.py\n<<<<<<< SEARCH\n=======\nx = 1\n>>>>>>> REPLACE"
     shown = _played(bench, "test", "fix it", "edit\n<<<<<<< SEARCH\nx", hangs, "list", "done")
     assert shown[0].endswith("1 failed") and shown[1] == shown[1].strip() != "" and "no whole edit" in shown[2]
@@ -275,9 +275,11 @@ def test_the_workbench_runs_what_is_there_and_nothing_more() -> None:
     with pytest.raises(DataError, match="single use"):
         asyncio.run(bench.step("list"))
     world = task.exposed()
-    endless = Bench(world, {"a.py": "while True:\n    pass\n", "tests/test_a.py": "import a\n"}, 1, [])
+    endless = RepositoryEnvironment(world, {"a.py": "while True:\n    pass\n", "tests/test_a.py": "import a\n"}, 1, [])
     assert _played(endless, "test") == ["done"]
-    shown = _played(Bench(world, {"a.py": "import os\nos._exit(0)\n", "tests/test_a.py": "import a\n"}, 9, []), "test")
+    shown = _played(
+        RepositoryEnvironment(world, {"a.py": "import os\nos._exit(0)\n", "tests/test_a.py": "import a\n"}, 9, []), "test"
+    )
     assert shown == ["The tests did not end well: error."]
     schemas = {name: tool.schema["parameters"]["required"] for name, tool in bench.tools.items()}
     assert schemas == {"list": [], "read": ["path"], "search": ["text"], "edit": ["edits"], "test": []}
@@ -286,8 +288,8 @@ def test_the_workbench_runs_what_is_there_and_nothing_more() -> None:
 def test_what_the_tests_say_is_shown_however_odd() -> None:
     from assay.sandbox.result import Result, Status
 
-    assert said_of(Result(status=Status.OK, value=[["a", ""], ["b", "x"], "c", [1]])) == "FAILED b: x\n1 passed, 1 failed"
-    assert said_of(Result(status=Status.OK, value="passed")) == "The tests did not end well: ok."
+    assert answer_to(Result(status=Status.OK, value=[["a", ""], ["b", "x"], "c", [1]])) == "FAILED b: x\n1 passed, 1 failed"
+    assert answer_to(Result(status=Status.OK, value="passed")) == "The tests did not end well: ok."
 
 
 def test_the_end_state_is_judged() -> None:
@@ -301,8 +303,8 @@ def test_the_end_state_is_judged() -> None:
         ([edits, edits, "I am sure.", "done"], 1.0),
         (["I pass all tests.", "3 passed, 0 failed", "done"], 0.0),
     ):
-        assert judge(task, attempt(task, *turns)).primary == correct, turns
-    assert judge(task, attempt(task, "done")).info["verdict"] == "unchanged"
+        assert judge(task, rollout_of(task, *turns)).primary == correct, turns
+    assert judge(task, rollout_of(task, "done")).info["verdict"] == "unchanged"
 
 
 def test_traces_with_slips_end_well() -> None:
@@ -311,7 +313,7 @@ def test_traces_with_slips_end_well() -> None:
         task = _task("swe/repair", 1 + i, i)
         trace = SWE.trace(task, 0.7, np.random.default_rng(i))
         turns = [m.content for m in trace if m.role == "assistant"]
-        assert len(turns) > 6 and judge(task, attempt(task, *turns)).primary == 1.0
+        assert len(turns) > 6 and judge(task, rollout_of(task, *turns)).primary == 1.0
 
 
 if __name__ == "__main__":

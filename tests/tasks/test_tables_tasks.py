@@ -12,7 +12,7 @@ import pytest
 
 from assay.tasks import Form, Problem, Problems
 from assay.testing import check_problem
-from assay.verify.attempts import posed
+from assay.verify.rollouts import task_and_rollout
 from assay_tasks.tables.family import tables
 from assay_tasks.tables.questions import Aggregate, Compare, Count, Lookup, Nth, Pivot, TableQuestion
 from assay_tasks.tables.several import Hops, Trend
@@ -47,7 +47,7 @@ def test_trends_by_hand() -> None:
     for kind, (spans, answer) in cases.items():
         assert Trend().solve({**facts, "kind": kind, "spans": spans}).answer == answer
     verifier = Trend().verifier(Form.PLAIN)
-    said = [verifier(*posed(str(Fraction(-200, 3)), text)).primary for text in ("-66.7", "-66.67%", "-66.6", "66.7")]
+    said = [verifier(*task_and_rollout(str(Fraction(-200, 3)), text)).primary for text in ("-66.7", "-66.67%", "-66.6", "66.7")]
     assert said == [1.0, 1.0, 0.0, 0.0]
 
 

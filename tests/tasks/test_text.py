@@ -18,7 +18,7 @@ from assay.core.errors import ConfigError, DataError
 from assay.core.task import Task
 from assay.tasks import Problems
 from assay.testing import check_task_source
-from assay.verify.attempts import attempt
+from assay.verify.rollouts import rollout_of
 from assay_tasks import load_texts, self_supervised
 from assay_tasks.text.family import text
 from assay_tasks.text.lexicon import WORDS
@@ -121,7 +121,7 @@ def test_ranks_and_records() -> None:
         facts, gains = facts_of(task), plain(task.private["answer"])["gains"]
         assert gains == {n: len(set(facts["query"]) & set(words)) for n, words in facts["documents"].items()}
         backwards = ", ".join(sorted(gains, key=lambda n: gains[n]))
-        assert 0.0 < verifier(task, attempt(task, f"<answer>{backwards}</answer>")).primary < 1.0
+        assert 0.0 < verifier(task, rollout_of(task, f"<answer>{backwards}</answer>")).primary < 1.0
     for task in tasks("text/extract", 14):
         prompt, orders = task.public["prompt"], plain(task.private["answer"])
         assert json.loads(task.private["solution"].removeprefix("<answer>").removesuffix("</answer>")) == orders
@@ -160,7 +160,7 @@ def test_own_questions_are_about_the_text() -> None:
         for task in tasks(arm, 30, OWN):
             facts = plain(task.world["facts"])
             assert all(s in STORY for s in facts["passage"]) and set(task.public["facts"]) == {"problem", "digest"}
-            assert verifier(task, attempt(task, task.private["solution"])).primary == 1.0
+            assert verifier(task, rollout_of(task, task.private["solution"])).primary == 1.0
             key = f"{task.level} {facts['passage']}"  # one passage is one question
             assert seen.setdefault(key, task.content) == task.content
     for task in tasks("own/next", 20, OWN):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from assay.core.errors import ConfigError, DataError
 from assay.core.rollout import ToolResult
-from assay.core.task import World
+from assay.core.task import TaskView
 from assay_tasks.keyvalue import KeyValue, LookUp
 from assay_tasks.toolcalls import Asked, ToolCalls, calls_of, schemas_of
 
@@ -34,7 +34,7 @@ class Add:
         },
     }
 
-    async def call(self, args: Mapping[str, Any], scope: World) -> ToolResult:
+    async def call(self, args: Mapping[str, Any], scope: TaskView) -> ToolResult:
         return ToolResult(content=str(args["a"] + args["b"]))
 
 
@@ -130,7 +130,7 @@ class Draw(Add):
         },
     }
 
-    async def call(self, args: Mapping[str, Any], scope: World) -> ToolResult:
+    async def call(self, args: Mapping[str, Any], scope: TaskView) -> ToolResult:
         return ToolResult(content="drawn")
 
 

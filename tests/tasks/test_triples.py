@@ -9,7 +9,7 @@ import pytest
 from assay.core.canon import plain
 from assay.core.errors import ConfigError, DataError
 from assay.tasks import Problems
-from assay.testing import attempt, check_problem, check_task_source
+from assay.testing import check_problem, check_task_source, rollout_of
 from assay_tasks import load_triples, self_supervised_graph
 from assay_tasks.text.triples import Clues, InOrder, Walk
 
@@ -65,7 +65,7 @@ def test_answers_follow_from_what_is_shown_alone() -> None:
                 else:
                     ordered = [shown["ABCDEFGHIJ".index(letter)] for letter in task.private["answer"]]
                     assert all(a[2] == b[0] for a, b in pairwise(ordered)) and len(ordered) == level + 2
-                assert OWN.verifier()(task, attempt(task, task.private["solution"])).primary == 1.0
+                assert OWN.verifier()(task, rollout_of(task, task.private["solution"])).primary == 1.0
 
 
 def test_graphs_that_are_too_small_or_of_one_kind() -> None:

@@ -17,7 +17,7 @@ from assay.core.protocols import Environment
 from assay.core.task import Task
 from assay.testing import check_problem
 from assay.testing.contracts import wait_for
-from assay.verify import attempt
+from assay.verify import rollout_of
 from assay_tasks.web import chromium
 from assay_tasks.web.browser import HELP, NO_PAGE, Browser, Site, command_of
 from assay_tasks.web.chromium import Chromium, close_chromium, find_chromium
@@ -144,13 +144,13 @@ def test_all_that_was_asked_and_nothing_that_was_not(name: str) -> None:
         task = WEB.task(name, level, "train", 1)
         turns = _turns(task)
         assert len(turns) <= task.world["facts"]["turns"] // 2
-        assert judge(task, attempt(task, *turns)).primary == 1.0
-        assert judge(task, attempt(task, *turns[:-1])).info["verdict"] == "unfinished"  # it was not said to be done
-        assert judge(task, attempt(task, turns[-1])).info["verdict"] == "lost"  # nothing was done
-        doubled = judge(task, attempt(task, *turns[:-2], turns[-1]))  # the last step is missing
+        assert judge(task, rollout_of(task, *turns)).primary == 1.0
+        assert judge(task, rollout_of(task, *turns[:-1])).info["verdict"] == "unfinished"  # it was not said to be done
+        assert judge(task, rollout_of(task, turns[-1])).info["verdict"] == "lost"  # nothing was done
+        doubled = judge(task, rollout_of(task, *turns[:-2], turns[-1]))  # the last step is missing
         assert doubled.info["verdict"] == "lost" and doubled.components["progress"] < 1.0
         waiting = [*turns[:-1], *["I think."] * 80, turns[-1]]
-        assert judge(task, attempt(task, *waiting)).primary == 0.0  # the turns are over
+        assert judge(task, rollout_of(task, *waiting)).primary == 0.0  # the turns are over
 
 
 EXTRA = {
@@ -240,7 +240,7 @@ def test_the_oracle_gets_over_slips() -> None:
     for i, name in enumerate([*ARMS] * 2):
         task = WEB.task(name, 1 + i % 4, "train", i)
         trace = WEB.trace(task, 0.2, np.random.default_rng(i))
-        won += judge(task, attempt(task, *(m.content for m in trace if m.role == "assistant"))).primary == 1.0
+        won += judge(task, rollout_of(task, *(m.content for m in trace if m.role == "assistant"))).primary == 1.0
     assert won >= 10
 
 

@@ -14,7 +14,7 @@ import pytest
 from assay.core.canon import plain
 from assay.tasks import Form, Problem
 from assay.testing import check_problem
-from assay.verify.attempts import posed
+from assay.verify.rollouts import task_and_rollout
 from assay_tasks.math.quantities import Quantities
 from assay_tasks.math.words import Ages, Calendar, Clock, Currencies, Mixtures, Parts, Percentages, Shopping, Travel, words
 
@@ -167,5 +167,5 @@ def test_by_hand() -> None:
 )
 def test_what_answers_count(arm: str, gold: str, right: tuple[str, ...], wrong: tuple[str, ...]) -> None:
     for said, score in [*((r, 1.0) for r in right), *((w, 0.0) for w in wrong)]:
-        found = SOURCE.problem(f"words/{arm}").verifier(Form.TAG)(*posed(gold, f"<answer>{said}</answer>"))
+        found = SOURCE.problem(f"words/{arm}").verifier(Form.TAG)(*task_and_rollout(gold, f"<answer>{said}</answer>"))
         assert found.primary == score, said

@@ -15,7 +15,7 @@ from assay.core.score import Score
 from assay.core.scoring import RolloutGroup, ScoreContext, StatelessScorer, unanswered
 from assay.core.task import Message
 from assay.testing import ContractError, ScriptedScoring, check_scorer
-from assay.verify import attempt, posed
+from assay.verify import rollout_of, task_and_rollout
 
 
 @dataclass(frozen=True)
@@ -92,9 +92,11 @@ class Forgetful(Sound):
         return [[Score(components={"reward": x.primary + len(self.calls) - 1}) for x in row] for row in found]
 
 
-GROUP_TASK = posed("4", "4")[0]
+GROUP_TASK = task_and_rollout("4", "4")[0]
 GROUP = RolloutGroup(
-    task=GROUP_TASK, context=posed("4", "4")[1].context, rollouts=tuple(attempt(GROUP_TASK, x, id=x) for x in ("1", "0"))
+    task=GROUP_TASK,
+    context=task_and_rollout("4", "4")[1].context,
+    rollouts=tuple(rollout_of(GROUP_TASK, x, id=x) for x in ("1", "0")),
 )
 
 

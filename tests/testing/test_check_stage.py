@@ -22,7 +22,7 @@ from assay.objective import Objective, nll
 from assay.runtime.settings import LearnerSettings
 from assay.testing import ContractError, check_stage
 from assay.train import Imitate, OneUpdate, Prefer, Reinforce, StageRunner, Texts, WarmUp
-from assay.train.given import RowsRunner
+from assay.train.offline_rows import RowsRunner
 from assay_tasks import SortDigits
 
 TASKS = SortDigits(levels=(1, 2))

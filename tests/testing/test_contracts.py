@@ -18,9 +18,17 @@ from assay.core.protocols import Environment, Obs, Step
 from assay.core.rollout import Rollout
 from assay.core.score import Fault, Score
 from assay.core.seeds import content_split
-from assay.core.task import Message, Task, World
+from assay.core.task import Message, Task, TaskView
 from assay.guide import SuccessVariance, Uniform
-from assay.testing import ContractError, Report, attempt, check_curriculum, check_environment, check_task_source, check_verifier
+from assay.testing import (
+    ContractError,
+    Report,
+    check_curriculum,
+    check_environment,
+    check_task_source,
+    check_verifier,
+    rollout_of,
+)
 from assay.verify import ExactMatch
 from assay_tasks import KeyValue, SortDigits
 from assay_tasks.keyvalue import Store
@@ -44,7 +52,7 @@ class Base:
     def verifier(self) -> Any:
         return self.inner.verifier()
 
-    def environment(self, world: World) -> Environment | None:
+    def environment(self, world: TaskView) -> Environment | None:
         return None
 
     def trace(self, task: Task, noise: float, rng: np.random.Generator) -> Any:
@@ -319,14 +327,14 @@ class World2(KeyValue):
 
     store: Any = None
 
-    def environment(self, world: World) -> Any:
+    def environment(self, world: TaskView) -> Any:
         return self.store(world)
 
 
 class Loose:
     """An environment without single use, whose flaws can be chosen."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: TaskView) -> None:
         self.steps = 0
 
     async def start(self) -> Obs:
@@ -465,7 +473,7 @@ def one(answer: str = "4") -> Task:
 
 
 def test_check_verifier() -> None:
-    cases = [(one(), attempt(one(), "4"), 1.0), (one(), attempt(one(), "5"), 0.0)]
+    cases = [(one(), rollout_of(one(), "4"), 1.0), (one(), rollout_of(one(), "5"), 0.0)]
     report = check_verifier(ExactMatch(), cases)
     assert (report.subject, dict(report.numbers)) == ("verifier ExactMatch", {"cases": 2, "values": 2})
     flips = iter([0.0, 1.0] * 9)
@@ -550,7 +558,7 @@ def test_going_back_to_an_old_state_is_checked() -> None:
 
 
 def test_attempts_of_several_calls_extend_each_other() -> None:
-    rollout = attempt(one(), "?a", "b")
+    rollout = rollout_of(one(), "?a", "b")
     assert [c.parent for c in rollout.calls] == [None, 0]
     assert rollout.calls[1].prefix.tolist() == [ord(c) for c in "2+2=?a"]
     assert asyncio.iscoroutinefunction(Loose.start)

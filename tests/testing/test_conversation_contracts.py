@@ -13,7 +13,7 @@ from assay.core import Message, ids_of
 from assay.core.errors import ConfigError
 from assay.core.protocols import AskPolicy, Conversation
 from assay.rollout import Branching, Chunks, KeepAll, KeepLast, Player, PlayerSpec, Summarise
-from assay.rollout.conversation import joined
+from assay.rollout.conversation import concatenate
 from assay.testing import ContractError, check_context_manager, check_sampler
 from assay.testing.contracts import wait_for
 from assay.testing.conversations import contexts_for, parts_for, trained_once
@@ -98,7 +98,7 @@ def test_a_token_that_is_trained_twice_or_never_is_found() -> None:
     never = replace(rollout, calls=(rollout.calls[0], replace(rollout.calls[1], policy="other")))
     with pytest.raises(ContractError, match="carries no loss"):
         trained_once(never, "x")
-    assert joined(ids_of([1]), ids_of([2])).tolist() == np.array([1, 2]).tolist()
+    assert concatenate(ids_of([1]), ids_of([2])).tolist() == np.array([1, 2]).tolist()
 
 
 # ---- samplers ---------------------------------------------------------------------------------------------------------

@@ -45,10 +45,10 @@ from assay.tasks import Rows
 from assay.train import models
 from assay.train.driver import train
 from assay.train.evaluator import kl_to_base
-from assay.train.fits import check_run
 from assay.train.loop import step as rl_step
 from assay.train.models import Scratch
 from assay.train.opening import open_stage
+from assay.train.preflight import check_run
 from assay.train.reinforce_runner import ReinforceRunner
 from assay.train.run import Evaluation, Run
 from assay.verify import ScoringPool
@@ -282,7 +282,7 @@ def test_a_teacher_that_does_not_fit_is_refused_before_anything_runs(changes: An
 
 
 def test_explain_counts_anchors_and_refuses_what_training_would(tmp_path: Path) -> None:
-    from assay.cli.fit import check
+    from assay.cli.preflight import check
 
     small = rl(objective=opd(), learner=settings(Anchor("teacher", model=teacher(tmp_path / "t"))))
     count, found = replace(LARGE, vocab_size=98).parameters, derive(small)

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from tiny_runs import SHAPE, reinforce, warm_up
 
-from assay.cli.mirror import parse_with
+from assay.cli.options import parse_with
 from assay.core.config import dumps_toml, from_dict, loads_toml, to_dict
 from assay.core.errors import ConfigError, GateError, UnknownNameError
 from assay.core.rollout import Sampling
 from assay.guide import Frontier
 from assay.measure import read_run
-from assay.tasks import Mixture
+from assay.tasks import TaskMixture
 from assay.train.driver import train
 from assay.train.evaluate import by_arm, summary
 from assay.train.levels import arms_of
@@ -28,7 +28,7 @@ from assay.train.run import Evaluation, Run
 from assay.train.stages import WarmUp
 from assay_tasks import Reverse, SortDigits
 
-BOTH = Mixture(name="both", sources=(SortDigits(levels=(1, 2, 3)), Reverse(levels=(2, 3))))
+BOTH = TaskMixture(name="both", sources=(SortDigits(levels=(1, 2, 3)), Reverse(levels=(2, 3))))
 
 
 @dataclass(frozen=True)

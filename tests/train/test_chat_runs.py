@@ -10,9 +10,9 @@ import pytest
 from chat_families import FAMILIES, folder_of
 from tiny_runs import SHAPE, reinforce, tiny, warm_up
 
-from assay.core import FrozenMap, Message, Sampling, Task, Thinking, World, dumps_toml, from_dict, loads_toml, to_dict
+from assay.core import FrozenMap, Message, Sampling, Task, TaskView, Thinking, dumps_toml, from_dict, loads_toml, to_dict
 from assay.core.errors import ConfigError, DataError
-from assay.rollout.saying import Reader
+from assay.rollout.decode_text import AnswerReader
 from assay.runs.journal import Journal
 from assay.runtime.models.hf import load_model, save_model
 from assay.runtime.models.model import init_model
@@ -20,9 +20,9 @@ from assay.runtime.text.chat import Chat
 from assay.runtime.text.tokenizer import ChatTemplate, HubTokenizer, char_tokenizer
 from assay.train import models
 from assay.train.driver import train
-from assay.train.fits import check_fits
 from assay.train.models import Folder, Scratch
 from assay.train.policy import Policy
+from assay.train.preflight import check_fits
 from assay.train.run import Run
 from assay.train.warmup import trace_row
 from assay_tasks import KeyValue, ToolCalls, schemas_of
@@ -95,7 +95,7 @@ def test_demonstrations_are_what_the_template_writes(tmp_path: Path) -> None:
     tokenizer = HubTokenizer.load(folder_of(FAMILIES["qwen"], tmp_path / "m"))
     tasks = KeyValue()
     task = next(t for i in range(20) if (t := tasks.task("keyvalue", 2, "train", i)))
-    row = trace_row(tasks, task, Reader.of(tokenizer), 0.0, 0, 0)
+    row = trace_row(tasks, task, AnswerReader.of(tokenizer), 0.0, 0, 0)
     turns = tasks.trace(task, 0.0, np.random.default_rng(0))
     whole = tokenizer.render([*task.exposed().messages, *turns], answer=False).tolist()
     assert row.ids.tolist() == whole[: len(row.ids)]  # but for the line end behind the last turn
@@ -133,7 +133,7 @@ class Called(KeyValue):
         made = super().task(arm, level, split, index)
         return replace(made, public=FrozenMap({**made.public, "tools": schemas_of([LookUp()])}))
 
-    def environment(self, world: World) -> ToolCalls:
+    def environment(self, world: TaskView) -> ToolCalls:
         return ToolCalls(world, [LookUp()])
 
     def trace(self, task: Task, noise: float, rng: np.random.Generator) -> None:
@@ -168,5 +168,5 @@ def test_oracles_think_before_they_answer() -> None:
     tokenizer = char_tokenizer("0123456789S<>\n").with_chat(Chat(thinking=THINKS))
     tasks = tiny().tasks
     task = tasks.task("sort", 1, "train", 0)
-    row = trace_row(tasks, task, Reader.of(tokenizer), 0.0, 0, 0)
+    row = trace_row(tasks, task, AnswerReader.of(tokenizer), 0.0, 0, 0)
     assert tokenizer.decode(row.ids[row.mask]) == f"<>\n\n{task.private['answer']}"

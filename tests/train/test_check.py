@@ -26,8 +26,8 @@ from assay.objective.methods import grpo
 from assay.runtime.models.hf import load_model
 from assay.runtime.settings import AdamW, LearnerSettings
 from assay.testing import graded
-from assay.train.check import Checker, IndependentCheck
 from assay.train.driver import train
+from assay.train.independent_check import IndependentCheck, IndependentChecker
 from assay.train.run import Evaluation, Run
 from assay.verify import ExactMatch, RewardFunction
 from assay_tasks import SortDigits
@@ -50,8 +50,8 @@ def group(index: int, verdicts: Sequence[float | Score], texts: Sequence[str]) -
     return graded(SORT.task("sort", 3, "train", index), verdicts, key=f"g{index}", texts=dict(enumerate(texts)))
 
 
-def checker(share: float = 1.0, verifier: Any = None) -> Checker:
-    return Checker(IndependentCheck(verifier=verifier or Says(), share=share), 0, 5.0, 1)
+def checker(share: float = 1.0, verifier: Any = None) -> IndependentChecker:
+    return IndependentChecker(IndependentCheck(verifier=verifier or Says(), share=share), 0, 5.0, 1)
 
 
 def test_what_reward_and_check_say_of_the_same_attempts() -> None:

@@ -43,7 +43,7 @@ from assay.runtime import Anchor, Every, LearnerSettings
 from assay.runtime.settings import AdamW, Lora
 from assay.train.collect import outcomes_of
 from assay.train.driver import train
-from assay.train.fits import check_run
+from assay.train.preflight import check_run
 from assay.train.reinforce_runner import ReinforceRunner
 from assay.train.run import Run
 

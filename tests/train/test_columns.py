@@ -35,7 +35,7 @@ from assay.objective.methods import (
 from assay.runtime.settings import AdamW, LearnerSettings
 from assay.train import models
 from assay.train.driver import resume, train
-from assay.train.fits import check_run
+from assay.train.preflight import check_run
 from assay.train.providers import TurnState
 from assay.train.run import Evaluation, Run
 from assay_tasks import KeyValue, SortDigits

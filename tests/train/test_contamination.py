@@ -18,7 +18,7 @@ from assay.curate import Matching
 from assay.measure.runs import RunView, read_run
 from assay.runtime import save_model
 from assay.runtime.settings import DecoderShape, Lora
-from assay.tasks import Mixture, Rows
+from assay.tasks import Rows, TaskMixture
 from assay.testing.models import random_model
 from assay.train import contamination
 from assay.train.contamination import look
@@ -177,7 +177,7 @@ def test_a_source_without_end_is_sampled_and_held_to_its_split(tmp_path):
     assert overlap(tmp_path) == "0 of 32 training prompts, the first 16 of each level, match 128 evaluation items"
     said = refused(run(Leaky(levels=(3, 4))), tmp_path / "none")
     assert said.startswith("32 of 32 training prompts contain 32 of 128 evaluation items")
-    both = run(Mixture(name="both", sources=(Rows(questions(), name="mine"), SortDigits(levels=(3,)))))
+    both = run(TaskMixture(name="both", sources=(Rows(questions(), name="mine"), SortDigits(levels=(3,)))))
     found = look(both, tmp_path)
     assert found["prompts"] == 16 + both.tasks.source("mine").size("mine", 1, "train") and not found["whole"]
 

@@ -17,7 +17,7 @@ from test_hub_runs import LORA, hub_run
 from tiny_runs import only_rl, reinforce, tiny
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from assay.cli.fit import outline
+from assay.cli.preflight import outline
 from assay.cli.sizes import derive
 from assay.core.errors import CheckpointError, ConfigError, DataError, UnknownNameError
 from assay.core.task import Message

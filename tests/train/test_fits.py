@@ -28,7 +28,7 @@ from assay.runtime.vllm.settings import VllmSettings
 from assay.tasks import Rows
 from assay.train import models
 from assay.train.driver import train
-from assay.train.fits import check_fits, check_run
+from assay.train.preflight import check_fits, check_run
 from assay.train.run import Run
 from assay.verify import ExactMatch, FormatIs, Together
 from assay_tasks import KeyValue, SortDigits
@@ -70,7 +70,7 @@ def test_contradictions_are_found_without_a_model() -> None:
         with pytest.raises(ConfigError, match=r"Run\.sampling\.(top_k=3|temperature=0\.0) in a run with RL"):
             check_run(replace(only_rl(), sampling=drawn, engine=VllmSettings()))
         check_run(replace(tiny(), sampling=drawn, stages=(warm_up(),)))
-    code = "import sys\nfrom assay.train.fits import check_run\nprint('torch' in sys.modules)"
+    code = "import sys\nfrom assay.train.preflight import check_run\nprint('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 

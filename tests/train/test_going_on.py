@@ -32,7 +32,7 @@ from assay.objective.methods import areal, dapo, grpo, pacs, rloo
 from assay.objective.objective import Objective
 from assay.runtime import NcclUpdate, VllmSettings
 from assay.runtime.engine.settings import Native
-from assay.train.driver import Outcome, load_run, resume, train
+from assay.train.driver import RunOutcome, load_run, resume, train
 from assay.train.record import run_id
 from assay.train.reinforce import Until
 from assay.train.run import Evaluation, Run
@@ -138,7 +138,7 @@ def interrupted(run: Run, folder: Path, point: str, times: int = 1) -> Path:
     def work() -> None:
         at_named(point, press)
         try:
-            outcome: Outcome | None = train(run, folder)
+            outcome: RunOutcome | None = train(run, folder)
         except KeyboardInterrupt:
             outcome = None
         report.write_text(json.dumps([outcome.finished, outcome.step] if outcome else None))

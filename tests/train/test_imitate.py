@@ -29,18 +29,18 @@ from assay.core.sample import STREAMS
 from assay.objective import dpo, grpo, nll
 from assay.objective.methods import methods
 from assay.publish import export
-from assay.rollout.saying import Reader
+from assay.rollout.decode_text import AnswerReader
 from assay.runtime.text.chat import Chat
 from assay.runtime.text.tokenizer import HubTokenizer, char_tokenizer
-from assay.tasks import Mixture
+from assay.tasks import TaskMixture
 from assay.train import load_run, models
 from assay.train.contamination import look
 from assay.train.data import data_digests, rows_of
 from assay.train.demonstration import Demonstration, conversation_row
 from assay.train.driver import resume, train
-from assay.train.fits import check_fits, check_run
 from assay.train.imitate import Imitations, demonstrations_of
 from assay.train.prefer import preferences_of
+from assay.train.preflight import check_fits, check_run
 from assay.train.run import ContaminationCheck, Run
 from assay.train.stages import Imitate
 from assay_tasks import SortDigits
@@ -67,20 +67,20 @@ def written(folder: Path, rows: Sequence[Row] = SHOWN) -> str:
 
 
 def test_the_answer_and_its_end_carry_loss() -> None:
-    row = Demonstration.of({"prompt": "2+2=", "completion": "4"}).row("r", Reader.of(CHARACTERS))
+    row = Demonstration.of({"prompt": "2+2=", "completion": "4"}).row("r", AnswerReader.of(CHARACTERS))
     assert row.ids.tolist() == [4, 12, 4, 13, 6, 1]
     assert row.mask.tolist() == [False] * 4 + [True] * 2
     assert row.stream == "expert"
 
 
 def test_everything_but_the_first_token_carries_loss_where_that_is_wanted() -> None:
-    row = Demonstration.of({"prompt": "2+2=", "completion": "4"}).row("r", Reader.of(CHARACTERS), everything=True)
+    row = Demonstration.of({"prompt": "2+2=", "completion": "4"}).row("r", AnswerReader.of(CHARACTERS), everything=True)
     assert row.mask.tolist() == [False] + [True] * 5
 
 
 def test_every_turn_of_the_assistant_carries_loss_and_nothing_that_the_template_writes(tmp_path: Path) -> None:
     tokenizer = HubTokenizer.load(folder_of(FAMILIES["chatml"], tmp_path / "m"))
-    row = Demonstration.of({"messages": TALK}).row("r", Reader.of(tokenizer))
+    row = Demonstration.of({"messages": TALK}).row("r", AnswerReader.of(tokenizer))
     runs = [(learned, [int(i) for i, _ in of]) for learned, of in groupby(zip(row.ids, row.mask, strict=True), lambda x: x[1])]
     assert [(bool(learned), tokenizer.backend.decode(ids, skip_special_tokens=False)) for learned, ids in runs] == [
         (False, "<|im_start|>system\ns<|im_end|>\n<|im_start|>user\nu<|im_end|>\n<|im_start|>assistant\n"),
@@ -93,7 +93,7 @@ def test_every_turn_of_the_assistant_carries_loss_and_nothing_that_the_template_
 def test_turns_of_the_prompt_are_only_read(tmp_path: Path) -> None:
     shown = {"prompt": TALK[:4], "completion": "b"}
     assert Demonstration.of(shown).opening == tuple(Message(t["role"], t["content"]) for t in TALK[:4])
-    row = Demonstration.of(shown).row("r", Reader.of(HubTokenizer.load(folder_of(FAMILIES["chatml"], tmp_path / "m"))))
+    row = Demonstration.of(shown).row("r", AnswerReader.of(HubTokenizer.load(folder_of(FAMILIES["chatml"], tmp_path / "m"))))
     assert row.mask.sum() == 2
 
 
@@ -101,7 +101,7 @@ def test_turns_of_the_prompt_are_only_read(tmp_path: Path) -> None:
 def test_a_row_is_what_was_asked_and_answered(said: list[str]) -> None:
     """Of any conversation: tokens with loss are the answers with their ends, the others what the template writes alone."""
     talk = [m for text in said for m in (Message("user", "?"), Message("assistant", text))]
-    row = conversation_row("r", talk[:1], talk[1:], Reader.of(CHARACTERS))
+    row = conversation_row("r", talk[:1], talk[1:], AnswerReader.of(CHARACTERS))
     learned = [int(i) for text in said for i in (*CHARACTERS.encode(text), CHARACTERS.eos)]
     assert row.ids[row.mask].tolist() == learned
     assert row.ids[~row.mask].tolist() == CHARACTERS.render([Message("user", "?")]).tolist() * len(said)
@@ -111,18 +111,18 @@ def test_thoughts_stay_as_the_template_begins_them(tmp_path: Path) -> None:
     tokenizer = HubTokenizer.load(folder_of(FAMILIES["chatml"], tmp_path / "m"))
     thinking = tokenizer.with_chat(Chat(thinking=Thinking()))
     text = "<think>12 + 30</think>42"
-    said = Demonstration.of({"prompt": "u", "completion": text}).row("r", Reader.of(thinking))
+    said = Demonstration.of({"prompt": "u", "completion": text}).row("r", AnswerReader.of(thinking))
     assert thinking.decode(said.ids[said.mask][:-1]) == text
-    plain = Demonstration.of({"prompt": "u", "completion": "42"}).row("r", Reader.of(thinking))
+    plain = Demonstration.of({"prompt": "u", "completion": "42"}).row("r", AnswerReader.of(thinking))
     assert thinking.decode(plain.ids[plain.mask][:-1]) == "42"
     must = tokenizer.with_chat(Chat(thinking=Thinking(required=True)))
-    empty = Demonstration.of({"prompt": "u", "completion": "42"}).row("r", Reader.of(must))
+    empty = Demonstration.of({"prompt": "u", "completion": "42"}).row("r", AnswerReader.of(must))
     assert must.decode(empty.ids[empty.mask][:-1]) == "<think></think>\n\n42"
     opener = "'<|im_start|>assistant\\n' }}{% endif"
     begins = FAMILIES["chatml"].template.replace(opener, opener.replace("assistant\\n", "assistant\\n<think>\\n"))
     begun = tokenizer.with_chat(Chat(template=begins, thinking=Thinking()))
     assert begun.opener.endswith("<think>\n")
-    rest = Demonstration.of({"prompt": "u", "completion": text}).row("r", Reader.of(begun))
+    rest = Demonstration.of({"prompt": "u", "completion": text}).row("r", AnswerReader.of(begun))
     assert begun.decode(rest.ids[rest.mask][:-1]) == "12 + 30</think>42", "the template has written the tag"
 
 
@@ -239,7 +239,7 @@ def test_data_of_the_hub_is_pinned_to_its_commit(tmp_path: Path, monkeypatch: py
         found = models.pinned(run)
         assert found.stages[0].data == f"hub:some/rows@{COMMIT}{pinned}"  # type: ignore[union-attr]
         assert models.pinned(found) is found
-    asked = Mixture(name="both", sources=(SortDigits(), Gsm8k(train="hub:some/rows:train*", test="")))
+    asked = TaskMixture(name="both", sources=(SortDigits(), Gsm8k(train="hub:some/rows:train*", test="")))
     pinned_tasks = models.pinned(replace(found, tasks=asked)).tasks
     assert pinned_tasks.sources == (SortDigits(), Gsm8k(train=f"hub:some/rows@{COMMIT}:train*", test=""))  # type: ignore[union-attr]
     assert rows_of(found.stages[0])[0][0] == f"hub:some/rows@{COMMIT}:train*, train.jsonl, line 1"  # type: ignore[arg-type]

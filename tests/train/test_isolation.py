@@ -15,7 +15,7 @@ from assay.core.rollout import Rollout
 from assay.core.score import Score
 from assay.core.task import Task
 from assay.lab.controls import Rewarded
-from assay.sandbox import Refused, probing
+from assay.sandbox import Refused, attack_probe
 from assay.train import record
 from assay.train.driver import train
 from assay.train.run import Run
@@ -75,7 +75,7 @@ def test_a_run_that_nothing_would_contain_is_refused_before_it_begins(tmp_path: 
     close_sandboxes()
     monkeypatch.setattr("assay.sandbox.levels.ZygoteBackend.start", refuse)
     monkeypatch.setattr("assay.sandbox.levels.installed", lambda: ())
-    monkeypatch.setattr(probing, "_known", {})
+    monkeypatch.setattr(attack_probe, "_known", {})
     with pytest.raises(ConfigError, match="a verifier of programs cannot run here"):
         train(judged_by(Contained()), tmp_path / "run")
     assert not (tmp_path / "run" / "run.toml").exists()

@@ -27,7 +27,7 @@ from assay.lab.controls import RandomReward, Rewarded
 from assay.objective.methods import areal, cispo, grpo, pacs, scale_rl
 from assay.objective.methods import reinforce as reinforce_method
 from assay.runs import storage
-from assay.runtime import Lagged, NativeEngine
+from assay.runtime import NativeEngine, StaleEngine
 from assay.runtime.settings import AdamW, LearnerSettings
 from assay.testing.faults import StaleModel, StaleTensor
 from assay.train import evaluator, loop, models
@@ -100,9 +100,11 @@ def test_what_rows_say_of_their_age_stands() -> None:
     batch, _, _ = batches_of(lagging(2), steps=1)[0]
     s.parts.version = 5
     theirs = batch.with_rollouts(lag=np.full_like(batch.rollout("lag"), 9))
-    assert loop.aged(s, theirs).token("staleness").max() == 0 and set(loop.aged(s, theirs).rollout("lag").tolist()) == {9}
+    assert loop.with_staleness(s, theirs).token("staleness").max() == 0 and set(
+        loop.with_staleness(s, theirs).rollout("lag").tolist()
+    ) == {9}
     bare = replace(batch, tokens={n: c for n, c in batch.tokens.items() if n not in ("weight_version", "staleness")})
-    assert loop.aged(s, bare) is bare
+    assert loop.with_staleness(s, bare) is bare
 
 
 # ---- what old samples are compared with ----------------------------------------------------------------------------------
@@ -204,7 +206,7 @@ def test_a_correction_keeps_the_learners_policy_as_the_old() -> None:
 
 
 def test_a_ratio_to_the_engine_stays_one() -> None:
-    assert lagging(2, objective=scale_rl()).stages[0].taught == scale_rl()
+    assert lagging(2, objective=scale_rl()).stages[0].effective_objective == scale_rl()
 
 
 def test_the_age_of_tokens_serves_methods_that_ask_for_it() -> None:
@@ -295,7 +297,7 @@ def test_another_lag_than_the_runs_is_caught(lag: int) -> None:
     with pytest.raises(
         WeightProofError, match=r"serves weight version \d, the learner published \d, with \d due at Reinforce.lag=2"
     ):
-        asyncio.run(published(s, Lagged(native(s), lag)))
+        asyncio.run(published(s, StaleEngine(native(s), lag)))
 
 
 def native(s: ReinforceRunner) -> NativeEngine:
@@ -308,7 +310,7 @@ def native(s: ReinforceRunner) -> NativeEngine:
 def test_an_engine_older_than_the_lag_is_caught_by_its_checksums(lr: float) -> None:
     s = proving(probes=False)
     with pytest.raises(WeightProofError, match=r"after update 1 the sampler's tensors differ"):
-        asyncio.run(published(s, Lagged(Lying(native(s), True), 2), lr=lr))
+        asyncio.run(published(s, StaleEngine(Lying(native(s), True), 2), lr=lr))
 
 
 @pytest.mark.parametrize(("lr", "said"), [(1e-2, "other weights"), (3e-8, "one step stale")])
@@ -316,14 +318,14 @@ def test_an_engine_older_than_the_lag_is_caught_by_probes_alone(lr: float, said:
     """However small the updates: what is served does not move when it is due to."""
     s = proving()
     with pytest.raises(WeightProofError, match=said):
-        asyncio.run(published(s, Lagged(Lying(native(s), False), 2), lr=lr))
+        asyncio.run(published(s, StaleEngine(Lying(native(s), False), 2), lr=lr))
 
 
 @pytest.mark.parametrize("fault", [StaleModel, lambda e: StaleTensor(e, "model.layers.1.input_layernorm.weight")])
 def test_faults_of_the_swap_are_caught_behind_a_lag(fault: Any) -> None:
     s = proving()
     with pytest.raises(WeightProofError):
-        asyncio.run(published(s, Lagged(fault(native(s)), 2)))
+        asyncio.run(published(s, StaleEngine(fault(native(s)), 2)))
 
 
 # ---- evaluation -----------------------------------------------------------------------------------------------------------
@@ -348,7 +350,7 @@ def test_evaluation_uses_the_newest_weights(tmp_path: Path, monkeypatch: pytest.
 
 def test_an_engine_that_does_not_go_back_behind_an_evaluation_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     s = proving()
-    monkeypatch.setattr(Lagged, "present", lambda self: _Stays(self))
+    monkeypatch.setattr(StaleEngine, "present", lambda self: _Stays(self))
 
     async def walk() -> None:
         await published(s, s.parts.engine)
@@ -360,7 +362,7 @@ def test_an_engine_that_does_not_go_back_behind_an_evaluation_is_caught(monkeypa
 
 
 class _Stays:
-    def __init__(self, engine: Lagged) -> None:
+    def __init__(self, engine: StaleEngine) -> None:
         self.engine = engine
 
     async def __aenter__(self) -> None:
@@ -401,7 +403,7 @@ def test_a_lagged_run_resumes_to_the_bit(tmp_path: Path, step: int) -> None:
 
 
 def test_lost_or_damaged_waiting_weights_are_told(tmp_path: Path) -> None:
-    engine = Lagged(native(opened(lagging(2))), 2)
+    engine = StaleEngine(native(opened(lagging(2))), 2)
     with pytest.raises(CheckpointError, match=r"lagged.safetensors is missing: the weights that wait"):
         engine.load(tmp_path)
     (tmp_path / "lagged.safetensors").write_bytes(b"junk")
@@ -415,10 +417,10 @@ def test_lost_or_damaged_waiting_weights_are_told(tmp_path: Path) -> None:
 def test_what_a_lagged_engine_refuses() -> None:
     s = opened(lagging(2))
     with pytest.raises(ConfigError, match=r"Lagged: lag=0; use at least 1"):
-        Lagged(native(s), 0)
+        StaleEngine(native(s), 0)
     full = s.parts.published()
     delta = manifest_of(1, {"model.norm.weight": np.ones(32, np.float32)}, base=full.digest)
-    engine = Lagged(native(s), 2)
+    engine = StaleEngine(native(s), 2)
 
     async def both() -> None:
         with pytest.raises(EngineError, match="newest weights before any were published"):

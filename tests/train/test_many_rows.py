@@ -12,7 +12,7 @@ from assay.core.config import dumps_toml, to_dict
 from assay.core.errors import CheckpointError, ConfigError, DataError
 from assay.core.rollout import Sampling
 from assay.runtime.settings import DecoderShape
-from assay.tasks import Mixture, Rows
+from assay.tasks import Rows, TaskMixture
 from assay.train import record
 from assay.train.driver import load_run, resume, train
 from assay.train.models import Scratch
@@ -67,7 +67,7 @@ def test_many_rows_stand_beside_run_toml_and_a_resume_finds_them(tmp_path: Path,
 
 
 def test_a_folder_whose_rows_stand_in_run_toml_goes_on_as_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = on(Mixture(name="both", sources=(Rows(rows(), name="mine"), SortDigits(levels=(3,)))))
+    run = on(TaskMixture(name="both", sources=(Rows(rows(), name="mine"), SortDigits(levels=(3,)))))
     with monkeypatch.context() as before:
         before.setattr(rowfile, "FEW", 10**9)
         train(run, tmp_path / "old")

@@ -36,11 +36,11 @@ from assay.runtime import (
 )
 from assay.runtime.compiled import build as builds
 from assay.runtime.kernels import compile as compiling
-from assay.runtime.learner.lm_head import Head, head_columns
+from assay.runtime.learner.lm_head import LmHead, head_columns
 from assay.runtime.learner.packing import pack_offsets
 from assay.runtime.settings import HEAD_ELEMENTS
 from assay.train import Folder, Reinforce, Run, Scratch
-from assay.train.memory import Weights, activations_of, head_of, weights_in, weights_of
+from assay.train.memory import WeightSizes, activations_of, head_of, weights_in, weights_of
 from assay_tasks import SortDigits
 
 ADAPTERS = (None, Lora(rank=4), Lora(rank=4, dora=True), Lora(rank=3, targets=("q_proj", "down_proj")))
@@ -202,16 +202,16 @@ def test_logits_on_cuda_are_told_by_the_chunks_that_are_computed_there(monkeypat
     monkeypatch.setitem(HEAD_ELEMENTS, "cpu", 1 << 20)
     shape = DecoderShape(vocab_size=4096, hidden_size=32, num_layers=1, num_heads=2, num_kv_heads=2, head_dim=8)
     settings = LearnerSettings(precision="bf16", device="cuda", micro_tokens=1024)
-    told = head_of(settings, shape, Weights(0, ()))
+    told = head_of(settings, shape, WeightSizes(0, ()))
     assert told == 4 * (4 * 256 * 4096 + 4096 * 32) + 2 * 4096 * 32
     here = replace(settings, device="cpu", precision="fp32")
-    assert head_of(replace(here, kernel=False), shape, Weights(0, ())) == told - 2 * 4096 * 32
+    assert head_of(replace(here, kernel=False), shape, WeightSizes(0, ())) == told - 2 * 4096 * 32
     large = replace(shape, vocab_size=4097)
-    assert head_of(here, large, Weights(0, ())) == head_of(replace(here, kernel=False), large, Weights(0, ()))
+    assert head_of(here, large, WeightSizes(0, ())) == head_of(replace(here, kernel=False), large, WeightSizes(0, ()))
     hidden, weight = (torch.from_numpy(generator("head", n).standard_normal((n, 32), np.float32)) for n in (1024, 4096))
     hidden.requires_grad_(), weight.requires_grad_()
     with LiveBytes() as live:
-        logp, entropy = head_columns(hidden, Head(weight, half=True), torch.arange(1024), True)
+        logp, entropy = head_columns(hidden, LmHead(weight, half=True), torch.arange(1024), True)
         (logp.sum() + entropy.sum()).backward()
     assert told / 1.5 < live.peak < told * 1.5
 
@@ -220,14 +220,14 @@ def test_the_compiled_head_holds_a_block_of_logits_and_sums_of_its_gradient():
     """2 ** 27 products are worth eight sums; what a layer needs later on is not counted twice."""
     shape = DecoderShape(vocab_size=4096, hidden_size=32, num_layers=1, num_heads=2, num_kv_heads=2, head_dim=8)
     settings = LearnerSettings(precision="bf16", device="cpu", micro_tokens=1024)
-    assert head_of(settings, shape, Weights(0, ())) == 4 * (2 * 96 * 4096 + 10 * 4096 * 32)
+    assert head_of(settings, shape, WeightSizes(0, ())) == 4 * (2 * 96 * 4096 + 10 * 4096 * 32)
 
 
 @pytest.mark.parametrize("there", [["NVIDIA"], []])
 def test_auto_counts_as_the_device_that_is_there(monkeypatch, there):
     monkeypatch.setattr("assay.runtime.machine.gpus", lambda: there)
     shape, device = DecoderShape(vocab_size=20_000), "cuda" if there else "cpu"
-    heads = [head_of(LearnerSettings(device=d, precision="bf16"), shape, Weights(0, ())) for d in ("auto", "cuda", "cpu")]
+    heads = [head_of(LearnerSettings(device=d, precision="bf16"), shape, WeightSizes(0, ())) for d in ("auto", "cuda", "cpu")]
     assert heads[0] == heads[1 if device == "cuda" else 2]
     assert heads[1] != heads[2]
 

@@ -17,7 +17,7 @@ from assay.core.rollout import Sampling
 from assay.runtime import AdamW, LearnerSettings, Lora, Mesh, save_model
 from assay.runtime.kernels.typed import array_of
 from assay.train import Evaluation, Folder, Run, load_run, resume, train
-from assay.train.fits import check_run
+from assay.train.preflight import check_run
 
 pytestmark = pytest.mark.prove
 

@@ -18,8 +18,8 @@ from assay.core.errors import ConfigError
 from assay.objective.methods import methods
 from assay.runtime.models.hf import save_model
 from assay.train import models
-from assay.train.fits import check_fits
 from assay.train.opening import open_stage
+from assay.train.preflight import check_fits
 from assay.train.run import Run
 from assay.train.stages import WarmUp
 from assay.train.wiring import models_of

@@ -20,7 +20,7 @@ from assay.guide import Compose
 from assay.objective import grpo
 from assay.runtime import Anchor, LearnerSettings
 from assay.train import Evaluation, Scratch, train
-from assay.train.room import advice
+from assay.train.out_of_memory import advice
 
 PETA = 1 << 50
 

@@ -29,11 +29,11 @@ from assay.runs import storage
 from assay.runtime.text.tokenizer import HubTokenizer, char_tokenizer
 from assay.train import models
 from assay.train.driver import resume, train
-from assay.train.fits import check_run
-from assay.train.given import in_order
 from assay.train.given_checks import check_preferred as check_objective
+from assay.train.offline_rows import in_order
 from assay.train.opening import open_stage
 from assay.train.prefer import Preferences
+from assay.train.preflight import check_run
 from assay.train.run import Run
 from assay.train.stages import Prefer
 from assay.verify import ScoringPool

@@ -27,7 +27,7 @@ from assay.runtime.settings import AdamW, LearnerSettings
 from assay.testing import graded
 from assay.train.columns import Live, Moment, with_steps, with_values
 from assay.train.driver import resume, train
-from assay.train.fits import check_run
+from assay.train.preflight import check_run
 from assay.train.providers import (
     DEFAULTS,
     ConstantValue,

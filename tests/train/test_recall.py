@@ -20,7 +20,7 @@ from assay.core.rollout import Sampling
 from assay.guide import Compose
 from assay.objective.methods import grpo
 from assay.runtime import Native, machine
-from assay.runtime.compiled.trail import Left
+from assay.runtime.compiled.activation_cache import CachedActivations
 from assay.runtime.compiled.training import CompiledPasses
 from assay.runtime.engine.native import NativeEngine
 from assay.runtime.settings import AdamW, LearnerSettings
@@ -143,12 +143,12 @@ def test_without_a_kernel_nothing_is_recalled(tmp_path: Path, counted: Counter[s
     assert both(coins(learner=settings, steps=2), tmp_path, counted) == (0, 0)
 
 
-def left_at_updates(run: Run, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Left], Left]:
+def left_at_updates(run: Run, monkeypatch: pytest.MonkeyPatch) -> tuple[list[CachedActivations], CachedActivations]:
     """What is on the trail as each of three steps updates the weights, and behind the last."""
     s = opened(replace(run, prove_weights=False))
     engine = s.parts.stale.engine if s.parts.stale else s.parts.engine
     assert isinstance(engine, NativeEngine) and engine.trail is not None
-    trail, update, found = engine.trail, loop.update, list[Left]()
+    trail, update, found = engine.trail, loop.update, list[CachedActivations]()
 
     def noting(s: ReinforceRunner, batch: Any) -> Any:
         found.append(trail.left())

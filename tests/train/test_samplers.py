@@ -12,11 +12,11 @@ import pytest
 from live import coin_toss, rollouts, session, spied, walk
 from tiny_runs import SHAPE, in_child, kill_at, only_rl, reinforce, resumed, tiny, trained
 
-from assay.cli.ask import _Recorded
+from assay.cli.evaluate import _Recorded
 from assay.core.config import dumps_toml, from_dict, loads_toml, to_dict
 from assay.core.protocols import Environment, Obs, SamplerParts, SamplerSpec, Step
 from assay.core.rollout import ASIDE, Sampling, Stop
-from assay.core.task import Message, World
+from assay.core.task import Message, TaskView
 from assay.objective import DropTruncated
 from assay.objective.methods import dapo
 from assay.rollout import Branching, Chunks, KeepLast, PlayerSpec, Summarise
@@ -38,7 +38,7 @@ SHOWN = Summarise(context=12, share=0.9, most=2, instruction="?", shown="={summa
 class Talk(KeyValue):
     """Answers whatever is said, four times."""
 
-    def environment(self, world: World) -> Environment:
+    def environment(self, world: TaskView) -> Environment:
         return Answers(world)
 
 
@@ -141,7 +141,7 @@ def pool(run: Run) -> ScoringPool:
 class Duo(Talk):
     """Two who answer in turn whatever the other says."""
 
-    def environment(self, world: World) -> Environment:
+    def environment(self, world: TaskView) -> Environment:
         return Pair(world)
 
 

@@ -14,7 +14,7 @@ from tiny_runs import SCHEDULE, at_named, in_child, only_rl, resumed, tiny, trai
 
 from assay.core.batch import Batch
 from assay.guide import Compose
-from assay.runtime.settings import AdamW, LearnerSettings, Schedule
+from assay.runtime.settings import AdamW, LearnerSettings, LearningRateSchedule
 from assay.train.driver import resume, train
 from assay.train.run import Run
 
@@ -98,14 +98,14 @@ def test_more_steps_stretch_the_schedule_over_the_whole_stage(tmp_path: Path) ->
 
 def test_mini_batches_count_whether_they_hold_something_or_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
-    factor = Schedule.factor
+    factor = LearningRateSchedule.factor
 
-    def spy(self: Schedule, step: int, total: int) -> float:
+    def spy(self: LearningRateSchedule, step: int, total: int) -> float:
         seen.append(step)
         assert total == 3 * 4
         return factor(self, step, total)
 
-    monkeypatch.setattr(Schedule, "factor", spy)
+    monkeypatch.setattr(LearningRateSchedule, "factor", spy)
     settings = LearnerSettings(optimizer=AdamW(lr=1e-3), schedule=SCHEDULE)
     train(only_rl(steps=3, minibatches=2, epochs=2, learner=settings), tmp_path / "all")
     assert seen == list(range(12))

@@ -26,9 +26,9 @@ from assay.guide import Admitted
 from assay.runtime.settings import AdamW, LearnerSettings
 from assay.testing import JudgeServer
 from assay.train.driver import train
-from assay.train.fits import check_run
 from assay.train.grade import VerifierContext
 from assay.train.judgements import JudgementFile, RunJudges
+from assay.train.preflight import check_run
 from assay.train.reinforce import Reinforce
 from assay.train.run import Run, learner_of, scoring_model
 from assay.train.scoring import StageContext

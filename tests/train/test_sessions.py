@@ -17,14 +17,14 @@ from tiny_runs import at_named, in_child, on_tiny_base, only_rl, reinforce, resu
 from assay.core.batch import Batch
 from assay.core.plan import Forward
 from assay.core.protocols import Obs, Step
-from assay.core.task import Context, Task, World
+from assay.core.task import Context, Task, TaskView
 from assay.lab.controls import RandomReward, Rewarded
 from assay.objective import Entropy
 from assay.objective.methods import grpo
 from assay.objective.methods import reinforce as reinforce_method
 from assay.rollout import Player
 from assay.tasks import Rows
-from assay.testing import attempt
+from assay.testing import rollout_of
 from assay.train import Policy, models
 from assay.train.driver import resume, train
 from assay.train.grade import verify_rollouts
@@ -98,7 +98,7 @@ def test_attempts_are_sorted_to_their_contexts_in_the_order_posed() -> None:
     tasks = [source.task("sort", 2, "train", i) for i in range(3)]
 
     def answered(task: Task, id: str, text: str) -> Any:
-        rollout = attempt(task, text, id=id)
+        rollout = rollout_of(task, text, id=id)
         return replace(rollout, context=replace(rollout.context, key=id.partition("/")[0]))
 
     right = ["".join(sorted(str(t.public["prompt"])[1:-1])) for t in tasks]
@@ -132,7 +132,7 @@ class Silent:
 
 @dataclass(frozen=True)
 class Silence(KeyValue):
-    def environment(self, world: World) -> Any:
+    def environment(self, world: TaskView) -> Any:
         return Silent()
 
 

@@ -20,7 +20,7 @@ from assay.core.rollout import Completion, Sampling, Span, Stop, ids_of
 from assay.objective.loss.likelihood import Nll
 from assay.objective.methods import areal, grpo
 from assay.rollout.context import KeepLast
-from assay.runtime.compiled import path
+from assay.runtime.compiled import decode_path
 from assay.train import models
 from assay.train.driver import train
 from assay.train.run import Evaluation, Run
@@ -195,7 +195,7 @@ class SwapsMidway(Wrapped):
 
 
 def test_a_rollout_of_two_weight_versions_trains(batches: list[Batch], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(path, "TOKENS", 1)
+    monkeypatch.setattr(decode_path, "TOKENS", 1)
     s = session(coin_toss(only_rl(steps=2, objective=areal())), SwapsMidway)
     result = walk(s)[0]
     mixed = [r for r in rollouts(result) if len({span.version for c in r.calls for span in c.completion.spans}) == 2]

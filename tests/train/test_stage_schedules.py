@@ -17,15 +17,15 @@ from assay.core.config import dumps_toml, from_dict, loads_toml, to_dict
 from assay.core.errors import AssayError, ConfigError, UnknownNameError
 from assay.core.protocols import Environment, Obs, State, Step
 from assay.core.rollout import Rollout, Sampling
-from assay.core.task import Message, World
+from assay.core.task import Message, TaskView
 from assay.guide import Compose, Mixed, Piecewise, Ramp, Recent, Refill, ResampleOnCorrect, StepSchedule, WhenReached
 from assay.objective.methods import areal, grpo
 from assay.rollout import Branching, Chunks, PlayerSpec
 from assay.runtime.settings import AdamW, LearnerSettings
 from assay.train import models
 from assay.train.driver import train
-from assay.train.fits import check_run
 from assay.train.opening import open_stage
+from assay.train.preflight import check_run
 from assay.train.reinforce import Reinforce
 from assay.train.reinforce_runner import ReinforceRunner
 from assay.train.run import Evaluation, Run
@@ -40,8 +40,8 @@ from assay_tasks.keyvalue import Store
 class Talk(KeyValue):
     """Answers whatever is said, and is never done."""
 
-    def environment(self, world: World) -> Environment:
-        return Answers(world)
+    def environment(self, view: TaskView) -> Environment:
+        return Answers(view)
 
 
 class Answers(Store):

@@ -25,8 +25,8 @@ from assay.runtime.settings import AdamW, LearnerSettings
 from assay.runtime.text.tokenizer import char_tokenizer
 from assay.train import Evaluation, Scratch, Texts, contamination, models, wire
 from assay.train.driver import resume, train
-from assay.train.fits import check_fits, check_run
 from assay.train.models import from_folder
+from assay.train.preflight import check_fits, check_run
 from assay.train.run import ContaminationCheck, Run
 from assay.train.texts import TextRows
 

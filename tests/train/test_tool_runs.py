@@ -24,7 +24,7 @@ from assay.rollout import PlayerSpec
 from assay.train import models
 from assay.train.code import changes, code_digests, record
 from assay.train.driver import train
-from assay.train.fits import check_fits
+from assay.train.preflight import check_fits
 from assay.train.run import Run
 from assay_tasks import SortDigits
 

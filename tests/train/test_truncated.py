@@ -21,7 +21,7 @@ from assay.runtime.anchors import Anchor, Every
 from assay.runtime.settings import AdamW, LearnerSettings
 from assay.runtime.vllm.settings import VllmSettings
 from assay.train.driver import train
-from assay.train.fits import check_run
+from assay.train.preflight import check_run
 from assay.train.run import Run
 from assay.train.support import keeps_support, sampling_of, support_note
 

@@ -18,7 +18,7 @@ from transformers import AutoTokenizer
 
 from assay.core.errors import ConfigError, DataError
 from assay.core.task import CALLS, Message
-from assay.rollout.saying import Reader
+from assay.rollout.decode_text import AnswerReader
 from assay.runtime import char_tokenizer, init_model, save_model
 from assay.runtime.text.tokenizer import HubTokenizer
 from assay.train import Folder, train
@@ -41,7 +41,7 @@ def talk(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
 
 
 def learned(row: Any, everything: bool = False, tokenizer: HubTokenizer = CHARACTERS) -> tuple[str, list[bool]]:
-    made = Demonstration.of(row).row("r", Reader.of(tokenizer), everything)
+    made = Demonstration.of(row).row("r", AnswerReader.of(tokenizer), everything)
     return "".join(tokenizer.decode([i]) or "$" for i in made.ids.tolist()), made.mask.tolist()
 
 
@@ -156,7 +156,7 @@ def text_of(name: str, ids: Any) -> str:
 def test_calls_and_tools_are_learned_as_the_template_writes_them(name):
     """The row is, token for token, what transformers writes of the whole conversation, as far as its last end."""
     ours = tokenizer(name)
-    row = Demonstration.of({"messages": CALLED, "tools": TOOLS}).row("r", Reader.of(ours))
+    row = Demonstration.of({"messages": CALLED, "tools": TOOLS}).row("r", AnswerReader.of(ours))
     ids = row.ids.tolist()
     whole = AutoTokenizer.from_pretrained(place(name)).apply_chat_template(CALLED, tools=TOOLS, return_dict=False)
     shown = text_of(name, whole).replace("] The", "]The")  # Mistral's space in front of an answer is no part of what is sampled
@@ -176,7 +176,7 @@ def runs(mask: Any) -> list[tuple[int, int]]:
 @pytest.mark.parametrize("name", ["qwen", "hermes"])
 def test_a_conversation_may_end_with_calls(name):
     ours = tokenizer(name)
-    shown = Demonstration.of({"messages": CALLED[:2], "tools": TOOLS}).row("r", Reader.of(ours))
+    shown = Demonstration.of({"messages": CALLED[:2], "tools": TOOLS}).row("r", AnswerReader.of(ours))
     (part,) = runs(shown.mask)
     assert text_of(name, shown.ids[slice(*part)]).endswith("</tool_call><|im_end|>")
 
@@ -184,11 +184,11 @@ def test_a_conversation_may_end_with_calls(name):
 def test_words_in_front_of_calls_are_learned_or_refused():
     said = [CALLED[0], CALLED[1] | {"content": "Let me see. <|im_end|>"}, *CALLED[2:]]
     found = Demonstration.of({"messages": said, "tools": TOOLS})
-    row = found.row("r", Reader.of(tokenizer("qwen")))
+    row = found.row("r", AnswerReader.of(tokenizer("qwen")))
     text = text_of("qwen", row.ids[slice(*runs(row.mask)[0])])
     assert text.startswith("Let me see. <|im_end|>\n<tool_call>") and row.ids.tolist().count(tokenizer("qwen").eos) == 5
     with pytest.raises(ConfigError, match="leaves out the text in front of calls"):
-        found.row("r", Reader.of(tokenizer("hermes")))
+        found.row("r", AnswerReader.of(tokenizer("hermes")))
 
 
 FORMS = {
@@ -210,7 +210,7 @@ def test_calls_in_every_form_are_the_same(form):
 
 def test_a_call_may_be_switched_off():
     said = [CALLED[0], CALLED[1] | {"weight": 0}, *CALLED[2:]]
-    row = Demonstration.of({"messages": said, "tools": TOOLS}).row("r", Reader.of(tokenizer("qwen")))
+    row = Demonstration.of({"messages": said, "tools": TOOLS}).row("r", AnswerReader.of(tokenizer("qwen")))
     assert len(runs(row.mask)) == 1
 
 
@@ -243,9 +243,9 @@ def test_a_template_that_knows_no_tools_says_so(tmp_path):
     plain = HubTokenizer.load(folder_of(FAMILIES["chatml"], tmp_path / "m"))
     found = Demonstration.of({"messages": CALLED, "tools": TOOLS})
     with pytest.raises(ConfigError, match=r"the task declares tools .look_up., and the chat template writes none"):
-        found.row("r", Reader.of(plain))
+        found.row("r", AnswerReader.of(plain))
     with pytest.raises(ConfigError, match="a ChatTemplate writes no messages of role"):
-        found.row("r", Reader.of(CHARACTERS))
+        found.row("r", AnswerReader.of(CHARACTERS))
     asked = [CALLED[0], turn("assistant", "", tool_calls=[call(0, key="cat")])]
     stage = imitate(data=[{"messages": asked}], batch=1)
     with pytest.raises(DataError, match=r"Imitate.data, row 0: a ChatTemplate writes no messages of role 'tool_calls'"):
@@ -260,5 +260,5 @@ def test_a_stage_trains_on_calls(tmp_path):
     done = train(run, tmp_path / "run")
     assert done.finished and done.digest
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
-    wanted = sum(int(Demonstration.of(row).row("r", Reader.of(tokenizer("qwen"))).mask.sum()) for row in rows)
+    wanted = sum(int(Demonstration.of(row).row("r", AnswerReader.of(tokenizer("qwen"))).mask.sum()) for row in rows)
     assert [line["metrics"]["tokens/trained"] for line in lines if "tokens/trained" in line["metrics"]] == [wanted] * 2

@@ -21,8 +21,8 @@ from assay.objective.methods.requires import Critic, Requires
 from assay.runtime.anchors import Anchor, Every
 from assay.runtime.settings import AdamW, LearnerSettings, Trunk, ValueHead
 from assay.train.driver import resume, train
-from assay.train.fits import check_run
-from assay.train.naming import NamedMethod, names_in, read_setting, settle_settings
+from assay.train.method_names import NamedMethod, names_in, read_setting, settle_settings
+from assay.train.preflight import check_run
 from assay.train.providers import Level, ReferenceValue
 from assay.train.reinforce import Reinforce
 from assay.train.run import Evaluation, Run

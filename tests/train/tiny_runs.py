@@ -24,7 +24,7 @@ from assay.objective.methods import dpo, grpo
 from assay.runs import storage
 from assay.runs.storage import read_json
 from assay.runtime.learner.publishing import published
-from assay.runtime.settings import AdamW, DecoderShape, LearnerSettings, Muon, Schedule
+from assay.runtime.settings import AdamW, DecoderShape, LearnerSettings, LearningRateSchedule, Muon
 from assay.train.driver import resume, train
 from assay.train.models import Built, Scratch
 from assay.train.reinforce import Reinforce
@@ -35,7 +35,7 @@ from assay_tasks import SortDigits
 SHAPE = DecoderShape(
     hidden_size=32, num_layers=2, num_heads=2, num_kv_heads=1, head_dim=16, intermediate_size=64, max_positions=32
 )
-SCHEDULE = Schedule(kind="linear", start=0.5, floor=0.1)
+SCHEDULE = LearningRateSchedule(kind="linear", start=0.5, floor=0.1)
 
 
 def warm_up(**changes: Any) -> WarmUp:

@@ -11,7 +11,7 @@ from typing import Any
 from assay.core.canon import FrozenMap
 from assay.core.rollout import Rollout
 from assay.core.task import Task
-from assay.testing import attempt
+from assay.testing import rollout_of
 from assay.verify import ScoringPool
 
 Pair = tuple[Task, Rollout]
@@ -27,7 +27,7 @@ def task(prompt: str) -> Task:
 
 def items(*texts: str) -> list[Pair]:
     tasks = [task(f"p{i}") for i in range(len(texts))]
-    return [(t, attempt(t, text, id=f"r{i}")) for i, (t, text) in enumerate(zip(tasks, texts, strict=True))]
+    return [(t, rollout_of(t, text, id=f"r{i}")) for i, (t, text) in enumerate(zip(tasks, texts, strict=True))]
 
 
 def act(prompt: str, completion: str, row: dict[str, Any]) -> float:

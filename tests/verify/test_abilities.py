@@ -12,7 +12,7 @@ from assay.core.score import Score
 from assay.core.task import Task
 from assay.verify import ExactMatch, Formatted, MathAnswer, RewardFunction, Routed, ScoringPool, Together
 from assay.verify.abilities import Abilities, abilities_of
-from assay.verify.attempts import posed
+from assay.verify.rollouts import task_and_rollout
 
 
 class Base:
@@ -41,7 +41,7 @@ def test_abilities_stand_in_one_record_or_in_attributes_of_their_names() -> None
         assert found.trusted and found.floors == {"correct": -1.0, "style": -1.0}
         with ScoringPool(verifier) as pool:
             assert pool.floor() == {"correct": -1.0, "style": -1.0}
-            assert pool.score([posed("4", "4")])["case"].primary == 1.0
+            assert pool.score([task_and_rollout("4", "4")])["case"].primary == 1.0
 
 
 def test_built_in_verifiers_declare_themselves() -> None:

@@ -7,8 +7,8 @@ import pytest
 
 from assay.core.errors import DataError, UnknownNameError
 from assay.core.rollout import Stop
-from assay.verify import AnswerPlace, ExactMatch, Numeric, posed
-from assay.verify.answer import answer_in
+from assay.verify import AnswerPlace, ExactMatch, Numeric, task_and_rollout
+from assay.verify.answer_verifier import answer_in
 from assay.verify.exact import word_f1
 
 
@@ -52,15 +52,15 @@ def test_the_last_one_counts_whatever_came_before() -> None:
 
 
 def test_a_cut_off_attempt_gave_no_answer() -> None:
-    score = Numeric()(*posed(4, "4", stop=Stop.LENGTH))
+    score = Numeric()(*task_and_rollout(4, "4", stop=Stop.LENGTH))
     assert dict(score.components) == {"correct": 0.0}
     assert score.info["verdict"] == "unfinished"
-    assert posed(4, "4")[1].text == "4"
+    assert task_and_rollout(4, "4")[1].text == "4"
 
 
 def test_a_wrong_gold_names_its_task() -> None:
     with pytest.raises(DataError, match="task 'seven': the gold 'x' is no number"):
-        Numeric()(*posed("x", "4", id="seven"))
+        Numeric()(*task_and_rollout("x", "4", id="seven"))
     with pytest.raises(UnknownNameError, match=r"value of Numeric.where 'box2': did you mean 'box'"):
         Numeric(where="box2")
 
@@ -84,12 +84,13 @@ def test_a_wrong_gold_names_its_task() -> None:
     ],
 )
 def test_exact_forgives_only_what_it_is_told(gold: object, said: str, settings: dict, value: float) -> None:
-    assert ExactMatch(**settings)(*posed(gold, said)).primary == value
+    assert ExactMatch(**settings)(*task_and_rollout(gold, said)).primary == value
 
 
 def test_exact_says_why() -> None:
     verdicts = [
-        ExactMatch(where="tag")(*posed("4", said)).info["verdict"] for said in ("4", "<answer>4</answer>", "<answer></answer>")
+        ExactMatch(where="tag")(*task_and_rollout("4", said)).info["verdict"]
+        for said in ("4", "<answer>4</answer>", "<answer></answer>")
     ]
     assert verdicts == ["unparsed", "equal", "different"]
 
@@ -110,14 +111,14 @@ def test_f1_against_a_second_count() -> None:
     for _ in range(2000):
         gold, said = (" ".join(rng.choices("abcd", k=rng.randint(0, 6))) for _ in range(2))
         assert word_f1(gold, said) == pytest.approx(second(gold, said))
-    score = ExactMatch(f1=True)(*posed(["a b", "c"], "a b d"))
+    score = ExactMatch(f1=True)(*task_and_rollout(["a b", "c"], "a b d"))
     assert dict(score.components) == {"correct": 0.0, "f1": pytest.approx(0.8)}
 
 
 @pytest.mark.parametrize("gold", [None, [], {}, [None], [["a"]], [{}]])
 def test_exact_refuses_a_gold_that_no_text_can_be(gold: object) -> None:
     with pytest.raises(DataError, match="neither a text nor a list of texts"):
-        ExactMatch()(*posed(gold, "a"))
+        ExactMatch()(*task_and_rollout(gold, "a"))
 
 
 def test_squad_normalisation_against_the_published_steps() -> None:
@@ -132,4 +133,4 @@ def test_squad_normalisation_against_the_published_steps() -> None:
     pieces = ["the", "The", "a", "cat", "Cat.", "an", "o'clock", ",", "  ", "\n", "cat", "dog", "DOG!"]
     for _ in range(4000):
         gold, said = (" ".join(rng.choices(pieces, k=rng.randint(1, 4))) for _ in range(2))
-        assert ours(*posed(gold, said)).primary == float(squad(gold) == squad(said)), (gold, said)
+        assert ours(*task_and_rollout(gold, said)).primary == float(squad(gold) == squad(said)), (gold, said)

@@ -10,18 +10,18 @@ from pathlib import Path
 import planted
 import pytest
 
-from assay.audit import Settings, audit, boxed, case_of, resolve
-from assay.audit.desk import Desk
-from assay.audit.judging import judging
+from assay.audit import AuditSettings, audit, case_of, resolve, sandboxed_verifier
+from assay.audit.judge_probes import audit_context
+from assay.audit.request_handler import AuditRequestHandler
 from assay.core.errors import ConfigError, SandboxError, UnknownNameError
 from assay.core.score import Fault
 from assay.core.wire import task_to_wire
 from assay.sandbox import Result, Sandbox, Status
-from assay.verify import ExactMatch, posed
+from assay.verify import ExactMatch, task_and_rollout
 
 FILE = Path(planted.__file__)
 CASES = [case_of({"gold": gold, "prompt": f"What is {int(gold) - 1} + 1?"}, i) for i, gold in enumerate(("4", "17", "42"))]
-ONCE = Settings(deadline=20.0, hostile_items=0, skip=("determinism", "order", "threads", "latency"))
+ONCE = AuditSettings(deadline=20.0, hostile_items=0, skip=("determinism", "order", "threads", "latency"))
 
 
 pytestmark = pytest.mark.usefixtures("contained")
@@ -40,7 +40,7 @@ def subject(name: str):
 
 
 def test_an_honest_reward_passes_every_check() -> None:
-    found = audit(subject("honest_trl"), CASES, settings=Settings(deadline=20.0, hostile_items=1, items=2))
+    found = audit(subject("honest_trl"), CASES, settings=AuditSettings(deadline=20.0, hostile_items=1, items=2))
     assert found.passed, [(c.name, c.says) for c in found.checks]
     assert found.isolation.startswith(("strong", "landlock"))
     assert [line.name for line in found.check("determinism").lines][2:] == ["fresh interpreter 1", "fresh interpreter 2"]
@@ -112,7 +112,7 @@ def test_a_machine_that_contains_nothing_says_so(monkeypatch) -> None:
     def refused(*_: object) -> Sandbox:
         raise SandboxError("this host contains no program: no level\nmore")
 
-    monkeypatch.setattr("assay.audit.auditing.sandbox_for", refused)
+    monkeypatch.setattr("assay.audit.run_audit.sandbox_for", refused)
     assert audit(subject("honest"), CASES[:1], settings=ONCE).isolation == "none: this host contains no program: no level"
     with pytest.raises(SandboxError, match="contains no program"):
         audit(subject("honest"), CASES[:1], settings=replace(ONCE, backend="auto"))
@@ -128,9 +128,9 @@ def test_what_cannot_be_made_inside_is_an_error_that_says_why(public, tmp_path) 
 
 
 def test_a_sandbox_that_fails_is_no_verdict(monkeypatch) -> None:
-    with boxed.sandbox_for([f"{FILE}:honest"], "auto") as sandbox, judging(ONCE, sandbox) as place:
-        with boxed.Boxed(sandbox, {"name": f"{FILE}:honest"}, place.canary, 5.0) as box:
-            assert box.score([posed("2", "2")])["case"].primary == 1.0
+    with sandboxed_verifier.sandbox_for([f"{FILE}:honest"], "auto") as sandbox, audit_context(ONCE, sandbox) as place:
+        with sandboxed_verifier.SandboxedVerifier(sandbox, {"name": f"{FILE}:honest"}, place.canary, 5.0) as box:
+            assert box.score([task_and_rollout("2", "2")])["case"].primary == 1.0
             assert box._heard(Result(status=Status.OK, stdout='half a li\n{"value": 1.0}\n')) == {"value": 1.0}
             monkeypatch.setattr(
                 box._scope,
@@ -138,16 +138,16 @@ def test_a_sandbox_that_fails_is_no_verdict(monkeypatch) -> None:
                 lambda code, limits: Result(status=Status.OK if "import" in code else Status.INFRA, detail="the zygote is gone"),
             )
             with pytest.raises(SandboxError, match="failed twice: the zygote is gone"):
-                box.score([posed("2", "2")])
+                box.score([task_and_rollout("2", "2")])
         monkeypatch.undo()
         with pytest.raises(ConfigError, match="no verdicts in time"):
-            monkeypatch.setattr(boxed.Boxed, "played", lambda *_, **__: None)
-            place.again(subject("honest"), [posed("2", "2")], 1)
+            monkeypatch.setattr(sandboxed_verifier.SandboxedVerifier, "played", lambda *_, **__: None)
+            place.again(subject("honest"), [task_and_rollout("2", "2")], 1)
 
 
 def test_what_python_imports_from_can_be_read(monkeypatch) -> None:
     monkeypatch.setattr(sys, "path", ["", "/", "/nowhere", *sys.path])
-    reads = boxed.reads_of(["exact", "some.package:name", "here/mine.py:reward"])
+    reads = sandboxed_verifier.reads_of(["exact", "some.package:name", "here/mine.py:reward"])
     assert str(Path.cwd()) in reads and str(Path.cwd() / "here") in reads
     assert "/" not in reads and "/nowhere" not in reads and len(set(reads)) == len(reads)
 
@@ -164,8 +164,10 @@ def far():
 
 
 def asked(far: tuple[int, int], name: str, *answers: str, **how: object) -> dict[str, object]:
-    items = [(task_to_wire(task), rollout.text, rollout.id) for task, rollout in (posed("2", a, id=a) for a in answers)]
-    desk = Desk({"name": name}, "token", 1, far[1])
+    items = [
+        (task_to_wire(task), rollout.text, rollout.id) for task, rollout in (task_and_rollout("2", a, id=a) for a in answers)
+    ]
+    desk = AuditRequestHandler({"name": name}, "token", 1, far[1])
     desk.answer(json.dumps({"items": items, **({"how": how} if how else {})}))
     return json.loads(os.read(far[0], 1 << 16).splitlines()[-1])
 
@@ -185,12 +187,12 @@ def test_the_desk_outlives_who_would_leave(far, monkeypatch) -> None:
         raise SystemExit(3)
 
     monkeypatch.setattr(planted, "honest", leaves)
-    monkeypatch.setattr("assay.interop.adapting.load", lambda name: leaves)
+    monkeypatch.setattr("assay.interop.adapter.load", lambda name: leaves)
     assert "SystemExit" in str(asked(far, f"{FILE}:honest", "2")["error"])
 
 
 def test_verdicts_as_scores() -> None:
-    lost = boxed._score({"value": None, "error": "no"})
+    lost = sandboxed_verifier._score({"value": None, "error": "no"})
     assert lost.fault is Fault.VERIFIER and lost.info["error"] == "no"
-    assert boxed._score({"value": 0.5, "seconds": 0.1}).primary == 0.5
-    assert ExactMatch()(*posed("1", "1")).primary == 1.0
+    assert sandboxed_verifier._score({"value": 0.5, "seconds": 0.1}).primary == 0.5
+    assert ExactMatch()(*task_and_rollout("1", "1")).primary == 1.0

@@ -3,12 +3,12 @@
 import pytest
 from needed_tools import with_tools
 
-from assay.audit import Settings, audit
+from assay.audit import AuditSettings, audit
 from assay.audit.built_in import BUILT_IN, cases_of
+from assay.audit.effects import EFFECTS
 from assay.audit.probes import FAMILIES
-from assay.audit.watched import EFFECTS
 from assay.core.errors import DataError
-from assay.verify import about, attempt, verifier, verifiers
+from assay.verify import about, rollout_of, verifier, verifiers
 
 
 def test_every_built_in_verifier_has_gold_of_its_own() -> None:
@@ -24,10 +24,10 @@ def test_its_solutions_are_right_and_what_is_known_to_be_wrong_is_wrong(name: st
         assert len({case.task.id for case in cases}) == 12
         for case in cases:
             for text in case.solutions:
-                assert judge_it(case.task, attempt(case.task, text)).primary == 1.0, text
+                assert judge_it(case.task, rollout_of(case.task, text)).primary == 1.0, text
             assert case.wrong or case.unique
             for text in case.wrong:
-                assert judge_it(case.task, attempt(case.task, text)).primary < 0.5, text
+                assert judge_it(case.task, rollout_of(case.task, text)).primary < 0.5, text
     assert {*BUILT_IN[name].must, *BUILT_IN[name].inform} <= {*FAMILIES, *EFFECTS}
 
 
@@ -43,7 +43,7 @@ def test_others_have_none() -> None:
 
 @pytest.mark.parametrize("name", ["numeric", "graph_path"])
 def test_what_is_documented_is_audited(name: str) -> None:
-    settings = Settings(items=4, hostile_items=0, deadline=20.0, skip=("determinism", "latency"), inform=("near",))
+    settings = AuditSettings(items=4, hostile_items=0, deadline=20.0, skip=("determinism", "latency"), inform=("near",))
     found = audit(name, settings=settings)
     assert found.passed, [(c.name, c.says) for c in found.checks]
     assert found.settings.must == BUILT_IN[name].must
@@ -54,5 +54,5 @@ def test_what_is_documented_is_audited(name: str) -> None:
 @pytest.mark.prove
 @pytest.mark.parametrize("name", with_tools(verifiers()))
 def test_it_passes_its_audit(name: str) -> None:
-    found = audit(name, settings=Settings(deadline=20.0, max_p99=5.0))
+    found = audit(name, settings=AuditSettings(deadline=20.0, max_p99=5.0))
     assert found.passed, [(c.name, c.says, c.examples[:3]) for c in found.checks if c.name in found.failed]

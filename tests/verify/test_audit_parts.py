@@ -14,42 +14,42 @@ import pytest
 
 from assay.audit import (
     FAMILIES,
+    AuditSettings,
+    AuditStatus,
     Check,
     Line,
     Rate,
-    Settings,
-    Status,
     Subject,
     audit,
     audit_page,
     case_of,
     checks,
     read_cases,
-    repeats,
+    repeatability,
     resolve,
 )
-from assay.audit.auditing import probes_of
+from assay.audit.answer_variants import Kind, kind_of, lookalike, near_misses, number_in, respelled, same
+from assay.audit.effects import Played, WatchedVerifier, events_of
 from assay.audit.hostile import TRICKS, Canary, payloads
-from assay.audit.judging import judging, said
+from assay.audit.judge_probes import audit_context, rollout_saying
 from assay.audit.probes import PLACE, Side, right_answers, wrong_answers
 from assay.audit.record import Example, shown
+from assay.audit.run_audit import probes_of
 from assay.audit.subject import again, played, subject_of
-from assay.audit.watched import Played, Watched, events_of
-from assay.audit.wording import Kind, kind_of, lookalike, near_misses, number_in, respelled, same
 from assay.core.errors import ConfigError, DataError, UnknownNameError
 from assay.core.seeds import generator
 from assay.core.wire import task_to_wire
 from assay.interop import adapt
-from assay.verify import ExactMatch, RewardFunction, posed
+from assay.verify import ExactMatch, RewardFunction, task_and_rollout
 
-QUICK = Settings(hostile_items=0, deadline=20.0, skip=("determinism", "order", "threads", "latency"))
+QUICK = AuditSettings(hostile_items=0, deadline=20.0, skip=("determinism", "order", "threads", "latency"))
 FILE = Path(planted.__file__)
 
 # ---- cases
 
 
 def test_cases_of_rows(tmp_path) -> None:
-    task, _ = posed("7", "7", id="mine", prompt="3+4=")
+    task, _ = task_and_rollout("7", "7", id="mine", prompt="3+4=")
     rows = [
         {"gold": 4, "prompt": "2+2=", "solutions": ["4", 4.0], "wrong": [5], "level": "easy"},
         {"answer": ["a", "b"], "unique": False},
@@ -99,7 +99,7 @@ def test_only_a_newline_ends_a_line(tmp_path) -> None:
 def test_cases_that_are_not_there_or_have_no_gold(tmp_path) -> None:
     with pytest.raises(DataError, match="cannot read cases"):
         read_cases(tmp_path / "none.jsonl")
-    wire = task_to_wire(posed("7", "7")[0])
+    wire = task_to_wire(task_and_rollout("7", "7")[0])
     wire["private"] = {}
     with pytest.raises(DataError, match="no private 'answer'"):
         case_of({"task": wire})
@@ -161,9 +161,9 @@ def test_probes_are_the_same_for_the_same_seed_and_never_mix_right_with_wrong() 
     golds = ["4", "TRUE", "4", "B", "Ab", "-3"]
     cases = [case_of({"gold": g, "prompt": "2 and 7?", "wrong": ["9"]}, i) for i, g in enumerate(golds)]
     canary = Canary("/nowhere", "token", 1)
-    first = probes_of(cases, PLACE, Settings(), canary)
-    assert [(p.id, p.answer) for p in first] == [(p.id, p.answer) for p in probes_of(cases, PLACE, Settings(), canary)]
-    assert [p.answer for p in first] != [p.answer for p in probes_of(cases, PLACE, Settings(seed=1), canary)]
+    first = probes_of(cases, PLACE, AuditSettings(), canary)
+    assert [(p.id, p.answer) for p in first] == [(p.id, p.answer) for p in probes_of(cases, PLACE, AuditSettings(), canary)]
+    assert [p.answer for p in first] != [p.answer for p in probes_of(cases, PLACE, AuditSettings(seed=1), canary)]
     assert {p.family for p in first} == set(FAMILIES)
     for p in first:
         if FAMILIES[p.family].side is Side.WRONG:
@@ -222,13 +222,13 @@ def _runs(prompt, completion, row):
     ],
 )
 def test_what_an_answer_does_is_written_down(code: str, event: str | None) -> None:
-    with judging(Settings()) as place:
+    with audit_context(AuditSettings()) as place:
         canary = place.canary
-        task, rollout = posed("1", code.format(token=canary.token, path=canary.path, port=canary.port))
-        watched = Watched(RewardFunction(_runs), canary)
+        task, rollout = task_and_rollout("1", code.format(token=canary.token, path=canary.path, port=canary.port))
+        watched = WatchedVerifier(RewardFunction(_runs), canary)
         score = watched(task, rollout)
         assert score.info["seconds"] >= 0
-        assert watched(task, said(task, "2 + 2", "again")).primary == 1.0
+        assert watched(task, rollout_saying(task, "2 + 2", "again")).primary == 1.0
         found = events_of(canary)
         assert (event in found.get("case", ())) if event else found == {}
         assert "again" not in found
@@ -241,7 +241,7 @@ def test_what_an_answer_does_is_written_down(code: str, event: str | None) -> No
 
 
 def test_a_stranger_at_the_port_is_no_trace() -> None:
-    with judging(Settings()) as place:
+    with audit_context(AuditSettings()) as place:
         with socket.create_connection(("127.0.0.1", place.canary.port)) as stranger:
             stranger.sendall(b"hello")
         silent = socket.create_connection(("127.0.0.1", place.canary.port))
@@ -250,22 +250,22 @@ def test_a_stranger_at_the_port_is_no_trace() -> None:
 
 
 def test_a_variable_that_was_there_before_is_no_trace(monkeypatch) -> None:
-    with judging(Settings()) as place:
+    with audit_context(AuditSettings()) as place:
         monkeypatch.setenv(place.canary.token, "1")
-        Watched(ExactMatch(), place.canary)(*posed("1", "1"))
+        WatchedVerifier(ExactMatch(), place.canary)(*task_and_rollout("1", "1"))
         assert events_of(place.canary) == {}
 
 
 def test_what_happens_outside_of_a_verdict_is_not_looked_at() -> None:
-    with judging(Settings()) as place:
-        Watched(ExactMatch(), place.canary)(*posed("1", "1"))
+    with audit_context(AuditSettings()) as place:
+        WatchedVerifier(ExactMatch(), place.canary)(*task_and_rollout("1", "1"))
         Path(place.canary.path).touch()
         subprocess.run(["true", place.canary.token], check=True)
         assert events_of(place.canary) == {}
 
 
 def test_playing_several_attempts() -> None:
-    items = [posed("2", "2", id="a"), posed("2", "3", id="b")]
+    items = [task_and_rollout("2", "2", id="a"), task_and_rollout("2", "3", id="b")]
     for together in (False, True):
         batch = RewardFunction(lambda p, c, rows: [float(x == "2") for x in c], batched=True)
         assert Played(batch, tuple(items), together=together).values() == [1.0, 0.0]
@@ -274,11 +274,11 @@ def test_playing_several_attempts() -> None:
         assert Played(ExactMatch(), tuple(items), thread=thread)(*items[0]).info["values"] == (1.0, 0.0)
     broken = RewardFunction(lambda p, c, rows: [1.0], batched=True)
     assert Played(broken, tuple(items), together=True).values() == ["fault", "fault"]
-    assert Played(RewardFunction(planted.raises_on_junk), (posed("2", "x"),)).values() == ["fault"]
+    assert Played(RewardFunction(planted.raises_on_junk), (task_and_rollout("2", "x"),)).values() == ["fault"]
 
 
 def test_a_process_of_its_own() -> None:
-    items = [posed("2", "2", id="a"), posed("2", "3", id="b")]
+    items = [task_and_rollout("2", "2", id="a"), task_and_rollout("2", "3", id="b")]
     assert again(resolve(f"{FILE}:honest"), items, 1, 20.0) == [1.0, 0.0]
     assert again(subject_of(ExactMatch()), items, 1, 20.0) == [1.0, 0.0]
     assert played(pickle.dumps((None, ExactMatch(), items))) == [1.0, 0.0]
@@ -293,10 +293,10 @@ def test_a_verifier_without_a_name_is_not_tried_under_other_hash_seeds() -> None
     found = audit(
         lambda prompt, completion, row: float(completion == row["answer"]),
         [case_of({"gold": "4"})],
-        settings=Settings(hostile_items=0, deadline=20.0, skip=("order", "threads", "latency")),
+        settings=AuditSettings(hostile_items=0, deadline=20.0, skip=("order", "threads", "latency")),
     )
     check = found.check("determinism")
-    assert check.status is Status.PASS and [line.name for line in check.lines] == ["another process", "again"]
+    assert check.status is AuditStatus.PASS and [line.name for line in check.lines] == ["another process", "again"]
     assert "not tried under other hash seeds: it cannot be made again" in check.says
     assert import_module("assay.audit.child").__all__ == []
 
@@ -307,7 +307,7 @@ def test_a_process_of_its_own_that_is_late(monkeypatch) -> None:
 
     monkeypatch.setattr(subprocess, "run", late)
     with pytest.raises(ConfigError, match="no verdicts in time"):
-        again(subject_of(ExactMatch()), [posed("2", "2")], 1, 1.0)
+        again(subject_of(ExactMatch()), [task_and_rollout("2", "2")], 1, 1.0)
 
 
 # ---- the whole
@@ -332,13 +332,13 @@ def test_names() -> None:
 )
 def test_settings_that_are_wrong(change, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
-        Settings(**change)
+        AuditSettings(**change)
 
 
 @pytest.mark.parametrize("change", [{"skip": ("ordr",)}, {"must": ("boxd",)}, {"inform": ("hegde",)}])
 def test_names_of_checks_and_families_are_known(change) -> None:
     with pytest.raises(UnknownNameError, match="did you mean"):
-        audit("exact", settings=Settings(**change))
+        audit("exact", settings=AuditSettings(**change))
 
 
 def test_a_foreign_verifier_needs_cases() -> None:
@@ -349,7 +349,7 @@ def test_a_foreign_verifier_needs_cases() -> None:
 def test_a_second_verifier_that_decides_otherwise() -> None:
     cases = [case_of({"gold": g}, i) for i, g in enumerate(["ab", "cd", "ef"])]
     same = audit(ExactMatch(strip=True), cases, against=planted.honest, settings=QUICK)
-    assert same.check("agreement").status is Status.PASS and same.against == "honest"
+    assert same.check("agreement").status is AuditStatus.PASS and same.against == "honest"
     other = audit(ExactMatch(strip=True), cases, against=planted.accepts_anything, settings=QUICK)
     assert other.failed == ("agreement",)
     assert "value 0 against 1" in {e.said for e in other.check("agreement").examples}
@@ -357,7 +357,7 @@ def test_a_second_verifier_that_decides_otherwise() -> None:
 
 def test_fewer_items_are_drawn_by_seed_and_known_weaknesses_only_inform() -> None:
     cases = [case_of({"gold": str(g)}, i) for i, g in enumerate(range(10, 40))]
-    settings = Settings(items=3, hostile_items=0, deadline=20.0, skip=QUICK.skip, inform=("hedge", "negated"))
+    settings = AuditSettings(items=3, hostile_items=0, deadline=20.0, skip=QUICK.skip, inform=("hedge", "negated"))
     found = audit(planted.substring, cases, settings=settings)
     assert found.items == 3
     lines = {line.name: line for line in found.check("wrong_answers").lines}
@@ -370,11 +370,11 @@ def test_what_stops_its_judge_every_time_is_left_early() -> None:
     def dies(prompt, completion, row):
         os._exit(1)
 
-    found = audit(dies, [case_of({"gold": "4"})], settings=Settings(hostile_items=0, deadline=20.0))
+    found = audit(dies, [case_of({"gold": "4"})], settings=AuditSettings(hostile_items=0, deadline=20.0))
     assert found.left_out > 0
     assert {"gold", "crashes"} <= set(found.failed)
     assert found.latency is None
-    assert {c.name for c in found.checks if c.status is Status.SKIPPED} >= {"latency", "missing_gold"}
+    assert {c.name for c in found.checks if c.status is AuditStatus.SKIPPED} >= {"latency", "missing_gold"}
     assert "left out after too many" in audit_page(found)
 
 
@@ -386,21 +386,21 @@ def test_one_family_that_stops_its_judge_keeps_no_other_from_being_tried() -> No
         return eval(completion)
 
     cases = [case_of({"gold": str(g)}, i) for i, g in enumerate(range(40, 64))]
-    settings = Settings(deadline=20.0, skip=("trick_bombs",))  # a few would compute until the deadline
+    settings = AuditSettings(deadline=20.0, skip=("trick_bombs",))  # a few would compute until the deadline
     found = audit(sleeps, cases, settings=settings)
     assert {"crashes", "execution"} <= set(found.failed)
 
 
 def test_a_check_whose_answers_were_left_out_does_not_hold() -> None:
-    check = Check(name="execution", status=Status.PASS, says="runs no answer as code")
+    check = Check(name="execution", status=AuditStatus.PASS, says="runs no answer as code")
     gone = checks.reduced(check, {"gold": 4}, {"payload": 3, "gold": 1})
-    assert (gone.status, gone.says.split(";")[0]) == (Status.UNTRIED, "not tried: payload")
+    assert (gone.status, gone.says.split(";")[0]) == (AuditStatus.UNTRIED, "not tried: payload")
     some = checks.reduced(check, {"payload": 2}, {"payload": 3, "empty": 9})
-    assert (some.status, some.says) == (Status.PASS, "runs no answer as code; 3 answers were left out")
+    assert (some.status, some.says) == (AuditStatus.PASS, "runs no answer as code; 3 answers were left out")
     assert checks.reduced(check, {"payload": 2}, {"empty": 9}) == check
-    failed = replace(check, status=Status.FAIL)
+    failed = replace(check, status=AuditStatus.FAIL)
     assert checks.reduced(failed, {}, {"payload": 3}) == failed
-    every = Check(name="effects", status=Status.PASS, says="does nothing but judge")
+    every = Check(name="effects", status=AuditStatus.PASS, says="does nothing but judge")
     assert checks.reduced(every, {}, {"payload": 3, "gold": 2}).says == "does nothing but judge; 5 answers were left out"
 
 
@@ -412,8 +412,8 @@ def test_repeats_that_cannot_be_made_say_so() -> None:
             return None
 
     subject = subject_of(planted.honest)
-    for check in (repeats.determinism, repeats.order, repeats.threads):
-        assert check(subject, [], Silent()).status is Status.SKIPPED
+    for check in (repeatability.determinism, repeatability.order, repeatability.threads):
+        assert check(subject, [], Silent()).status is AuditStatus.SKIPPED
 
 
 def test_the_record_and_its_page() -> None:

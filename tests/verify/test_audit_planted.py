@@ -11,14 +11,14 @@ from typing import Any
 import planted
 import pytest
 
-from assay.audit import Audit, Settings, Status, audit, case_of, resolve
+from assay.audit import Audit, AuditSettings, AuditStatus, audit, case_of, resolve
 from assay.verify import ExactMatch
 
 GOLDS = ["4", "17", "7", "7", "-3"]
 CASES = [case_of({"gold": gold, "prompt": f"What is {int(gold) - 1} + 1?"}, i) for i, gold in enumerate(GOLDS)]
 NAMES = [case_of({"gold": gold}, i) for i, gold in enumerate(("Ida", "IDA", "Ada Lovelace", "iron"))]
-HONEST = Settings(hostile_items=1, deadline=20.0, max_p99=20.0)
-QUICK = Settings(hostile_items=0, deadline=20.0, skip=("determinism", "latency"), backend="none")  # of boxes elsewhere
+HONEST = AuditSettings(hostile_items=1, deadline=20.0, max_p99=20.0)
+QUICK = AuditSettings(hostile_items=0, deadline=20.0, skip=("determinism", "latency"), backend="none")  # of boxes elsewhere
 FILE = Path(planted.__file__)
 
 
@@ -90,10 +90,10 @@ def seeds_that_differ() -> tuple[int, ...]:
     ("defect", "line"), [("random_value", "again"), ("by_time", "again"), ("by_hash", "fresh interpreter 1")]
 )
 def test_what_differs_from_call_to_call_or_from_process_to_process(monkeypatch, defect: str, line: str) -> None:
-    from assay.audit import repeats
+    from assay.audit import repeatability
 
     if defect == "by_hash":  # two orders of a set, of which one must be another than the one here
-        monkeypatch.setattr(repeats, "_HASH_SEEDS", seeds_that_differ())
+        monkeypatch.setattr(repeatability, "_HASH_SEEDS", seeds_that_differ())
     found = audit(resolve(f"{FILE}:{defect}"), CASES[:4], settings=replace(QUICK, skip=("order", "threads")))
     assert "determinism" in found.failed
     lines = {x.name: x.rate.failed for x in found.check("determinism").lines}
@@ -106,7 +106,7 @@ def test_code_that_runs_is_found_by_its_traces(defect) -> None:
     settings = replace(QUICK, hostile_items=1, skip=("determinism", "latency", "order", "threads"))
     found = audit(defect, CASES[:2], settings=settings)
     check = found.check("execution")
-    assert check.status is Status.FAIL
+    assert check.status is AuditStatus.FAIL
     assert "a file was made" in check.says
     assert any("exec" in example.said for example in check.examples)
     if defect is planted.evaluates:
@@ -141,16 +141,16 @@ def test_what_is_slow() -> None:
 )
 def test_honest_rewards_of_every_signature_pass(name: str) -> None:
     found = audit(resolve(f"{FILE}:{name}"), CASES, settings=replace(HONEST, backend="none"))
-    assert found.passed, [(c.name, c.says, c.examples[:3]) for c in found.checks if c.status is Status.FAIL]
+    assert found.passed, [(c.name, c.says, c.examples[:3]) for c in found.checks if c.status is AuditStatus.FAIL]
     assert found.template == (r"\boxed{{answer}}" if name == "last_box" else "{answer}")
-    assert [c.name for c in found.checks if c.status is Status.SKIPPED] == []
+    assert [c.name for c in found.checks if c.status is AuditStatus.SKIPPED] == []
 
 
 @pytest.mark.parametrize("verifier", [ExactMatch(strip=True), pytest.param(ExactMatch(), marks=pytest.mark.prove)])
 def test_honest_verifiers_pass(verifier: ExactMatch) -> None:
     must = ("whitespace",) if verifier.strip else ()
-    found = audit(verifier, CASES, settings=Settings(hostile_items=1, deadline=20.0, max_p99=20.0, must=must))
+    found = audit(verifier, CASES, settings=AuditSettings(hostile_items=1, deadline=20.0, max_p99=20.0, must=must))
     assert found.passed
-    assert found.check("formats").status is (Status.PASS if verifier.strip else Status.INFO)
+    assert found.check("formats").status is (AuditStatus.PASS if verifier.strip else AuditStatus.INFO)
     strict = audit(verifier, CASES[:2], settings=replace(QUICK, must=("whitespace", "boxed")))
     assert strict.failed == ("formats",)

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from assay.core.errors import DataError
-from assay.verify import Choice, posed
+from assay.verify import Choice, task_and_rollout
 
 CITIES = {"answer": "B", "options": ["Paris", "London", "Rome", "Berlin"]}
 COLOURS = {"answer": "B", "options": {"A": "red", "B": "blue", "C": "dark blue"}}
@@ -49,7 +49,7 @@ COLOURS = {"answer": "B", "options": {"A": "red", "B": "blue", "C": "dark blue"}
     ],
 )
 def test_letters(said: str, chosen: str | None) -> None:
-    score = Choice()(*posed("B", said))
+    score = Choice()(*task_and_rollout("B", said))
     assert score.info.get("chosen") == chosen
     assert score.primary == float(chosen == "B")
     assert score.info["verdict"] == ("unparsed" if chosen is None else "equal" if chosen == "B" else "different")
@@ -70,18 +70,18 @@ def test_letters(said: str, chosen: str | None) -> None:
     ],
 )
 def test_options(said: str, chosen: str | None) -> None:
-    assert Choice()(*posed(COLOURS, said)).info.get("chosen") == chosen
+    assert Choice()(*task_and_rollout(COLOURS, said)).info.get("chosen") == chosen
 
 
 def test_golds() -> None:
     for gold in ("b", {"answer": "blue", "options": ["red", "blue"]}, {"answer": "B", "options": ["red", "blue"]}):
-        assert Choice()(*posed(gold, "(B)")).primary == 1.0
+        assert Choice()(*task_and_rollout(gold, "(B)")).primary == 1.0
     for gold in ("", "AB", 3, {"options": ["a"]}, {"answer": "A", "options": []}, {"answer": "x", "options": ["y", "y"]}):
         with pytest.raises(DataError, match="gold"):
-            Choice()(*posed(gold, "B"))
+            Choice()(*task_and_rollout(gold, "B"))
     same = {"answer": "A", "options": {"A": "x", "B": "x", "C": "y"}}
-    assert Choice()(*posed(same, "x")).info["verdict"] == "unparsed"  # two options say this
-    assert Choice(where="tag")(*posed("A", "A")).info["verdict"] == "unparsed"
+    assert Choice()(*task_and_rollout(same, "x")).info["verdict"] == "unparsed"  # two options say this
+    assert Choice(where="tag")(*task_and_rollout("A", "A")).info["verdict"] == "unparsed"
 
 
 def test_against_a_second_reader() -> None:
@@ -108,11 +108,11 @@ def test_against_a_second_reader() -> None:
         said = rng.choice(states).format(right, others[0])
         at = rng.randint(0, len(around))
         text = rng.choice([" ", "\n"]).join([*around[:at], said, *around[at:]])
-        assert Choice()(*posed("B", text)).info.get("chosen") == right, text
+        assert Choice()(*task_and_rollout("B", text)).info.get("chosen") == right, text
         joined = f"The answer is {right} {rng.choice(['or', 'and', '/'])} {others[0]}. {' '.join(around)}"
-        assert Choice()(*posed("B", joined)).info["verdict"] == "unparsed", joined
+        assert Choice()(*task_and_rollout("B", joined)).info["verdict"] == "unparsed", joined
         unclear = f"({right}) is in France. ({others[0]}) is in Spain. " + " ".join(around)
-        assert Choice()(*posed("B", unclear)).info["verdict"] == "unparsed", unclear
+        assert Choice()(*task_and_rollout("B", unclear)).info["verdict"] == "unparsed", unclear
 
 
 def test_a_label_that_begins_a_named_answer_counts() -> None:
@@ -123,20 +123,20 @@ def test_a_label_that_begins_a_named_answer_counts() -> None:
         ("Answer: not A but C", "C"),
         ("(B) because C is wrong: C", "B"),
     ):
-        assert Choice()(*posed("B", said)).info.get("chosen") == chosen, said
+        assert Choice()(*task_and_rollout("B", said)).info.get("chosen") == chosen, said
 
 
 @pytest.mark.parametrize(
     "text", ["not B", "The answer is not B", "It is not option (B).", "anything but B", "Answer: not B", "isn't B"]
 )
 def test_an_option_that_is_denied_is_no_answer(text: str) -> None:
-    score = Choice()(*posed("B", text))
+    score = Choice()(*task_and_rollout("B", text))
     assert (score.primary, score.info["verdict"]) == (0.0, "unparsed")
 
 
 @pytest.mark.parametrize("text", ["Not A. It is B", "not A but B", "I would not say A; B"])
 def test_an_option_behind_a_denial_of_another_is_one(text: str) -> None:
-    assert Choice()(*posed("B", text)).primary == 1.0
+    assert Choice()(*task_and_rollout("B", text)).primary == 1.0
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_an_option_behind_a_denial_of_another_is_one(text: str) -> None:
     ],
 )
 def test_what_a_text_calls_its_answer_counts(text: str) -> None:
-    assert Choice()(*posed(CITIES, text)).primary == 1.0
+    assert Choice()(*task_and_rollout(CITIES, text)).primary == 1.0
 
 
 @pytest.mark.parametrize(
@@ -269,7 +269,7 @@ def test_what_a_text_calls_its_answer_counts(text: str) -> None:
     ],
 )
 def test_an_option_that_is_only_mentioned_is_no_answer(text: str) -> None:
-    assert Choice()(*posed(CITIES, text)).primary == 0.0
+    assert Choice()(*task_and_rollout(CITIES, text)).primary == 0.0
 
 
 @pytest.mark.parametrize(
@@ -289,14 +289,14 @@ def test_an_option_that_is_only_mentioned_is_no_answer(text: str) -> None:
     ],
 )
 def test_what_is_unclear_is_unparsed(text: str) -> None:
-    assert Choice()(*posed(CITIES, text)).info["verdict"] == "unparsed"
+    assert Choice()(*task_and_rollout(CITIES, text)).info["verdict"] == "unparsed"
 
 
 def test_places() -> None:
     text = "The answer is (A).\nAnswer: B because (C) is far"
     for where, chosen in (("auto", "B"), ("mark", "B"), ("line", "B"), ("whole", "B"), ("tag", None), ("box", None)):
-        assert Choice(where=where)(*posed("B", text)).info.get("chosen") == chosen, where
-    assert Choice(where="whole")(*posed("B", r"\boxed{B} or \boxed{C}")).info.get("chosen") is None
+        assert Choice(where=where)(*task_and_rollout("B", text)).info.get("chosen") == chosen, where
+    assert Choice(where="whole")(*task_and_rollout("B", r"\boxed{B} or \boxed{C}")).info.get("chosen") is None
 
 
 @pytest.mark.parametrize(
@@ -322,7 +322,7 @@ def test_places() -> None:
 def test_time_grows_with_the_length_and_not_faster(part: str) -> None:
     gold = {"answer": "B", "options": ["Paris", "London"]}
     began = time.process_time()
-    Choice()(*posed(gold, part * (60_000 // len(part))))
+    Choice()(*task_and_rollout(gold, part * (60_000 // len(part))))
     assert time.process_time() - began < 5.0  # what is quadratic takes minutes
 
 
@@ -330,6 +330,6 @@ def test_styles_inside_styles_and_statements_far_away() -> None:
     text = "B"
     for style in ("text", "textbf", "mathrm", "mathbf"):
         text = f"\\{style}{{{text}}}"
-    assert Choice()(*posed(CITIES, text)).primary == 1.0
-    assert Choice()(*posed(CITIES, f"\\emph{{{text}}}")).primary == 1.0
-    assert Choice()(*posed(CITIES, "If the answer is far away from here, then we see (B)")).primary == 1.0
+    assert Choice()(*task_and_rollout(CITIES, text)).primary == 1.0
+    assert Choice()(*task_and_rollout(CITIES, f"\\emph{{{text}}}")).primary == 1.0
+    assert Choice()(*task_and_rollout(CITIES, "If the answer is far away from here, then we see (B)")).primary == 1.0

@@ -7,7 +7,7 @@ import unicodedata
 import pytest
 
 from assay.core.errors import ConfigError, DataError
-from assay.verify import Instructions, posed
+from assay.verify import Instructions, task_and_rollout
 from assay.verify.constraints import CONSTRAINTS, Relation, constraint_of, described
 from assay.verify.constraints.base import paragraphs, sentences, words
 from assay.verify.constraints.wording import SCRIPTS
@@ -69,8 +69,8 @@ CASES = [
 @pytest.mark.parametrize(("name", "settings", "good", "bad"), CASES)
 def test_each(name: str, settings: dict, good: str, bad: str) -> None:
     gold = [{"constraint": name, **settings}]
-    assert Instructions()(*posed(gold, good)).primary == 1.0
-    score = Instructions()(*posed(gold, bad))
+    assert Instructions()(*task_and_rollout(gold, good)).primary == 1.0
+    score = Instructions()(*task_and_rollout(gold, bad))
     assert score.primary == 0.0
     assert list(score.info["failed"]) == [described(gold)]
     assert described(gold).rstrip(".") and constraint_of(gold[0]) == constraint_of(gold[0])
@@ -107,7 +107,7 @@ def test_every_constraint_has_a_case() -> None:
 )
 def test_wrong_settings(spec: dict) -> None:
     with pytest.raises(DataError, match="constraint"):
-        Instructions()(*posed([spec], "x"))
+        Instructions()(*task_and_rollout([spec], "x"))
 
 
 def test_conjunction() -> None:
@@ -117,17 +117,17 @@ def test_conjunction() -> None:
         {"constraint": "upper_case"},
         {"constraint": "title"},
     ]
-    score = Instructions()(*posed(gold, "ONE"))
+    score = Instructions()(*task_and_rollout(gold, "ONE"))
     assert dict(score.components) == {"correct": 0.0, "fraction": 0.5} and score.info["verdict"] == "broken"
-    assert dict(Instructions()(*posed(gold, "")).components) == {"correct": 0.0, "fraction": 0.0}
+    assert dict(Instructions()(*task_and_rollout(gold, "")).components) == {"correct": 0.0, "fraction": 0.0}
     rules = (constraint_of({"constraint": "no_commas"}),)
-    assert Instructions(rules)(*posed(None, "a")).info["verdict"] == "kept"
-    assert Instructions(rules)(*posed([{"constraint": "title"}], "a")).components["fraction"] == 0.5
+    assert Instructions(rules)(*task_and_rollout(None, "a")).info["verdict"] == "kept"
+    assert Instructions(rules)(*task_and_rollout([{"constraint": "title"}], "a")).components["fraction"] == 0.5
     for wrong in ([], "x", [3], None, {"constraint": "title"}):
         with pytest.raises(DataError, match="no list of constraints"):
-            Instructions()(*posed(wrong, "x"))
+            Instructions()(*task_and_rollout(wrong, "x"))
     with pytest.raises(DataError, match=r"\{'words': 3\}: there is no 'constraint'; give its name: one of bullets, "):
-        Instructions()(*posed([{"words": 3}], "x"))
+        Instructions()(*task_and_rollout([{"words": 3}], "x"))
     with pytest.raises(ConfigError, match="count=-1"):
         CONSTRAINTS["words"](count=-1)
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 import pytest
 
 from assay.core.errors import DataError, UnknownNameError
-from assay.verify import Countdown, posed
+from assay.verify import Countdown, task_and_rollout
 
 GOLD = {"numbers": [3, 3, 8, 8], "target": 24}
 
@@ -67,20 +67,20 @@ GOLD = {"numbers": [3, 3, 8, 8], "target": 24}
     ],
 )
 def test_by_hand(said: str, verdict: str) -> None:
-    score = Countdown()(*posed(GOLD, said))
+    score = Countdown()(*task_and_rollout(GOLD, said))
     assert score.info["verdict"] == verdict
     assert dict(score.components) == {"correct": float(verdict == "equal"), "valid": float(verdict in ("equal", "different"))}
 
 
 def test_settings_and_golds() -> None:
     judge = Countdown(every=True)
-    assert judge(*posed(GOLD, "3*8")).info["why"] == "not used: 3, 8"
-    assert [judge(*posed(GOLD, s)).primary for s in ("8/(3-8/3)", "8*3+8-3", "8*3+(8-8)*3")] == [1.0, 0.0, 0.0]
-    assert Countdown(whole=True)(*posed(GOLD, "8/(3-8/3)")).info["why"] == "a step is no whole number"
-    assert Countdown(whole=True)(*posed({"numbers": [2, 3, 6], "target": 4}, "6/3*2")).primary == 1.0
+    assert judge(*task_and_rollout(GOLD, "3*8")).info["why"] == "not used: 3, 8"
+    assert [judge(*task_and_rollout(GOLD, s)).primary for s in ("8/(3-8/3)", "8*3+8-3", "8*3+(8-8)*3")] == [1.0, 0.0, 0.0]
+    assert Countdown(whole=True)(*task_and_rollout(GOLD, "8/(3-8/3)")).info["why"] == "a step is no whole number"
+    assert Countdown(whole=True)(*task_and_rollout({"numbers": [2, 3, 6], "target": 4}, "6/3*2")).primary == 1.0
     near = {"numbers": [7, 7], "target": 16, "distance": 2}
-    assert [Countdown()(*posed(near, s)).primary for s in ("7+7", "7", "7*7")] == [1.0, 0.0, 0.0]
-    assert Countdown()(*posed({"numbers": [2, 5], "target": -3}, "2 - 5 = -3")).primary == 1.0
+    assert [Countdown()(*task_and_rollout(near, s)).primary for s in ("7+7", "7", "7*7")] == [1.0, 0.0, 0.0]
+    assert Countdown()(*task_and_rollout({"numbers": [2, 5], "target": -3}, "2 - 5 = -3")).primary == 1.0
     for gold in (
         3,
         {},
@@ -92,7 +92,7 @@ def test_settings_and_golds() -> None:
         {"numbers": [1], "target": 1, "distance": -1},
     ):
         with pytest.raises(DataError, match="needs 'numbers'"):
-            Countdown()(*posed(gold, "1"))
+            Countdown()(*task_and_rollout(gold, "1"))
     with pytest.raises(UnknownNameError, match=r"Countdown.where"):
         Countdown(where="x")
 
@@ -125,13 +125,13 @@ def test_settings_and_golds() -> None:
 )
 def test_hostile_texts_are_read_and_never_run(text: str) -> None:
     began = time.process_time()
-    assert Countdown()(*posed(GOLD, text)).primary == 0.0
+    assert Countdown()(*task_and_rollout(GOLD, text)).primary == 0.0
     assert time.process_time() - began < 0.5
 
 
 def test_large_numbers_stay_small() -> None:
     numbers = [999_999_999] * 40
-    score = Countdown()(*posed({"numbers": numbers, "target": 1}, " * ".join(map(str, numbers))))
+    score = Countdown()(*task_and_rollout({"numbers": numbers, "target": 1}, " * ".join(map(str, numbers))))
     assert score.info["verdict"] == "different" and score.components["valid"] == 1.0
 
 
@@ -149,7 +149,7 @@ def test_agrees_with_python() -> None:
             text = text[:at] + rng.choice("()+-*/ 12") + text[at + 1 :]
         target = rng.randint(0, 20)
         value = _by_python(text, numbers)
-        score = Countdown()(*posed({"numbers": numbers, "target": target}, text))
+        score = Countdown()(*task_and_rollout({"numbers": numbers, "target": target}, text))
         assert (value is not None, value == target) == (bool(score.components["valid"]), bool(score.primary)), text
         right[bool(score.primary)] += 1
     assert right[True] > 30

@@ -16,9 +16,9 @@ from assay.core.errors import ConfigError, DataError, RewardError
 from assay.core.rollout import Stop
 from assay.core.score import Fault, Score, SpanScore
 from assay.core.task import Task
-from assay.testing import attempt
-from assay.verify import ExactMatch, FormatIs, RewardFunction, ScoringPool, Together, judge, posed
-from assay.verify.function import prompt_of, row_of
+from assay.testing import rollout_of
+from assay.verify import ExactMatch, FormatIs, RewardFunction, ScoringPool, Together, judge, task_and_rollout
+from assay.verify.reward_function import prompt_of, row_of
 
 
 def task(**private: object) -> Task:
@@ -51,19 +51,19 @@ TWO = task(answer="2")
     ],
 )
 def test_exact_match(text: str, stop: Stop, strip: bool, value: float) -> None:
-    assert dict(ExactMatch(strip=strip)(TWO, attempt(TWO, text, stop=stop)).components) == {"correct": value}
+    assert dict(ExactMatch(strip=strip)(TWO, rollout_of(TWO, text, stop=stop)).components) == {"correct": value}
 
 
 def test_exact_match_reads_the_last_call_and_numbers_as_text() -> None:
-    assert ExactMatch()(task(answer=2), attempt(TWO, "no", "2")).primary == 1.0
-    assert ExactMatch()(TWO, attempt(TWO)).primary == 0.0
+    assert ExactMatch()(task(answer=2), rollout_of(TWO, "no", "2")).primary == 1.0
+    assert ExactMatch()(TWO, rollout_of(TWO)).primary == 0.0
 
 
 def test_exact_match_without_an_answer_is_an_error() -> None:
     with pytest.raises(DataError, match=r"'t' has no private 'answer'.*'rubric'"):
-        ExactMatch()(task(rubric="x"), attempt(TWO, "2"))
+        ExactMatch()(task(rubric="x"), rollout_of(TWO, "2"))
     with pytest.raises(DataError, match="no private 'answer'"):
-        FormatIs("[0-9]", like_answer=True)(task(), attempt(TWO, "2"))
+        FormatIs("[0-9]", like_answer=True)(task(), rollout_of(TWO, "2"))
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_exact_match_without_an_answer_is_an_error() -> None:
     ],
 )
 def test_format(text: str, stop: Stop, like: bool, value: float) -> None:
-    verdict = FormatIs("[0-9]+", like_answer=like)(task(answer="12"), attempt(TWO, text, stop=stop))
+    verdict = FormatIs("[0-9]+", like_answer=like)(task(answer="12"), rollout_of(TWO, text, stop=stop))
     assert dict(verdict.components) == {"format": value}
 
 
@@ -99,7 +99,7 @@ class Says:
 def test_together_joins_components_spans_and_info() -> None:
     span = SpanScore(0, 0, 1, "step", 0.5)
     extra = Says(Score(components={"style": 0.25}, spans=(span,), columns={"hard": 0.5}, info=FrozenMap({"why": "ok"})))
-    verdict = Together((ExactMatch(), FormatIs("[0-9]"), extra))(TWO, attempt(TWO, "2"))
+    verdict = Together((ExactMatch(), FormatIs("[0-9]"), extra))(TWO, rollout_of(TWO, "2"))
     assert dict(verdict.components) == {"correct": 1.0, "format": 1.0, "style": 0.25}
     assert verdict.spans == (span,)
     assert dict(verdict.columns) == {"hard": 0.5}
@@ -114,7 +114,7 @@ def test_together_is_trusted_when_all_parts_are() -> None:
 
 def test_together_passes_a_fault_on() -> None:
     fault = Score(components={}, fault=Fault.VERIFIER)
-    assert Together((ExactMatch(), Says(fault)))(TWO, attempt(TWO, "2")) is fault
+    assert Together((ExactMatch(), Says(fault)))(TWO, rollout_of(TWO, "2")) is fault
 
 
 def test_together_refuses_nothing_and_repetition() -> None:
@@ -123,29 +123,29 @@ def test_together_refuses_nothing_and_repetition() -> None:
     with pytest.raises(ConfigError, match=r"two verifiers give the components \['correct'\]"):
         Together((ExactMatch(), ExactMatch(strip=True)))
     with pytest.raises(DataError, match=r"gave the components or columns \['correct'\]"):
-        Together((ExactMatch(), Says(Score(components={"correct": 1.0}))))(TWO, attempt(TWO, "2"))
+        Together((ExactMatch(), Says(Score(components={"correct": 1.0}))))(TWO, rollout_of(TWO, "2"))
     twice = tuple(Says(Score(components={name: 1.0}, columns={"hard": 0.5})) for name in ("correct", "style"))
     with pytest.raises(DataError, match=r"gave the components or columns \['hard'\]"):
-        Together(twice)(TWO, attempt(TWO, "2"))
+        Together(twice)(TWO, rollout_of(TWO, "2"))
 
 
 @given(st.text(max_size=8), st.text(max_size=8))
 def test_exact_match_is_string_equality(answer: str, text: str) -> None:
-    assert ExactMatch()(task(answer=answer), attempt(TWO, text)).primary == float(answer == text)
+    assert ExactMatch()(task(answer=answer), rollout_of(TWO, text)).primary == float(answer == text)
 
 
 # ---- judge
 
 
 def test_judge_gives_the_verdict() -> None:
-    assert judge(ExactMatch(), TWO, attempt(TWO, "2")).primary == 1.0
+    assert judge(ExactMatch(), TWO, rollout_of(TWO, "2")).primary == 1.0
 
 
 def test_judge_makes_an_exception_a_fault_with_its_traceback() -> None:
     def divide(task: object, rollout: object) -> Score:
         raise ZeroDivisionError("by zero")
 
-    verdict = judge(divide, TWO, attempt(TWO, "2"))
+    verdict = judge(divide, TWO, rollout_of(TWO, "2"))
     assert verdict.fault is Fault.VERIFIER
     assert not verdict.valid
     assert verdict.info["error"] == "ZeroDivisionError: by zero"
@@ -153,14 +153,14 @@ def test_judge_makes_an_exception_a_fault_with_its_traceback() -> None:
 
 
 def test_judge_refuses_what_is_no_score() -> None:
-    verdict = judge(lambda t, r: 1.0, TWO, attempt(TWO, "2"))  # pyright: ignore
+    verdict = judge(lambda t, r: 1.0, TWO, rollout_of(TWO, "2"))  # pyright: ignore
     assert verdict.fault is Fault.VERIFIER
     assert "returned a float: 1.0" in verdict.info["error"]
 
 
 @pytest.mark.parametrize(("error", "told"), [("engine lost", "engine lost"), (None, "generation failed")])
 def test_judge_does_not_show_failed_attempts(error: str | None, told: str) -> None:
-    lost = dataclasses.replace(attempt(TWO, "2", stop=Stop.ERROR), error=error)
+    lost = dataclasses.replace(rollout_of(TWO, "2", stop=Stop.ERROR), error=error)
     verdict = judge(lambda t, r: 1 / 0, TWO, lost)  # pyright: ignore
     assert (verdict.fault, verdict.info["error"]) == (Fault.INFRA, told)
 
@@ -181,7 +181,7 @@ def test_judge_does_not_show_failed_attempts(error: str | None, told: str) -> No
     ],
 )
 def test_reward_function_takes_numbers_and_named_numbers(returned: object, components: dict[str, float]) -> None:
-    assert dict(RewardFunction(lambda p, c, r: returned)(TWO, attempt(TWO, "2")).components) == components
+    assert dict(RewardFunction(lambda p, c, r: returned)(TWO, rollout_of(TWO, "2")).components) == components
 
 
 @pytest.mark.parametrize(
@@ -202,14 +202,14 @@ def test_reward_function_takes_numbers_and_named_numbers(returned: object, compo
 )
 def test_reward_function_refuses_anything_else(returned: object, told: str) -> None:
     with pytest.raises(RewardError, match=told) as caught:
-        RewardFunction(lambda p, c, r: returned)(TWO, attempt(TWO, "2"))
+        RewardFunction(lambda p, c, r: returned)(TWO, rollout_of(TWO, "2"))
     assert "'answer': '2'" in str(caught.value)  # the row
 
 
 def test_reward_function_sees_prompt_completion_and_row() -> None:
     seen: list[object] = []
     row = {"prompt": "1+1=", "answer": "2", "tags": ["a", "b"]}
-    RewardFunction(lambda p, c, r: seen.extend([p, c, r]) or 0.0)(task(row=row, answer="2"), attempt(TWO, "3"))
+    RewardFunction(lambda p, c, r: seen.extend([p, c, r]) or 0.0)(task(row=row, answer="2"), rollout_of(TWO, "3"))
     assert seen == ["1+1=", "3", row]
 
 
@@ -222,7 +222,7 @@ def test_row_of_a_generated_task_is_all_it_has() -> None:
 def test_batched_reward_function() -> None:
     lengths = RewardFunction(lambda prompts, completions, rows: np.array([len(c) for c in completions]), batched=True)
     assert lengths.values(["p", "p"], ["a", "bcd"], [{}, {}]) == [{"reward": 1.0}, {"reward": 3.0}]
-    assert lengths(TWO, attempt(TWO, "22")).primary == 2.0
+    assert lengths(TWO, rollout_of(TWO, "22")).primary == 2.0
 
 
 @pytest.mark.parametrize(
@@ -274,13 +274,16 @@ def test_a_pattern_that_no_text_makes_slow_is_trusted(pattern: str, trusted: boo
     if trusted:
         began = time.process_time()
         for text in ("0" * 200_000 + "x", "a" * 200_000 + "x", "(x" * 100_000):
-            made(*posed("", text))
+            made(*task_and_rollout("", text))
         assert time.process_time() - began < 2.0
 
 
 def test_a_catastrophic_pattern_does_not_hang_training() -> None:
     slow = FormatIs("(a+)+b")
-    items = [(task, replace(rollout, id=str(i))) for i, (task, rollout) in enumerate((posed("", "a" * 40), posed("", "aab")))]
+    items = [
+        (task, replace(rollout, id=str(i)))
+        for i, (task, rollout) in enumerate((task_and_rollout("", "a" * 40), task_and_rollout("", "aab")))
+    ]
     with ScoringPool(Together((ExactMatch(), slow)), deadline=0.4) as pool:
         scores = pool.score(items)
     assert scores["1"].components["format"] == 1.0
@@ -299,7 +302,7 @@ def test_together_prepares_each_part() -> None:
 
 def test_together_judges_at_once_where_each_part_does() -> None:
     both = Together(parts=(FormatIs("[0-9]+"), ExactMatch()))
-    score = both.at_once(*posed("4", "4"))
+    score = both.at_once(*task_and_rollout("4", "4"))
     assert score is not None and dict(score.components) == {"format": 1.0, "correct": 1.0}
     slow = Together(parts=(ExactMatch(), FormatIs("(a+)+b")))
-    assert slow.at_once(*posed("4", "4")) is None
+    assert slow.at_once(*task_and_rollout("4", "4")) is None

@@ -5,21 +5,21 @@ from dataclasses import replace
 import pytest
 
 from assay.core import Fault, FrozenMap, Rollout, Score, Stop, Task
-from assay.testing import attempt
+from assay.testing import rollout_of
 from assay.verify import ExactMatch, FormatIs, RewardFunction, ScoringPool, Together
-from assay.verify.verdict import LARGEST, broken, checked, failed_attempt, judge
+from assay.verify.verdict import LARGEST, broken, checked, failed_rollout, judge
 
 PUBLIC, PRIVATE = FrozenMap({"prompt": "?"}), FrozenMap({"answer": "yes"})
 TASK = Task(id="t", domain="d", arm="a", level=1, split="train", index=0, public=PUBLIC, private=PRIVATE)
 
 
 def failed(fault: Fault, name: str = "r0") -> Rollout:
-    return replace(attempt(TASK, "yes", id=name, stop=Stop.ERROR), error="no answer within 2 s, twice", fault=fault)
+    return replace(rollout_of(TASK, "yes", id=name, stop=Stop.ERROR), error="no answer within 2 s, twice", fault=fault)
 
 
 def test_only_failed_attempts_are_scored_here() -> None:
-    assert failed_attempt(attempt(TASK, "yes"), {"correct": 0.0}) is None
-    assert failed_attempt(attempt(TASK, "yes", stop=Stop.LENGTH), {"correct": 0.0}) is None
+    assert failed_rollout(rollout_of(TASK, "yes"), {"correct": 0.0}) is None
+    assert failed_rollout(rollout_of(TASK, "yes", stop=Stop.LENGTH), {"correct": 0.0}) is None
 
 
 @pytest.mark.parametrize("fault", [Fault.NONE, Fault.INFRA])
@@ -45,7 +45,7 @@ def test_a_pool_floors_every_component_that_its_verifier_gives() -> None:
     verifier = RewardFunction(lambda prompt, completion, row: {"reward": 1.0, "short": 0.5}, floor=-1.0)
     with ScoringPool(verifier, 30.0) as pool:
         verdicts = pool.score(
-            [(TASK, failed(Fault.POLICY)), (TASK, attempt(TASK, "yes", id="r1")), (TASK, failed(Fault.INFRA, "r2"))]
+            [(TASK, failed(Fault.POLICY)), (TASK, rollout_of(TASK, "yes", id="r1")), (TASK, failed(Fault.INFRA, "r2"))]
         )
     assert [s.fault for s in verdicts.values()] == [Fault.POLICY, Fault.NONE, Fault.INFRA]
     assert dict(verdicts["r0"].components) == {"reward": -1.0, "short": -1.0}

@@ -13,7 +13,7 @@ from assay.core.score import Fault
 from assay.core.task import Task
 from assay.interop import OpenRlhfReward, RubricReward, Signature, TrlReward, VerlReward, adapt, load, loaded, signature_of
 from assay.verify import ExactMatch, RewardFunction, ScoringPool, judge
-from assay.verify.attempts import attempt, posed
+from assay.verify.rollouts import rollout_of, task_and_rollout
 
 # ---- rewards as other people write them
 
@@ -100,7 +100,7 @@ class Needy:
     def __call__(self, task, rollout): ...
 
 
-RIGHT, WRONG = posed("2", "2", prompt="1+1="), posed("2", "3", prompt="1+1=", id="other")
+RIGHT, WRONG = task_and_rollout("2", "2", prompt="1+1="), task_and_rollout("2", "3", prompt="1+1=", id="other")
 
 
 # ---- whose it is
@@ -207,11 +207,11 @@ def test_what_verl_says_besides() -> None:
         public=FrozenMap({"prompt": "1+1="}),
         private=FrozenMap({"row": row}),
     )
-    score = VerlReward(verl)(task, attempt(task, "2"))
+    score = VerlReward(verl)(task, rollout_of(task, "2"))
     assert score.primary == 1.0 and score.info["extra"] == {"turns": 9.0}
-    assert VerlReward(verl, gold="target")(*posed("2", "2")).primary == 1.0
+    assert VerlReward(verl, gold="target")(*task_and_rollout("2", "2")).primary == 1.0
     with pytest.raises(DataError, match="no gold for ground_truth"):
-        VerlReward(verl)(*posed(None, "2"))
+        VerlReward(verl)(*task_and_rollout(None, "2"))
     with pytest.raises(RewardError, match="without 'score'"):
         VerlReward(lambda solution_str, ground_truth: {"acc": 1.0})(*RIGHT)
     with pytest.raises(DataError, match=r"needs the columns \['level'\].*--gold"):
@@ -229,9 +229,9 @@ def test_trl_none_is_no_verdict() -> None:
         public=FrozenMap({"prompt": "?"}),
         private=FrozenMap({"row": {"solution": None}}),
     )
-    scores = TrlReward(trl).many([RIGHT, (other, attempt(other, "2", id="u"))])
+    scores = TrlReward(trl).many([RIGHT, (other, rollout_of(other, "2", id="u"))])
     assert scores[0].fault is Fault.VERIFIER  # the row of another family has no such column
-    first, second = TrlReward(trl, gold="solution").many([RIGHT, (other, attempt(other, "2", id="u"))])
+    first, second = TrlReward(trl, gold="solution").many([RIGHT, (other, rollout_of(other, "2", id="u"))])
     assert first.primary == 1.0
     assert second.fault is Fault.VERIFIER and second.info["verdict"] == "none"
 
@@ -245,7 +245,7 @@ def test_trl_gold_under_another_name_and_without_any() -> None:
         TrlReward(by_key)(*RIGHT)
     blank = Task(id="t", domain="d", arm="a", level=1, split="train", index=0, public=FrozenMap({"prompt": "?"}))
     with pytest.raises(DataError, match="solution"):
-        TrlReward(trl)(blank, attempt(blank, "2"))
+        TrlReward(trl)(blank, rollout_of(blank, "2"))
 
 
 def test_conversations() -> None:
@@ -260,7 +260,7 @@ def test_conversations() -> None:
         private=FrozenMap({"answer": "2"}),
         public=FrozenMap({"messages": [{"role": "user", "content": "1+1="}]}),
     )
-    assert TrlReward(trl_chat)(task, attempt(task, "2")).primary == 1.0
+    assert TrlReward(trl_chat)(task, rollout_of(task, "2")).primary == 1.0
     text = RubricReward(lambda completion, answer: completion == answer, chat=False)
     assert text(*RIGHT).primary == 1.0
 

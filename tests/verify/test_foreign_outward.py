@@ -10,7 +10,7 @@ import pytest
 from assay.core.errors import DataError, RewardError
 from assay.interop import adapt, as_openrlhf, as_trl, as_verl
 from assay.verify import ExactMatch, RewardFunction
-from assay.verify.attempts import posed
+from assay.verify.rollouts import task_and_rollout
 
 
 def moody(prompt, completion, row):
@@ -86,7 +86,7 @@ def test_openrlhf_gets_tensors_where_torch_is(monkeypatch, closed, torch) -> Non
 def test_there_and_back_again(closed) -> None:
     for function in (as_trl(ExactMatch()), as_verl(ExactMatch()), as_openrlhf(ExactMatch())):
         back = adapt(closed(function))
-        assert [back(*posed("2", text)).primary for text in ("2", "3")] == [1.0, 0.0]
+        assert [back(*task_and_rollout("2", text)).primary for text in ("2", "3")] == [1.0, 0.0]
 
 
 def test_a_pool_of_its_own_after_a_fork_and_after_pickling(closed, monkeypatch) -> None:

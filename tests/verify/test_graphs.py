@@ -8,7 +8,7 @@ import networkx as nx
 import pytest
 
 from assay.core.errors import DataError, UnknownNameError
-from assay.verify import about, posed, verifier, verifiers
+from assay.verify import about, task_and_rollout, verifier, verifiers
 from assay.verify.structure.reading import groups_in, names_in, pairs_in, table_in
 
 SQUARE = {"edges": [["a", "b"], ["b", "c"], ["c", "d"], ["d", "a"]]}
@@ -129,7 +129,7 @@ CASES = [
 def test_by_hand(name: str, gold: dict, answers: dict) -> None:
     judge = verifier(f"graph_{name}")
     for said, verdict in answers.items():
-        score = judge(*posed(gold, said))
+        score = judge(*task_and_rollout(gold, said))
         assert score.info["verdict"] == verdict, (said, dict(score.info))
         assert dict(score.components) == {
             "correct": float(verdict == "equal"),
@@ -142,7 +142,7 @@ def test_every_graph_verifier_has_a_case() -> None:
 
 
 def test_an_answer_better_than_the_gold_is_right_and_says_so() -> None:
-    score = verifier("graph_shortest_path")(*posed(WEIGHED | {"value": 99}, "a b c"))
+    score = verifier("graph_shortest_path")(*task_and_rollout(WEIGHED | {"value": 99}, "a b c"))
     assert score.primary == 1.0 and score.info["beats_gold"] is True
 
 
@@ -164,12 +164,12 @@ def test_golds() -> None:
         WEIGHED | {"nodes": True},
     ):
         with pytest.raises(DataError, match="gold"):
-            path(*posed(gold, "1 2" if gold != WEIGHED | {"source": "z"} else "a b c"))
+            path(*task_and_rollout(gold, "1 2" if gold != WEIGHED | {"source": "z"} else "a b c"))
     with pytest.raises(DataError, match="colors"):
-        verifier("graph_coloring")(*posed(SQUARE | {"colors": "red"}, "a: 1"))
+        verifier("graph_coloring")(*task_and_rollout(SQUARE | {"colors": "red"}, "a: 1"))
     with pytest.raises(UnknownNameError, match=r"ShortestPath\.where"):
         verifier("graph_shortest_path", where="x")
-    assert verifier("graph_components")(*posed({"edges": [], "nodes": 2}, "[0], [1]")).primary == 1.0
+    assert verifier("graph_components")(*task_and_rollout({"edges": [], "nodes": 2}, "[0], [1]")).primary == 1.0
     assert about("graph_clique").settings == {"where": "auto"}
 
 
@@ -220,30 +220,30 @@ def test_routes_against_networkx() -> None:
         ends = gold | {"source": source, "target": target}
         simple = len(route) == 1 or nx.is_simple_path(graph, route)
         right = simple and len(set(route)) == len(route) and (route[0], route[-1]) == (source, target)
-        assert verifier("graph_path")(*posed(ends, said)).primary == float(right), (ends, said)
+        assert verifier("graph_path")(*task_and_rollout(ends, said)).primary == float(right), (ends, said)
         tallies["path"] += right
         if nx.has_path(graph, source, target):
             least = nx.dijkstra_path_length(graph, source, target)
             best = right and nx.path_weight(graph, route, "weight") == least
-            assert verifier("graph_shortest_path")(*posed(ends | {"value": least}, said)).primary == float(best)
+            assert verifier("graph_shortest_path")(*task_and_rollout(ends | {"value": least}, said)).primary == float(best)
             tallies["shortest"] += best
         ring = route + route[:1]
         closed = len(set(route)) == len(route) >= (2 if directed else 3) and nx.is_path(graph, ring)
         if route[0] != route[-1]:
-            assert verifier("graph_cycle")(*posed(gold, said)).primary == float(closed)
+            assert verifier("graph_cycle")(*task_and_rollout(gold, said)).primary == float(closed)
             tallies["cycle"] += closed
         whole = simple and len(set(route)) == len(route) == len(nodes)
-        assert verifier("graph_hamilton_path")(*posed(gold, said)).primary == float(whole)
+        assert verifier("graph_hamilton_path")(*task_and_rollout(gold, said)).primary == float(whole)
         tallies["hamilton"] += whole
         if directed:
             order = rng.sample(nodes, len(nodes)) if rng.random() < 0.5 else list(nx.topological_sort(graph))
             wanted = order in list(nx.all_topological_sorts(graph))
-            assert verifier("graph_topological_order")(*posed(gold, " ".join(order))).primary == float(wanted)
+            assert verifier("graph_topological_order")(*task_and_rollout(gold, " ".join(order))).primary == float(wanted)
             tallies["order"] += wanted
         elif nx.has_eulerian_path(graph) and graph.edges:
             walk = [a for a, _ in nx.eulerian_path(graph)] + [list(nx.eulerian_path(graph))[-1][1]]
-            assert verifier("graph_euler_path")(*posed(gold, " ".join(walk))).primary == 1.0
-            assert verifier("graph_euler_path")(*posed(gold, " ".join(walk[:-1]) or "0")).primary == 0.0
+            assert verifier("graph_euler_path")(*task_and_rollout(gold, " ".join(walk))).primary == 1.0
+            assert verifier("graph_euler_path")(*task_and_rollout(gold, " ".join(walk[:-1]) or "0")).primary == 0.0
             tallies["euler"] += 1
     assert min(tallies.values()) >= 10, tallies
 
@@ -259,7 +259,7 @@ def test_subsets_against_networkx() -> None:
         subsets = [set(c) for k in range(1, len(nodes) + 1) for c in itertools.combinations(nodes, k)]
 
         def judged(name: str, holds: bool, best: int, found: int, gold: dict = gold, said: str = said) -> None:
-            score = verifier(f"graph_{name}")(*posed(gold | {"value": best}, said))
+            score = verifier(f"graph_{name}")(*task_and_rollout(gold | {"value": best}, said))
             assert dict(score.components) == {"valid": float(holds), "correct": float(holds and found == best)}, (gold, said)
 
         independent = [s for s in subsets if not graph.subgraph(s).edges]
@@ -305,14 +305,14 @@ def test_partitions_against_networkx() -> None:
             else {n: str(c) for n, c in nx.greedy_color(graph, strategy="random_sequential").items()}
         )
         proper = all(colors[a] != colors[b] for a, b in graph.edges)
-        assert verifier("graph_coloring")(*posed(gold, ", ".join(f"{n}: {c}" for n, c in colors.items()))).primary == float(
-            proper
-        )
+        assert verifier("graph_coloring")(
+            *task_and_rollout(gold, ", ".join(f"{n}: {c}" for n, c in colors.items()))
+        ).primary == float(proper)
         groups = [sorted(c) for c in nx.connected_components(graph)]
         if rng.random() < 0.5 and len(groups) > 1:
             groups = [groups[0] + groups[1], *groups[2:]]
         wanted = {frozenset(g) for g in groups} == {frozenset(c) for c in nx.connected_components(graph)}
-        assert verifier("graph_components")(*posed(gold, json.dumps(groups))).primary == float(wanted)
+        assert verifier("graph_components")(*task_and_rollout(gold, json.dumps(groups))).primary == float(wanted)
         sides = (
             [set(s) for s in nx.bipartite.sets(graph)]
             if nx.is_bipartite(graph) and nx.is_connected(graph)
@@ -321,6 +321,8 @@ def test_partitions_against_networkx() -> None:
         if rng.random() < 0.3 and len(sides[0]) > 1:
             sides[1].add(sides[0].pop())
         divides = nx.is_bipartite(graph) and all((a in sides[0]) != (b in sides[0]) for a, b in graph.edges)
-        assert verifier("graph_bipartition")(*posed(gold, json.dumps([sorted(s) for s in sides]))).primary == float(divides)
+        assert verifier("graph_bipartition")(*task_and_rollout(gold, json.dumps([sorted(s) for s in sides]))).primary == float(
+            divides
+        )
         right += divides
     assert right > 100

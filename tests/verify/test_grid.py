@@ -3,7 +3,7 @@
 import pytest
 
 from assay.core.errors import DataError, UnknownNameError
-from assay.verify import GridMatch, posed
+from assay.verify import GridMatch, task_and_rollout
 
 GOLD = [["1", "2", "3"], ["2", "3", "1"]]
 
@@ -27,21 +27,21 @@ GOLD = [["1", "2", "3"], ["2", "3", "1"]]
     ],
 )
 def test_grids(said: str, verdict: str, cells: float) -> None:
-    score = GridMatch()(*posed(GOLD, said))
+    score = GridMatch()(*task_and_rollout(GOLD, said))
     assert score.info["verdict"] == verdict
     assert dict(score.components) == {"correct": float(verdict == "equal"), "cells": cells}
 
 
 def test_dashes_and_case() -> None:
-    assert GridMatch()(*posed([["-", "A"], ["-", "-"]], "- a\n- -")).primary == 1.0
-    assert GridMatch()(*posed([["-", "A"], ["-", "-"]], "- a\n-")).primary == 0.0
-    assert GridMatch()(*posed([["10", "2"]], "10 2")).primary == 1.0
-    assert GridMatch()(*posed([["10", "2"]], "102")).primary == 0.0
+    assert GridMatch()(*task_and_rollout([["-", "A"], ["-", "-"]], "- a\n- -")).primary == 1.0
+    assert GridMatch()(*task_and_rollout([["-", "A"], ["-", "-"]], "- a\n-")).primary == 0.0
+    assert GridMatch()(*task_and_rollout([["10", "2"]], "10 2")).primary == 1.0
+    assert GridMatch()(*task_and_rollout([["10", "2"]], "102")).primary == 0.0
 
 
 def test_golds() -> None:
     for gold in ("12", [], [1, 2], [[]], {"a": 1}):
         with pytest.raises(DataError, match="is no grid"):
-            GridMatch()(*posed(gold, "1 2"))
+            GridMatch()(*task_and_rollout(gold, "1 2"))
     with pytest.raises(UnknownNameError):
         GridMatch(where="x")  # pyright: ignore

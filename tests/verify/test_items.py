@@ -6,7 +6,7 @@ import random
 import pytest
 
 from assay.core.errors import ConfigError, DataError, UnknownNameError
-from assay.verify import ListMatch, Ranking, SetMatch, posed
+from assay.verify import ListMatch, Ranking, SetMatch, task_and_rollout
 from assay.verify.text.items import items_in
 from assay.verify.text.ranking import average_precision, ndcg, reciprocal_rank
 
@@ -43,13 +43,13 @@ def test_items(text: str, items: list[str] | None) -> None:
 
 
 def test_nested_json_is_no_list_of_items() -> None:
-    assert SetMatch()(*posed(["1", "2"], "[[1], 2]")).primary == 0.0
-    assert SetMatch()(*posed(["1"], "[" * 100_000)).primary == 0.0
+    assert SetMatch()(*task_and_rollout(["1", "2"], "[[1], 2]")).primary == 0.0
+    assert SetMatch()(*task_and_rollout(["1"], "[" * 100_000)).primary == 0.0
 
 
 def test_sets_and_lists_by_hand() -> None:
     def sets(gold: list, said: str, **settings: object) -> tuple[float, float]:
-        score = SetMatch(**settings)(*posed(gold, said))
+        score = SetMatch(**settings)(*task_and_rollout(gold, said))
         return score.components["correct"], score.components["jaccard"]
 
     assert sets(["a", "b"], "B, a, a") == (1.0, 1.0)
@@ -59,10 +59,10 @@ def test_sets_and_lists_by_hand() -> None:
     assert sets([], "[]") == (1.0, 1.0)
     assert sets([1, 2], "2, 1") == (1.0, 1.0)
     assert sets(["a"], " ") == (0.0, 0.0)
-    assert SetMatch()(*posed(["a"], "")).info["verdict"] == "unparsed"
+    assert SetMatch()(*task_and_rollout(["a"], "")).info["verdict"] == "unparsed"
 
     def lists(gold: list, said: str) -> tuple[float, float]:
-        score = ListMatch()(*posed(gold, said))
+        score = ListMatch()(*task_and_rollout(gold, said))
         return score.components["correct"], score.components["places"]
 
     assert lists([1, 2, 3], "1, 2, 3") == (1.0, 1.0)
@@ -89,7 +89,7 @@ def test_sets_and_lists_by_hand() -> None:
     ],
 )
 def test_items_joined_by_and(gold: list, said: str) -> None:
-    assert SetMatch()(*posed(gold, said)).components == {"correct": 1.0, "jaccard": 1.0}
+    assert SetMatch()(*task_and_rollout(gold, said)).components == {"correct": 1.0, "jaccard": 1.0}
 
 
 @pytest.mark.parametrize(
@@ -109,12 +109,12 @@ def test_items_joined_by_and(gold: list, said: str) -> None:
     ],
 )
 def test_what_and_does_not_join(gold: list, said: str) -> None:
-    assert SetMatch()(*posed(gold, said)).primary == 0.0
+    assert SetMatch()(*task_and_rollout(gold, said)).primary == 0.0
 
 
 def test_a_list_joined_by_and_keeps_its_order() -> None:
-    assert ListMatch()(*posed(["b", "a"], "b and a")).components == {"correct": 1.0, "places": 1.0}
-    assert ListMatch()(*posed(["b", "a"], "a and b")).components == {"correct": 0.0, "places": 0.0}
+    assert ListMatch()(*task_and_rollout(["b", "a"], "b and a")).components == {"correct": 1.0, "places": 1.0}
+    assert ListMatch()(*task_and_rollout(["b", "a"], "a and b")).components == {"correct": 0.0, "places": 0.0}
 
 
 def test_settings_and_golds() -> None:
@@ -122,7 +122,7 @@ def test_settings_and_golds() -> None:
         with pytest.raises(ConfigError, match="separator=' '"):
             kind(separator=" ")
         with pytest.raises(DataError, match="no list of items"):
-            kind()(*posed("a, b", "a, b"))
+            kind()(*task_and_rollout("a, b", "a, b"))
 
 
 def test_against_a_second_implementation() -> None:
@@ -136,10 +136,10 @@ def test_against_a_second_implementation() -> None:
         low = [x.lower() for x in said]
         shared = sum(x in low for x in set(gold))
         either = len(set(gold)) + sum(x not in gold for x in set(low))
-        ours = SetMatch()(*posed(gold, text)).components
+        ours = SetMatch()(*task_and_rollout(gold, text)).components
         assert ours["jaccard"] == pytest.approx(shared / either if either else 1.0)
         assert ours["correct"] == float(sorted(set(gold)) == sorted(set(low)))
-        ordered = ListMatch()(*posed(gold, text)).components
+        ordered = ListMatch()(*task_and_rollout(gold, text)).components
         assert ordered["correct"] == float("".join(low) == "".join(gold))
         same = sum(low[i] == gold[i] for i in range(min(len(low), len(gold))))
         assert ordered["places"] == pytest.approx(same / max(len(low), len(gold), 1) if low or gold else 1.0)
@@ -149,21 +149,21 @@ def test_against_a_second_implementation() -> None:
 
 
 def test_the_numbers_of_rlocator() -> None:
-    score = Ranking()(*posed({"candidates": list("abcd"), "relevant": ["a", "c"]}, "a, b, c, d"))
+    score = Ranking()(*task_and_rollout({"candidates": list("abcd"), "relevant": ["a", "c"]}, "a, b, c, d"))
     assert score.components["mrr"] == 1.0
     assert score.components["ap"] == score.primary == pytest.approx((1 + 2 / 3) / 2)
     assert score.components["top_k"] == 1.0
     gold = {"gains": {"a": 3, "b": 2, "c": 0, "d": 1}}
-    score = Ranking(metric="ndcg", k=2)(*posed(gold, "c > a > b > d"))
+    score = Ranking(metric="ndcg", k=2)(*task_and_rollout(gold, "c > a > b > d"))
     best = 3 + 2 / math.log2(3) + 1 / 2
     assert score.primary == pytest.approx((3 / math.log2(3) + 2 / 2 + 1 / math.log2(5)) / best)
     assert (score.components["mrr"], score.components["top_k"], score.info["verdict"]) == (0.5, 1.0, "different")
-    assert Ranking(metric="mrr")(*posed(gold, '["a", "b", "d", "c"]')).info["verdict"] == "equal"
+    assert Ranking(metric="mrr")(*task_and_rollout(gold, '["a", "b", "d", "c"]')).info["verdict"] == "equal"
 
 
 def test_no_permutation_is_invalid() -> None:
     gold = {"candidates": ["a", "b"], "relevant": ["a"]}
-    verdicts = {said: Ranking()(*posed(gold, said)) for said in ("a", "a, b, b", "a, c", "a, b, c", "a, A", "")}
+    verdicts = {said: Ranking()(*task_and_rollout(gold, said)) for said in ("a", "a, b, b", "a, c", "a, b, c", "a, A", "")}
     assert [v.info["verdict"] for v in verdicts.values()] == ["invalid"] * 5 + ["unparsed"]
     assert all(set(v.components.values()) == {0.0} for v in verdicts.values())
 
@@ -184,7 +184,7 @@ def test_golds_of_rankings() -> None:
     ]
     for gold in bad:
         with pytest.raises(DataError, match="gold"):
-            Ranking()(*posed(gold, "a"))
+            Ranking()(*task_and_rollout(gold, "a"))
     with pytest.raises(ConfigError, match="k=0"):
         Ranking(k=0)
     with pytest.raises(UnknownNameError, match="metric"):
@@ -207,4 +207,4 @@ def test_metrics_against_second_formulas() -> None:
             gold = {"gains": dict(zip(names, gains, strict=True))}
             order = rng.sample(names, len(names))
             wanted = [gold["gains"][n] for n in order]
-            assert Ranking()(*posed(gold, ", ".join(order))).components["ap"] == average_precision(wanted)
+            assert Ranking()(*task_and_rollout(gold, ", ".join(order))).components["ap"] == average_precision(wanted)

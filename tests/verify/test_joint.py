@@ -8,9 +8,9 @@ import pytest
 from assay.core.rollout import Rollout
 from assay.core.score import Fault, Score
 from assay.core.task import Task
-from assay.verify import ExactMatch, FormatIs, Formatted, MathAnswer, ScoringPool, TagFormat, Together, posed
+from assay.verify import ExactMatch, FormatIs, Formatted, MathAnswer, ScoringPool, TagFormat, Together, task_and_rollout
 from assay.verify.code import CodeCall, CodeOutput
-from assay.verify.joint import Joint
+from assay.verify.composite import CompositeVerifier
 
 FORM = FormatIs("[0-9]*")
 SAID = "<think>x</think><answer>{}</answer>"
@@ -34,11 +34,11 @@ class Starts:
 
 @pytest.mark.parametrize("make", [lambda part: Together((part, FORM)), lambda part: Formatted(part, FORM)])
 def test_what_starts_programs_is_seen_through_it(make: Any) -> None:
-    made: Joint = make(CodeCall(workers=6))
+    made: CompositeVerifier = make(CodeCall(workers=6))
     assert not made.trusted and made.isolation() == CodeCall().isolation()
     alone = made.beside(10**6)
     assert alone == make(CodeCall(workers=1))
-    quiet: Joint = make(ExactMatch())
+    quiet: CompositeVerifier = make(ExactMatch())
     assert quiet.trusted and quiet.isolation() is None and quiet.beside(2) is None
 
 
@@ -71,10 +71,10 @@ def test_its_deadline_is_enough_for_all_and_without_end_where_a_part_says_none()
 
 def test_mathematics_behind_a_form_is_judged_at_once_where_it_can_be() -> None:
     made = Formatted(MathAnswer(), TagFormat())
-    task, rollout = posed("1/2", SAID.format("0.5"))
+    task, rollout = task_and_rollout("1/2", SAID.format("0.5"))
     assert made.at_once(task, rollout) == made(task, rollout)
     assert made(task, rollout).primary == 1.0
-    assert made.at_once(*posed("1", SAID.format(r"\sin^2 x + \cos^2 x"))) is None
+    assert made.at_once(*task_and_rollout("1", SAID.format(r"\sin^2 x + \cos^2 x"))) is None
 
 
 def test_the_first_fault_is_the_verdict_and_no_further_part_is_asked() -> None:
@@ -95,4 +95,4 @@ def test_the_first_fault_is_the_verdict_and_no_further_part_is_asked() -> None:
             raise AssertionError
 
     for made in (Together((Gives(), Never())), Formatted(Gives(), Never())):
-        assert made(*posed("4", "4")) is fault
+        assert made(*task_and_rollout("4", "4")) is fault

@@ -8,7 +8,7 @@ import pytest
 from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError, DataError, MissingExtraError, UnknownNameError
 from assay.core.score import Fault
-from assay.verify import FormatIs, Formatted, JsonMatch, JsonSchema, ScoringPool, Together, posed
+from assay.verify import FormatIs, Formatted, JsonMatch, JsonSchema, ScoringPool, Together, task_and_rollout
 from assay.verify.text import schema as schema_module
 from assay.verify.text.formats import FORMATS
 from assay.verify.text.jsonvalue import Exact, NoJson, json_in, same_json
@@ -62,7 +62,7 @@ def test_found(text: str, value: object) -> None:
 def test_refused(text: str, why: str) -> None:
     with pytest.raises(NoJson, match=why):
         json_in(text)
-    assert JsonMatch()(*posed(1, text)).info["verdict"] == "unparsed"
+    assert JsonMatch()(*task_and_rollout(1, text)).info["verdict"] == "unparsed"
 
 
 def test_equality() -> None:
@@ -84,9 +84,9 @@ def test_equality() -> None:
             assert same_json(a, b, unordered=True) is equal
     assert same_json([{"a": [1, 2.0]}, 3], [3.0, {"a": [2, 1]}], unordered=True)
     assert not same_json([1, 1, 2], [1, 2, 2], unordered=True)
-    assert JsonMatch(unordered=True)(*posed([1, 2], "[2, 1]")).primary == 1.0
-    assert JsonMatch(where="tag")(*posed({"a": 1}, 'Look: <answer>{"a": 1}</answer> {"a": 2}')).primary == 1.0
-    assert JsonMatch(where="tag")(*posed({"a": 1}, '{"a": 1}')).info["verdict"] == "unparsed"
+    assert JsonMatch(unordered=True)(*task_and_rollout([1, 2], "[2, 1]")).primary == 1.0
+    assert JsonMatch(where="tag")(*task_and_rollout({"a": 1}, 'Look: <answer>{"a": 1}</answer> {"a": 2}')).primary == 1.0
+    assert JsonMatch(where="tag")(*task_and_rollout({"a": 1}, '{"a": 1}')).info["verdict"] == "unparsed"
 
 
 def value_of(rng: random.Random, depth: int = 3) -> object:
@@ -119,7 +119,7 @@ def test_against_canonical_text() -> None:
         text = frame.replace("{}", json.dumps(said, indent=rng.choice([None, 1])))
         wanted = marked(gold) == marked(said)
         equal += wanted
-        assert JsonMatch()(*posed(gold, text)).primary == float(wanted), (gold, text)
+        assert JsonMatch()(*task_and_rollout(gold, text)).primary == float(wanted), (gold, text)
     assert 1500 < equal < 3500
 
 
@@ -130,7 +130,7 @@ PERSON = {"type": "object", "properties": {"age": {"type": "integer", "minimum":
 
 def test_schema_and_value() -> None:
     def judged(gold: object, said: str, **settings: object) -> tuple[str, float, float]:
-        score = JsonSchema(**settings)(*posed(gold, said))
+        score = JsonSchema(**settings)(*task_and_rollout(gold, said))
         return score.info["verdict"], score.components["correct"], score.components["valid"]
 
     assert judged({"schema": PERSON}, '{"age": 3}') == ("valid", 1.0, 1.0)
@@ -143,7 +143,7 @@ def test_schema_and_value() -> None:
     assert judged({"schema": True}, "no json") == ("unparsed", 0.0, 0.0)
     shipped = {"schema": {"$ref": "https://json-schema.org/draft/2020-12/schema"}}  # comes with the package
     assert judged(shipped, '{"type": "x"}')[0] == "invalid"
-    assert JsonSchema()(*posed({"schema": PERSON}, "{}")).info["why"] == "'age' is a required property"
+    assert JsonSchema()(*task_and_rollout({"schema": PERSON}, "{}")).info["why"] == "'age' is a required property"
 
 
 @pytest.mark.parametrize(
@@ -191,14 +191,14 @@ def test_schema_and_value() -> None:
     ],
 )
 def test_numbers_are_the_decimals_that_they_are_written_as(schema: dict, text: str, right: bool) -> None:
-    score = JsonSchema()(*posed({"schema": schema}, text))
+    score = JsonSchema()(*task_and_rollout({"schema": schema}, text))
     assert score.primary == float(right), score.info
 
 
 def test_a_value_is_compared_as_before_and_numbers_are_shown_as_written() -> None:
     gold = {"schema": {"items": {"multipleOf": 0.1}}, "value": [0.3, {"a": 0.1}]}
-    assert JsonSchema()(*posed(gold, '[0.30, {"a": 1e-1}]')).info["verdict"] == "equal"
-    assert JsonSchema()(*posed({"schema": {"multipleOf": 0.5}}, "0.75")).info["why"] == "0.75 is not a multiple of 0.5"
+    assert JsonSchema()(*task_and_rollout(gold, '[0.30, {"a": 1e-1}]')).info["verdict"] == "equal"
+    assert JsonSchema()(*task_and_rollout({"schema": {"multipleOf": 0.5}}, "0.75")).info["why"] == "0.75 is not a multiple of 0.5"
     assert json_in("[1.50]", exact=True) == [Exact("1.5")] and isinstance(json_in("[1.5]")[0], float)
 
 
@@ -243,20 +243,20 @@ FORMATTED = [
 def test_formats_are_checked_on_request(name: str, good: list[str], bad: list[str]) -> None:
     schema = {"schema": {"format": name}}
     for text, right in [*((text, True) for text in good), *((text, False) for text in bad)]:
-        assert JsonSchema(format=True)(*posed(schema, json.dumps(text))).primary == float(right), text
-        assert JsonSchema()(*posed(schema, json.dumps(text))).primary == 1.0  # without it, a remark
-    assert JsonSchema(format=True)(*posed(schema, "3")).primary == 1.0  # no text
+        assert JsonSchema(format=True)(*task_and_rollout(schema, json.dumps(text))).primary == float(right), text
+        assert JsonSchema()(*task_and_rollout(schema, json.dumps(text))).primary == 1.0  # without it, a remark
+    assert JsonSchema(format=True)(*task_and_rollout(schema, "3")).primary == 1.0  # no text
 
 
 def test_every_format_has_cases_and_others_are_refused_by_name() -> None:
     assert [name for name, *_ in FORMATTED] == list(FORMATS)
     gold = {"schema": {"properties": {"a": {"allOf": [{"format": "colour"}]}}}}
     with pytest.raises(DataError, match="format 'colour', which is not checked here; known: date, date-time, "):
-        JsonSchema(format=True)(*posed(gold, "{}"))
+        JsonSchema(format=True)(*task_and_rollout(gold, "{}"))
     with pytest.raises(ConfigError, match=r"JsonSchema.schema: .*colour"):
         JsonSchema(format=True, schema=FrozenMap(gold["schema"]))
     named = {"schema": {"properties": {"format": {"type": "string"}}, "default": {"format": "colour"}}}
-    assert JsonSchema(format=True)(*posed(named, '{"format": "x"}')).primary == 1.0
+    assert JsonSchema(format=True)(*task_and_rollout(named, '{"format": "x"}')).primary == 1.0
 
 
 def test_wrong_schemas() -> None:
@@ -264,7 +264,7 @@ def test_wrong_schemas() -> None:
         JsonSchema(schema=FrozenMap({"type": "nothing"}))
     for gold in ({}, 3, None, {"other": 1}, {"schema": {"type": 3}}, {"schema": 3}, {"schema": {"$ref": "http://localhost:1/x"}}):
         with pytest.raises(DataError, match=r"gold|schema|Schema"):
-            JsonSchema()(*posed(gold, "{}"))
+            JsonSchema()(*task_and_rollout(gold, "{}"))
     with pytest.raises(UnknownNameError):
         JsonSchema(where="x")
 
@@ -275,7 +275,7 @@ def test_without_the_package(monkeypatch) -> None:
 
     monkeypatch.setattr(schema_module, "import_module", missing)
     with pytest.raises(MissingExtraError, match=r"assay-rl\[verify\]"):
-        JsonSchema()(*posed({"schema": True}, "{}"))
+        JsonSchema()(*task_and_rollout({"schema": True}, "{}"))
 
 
 @pytest.mark.parametrize("inside", [lambda v: v, lambda v: Together((v, FormatIs("x"))), lambda v: Formatted(v)])
@@ -289,7 +289,10 @@ def test_without_its_package_there_is_one_error_before_the_first_answer(monkeypa
 def test_a_hanging_pattern_is_killed() -> None:
     """Why the verifier is not trusted: a pattern of the schema takes exponential time on a text made for it."""
     gold = {"schema": {"type": "string", "pattern": "^(a+)+$"}}
-    items = [posed(gold, json.dumps("a" * 40 + "b"), id="hangs"), *(posed(gold, '"aaa"', id=f"ok{i}") for i in range(3))]
+    items = [
+        task_and_rollout(gold, json.dumps("a" * 40 + "b"), id="hangs"),
+        *(task_and_rollout(gold, '"aaa"', id=f"ok{i}") for i in range(3)),
+    ]
     with ScoringPool(JsonSchema(), deadline=0.4) as pool:
         scores = pool.score(items)
     assert scores["hangs"].fault is Fault.POLICY

@@ -7,7 +7,7 @@ import time
 
 from assay.core.canon import FrozenMap
 from assay.core.task import Task
-from assay.testing import attempt
+from assay.testing import rollout_of
 from assay.verify import RewardFunction, ScoringPool
 
 
@@ -16,7 +16,7 @@ def items(*texts):
     out = []
     for i, text in enumerate(texts):
         task = Task(id=f"t{i}", domain="d", arm="a", level=1, split="train", index=i, public=public, private=private)
-        out.append((task, attempt(task, text, id=f"r{i}")))
+        out.append((task, rollout_of(task, text, id=f"r{i}")))
     return out
 
 

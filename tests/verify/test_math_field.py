@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.verify import posed
+from assay.verify import task_and_rollout
 from assay.verify.math import MathAnswer, compare, symbolic
 from assay.verify.math.clean import clean
 from assay.verify.math.digits import MOST, digits_for, size
@@ -128,7 +128,7 @@ def test_numbers_have_a_thousand_digits_and_no_more() -> None:
 
 def test_a_sentence_that_is_no_answer_is_unparsed() -> None:
     judge = MathAnswer(symbolic=False)
-    told = judge(*posed("42", "There is nothing more to say of that"))
+    told = judge(*task_and_rollout("42", "There is nothing more to say of that"))
     assert (told.primary, told.info["verdict"]) == (0.0, "unparsed") and "does not say" in str(told.info["note"])
     assert compare("42", "nobody knows that", judge) == "unparsed"
     assert compare("42", "minus eighty", judge) == "different"

@@ -18,14 +18,14 @@ from assay.core.errors import ConfigError, DataError
 from assay.core.rollout import Rollout, Stop
 from assay.core.score import Fault, Score
 from assay.core.task import Task
-from assay.testing import attempt, check_verifier
+from assay.testing import check_verifier, rollout_of
 from assay.testing.math_pairs import math_pairs
-from assay.verify import ExactMatch, FormatIs, MathAnswer, ScoringPool, Together, posed
-from assay.verify.math import Verdict, compare, elsewhere, symbolic
+from assay.verify import ExactMatch, FormatIs, MathAnswer, ScoringPool, Together, task_and_rollout
+from assay.verify.math import MathVerdict, compare, subprocess, symbolic
 from assay.verify.math.equality import exact
 from assay.verify.math.guards import tame
 from assay.verify.math.verifier import gold_of
-from assay.verify.workers.cache import Ahead
+from assay.verify.workers.cache import VerdictCache
 
 CASES = [json.loads(line) for line in Path(__file__).with_name("math_cases.jsonl").read_text(encoding="utf-8").splitlines()]
 SLOW = 60.0
@@ -47,7 +47,7 @@ def task(gold: str, n: int = 0) -> Task:
 
 def items(*pairs: tuple[str, str]) -> list[tuple[Task, Rollout]]:
     tasks = [task(gold, n) for n, (gold, _) in enumerate(pairs)]
-    return [(t, attempt(t, text, id=f"r{n}")) for n, (t, (_, text)) in enumerate(zip(tasks, pairs, strict=True))]
+    return [(t, rollout_of(t, text, id=f"r{n}")) for n, (t, (_, text)) in enumerate(zip(tasks, pairs, strict=True))]
 
 
 IDENTITY = ("\\sin(2x)", "2\\sin x\\cos x")
@@ -68,7 +68,7 @@ def hanging(monkeypatch: pytest.MonkeyPatch) -> None:
         return (gold, answer) == IDENTITY or real(gold, answer)  # an honest answer that no machine is too slow for
 
     monkeypatch.setattr(symbolic, "same", same)
-    monkeypatch.setattr(elsewhere, "_office", elsewhere._Office())  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(subprocess, "_office", subprocess._Office())  # pyright: ignore[reportPrivateUsage]
 
 
 # ---- verdicts
@@ -76,7 +76,7 @@ def hanging(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_all_cases_are_right() -> None:
     judge = MathAnswer(deadline=SLOW)
-    wrong = [c for c in CASES if (compare(c["gold"], c["answer"], judge) is Verdict.EQUAL) is not c["expected"]]
+    wrong = [c for c in CASES if (compare(c["gold"], c["answer"], judge) is MathVerdict.EQUAL) is not c["expected"]]
     assert wrong == []
 
 
@@ -128,17 +128,20 @@ def test_verdicts_in_words(gold: str, answer: str, verdict: str) -> None:
 
 def test_the_verifier_keeps_its_contract() -> None:
     t = task("\\frac{1}{2}")
-    cases = [(t, attempt(t, text), right) for text, right in (("\\boxed{0.5}", 1.0), ("0.51", 0.0), ("", 0.0), ("no idea", 0.0))]
-    check_verifier(MathAnswer(), [*cases, (t, attempt(t, "0.5", stop=Stop.LENGTH), 0.0)])
-    info = MathAnswer()(t, attempt(t, "so \\boxed{0.5}")).info
+    cases = [
+        (t, rollout_of(t, text), right) for text, right in (("\\boxed{0.5}", 1.0), ("0.51", 0.0), ("", 0.0), ("no idea", 0.0))
+    ]
+    check_verifier(MathAnswer(), [*cases, (t, rollout_of(t, "0.5", stop=Stop.LENGTH), 0.0)])
+    info = MathAnswer()(t, rollout_of(t, "so \\boxed{0.5}")).info
     assert dict(info) == {"verdict": "equal", "tier": "exact", "answer": "0.5"}
-    assert MathAnswer()(t, attempt(t, "0.5", stop=Stop.LENGTH)).info["note"] == "the attempt was cut off"
-    assert MathAnswer(look=("box",))(t, attempt(t, "0.5")).info["verdict"] == "unparsed"
-    assert MathAnswer(symbolic=False)(task("\\sin x"), attempt(t, "\\cos x")).info["note"] == "exact arithmetic cannot tell"
+    assert MathAnswer()(t, rollout_of(t, "0.5", stop=Stop.LENGTH)).info["note"] == "the attempt was cut off"
+    assert MathAnswer(look=("box",))(t, rollout_of(t, "0.5")).info["verdict"] == "unparsed"
+    assert MathAnswer(symbolic=False)(task("\\sin x"), rollout_of(t, "\\cos x")).info["note"] == "exact arithmetic cannot tell"
     assert gold_of("no box \\boxed") == "no box \\boxed"
     with pytest.raises(DataError, match="no private 'answer'"):
         MathAnswer()(
-            Task(id="x", domain="d", arm="a", level=1, split="train", index=0, public=FrozenMap({"prompt": "?"})), attempt(t, "1")
+            Task(id="x", domain="d", arm="a", level=1, split="train", index=0, public=FrozenMap({"prompt": "?"})),
+            rollout_of(t, "1"),
         )
 
 
@@ -173,9 +176,9 @@ def test_without_the_library_nothing_is_guessed(monkeypatch: pytest.MonkeyPatch)
     judge = MathAnswer()
     assert judge.trusted
     judge.prepare()
-    score = judge(task(IDENTITY[0]), attempt(task(""), IDENTITY[1]))
+    score = judge(task(IDENTITY[0]), rollout_of(task(""), IDENTITY[1]))
     assert (score.fault, score.info["verdict"], score.info["note"]) == (Fault.VERIFIER, "unparsed", symbolic.MISSING)
-    assert judge(task("7"), attempt(task(""), "7")).primary == 1.0
+    assert judge(task("7"), rollout_of(task(""), "7")).primary == 1.0
     assert compare(*IDENTITY) == "unparsed"
 
 
@@ -184,7 +187,7 @@ def test_without_the_library_nothing_is_guessed(monkeypatch: pytest.MonkeyPatch)
 
 def test_compare_works_from_threads_and_under_asyncio() -> None:
     pairs = [(f"\\sin({k}x)+\\sin^2 x+\\cos^2 x", f"1+\\sin({k + n % 2}x)", n % 2 == 0) for n, k in enumerate(range(2, 10))]
-    found: dict[int, Verdict] = {}
+    found: dict[int, MathVerdict] = {}
 
     def work(n: int) -> None:
         found[n] = compare(pairs[n][0], pairs[n][1], MathAnswer(deadline=SLOW))
@@ -196,7 +199,7 @@ def test_compare_works_from_threads_and_under_asyncio() -> None:
         thread.join()
     assert [found[n] == "equal" for n in range(len(pairs))] == [p[2] for p in pairs]
 
-    async def several() -> list[Verdict]:
+    async def several() -> list[MathVerdict]:
         return list(await asyncio.gather(*(asyncio.to_thread(compare, g, a, MathAnswer(deadline=SLOW)) for g, a, _ in pairs)))
 
     assert asyncio.run(several()) == [found[n] for n in range(len(pairs))]
@@ -206,15 +209,15 @@ def test_compare_works_from_threads_and_under_asyncio() -> None:
 def test_an_answer_that_hangs_twice_is_the_policys_fault_and_the_next_one_is_judged() -> None:
     judge = MathAnswer(deadline=1.0)
     t = task("\\sin(2x)")
-    score = judge(t, attempt(t, "\\sin h"))
+    score = judge(t, rollout_of(t, "\\sin h"))
     assert (score.fault, score.primary, score.info["verdict"]) == (Fault.POLICY, 0.0, "timeout")
     assert score.info["error"] == "no verdict within 1 s, twice on the same answer"
-    assert judge(t, attempt(t, "\\sin h")) is score  # remembered
+    assert judge(t, rollout_of(t, "\\sin h")) is score  # remembered
     assert compare("\\sin(2x)", "\\sin h", judge) == "timeout"
     assert compare(*IDENTITY, judge) == "equal"
-    died = judge(t, attempt(t, "\\sin d"))
+    died = judge(t, rollout_of(t, "\\sin d"))
     assert (died.fault, died.info["verdict"]) == (Fault.POLICY, "died")
-    raised = judge(t, attempt(t, "\\sin r"))
+    raised = judge(t, rollout_of(t, "\\sin r"))
     assert (raised.fault, dict(raised.components)) == (Fault.VERIFIER, {})
     assert compare("\\sin(2x)", "\\sin r", judge) == "unparsed"
 
@@ -257,28 +260,28 @@ def test_it_stands_together_with_other_verifiers() -> None:
 
 def test_a_verdict_ahead_that_raises_is_left_to_a_worker() -> None:
     t = replace(task("1"), private=FrozenMap())
-    known = Ahead(MathAnswer()).look([(t, attempt(t, "1", id="r0")), (t, attempt(t, "1", id="r1"))])
+    known = VerdictCache(MathAnswer()).look([(t, rollout_of(t, "1", id="r0")), (t, rollout_of(t, "1", id="r1"))])
     assert (dict(known.verdicts), known.asked, dict(known.twins)) == ({}, (0, 1), {})
 
 
 def test_only_so_many_verdicts_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("assay.verify.workers.cache._KEPT", 2)
-    ahead = Ahead(MathAnswer())
+    ahead = VerdictCache(MathAnswer())
     batch = items(*((f"\\sin({k}x)", "\\cos x") for k in range(2, 6)))
     ahead.remember(batch, [Score(components={"correct": 0.0})] * 3 + [Score(components={}, fault=Fault.INFRA)])
     known = ahead.look(batch)
     assert (sorted(known.verdicts), known.asked) == ([1, 2], (0, 3))
-    plain = Ahead(ExactMatch())
+    plain = VerdictCache(ExactMatch())
     plain.remember(batch, [Score(components={"correct": 0.0})] * 4)
     assert plain.look(batch).asked == ()  # trusted: all of it at once
 
 
 def test_only_so_many_single_verdicts_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(elsewhere, "_KEPT", 1)
-    monkeypatch.setattr(elsewhere, "_office", elsewhere._Office())  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(subprocess, "_KEPT", 1)
+    monkeypatch.setattr(subprocess, "_office", subprocess._Office())  # pyright: ignore[reportPrivateUsage]
     for k in (2, 3, 2):
         assert compare(f"\\sin({k}x)+\\ln x", f"\\ln x+\\sin({k}x)+\\sin^2 t+\\cos^2 t-1", MathAnswer(deadline=SLOW)) == "equal"
-    assert len(elsewhere._office._seen) == 1  # pyright: ignore[reportPrivateUsage]
+    assert len(subprocess._office._seen) == 1  # pyright: ignore[reportPrivateUsage]
 
 
 # ---- the symbolic tier itself, in this process
@@ -331,7 +334,7 @@ def test_what_workers_do_works_in_this_process_too() -> None:
     judge = MathAnswer(symbolic=True)
     judge.prepare()
     ((t, right), (_, wrong), (_, huge)) = items(IDENTITY, (IDENTITY[0], "\\cos x"), (IDENTITY[0], "9^{9^{9^{9}}}+\\sin x"))
-    deferred = elsewhere._Deferred()  # pyright: ignore[reportPrivateUsage]
+    deferred = subprocess._Deferred()  # pyright: ignore[reportPrivateUsage]
     deferred.prepare()
     assert deferred(replace(t, private=FrozenMap({"answer": IDENTITY[0], "judge": judge})), right).primary == 1.0
     assert judge.decide(t, wrong).info["verdict"] == "different"
@@ -353,18 +356,18 @@ def test_a_thousand_texts_get_a_verdict_from_both_tiers() -> None:
     batch = items(*((rng.choice(formulas), soup(rng)) for _ in range(1_000)))
     with ScoringPool(MathAnswer()) as pool:
         verdicts = pool.score(batch)
-    assert all(v.fault in (Fault.NONE, Fault.POLICY) and v.info["verdict"] in set(Verdict) for v in verdicts.values())
+    assert all(v.fault in (Fault.NONE, Fault.POLICY) and v.info["verdict"] in set(MathVerdict) for v in verdicts.values())
 
 
 @pytest.mark.parametrize("gold", [None, "", " ", [], ["4"], {}, {"value": 4}, True])
 def test_a_gold_that_is_no_mathematics_is_no_verdict(gold):
     with pytest.raises(DataError, match="give a number, or mathematics as text"):
-        MathAnswer()(*posed(gold, "4"))
+        MathAnswer()(*task_and_rollout(gold, "4"))
     with pytest.raises(DataError, match="give a number"):
-        MathAnswer(symbolic=False)(*posed(gold, ""))
+        MathAnswer(symbolic=False)(*task_and_rollout(gold, ""))
 
 
 def test_whose_text_cannot_be_read_is_said():
-    assert str(MathAnswer()(*posed("9^{9^{9^9}}", "6")).info["note"]).startswith("the gold: ")
-    assert str(MathAnswer()(*posed("6", "9^{9^{9^9}}")).info["note"]).startswith("the answer: ")
-    assert MathAnswer()(*posed(4.5, "9/2")).primary == 1.0
+    assert str(MathAnswer()(*task_and_rollout("9^{9^{9^9}}", "6")).info["note"]).startswith("the gold: ")
+    assert str(MathAnswer()(*task_and_rollout("6", "9^{9^{9^9}}")).info["note"]).startswith("the answer: ")
+    assert MathAnswer()(*task_and_rollout(4.5, "9/2")).primary == 1.0

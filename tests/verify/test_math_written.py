@@ -7,7 +7,7 @@ import pytest
 
 from assay.core.errors import ConfigError
 from assay.testing.slips import HOSTILE_TEXTS, slipped
-from assay.verify import posed
+from assay.verify import task_and_rollout
 from assay.verify.math import MathAnswer, compare
 from assay.verify.math.written import written
 
@@ -178,9 +178,12 @@ def test_simple(text: str, simple: bool) -> None:
 
 def test_right_values_in_the_wrong_form() -> None:
     number = MathAnswer(form="number", symbolic=False)
-    score = number(*posed("7", "\\boxed{3+4}"))
+    score = number(*task_and_rollout("7", "\\boxed{3+4}"))
     assert (score.primary, score.info["verdict"]) == (0.0, "different") and "form 'number'" in score.info["note"]
-    assert number(*posed("7", "\\boxed{7}")).primary == 1.0 and number(*posed("7", "\\boxed{8}")).info.get("note") is None
+    assert (
+        number(*task_and_rollout("7", "\\boxed{7}")).primary == 1.0
+        and number(*task_and_rollout("7", "\\boxed{8}")).info.get("note") is None
+    )
     assert compare("x^2 + x", "x(x+1)").value == "equal"
     assert compare("x^2 + x", "x(x+1)", MathAnswer(form="expanded")).value == "different"
     assert compare("x^2 + x", "x + x^2", MathAnswer(form="expanded")).value == "equal"

@@ -14,7 +14,7 @@ from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.score import Fault
 from assay.testing.contracts import check_verifier
 from assay.testing.slips import HOSTILE_TEXTS, slipped
-from assay.verify import about, judge, posed, verifier, verifiers
+from assay.verify import about, judge, task_and_rollout, verifier, verifiers
 from assay.verify.constraints import CONSTRAINTS
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -129,12 +129,16 @@ def test_there_is_a_gold_for_each() -> None:
 def test_the_right_answer_is_right_and_little_else(name: str) -> None:
     judge_it, (gold, said) = verifier(name), GOLDS[name]
     wrong = ["", " ", "I do not know."] if name != "constraints" else ["", " "]
-    cases = [(*posed(gold, said), 1.0), *((*posed(gold, text), 0.0) for text in wrong)]
+    cases = [(*task_and_rollout(gold, said), 1.0), *((*task_and_rollout(gold, text), 0.0) for text in wrong)]
     check_verifier(judge_it, cases)
     known = about(name)
-    assert known.components == tuple(judge_it(*posed(gold, said)).components) and known.gold and known.summary.endswith(".")
+    assert (
+        known.components == tuple(judge_it(*task_and_rollout(gold, said)).components)
+        and known.gold
+        and known.summary.endswith(".")
+    )
     assert judge_it == verifier(name) and hash(judge_it) == hash(pickle.loads(pickle.dumps(judge_it)))
-    assert isinstance(judge_it(*posed(gold, said)).info["verdict"], str)
+    assert isinstance(judge_it(*task_and_rollout(gold, said)).info["verdict"], str)
 
 
 def fuzzed(name: str, seed: int, count: int) -> tuple[int, float]:
@@ -142,10 +146,10 @@ def fuzzed(name: str, seed: int, count: int) -> tuple[int, float]:
     rng, judge_it, (gold, said) = random.Random(seed), verifier(name), GOLDS[name]
     components = about(name).components
     some, longest = 0, 0.0
-    task, rollout = posed(gold, "")
+    task, rollout = task_and_rollout(gold, "")
     for _ in range(count):
         text = slipped(rng, said)
-        rollout = posed(gold, text)[1]
+        rollout = task_and_rollout(gold, text)[1]
         began = time.process_time()
         score = judge_it(task, rollout)
         longest = max(longest, time.process_time() - began)
@@ -161,7 +165,7 @@ def fuzzed(name: str, seed: int, count: int) -> tuple[int, float]:
 )  # they have tests of this kind of their own
 def test_no_text_makes_it_raise(name: str) -> None:
     for text in HOSTILE_TEXTS:
-        verifier(name)(*posed(GOLDS[name][0], text))
+        verifier(name)(*task_and_rollout(GOLDS[name][0], text))
     count = 150 if name not in SLOW else 35
     some, _ = fuzzed(name, 0, count)
     assert 0 < some < count
@@ -244,9 +248,9 @@ LONG = [
 def test_a_million_characters_take_seconds(name: str) -> None:
     """Time must grow with the length alone, here on a sample of patterns: a quadratic step takes minutes."""
     rng = random.Random(name)
-    task, _ = posed(GOLDS[name][0], "")
+    task, _ = task_and_rollout(GOLDS[name][0], "")
     for pattern, size in [(p, 100_000) for p in rng.sample(LONG, 12)] + [(p, 1_000_000) for p in rng.sample(LONG, 2)]:
-        rollout = posed(None, (pattern * size)[:size] + rng.choice(["", "x", "\n", ")", '"']))[1]
+        rollout = task_and_rollout(None, (pattern * size)[:size] + rng.choice(["", "x", "\n", ")", '"']))[1]
         began = time.process_time()
         verifier(name)(task, rollout)
         took = time.process_time() - began
@@ -256,9 +260,9 @@ def test_a_million_characters_take_seconds(name: str) -> None:
 @pytest.mark.evidence
 @pytest.mark.parametrize("name", PURE)
 def test_every_long_pattern_takes_seconds(name: str) -> None:
-    task, _ = posed(GOLDS[name][0], "")
+    task, _ = task_and_rollout(GOLDS[name][0], "")
     for pattern in LONG:
-        rollout = posed(None, (pattern * 200_000)[:200_000] + "x")[1]
+        rollout = task_and_rollout(None, (pattern * 200_000)[:200_000] + "x")[1]
         began = time.process_time()
         verifier(name)(task, rollout)
         assert time.process_time() - began < 5.0, pattern
@@ -272,8 +276,8 @@ def test_names_and_settings() -> None:
     with pytest.raises(ConfigError, match="relative"):
         verifier("numeric", relative="much")
     assert about("format").settings == {"tags": ("think", "answer"), "filled": False}
-    assert judge(verifier("numeric"), *posed("x", "1")).fault is Fault.VERIFIER  # a wrong gold is no zero
-    assert verifier("json_schema", schema={"type": "integer"})(*posed(None, "3")).primary == 1.0
+    assert judge(verifier("numeric"), *task_and_rollout("x", "1")).fault is Fault.VERIFIER  # a wrong gold is no zero
+    assert verifier("json_schema", schema={"type": "integer"})(*task_and_rollout(None, "3")).primary == 1.0
     assert isinstance(verifier("json_schema", schema={"type": "integer"}).schema, FrozenMap)
 
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 
 from assay.core.errors import ConfigError, DataError, UnknownNameError
-from assay.verify import Closeness, Numeric, posed
+from assay.verify import Closeness, Numeric, task_and_rollout
 from assay.verify.text.number import number_of
 
 
@@ -87,8 +87,8 @@ def test_reading(text: str, value: object) -> None:
 def test_alone() -> None:
     for text, value in ((" 5. ", 5), ("$5", 5), ("5 m", None), ("about 5", None), ("5%", Fraction(1, 20)), ("1 2", None)):
         assert number_of(text, alone=True) == value
-    assert Numeric(alone=True)(*posed(5, "it is 5")).info["verdict"] == "unparsed"
-    assert Numeric(alone=True)(*posed(5, "Answer: 5")).primary == 1.0
+    assert Numeric(alone=True)(*task_and_rollout(5, "it is 5")).info["verdict"] == "unparsed"
+    assert Numeric(alone=True)(*task_and_rollout(5, "Answer: 5")).primary == 1.0
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_alone() -> None:
     ],
 )
 def test_tolerance(gold: object, said: str, settings: dict, value: float) -> None:
-    assert Numeric(**settings)(*posed(gold, said)).primary == value
+    assert Numeric(**settings)(*task_and_rollout(gold, said)).primary == value
 
 
 def test_settings_and_golds() -> None:
@@ -128,7 +128,7 @@ def test_settings_and_golds() -> None:
         Numeric(percent="half")
     for gold in ("x", True, None, "5 m", float("nan"), [1]):
         with pytest.raises(DataError, match="is no number"):
-            Numeric()(*posed(gold, "5"))
+            Numeric()(*task_and_rollout(gold, "5"))
 
 
 def test_against_decimals() -> None:
@@ -146,7 +146,7 @@ def test_against_decimals() -> None:
         read = re.sub("[^0-9eE.+-]", "", written.removeprefix("so").replace("Answer:", "")).rstrip(".")
         wanted = abs(Decimal(read) - gold) <= edge
         hits += wanted
-        verdict = Numeric(absolute=float(absolute), relative=float(relative))(*posed(f"{gold:f}", written))
+        verdict = Numeric(absolute=float(absolute), relative=float(relative))(*task_and_rollout(f"{gold:f}", written))
         assert verdict.primary == float(wanted), (gold, written, edge)
     assert 1000 < hits < 5500
 
@@ -174,7 +174,7 @@ def test_against_decimals() -> None:
     ],
 )
 def test_a_number_that_is_denied_is_no_answer(text: str) -> None:
-    score = Numeric()(*posed(5, text))
+    score = Numeric()(*task_and_rollout(5, text))
     assert (score.primary, score.info["verdict"]) == (0.0, "unparsed")
 
 
@@ -182,21 +182,21 @@ def test_a_number_that_is_denied_is_no_answer(text: str) -> None:
     "text", ["not 4, but 5", "It is not 4. It is 5", "nothing but 5", "Why not? 5", "5, not bad", "the knot 5"]
 )
 def test_a_number_behind_a_denial_of_another_is_one(text: str) -> None:
-    assert Numeric()(*posed(5, text)).primary == 1.0
+    assert Numeric()(*task_and_rollout(5, text)).primary == 1.0
 
 
 @pytest.mark.parametrize(
     ("said", "gold", "value"), [("10", 10, 1.0), ("10.5", 10, 0.725), ("12", 10, 0.4), ("0", 10, 0.0), ("ten", 10, 0.0)]
 )
 def test_closeness_is_the_published_reward(said, gold, value):
-    score = Closeness()(*posed(gold, said))
+    score = Closeness()(*task_and_rollout(gold, said))
     assert score.components["closeness"] == pytest.approx(value, abs=1e-7)
     assert score.primary == score.components["correct"] == float(value == 1.0)
 
 
 def test_closeness_of_a_gold_of_zero_of_signs_and_within_a_tolerance():
     def parts(said, gold, **settings):
-        return dict(Closeness(**settings)(*posed(gold, said)).components)
+        return dict(Closeness(**settings)(*task_and_rollout(gold, said)).components)
 
     assert parts("0", 0) == {"correct": 1.0, "closeness": 1.0}
     assert parts("0.5", 0)["closeness"] == pytest.approx(0.25)  # half of the distance of 1, all of the size of nothing
@@ -250,7 +250,7 @@ def test_closeness_of_a_gold_of_zero_of_signs_and_within_a_tolerance():
     ],
 )
 def test_the_forms_in_which_numbers_are_written(gold: float, text: str) -> None:
-    assert Numeric()(*posed(gold, text)).primary == 1.0
+    assert Numeric()(*task_and_rollout(gold, text)).primary == 1.0
 
 
 @pytest.mark.parametrize(
@@ -293,7 +293,7 @@ def test_the_forms_in_which_numbers_are_written(gold: float, text: str) -> None:
     ],
 )
 def test_another_number_is_never_taken_for_it(gold: float, text: str) -> None:
-    assert Numeric()(*posed(gold, text)).primary == 0.0
+    assert Numeric()(*task_and_rollout(gold, text)).primary == 0.0
 
 
 @pytest.mark.parametrize(
@@ -301,5 +301,5 @@ def test_another_number_is_never_taken_for_it(gold: float, text: str) -> None:
 )
 def test_time_grows_with_the_length_and_not_faster(part: str) -> None:
     began = time.process_time()
-    Numeric()(*posed(5, part * (200_000 // len(part))))
+    Numeric()(*task_and_rollout(5, part * (200_000 // len(part))))
     assert time.process_time() - began < 5.0  # what is quadratic takes minutes

@@ -10,7 +10,7 @@ from assay.sandbox import ZygoteBackend, language, probe
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = {
-    "packages/verify.md": ["{'a': 1.0, 'b': 0.0}"],
+    "packages/verify-pool.md": ["{'a': 1.0, 'b': 0.0}"],
     "packages/audit.md": ["True () refuses wrong answers (56 answers)"],
     "packages/sql.md": ["<= 100 1.0 equal", "FROM city 0.0 different"],
     "packages/code.md": ["right 1.0 1.0 passed", "odd 0.0 0.5 wrong"],

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from assay.core.errors import DataError, UnknownNameError
-from assay.verify import Plan, posed
-from assay.verify.structure.worlds import WORLDS, shortest, world_of
+from assay.verify import PlanVerifier, task_and_rollout
+from assay.verify.structure.planning_domains import WORLDS, domain_of, shortest
 
 GOLDS: dict[str, tuple[dict[str, Any], str, int]] = {
     "jugs": ({"sizes": [3, 5], "target": 4}, "fill B, pour B A, empty A, pour B A, fill B, pour B A", 6),
@@ -26,27 +26,27 @@ GOLDS: dict[str, tuple[dict[str, Any], str, int]] = {
 def test_plans_by_hand(name: str) -> None:
     rest, plan, least = GOLDS[name]
     gold = {"world": name, **rest}
-    found, states = shortest(world_of(gold))
+    found, states = shortest(domain_of(gold))
     assert found is not None and len(found) == least and states > 1
     for text in (plan, ", ".join(found)):
-        assert dict(Plan()(*posed(gold, text)).components) == {"correct": 1.0, "valid": 1.0}
-        assert Plan()(*posed({**gold, "most": least}, text)).info["verdict"] == "equal"
-        short = Plan()(*posed({**gold, "most": least - 1}, text))
+        assert dict(PlanVerifier()(*task_and_rollout(gold, text)).components) == {"correct": 1.0, "valid": 1.0}
+        assert PlanVerifier()(*task_and_rollout({**gold, "most": least}, text)).info["verdict"] == "equal"
+        short = PlanVerifier()(*task_and_rollout({**gold, "most": least - 1}, text))
         assert (short.info["verdict"], short.components["valid"], short.primary) == ("suboptimal", 1.0, 0.0)
-    assert Plan()(*posed(gold, f"{plan}, fly")).info["verdict"] == "invalid"
-    assert Plan()(*posed(gold, "")).info["verdict"] == "unparsed"
+    assert PlanVerifier()(*task_and_rollout(gold, f"{plan}, fly")).info["verdict"] == "invalid"
+    assert PlanVerifier()(*task_and_rollout(gold, "")).info["verdict"] == "unparsed"
 
 
 @pytest.mark.parametrize("name", WORLDS)
 def test_any_walk_is_judged_by_where_it_ends(name: str) -> None:
     rng, gold = random.Random(name), {"world": name, **GOLDS[name][0]}
-    world, ended = world_of(gold), 0
+    world, ended = domain_of(gold), 0
     for _ in range(200):
         state, words = world.start, list[str]()
         for _ in range(rng.randint(1, 9)):
             word, state = rng.choice(list(world.moves(state).items()))
             words.append(word)
-        verdict = Plan()(*posed(gold, "; ".join(words))).info["verdict"]
+        verdict = PlanVerifier()(*task_and_rollout(gold, "; ".join(words))).info["verdict"]
         assert verdict == ("equal" if world.done(state) else "different")
         ended += world.done(state)
     assert ended > 0 or name in ("hanoi", "jugs")
@@ -63,18 +63,20 @@ def test_what_is_not_possible() -> None:
         ("warehouse", ("U", "L", "D,R,R")),
     ):
         for word in words:
-            assert Plan()(*posed({"world": name, **GOLDS[name][0]}, word)).info["verdict"] == "invalid", word
+            assert PlanVerifier()(*task_and_rollout({"world": name, **GOLDS[name][0]}, word)).info["verdict"] == "invalid", word
     rows = ["@$#", "$.o", "o.."]
-    assert Plan()(*posed({"world": "warehouse", "rows": rows}, "R")).info["verdict"] == "invalid"  # a wall behind the box
-    assert shortest(world_of({"world": "warehouse", "rows": ["@$.", "o.."]}))[0] is None
-    assert shortest(world_of({"world": "jugs", "sizes": [2, 4], "target": 3}))[0] is None
-    assert shortest(world_of({"world": "pancakes", "stack": [2, 4, 1, 3]}), most=3)[0] is None
+    assert (
+        PlanVerifier()(*task_and_rollout({"world": "warehouse", "rows": rows}, "R")).info["verdict"] == "invalid"
+    )  # a wall behind the box
+    assert shortest(domain_of({"world": "warehouse", "rows": ["@$.", "o.."]}))[0] is None
+    assert shortest(domain_of({"world": "jugs", "sizes": [2, 4], "target": 3}))[0] is None
+    assert shortest(domain_of({"world": "pancakes", "stack": [2, 4, 1, 3]}), most=3)[0] is None
 
 
 def test_golds() -> None:
     for gold in (3, {}, {"world": "mars"}):
         with pytest.raises(DataError, match="has no world"):
-            Plan()(*posed(gold, "R"))
+            PlanVerifier()(*task_and_rollout(gold, "R"))
     for gold in (
         {"world": "jugs"},
         {"world": "lights", "rows": []},
@@ -82,11 +84,11 @@ def test_golds() -> None:
         {"world": "hanoi", "pegs": 1, "goal": 1},
     ):
         with pytest.raises(DataError, match="does not describe the world"):
-            Plan()(*posed(gold, "R"))
+            PlanVerifier()(*task_and_rollout(gold, "R"))
     for rows in (["@.", "$."], ["..", "$o"], ["@@", "$o"]):
         with pytest.raises(DataError, match="a warehouse needs one man"):
-            Plan()(*posed({"world": "warehouse", "rows": rows}, "R"))
+            PlanVerifier()(*task_and_rollout({"world": "warehouse", "rows": rows}, "R"))
     with pytest.raises(DataError, match="'most' is '3'"):
-        Plan()(*posed({"world": "pancakes", "stack": [2, 1], "most": "3"}, "2"))
+        PlanVerifier()(*task_and_rollout({"world": "pancakes", "stack": [2, 1], "most": "3"}, "2"))
     with pytest.raises(UnknownNameError):
-        Plan(where="x")  # pyright: ignore
+        PlanVerifier(where="x")  # pyright: ignore

@@ -23,11 +23,11 @@ from assay.core.errors import ConfigError, DataError, RewardError
 from assay.core.rollout import Rollout, Stop
 from assay.core.score import Fault, Score
 from assay.core.task import Task
-from assay.testing import attempt
-from assay.verify import ExactMatch, FormatIs, RewardFunction, ScoringPool, Together, posed
+from assay.testing import rollout_of
+from assay.verify import ExactMatch, FormatIs, RewardFunction, ScoringPool, Together, task_and_rollout
 from assay.verify.verdict import broken
-from assay.verify.workers.process import Keeper
-from assay.verify.workers.results import Verdicts
+from assay.verify.workers.process import ForkServer
+from assay.verify.workers.results import ResultsFile
 
 
 def test_trusted_verifiers_start_no_process() -> None:
@@ -247,8 +247,8 @@ def test_any_verifier_runs_in_the_pool() -> None:
 def test_failed_attempts_are_infra_faults_and_not_the_verifiers() -> None:
     t = task("p")
     with ScoringPool(RewardFunction(act), LONG) as pool:
-        verdicts = pool.score([(t, attempt(t, "raise", id="r0", stop=Stop.ERROR)), (t, attempt(t, "yes", id="r1"))])
-        alone = pool.score([(t, attempt(t, "yes", id="r2", stop=Stop.ERROR))])
+        verdicts = pool.score([(t, rollout_of(t, "raise", id="r0", stop=Stop.ERROR)), (t, rollout_of(t, "yes", id="r1"))])
+        alone = pool.score([(t, rollout_of(t, "yes", id="r2", stop=Stop.ERROR))])
     assert [s.fault for s in verdicts.values()] == [Fault.INFRA, Fault.NONE]
     assert alone["r2"].fault is Fault.INFRA
 
@@ -277,7 +277,7 @@ def test_misuse_is_refused() -> None:
             private=FrozenMap({"f": lambda: 0}),
         )
         with pytest.raises(DataError, match="cannot be sent"):
-            pool.score([(t, attempt(t, "x"))])
+            pool.score([(t, rollout_of(t, "x"))])
         assert pool.score(items("x"))["r0"].primary == 1.0
     pool.close()  # again, harmless
     with pytest.raises(RewardError, match="closed"):
@@ -327,11 +327,11 @@ def test_a_keeper_that_ends_before_it_answers_is_replaced() -> None:
 
 
 def test_workers_that_cannot_be_forked_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    def lost(self: Keeper, printed: int, verdicts: int) -> tuple[int, Connection]:
+    def lost(self: ForkServer, printed: int, verdicts: int) -> tuple[int, Connection]:
         raise EOFError
 
     with ScoringPool(RewardFunction(act), LONG) as pool:
-        monkeypatch.setattr(Keeper, "spawn", lost)
+        monkeypatch.setattr(ForkServer, "spawn", lost)
         with pytest.raises(RewardError, match="three scoring processes in a row"):
             pool.score(items("yes"))
 
@@ -403,9 +403,9 @@ def test_a_copy_of_the_worker_that_a_function_forks_judges_nothing() -> None:
 
 
 def test_a_worker_that_ends_behind_its_last_verdict_has_given_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    add = Verdicts.add
+    add = ResultsFile.add
 
-    def ends(self: Verdicts, data: bytes) -> None:
+    def ends(self: ResultsFile, data: bytes) -> None:
         add(self, data)
         if b"farewell" in data:
             os._exit(0)
@@ -413,7 +413,7 @@ def test_a_worker_that_ends_behind_its_last_verdict_has_given_it(monkeypatch: py
     def judge(prompt: str, completion: str, row: dict[str, Any]) -> dict[str, float]:
         return {"correct": act(prompt, "yes", row), completion: 1.0}
 
-    monkeypatch.setattr(Verdicts, "add", ends)  # workers are forked with it
+    monkeypatch.setattr(ResultsFile, "add", ends)  # workers are forked with it
     with ScoringPool(RewardFunction(judge), LONG) as pool:
         for _ in range(2):
             assert [s.primary for s in pool.score(items("well", "well", "farewell")).values()] == [1.0] * 3
@@ -530,7 +530,9 @@ def test_a_pool_that_refuses_nothing_gives_every_verdict() -> None:
         return 1.0
 
     with ScoringPool(RewardFunction(reward), deadline=0.2, refuse=False) as pool:
-        faults = [pool.score([posed("x", said, id=said)])[said].fault for said in ("raise", "hang1", "hang2", "hang3", "ok")]
+        faults = [
+            pool.score([task_and_rollout("x", said, id=said)])[said].fault for said in ("raise", "hang1", "hang2", "hang3", "ok")
+        ]
     assert faults == [Fault.VERIFIER, Fault.POLICY, Fault.POLICY, Fault.POLICY, Fault.NONE]
 
 

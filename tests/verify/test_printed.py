@@ -13,12 +13,12 @@ from foreign_code import LONG, act, items
 from assay.core.errors import RewardError
 from assay.core.score import Fault
 from assay.verify import RewardFunction, ScoringPool
-from assay.verify.workers.stdout import LIMIT, Printed, capture, printed_in
+from assay.verify.workers.stdout import LIMIT, StdoutFile, capture, printed_in
 
 
 def test_the_first_bytes_are_kept_and_the_rest_is_dropped() -> None:
     with tempfile.TemporaryFile() as file:
-        printed = Printed(file.fileno())
+        printed = StdoutFile(file.fileno())
         assert printed.text() == ""
         assert printed.add(b"x" * 1500) == 1500
         assert printed.add(b"y" * 1500) == 1500  # as if all had been written
@@ -34,7 +34,7 @@ def test_a_file_that_cannot_be_written_is_not_the_functions_fault(tmp_path: Path
     path = tmp_path / "output"
     path.touch()
     with path.open("rb") as file:
-        assert Printed(file.fileno()).add(b"lost") == 4
+        assert StdoutFile(file.fileno()).add(b"lost") == 4
 
 
 def test_both_streams_are_captured_in_the_order_of_printing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from collections import deque
 import pytest
 
 from assay.core.errors import DataError, UnknownNameError
-from assay.verify import Assignment, MazePath, Satisfies, posed
+from assay.verify import Assignment, MazePath, Satisfies, task_and_rollout
 
 TWO = {"clauses": [[1, -2], [2, 3]]}
 
@@ -37,16 +37,16 @@ TWO = {"clauses": [[1, -2], [2, 3]]}
     ],
 )
 def test_sat(said: str, verdict: str, fraction: float) -> None:
-    score = Satisfies()(*posed(TWO, said))
+    score = Satisfies()(*task_and_rollout(TWO, said))
     assert (score.info["verdict"], score.components["fraction"]) == (verdict, fraction)
     assert score.primary == float(verdict == "equal")
 
 
 def test_sat_golds() -> None:
     unsat = {"clauses": [[1], [-1]], "satisfiable": False}
-    assert [Satisfies()(*posed(unsat, s)).primary for s in ("UNSAT", "x1=1", "")] == [1.0, 0.0, 0.0]
-    assert Satisfies()(*posed({"clauses": [[1, 2]], "names": ["Rain", "sun"]}, "rain=false, Sun=true")).primary == 1.0
-    assert Satisfies()(*posed({"clauses": [[]]}, "1")).info["verdict"] == "unparsed"  # there is no variable
+    assert [Satisfies()(*task_and_rollout(unsat, s)).primary for s in ("UNSAT", "x1=1", "")] == [1.0, 0.0, 0.0]
+    assert Satisfies()(*task_and_rollout({"clauses": [[1, 2]], "names": ["Rain", "sun"]}, "rain=false, Sun=true")).primary == 1.0
+    assert Satisfies()(*task_and_rollout({"clauses": [[]]}, "1")).info["verdict"] == "unparsed"  # there is no variable
     for gold in (
         3,
         {},
@@ -59,7 +59,7 @@ def test_sat_golds() -> None:
         {"clauses": [[1]], "names": "a"},
     ):
         with pytest.raises(DataError, match="gold"):
-            Satisfies()(*posed(gold, "1"))
+            Satisfies()(*task_and_rollout(gold, "1"))
     with pytest.raises(UnknownNameError):
         Satisfies(where="x")
 
@@ -81,7 +81,7 @@ def test_sat_against_truth_tables() -> None:
                 "Answer: " + "; ".join(f"X{i}: {int(v)}" for i, v in row.items()),
             ]
         )
-        score = Satisfies()(*posed({"clauses": clauses}, said))
+        score = Satisfies()(*task_and_rollout({"clauses": clauses}, said))
         assert score.primary == float(row in good), (clauses, said)
         held = [c for c in clauses if {(abs(x), x > 0) for x in c} & set(row.items())]
         assert score.components["fraction"] == len(held) / len(clauses)
@@ -126,14 +126,14 @@ MAZE = {"maze": ["S..", "#.#", "..G"], "value": 4}
     ],
 )
 def test_maze(said: str, verdict: str) -> None:
-    score = MazePath()(*posed(MAZE, said))
+    score = MazePath()(*task_and_rollout(MAZE, said))
     assert score.info["verdict"] == verdict
     assert dict(score.components) == {"correct": float(verdict == "equal"), "valid": float(verdict in ("equal", "suboptimal"))}
 
 
 def test_maze_golds() -> None:
     other = {"maze": "AX\n.B", "start": "A", "goal": "B", "wall": "X"}
-    assert [MazePath()(*posed(other, s)).primary for s in ("DR", "DUDR", "RD")] == [1.0, 1.0, 0.0]
+    assert [MazePath()(*task_and_rollout(other, s)).primary for s in ("DR", "DUDR", "RD")] == [1.0, 1.0, 0.0]
     for gold in (
         3,
         {},
@@ -146,7 +146,7 @@ def test_maze_golds() -> None:
         MAZE | {"value": True},
     ):
         with pytest.raises(DataError, match="gold"):
-            MazePath()(*posed(gold, "R"))
+            MazePath()(*task_and_rollout(gold, "R"))
     with pytest.raises(UnknownNameError):
         MazePath(where="x")
 
@@ -184,7 +184,7 @@ def test_maze_against_a_walk_on_paper() -> None:
             " ".join(moves),
             ", ".join(f"({r}, {c})" for r, c in trail) if trail[0] == start and min(map(min, trail)) >= 0 else moves,
         ):
-            assert MazePath()(*posed(gold, said)).info["verdict"] == wanted, (rows, said)
+            assert MazePath()(*task_and_rollout(gold, said)).info["verdict"] == wanted, (rows, said)
         tally[wanted] += 1
     assert min(tally.values()) > 100, tally
 
@@ -211,17 +211,17 @@ PAIR = {"Ann": "knight", "Bob": "knave"}
     ],
 )
 def test_roles(said: str, verdict: str, fraction: float) -> None:
-    score = Assignment()(*posed(PAIR, said))
+    score = Assignment()(*task_and_rollout(PAIR, said))
     assert (score.info["verdict"], score.components["fraction"], score.primary) == (verdict, fraction, float(verdict == "equal"))
 
 
 def test_roles_golds_and_a_second_reading() -> None:
     for gold in ("knight", {}, 3, []):
         with pytest.raises(DataError, match="no table of roles"):
-            Assignment()(*posed(gold, "x"))
+            Assignment()(*task_and_rollout(gold, "x"))
     with pytest.raises(UnknownNameError):
         Assignment(where="x")
-    assert Assignment(roles=("spy",))(*posed(PAIR, "Ann is a spy. Bob is a knave")).components["fraction"] == 0.5
+    assert Assignment(roles=("spy",))(*task_and_rollout(PAIR, "Ann is a spy. Bob is a knave")).components["fraction"] == 0.5
     rng = random.Random(16)
     names = ["Ann", "Bob", "Cid", "Dee"]
     for _ in range(3000):
@@ -229,6 +229,6 @@ def test_roles_golds_and_a_second_reading() -> None:
         said = {n: rng.choice(["knight", "knave"]) if rng.random() < 0.3 else role for n, role in gold.items()}
         text = rng.choice(["{} is a {}", "{}: {}", "{} is {}"])
         text = rng.choice([", ", "\n", "; "]).join(text.format(n, r) for n, r in rng.sample(sorted(said.items()), len(said)))
-        score = Assignment()(*posed(gold, text))
+        score = Assignment()(*task_and_rollout(gold, text))
         bits = [said[n] == gold[n] for n in gold]
         assert (score.primary, score.components["fraction"]) == (float(all(bits)), sum(bits) / len(bits)), text

@@ -17,7 +17,7 @@ from assay.core.score import Score
 from assay.core.scoring import RolloutGroup
 from assay.core.task import Task
 from assay.guide import Admitted
-from assay.testing import CharCodec, ScriptedScoring, attempt, check_filter, check_scorer, graded
+from assay.testing import CharCodec, ScriptedScoring, check_filter, check_scorer, graded, rollout_of
 from assay.verify import ReferenceProbability, SpreadFilter
 from assay.verify.scorers.reference import mean_probability, reasoning_of, reference_of, well_formed
 from assay.verify.scorers.spread import SpreadHistory
@@ -41,7 +41,7 @@ def task_of(answer: Any = "abc") -> Task:
 
 def said(task: Task, text: str, id: str = "r0") -> Rollout:
     """A rollout in the ids of `CODE`."""
-    made = attempt(task, text, id=id)
+    made = rollout_of(task, text, id=id)
     call = made.calls[0]
     ids = CODE.encode(text)
     done = Completion(

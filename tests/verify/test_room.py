@@ -10,7 +10,7 @@ import pytest
 from foreign_code import LONG
 
 from assay.verify.workers import cpu as room
-from assay.verify.workers.cpu import LOOK, Clock, Room, cores, runs, waited
+from assay.verify.workers.cpu import LOOK, CpuLimiter, DeadlineClock, cores, runs, waited
 
 
 def test_cores(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -25,7 +25,7 @@ def test_as_many_as_there_are_cores_and_sleeping_ones_beside_them(monkeypatch: p
     monkeypatch.setattr(room, "cores", lambda: 2)
     monkeypatch.setattr(room, "monotonic", lambda: clock[0])
     monkeypatch.setattr(room, "runs", lambda pid: pid not in asleep)
-    r = Room(4)
+    r = CpuLimiter(4)
     assert r.free({})
     assert r.free({1: 100.0})
     assert not r.free({1: 100.0, 2: 100.0})
@@ -43,7 +43,7 @@ def test_as_many_as_there_are_cores_and_sleeping_ones_beside_them(monkeypatch: p
 
 def test_fewer_workers_than_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room, "cores", lambda: 64)
-    r = Room(2)
+    r = CpuLimiter(2)
     assert r.free({1: 0.0})
     assert not r.free({1: 0.0, 2: 0.0})
 
@@ -89,7 +89,7 @@ class Machine:
 
 def test_a_wait_for_a_core_does_not_count_towards_a_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine(monkeypatch)
-    clock = Clock(1, 2.0)
+    clock = DeadlineClock(1, 2.0)
     assert (clock.began, clock.left()) == (100.0, 2.0)
     machine.now, machine.owed = 101.5, 8.25  # 1.5 s gone, 1.25 of them without a core
     assert clock.left() == 1.75
@@ -101,7 +101,7 @@ def test_a_wait_for_a_core_does_not_count_towards_a_deadline(monkeypatch: pytest
 
 def test_a_deadline_becomes_at_most_four_times_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine(monkeypatch)
-    clock = Clock(1, 2.0)
+    clock = DeadlineClock(1, 2.0)
     machine.now, machine.owed = 107.0, 70.0
     assert clock.left() == 1.0
     machine.now, machine.owed = 108.0, 0.0  # its process has ended: nothing is owed, and nothing taken away

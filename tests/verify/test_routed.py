@@ -12,7 +12,7 @@ from assay.core.rollout import Rollout
 from assay.core.score import Score
 from assay.core.task import Task
 from assay.verify import ExactMatch, MathAnswer, Routed, ScoringPool
-from assay.verify.attempts import attempt, posed
+from assay.verify.rollouts import rollout_of, task_and_rollout
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Slow:
 
 
 def of(arm: str, gold: object = "a", domain: str = "d", **private: object) -> Task:
-    task, _ = posed(gold, "")
+    task, _ = task_and_rollout(gold, "")
     return replace(task, arm=arm, domain=domain, private=FrozenMap({"answer": gold, **private}))
 
 
@@ -43,14 +43,14 @@ def test_by_arm_domain_and_field() -> None:
     rows = Routed({"gsm": number, "words": exact}, by="data_source")
     assert rows.route(of("x", data_source="gsm")) is number
     assert rows.route(of("x", row={"data_source": "words"})) is exact
-    verdicts = [rows(t, attempt(t, "0.5")).primary for t in (of("x", "1/2", data_source=k) for k in ("gsm", "words"))]
+    verdicts = [rows(t, rollout_of(t, "0.5")).primary for t in (of("x", "1/2", data_source=k) for k in ("gsm", "words"))]
     assert verdicts == [1.0, 0.0]
 
 
 def test_no_route() -> None:
     routed = Routed({"sort": ExactMatch()})
     with pytest.raises(DataError, match=r"task 'case' has arm 'srot', for which there is no verifier; did you mean 'sort'\?"):
-        routed(of("srot"), attempt(of("srot"), "a"))
+        routed(of("srot"), rollout_of(of("srot"), "a"))
     with pytest.raises(DataError, match=r"has data_source None.*routes for \['sort'\]"):
         Routed({"sort": ExactMatch()}, by="data_source").route(of("x"))
     other = MathAnswer(symbolic=False)
@@ -67,16 +67,16 @@ def test_what_a_pool_sees() -> None:
     mixed = Routed({"x": exact, "y": slow}, default=exact)
     assert not mixed.trusted and mixed.members == (exact, slow) and mixed.deadline == 3.0
     assert mixed.names == ("correct", "style") and mixed.floor == {"correct": -1.0, "style": -1.0}
-    assert mixed.at_once(of("x"), attempt(of("x"), "a")) == exact(of("x"), attempt(of("x"), "a"))
-    assert mixed.at_once(of("y"), attempt(of("y"), "slow")) is None
-    assert mixed.at_once(of("y"), attempt(of("y"), "")) is not None
-    score = exact(of("x"), attempt(of("x"), "a"))
+    assert mixed.at_once(of("x"), rollout_of(of("x"), "a")) == exact(of("x"), rollout_of(of("x"), "a"))
+    assert mixed.at_once(of("y"), rollout_of(of("y"), "slow")) is None
+    assert mixed.at_once(of("y"), rollout_of(of("y"), "")) is not None
+    score = exact(of("x"), rollout_of(of("x"), "a"))
     assert mixed.joined(of("x"), (score,)) is score
     other = mixed.made_of((slow, exact))
     assert other.route(of("x")) is slow and other.route(of("y")) is exact and other.route(of("z")) is slow
     alone = Routed({"x": exact}).made_of((slow,))
     assert alone.default is None and alone.members == (slow,)
     with ScoringPool(mixed, deadline=5.0) as pool:
-        items = [(of("x"), attempt(of("x"), "a")), (of("y"), replace(attempt(of("y"), "slow"), id="r1"))]
+        items = [(of("x"), rollout_of(of("x"), "a")), (of("y"), replace(rollout_of(of("y"), "slow"), id="r1"))]
         found = pool.score(items)
         assert [found[r.id].primary for _, r in items] == [1.0, 1.0]

@@ -8,18 +8,18 @@ import pytest
 
 from assay.core.rollout import Rollout
 from assay.core.task import Task
-from assay.interop.inward import RubricReward, TrlReward, VerlReward
+from assay.interop.import_rewards import RubricReward, TrlReward, VerlReward
 from assay.tasks.rows import Rows
 from assay.verify import RewardFunction, ScoringPool
-from assay.verify.attempts import attempt
-from assay.verify.function import copy_of
+from assay.verify.reward_function import copy_of
+from assay.verify.rollouts import rollout_of
 
 ROW = {"prompt": "1 + 1", "answer": "2", "tests": [["1", "2"], ["2", "3"]], "more": {"uses": 0, "names": ["a"]}}
 
 
 def group(n: int) -> list[tuple[Task, Rollout]]:
     task = Rows((ROW,), name="sums", test_share=0).task("sums", 1, "train", 0)
-    return [(task, attempt(task, f"answer {i}", id=f"r{i}")) for i in range(n)]
+    return [(task, rollout_of(task, f"answer {i}", id=f"r{i}")) for i in range(n)]
 
 
 def spoil(prompt: str, completion: str, row: dict[str, Any]) -> float:

@@ -18,7 +18,7 @@ from assay.core.score import Fault
 from assay.core.scoring import RolloutGroup
 from assay.core.task import Message
 from assay.testing import ScriptedScoring, check_scorer
-from assay.verify import Criterion, FromTasks, Rubric, RubricJudge, attempt, posed
+from assay.verify import Criterion, FromTasks, Rubric, RubricJudge, rollout_of, task_and_rollout
 
 CLEAR = Criterion(name="clear", text="Is it clear?", tiers=("no", "partly", "yes"))
 HONEST = Criterion(name="honest", text="Does it cheat?", tiers=("it cheats", "honest"), veto=0.5)
@@ -88,9 +88,9 @@ def test_rubrics_that_cannot_be(make: Any, said: str) -> None:
 
 
 def group_of(*texts: str, key: str = "g", **private: Any) -> RolloutGroup:
-    task, _ = posed("4", "4", prompt="2+2=")
+    task, _ = task_and_rollout("4", "4", prompt="2+2=")
     task = replace(task, private=FrozenMap({**task.private, **private}))
-    rollouts = tuple(attempt(task, text, id=f"{key}/{i}") for i, text in enumerate(texts))
+    rollouts = tuple(rollout_of(task, text, id=f"{key}/{i}") for i, text in enumerate(texts))
     return RolloutGroup(task=task, context=rollouts[0].context, rollouts=rollouts)
 
 

@@ -23,8 +23,8 @@ import pytest
 from assay.core.errors import ConfigError, DataError
 from assay.verify import ExactMatch, service
 from assay.verify.service import (
-    Desk,
     RewardClient,
+    ScoringRequestHandler,
     ServiceError,
     ServiceLimits,
     TrlClient,
@@ -235,7 +235,7 @@ def test_wrong_settings() -> None:
     for wrong in limits:
         with pytest.raises(ConfigError, match=rf"ServiceLimits\.{next(iter(wrong))}"):
             ServiceLimits(**wrong)
-    with Desk(ExactMatch()) as desk:
+    with ScoringRequestHandler(ExactMatch()) as desk:
         with pytest.raises(ConfigError, match=r"host '0\.0\.0\.0' can be reached from other machines: give a token"):
             serve(desk, host="0.0.0.0")
         with pytest.raises(ConfigError, match=r"cannot listen on 203\.0\.113\.1, port 1: "):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from assay.core.errors import DataError
 from assay.core.score import Fault
-from assay.verify import posed, verifier
+from assay.verify import task_and_rollout, verifier
 from assay.verify.structure import smt_terms
 from assay.verify.structure.smt_terms import Undefined, read_terms, value_of
 from assay.verify.structure.smtlib import problem_of
@@ -27,7 +27,7 @@ PUZZLE = """
 
 
 def judged(answer: str, gold: object = None) -> tuple[str, float, float]:
-    score = SMT(*posed({"smt": PUZZLE} if gold is None else gold, answer))
+    score = SMT(*task_and_rollout({"smt": PUZZLE} if gold is None else gold, answer))
     assert score.fault is Fault.NONE
     return str(score.info["verdict"]), score.components["correct"], score.components["fraction"]
 
@@ -206,13 +206,13 @@ def test_problems_beyond_what_is_covered_are_the_golds_fault(text, says):
     with pytest.raises(DataError, match=says):
         problem_of(text)
     with pytest.raises(DataError, match=says):
-        SMT(*posed({"smt": text}, "x = 1"))
+        SMT(*task_and_rollout({"smt": text}, "x = 1"))
 
 
 def test_a_gold_without_a_problem_is_refused_and_one_that_never_ends_is_stopped(monkeypatch):
     for gold in ({}, {"smt": 3}, "x > 1", None):
         with pytest.raises(DataError, match="has no 'smt': a text in SMT-LIB 2"):
-            SMT(*posed(gold, "x = 1"))
+            SMT(*task_and_rollout(gold, "x = 1"))
     calls = " ".join(f"(define-fun f{i + 1} ((a Int)) Int (+ (f{i} a) (f{i} a)))" for i in range(25))
     assert smt_terms._STEPS == 1_000_000
     with monkeypatch.context() as fewer, pytest.raises(DataError, match="more than 50000 steps"):

@@ -10,7 +10,17 @@ from assay.core.errors import ConfigError, DataError, UnknownNameError
 from assay.core.rollout import Stop
 from assay.core.score import Fault, Score
 from assay.core.task import Task
-from assay.verify import Classification, ExactMatch, Formatted, Numeric, PatternMatch, RewardFunction, TagFormat, Together, posed
+from assay.verify import (
+    Classification,
+    ExactMatch,
+    Formatted,
+    Numeric,
+    PatternMatch,
+    RewardFunction,
+    TagFormat,
+    Together,
+    task_and_rollout,
+)
 from assay.verify.text.tags import tag_fault
 
 GOOD = "<think>a</think><answer>4</answer>"
@@ -39,16 +49,16 @@ WRONG = "<think>a</think><answer>5</answer>"
     ],
 )
 def test_form(text: str, value: float) -> None:
-    score = TagFormat()(*posed("", text))
+    score = TagFormat()(*task_and_rollout("", text))
     assert dict(score.components) == {"format": value}
     assert score.info["verdict"] == ("formatted" if value else "malformed")
 
 
 def test_form_settings() -> None:
-    assert TagFormat(filled=True)(*posed("", "<think> </think><answer>4</answer>")).info["why"] == "a tag is empty"
-    assert TagFormat(filled=True)(*posed("", GOOD)).primary == 1.0
-    assert TagFormat()(*posed("", GOOD, stop=Stop.LENGTH)).info["verdict"] == "unfinished"
-    assert TagFormat(tags=("a",))(*posed("", "<a>x</a>")).primary == 1.0
+    assert TagFormat(filled=True)(*task_and_rollout("", "<think> </think><answer>4</answer>")).info["why"] == "a tag is empty"
+    assert TagFormat(filled=True)(*task_and_rollout("", GOOD)).primary == 1.0
+    assert TagFormat()(*task_and_rollout("", GOOD, stop=Stop.LENGTH)).info["verdict"] == "unfinished"
+    assert TagFormat(tags=("a",))(*task_and_rollout("", "<a>x</a>")).primary == 1.0
     for tags in ((), ("a", "a"), ("<a>",), ("",)):
         with pytest.raises(ConfigError, match=re.escape("TagFormat.tags=")):
             TagFormat(tags=tags)
@@ -75,29 +85,33 @@ def test_form_against_a_regular_expression() -> None:
 def test_gate() -> None:
     """R2: behind a gate a right answer in a wrong form is worth what a wrong answer is."""
     gate = Formatted(combine="gate")
-    values = {text: gate(*posed("4", text)).primary for text in (GOOD, NO_FORM, WRONG)}
+    values = {text: gate(*task_and_rollout("4", text)).primary for text in (GOOD, NO_FORM, WRONG)}
     assert values == {GOOD: 1.0, NO_FORM: 0.0, WRONG: 0.0}
-    score = gate(*posed("4", NO_FORM))
+    score = gate(*task_and_rollout("4", NO_FORM))
     assert dict(score.components) == {"reward": 0.0, "answer": 1.0, "format": 0.0}
-    assert score.info["verdict"] == "malformed" and gate(*posed("4", WRONG)).info["verdict"] == "different"
+    assert score.info["verdict"] == "malformed" and gate(*task_and_rollout("4", WRONG)).info["verdict"] == "different"
     lowest = Formatted(RewardFunction(lambda p, c, row: 1.0, floor=-1.0), combine="gate")
-    assert lowest(*posed("4", NO_FORM)).primary == -1.0 and lowest.floor == {"reward": -1.0, "answer": -1.0, "format": 0.0}
+    assert lowest(*task_and_rollout("4", NO_FORM)).primary == -1.0 and lowest.floor == {
+        "reward": -1.0,
+        "answer": -1.0,
+        "format": 0.0,
+    }
     assert not lowest.trusted and gate.trusted
 
 
 def test_additive_and_override() -> None:
     rlpr = Formatted(combine="additive", weight=0.1)
-    assert [rlpr(*posed("4", t)).primary for t in (GOOD, NO_FORM, WRONG, "")] == pytest.approx([1.0, 0.9, 0.1, 0.0])
+    assert [rlpr(*task_and_rollout("4", t)).primary for t in (GOOD, NO_FORM, WRONG, "")] == pytest.approx([1.0, 0.9, 0.1, 0.0])
     router = Formatted(combine="override")
-    assert [router(*posed("4", t)).primary for t in (GOOD, NO_FORM, WRONG, "")] == [1.0, -1.0, 0.0, -1.0]
+    assert [router(*task_and_rollout("4", t)).primary for t in (GOOD, NO_FORM, WRONG, "")] == [1.0, -1.0, 0.0, -1.0]
     assert (router.floor["reward"], rlpr.floor["reward"]) == (-1.0, 0.0)
 
 
 def test_what_formatted_keeps_and_refuses() -> None:
     with_f1 = Formatted(ExactMatch(f1=True, where="tag"))
     assert with_f1.names == ("reward", "answer", "format", "f1")
-    assert with_f1(*posed("4 5", GOOD)).components["f1"] == pytest.approx(2 / 3)
-    assert Formatted(Numeric(), TagFormat(("answer",)))(*posed(4, NO_FORM)).primary == 1.0
+    assert with_f1(*task_and_rollout("4 5", GOOD)).components["f1"] == pytest.approx(2 / 3)
+    assert Formatted(Numeric(), TagFormat(("answer",)))(*task_and_rollout(4, NO_FORM)).primary == 1.0
     for settings, match in (({"weight": 1.5}, "weight"), ({"bad": float("nan")}, "bad")):
         with pytest.raises(ConfigError, match=match):
             Formatted(**settings)
@@ -109,8 +123,8 @@ def test_what_formatted_keeps_and_refuses() -> None:
     def broken(task: Task, rollout: object) -> Score:
         return Score(components={}, fault=Fault.INFRA, info=FrozenMap({"why": "x"}))
 
-    assert Formatted(ExactMatch(), broken)(*posed("4", GOOD)).fault is Fault.INFRA
-    assert Formatted(broken)(*posed("4", GOOD)).fault is Fault.INFRA
+    assert Formatted(ExactMatch(), broken)(*task_and_rollout("4", GOOD)).fault is Fault.INFRA
+    assert Formatted(broken)(*task_and_rollout("4", GOOD)).fault is Fault.INFRA
 
 
 # ---- labels
@@ -129,23 +143,29 @@ def test_what_formatted_keeps_and_refuses() -> None:
     ],
 )
 def test_cls_rl(said: str, correct: float, form: float) -> None:
-    assert dict(Classification()(*posed("dog", said)).components) == {"correct": correct, "format": form}
+    assert dict(Classification()(*task_and_rollout("dog", said)).components) == {"correct": correct, "format": form}
 
 
 def test_no_thinking() -> None:
     rule = Classification(thinking=False)
     assert rule.names == ("correct",)
-    verdicts = {said: rule(*posed("dog", said)) for said in ("dog", "Dog", " dog", "The dog", "<answer>dog</answer>", "")}
+    verdicts = {
+        said: rule(*task_and_rollout("dog", said)) for said in ("dog", "Dog", " dog", "The dog", "<answer>dog</answer>", "")
+    }
     assert [v.primary for v in verdicts.values()] == [1.0] + [0.0] * 5
     assert [v.info["verdict"] for v in verdicts.values()] == ["equal"] + ["different"] * 4 + ["unparsed"]
 
 
 def test_labels_there_are() -> None:
     rule = Classification(labels=("dog", "Cat"))
-    assert [rule(*posed("cat", s)).info["verdict"] for s in ("CAT", "dog", "cow")] == ["equal", "different", "unparsed"]
+    assert [rule(*task_and_rollout("cat", s)).info["verdict"] for s in ("CAT", "dog", "cow")] == [
+        "equal",
+        "different",
+        "unparsed",
+    ]
     for gold in ("cow", 3):
         with pytest.raises(DataError, match="none of the labels"):
-            rule(*posed(gold, "dog"))
+            rule(*task_and_rollout(gold, "dog"))
     with pytest.raises(ConfigError, match="same"):
         Classification(labels=("dog", "Dog"))
     Classification(thinking=False, labels=("dog", "Dog"))
@@ -155,16 +175,16 @@ def test_labels_there_are() -> None:
 
 
 def test_patterns() -> None:
-    assert PatternMatch()(*posed("[0-9]{3}", "Answer: 123")).primary == 1.0
-    assert PatternMatch()(*posed("[0-9]{3}", "1234")).primary == 0.0
-    assert PatternMatch(full=False, where="whole")(*posed("b.", "abc")).primary == 1.0
-    assert PatternMatch("A.b", flags="is")(*posed(None, "a\nB")).primary == 1.0
-    assert PatternMatch("x")(*posed("y", "x")).primary == 1.0
-    assert PatternMatch("x*", longest=3)(*posed(None, "xxxx")).info["verdict"] == "unparsed"
-    assert PatternMatch("x", where="tag")(*posed(None, "x")).info["verdict"] == "unparsed"
+    assert PatternMatch()(*task_and_rollout("[0-9]{3}", "Answer: 123")).primary == 1.0
+    assert PatternMatch()(*task_and_rollout("[0-9]{3}", "1234")).primary == 0.0
+    assert PatternMatch(full=False, where="whole")(*task_and_rollout("b.", "abc")).primary == 1.0
+    assert PatternMatch("A.b", flags="is")(*task_and_rollout(None, "a\nB")).primary == 1.0
+    assert PatternMatch("x")(*task_and_rollout("y", "x")).primary == 1.0
+    assert PatternMatch("x*", longest=3)(*task_and_rollout(None, "xxxx")).info["verdict"] == "unparsed"
+    assert PatternMatch("x", where="tag")(*task_and_rollout(None, "x")).info["verdict"] == "unparsed"
     for settings in ({"pattern": "("}, {"flags": "q"}, {"longest": 0}):
         with pytest.raises(ConfigError, match="PatternMatch"):
             PatternMatch(**settings)
     for gold in ("(", None, 3):
         with pytest.raises(DataError, match="regular expression"):
-            PatternMatch()(*posed(gold, "x"))
+            PatternMatch()(*task_and_rollout(gold, "x"))

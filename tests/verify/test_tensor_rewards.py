@@ -11,7 +11,7 @@ import torch
 from assay.core.canon import FrozenMap
 from assay.core.errors import RewardError
 from assay.core.task import Task
-from assay.testing import attempt
+from assay.testing import rollout_of
 from assay.verify import RewardFunction, ScoringPool
 
 TASK = Task(
@@ -27,7 +27,7 @@ TASK = Task(
 
 
 def reward(returned: Any) -> dict[str, float]:
-    return dict(RewardFunction(lambda prompt, completion, row: returned)(TASK, attempt(TASK, "2")).components)
+    return dict(RewardFunction(lambda prompt, completion, row: returned)(TASK, rollout_of(TASK, "2")).components)
 
 
 @pytest.mark.parametrize(
@@ -82,5 +82,5 @@ def halves(prompt: str, completion: str, row: Any) -> Any:
 
 def test_tensors_come_out_of_the_pool():
     with ScoringPool(RewardFunction(halves), 20.0) as pool:
-        scores = pool.score([(TASK, attempt(TASK, "22", id="x", group="g"))])
+        scores = pool.score([(TASK, rollout_of(TASK, "22", id="x", group="g"))])
     assert scores["x"].primary == 1.0

@@ -22,11 +22,11 @@ from assay.core.canon import FrozenMap
 from assay.core.rollout import Rollout
 from assay.core.score import Fault, Score
 from assay.core.task import Task
-from assay.testing import attempt
+from assay.testing import rollout_of
 from assay.verify import ExactMatch, RewardFunction
-from assay.verify.workers.process import keep, serve, views
-from assay.verify.workers.results import Verdicts, blank
-from assay.verify.workers.stdout import Printed
+from assay.verify.workers.process import run_fork_server, serve, views
+from assay.verify.workers.results import ResultsFile, blank
+from assay.verify.workers.stdout import StdoutFile
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ class Near:
     """What a pool has of a worker."""
 
     def __init__(self, connection: Connection, verdicts: int) -> None:
-        self.connection, self.verdicts = connection, Verdicts(verdicts)
+        self.connection, self.verdicts = connection, ResultsFile(verdicts)
 
     def judged(self, items: list[Any], together: bool = False) -> list[Any]:
         """The verdicts on a batch."""
@@ -57,13 +57,13 @@ class Near:
         return [pickle.loads(data) for _, data in self.verdicts.new()]
 
 
-def served(verifier: Any, printed: Printed, verdicts: int) -> tuple[Near, threading.Thread]:
+def served(verifier: Any, printed: StdoutFile, verdicts: int) -> tuple[Near, threading.Thread]:
     near, far = Pipe()
-    return Near(near, verdicts), threaded(serve, far, verifier, printed, Verdicts(verdicts))
+    return Near(near, verdicts), threaded(serve, far, verifier, printed, ResultsFile(verdicts))
 
 
 def test_the_workers_loop(output: int, verdicts: int) -> None:
-    near, thread = served(RewardFunction(act), Printed(output), verdicts)
+    near, thread = served(RewardFunction(act), StdoutFile(output), verdicts)
     right, wrong = near.judged([("p", "yes", {"answer": "yes"}), ("p", "exit", {})])
     assert (right.primary, wrong.fault) == (1.0, Fault.VERIFIER)
     (both,) = near.judged([("p", "yes", {"answer": "yes"}), ("p", "no", {"answer": "yes"})], together=True)
@@ -76,7 +76,7 @@ def test_the_workers_loop(output: int, verdicts: int) -> None:
 
 @pytest.mark.parametrize("together", [True, False])
 def test_what_is_printed_stands_in_the_verdict_of_its_call(output: int, verdicts: int, together: bool) -> None:
-    printed = Printed(output)
+    printed = StdoutFile(output)
 
     def loud(prompts: list[str], completions: list[str], rows: list[dict[str, Any]]) -> list[float]:
         printed.add("".join(completions).encode())
@@ -92,7 +92,7 @@ def test_what_is_printed_stands_in_the_verdict_of_its_call(output: int, verdicts
 @pytest.mark.parametrize("together", [True, False])
 def test_a_verdict_without_a_main_component_is_a_fault(output: int, verdicts: int, together: bool) -> None:
     function = RewardFunction(lambda p, c, r: [{"accuracy": 1.0, "style": 0.5}] * len(p), batched=True)
-    near, _ = served(function, Printed(output), verdicts)
+    near, _ = served(function, StdoutFile(output), verdicts)
     found = near.judged([("p", "yes", {})] * 2, together)
     both = found[0] if together else found
     assert [s.fault for s in both] == [Fault.VERIFIER] * 2
@@ -105,7 +105,7 @@ def test_a_verdict_that_cannot_be_pickled_is_a_fault(output: int, verdicts: int)
         def __call__(self, task: Task, rollout: Rollout) -> Score:
             return Score(components={"x": 1.0}, info=FrozenMap({"f": lambda: 0}))
 
-    near, _ = served(Odd(), Printed(output), verdicts)
+    near, _ = served(Odd(), StdoutFile(output), verdicts)
     (verdict,) = near.judged(items("x"))
     assert "cannot leave its process" in verdict.info["error"]
     near.connection.close()
@@ -114,7 +114,7 @@ def test_a_verdict_that_cannot_be_pickled_is_a_fault(output: int, verdicts: int)
 @given(st.lists(st.lists(st.binary(max_size=70), max_size=4), max_size=4), st.data())
 def test_verdicts_are_read_whole_and_once(batches: list[list[bytes]], data: st.DataObject) -> None:
     with blank() as file, blank() as torn:
-        writer, reader, late = Verdicts(file.fileno()), Verdicts(file.fileno()), Verdicts(torn.fileno())
+        writer, reader, late = ResultsFile(file.fileno()), ResultsFile(file.fileno()), ResultsFile(torn.fileno())
         for batch in batches:
             writer.clear()
             reader.begin()
@@ -137,7 +137,7 @@ def test_verdicts_are_read_whole_and_once(batches: list[list[bytes]], data: st.D
 def test_the_keepers_loop_ends_its_workers(monkeypatch: pytest.MonkeyPatch, output: int, verdicts: int, quits: bool) -> None:
     monkeypatch.setattr("assay.verify.workers.process._GLANCE", 0.05)
     near, far = socket.socketpair()
-    thread = threaded(keep, far, RewardFunction(act), 1 << 32)
+    thread = threaded(run_fork_server, far, RewardFunction(act), 1 << 32)
     order = struct.Struct("!cq")
 
     def told(fd: int | None, *message: Any) -> int:
@@ -166,7 +166,7 @@ def test_the_keepers_loop_ends_its_workers(monkeypatch: pytest.MonkeyPatch, outp
 
 def test_attempts_at_one_task_share_its_row() -> None:
     t = task("p")
-    pairs = [(t, attempt(t, "yes", id="r0")), (t, attempt(t, "no", id="r1"))]
+    pairs = [(t, rollout_of(t, "yes", id="r0")), (t, rollout_of(t, "no", id="r1"))]
     first, second = views(RewardFunction(act), pairs)
     assert first == ("p", "yes", {"prompt": "p", "answer": "yes"})
     assert second[2] is first[2]

@@ -91,11 +91,11 @@ def test_a_reward_that_writes_into_all_descriptors_is_ended_and_told(workers: in
 
 @pytest.mark.parametrize("place", ["cut", "head"])
 def test_verdicts_that_are_gone_or_spoiled_are_a_death(monkeypatch: pytest.MonkeyPatch, place: str) -> None:
-    from assay.verify.workers.results import Verdicts
+    from assay.verify.workers.results import ResultsFile
 
-    add = Verdicts.add
+    add = ResultsFile.add
 
-    def spoil(self: Verdicts, data: bytes) -> None:
+    def spoil(self: ResultsFile, data: bytes) -> None:
         add(self, data)
         if b"spoil" in data:
             if place == "cut":
@@ -106,7 +106,7 @@ def test_verdicts_that_are_gone_or_spoiled_are_a_death(monkeypatch: pytest.Monke
     def judge(prompt: str, completion: str, row: dict[str, Any]) -> dict[str, float]:
         return {"correct": act(prompt, completion, row), completion: 1.0}
 
-    monkeypatch.setattr(Verdicts, "add", spoil)  # workers are forked with it
+    monkeypatch.setattr(ResultsFile, "add", spoil)  # workers are forked with it
     with ScoringPool(RewardFunction(judge), LONG) as pool:
         verdicts = pool.score(items("spoil", "yes", "no", "yes"))
     assert verdicts["r0"].fault is Fault.POLICY
@@ -139,7 +139,7 @@ def test_a_pool_whose_supervisor_is_stopped_can_be_closed() -> None:
 def test_a_supervisor_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("assay.verify.workers.process._LATE", 0.05)
     monkeypatch.setattr("assay.verify.workers.process._LOST", 0.2)
-    monkeypatch.setattr("assay.verify.workers.process.keep", lambda *_: time.sleep(600))  # keepers are forked with it
+    monkeypatch.setattr("assay.verify.workers.process.run_fork_server", lambda *_: time.sleep(600))  # keepers are forked with it
     with ScoringPool(RewardFunction(act), LONG) as pool:
         with pytest.raises(RewardError, match="three scoring processes in a row"):
             pool.score(items("yes"))
@@ -183,11 +183,11 @@ def test_verdicts_that_we_read_late_are_in_time(monkeypatch: pytest.MonkeyPatch,
 def test_a_worker_that_never_says_it_is_through_has_given_all_its_verdicts(
     monkeypatch: pytest.MonkeyPatch, batched: bool
 ) -> None:
-    from assay.verify.workers.results import Verdicts
+    from assay.verify.workers.results import ResultsFile
 
-    add = Verdicts.add
+    add = ResultsFile.add
 
-    def stalls(self: Verdicts, data: bytes) -> None:
+    def stalls(self: ResultsFile, data: bytes) -> None:
         add(self, data)
         if b"last" in data:
             time.sleep(600)
@@ -198,7 +198,7 @@ def test_a_worker_that_never_says_it_is_through_has_given_all_its_verdicts(
     def batch(prompts: list[str], completions: list[str], rows: list[dict[str, Any]]) -> list[dict[str, float]]:
         return [judge(*item) for item in zip(prompts, completions, rows, strict=True)]
 
-    monkeypatch.setattr(Verdicts, "add", stalls)  # workers are forked with it
+    monkeypatch.setattr(ResultsFile, "add", stalls)  # workers are forked with it
     with ScoringPool(RewardFunction(batch if batched else judge, batched=batched), 1.0) as pool:
         verdicts = pool.score(items("yes", "no", "last"))
         assert [s.components["correct"] for s in verdicts.values()] == [1.0, 0.0, 0.0]

@@ -13,7 +13,7 @@ from vllm_servers import PROCESSED, arrays_of, free_port, gap, request, rows, ve
 from assay.core.errors import ConfigError, EngineError
 from assay.core.manifest import manifest_of
 from assay.runtime import DecoderShape, NativeEngine, VllmEngine, VllmSettings, char_tokenizer, init_model
-from assay.runtime.vllm.snapshots import Snapshots
+from assay.runtime.vllm.snapshots import WeightFiles
 
 
 def refused(settings: VllmSettings, model, kind, text: str) -> str:
@@ -59,7 +59,7 @@ def test_without_tokens_development_or_processed_log_probabilities(start, model,
 
 def test_a_tied_head_on_the_cpu_would_stay_the_old_one(start, model, tied):
     """Shown past the engine, which refuses such a server: new embedding, old head."""
-    new, files, native, text = version(model, 2, 5), Snapshots("", tied, "tied"), NativeEngine(model), rows(1)[0]
+    new, files, native, text = version(model, 2, 5), WeightFiles("", tied, "tied"), NativeEngine(model), rows(1)[0]
     path = files.full(new).path
     with start("--dtype", "float32", *PROCESSED, "--enable-scale-out", served=tied) as server:
         refused(server.settings(), model, ConfigError, r"tied to its embedding on the CPU.*untied_copy\('MODEL', 'COPY'\)")

@@ -16,7 +16,7 @@ from assay.core.protocols import Obs, Step
 from assay.core.task import Message
 from assay.select import Distillation, ServerTeacher
 from assay.tasks import Rows
-from assay.verify import RewardFunction, attempt
+from assay.verify import RewardFunction, rollout_of
 from assay_tasks import KeyValue, schemas_of
 from assay_tasks.keyvalue import LookUp
 
@@ -88,10 +88,10 @@ def test_several_turns_with_a_tool_that_the_servers_template_shows(server, clien
         await teacher.close()
         return made[0]
 
-    attempts = asyncio.run(ask())
-    assert len(attempts) == 4
-    done = [a for a in attempts if not isinstance(a, str) and len(a.calls) == 2]
-    assert done, attempts
+    rollouts = asyncio.run(ask())
+    assert len(rollouts) == 4
+    done = [a for a in rollouts if not isinstance(a, str) and len(a.calls) == 2]
+    assert done, rollouts
     assert [c.text for c in done[0].calls] in [w.heard for w in worlds]
 
     asked = {"model": str(folder), "messages": [{"role": "user", "content": "What is oa?"}], "max_tokens": 1}
@@ -118,5 +118,5 @@ def test_a_judge_is_a_reward_function_that_asks(client):
 
     task = Rows(PROMPTS, reward=judge).task("rows", 1, "train", 0)
     score = RewardFunction(judge)
-    values = [score(task, attempt(task, text)).components["reward"] for text in ("A fine day.", "A fine day.")]
+    values = [score(task, rollout_of(task, text)).components["reward"] for text in ("A fine day.", "A fine day.")]
     assert 0.0 <= values[0] == values[1] <= 1.0

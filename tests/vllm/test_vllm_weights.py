@@ -15,8 +15,8 @@ from assay.core.manifest import manifest_of
 from assay.core.protocols import SwapMode
 from assay.core.rollout import Stop
 from assay.runtime import NativeEngine, VllmEngine
-from assay.runtime.vllm.snapshots import Snapshots, read_header, shapes_in
-from assay.runtime.vllm.witness import EMPTY
+from assay.runtime.vllm.checksums import EMPTY
+from assay.runtime.vllm.snapshots import WeightFiles, read_header, shapes_in
 
 
 def of(native, manifest, texts):
@@ -143,7 +143,7 @@ def test_checksums_tell_what_the_server_tells_and_nothing_else(server, engine, m
 
     # half of an update, made behind the engine's back
     mixed = arrays_of(model, 5) | {n: a for n, a in arrays_of(model).items() if "layers.1" in n}
-    other = Snapshots("", None, "other")
+    other = WeightFiles("", None, "other")
     path = other.full(manifest_of(3, mixed), engine._weights.facts.parts).path
     server.post("/collective_rpc", {"method": "reload_weights", "kwargs": {"weights_path": str(path)}})
     told = asyncio.run(engine.checksums())
@@ -190,7 +190,7 @@ def test_what_cannot_be_loaded_is_refused_before_the_server_is_told(engine, mode
 
 def test_after_a_failed_load_the_old_weights_are_served_again(engine, model, native, monkeypatch):
     """A folder that the server does not see: its loading fails half way and leaves it without weights until it loads others."""
-    real = Snapshots.full
+    real = WeightFiles.full
 
     def lost(self, manifest, parts=None):
         made = real(self, manifest, parts)
@@ -200,7 +200,7 @@ def test_after_a_failed_load_the_old_weights_are_served_again(engine, model, nat
     texts = rows()
     asyncio.run(engine.swap(version(model, 1)))
     with monkeypatch.context() as patched:
-        patched.setattr(Snapshots, "full", lost)
+        patched.setattr(WeightFiles, "full", lost)
         with pytest.raises(EngineError, match="version 2 was not loaded: ") as caught:
             asyncio.run(engine.swap(version(model, 2, 5)))
     assert "It serves version 1 again" in str(caught.value)

@@ -21,7 +21,7 @@ from assay.core.manifest import manifest_of
 from assay.core.protocols import SwapMode
 from assay.runtime import LearnerSettings, NcclUpdate, TorchLearner, VllmEngine, VllmSettings, load_model
 from assay.runtime.vllm.nccl import NcclTransfer
-from assay.runtime.vllm.server import Server
+from assay.runtime.vllm.server import VllmServer
 from assay.runtime.vllm.transfer import Sender
 from assay.train.proof import WeightProof, probe_rows
 
@@ -73,7 +73,7 @@ async def main(url: str, folder: str, server_fails: str, few: str = "") -> None:
     Path(here).touch()
     await step("trainer failed", 6, 9)
     Path(here).unlink()
-    Server(settings).ask("POST", "/start_weight_update")
+    VllmServer(settings).ask("POST", "/start_weight_update")
     await step("begun by another", 7, 10)
     await step("one more", 8, 11)
     say("proof", found=await proved(engine, model))

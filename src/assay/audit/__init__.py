@@ -7,25 +7,25 @@ from typing import TYPE_CHECKING
 from assay.core.util.exports import lazy_exports
 
 if TYPE_CHECKING:
-    from assay.audit.auditing import CHECKS, audit
-    from assay.audit.cases import Case, case_of, read_cases
+    from assay.audit.cases import AuditCase, case_of, read_cases
     from assay.audit.page import audit_page
     from assay.audit.probes import FAMILIES
-    from assay.audit.record import Audit, Check, Example, Latency, Line, Rate, Settings, Status
+    from assay.audit.record import Audit, AuditSettings, AuditStatus, Check, Example, Latency, Line, Rate
+    from assay.audit.run_audit import CHECKS, audit
     from assay.audit.subject import Subject, resolve
 
 __all__ = [
     "CHECKS",
     "FAMILIES",
     "Audit",
-    "Case",
+    "AuditCase",
+    "AuditSettings",
+    "AuditStatus",
     "Check",
     "Example",
     "Latency",
     "Line",
     "Rate",
-    "Settings",
-    "Status",
     "Subject",
     "audit",
     "audit_page",
@@ -35,11 +35,11 @@ __all__ = [
 ]
 
 _HOME = {
-    "auditing": "CHECKS audit",
-    "cases": "Case case_of read_cases",
+    "run_audit": "CHECKS audit",
+    "cases": "AuditCase case_of read_cases",
     "page": "audit_page",
     "probes": "FAMILIES",
-    "record": "Audit Check Example Latency Line Rate Settings Status",
+    "record": "Audit Check Example Latency Line Rate AuditSettings AuditStatus",
     "subject": "Subject resolve",
 }
 

@@ -13,7 +13,7 @@ from assay.audit.built_code import called, mended, printed, tested, tests
 from assay.audit.built_designs import designed
 from assay.audit.built_graphs import GRAPHS, assignment, countdown, grid, maze, plan, sat, smt
 from assay.audit.built_proofs import formal
-from assay.audit.cases import Case, case_of
+from assay.audit.cases import AuditCase, case_of
 from assay.core.errors import DataError
 from assay.core.seeds import generator
 
@@ -40,7 +40,7 @@ class BuiltIn:
     skip: tuple[str, ...] = ()
 
 
-def cases_of(name: str | None, called: str, seed: int, n: int) -> list[Case]:
+def cases_of(name: str | None, called: str, seed: int, n: int) -> list[AuditCase]:
     """A built-in verifier's cases; the same for the same seed.
 
     Raises:
@@ -234,4 +234,4 @@ BUILT_IN: dict[str, BuiltIn] = {
     "proof": BuiltIn(formal, must=("fence", "tag"), inform=_SANDBOX),
     "verilog": BuiltIn(designed, must=("fence", "tag"), inform=_SANDBOX),
 }
-"""Name in `assay.verify.named` to how it is audited. A verifier without an entry is audited on cases that are given."""
+"""Name in `assay.verify.catalog` to how it is audited. A verifier without an entry is audited on cases that are given."""

@@ -10,16 +10,18 @@ from typing import Any, cast
 
 from assay.core.canon import FrozenMap, plain
 from assay.core.errors import DataError, a_kind
+from assay.core.import_path import filed_as
 from assay.core.task import Task
 from assay.core.wire import task_from_wire
 from assay.verify.cases import parsed
-from assay.verify.function import prompt_of
+from assay.verify.reward_function import prompt_of
 
-__all__ = ["Case", "answer_text", "case_of", "read_cases"]
+__all__ = ["AuditCase", "answer_text", "case_of", "read_cases"]
 
 
+@filed_as("assay.verify.audit.cases:Case")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class AuditCase:
     """A problem with its gold.
 
     Attributes:
@@ -68,7 +70,7 @@ def answer_text(gold: Any) -> str:
     return gold if isinstance(gold, str) else json.dumps(plain(gold), ensure_ascii=False)
 
 
-def case_of(row: Mapping[str, Any], index: int = 0) -> Case:
+def case_of(row: Mapping[str, Any], index: int = 0) -> AuditCase:
     """A case from a row: ``{"gold": ...}`` or ``{"task": ...}``, and if wanted ``prompt``, ``solutions``, ``wrong``, ``unique``.
 
     Further columns reach the verifier with the row. A task is written as `task_to_wire` writes it.
@@ -109,10 +111,10 @@ def case_of(row: Mapping[str, Any], index: int = 0) -> Case:
     if not isinstance(unique, bool):
         raise DataError(f"row {index + 1}: 'unique' is {a_kind(unique)}; give true or false")
     solutions, wrong = _texts(row, "solutions", index), _texts(row, "wrong", index)
-    return Case(task=task, solutions=solutions or (answer_text(gold),), wrong=wrong, unique=unique)
+    return AuditCase(task=task, solutions=solutions or (answer_text(gold),), wrong=wrong, unique=unique)
 
 
-def read_cases(path: Path) -> tuple[Case, ...]:
+def read_cases(path: Path) -> tuple[AuditCase, ...]:
     """Cases from a JSONL file, one row a line; see `case_of`.
 
     Raises:
@@ -122,7 +124,7 @@ def read_cases(path: Path) -> tuple[Case, ...]:
         lines = path.read_bytes().split(b"\n")
     except OSError as error:
         raise DataError(f"cannot read cases from {path}: {error}") from None
-    found: list[Case] = []
+    found: list[AuditCase] = []
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -136,7 +138,7 @@ def read_cases(path: Path) -> tuple[Case, ...]:
     return _named_apart(found, path)
 
 
-def _named_apart(cases: Iterable[Case], path: Path) -> tuple[Case, ...]:
+def _named_apart(cases: Iterable[AuditCase], path: Path) -> tuple[AuditCase, ...]:
     out = tuple(cases)
     if len({case.task.id for case in out}) < len(out):
         raise DataError(f"{path}: two cases have one id; results are keyed by it")

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from assay.audit.judging import Outcome
+from assay.audit.effects import EFFECTS
+from assay.audit.judge_probes import ProbeOutcome
 from assay.audit.probes import FAMILIES, Side
-from assay.audit.record import Check, Example, Latency, Line, Rate, Settings, Status
-from assay.audit.watched import EFFECTS
+from assay.audit.record import AuditSettings, AuditStatus, Check, Example, Latency, Line, Rate
 
 __all__ = [
     "agreement",
@@ -29,16 +29,16 @@ __all__ = [
     "wrong",
 ]
 
-Outcomes = Sequence[Outcome]
+Outcomes = Sequence[ProbeOutcome]
 
 
-def example(outcome: Outcome) -> Example:
+def example(outcome: ProbeOutcome) -> Example:
     """An outcome as a failure to show."""
     said = f"value {outcome.value:g}" if outcome.value is not None else f"{outcome.ended}: {outcome.error}".rstrip(": ")
     return Example(outcome.probe.family, outcome.probe.case.gold, outcome.probe.answer, said)
 
 
-def gold(outcomes: Outcomes, settings: Settings) -> Check:
+def gold(outcomes: Outcomes, settings: AuditSettings) -> Check:
     """Whether the gold as given is right. An answer without a verdict is not accepted either."""
     mine = [o for o in outcomes if o.probe.family == "gold"]
     bad = [o for o in mine if not _accepted(o, settings)]
@@ -53,7 +53,7 @@ def gold(outcomes: Outcomes, settings: Settings) -> Check:
     )
 
 
-def formats(outcomes: Outcomes, settings: Settings) -> Check:
+def formats(outcomes: Outcomes, settings: AuditSettings) -> Check:
     """In which other forms a right answer is accepted; only those that it must accept count."""
     mine = [o for o in outcomes if FAMILIES[o.probe.family].side is Side.RIGHT and o.probe.family != "gold"]
     bad = [o for o in mine if not _accepted(o, settings)]
@@ -72,20 +72,20 @@ def formats(outcomes: Outcomes, settings: Settings) -> Check:
     )
     if any(line.counts for line in lines):
         return check
-    return Check(name="formats", status=Status.INFO, says=says, lines=check.lines, examples=check.examples)
+    return Check(name="formats", status=AuditStatus.INFO, says=says, lines=check.lines, examples=check.examples)
 
 
-def wrong(outcomes: Outcomes, settings: Settings) -> Check:
+def wrong(outcomes: Outcomes, settings: AuditSettings) -> Check:
     """Whether wrong answers are refused: near misses, constants, other items' answers, junk, hedges."""
     return _refuses("wrong_answers", outcomes, settings, False, "wrong answers")
 
 
-def tricks(outcomes: Outcomes, settings: Settings) -> Check:
+def tricks(outcomes: Outcomes, settings: AuditSettings) -> Check:
     """Whether known tricks earn anything."""
     return _refuses("tricks", outcomes, settings, True, "known tricks")
 
 
-def _refuses(name: str, outcomes: Outcomes, settings: Settings, rough: bool, what: str) -> Check:
+def _refuses(name: str, outcomes: Outcomes, settings: AuditSettings, rough: bool, what: str) -> Check:
     mine = [o for o in outcomes if FAMILIES[o.probe.family].side is Side.WRONG and rough is _rough(o.probe.family)]
     bad = [o for o in mine if _accepted(o, settings)]
     lines = [replace(x, highest=_highest(mine, x.name)) for x in _lines(mine, bad, lambda family: family not in settings.inform)]
@@ -107,7 +107,7 @@ def _rough(family: str) -> bool:
     return family.startswith("trick_") or family in ("payload", "long")
 
 
-def faults(outcomes: Outcomes, settings: Settings) -> Check:
+def faults(outcomes: Outcomes, settings: AuditSettings) -> Check:
     """Whether every answer gets a verdict: what raises is masked, and a policy learns to get there."""
     bad = [o for o in outcomes if o.ended == "raised"]
     return Check.of(
@@ -120,7 +120,7 @@ def faults(outcomes: Outcomes, settings: Settings) -> Check:
     )
 
 
-def hangs(outcomes: Outcomes, settings: Settings) -> Check:
+def hangs(outcomes: Outcomes, settings: AuditSettings) -> Check:
     """Whether an answer can keep it from ever returning."""
     return _ended(
         "hangs", outcomes, "hung", f"answers within {settings.deadline:g} s", "hangs, twice on the same answer; {worst}"
@@ -151,7 +151,7 @@ def execution(outcomes: Outcomes, traces: Sequence[str]) -> Check:
     )
 
 
-def effects(outcomes: Outcomes, settings: Settings) -> Check:
+def effects(outcomes: Outcomes, settings: AuditSettings) -> Check:
     """Whether it does more than judge, whatever the answer: writes files, uses a network, starts programs."""
     bad = [o for o in outcomes if o.effects]
     lines = [
@@ -162,7 +162,7 @@ def effects(outcomes: Outcomes, settings: Settings) -> Check:
     return Check.of("effects", lines, 0.0, "does nothing but judge", "does more than judge; {worst}", shown)
 
 
-def latency_of(outcomes: Outcomes, settings: Settings) -> Latency | None:
+def latency_of(outcomes: Outcomes, settings: AuditSettings) -> Latency | None:
     """Percentiles of the seconds of a call."""
     seconds = [
         settings.deadline if o.ended == "hung" else o.seconds for o in outcomes if o.ended == "hung" or o.seconds is not None
@@ -173,24 +173,24 @@ def latency_of(outcomes: Outcomes, settings: Settings) -> Latency | None:
     return Latency(p50, p95, p99, float(max(s for s in seconds if s is not None)), len(seconds))
 
 
-def slowness(outcomes: Outcomes, settings: Settings) -> Check:
+def slowness(outcomes: Outcomes, settings: AuditSettings) -> Check:
     """Whether a verdict comes soon enough."""
     found = latency_of(outcomes, settings)
     if found is None:
-        return Check(name="latency", status=Status.SKIPPED, says="no call returned", limit=settings.max_p99)
+        return Check(name="latency", status=AuditStatus.SKIPPED, says="no call returned", limit=settings.max_p99)
     slow = [o for o in outcomes if (o.seconds or 0.0) > settings.max_p99]
     numbers = f"p50 {found.p50:.2g} s, p95 {found.p95:.2g} s, p99 {found.p99:.2g} s, at most {found.max:.2g} s"
     over = found.p99 > settings.max_p99
     return Check(
         name="latency",
-        status=Status.FAIL if over else Status.PASS,
+        status=AuditStatus.FAIL if over else AuditStatus.PASS,
         limit=settings.max_p99,
         says=f"{'too slow: ' if over else ''}{numbers}",
         examples=tuple(Example(o.probe.family, o.probe.case.gold, o.probe.answer, f"{o.seconds:.2f} s") for o in slow[:8]),
     )
 
 
-def agreement(outcomes: Outcomes, others: Outcomes, settings: Settings) -> Check:
+def agreement(outcomes: Outcomes, others: Outcomes, settings: AuditSettings) -> Check:
     """Whether a second verifier decides alike; answers on which either has no verdict do not count."""
     theirs = {o.probe.id: o for o in others}
     pairs = [(a, theirs[a.probe.id]) for a in outcomes if a.probe.id in theirs]
@@ -219,11 +219,11 @@ def reduced(check: Check, tried: Mapping[str, int], left: Mapping[str, int]) -> 
     asks = _ASKS.get(check.name)
     mine = {family: n for family, n in left.items() if asks is None or asks(family)}
     none = [family for family in mine if not tried.get(family)]
-    if not mine or check.status in (Status.FAIL, Status.SKIPPED):
+    if not mine or check.status in (AuditStatus.FAIL, AuditStatus.SKIPPED):
         return check
     if asks is not None and none:
         says = f"not tried: {', '.join(none)}; the answers were left out after too many had stopped their judge"
-        return replace(check, status=Status.UNTRIED, says=says)
+        return replace(check, status=AuditStatus.UNTRIED, says=says)
     return replace(check, says=f"{check.says}; {sum(mine.values())} answers were left out")
 
 
@@ -237,7 +237,7 @@ _ASKS: Mapping[str, Callable[[str], bool]] = {
 """The families of answers that a check is about; others are about all of them."""
 
 
-def _accepted(outcome: Outcome, settings: Settings) -> bool:
+def _accepted(outcome: ProbeOutcome, settings: AuditSettings) -> bool:
     return outcome.value is not None and outcome.value >= settings.accept
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from html import escape
 
-from assay.audit.record import Audit, Check, Status, shown
+from assay.audit.record import Audit, AuditStatus, Check, shown
 
 __all__ = ["audit_page"]
 
 _WORD = {
-    Status.PASS: "holds",
-    Status.FAIL: "fails",
-    Status.INFO: "for information",
-    Status.SKIPPED: "not done",
-    Status.UNTRIED: "not tried",
+    AuditStatus.PASS: "holds",
+    AuditStatus.FAIL: "fails",
+    AuditStatus.INFO: "for information",
+    AuditStatus.SKIPPED: "not done",
+    AuditStatus.UNTRIED: "not tried",
 }
 
 
@@ -21,8 +21,8 @@ def audit_page(found: Audit) -> str:
     """The whole document.
 
     >>> from assay.verify import ExactMatch
-    >>> from assay.audit import audit, case_of, Settings
-    >>> page = audit_page(audit(ExactMatch(), [case_of({"gold": "42"})], settings=Settings(hostile_items=0)))
+    >>> from assay.audit import audit, case_of, AuditSettings
+    >>> page = audit_page(audit(ExactMatch(), [case_of({"gold": "42"})], settings=AuditSettings(hostile_items=0)))
     >>> page.startswith("<!doctype html>"), "http" in page
     (True, False)
     """

@@ -7,12 +7,23 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from assay.audit.cases import Case
+from assay.audit.answer_variants import Kind, kind_of, lookalike, near_misses, respelled, same
+from assay.audit.cases import AuditCase
 from assay.audit.hostile import TRICKS, Canary, payloads
-from assay.audit.wording import Kind, kind_of, lookalike, near_misses, respelled, same
 from assay.core.seeds import generator
 
-__all__ = ["FAMILIES", "PLACE", "TEMPLATES", "Family", "Probe", "Side", "filled", "hostile", "right_answers", "wrong_answers"]
+__all__ = [
+    "FAMILIES",
+    "PLACE",
+    "TEMPLATES",
+    "AuditProbe",
+    "Family",
+    "Side",
+    "filled",
+    "hostile",
+    "right_answers",
+    "wrong_answers",
+]
 
 PLACE = "{answer}"
 TEMPLATES = (
@@ -91,7 +102,7 @@ FAMILIES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
+class AuditProbe:
     """One answer to one problem.
 
     Attributes:
@@ -102,7 +113,7 @@ class Probe:
     """
 
     id: str
-    case: Case
+    case: AuditCase
     family: str
     answer: str
 
@@ -112,7 +123,7 @@ def filled(template: str, answer: str) -> str:
     return template.replace(PLACE, answer)
 
 
-def right_answers(case: Case, template: str) -> Iterator[tuple[str, str]]:
+def right_answers(case: AuditCase, template: str) -> Iterator[tuple[str, str]]:
     """Family and text of every way in which the gold is written."""
     gold = case.gold
     for solution in case.solutions:
@@ -136,7 +147,7 @@ def right_answers(case: Case, template: str) -> Iterator[tuple[str, str]]:
         yield "number", filled(template, other)
 
 
-def wrong_answers(cases: Sequence[Case], index: int, template: str, seed: int) -> Iterator[tuple[str, str]]:
+def wrong_answers(cases: Sequence[AuditCase], index: int, template: str, seed: int) -> Iterator[tuple[str, str]]:
     """Family and text of wrong answers to one of the cases; the draws depend on seed and case alone."""
     case = cases[index]
     rng = generator("audit/wrong", seed, index=case.task.id)
@@ -187,7 +198,7 @@ def _around_gold(gold: str, other: str, template: str) -> Iterator[tuple[str, st
     yield "bytes_around", filled(template, f"{other}\x00{gold}")
 
 
-def hostile(cases: Iterable[Case], template: str, canary: Canary) -> Iterator[tuple[Case, str, str]]:
+def hostile(cases: Iterable[AuditCase], template: str, canary: Canary) -> Iterator[tuple[AuditCase, str, str]]:
     """Case, family and text of the library of tricks, on a few of the cases."""
     for case in cases:
         for name, texts in TRICKS.items():
@@ -211,7 +222,7 @@ def _junk(seeds: Iterable[int], template: str) -> Iterator[tuple[str, str]]:
         yield "junk", filled(template, f"zq{text[:6]}")
 
 
-def _right(case: Case, text: str, *, folded: bool = False) -> bool:
+def _right(case: AuditCase, text: str, *, folded: bool = False) -> bool:
     """Whether a text is plainly one of the case's right answers; ``folded``: or would be in another case."""
     return any(same(text, s) or (folded and text.strip().casefold() == s.strip().casefold()) for s in case.solutions)
 

@@ -9,14 +9,16 @@ from typing import Any
 
 from assay.core.canon import plain
 from assay.core.errors import ConfigError
+from assay.core.import_path import filed_as
 from assay.core.util.wilson import wilson_bounds
 
-__all__ = ["Audit", "Check", "Example", "Latency", "Line", "Rate", "Settings", "Status"]
+__all__ = ["Audit", "AuditSettings", "AuditStatus", "Check", "Example", "Latency", "Line", "Rate"]
 
 _SHOWN = 160
 
 
-class Status(StrEnum):
+@filed_as("assay.verify.audit.record:Status")
+class AuditStatus(StrEnum):
     """How a check ended: within its threshold, over it, without one, not done, or not done because answers to other checks
     stopped the judge too often, which is as bad as failing: nobody knows.
     """
@@ -28,8 +30,9 @@ class Status(StrEnum):
     UNTRIED = "untried"
 
 
+@filed_as("assay.verify.audit.record:Settings")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class AuditSettings:
     """How an audit is made, and what it tolerates. A threshold holds for every family of answers by itself.
 
     Attributes:
@@ -162,7 +165,7 @@ class Check:
     """
 
     name: str
-    status: Status
+    status: AuditStatus
     says: str
     limit: float | None = None
     lines: tuple[Line, ...] = ()
@@ -175,7 +178,7 @@ class Check:
         worst = max(over, key=lambda line: line.rate.value, default=None)
         shown = sorted(dict.fromkeys(examples), key=lambda e: (len(e.answer), e.answer))[:8]
         says = good if worst is None else bad.replace("{worst}", f"{worst.name}: {worst.rate}")
-        status = Status.PASS if worst is None else Status.FAIL
+        status = AuditStatus.PASS if worst is None else AuditStatus.FAIL
         return cls(name=name, status=status, says=says, limit=limit, lines=tuple(lines), examples=tuple(shown))
 
 
@@ -211,7 +214,7 @@ class Audit:
     name: str
     against: str | None
     template: str
-    settings: Settings
+    settings: AuditSettings
     items: int
     probes: int
     left_out: int
@@ -228,7 +231,7 @@ class Audit:
     @property
     def failed(self) -> tuple[str, ...]:
         """Names of the checks that are."""
-        return tuple(check.name for check in self.checks if check.status in (Status.FAIL, Status.UNTRIED))
+        return tuple(check.name for check in self.checks if check.status in (AuditStatus.FAIL, AuditStatus.UNTRIED))
 
     def check(self, name: str) -> Check:
         """The check of that name.

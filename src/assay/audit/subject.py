@@ -10,16 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from assay.audit.watched import Played
+from assay.audit.effects import Played
 from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.protocols import Verifier
 from assay.core.rollout import Rollout
 from assay.core.task import Task
-from assay.interop.adapting import adapt, loaded
-from assay.interop.inward import ForeignReward
-from assay.verify.function import RewardFunction
-from assay.verify.named import verifier as named
-from assay.verify.named import verifiers
+from assay.interop.adapter import adapt, loaded
+from assay.interop.import_rewards import ForeignReward
+from assay.verify.catalog import verifier as named
+from assay.verify.catalog import verifiers
+from assay.verify.reward_function import RewardFunction
 
 __all__ = ["Subject", "again", "played", "resolve", "subject_of"]
 
@@ -53,7 +53,7 @@ class Subject:
 def resolve(name: str, *, signature: str | None = None, gold: str | None = None, chat: bool | None = None) -> Subject:
     """The verifier of that name: one of `assay.verify.verifiers`, ``package.module:name``, or ``path/to/file.py:name``.
 
-    Names of verifiers come from `assay.verify.named` alone: one that is added there can be audited.
+    Names of verifiers come from `assay.verify.catalog` alone: one that is added there can be audited.
 
     Raises:
         UnknownNameError: no verifier of that name; says the nearest.

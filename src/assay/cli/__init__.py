@@ -15,24 +15,27 @@ __all__ = ["main"]
 
 COMMANDS = {
     "train": ("train", "improve a model by reinforcement learning, as a recipe says"),
-    "resume": ("train", "go on with a run that was stopped, killed, or has finished"),
-    "eval": ("ask", "held-out accuracy of a run or model, with intervals"),
-    "sample": ("ask", "answers of a run or model to a prompt"),
-    "export": ("export", "the model of a run as a folder for any tool, read back, with a model card"),
+    "resume": ("train", "continue a run that was stopped, killed, or has finished"),
+    "eval": ("evaluate", "held-out accuracy of a run or model, with intervals"),
+    "sample": ("evaluate", "answers of a run or model to a prompt"),
+    "export": ("export", "write the model of a run as a Hugging Face folder with a model card, and verify it"),
     "explain": ("explain", "what a recipe would do: every setting, sizes, memory; runs nothing"),
-    "report": ("look", "write a run's report.html anew"),
-    "runs": ("look", "list, show or compare runs"),
+    "report": ("run_reports", "write a run's report.html again"),
+    "runs": ("run_reports", "list, show or compare runs"),
     "tasks": ("tasks", "list, show, sample or check task families"),
     "recipes": ("recipes", "list the recipes"),
-    "verify": ("verify", "list verifiers, judge answers with one, or measure one"),
-    "curate": ("curate", "rows to train on: without duplicates and evaluation items, verifiable, neither too easy nor too hard"),
-    "contamination": ("contamination", "has a model seen these items? Scores and accuracy against fresh ones, with intervals"),
-    "distill": ("distill", "right answers of a model or server to training tasks, as rows to imitate"),
-    "methods": ("methods", "list or show objectives, and what other libraries call them"),
-    "papers": ("papers", "list, show or run published systems: what of each is here"),
-    "selftest": ("selftest", "try on this machine what assay promises: agreement, proof of weights, resume, speed, isolation"),
-    "serve": ("serve", "judge answers over HTTP, for trainers of any kind"),
-    "sandbox": ("sandbox", "run a program contained, or see what holds it on this machine"),
+    "verify": ("verify", "list verifiers, score answers with one, or audit one"),
+    "curate": ("curate", "select rows to train on: drop duplicates, evaluation items, unverifiable, too easy and too hard rows"),
+    "contamination": (
+        "contamination",
+        "test whether a model has seen these items: scores and accuracy against fresh items, with intervals",
+    ),
+    "distill": ("distill", "collect right answers of a teacher to training tasks, as rows to imitate"),
+    "methods": ("methods", "list or show objectives, and their names in other libraries"),
+    "papers": ("papers", "list, show or run published systems, and which part of each is implemented"),
+    "selftest": ("selftest", "test this machine: engine agreement, proof of weights, resume, speed, isolation"),
+    "serve": ("serve", "score answers or run programs over HTTP, for any trainer"),
+    "sandbox": ("sandbox", "run a program in the sandbox, or show the isolation of this machine"),
 }
 
 
@@ -120,7 +123,7 @@ def _complain(error: Exception, code: int) -> int:
 
 
 def _help() -> str:
-    from assay.cli.wrap import columns, fill
+    from assay.cli.text_wrap import columns, fill
 
     return "\n\n".join(
         (

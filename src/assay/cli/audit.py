@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from assay.cli.mirror import parse
-from assay.cli.show import busy, grid, lines, note, show
+from assay.cli.options import parse
+from assay.cli.output import busy, grid, lines, note, show
 from assay.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -20,30 +20,30 @@ _PLACE: dict[str, str] = {"metavar": "NAMES"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditOptions:
-    """Measures a verifier: what it refuses, what it accepts, what stops it, what it runs. Exit 1 past a threshold.
+    """Audits a verifier: which answers it refuses, accepts or hangs on, and what it executes. Exit 1 past a threshold.
 
     Attributes:
         name: a verifier of assay's, package.module:name, or my_file.py:name: also reward functions of verl, TRL, OpenRLHF.
         cases: JSONL file, a problem a line: gold, and if wanted prompt, solutions, wrong, unique. Built-ins have their own.
-        against: a second verifier of the same, to compare decisions with.
-        signature: whose signature it has, where the names of its parameters do not tell.
+        against: a second verifier of the same tasks to compare decisions with.
+        signature: the library whose signature it has, if its parameter names do not show it.
         gold: the column in which the function looks for the right answer, if its name is unusual.
-        chat: hand over lists of messages, not text.
-        template: how an answer must stand, with {answer} in it; found out when not given.
+        chat: pass lists of messages, not text.
+        template: how an answer must be written, with {answer} in it; detected when not given.
         accept: least value of an answer that counts as accepted.
-        seed: of the answers that are drawn.
-        items: cases looked at, at most.
+        seed: seed of the generated answers.
+        items: most cases to use.
         deadline: seconds for one verdict.
-        must: forms of a right answer that must be read, by comma: whitespace,boxed,tag,...
-        inform: families of wrong answers that may be accepted, by comma.
-        skip: checks and families to leave out, by comma.
+        must: forms of a right answer that must be accepted, comma-separated: whitespace,boxed,tag,...
+        inform: families of wrong answers that may be accepted, comma-separated.
+        skip: checks and families to leave out, comma-separated.
         max_fn: share of right answers that may be refused.
         max_fp: share of wrong answers that may be accepted, in any family.
         max_disagreement: share of answers on which the second verifier may decide otherwise.
         max_faults: share of answers, of any family, on which it may raise.
-        max_p99: seconds that the slowest hundredth may take.
-        backend: where a foreign verifier is judged: auto, strong or landlock; naming it contains a verifier of assay's too.
-        no_sandbox: judge in plain processes of this user.
+        max_p99: most seconds of the slowest hundredth of calls.
+        backend: isolation of a foreign verifier: auto, strong or landlock; naming one also sandboxes assay's own verifiers.
+        no_sandbox: run it in plain processes of this user.
         html: write the report as one page.
         json: print JSON.
     """
@@ -76,11 +76,11 @@ class AuditOptions:
 def audit_leaf(args: list[str]) -> int:
     """``assay verify audit NAME``."""
     own = parse(AuditOptions, args, "assay verify audit")
-    from assay.audit import Settings, audit, audit_page, read_cases, resolve
+    from assay.audit import AuditSettings, audit, audit_page, read_cases, resolve
 
     if own.no_sandbox and own.backend:
         raise ConfigError(f"--no-sandbox and --backend {own.backend}: give one of them")
-    settings = Settings(
+    settings = AuditSettings(
         seed=own.seed,
         items=own.items,
         deadline=own.deadline,

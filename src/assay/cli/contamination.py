@@ -8,10 +8,10 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from assay.cli.mirror import parse
+from assay.cli.options import parse
+from assay.cli.output import busy, grid, lines, show
 from assay.cli.recipe import scorer, source
-from assay.cli.records import missing
-from assay.cli.show import busy, grid, lines, show
+from assay.cli.run_request import missing
 from assay.cli.verify import settings_of
 from assay.core.errors import ConfigError, DataError
 from assay.core.protocols import TaskSource, Verifier
@@ -29,20 +29,20 @@ _SUFFIXES = (".jsonl", ".json", ".ndjson", ".gz", ".parquet", ".arrow", ".csv")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContaminationOptions:
-    """Asks a model items that it may have seen, and fresh ones of the same kind; says how well each score tells the two apart,
-    and how much better the model is at the first. ITEMS and FRESH are files of rows, or task families, whose held-out tasks are
-    generated. Fresh items must be drawn as the others are, or the two differ for reasons of their own.
+    """Scores a model on items that it may have seen and on fresh ones of the same kind; reports how well each score separates
+    the two, and the difference in accuracy. ITEMS and FRESH are files of rows, or task families, whose held-out tasks are
+    generated. Both must come from the same distribution, or they differ for other reasons.
 
     Attributes:
         model: a model folder in Hugging Face format, or a run folder.
-        items: what it may have seen.
-        fresh: what it cannot have seen.
-        count: most items of either.
+        items: items that the model may have seen.
+        fresh: items that it cannot have seen.
+        count: most items of each.
         levels: of a family: levels to draw from; all when not given.
-        verifier: judges answers to files of rows ('assay verify list'), or my_file.py:function; the whole text must be the answer
+        verifier: scores answers to files of rows ('assay verify list'), or my_file.py:function; the whole text must be the answer
             when not given.
         set: a setting of the verifier, KEY=VALUE; may be given several times.
-        retry: how the second answer of the self-critique is asked for, with {question} and {answer} in it.
+        retry: prompt for the second answer of the self-critique, with {question} and {answer} in it.
         max_new_tokens: most tokens in an answer.
         question: field of the question, where its name is unusual.
         gold: field of the answer, where its name is unusual.

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from assay.cli.mirror import parse
+from assay.cli.options import parse
+from assay.cli.output import grid, lines, note, show
 from assay.cli.recipe import scorer
-from assay.cli.show import grid, lines, note, show
 from assay.cli.verify import gathered, settings_of
 from assay.core.errors import ConfigError, DataError, UnknownNameError
 
 if TYPE_CHECKING:
-    from assay.curate import Passes, Pipeline, ProbeFile, Step
+    from assay.curate import CurationStep, Passes, Pipeline, ProbeFile
 
 __all__ = ["curate_command"]
 
@@ -27,9 +27,9 @@ _MODEL: dict[str, str] = {"metavar": "MODEL"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurateOptions:
-    """Drops duplicates, evaluation items, and what further options name; splits the rest by content. IN holds rows as JSON lines
-    (also .gz), Parquet or Arrow; OUT gets train.jsonl, test.jsonl, rejected.jsonl with a reason for each row, and
-    manifest.json. The same command goes on with a run that was stopped or killed. Files of measurements (--passes,
+    """Drops duplicates, evaluation items, and rows that further options select; splits the rest by content. IN holds rows as
+    JSON lines (also .gz), Parquet or Arrow; OUT gets train.jsonl, test.jsonl, rejected.jsonl with a reason for each row, and
+    manifest.json. The same command continues a curation that was stopped or killed. Files of measurements (--passes,
     --solvers, --limr, ...) name a row by "id" or question.
 
     Attributes:
@@ -38,22 +38,22 @@ class CurateOptions:
         against: files or folders of evaluation rows, which must not be in the result.
         ngram: words in a run that a row must not share with an evaluation item; 0 to look for none.
         near: Jaccard similarity from which two questions, or a question and an evaluation item, are the same; 0 to look for none.
-        shingle: words in a shingle, by which that is measured.
-        variants: numbers make no difference: drop near-duplicates, and rows like an evaluation item, that differ in their numbers
-            alone: questions made from one pattern.
-        conflicts: of rows that ask the same with different answers, keep one or drop all.
-        substrings: drop questions that stand inside others.
-        max_answer: characters that an answer may have; 0 for any number. Also drops rows without an answer, and multiple choice
+        shingle: words in a shingle of that similarity.
+        variants: treat all numbers as equal: also drop near-duplicates of rows and of evaluation items that differ only in their
+            numbers (questions of one template).
+        conflicts: keep one or drop all rows with the same question and different answers.
+        substrings: drop questions that are contained in others.
+        max_answer: most characters in an answer; 0 for any number. Also drops rows without an answer, and multiple choice
             whose answer is not among its options.
-        max_words: words that an open answer may have.
+        max_words: most words in a free-form answer.
         verifier: a verifier that must accept each answer ('assay verify list'), or my_file.py:function of your own.
         set: a setting of the verifier, KEY=VALUE; may be given several times.
         template: how an answer is written for the verifier, with {answer} in it; one accepted form is enough.
         deadline: seconds for one verdict.
-        workers: verdicts at once.
+        workers: verdicts in parallel.
         solvers: files of answers by independent solvers: rows of id and answer, or answers.
-        agree: so many solvers must agree with a row's answer, as the verifier sees it.
-        passes: files of graded attempts by model: rows of id, passed and n, or one row per attempt with passed true or false.
+        agree: how many solvers must agree with a row's answer, by the verifier.
+        passes: files of graded rollouts by model: rows of id, passed and n, or one row per rollout with passed true or false.
             Pass rates become scores; those of models called weak and strong also decide, by --too-hard and --too-easy.
         too_hard: the strong model's pass rate up to which a row is dropped.
         too_easy: the weak model's pass rate from which a row is dropped.
@@ -140,7 +140,7 @@ def curate_command(args: list[str]) -> int:
         try:
             manifest = pipeline.run([own.rows], own.out, chunk=own.chunk, fresh=own.fresh, progress=progress_on())
         except KeyboardInterrupt:
-            note(f"stopped; what is done is kept in {own.out / '.work'}: the same command goes on")
+            note(f"stopped; what is done is kept in {own.out / '.work'}: the same command continues")
             return 130
         except DataError as error:
             note(f"assay: {error}")
@@ -177,10 +177,10 @@ def _pipeline(own: CurateOptions, stack: ExitStack) -> Pipeline:
     return Pipeline(steps=tuple(steps), fields=fields, test_share=own.test_share, seed=own.seed)
 
 
-def _cheap(own: CurateOptions) -> list[Step]:
+def _cheap(own: CurateOptions) -> list[CurationStep]:
     from assay.curate import AnswerForm, Decontaminate, Exact, Matching, NearDuplicates, Substrings
 
-    steps: list[Step] = []
+    steps: list[CurationStep] = []
     if own.max_answer is not None or own.max_words is not None:
         steps.append(AnswerForm(characters=own.max_answer or 0, words=own.max_words or 0))
     steps.append(Exact(conflicts=own.conflicts))
@@ -196,7 +196,7 @@ def _cheap(own: CurateOptions) -> list[Step]:
     return steps
 
 
-def _verified(own: CurateOptions, stack: ExitStack) -> list[Step]:
+def _verified(own: CurateOptions, stack: ExitStack) -> list[CurationStep]:
     if own.verifier is None:
         if own.solvers:
             raise ConfigError("--solvers needs --verifier NAME, which says whether their answers are right")
@@ -208,20 +208,20 @@ def _verified(own: CurateOptions, stack: ExitStack) -> list[Step]:
 
     made = VerifierGrader(verifier=scorer(own.verifier, settings_of(own.set)), deadline=own.deadline, workers=own.workers)
     grader = stack.enter_context(made)
-    steps: list[Step] = [VerifierAccepts(grader=grader, templates=own.template)]
+    steps: list[CurationStep] = [VerifierAccepts(grader=grader, templates=own.template)]
     if own.solvers:
         steps.append(SolversAgree(grader=grader, solvers=tuple(_files("--solvers", own.solvers).items()), least=own.agree))
     return steps
 
 
-def _by_difficulty(own: CurateOptions) -> list[Step]:
+def _by_difficulty(own: CurateOptions) -> list[CurationStep]:
     from assay.curate import Band, Hardest, Passes, PassRates, Unsolved, WeakStrong
 
     passes = {name: Passes(model=name, file=path) for name, path in _files("--passes", own.passes).items()}
-    steps: list[Step] = [PassRates(passes=each) for each in passes.values()]
+    steps: list[CurationStep] = [PassRates(passes=each) for each in passes.values()]
     if {"weak", "strong"} <= passes.keys():
         steps.append(WeakStrong(weak=passes["weak"], strong=passes["strong"], low=own.too_hard, high=own.too_easy))
-    rules: dict[str, tuple[str | None, Callable[[Passes], Step]]] = {
+    rules: dict[str, tuple[str | None, Callable[[Passes], CurationStep]]] = {
         "--band": (own.band, lambda p: Band(passes=p, low=own.band_low, high=own.band_high)),
         "--unsolved": (own.unsolved, lambda p: Unsolved(passes=p)),
         "--hardest": (own.hardest, lambda p: Hardest(passes=p, sizes=own.sizes)),
@@ -234,10 +234,10 @@ def _by_difficulty(own: CurateOptions) -> list[Step]:
     return steps
 
 
-def _by_probe(own: CurateOptions) -> list[Step]:
+def _by_probe(own: CurateOptions) -> list[CurationStep]:
     from assay.curate import AngleOrder, Donod, Influential, LearningImpact, MostVaried
 
-    steps: list[Step] = []
+    steps: list[CurationStep] = []
     if own.limr:
         steps.append(LearningImpact(probe=_probe(own.limr), threshold=own.limr_above))
     if own.varied:
@@ -259,7 +259,7 @@ def _probe(file: Path) -> ProbeFile:
     return ProbeFile(file=file)
 
 
-def _own(word: str) -> Step:
+def _own(word: str) -> CurationStep:
     """A step of the user's: a value, or a class that needs no arguments."""
     from assay.curate import RowStep, SetStep
     from assay.interop import load

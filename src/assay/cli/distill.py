@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from assay.cli.mirror import parse
+from assay.cli.options import parse
+from assay.cli.output import lines, note, show
 from assay.cli.recipe import own_code, source
-from assay.cli.records import missing
-from assay.cli.show import lines, note, show
+from assay.cli.run_request import missing
 from assay.core.errors import ConfigError, EngineError, RewardError
 from assay.core.protocols import TaskSource
 from assay.train.levels import Levels, check_levels
@@ -29,15 +29,15 @@ _SERVED = ("http://", "https://")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DistillOptions:
-    """Asks a teacher training tasks of a family, has the family's verifier judge, and writes the right answers as JSON lines,
-    which a stage Imitate(data=OUT) learns from. Held-out tasks are never asked. The same command goes on with a distillation that
-    was stopped or killed, and with a larger --per-level asks further tasks.
+    """Has a teacher answer training tasks of a family, scores the answers with the family's verifier, and writes the right ones
+    as JSON lines for a stage Imitate(data=OUT). Held-out tasks are never used. The same command continues a distillation that was
+    stopped or killed; with a larger --per-level it adds tasks.
 
     Attributes:
         teacher: a run folder, a model folder in Hugging Face format, a name on the hub, or the address of a server that speaks
             OpenAI's protocol, up to and with /v1.
         name: a task family, one of its arms, or a suite ('assay tasks list' names them), rows.jsonl, or my_file.py:my_source.
-        out: the file to write; what the teacher said is kept in OUT.work.
+        out: the file to write; the teacher's answers are kept in OUT.work.
         model: name of the model on the server.
         key: environment variable that holds the server's key; none is sent when not given.
         arm: only this arm; all when not given.
@@ -103,11 +103,11 @@ def distill_command(args: list[str]) -> int:
             with _progress() as tell:
                 found = made.run(own.out, tell)
         except KeyboardInterrupt:
-            note(f"stopped; what was answered is kept in {own.out}.work: the same command goes on")
+            note(f"stopped; what was answered is kept in {own.out}.work: the same command continues")
             return 130
         except (EngineError, RewardError) as error:
             note(f"assay: {error}")
-            note(f"what was answered is kept in {own.out}.work: the same command goes on")
+            note(f"what was answered is kept in {own.out}.work: the same command continues")
             return 1
     show(own.json, asdict(found) | {"out": str(found.out)}, lambda: _text(found))
     return 0 if found.rows else 1

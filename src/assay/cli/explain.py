@@ -6,19 +6,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from assay.cli.fit import check, outline
+from assay.cli.output import lines, note, show
+from assay.cli.part_tree import Node, take
+from assay.cli.preflight import check, outline
 from assay.cli.recipe import reduced, settle_wired, with_rows
-from assay.cli.show import lines, note, show
 from assay.cli.sizes import Derived, StageSizes, derive, stated_config
-from assay.cli.tree import Node, take
 from assay.core.config import dumps_toml, to_dict
 from assay.core.errors import ConfigError
 from assay.core.plan import Plan
 from assay.runtime.settings import DecoderShape
 from assay.train.models import Built
-from assay.train.room import size
+from assay.train.out_of_memory import size
 from assay.train.run import Run
-from assay.train.schedules import schedules_told
+from assay.train.schedules import describe_schedules
 from assay.train.support import support_note
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ __all__ = ["explain_command"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainOptions:
-    """Says what a recipe would do, and runs nothing.
+    """Explains what a recipe would do, without running it.
 
     Attributes:
         json: print settings and derived sizes as JSON.
@@ -104,9 +104,9 @@ def _text(run: Run, found: Derived, wires: Sequence[WiredPart] = ()) -> None:
     for index, stage in enumerate(run.stages):
         if said := support_note(run, stage):
             print(f"truncated sampling in stage {index}: {said}\n")
-        if scheduled := schedules_told(stage):
+        if schedules := describe_schedules(stage):
             print(f"schedules of stage {index}, in training alone")
-            lines({f"  {key}": text for key, text in scheduled.items()})
+            lines({f"  {key}": text for key, text in schedules.items()})
             print()
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from assay.cli.mirror import parse
-from assay.cli.records import missing
-from assay.cli.show import busy, lines, show
+from assay.cli.options import parse
+from assay.cli.output import busy, lines, show
+from assay.cli.run_request import missing
 from assay.core.errors import ConfigError
 
 __all__ = ["export_command"]
@@ -15,7 +15,7 @@ __all__ = ["export_command"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportOptions:
-    """Writes the model of a run as a folder that any tool of the Hugging Face world loads, with a model card, and reads it back.
+    """Writes the model of a run as a folder in Hugging Face format, with a model card, and loads it again to verify it.
 
     Attributes:
         model: a run folder, finished or stopped, or a model folder.

@@ -8,21 +8,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from assay.cli.kept import kept_rows
-from assay.cli.mirror import parse
-from assay.cli.show import busy, grid, lines, show, unquoted
+from assay.cli.listing_cache import kept_rows
+from assay.cli.options import parse
+from assay.cli.output import busy, grid, lines, show, unquoted
 from assay.core.errors import ConfigError, UnknownNameError
 
 if TYPE_CHECKING:
     from assay.objective.methods import Method
-    from assay.objective.peers import Match
+    from assay.objective.peers import PeerMatch
 
 __all__ = ["methods_command"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MethodsOptions:
-    """Lists the named objectives, shows one, or says what another library's name is here.
+    """Lists the named objectives, shows one, or finds the one that another library's name stands for.
 
     Attributes:
         name: a method: its formula, settings, columns, and its names in other libraries.
@@ -154,7 +154,7 @@ def _match(as_json: bool, library: str, name: str) -> int:
     return show(as_json, rows, text)
 
 
-def _fields(m: Match) -> dict[str, Any]:
+def _fields(m: PeerMatch) -> dict[str, Any]:
     return {"library": m.peer, "kind": m.kind, "name": m.name, "here": m.code, "note": m.note, "reason": m.reason}
 
 

@@ -6,8 +6,8 @@ import shlex
 from dataclasses import dataclass, field
 from typing import Any
 
-from assay.cli.mirror import parse
-from assay.cli.show import grid, lines, show
+from assay.cli.options import parse
+from assay.cli.output import grid, lines, show
 from assay.core.errors import ConfigError
 from assay.core.papers import Paper, load_papers, paper_named
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from assay.cli.mirror import parse_with
+from assay.cli.options import parse_with
 from assay.cli.user_files import USER_FILES, module_of
 from assay.core.config import from_dict, loads_toml
 from assay.core.errors import AssayError, ConfigError, UnknownNameError, a_kind
@@ -95,7 +95,7 @@ def settle_wired(options: type[O], word: str, args: Sequence[str], prog: str) ->
     Raises:
         ConfigError, SystemExit: as `settle`.
     """
-    from assay.cli.naming import split_names, wire_named
+    from assay.cli.method_options import split_names, wire_named
 
     recipe = find(word)
     seed, rest = _seed(args)
@@ -122,7 +122,7 @@ def reduced(run: Run) -> Run:
     Raises:
         ConfigError: the run begins from no model that is brought.
     """
-    from assay.cli.show import note
+    from assay.cli.output import note
     from assay.recipes.dry import random_init
 
     changed, told = random_init(run)
@@ -140,7 +140,7 @@ def with_rows(run: Run) -> Run:
         run.tasks.task(arm, levels[0], "train", 0)
         return run
     except AssayError as error:
-        from assay.cli.show import note
+        from assay.cli.output import note
         from assay.recipes.dry import stand_in
 
         tasks = stand_in(run.tasks)
@@ -168,7 +168,7 @@ class _Written:
     wires: tuple[WiredPart, ...] = ()
 
     def __call__(self) -> Run:
-        from assay.train.naming import names_in
+        from assay.train.method_names import names_in
         from assay.train.run import Run
 
         try:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from assay.cli.mirror import parse
+from assay.cli.options import parse
+from assay.cli.output import lines, show, unquoted
 from assay.cli.recipe import find, first_line
-from assay.cli.show import lines, show, unquoted
 
 __all__ = ["recipes_command"]
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from assay.cli.mirror import parse
-from assay.cli.show import choose, grid, show
+from assay.cli.options import parse
+from assay.cli.output import choose, grid, show
 from assay.core.errors import DataError
 
 if TYPE_CHECKING:
-    from assay.sandbox.probing import Probe
+    from assay.sandbox.attack_probe import IsolationProbe
     from assay.sandbox.toolchain import Language
 
 __all__ = ["sandbox_command"]
@@ -21,7 +21,7 @@ __all__ = ["sandbox_command"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """Runs a program contained, and prints one line of JSON: status, exit_code, stdout, stderr, seconds, isolation.
+    """Runs a program in the sandbox, and prints one line of JSON: status, exit_code, stdout, stderr, seconds, isolation.
 
     One that does not compile has the status compile, and the rest is said of the compiler.
 
@@ -45,7 +45,7 @@ class RunOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LanguagesOptions:
-    """Lists the languages that programs may be written in, and what is missing here to run them.
+    """Lists the languages of programs, and the toolchains that are missing here.
 
     Attributes:
         json: print JSON.
@@ -56,7 +56,7 @@ class LanguagesOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeOptions:
-    """Attacks each level of the sandbox and says what was granted and what held; exit code 1 where nothing contains programs.
+    """Attacks each level of the sandbox and reports what the machine grants and which levels hold; exit code 1 if none does.
 
     WebAssembly is attacked where no level holds, as auto comes to it then, or where it is named.
 
@@ -72,7 +72,7 @@ class ProbeOptions:
 def sandbox_command(args: list[str]) -> int:
     """``assay sandbox run FILE``, ``assay sandbox languages`` and ``assay sandbox probe``."""
     known = {
-        "run": (_run, "run a program contained; prints one line of JSON"),
+        "run": (_run, "run a program in the sandbox; prints one line of JSON"),
         "languages": (_languages, "languages that programs may be written in, and what is missing here"),
         "probe": (_probe, "what is granted on this machine, and what holds"),
     }
@@ -128,8 +128,8 @@ def _language(one: Language) -> list[str]:
 
 
 def _probe(args: list[str]) -> int:
+    from assay.sandbox.attack_probe import probe
     from assay.sandbox.levels import LEVELS, OTHERS, WASI, backend_named
-    from assay.sandbox.probing import probe
 
     own = parse(ProbeOptions, args, "assay sandbox probe")
     alone = own.backend != "auto"
@@ -147,7 +147,7 @@ def _probe(args: list[str]) -> int:
     return 0 if best else 1
 
 
-def _table(found: list[Probe], best: Probe | None) -> None:
+def _table(found: list[IsolationProbe], best: IsolationProbe | None) -> None:
     tried = [p for p in found if p.layers]
     layers = list(dict.fromkeys(name for p in found for name in p.layers))
     if layers:
@@ -162,5 +162,5 @@ def _table(found: list[Probe], best: Probe | None) -> None:
     print(best.line if best else "isolation: none; programs are refused")
 
 
-def _held(found: Probe, attack: str) -> str:
+def _held(found: IsolationProbe, attack: str) -> str:
     return {True: "held", False: "THROUGH", None: "–"}[found.attacks.get(attack)]

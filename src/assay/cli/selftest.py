@@ -6,27 +6,27 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from assay.cli.mirror import parse
-from assay.cli.show import grid, note, show
+from assay.cli.options import parse
+from assay.cli.output import grid, note, show
 from assay.core.errors import ConfigError, UnknownNameError
 from assay.runs.storage import write_json
 
 if TYPE_CHECKING:
-    from assay.selftest.running import Outcome
+    from assay.selftest.run_parts_in_turn import SelftestOutcome
 
 __all__ = ["selftest_command"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelftestOptions:
-    """Tries on this machine what assay promises, in a few minutes: agreement of engines and learner, proof of weights, resume
-    after a kill, throughput, isolation. Exit code 1 where a part failed; what the machine lacks is not a failure.
+    """Tests this machine in a few minutes: agreement of engines and learner, proof of weights, resume after a kill,
+    throughput, isolation. Exit code 1 if a part failed; a missing device or tool is not a failure.
 
     Attributes:
         gpus: CUDA devices that may be used; parts that need more are left out.
-        only: run these parts alone: names, or beginnings of names such as mismatch; with another word all names are told.
+        only: run only these parts: names, or beginnings of names such as mismatch; an unknown name lists all.
         json: print the result as JSON.
-        out: also write it to this file, after each part, so that it is there whatever happens.
+        out: also write it to this file, after each part, so that partial results are kept.
     """
 
     gpus: int = field(default=0, metadata={"arg": {"metavar": "N"}})
@@ -42,14 +42,14 @@ class SelftestOptions:
 def selftest_command(args: list[str]) -> int:
     """``assay selftest [--gpus N] [--only PART ...] [--json] [--out FILE]``."""
     own = parse(SelftestOptions, args, "assay selftest")
-    from assay.selftest.parts import PARTS
-    from assay.selftest.running import FAILED, report, run_parts
+    from assay.selftest.all_parts import PARTS
+    from assay.selftest.run_parts_in_turn import FAILED, report, run_parts
 
     lost = [word for word in own.only if not any(p.name.startswith(word) for p in PARTS)]
     if lost:
         raise UnknownNameError("part of the self-test", lost[0], [p.name for p in PARTS])
     parts = [p for p in PARTS if not own.only or p.name.startswith(own.only)]
-    done: list[Outcome] = []
+    done: list[SelftestOutcome] = []
     stopped = False
     _keep(own.out, report(done))  # a file that cannot be written is said now
     try:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from assay.cli.mirror import parse
+from assay.cli.options import parse
+from assay.cli.output import choose, note
 from assay.cli.recipe import scorer, source
-from assay.cli.show import choose, note
 from assay.cli.verify import gathered, settings_of
 from assay.core.errors import ConfigError, MissingExtraError
 
@@ -21,7 +21,7 @@ __all__ = ["serve_command"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeVerifierOptions:
-    """Judges answers over HTTP for any trainer: POST /score, GET /health. Ctrl-C stops it.
+    """Scores answers over HTTP for any trainer: POST /score, GET /health. Ctrl-C stops it.
 
     Attributes:
         name: a verifier ('assay verify list' names them), or my_file.py:function or package.module:Class of your own.
@@ -82,7 +82,7 @@ def serve_command(args: list[str]) -> int:
     """``assay serve verifier NAME`` and ``assay serve sandbox``."""
     known = {
         "verifier": (_verifier, "a verifier as a reward service, for any trainer"),
-        "sandbox": (_sandbox, "programs run contained, for anyone who speaks SandboxFusion's protocol"),
+        "sandbox": (_sandbox, "a sandbox for programs, with SandboxFusion's protocol"),
     }
     return choose("serve", args, known)
 
@@ -93,14 +93,14 @@ def _verifier(args: list[str]) -> int:
         from assay.verify.service.server import serve
     except ImportError:
         raise MissingExtraError("starlette and uvicorn", "serve") from None
-    from assay.verify.service.desk import Desk, ServiceLimits
+    from assay.verify.service.request_handler import ScoringRequestHandler, ServiceLimits
 
     limits = ServiceLimits(
         parallel=own.parallel, deadline=own.deadline, items=own.items, megabytes=own.megabytes, waiting=own.waiting
     )
     family = None if own.family is None else source(own.family)
     token = "" if own.token_file is None else _token(own.token_file)
-    with Desk(scorer(own.name, settings_of(own.set)), own.name, limits, family) as desk:
+    with ScoringRequestHandler(scorer(own.name, settings_of(own.set)), own.name, limits, family) as desk:
         serve(desk, own.host, own.port, token, note)
     return 0
 
@@ -112,13 +112,13 @@ def _sandbox(args: list[str]) -> int:
     except ImportError:
         raise MissingExtraError("starlette and uvicorn", "serve") from None
     from assay.sandbox import Limits, Sandbox
-    from assay.sandbox.service.desk import RunDesk, RunLimits
+    from assay.sandbox.service.request_handler import RunLimits, RunRequestHandler
 
     limits = RunLimits(most=Limits.parse(own.limits), megabytes=own.megabytes, waiting=own.waiting)
     token = "" if own.token_file is None else _token(own.token_file)
     with Sandbox(own.backend, workers=own.workers, languages=_languages(own.languages, own.backend)) as sandbox:
         note(f"{sandbox.isolation}; languages: {', '.join(['python', *(one.name for one in sandbox.languages)])}")
-        serve(RunDesk(sandbox, limits), own.host, own.port, token, note)
+        serve(RunRequestHandler(sandbox, limits), own.host, own.port, token, note)
     return 0
 
 

@@ -15,14 +15,14 @@ from assay.core.util.jsonl import parsed_json
 from assay.core.util.paths import cache_folder
 from assay.runtime.models.adapter_base import whole_of
 from assay.runtime.settings import DecoderShape, HubShape
-from assay.train.fits import check_run
 from assay.train.levels import arms_of
-from assay.train.memory import Memory, Weights, memory_of, savings, weights_in, weights_of
+from assay.train.memory import MemoryEstimate, WeightSizes, memory_of, savings, weights_in, weights_of
 from assay.train.models import Built, Folder, Scratch, model_folder
+from assay.train.preflight import check_run
 from assay.train.run import Run
 from assay.train.stage import Stage
 
-__all__ = ["AnyShape", "Derived", "Memory", "StageSizes", "derive", "model_shape", "stated_config"]
+__all__ = ["AnyShape", "Derived", "MemoryEstimate", "StageSizes", "derive", "model_shape", "stated_config"]
 
 _SPECIAL = 2  # ids of a character tokenizer besides its alphabet: padding and end
 
@@ -92,7 +92,7 @@ class Derived:
     context: int
     final_items: int
     stages: tuple[StageSizes, ...]
-    memory: Memory
+    memory: MemoryEstimate
     less: tuple[tuple[str, int], ...]
     base: Derived | None
     cached: Path | None
@@ -218,20 +218,20 @@ def _stage(run: Run, stage: Stage, index: int) -> StageSizes:
         levels={} if rows.pool else arms_of(run.tasks, stage.levels),
         evaluations=during + ends,
         evaluation_items=_items(run, run.evaluation.per_level),
-        plan=stage.taught.plan(stage.updates, stage.learner.offers),
+        plan=stage.effective_objective.plan(stage.updates, stage.learner.offers),
         shared=rows.shared,
         what=rows.what,
     )
 
 
-def needs_of(run: Run, stage: Stage, shape: AnyShape) -> tuple[Run, Stage, AnyShape, Weights, int, int]:
+def needs_of(run: Run, stage: Stage, shape: AnyShape) -> tuple[Run, Stage, AnyShape, WeightSizes, int, int]:
     """What the memory of a stage is told from, as `memory_of` takes it."""
     evaluated = max(run.evaluation.n, 1) * _items(run, run.evaluation.final_per_level)
     others = sum(model_shape(Folder(a.model)).parameters for a in stage.learner.anchors if a.model)
     return run, stage, shape, _weights(run.model, shape), others, evaluated
 
 
-def _weights(source: object, shape: AnyShape) -> Weights:
+def _weights(source: object, shape: AnyShape) -> WeightSizes:
     if isinstance(shape, DecoderShape):
         return weights_of(shape)
     while isinstance(source, Built):

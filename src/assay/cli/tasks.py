@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from assay.cli.admit import admit
-from assay.cli.kept import kept_rows, task_packages
-from assay.cli.mirror import parse
+from assay.cli.listing_cache import kept_rows, task_packages
+from assay.cli.options import parse
+from assay.cli.output import busy, cell, choose, grid, lines, show, unquoted
 from assay.cli.recipe import own_code, source
-from assay.cli.sampled import sample
-from assay.cli.show import busy, cell, choose, grid, lines, show, unquoted
+from assay.cli.tasks_admit import admit
+from assay.cli.tasks_sample import sample
 from assay.core.canon import plain
 from assay.core.errors import ConfigError, DataError, UnknownNameError
 from assay.core.protocols import TaskSource
@@ -91,23 +91,23 @@ class TasksExportOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TasksImportOptions:
-    """Makes rows of other people assay's: a file with a verifier for each row, and one of the rows refused, with reasons. SOURCE
-    is a file of rows (.jsonl, .jsonl.gz, .csv, .parquet, .arrow), a folder of them or of a data set that the library datasets
+    """Imports rows of other formats: writes a file with a verifier for each row, and one of refused rows with reasons. SOURCE is
+    a file of rows (.jsonl, .jsonl.gz, .csv, .parquet, .arrow), a folder of them or of a data set that the library datasets
     saved, hub:OWNER/NAME for a data set on the hub (hub:OWNER/NAME@REVISION:FILES for some of its files), gym:NAME for a data
     set of reasoning-gym, or taskset:ID for an installed taskset of verifiers.
 
     Attributes:
         source: what to read.
         out: the file to write; rows that were refused go to OUT.rejected.jsonl beside it.
-        verifier: what judges rows that do not say: a name ('assay verify list'), or a table as JSON. When not given: math for
-            known data sets of it and for solutions that end in '#### 42'; of others the whole text must be the answer.
-        prompt: the field of the question, where it has no usual name.
-        gold: the field of the gold answer, where it has no usual name.
-        license: of rows that do not say.
+        verifier: the verifier of rows that name none: a name ('assay verify list'), or a table as JSON. When not given: math for
+            known mathematical data sets and for solutions that end in '#### 42'; else the whole text must be the answer.
+        prompt: the field of the question, if it has no usual name.
+        gold: the field of the gold answer, if it has no usual name.
+        license: license of rows that name none.
         data_source: name of the data set, for rows without data_source.
-        n: how many items, of gym: and taskset:.
-        level: of gym:, its curriculum's from 2 on.
-        seed: of gym:.
+        n: how many items of gym: and taskset: sources.
+        level: curriculum level of gym: sources, from 2 on.
+        seed: seed of gym: sources.
         json: print the summary as JSON.
     """
 
@@ -194,11 +194,11 @@ def _rows() -> list[dict[str, Any]]:
 
 def _listed(name: str) -> dict[str, Any]:
     """A family or a suite as a row of the list; only a suite has ``parts``."""
-    from assay.tasks import Mixture, card, family
+    from assay.tasks import TaskMixture, card, family
 
     source = family(name)
     c = card(source)
-    parts = {part: list(of) for part, of in source.members().items()} if isinstance(source, Mixture) else None
+    parts = {part: list(of) for part, of in source.members().items()} if isinstance(source, TaskMixture) else None
     return {
         "name": name,
         "summary": c.summary,
@@ -216,7 +216,7 @@ def _json(value: Any) -> str:
 
 
 def _show(args: list[str]) -> int:
-    from assay.tasks import Mixture, card
+    from assay.tasks import TaskMixture, card
     from assay.tasks.judged import judge_of, spec_of
     from assay.train.levels import check_levels
 
@@ -244,7 +244,7 @@ def _show(args: list[str]) -> int:
         "example": example,
     }
 
-    spec = None if isinstance(family, Mixture) else spec_of(judge_of(family.verifier(), task))
+    spec = None if isinstance(family, TaskMixture) else spec_of(judge_of(family.verifier(), task))
     judge = known.verifier if spec is None else _json(spec) + (" on this arm" if len(known.arms) > 1 else "")
 
     def text() -> None:
@@ -267,9 +267,9 @@ def _show(args: list[str]) -> int:
 
 def _offered(family: TaskSource, arms: Mapping[str, Sequence[int]]) -> dict[str, str]:
     """The arms with their levels; of a suite its parts, with the families of each."""
-    from assay.tasks import Mixture
+    from assay.tasks import TaskMixture
 
-    if not isinstance(family, Mixture):
+    if not isinstance(family, TaskMixture):
         return {"levels": ", ".join(_span(ls) if len(arms) == 1 else f"{a} {_span(ls)}" for a, ls in arms.items())}
     return {
         "families" if family.parts is None else part: ", ".join(

@@ -10,19 +10,19 @@ from pathlib import Path
 from typing import Any
 
 from assay.cli import ignore_interrupts
-from assay.cli.fit import check
-from assay.cli.garbage import Loading, loading
-from assay.cli.live import say
-from assay.cli.many import Study, go_on, train_many
-from assay.cli.mirror import option_rows, parse
+from assay.cli.gc_pause import Loading, loading
+from assay.cli.multi_run import Study, resume_all, train_many
+from assay.cli.options import option_rows, parse
+from assay.cli.output import busy, note, unquoted
+from assay.cli.preflight import check
+from assay.cli.progress_view import say
 from assay.cli.recipe import first_line, settle_wired, user_files
-from assay.cli.records import Record, made_again, run_folder
-from assay.cli.show import busy, note, unquoted
+from assay.cli.run_request import Record, made_again, run_folder
+from assay.cli.text_wrap import columns, fill
 from assay.cli.train_options import ResumeOptions, TrainOptions, ViewOptions, fresh_folder
-from assay.cli.wrap import columns, fill
 from assay.core.errors import AssayError, ConfigError, MissingExtraError
 from assay.core.protocols import Tracker
-from assay.train.driver import Outcome, Watch, resume, train
+from assay.train.driver import RunOutcome, Watch, resume, train
 from assay.train.record import refuse_used
 from assay.train.run import Run
 
@@ -55,7 +55,7 @@ def resume_command(args: list[str]) -> int:
     if study := Study.read(own.run):
         if own.steps or own.ranks or own.allow_inexact:
             raise ConfigError(f"{own.run} holds several runs; --steps, --ranks and --allow-inexact are for one: assay resume RUN")
-        return go_on(own.run, study)
+        return resume_all(own.run, study)
     run_folder(own.run, ("run.toml",))
     with loading() as loaded:
         record = Record.read(own.run)
@@ -106,7 +106,7 @@ def usage(command: str, options: type[Any], args: Sequence[str]) -> int:
 
 
 def _work(
-    job: Callable[[Watch], Outcome], folder: Path, own: ViewOptions, record: Record | None, loaded: Callable[[], None]
+    job: Callable[[Watch], RunOutcome], folder: Path, own: ViewOptions, record: Record | None, loaded: Callable[[], None]
 ) -> int:
     """Runs a job with its trackers, then writes the report, whatever happened; says how to go on where there is a run."""
     for name in [n for n in ("tensorboard", "wandb") if getattr(own, n)]:
@@ -129,18 +129,18 @@ def _work(
             raise
         note(f"assay: {error}")
         _report(folder, own)
-        note(f"the run stopped with an error; once mended, go on with: assay resume {folder}")
+        note(f"the run stopped with an error; once mended, continue with: assay resume {folder}")
         return 1
     except KeyboardInterrupt:
         ignore_interrupts()
         known = (folder / "run.toml").exists()
-        note(f"stopped; go on with: assay resume {folder}" if known else "stopped before anything was done")
+        note(f"stopped; continue with: assay resume {folder}" if known else "stopped before anything was done")
         return 130
     report = _report(folder, own)
     if outcome.finished:
         say(f"done: {outcome.step} steps in {folder}, digest {outcome.digest}")
     else:
-        say(f"stopped after step {outcome.step}; go on with: assay resume {folder}")
+        say(f"stopped after step {outcome.step}; continue with: assay resume {folder}")
     if own.profile:
         say(_profile(folder))
     if report:
@@ -164,7 +164,7 @@ def _trackers(run: Run, where: Path, first: int, main: bool, own: ViewOptions) -
     ``first`` is the first step that they will hear of. TensorBoard voids what an earlier process told it from there on, even one
     killed before its first checkpoint; W&B's tracker finds out for itself which steps it has.
     """
-    from assay.cli.live import view
+    from assay.cli.progress_view import view
 
     title = f"{run.name} · {where}" if main else f"building the base {run.name!r}, once"
     out: list[Tracker] = []

@@ -33,17 +33,17 @@ class ViewOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainOptions(ViewOptions):
-    """Improves a model by reinforcement learning. Refuses to, where training prompts contain evaluation items.
+    """Trains a model as a recipe says. Refuses to begin if training prompts contain evaluation items.
 
     Attributes:
         folder: the new run's folder; runs/NAME-1, -2, ... when not given.
-        seeds: runs of several seeds side by side, one per core: how many, or which (1,4,7). The same command goes on with
+        seeds: runs of several seeds in parallel, one per core: how many, or which (1,4,7). The same command continues
             those that were stopped.
-        vary: runs of several settings side by side, for every combination: OPTION=VALUE,VALUE.
-        at_once: how many runs at a time; as many as there are cores for when not given.
-        against: files or folders of evaluation rows, which must not be among the training prompts; beside the run's own held-out
-            tasks.
-        allow_contamination: train although they are, and have the report say so.
+        vary: parallel runs for every combination of settings: OPTION=VALUE,VALUE.
+        at_once: how many runs at a time; one per available core when not given.
+        against: files or folders of evaluation rows, which must not be among the training prompts, as well as the run's own
+            held-out tasks.
+        allow_contamination: train although they are; the report says so.
         steps: number of steps of the last stage, in place of the recipe's.
         random_init: try a recipe for a big model: with a small random one of its family, generated rows and small batches, in a
             minute. Numbers mean nothing then; the run's name says so.
@@ -84,13 +84,13 @@ class TrainOptions(ViewOptions):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumeOptions(ViewOptions):
-    """Goes on with a run that was stopped, killed, or has finished, or with those of a folder of runs side by side.
+    """Continues a run that was stopped, killed, or has finished, or the runs of a folder of parallel runs.
 
     Attributes:
         run: a run folder.
         steps: new number of steps of the last stage, at least what it has done.
         ranks: new number of processes that share the learner; with --allow-inexact.
-        allow_inexact: go on although threads, instruction set, versions or your own code differ, so that the result cannot be
+        allow_inexact: continue although threads, instruction set, versions or your own code differ, so that the result cannot be
             bit-equal.
     """
 

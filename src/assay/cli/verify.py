@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from assay.cli.audit import audit_leaf
-from assay.cli.kept import kept_rows
-from assay.cli.mirror import parse
+from assay.cli.listing_cache import kept_rows
+from assay.cli.options import parse
+from assay.cli.output import cell, choose, grid, note, show, unquoted
 from assay.cli.recipe import scorer, source
-from assay.cli.show import cell, choose, grid, note, show, unquoted
 from assay.core.canon import plain
 from assay.core.errors import ConfigError
 
@@ -26,7 +26,7 @@ _SHOWN = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyListOptions:
-    """Lists the verifiers: what each gives, and what its gold must be.
+    """Lists the verifiers with their components and the form of their gold.
 
     Attributes:
         json: print JSON.
@@ -37,7 +37,7 @@ class VerifyListOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyRunOptions:
-    """Judges answers: JSON lines in, a line of JSON out for each, in order.
+    """Scores answers: JSON lines in, a line of JSON out for each, in order.
 
     A line is {"gold": ..., "answer": "text"}, or {"task": {...}, "answer": "text"}; with --family, "task" may be the id of one
     of its tasks. Out come "value", "components", "fault", "verdict" and "seconds", and for a fault its "error". A line that
@@ -67,8 +67,8 @@ def verify_command(args: list[str]) -> int:
         args,
         {
             "list": (_list, "the verifiers, their components and golds"),
-            "run": (_run, "judge answers, JSON lines in and out; also with a function of your own"),
-            "audit": (audit_leaf, "measure a verifier, or your own reward: what it refuses, accepts, runs"),
+            "run": (_run, "score answers, JSON lines in and out; also with a function of your own"),
+            "audit": (audit_leaf, "audit a verifier, or your own reward: what it refuses, accepts and executes"),
         },
     )
 
@@ -87,7 +87,7 @@ def _list(args: list[str]) -> int:
 
 
 def _rows() -> list[dict[str, Any]]:
-    from assay.verify.named import about, verifiers
+    from assay.verify.catalog import about, verifiers
 
     return [
         {
@@ -114,7 +114,7 @@ def _run(args: list[str]) -> int:
         raise ConfigError(f"--workers {own.workers}: give 1 or more")
     family = None if own.family is None else source(own.family)
     judge = scorer(own.name, settings_of(own.set))
-    from assay.cli.judging import Judges, judge_lines
+    from assay.cli.verify_lines import Judges, judge_lines
 
     lost: list[str] = []
     judged = 0

@@ -17,7 +17,7 @@ from assay.core.columns import Array, TokenColumn, common_version
 from assay.core.errors import DataError
 from assay.core.group import Group
 from assay.core.rollout import Ids
-from assay.core.sample import STREAMS, Sample, Segment, Stream, laid_out, segments
+from assay.core.sample import STREAMS, Sample, Segment, Stream, lay_out, segments
 from assay.core.spans import span_columns
 
 _NOTHING = "an optimiser batch needs at least one row with a loss token; every rollout was empty or faulty"
@@ -174,8 +174,8 @@ def pack(groups: Sequence[Group], drawn: Counts | None = None, policy: str = "po
     owners: list[int] = []
     prompts: list[tuple[int, Ids | None]] = []
     reposed: list[bool] = []
-    attempts = [(r, s) for g in groups for r, s in zip(g.rollouts, g.scores, strict=True)]
-    for index, (rollout, score) in enumerate(attempts):
+    rollouts = [(r, s) for g in groups for r, s in zip(g.rollouts, g.scores, strict=True)]
+    for index, (rollout, score) in enumerate(rollouts):
         if score.valid and any(call.media for call in rollout.calls):
             raise DataError(f"rollout {rollout.id} shows pictures, which a batch cannot carry: no learner here sees them yet")
         for row, first in segments(rollout, policy) if score.valid else ():
@@ -186,9 +186,9 @@ def pack(groups: Sequence[Group], drawn: Counts | None = None, policy: str = "po
             reposed.append(first.score_prefix is not None)
     if not lengths:
         raise DataError(_NOTHING)
-    columns = laid_out(parts)
+    columns = lay_out(parts)
     sampled = np.where(columns["mask"].values, columns["call"].values, -1)
-    columns |= span_columns(attempts, np.repeat(owners, lengths), sampled)
+    columns |= span_columns(rollouts, np.repeat(owners, lengths), sampled)
     batch = _batch(columns, lengths, owners, np.zeros(len(owners), np.int8), _rollout_table(groups), drawn)
     other = {"reposed": np.array(reposed)} if any(reposed) else {}
     return replace(batch, rows={**batch.rows, **_privileged(prompts), **other})

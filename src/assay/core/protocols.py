@@ -23,7 +23,7 @@ from assay.core.manifest import Manifest
 from assay.core.media import Media, Pictures
 from assay.core.rollout import Call, Completion, Ids, Rollout, Sampling, ToolResult
 from assay.core.score import Score
-from assay.core.task import Context, Message, Task, World
+from assay.core.task import Context, Message, Task, TaskView
 from assay.core.thinking import Thinking
 
 __all__ = [
@@ -101,7 +101,7 @@ class TaskSource(Protocol):
         """The scorer of this family."""
         ...
 
-    def environment(self, world: World) -> Environment | None:
+    def environment(self, world: TaskView) -> Environment | None:
         """A fresh world for one rollout, or None where a single answer ends the task."""
         ...
 
@@ -152,7 +152,7 @@ class Step:
 
 
 class Environment(Protocol):
-    """Single use: no reset. Sees `World`, never a private part.
+    """Single use: no reset. Sees `TaskView`, never a private part.
 
     It answers equal actions with equal words, so that an attempt cut off can be played again up to where it stopped. Where
     several roles act in turn, each `Obs` names the actor who is to act next; each reads what it is shown at its own turns.
@@ -187,7 +187,7 @@ class Tool(Protocol):
     @property
     def schema(self) -> Mapping[str, Any]: ...
 
-    async def call(self, args: Mapping[str, Any], scope: World) -> ToolResult: ...
+    async def call(self, args: Mapping[str, Any], scope: TaskView) -> ToolResult: ...
 
 
 class Conversation(Protocol):
@@ -197,7 +197,7 @@ class Conversation(Protocol):
     """
 
     @property
-    def task(self) -> World:
+    def task(self) -> TaskView:
         """What is worked on."""
         ...
 

@@ -18,7 +18,7 @@ from assay.core.columns import Array, TokenColumn, common_version
 from assay.core.errors import DataError
 from assay.core.rollout import Call, Completion, Ids, Rollout, ids_of
 
-__all__ = ["STREAMS", "TEMPERATURE", "Sample", "Segment", "Stream", "laid_out", "samples", "segments", "supervised"]
+__all__ = ["STREAMS", "TEMPERATURE", "Sample", "Segment", "Stream", "lay_out", "samples", "segments", "supervised"]
 
 Stream = str
 """``on_policy``, ``expert``, ``replay``, ``offline`` or ``preference``."""
@@ -81,7 +81,7 @@ def samples(rollout: Rollout, policy: str = "policy", stream: Stream = "on_polic
     Raises:
         DataError: a policy that answered an empty prefix, or calls whose columns differ in type or shape.
     """
-    return tuple(_sample(rollout.id, laid_out(row), stream) for row, _ in segments(rollout, policy))
+    return tuple(_sample(rollout.id, lay_out(row), stream) for row, _ in segments(rollout, policy))
 
 
 def _sample(rollout: str, columns: dict[str, TokenColumn], stream: Stream) -> Sample:
@@ -190,7 +190,7 @@ def _told(call: Call, start: int) -> Mapping[str, TokenColumn]:
     return {name: replace(column, values=column.values[start:]) for name, column in said.items()}
 
 
-def laid_out(parts: Sequence[Segment]) -> dict[str, TokenColumn]:
+def lay_out(parts: Sequence[Segment]) -> dict[str, TokenColumn]:
     """Segments behind one another as token columns: ``ids``, ``mask``, ``call`` and what the engines said of the sampled tokens.
 
     Engine columns have their fill on other tokens, unless the engine told of the prompt, and where a completion has no such

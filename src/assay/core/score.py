@@ -10,9 +10,9 @@ from math import inf
 from assay.core.canon import FrozenMap
 from assay.core.errors import DataError
 
-__all__ = ["ATTEMPT_COLUMNS", "Fault", "Score", "SpanScore"]
+__all__ = ["ROLLOUT_COLUMNS", "Fault", "Score", "SpanScore"]
 
-ATTEMPT_COLUMNS = frozenset(
+ROLLOUT_COLUMNS = frozenset(
     {"group", "valid", "domain", "arm", "level", "lag", "length", "truncated", "tokens", "reward", "advantage", "keep"}
 )
 """Columns that a batch or the credit chain gives every attempt."""
@@ -70,7 +70,7 @@ class Score:
             if not abs(value) < inf:
                 raise DataError(f"score component {name!r} is {value}; a verdict is a finite number or a fault")
         for name, value in self.columns.items():
-            if name in ATTEMPT_COLUMNS:
+            if name in ROLLOUT_COLUMNS:
                 raise DataError(
                     f"a score may not name a column {name!r}: every attempt has one of its own; call it something else"
                 )

@@ -18,21 +18,21 @@ SEGMENT = "segment"
 """The column that numbers the spans of an attempt."""
 
 
-def span_columns(attempts: Sequence[tuple[Rollout, Score]], owner: NDArray[np.int64], sampled: Array) -> dict[str, TokenColumn]:
+def span_columns(rollouts: Sequence[tuple[Rollout, Score]], owner: NDArray[np.int64], sampled: Array) -> dict[str, TokenColumn]:
     """A column for each name of a span, and one that says which span a token belongs to; none where no verdict has spans.
 
     A span's value stands at its last token; other tokens have 0. In ``segment`` the tokens up to a span's last one share a
     number, and so do those behind the last span of a call: a run of equal numbers is a step.
 
     Args:
-        attempts: rollouts with their scores.
+        rollouts: rollouts with their scores.
         owner: ``[N]`` attempt of each token.
         sampled: ``[N]`` call that sampled a token that carries loss, -1 on other tokens.
 
     Raises:
         DataError: a span is named like a column that every row has, or lies outside its call's completion; names the rollout.
     """
-    judged = [(i, rollout, score.spans) for i, (rollout, score) in enumerate(attempts) if score.valid and score.spans]
+    judged = [(i, rollout, score.spans) for i, (rollout, score) in enumerate(rollouts) if score.valid and score.spans]
     if not judged:
         return {}
     columns = {name: np.zeros(len(owner)) for name in sorted({s.name for _, _, spans in judged for s in spans})}

@@ -9,9 +9,10 @@ from typing import Any
 
 from assay.core.canon import FrozenMap, digest, plain
 from assay.core.errors import DataError
+from assay.core.import_path import filed_as
 from assay.core.media import PLACEHOLDER, Media
 
-__all__ = ["CALLS", "TOOLS", "Context", "Message", "Prefill", "Task", "World", "asked_in", "media_in"]
+__all__ = ["CALLS", "TOOLS", "Context", "Message", "Prefill", "Task", "TaskView", "media_in", "question_text"]
 
 TOOLS, CALLS = "tools", "tool_calls"
 """Roles of messages that hold JSON: a declaration of tools, an assistant's calls."""
@@ -54,10 +55,10 @@ def media_in(messages: Iterable[Message]) -> tuple[Media, ...]:
     return tuple([m for message in messages for m in message.media])
 
 
-def asked_in(messages: Iterable[Message]) -> list[str]:
+def question_text(messages: Iterable[Message]) -> list[str]:
     """What a conversation asks: the texts of all turns but the system's and the assistant's; declared tools are no text.
 
-    >>> asked_in([Message("tools", '[{"name": "add"}]'), Message("system", "Be kind."), Message("user", "1+1?")])
+    >>> question_text([Message("tools", '[{"name": "add"}]'), Message("system", "Be kind."), Message("user", "1+1?")])
     ['1+1?']
     """
     return [m.content for m in messages if m.role not in ("system", "assistant", TOOLS, CALLS)]
@@ -67,8 +68,9 @@ def _named(media: Iterable[Any]) -> tuple[Media, ...]:
     return tuple(Media(m["kind"], m["digest"], tuple(m["size"])) for m in media)
 
 
+@filed_as("assay.core.task:World")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class World:
+class TaskView:
     """What environments, tools and context managers may see of a task: no answer, no tests, no rubric."""
 
     id: str
@@ -128,9 +130,9 @@ class Task:
         if "prompt" not in self.public and "messages" not in self.public:
             raise DataError(f"task {self.id!r}: public has neither 'prompt' nor 'messages': {sorted(self.public)}")
 
-    def exposed(self) -> World:
+    def exposed(self) -> TaskView:
         """The task without its private part."""
-        return World(
+        return TaskView(
             id=self.id,
             domain=self.domain,
             arm=self.arm,
@@ -186,7 +188,7 @@ class Context:
 
     key: str
     group: str
-    task: World
+    task: TaskView
     messages: tuple[Message, ...]
     prefill: Prefill | None = None
     snapshot: Any = None

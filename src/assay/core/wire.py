@@ -20,7 +20,7 @@ from assay.core.media import Media
 from assay.core.ragged import flat_of, lists_of
 from assay.core.rollout import Call, Completion, Rollout, Sampling, Span, Stop, ToolResult
 from assay.core.score import Fault, Score, SpanScore
-from assay.core.task import Context, Message, Prefill, Task, World
+from assay.core.task import Context, Message, Prefill, Task, TaskView
 
 __all__ = [
     "group_from_wire",
@@ -171,7 +171,7 @@ def _with(data: Mapping[str, Any], **changed: Any) -> Wire:
 # ---- tasks and contexts -----------------------------------------------------------------------------------------------
 
 
-def _world(task: Task | World) -> Wire:
+def _world(task: Task | TaskView) -> Wire:
     return {
         "id": task.id,
         "domain": task.domain,
@@ -188,8 +188,8 @@ def _task(task: Task) -> Wire:
     return {**_world(task), "private": _frozen(task.private, f"task {task.id!r}: private")}
 
 
-def _read_world(data: Mapping[str, Any]) -> World:
-    return World(**_with(data, public=FrozenMap(data["public"]), world=FrozenMap(data["world"])))
+def _read_world(data: Mapping[str, Any]) -> TaskView:
+    return TaskView(**_with(data, public=FrozenMap(data["public"]), world=FrozenMap(data["world"])))
 
 
 def _read_task(data: Mapping[str, Any]) -> Task:

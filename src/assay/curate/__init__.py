@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 from assay.core.util.exports import lazy_exports
 
 if TYPE_CHECKING:
-    from assay.curate.checks import AnswerForm
+    from assay.curate.answer_form import AnswerForm
     from assay.curate.decontaminate import Decontaminate
     from assay.curate.difficulty import Band, Hardest, Passes, PassRates, Unsolved, WeakStrong, rate_bin
     from assay.curate.evaluation import Contamination, EvalIndex, EvalItem, Hit, Matching, contaminated
-    from assay.curate.exact import Exact
-    from assay.curate.joined import Joined
-    from assay.curate.near import NearDuplicates
+    from assay.curate.exact_duplicates import Exact
+    from assay.curate.near_duplicates import NearDuplicates
     from assay.curate.pipeline import Pipeline
     from assay.curate.probes import AngleOrder, Donod, Influential, LearningImpact, MostVaried, Probe, ProbeFile
-    from assay.curate.progress import Progress, progress_on
+    from assay.curate.progress import CurationProgress, progress_on
+    from assay.curate.row_index import Joined
     from assay.curate.rows import Fields, Row, row_id
     from assay.curate.scores import (
         angle_concentration,
@@ -29,88 +29,88 @@ if TYPE_CHECKING:
         learning_impact,
         topsis,
     )
-    from assay.curate.step import Chunk, Decision, RowStep, Seen, SetStep, Step, Verdict, drop, keep
-    from assay.curate.substring import Substrings
+    from assay.curate.step import Chunk, CurationStep, Decision, RowStep, SetStep, StepNotes, Verdict, drop, keep
+    from assay.curate.substrings import Substrings
     from assay.curate.text import Texts, jaccard, normal, runs, shingles
     from assay.curate.verifiable import Case, Grader, SolversAgree, VerifierAccepts
 
 __all__ = [
-    "Pipeline",
-    "Fields",
-    "Row",
-    "row_id",
-    "Progress",
-    "progress_on",
-    "Step",
-    "RowStep",
-    "SetStep",
+    "AngleOrder",
+    "AnswerForm",
+    "Band",
+    "Case",
     "Chunk",
-    "Seen",
-    "Verdict",
+    "Contamination",
+    "CurationProgress",
+    "CurationStep",
     "Decision",
-    "drop",
-    "keep",
-    "Exact",
-    "NearDuplicates",
-    "Substrings",
     "Decontaminate",
+    "Donod",
     "EvalIndex",
     "EvalItem",
-    "Matching",
-    "Hit",
-    "Contamination",
-    "contaminated",
-    "AnswerForm",
-    "VerifierAccepts",
-    "SolversAgree",
+    "Exact",
+    "Fields",
     "Grader",
-    "Case",
-    "Passes",
-    "PassRates",
-    "WeakStrong",
-    "Band",
-    "Unsolved",
     "Hardest",
-    "rate_bin",
+    "Hit",
+    "Influential",
     "Joined",
+    "LearningImpact",
+    "Matching",
+    "MostVaried",
+    "NearDuplicates",
+    "PassRates",
+    "Passes",
+    "Pipeline",
     "Probe",
     "ProbeFile",
-    "LearningImpact",
-    "MostVaried",
-    "AngleOrder",
-    "Donod",
-    "Influential",
-    "learning_impact",
-    "filled",
-    "history_deviation",
+    "Row",
+    "RowStep",
+    "SetStep",
+    "SolversAgree",
+    "StepNotes",
+    "Substrings",
+    "Texts",
+    "Unsolved",
+    "Verdict",
+    "VerifierAccepts",
+    "WeakStrong",
     "angle_concentration",
+    "contaminated",
+    "donod",
+    "drop",
+    "filled",
     "gain_shift",
     "gain_weights",
-    "donod",
-    "topsis",
+    "history_deviation",
     "influence",
-    "Texts",
+    "jaccard",
+    "keep",
+    "learning_impact",
     "normal",
+    "progress_on",
+    "rate_bin",
+    "row_id",
     "runs",
     "shingles",
-    "jaccard",
+    "topsis",
 ]
 
 _HOME = {
-    "checks": "AnswerForm",
+    "answer_form": "AnswerForm",
     "decontaminate": "Decontaminate",
     "difficulty": "Band Hardest PassRates Passes Unsolved WeakStrong rate_bin",
     "evaluation": "Contamination EvalIndex EvalItem Hit Matching contaminated",
-    "exact": "Exact",
-    "joined": "Joined",
-    "near": "NearDuplicates",
+    "exact_duplicates": "Exact",
+    "row_index": "Joined",
+    "near_duplicates": "NearDuplicates",
     "pipeline": "Pipeline",
     "probes": "AngleOrder Donod Influential LearningImpact MostVaried Probe ProbeFile",
-    "progress": "Progress progress_on",
+    "progress": "CurationProgress progress_on",
     "rows": "Fields Row row_id",
     "scores": "angle_concentration donod filled gain_shift gain_weights history_deviation influence learning_impact topsis",
-    "step": "Chunk Decision RowStep Seen SetStep Step Verdict drop keep",
-    "substring": "Substrings",
+    "step": "Chunk Decision RowStep StepNotes SetStep CurationStep Verdict drop keep",
+    "substrings": "Substrings",
     "text": "Texts jaccard normal runs shingles",
     "verifiable": "Case Grader SolversAgree VerifierAccepts",
 }

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from assay.core.errors import ConfigError
 from assay.curate.evaluation import EvalIndex, Hit, Matching
-from assay.curate.frequency import AT_LEAST
-from assay.curate.near import SeenTexts, noted_texts
-from assay.curate.pieces import split_pieces
-from assay.curate.questions import Questions
+from assay.curate.near_duplicates import SeenTexts, noted_texts
+from assay.curate.phrase_frequency import AT_LEAST
+from assay.curate.question_keys import Questions
 from assay.curate.rows import Fields
-from assay.curate.step import Chunk, Decision, Seen, SetStep
+from assay.curate.sentence_keys import split_pieces
+from assay.curate.step import Chunk, Decision, SetStep, StepNotes
 from assay.curate.text import sketch_library
 
 __all__ = ["Decontaminate"]
@@ -73,7 +73,7 @@ class Decontaminate(SetStep):
         pieces = ("\n".join(split_pieces(row.question, self.matching.variants)) for row in chunk.rows)
         return noted_texts([f"{text}{_PIECES}{of}" for text, of in zip(chunk.texts.normal, pieces, strict=True)])
 
-    def decide(self, seen: Seen, ready: Any) -> Sequence[Decision]:
+    def decide(self, seen: StepNotes, ready: Any) -> Sequence[Decision]:
         """Every row with an item; again, where what was taken for a template is none among the rows that are left."""
         index: EvalIndex = ready
         every = index.templates()
@@ -95,7 +95,7 @@ class Decontaminate(SetStep):
         return [Decision("evaluation item", rows, details=said)]
 
 
-def _blocks(seen: Seen) -> Iterator[tuple[NDArray[np.int64], Questions]]:
+def _blocks(seen: StepNotes) -> Iterator[tuple[NDArray[np.int64], Questions]]:
     """The rows that are still there, chunk by chunk: their places among the noted, and their questions."""
     for places, texts in SeenTexts(seen).blocks(seen.alive):
         pairs = [text.rpartition(_PIECES) for text in texts]

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from assay.core.errors import ConfigError, DataError
 from assay.core.util.wilson import wilson_bounds
-from assay.curate.joined import Joined
+from assay.curate.row_index import Joined
 from assay.curate.rows import Fields, Row
-from assay.curate.step import Chunk, Decision, RowStep, Seen, SetStep, Verdict, drop, keep
+from assay.curate.step import Chunk, Decision, RowStep, SetStep, StepNotes, Verdict, drop, keep
 
-__all__ = ["Band", "Hardest", "Passes", "PassRates", "Unsolved", "WeakStrong", "rate_bin"]
+__all__ = ["Band", "Hardest", "PassRates", "Passes", "Unsolved", "WeakStrong", "rate_bin"]
 
 _EDGES = (0.2, 0.4, 0.6, 0.8)
 NO_ATTEMPTS = "no attempts"
@@ -262,7 +262,7 @@ class Hardest(_WithPasses, SetStep):
         found = self.passes.of(chunk.rows, ready)
         return {"rate": np.array([p / n if n else np.nan for p, n in found], np.float64)}
 
-    def decide(self, seen: Seen, ready: Any) -> Sequence[Decision]:
+    def decide(self, seen: StepNotes, ready: Any) -> Sequence[Decision]:
         """All but the first by pass rate."""
         rate = seen.column("rate")
         known = seen.alive & ~np.isnan(rate)

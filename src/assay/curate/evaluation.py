@@ -1,7 +1,8 @@
 """Evaluation items that training texts must not contain, and where they do.
 
 An item is in a text when the two are the same, when it stands in the text whole, when they share a run of ``n`` words, or are
-nearly the same. Texts are compared without markup and punctuation (`assay.curate.pieces`). What many texts of one side share is a
+nearly the same. Texts are compared without markup and punctuation (`assay.curate.sentence_keys`). What many texts of one side
+share is a
 template's, and counts for nothing.
 """
 
@@ -19,12 +20,12 @@ from numpy.typing import NDArray
 
 from assay.core.errors import ConfigError, DataError
 from assay.core.fields import later
-from assay.curate.frequency import AT_LEAST, Common
-from assay.curate.pieces import own_words, shared_words, split_pieces
-from assay.curate.questions import Questions, Templates
+from assay.curate.item_index import Whole
+from assay.curate.phrase_frequency import AT_LEAST, Common
+from assay.curate.question_keys import Questions, Templates
 from assay.curate.rows import Fields, entries, parsed, read_rows
+from assay.curate.sentence_keys import own_words, shared_words, split_pieces
 from assay.curate.text import Texts, among, bands_for, distinct, normal, own_similarity, shingles, sorted_unique, table_mask
-from assay.curate.whole import Whole
 
 __all__ = ["Contamination", "EvalIndex", "EvalItem", "Hit", "Matching", "contaminated"]
 

@@ -21,14 +21,14 @@ from numpy.typing import NDArray
 
 from assay.core.canon import digest
 from assay.core.errors import ConfigError, DataError
-from assay.curate.emit import Fates, emit, split_of
-from assay.curate.plan import Plan, plan_of
-from assay.curate.progress import Progress, Quiet
+from assay.curate.curation_plan import CurationPlan, plan_of
+from assay.curate.output import Fates, emit, split_of
+from assay.curate.progress import CurationProgress, Quiet
 from assay.curate.rows import Fields, Row, Stored, dumped, parsed, read_rows, row_of
-from assay.curate.step import Chunk, RowStep, SetStep, Step
-from assay.curate.work import (
-    SeenParts,
-    Work,
+from assay.curate.step import Chunk, CurationStep, RowStep, SetStep
+from assay.curate.work_folder import (
+    StoredNotes,
+    WorkFolder,
     decisions_in,
     put_arrays,
     put_decisions,
@@ -54,7 +54,7 @@ class Pipeline:
         ConfigError: two steps of one name, something that is no step or no dataclass, or a share outside [0, 1].
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[CurationStep, ...]
     fields: Fields = field(default_factory=Fields)
     test_share: float = 0.1
     seed: int = 0
@@ -82,7 +82,7 @@ class Pipeline:
         *,
         chunk: int = 4096,
         fresh: bool = False,
-        progress: Progress | None = None,
+        progress: CurationProgress | None = None,
     ) -> dict[str, Any]:
         """Curates files into a folder; goes on where an earlier run of the same was stopped.
 
@@ -113,7 +113,7 @@ class Pipeline:
         if done is not None:
             shutil.rmtree(folder / ".work", ignore_errors=True)  # of a run that was killed when all was done
             return done
-        work = Work(folder / ".work")
+        work = WorkFolder(folder / ".work")
         with work.alone():
             if fresh:
                 _cleared(folder, work)
@@ -126,7 +126,7 @@ class Pipeline:
 class _Run:
     """One run of a pipeline, or what is left of it."""
 
-    def __init__(self, pipeline: Pipeline, plan: Plan, work: Work, progress: Progress) -> None:
+    def __init__(self, pipeline: Pipeline, plan: CurationPlan, work: WorkFolder, progress: CurationProgress) -> None:
         self._pipeline, self._plan, self._work, self._progress = pipeline, plan, work, progress
         self._chunk = int(json.loads((work.folder / "plan.json").read_text(encoding="utf-8"))["chunk"])
         self._ids: NDArray[np.uint64] = np.empty((0, 2), np.uint64)
@@ -146,7 +146,7 @@ class _Run:
 
     # ---- passes
 
-    def _pass(self, number: int, steps: Sequence[tuple[int, Step]]) -> None:
+    def _pass(self, number: int, steps: Sequence[tuple[int, CurationStep]]) -> None:
         stage = f"pass{number}"
         self._ready = {index: step.prepare(self._work.scratch(index)) for index, step in steps}
         what = ", ".join(step.name for _, step in steps) or "reading"
@@ -159,7 +159,7 @@ class _Run:
         if number == 0:
             self._count()
 
-    def _look(self, stage: str, part: int, chunk: Chunk, steps: Sequence[tuple[int, Step]]) -> None:
+    def _look(self, stage: str, part: int, chunk: Chunk, steps: Sequence[tuple[int, CurationStep]]) -> None:
         with self._work.making(stage, part) as folder:
             np.save(folder / "positions.npy", chunk.positions)
             for index, step in steps:
@@ -245,7 +245,7 @@ class _Run:
 
     # ---- decisions
 
-    def _decide(self, number: int, steps: Sequence[tuple[int, Step]]) -> None:
+    def _decide(self, number: int, steps: Sequence[tuple[int, CurationStep]]) -> None:
         folders = [self._work.place(f"pass{number}", part) for part in range(len(self._starts))]
         positions = np.concatenate([np.load(folder / "positions.npy") for folder in folders])
         rank = np.empty(0, np.int64)
@@ -258,7 +258,7 @@ class _Run:
                 if not len(rank):
                     rank = _ranks(self._ids)
                 with self._progress.stage(f"deciding: {step.name}", None), self._work.making("decided", index) as folder:
-                    seen = SeenParts(folders, index, positions, self._gone[positions] < 0, rank[positions])
+                    seen = StoredNotes(folders, index, positions, self._gone[positions] < 0, rank[positions])
                     put_decisions(folder, step.name, step.decide(seen, self._ready[index]))
             for decision in decisions_in(self._work.place("decided", index)):
                 if decision.reason:
@@ -291,9 +291,9 @@ class _Later:
         return self.run.rows(self.part, self.which)
 
 
-def _passes(steps: Sequence[Step]) -> list[list[tuple[int, Step]]]:
+def _passes(steps: Sequence[CurationStep]) -> list[list[tuple[int, CurationStep]]]:
     """Steps with their numbers, those of one pass together; the first pass is there even without a step."""
-    passes: list[list[tuple[int, Step]]] = [[]]
+    passes: list[list[tuple[int, CurationStep]]] = [[]]
     open_ = True
     for index, step in enumerate(steps):
         if step.costly or not open_:
@@ -315,13 +315,13 @@ def _ranks(ids: NDArray[np.uint64]) -> NDArray[np.int64]:
 _OUTPUTS = ("manifest.json", "train.jsonl", "test.jsonl", "rejected.jsonl")
 
 
-def _cleared(folder: Path, work: Work) -> None:
+def _cleared(folder: Path, work: WorkFolder) -> None:
     work.clear()
     for name in _OUTPUTS:
         (folder / name).unlink(missing_ok=True)
 
 
-def _finished(folder: Path, plan: Plan) -> dict[str, Any] | None:
+def _finished(folder: Path, plan: CurationPlan) -> dict[str, Any] | None:
     """The manifest of an earlier run of the same plan.
 
     Raises:
@@ -344,7 +344,7 @@ def _finished(folder: Path, plan: Plan) -> dict[str, Any] | None:
     return None
 
 
-def _settled(work: Work, plan: Plan, chunk: int) -> None:
+def _settled(work: WorkFolder, plan: CurationPlan, chunk: int) -> None:
     """Says in the work folder whose it is; a run that goes on keeps the chunks of the one before."""
     path = work.folder / "plan.json"
     if path.exists():

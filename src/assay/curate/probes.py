@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assay.core.errors import ConfigError, DataError
-from assay.curate.joined import Joined
+from assay.curate.row_index import Joined
 from assay.curate.rows import Fields, Row, entries, parsed, read_rows
 from assay.curate.scores import angle_concentration, filled, history_deviation, influence, learning_impact, topsis
-from assay.curate.step import Chunk, Decision, Seen, SetStep
+from assay.curate.step import Chunk, Decision, SetStep, StepNotes
 
 __all__ = ["AngleOrder", "Donod", "Influential", "LearningImpact", "MostVaried", "Probe", "ProbeFile"]
 
@@ -123,7 +123,7 @@ class _Curves(_Probed):
         missing = np.full(width, np.nan)
         return {"curve": np.array([missing if c is None else c for c in curves], np.float64).reshape(len(chunk), width)}
 
-    def _curves(self, seen: Seen) -> tuple[Floats, NDArray[np.int64], NDArray[np.int64]]:
+    def _curves(self, seen: StepNotes) -> tuple[Floats, NDArray[np.int64], NDArray[np.int64]]:
         """Whole curves, whose they are, and the rows without one."""
         parts = list(seen.parts("curve"))
         widths = sorted({part.shape[1] for part in parts if part.shape[1]})
@@ -154,7 +154,7 @@ class LearningImpact(_Curves):
     probe: Probe | ProbeFile
     threshold: float = 0.6
 
-    def decide(self, seen: Seen, ready: Any) -> Sequence[Decision]:
+    def decide(self, seen: StepNotes, ready: Any) -> Sequence[Decision]:
         """What is at the threshold or below."""
         curves, rows, missing = self._curves(seen)
         values = learning_impact(curves) if len(curves) else np.empty(0)
@@ -185,7 +185,7 @@ class MostVaried(_Curves):
         if self.count < 1:
             raise ConfigError(f"MostVaried.count={self.count}; use 1 or more")
 
-    def decide(self, seen: Seen, ready: Any) -> Sequence[Decision]:
+    def decide(self, seen: StepNotes, ready: Any) -> Sequence[Decision]:
         """All but the first."""
         curves, rows, missing = self._curves(seen)
         values = history_deviation(curves) if len(curves) else np.empty(0)
@@ -212,7 +212,7 @@ class _Valued(_Probed):
         missing = [np.nan] * self.width
         return {"numbers": np.array([missing if f is None else f for f in found], np.float64).reshape(len(chunk), self.width)}
 
-    def _numbers(self, seen: Seen) -> tuple[Floats, NDArray[np.int64], NDArray[np.int64]]:
+    def _numbers(self, seen: StepNotes) -> tuple[Floats, NDArray[np.int64], NDArray[np.int64]]:
         table = seen.column("numbers")
         whole = ~np.isnan(table).any(1)
         rows = np.flatnonzero(whole & seen.alive)
@@ -241,7 +241,7 @@ class AngleOrder(_Valued):
         """The signal."""
         return (angle_concentration(entry["question"], entry.get("before"), self.factor),)
 
-    def decide(self, seen: Seen, ready: Any) -> Sequence[Decision]:
+    def decide(self, seen: StepNotes, ready: Any) -> Sequence[Decision]:
         """Ranks; drops what was not measured."""
         table, rows, missing = self._numbers(seen)
         rank = np.full(len(seen.alive), np.nan)
@@ -285,7 +285,7 @@ class Donod(_Valued):
             raise DataError(f"don={don} is larger than nod={nod}, which no update can do; are they swapped?")
         return don, nod
 
-    def decide(self, seen: Seen, ready: Any) -> Sequence[Decision]:
+    def decide(self, seen: StepNotes, ready: Any) -> Sequence[Decision]:
         """All but the closest."""
         table, rows, missing = self._numbers(seen)
         values = topsis(table, self.better) if len(table) else np.empty(0)
@@ -345,7 +345,7 @@ class Influential(_Valued):
         # not super(): a slotted dataclass is another class than the one that its methods were written in
         return {**_Valued.note(self, chunk, ready), "source": np.array(sources, np.uint64)}
 
-    def decide(self, seen: Seen, ready: Any) -> Sequence[Decision]:
+    def decide(self, seen: StepNotes, ready: Any) -> Sequence[Decision]:
         """Of each source all but the first."""
         table, rows, missing = self._numbers(seen)
         source, late = seen.column("source")[rows], np.zeros(len(rows), np.bool_)
@@ -408,7 +408,7 @@ def _places(values: Floats, rank: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _decided(
-    seen: Seen,
+    seen: StepNotes,
     rows: NDArray[np.int64],
     values: Floats,
     gone: NDArray[np.bool_],

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol, TextIO
 
-__all__ = ["Bars", "Lines", "Progress", "Quiet", "progress_on"]
+__all__ = ["Bars", "CurationProgress", "PlainProgress", "Quiet", "progress_on"]
 
 Tick = Callable[[int], None]
 """Called for each chunk with the number of its rows."""
@@ -16,7 +16,7 @@ _EVERY = 100_000
 """Rows between two plain lines."""
 
 
-class Progress(Protocol):
+class CurationProgress(Protocol):
     """Is told of stages and what they have done."""
 
     def stage(self, name: str, chunks: int | None) -> AbstractContextManager[Tick]:
@@ -38,7 +38,7 @@ class Quiet:
         yield _nothing
 
 
-class Lines:
+class PlainProgress:
     """A line when a stage begins, and now and then how far it is.
 
     Args:
@@ -89,10 +89,10 @@ class Bars:
             bars.update(task, total=bars.tasks[0].completed)
 
 
-def progress_on(out: TextIO | None = None) -> Progress:
+def progress_on(out: TextIO | None = None) -> CurationProgress:
     """Bars where ``out`` (the standard error) is a terminal, else lines."""
     stream = sys.stderr if out is None else out
-    return Bars() if stream.isatty() else Lines(stream)
+    return Bars() if stream.isatty() else PlainProgress(stream)
 
 
 def _nothing(_: int) -> None:

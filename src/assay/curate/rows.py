@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from assay.core.errors import ConfigError, DataError, MissingExtraError, a_kind
-from assay.core.util.hub import PREFIX, HubName, fetched
+from assay.core.util.hub import PREFIX, HubName, fetch
 from assay.core.util.jsonl import object_of
 from assay.curate.text import normal
 
@@ -214,7 +214,7 @@ def _on_hub(text: str) -> list[Path]:
         files = sorted(p for p in folder.rglob("*") if p.is_file() and _form(p) and p.name != "dataset_infos.json")
         return [p for p in files if any(fnmatch(p.relative_to(folder).as_posix(), w) for w in wanted)]
 
-    snapshot = fetched(name, "dataset", wanted, lambda folder: "" if chosen(folder) else f"no file of rows like {wanted[0]}")
+    snapshot = fetch(name, "dataset", wanted, lambda folder: "" if chosen(folder) else f"no file of rows like {wanted[0]}")
     files = chosen(snapshot.folder)
     shown = [p.relative_to(snapshot.folder).as_posix() for p in files]
     splits = {word for word in _SPLITS for file in shown if word in file.lower()}

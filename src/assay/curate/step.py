@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 
 from assay.core.canon import digest, plain
 from assay.core.errors import DataError
+from assay.core.moved_modules import filed_module
 from assay.curate.text import Texts
 
 if TYPE_CHECKING:
     from assay.curate.rows import Row
 
-__all__ = ["Chunk", "Decision", "RowStep", "Seen", "SetStep", "Step", "Verdict", "drop", "keep", "settings_of"]
+__all__ = ["Chunk", "CurationStep", "Decision", "RowStep", "SetStep", "StepNotes", "Verdict", "drop", "keep", "settings_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ class Chunk:
         return Texts([row.text for row in self.rows])
 
 
-class Step(Protocol):
+class CurationStep(Protocol):
     """What every step has.
 
     Attributes:
@@ -162,7 +163,7 @@ class Decision:
     details: Sequence[Mapping[str, Any]] = ()
 
 
-class Seen(Protocol):
+class StepNotes(Protocol):
     """What a step noted, chunk by chunk, and which rows are still there."""
 
     @property
@@ -213,7 +214,7 @@ class SetStep:
         """Arrays to remember of a chunk; they are kept on disk."""
         raise DataError(f"{type(self).__name__} has no note(chunk, ready); write it")
 
-    def decide(self, seen: Seen, ready: Any) -> Sequence[Decision]:
+    def decide(self, seen: StepNotes, ready: Any) -> Sequence[Decision]:
         """What goes, when all chunks have been noted. Only rows that are ``seen.alive`` may go or be a reason to."""
         raise DataError(f"{type(self).__name__} has no decide(seen, ready); write it")
 
@@ -250,7 +251,7 @@ def _plain(value: Any) -> Any:
 
 def _named(code: Any) -> dict[str, Any]:
     """The name of a class or function; where it is somebody's own, with a digest of its file, since that may change."""
-    found: dict[str, Any] = {"kind": f"{code.__module__}:{code.__qualname__}"}
+    found: dict[str, Any] = {"kind": f"{filed_module(code.__module__)}:{code.__qualname__}"}
     file = getattr(sys.modules.get(code.__module__), "__file__", None)
     if not code.__module__.startswith("assay.") and file is not None:
         found["code"] = digest(Path(file).read_bytes().hex())

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol, cast
 
 from assay.core.errors import ConfigError, DataError
-from assay.curate.joined import Joined
+from assay.curate.row_index import Joined
 from assay.curate.rows import Fields
 from assay.curate.step import Chunk, RowStep, Verdict, drop, keep
 

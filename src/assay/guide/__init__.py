@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 from assay.core.util.exports import lazy_exports
 
 if TYPE_CHECKING:
-    from assay.guide.balanced import Balanced
+    from assay.guide.balanced_arms import Balanced
     from assay.guide.bandits import Dump, RuleReasoner, Sec
-    from assay.guide.cells import CellBook, CellRule, Memory, Standing
+    from assay.guide.cell_curricula import CellBook, CellRule, Memory, Standing
     from assay.guide.compose import Compose
     from assay.guide.curriculum import Frontier, SuccessVariance, Uniform
     from assay.guide.filters import Admitted, Mixed, Refill, ResampleOnCorrect, SuccessWindow
     from assay.guide.guidance import Plain, Prefix, Privileged, Stateless
     from assay.guide.hints import Ghpo, Seele
-    from assay.guide.index import FirstTasks, InOrder
+    from assay.guide.index_policies import FirstTasks, InOrder
     from assay.guide.replay import Recent, RecentBuffer
-    from assay.guide.rows import Bell, HistoryRows, RowBook, RowRule
+    from assay.guide.row_curricula import Bell, HistoryRows, RowBook, RowRule
     from assay.guide.scaler import Scaler, ScalerCurriculum
     from assay.guide.schedules import Piecewise, Ramp, StepSchedule, WhenReached
 
@@ -62,17 +62,17 @@ __all__ = [
 ]
 
 _HOME = {
-    "balanced": "Balanced",
+    "balanced_arms": "Balanced",
     "bandits": "Dump RuleReasoner Sec",
-    "cells": "CellBook CellRule Memory Standing",
+    "cell_curricula": "CellBook CellRule Memory Standing",
     "compose": "Compose",
     "curriculum": "Frontier SuccessVariance Uniform",
     "filters": "Admitted Mixed Refill ResampleOnCorrect SuccessWindow",
     "guidance": "Plain Prefix Privileged Stateless",
     "hints": "Ghpo Seele",
-    "index": "FirstTasks InOrder",
+    "index_policies": "FirstTasks InOrder",
     "replay": "Recent RecentBuffer",
-    "rows": "Bell HistoryRows RowBook RowRule",
+    "row_curricula": "Bell HistoryRows RowBook RowRule",
     "scaler": "Scaler ScalerCurriculum",
     "schedules": "Piecewise Ramp StepSchedule WhenReached",
 }

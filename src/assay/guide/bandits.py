@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from assay.core.errors import ConfigError
 from assay.core.group import Outcome
-from assay.guide.cells import CellRule, Memory, Standing
+from assay.guide.cell_curricula import CellRule, Memory, Standing
 
 __all__ = ["Dump", "RuleReasoner", "Sec", "softmax"]
 

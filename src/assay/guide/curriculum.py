@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError
-from assay.guide.cells import CellBook, CellRule, Memory, Standing
+from assay.guide.cell_curricula import CellBook, CellRule, Memory, Standing
 
 __all__ = ["Frontier", "SuccessVariance", "Uniform"]
 

@@ -20,7 +20,7 @@ class Recent:
     Attributes:
         capacity: most groups kept; the oldest go first.
         max_age: a group is replayed at most so many steps after the one that drew it; then it is dropped.
-        informative: keep only groups whose attempts differ in their primary value; the others leave a group baseline no signal.
+        informative: keep only groups whose rollouts differ in their primary value; the others leave a group baseline no signal.
 
     Raises:
         ConfigError: a value out of range.

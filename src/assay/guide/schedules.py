@@ -126,17 +126,17 @@ class Ramp(_Points):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhenReached:
-    """Moves on to the next value each time a metric has satisfied a bound: longer answers when many are cut off, say.
+    """Moves on to the next value each time a metric satisfies a bound, for example to longer answers when many are truncated.
 
-    It looks at the metrics of each finished step, and of the evaluation behind it where there is one. A step whose metrics lack
-    this one counts neither for nor against. Behind the last value it stays there.
+    It observes the metrics of each finished step, and of the evaluation after it if there is one. A step without this metric
+    does not count. The last value stays.
 
     Attributes:
         metric: by its name in ``metrics.jsonl``, such as ``length/truncated`` or ``eval/greedy/all``; not a time, nor a count of
             the pool (``time/``, ``verify/``), which no two runs have alike.
         values: in order; the first holds from the start.
         at_least, at_most: bounds, both kept; one or both.
-        patience: in so many looks one after another the metric must satisfy the bounds; the count begins anew with each value.
+        patience: how many observations in a row must satisfy the bounds; counted anew for each value.
 
     Raises:
         ConfigError: no values or one that is not finite, no bound or an empty range, a patience below 1, or a metric that no two
@@ -182,11 +182,11 @@ class WhenReached:
         return (self.metric,)
 
     def init(self) -> State:
-        """The first value, and no look yet."""
+        """The first value, and no observation."""
         return {"index": 0, "met": 0}
 
     def advance(self, state: State, metrics: Mapping[str, float]) -> State:
-        """After a look at the metrics of a finished step."""
+        """The state after the metrics of a finished step."""
         if self.metric not in metrics:
             return state
         low, high = self._bounds

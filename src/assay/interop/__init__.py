@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from assay.core.util.exports import lazy_exports
 
 if TYPE_CHECKING:
-    from assay.interop.adapting import adapt, loaded
-    from assay.interop.inward import GOLD_NAMES, ForeignReward, OpenRlhfReward, RubricReward, TrlReward, VerlReward
-    from assay.interop.naming import load
-    from assay.interop.outward import OpenRlhfFunction, TrlFunction, VerlFunction, as_openrlhf, as_trl, as_verl
+    from assay.interop.adapter import adapt, loaded
+    from assay.interop.export_rewards import OpenRlhfFunction, TrlFunction, VerlFunction, as_openrlhf, as_trl, as_verl
+    from assay.interop.import_rewards import GOLD_NAMES, ForeignReward, OpenRlhfReward, RubricReward, TrlReward, VerlReward
+    from assay.interop.load_object import load
     from assay.interop.signature import Signature, signature_of
     from assay.interop.taskset import TasksetReward
 
@@ -36,10 +36,10 @@ __all__ = [
 ]
 
 _HOME = {
-    "adapting": "adapt loaded",
-    "inward": "ForeignReward GOLD_NAMES OpenRlhfReward RubricReward TrlReward VerlReward",
-    "naming": "load",
-    "outward": "OpenRlhfFunction TrlFunction VerlFunction as_openrlhf as_trl as_verl",
+    "adapter": "adapt loaded",
+    "import_rewards": "ForeignReward GOLD_NAMES OpenRlhfReward RubricReward TrlReward VerlReward",
+    "load_object": "load",
+    "export_rewards": "OpenRlhfFunction TrlFunction VerlFunction as_openrlhf as_trl as_verl",
     "signature": "Signature signature_of",
     "taskset": "TasksetReward",
 }

@@ -17,8 +17,8 @@ from assay.core.errors import ConfigError, DataError, MissingExtraError, RewardE
 from assay.core.rollout import Rollout, Stop
 from assay.core.score import Fault, Score
 from assay.core.task import Task
-from assay.sandbox import Limits, Scope, Status
-from assay.verify.answer import AnswerPlace, answer_in, option
+from assay.sandbox import Limits, PythonSession, Status
+from assay.verify.answer_verifier import AnswerPlace, answer_in, option
 from assay.verify.code.workers import sandbox_of
 
 __all__ = ["DENIED", "GymReward"]
@@ -150,7 +150,7 @@ class _Desk:
     def __init__(self, backend: str) -> None:
         self._lock, self._begun = threading.Lock(), -1
         limits = Limits(wall=_BEGIN, cpu=_BEGIN, memory=4 << 30, output=1 << 20, files=256)
-        self._scope: Scope = sandbox_of(backend, 1, reads=tuple(_importable())).scope(limits)
+        self._scope: PythonSession = sandbox_of(backend, 1, reads=tuple(_importable())).scope(limits)
 
     def open(self) -> None:
         """Import what scorers need, in an interpreter that has not."""

@@ -11,7 +11,7 @@ from typing import Any, cast
 from assay.core.canon import FrozenMap
 from assay.core.errors import RewardError, a_kind
 from assay.core.score import Fault, Score
-from assay.verify.function import finite
+from assay.verify.reward_function import finite
 
 __all__ = ["listed", "scored", "settled"]
 

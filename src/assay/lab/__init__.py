@@ -8,43 +8,43 @@ from assay.core.util.exports import lazy_exports
 
 if TYPE_CHECKING:
     from assay.lab.cells import Cell, LabError, run_cell, run_cells
-    from assay.lab.comparison import Arm, Comparison, Found, over_seeds
+    from assay.lab.comparison import Arm, Comparison, ComparisonResult, over_seeds
     from assay.lab.controls import FormatOnly, Inverted, RandomReward, Rewarded
-    from assay.lab.gate import Gate, accuracy, change, judge
-    from assay.lab.seeds import Ending, Mean, Member, News, State, side_by_side, work_off
+    from assay.lab.gate import LearningGate, accuracy, change, judge
+    from assay.lab.seeds import Mean, RunEnding, State, StudyObserver, StudyRun, run_all, side_by_side
 
 __all__ = [
     "Arm",
     "Cell",
     "Comparison",
-    "Ending",
+    "ComparisonResult",
     "FormatOnly",
-    "Found",
-    "Gate",
     "Inverted",
     "LabError",
+    "LearningGate",
     "Mean",
-    "Member",
-    "News",
     "RandomReward",
     "Rewarded",
+    "RunEnding",
     "State",
+    "StudyObserver",
+    "StudyRun",
     "accuracy",
     "change",
     "judge",
     "over_seeds",
+    "run_all",
     "run_cell",
     "run_cells",
     "side_by_side",
-    "work_off",
 ]
 
 _HOME = {
     "cells": "Cell LabError run_cell run_cells",
-    "comparison": "Arm Comparison Found over_seeds",
+    "comparison": "Arm Comparison ComparisonResult over_seeds",
     "controls": "FormatOnly Inverted RandomReward Rewarded",
-    "gate": "Gate accuracy change judge",
-    "seeds": "Ending Mean Member News State side_by_side work_off",
+    "gate": "LearningGate accuracy change judge",
+    "seeds": "RunEnding Mean StudyRun StudyObserver State side_by_side run_all",
 }
 
 _MOVED = {

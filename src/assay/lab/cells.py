@@ -21,7 +21,7 @@ from assay.core.rollout import Sampling
 from assay.core.rowfile import rows_beside
 from assay.core.util.paths import cache_folder
 from assay.lab.machine import load, machine
-from assay.lab.processes import Job, Processes, last_words
+from assay.lab.processes import Processes, ProcessJob, last_words
 from assay.runs.storage import write_json
 from assay.train.driver import resume, train
 from assay.train.models import Built
@@ -125,7 +125,7 @@ def run_cells(
     return [_read(out / f"{kind}-{seed}.json") for kind, seed, _ in cells]
 
 
-def _failed(job: Job, cell: tuple[str, int, int | None], status: int, go_on: bool) -> None:
+def _failed(job: ProcessJob, cell: tuple[str, int, int | None], status: int, go_on: bool) -> None:
     """Records a cell that ended with an error.
 
     Raises:
@@ -143,10 +143,10 @@ def cpu_seconds(folder: Path) -> float:
     return float(json.loads(last)["metrics"]["time/cpu"])
 
 
-def _job(maker: str, cell: tuple[str, int, int | None], out: Path) -> Job:
+def _job(maker: str, cell: tuple[str, int, int | None], out: Path) -> ProcessJob:
     kind, seed, steps = cell
     words = ("assay.lab", "cell", maker, kind, str(seed), str(out), *([str(steps)] if steps else []))
-    return Job(name=f"{kind}-{seed}", words=words, log=out / f"{kind}-{seed}.log")
+    return ProcessJob(name=f"{kind}-{seed}", words=words, log=out / f"{kind}-{seed}.log")
 
 
 def _reads_as(path: Path, run: Run) -> bool:

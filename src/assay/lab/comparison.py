@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assay.core.errors import ConfigError, UnknownNameError
+from assay.core.import_path import filed_as
 from assay.core.seeds import generator
 from assay.lab.gate import accuracy
 from assay.measure.intervals import Interval
 from assay.train.reinforce import Reinforce
 
-__all__ = ["Arm", "Comparison", "Found", "over_seeds"]
+__all__ = ["Arm", "Comparison", "ComparisonResult", "over_seeds"]
 
 VERDICTS = ("higher", "lower", "no difference seen")
 
@@ -119,12 +120,12 @@ class Comparison:
         """Each arm at its rate and each test seed."""
         return [(self.kind(a, rates[a.name]), s, None) for s in self.test for a in self.arms]
 
-    def found(self, tuning: Sequence[Mapping[str, Any]], test: Sequence[Mapping[str, Any]]) -> Found:
+    def found(self, tuning: Sequence[Mapping[str, Any]], test: Sequence[Mapping[str, Any]]) -> ComparisonResult:
         """What the cells say."""
         rates = self.chosen(tuning)
         by = {(r["kind"], r["seed"]): r["now_sampled"] for r in test}
         first, second = ([by[self.kind(a, rates[a.name]), s] for s in self.test] for a in self.arms)
-        return Found(
+        return ComparisonResult(
             comparison=self,
             rates=rates,
             tuned=self.tuned(tuning),
@@ -133,8 +134,9 @@ class Comparison:
         )
 
 
+@filed_as("assay.lab.comparison:Found")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class ComparisonResult:
     """What a comparison found.
 
     Attributes:

@@ -11,7 +11,7 @@ from assay.core.protocols import Environment, TaskSource, Verifier
 from assay.core.rollout import Rollout
 from assay.core.score import Score
 from assay.core.seeds import derive
-from assay.core.task import Message, Task, World
+from assay.core.task import Message, Task, TaskView
 
 __all__ = ["FormatOnly", "Inverted", "RandomReward", "Rewarded"]
 
@@ -40,7 +40,7 @@ class Rewarded:
         """The other reward."""
         return self.scorer
 
-    def environment(self, world: World) -> Environment | None:
+    def environment(self, world: TaskView) -> Environment | None:
         """The family's environment."""
         return self.source.environment(world)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from assay.measure.intervals import paired
 
-__all__ = ["CONTROLS", "MAKER", "SEEDS", "Gate", "accuracy", "change", "judge"]
+__all__ = ["CONTROLS", "MAKER", "SEEDS", "LearningGate", "accuracy", "change", "judge"]
 
 MAKER = "evidence.cells.gate:quickstart_cell"
 """Makes the cells: ``rl`` and the controls, each at any seed."""
@@ -22,7 +22,7 @@ CONTROLS = ("random", "format", "inverted", "longer")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gate:
+class LearningGate:
     """What the cells say, held against the bars.
 
     Attributes:
@@ -54,12 +54,12 @@ class Gate:
         return found
 
 
-def judge(records: Sequence[Mapping[str, Any]]) -> Gate:
+def judge(records: Sequence[Mapping[str, Any]]) -> LearningGate:
     """The gate's numbers from its cells' records, each of which counts."""
     rl = {int(r["seed"]): r for r in records if r["kind"] == "rl"}
     controls = {(str(r["kind"]), int(r["seed"])): r for r in records if r["kind"] != "rl"}
     top = max(item["level"] for r in rl.values() for item in r["now_greedy"])
-    return Gate(
+    return LearningGate(
         greedy={s: accuracy(r["now_greedy"]) for s, r in rl.items()},
         base={s: accuracy(r["base_greedy"]) for s, r in rl.items()},
         hardest={s: accuracy([i for i in r["now_greedy"] if i["level"] == top]) for s, r in rl.items()},

@@ -20,7 +20,8 @@ def machine(vllm: str = "") -> str:
     """Processor, cores, and the versions of what computes there, in one line; libraries that are not installed are left out.
 
     Args:
-        vllm: version of a vLLM server that was used beside (`assay.selftest.serving.version_of`), which has a Python of its own.
+        vllm: version of a vLLM server that was used beside (`assay.selftest.vllm_server.version_of`), which has a Python of its
+            own.
 
     >>> "cores, Python 3." in machine() and machine("0.32.0").endswith(", vLLM 0.32.0")
     True

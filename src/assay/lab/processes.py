@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
-__all__ = ["Job", "Processes", "last_words", "own_cores"]
+__all__ = ["ProcessJob", "Processes", "last_words", "own_cores"]
 
 POLL = 0.1
 """Seconds between looks at the processes."""
@@ -25,7 +25,7 @@ FAREWELL = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class ProcessJob:
     """A program to run.
 
     Attributes:
@@ -43,7 +43,7 @@ class Job:
 
 @dataclass(slots=True)
 class _Running:
-    job: Job
+    job: ProcessJob
     process: subprocess.Popen[bytes]
     place: frozenset[int]
 
@@ -60,7 +60,7 @@ class Processes:
         environment: variables besides those of this process.
 
     >>> with tempfile.TemporaryDirectory() as folder, Processes([frozenset()]) as processes:
-    ...     processes.start(Job(name="zen", words=("this",), log=Path(folder, "zen.log")))
+    ...     processes.start(ProcessJob(name="zen", words=("this",), log=Path(folder, "zen.log")))
     ...     while processes.running:
     ...         for job, status in processes.ended():
     ...             print(job.name, status, job.log.read_text()[:13])
@@ -81,7 +81,7 @@ class Processes:
         """Names of the jobs that run."""
         return [r.job.name for r in self._running]
 
-    def start(self, job: Job) -> None:
+    def start(self, job: ProcessJob) -> None:
         """Starts a job in a free place.
 
         Raises:
@@ -101,7 +101,7 @@ class Processes:
             )
         self._running.append(_Running(job, process, place))
 
-    def ended(self, wait: float = POLL) -> list[tuple[Job, int]]:
+    def ended(self, wait: float = POLL) -> list[tuple[ProcessJob, int]]:
         """The jobs that have ended since the last look, with their status; where none has, it waits a moment first."""
         if all(r.process.poll() is None for r in self._running):
             time.sleep(wait)

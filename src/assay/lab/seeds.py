@@ -19,7 +19,7 @@ from assay.core.canon import plain
 from assay.core.config import dumps_toml, from_dict, loads_toml, to_dict
 from assay.core.errors import AssayError, ConfigError, DataError
 from assay.core.rowfile import rows_beside
-from assay.lab.processes import Job, Processes, last_words, own_cores
+from assay.lab.processes import Processes, ProcessJob, last_words, own_cores
 from assay.measure.intervals import Interval, student
 from assay.measure.runs import EvalLine, read_run
 from assay.runs import lock, storage
@@ -29,7 +29,7 @@ from assay.train.record import load_run
 from assay.train.run import Run
 from assay.verify.workers.cpu import cores
 
-__all__ = ["Ending", "Mean", "Member", "News", "State", "means", "same_run", "side_by_side", "work_off"]
+__all__ = ["Mean", "RunEnding", "State", "StudyObserver", "StudyRun", "means", "run_all", "same_run", "side_by_side"]
 
 RESULTS = "results.json"
 """What came out, in the folder of the runs."""
@@ -46,7 +46,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class StudyRun:
     """One of the runs.
 
     Attributes:
@@ -63,7 +63,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
+class RunEnding:
     """What became of a run.
 
     Attributes:
@@ -114,7 +114,7 @@ class Mean:
     sampled: Interval | float | None
 
 
-class News(Protocol):
+class StudyObserver(Protocol):
     """Hears how the runs go."""
 
     def state(self, name: str, state: State, said: str) -> None:
@@ -126,7 +126,7 @@ class News(Protocol):
         ...
 
 
-class Nobody:
+class NoObserver:
     """Hears nothing."""
 
     def state(self, name: str, state: State, said: str) -> None:
@@ -142,8 +142,8 @@ def side_by_side(
     *,
     at_once: int = 0,
     groups: Mapping[str, str] | None = None,
-    news: News | None = None,
-) -> tuple[Ending, ...]:
+    news: StudyObserver | None = None,
+) -> tuple[RunEnding, ...]:
     """Runs several runs, as many at a time as there are cores for them, each in ``folder/NAME``.
 
     The same call goes on with what was stopped, killed or failed, and leaves alone what is finished.
@@ -163,19 +163,24 @@ def side_by_side(
     """
     place = Path(folder)
     members = [
-        Member(name=name, group=(groups or {}).get(name, ""), run=run, words=(str(place / f"{name}.toml"),))
+        StudyRun(name=name, group=(groups or {}).get(name, ""), run=run, words=(str(place / f"{name}.toml"),))
         for name, run in runs.items()
     ]
     with storage.guarded(place):
         place.mkdir(parents=True, exist_ok=True)
     for member in members:
         storage.write_text(place / f"{member.name}.toml", dumps_toml(to_dict(member.run)))
-    return work_off(members, place, at_once=at_once, options=("--plain",), news=news)
+    return run_all(members, place, at_once=at_once, options=("--plain",), news=news)
 
 
-def work_off(
-    members: Sequence[Member], folder: Path, *, at_once: int = 0, options: tuple[str, ...] = (), news: News | None = None
-) -> tuple[Ending, ...]:
+def run_all(
+    members: Sequence[StudyRun],
+    folder: Path,
+    *,
+    at_once: int = 0,
+    options: tuple[str, ...] = (),
+    news: StudyObserver | None = None,
+) -> tuple[RunEnding, ...]:
     """`side_by_side` of runs that the command line can make; ``options`` are those that ``train`` and ``resume`` share.
 
     Raises:
@@ -187,7 +192,7 @@ def work_off(
                 f"{folder / member.name} holds a run of other settings than asked for; choose another folder, or remove that one"
             )
     with lock.worker(folder):
-        endings = _Desk(members, folder, options, news or Nobody()).work(at_once)
+        endings = _Desk(members, folder, options, news or NoObserver()).work(at_once)
         storage.write_json(folder / RESULTS, {"runs": plain(endings), "means": plain(means(endings))})
     return endings
 
@@ -210,10 +215,11 @@ def same_run(folder: Path, run: Run) -> bool:
         return False
 
 
-def means(endings: Sequence[Ending]) -> tuple[Mean, ...]:
+def means(endings: Sequence[RunEnding]) -> tuple[Mean, ...]:
     """The finished runs of each group together.
 
-    >>> runs = [Ending(name=f"seed-{s}", group="", seed=s, state=State.FINISHED, base=0.5, greedy=0.8 + s / 10) for s in (0, 1)]
+    >>> runs = [RunEnding(name=f"seed-{s}", group="", seed=s, state=State.FINISHED, base=0.5, greedy=0.8 + s / 10) for s
+    ...     in (0, 1)]
     >>> found = means(runs)[0]
     >>> str(found.greedy), str(found.base), found.sampled
     ('0.850 [0.215, 1.000]', '0.500 [0.500, 0.500]', None)
@@ -222,7 +228,7 @@ def means(endings: Sequence[Ending]) -> tuple[Mean, ...]:
     return tuple(_mean(group, [e for e in endings if e.group == group and e.state is State.FINISHED]) for group in groups)
 
 
-def _mean(group: str, runs: Sequence[Ending]) -> Mean:
+def _mean(group: str, runs: Sequence[RunEnding]) -> Mean:
     return Mean(
         group=group,
         runs=len(runs),
@@ -277,7 +283,7 @@ class _Journal:
 class _Desk:
     """Starts the runs, hears them, and sees them end."""
 
-    def __init__(self, members: Sequence[Member], folder: Path, options: tuple[str, ...], news: News) -> None:
+    def __init__(self, members: Sequence[StudyRun], folder: Path, options: tuple[str, ...], news: StudyObserver) -> None:
         self._members = {m.name: m for m in members}
         self._folder, self._options, self._news = folder, options, news
         self._journals = {m.name: _Journal(folder / m.name) for m in members}
@@ -286,7 +292,7 @@ class _Desk:
         self._told: dict[str, str] = {}
         self._stop = False
 
-    def work(self, at_once: int) -> tuple[Ending, ...]:
+    def work(self, at_once: int) -> tuple[RunEnding, ...]:
         """Until all have ended, or the runs that are at work when it was stopped."""
         each = max(m.run.threads * m.run.mesh.size for m in self._members.values())
         for name in self._members:
@@ -331,13 +337,13 @@ class _Desk:
         """Whether a run that is at work has yet to build its base, or to find it in the cache."""
         return isinstance(self._members[name].run.model, Built) and not (self._folder / name / "start").exists()
 
-    def _job(self, name: str) -> Job:
+    def _job(self, name: str) -> ProcessJob:
         folder = self._folder / name
         begun = (folder / "run.toml").exists()
         words = ("resume", str(folder)) if begun else ("train", *self._members[name].words, "--folder", str(folder))
-        return Job(name=name, words=("assay", *words, *self._options), log=folder.with_name(f"{name}.log"), new=not begun)
+        return ProcessJob(name=name, words=("assay", *words, *self._options), log=folder.with_name(f"{name}.log"), new=not begun)
 
-    def _over(self, job: Job, status: int) -> None:
+    def _over(self, job: ProcessJob, status: int) -> None:
         self._hear([job.name])
         if status == 0 and (self._folder / job.name / "done.json").exists():
             self._become(job.name, State.FINISHED)
@@ -361,7 +367,7 @@ class _Desk:
             self._told[name] = now
             self._news.state(name, state, said)
 
-    def _ending(self, member: Member) -> Ending:
+    def _ending(self, member: StudyRun) -> RunEnding:
         state, said = self._ended[member.name]
         folder = self._folder / member.name
         known: dict[str, Any] = {"name": member.name, "group": member.group, "seed": member.run.seed}
@@ -369,10 +375,10 @@ class _Desk:
         try:
             view = read_run(folder)
         except DataError:  # it never began
-            return Ending(**known)
+            return RunEnding(**known)
         cpu = view.history()["time/cpu"].values
         base, greedy, sampled = view.base("greedy"), view.final("greedy"), view.final("sampled")
-        return Ending(
+        return RunEnding(
             **known,
             step=view.last_step,
             digest=str(storage.read_json(folder / "done.json")["digest"]) if state is State.FINISHED else "",

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 from assay.core.util.exports import lazy_exports
 
 if TYPE_CHECKING:
+    from assay.measure.accuracy_at_k import EvalRow, EvalTable, TaskOutcomes, best_of_k, eval_items, maj_at_k, pass_at_k, tabulate
     from assay.measure.doctor import RULES, diagnose
     from assay.measure.findings import Finding, Rule, Severity
     from assay.measure.history import History, MetricLine, Series
     from assay.measure.intervals import Interval, Paired, bootstrap, mean_interval, paired, student, wilson
+    from assay.measure.logprob_agreement import agreement, comparable
     from assay.measure.membership import auc, gap, mean_auc, mean_log_prob, min_k_prob, self_critique, zlib_ratio
     from assay.measure.metrics import (
         batch_metrics,
@@ -30,8 +32,6 @@ if TYPE_CHECKING:
         throughput,
         truncated_share,
     )
-    from assay.measure.pair import agreement, comparable
-    from assay.measure.passk import EvalItem, EvalRow, EvalTable, best_of_k, eval_items, maj_at_k, pass_at_k, tabulate
     from assay.measure.report import write_report
     from assay.measure.rules_check import RewardHacking
     from assay.measure.rules_heldout import CurriculumStuck, HeldOutDropped, SuspectVerifier
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
         NotFinite,
         StalledSteps,
     )
-    from assay.measure.runs import Comparison, EvalLine, EventLine, RolloutLine, RunView, compare, read_run
+    from assay.measure.runs import EvalLine, EventLine, RolloutLine, RunComparison, RunView, compare, read_run
     from assay.measure.tables import (
         comparison_json,
         comparison_table,
@@ -59,12 +59,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "RULES",
-    "Comparison",
     "CurriculumStuck",
     "EngineMismatch",
     "EntropyCollapse",
     "EntropyExplosion",
-    "EvalItem",
     "EvalLine",
     "EvalRow",
     "EvalTable",
@@ -84,20 +82,22 @@ __all__ = [
     "RisingFaults",
     "RolloutLine",
     "Rule",
+    "RunComparison",
     "RunView",
     "Series",
     "Severity",
     "StalledSteps",
     "SuspectVerifier",
+    "TaskOutcomes",
     "TensorBoardTracker",
     "UnprovenWeights",
     "UntrainedWeights",
     "WandbTracker",
     "agreement",
+    "auc",
     "batch_metrics",
     "best_of_k",
     "bootstrap",
-    "auc",
     "comparable",
     "compare",
     "comparison_json",
@@ -148,14 +148,14 @@ _HOME = {
         "batch_metrics component_mean divergences effective_sample_size fault_rates filtered_share "
         "group_metrics length_stats max_ratio reward_stats signal_fraction throughput truncated_share"
     ),
-    "pair": "agreement comparable",
-    "passk": "EvalItem EvalRow EvalTable best_of_k eval_items maj_at_k pass_at_k tabulate",
+    "logprob_agreement": "agreement comparable",
+    "accuracy_at_k": "TaskOutcomes EvalRow EvalTable best_of_k eval_items maj_at_k pass_at_k tabulate",
     "report": "write_report",
     "rules_check": "RewardHacking",
     "rules_heldout": "CurriculumStuck HeldOutDropped SuspectVerifier",
     "rules_machinery": "EngineMismatch GraderHangs RisingFaults UnprovenWeights UntrainedWeights",
     "rules_policy": "EntropyCollapse EntropyExplosion FormatFailure LengthTruncation NoSignal NotFinite StalledSteps",
-    "runs": "Comparison EvalLine EventLine RolloutLine RunView compare read_run",
+    "runs": "RunComparison EvalLine EventLine RolloutLine RunView compare read_run",
     "tables": "comparison_json comparison_table evaluation_json evaluation_table paired_json paired_table render",
     "trackers": "TensorBoardTracker WandbTracker",
 }

@@ -19,7 +19,7 @@ from assay.core.group import Group
 from assay.core.rollout import Stop
 from assay.core.sample import STREAMS
 from assay.core.score import Fault, Score
-from assay.measure.pair import agreement, comparable, kish
+from assay.measure.logprob_agreement import agreement, comparable, kish
 
 __all__ = [
     "batch_metrics",

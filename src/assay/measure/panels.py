@@ -13,7 +13,7 @@ from assay.measure.html import figure
 from assay.measure.plots import Curve, bars, heat_map, interval_lines, lines
 from assay.measure.runs import EvalLine, RunView
 
-__all__ = ["Part", "accuracy_figures", "profile_figure", "profile_of", "training_figures"]
+__all__ = ["ProfiledPart", "accuracy_figures", "profile_figure", "profile_of", "training_figures"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,7 +203,7 @@ def _time_figure(history: History) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class ProfiledPart:
     """A part of the steps that were profiled: wall and CPU seconds over all of them."""
 
     name: str
@@ -211,11 +211,11 @@ class Part:
     cpu: float
 
 
-def profile_of(run: RunView) -> tuple[int, tuple[Part, ...]]:
+def profile_of(run: RunView) -> tuple[int, tuple[ProfiledPart, ...]]:
     """How many steps were profiled, and their parts, the largest first; of reinforcement learning where there is any."""
     history = run.history().learning()
     parts = [
-        Part(
+        ProfiledPart(
             name=n.removeprefix(PROFILE[0]),
             wall=float(history[n].finite().values.sum()),
             cpu=float(history[n.replace(PROFILE[0], PROFILE[1])].finite().values.sum()),
@@ -226,7 +226,7 @@ def profile_of(run: RunView) -> tuple[int, tuple[Part, ...]]:
     return steps, tuple(sorted(parts, key=lambda p: -p.wall))
 
 
-def profile_figure(steps: int, parts: Sequence[Part]) -> str:
+def profile_figure(steps: int, parts: Sequence[ProfiledPart]) -> str:
     """The parts of a mean step as bars."""
     ms = {p.name: 1e3 * p.wall / steps for p in parts}
     whole = sum(ms.values()) or 1.0

@@ -14,7 +14,7 @@ from assay.measure.findings import Finding
 from assay.measure.history import PREFERENCES
 from assay.measure.html import details, e, page, section, table
 from assay.measure.intervals import Interval, paired
-from assay.measure.panels import Part, accuracy_figures, profile_figure, profile_of, training_figures
+from assay.measure.panels import ProfiledPart, accuracy_figures, profile_figure, profile_of, training_figures
 from assay.measure.runs import EvalLine, RolloutLine, RunView, read_run
 
 __all__ = ["write_report"]
@@ -262,7 +262,7 @@ def _profile(run: RunView) -> str:
         return ""
     rows = [
         (p.name, f"{1e3 * p.wall / steps:.2f}", f"{100 * p.wall / whole:.1f}", f"{1e3 * p.cpu / steps:.2f}")
-        for p in (*parts, Part(name="step", wall=whole, cpu=sum(p.cpu for p in parts)))
+        for p in (*parts, ProfiledPart(name="step", wall=whole, cpu=sum(p.cpu for p in parts)))
     ]
     head = ("part", "ms by the clock", "% of the step", "CPU ms")
     return section(

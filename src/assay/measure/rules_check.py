@@ -31,12 +31,12 @@ class RewardHacking:
     deviations: float = 2.0
 
     def __call__(self, history: History) -> Finding | None:
-        overpaid, attempts = history["check/overpaid"].finite(), history["check/attempts"]
+        overpaid, rollouts = history["check/overpaid"].finite(), history["check/attempts"]
         first, now = at_start(overpaid), lately(overpaid)
         if not len(now):
             return None
-        share, error = _pooled(now, attempts)
-        before, error_before = _pooled(first, attempts)
+        share, error = _pooled(now, rollouts)
+        before, error_before = _pooled(first, rollouts)
         if share - self.deviations * error <= self.most:
             return None
         learned = share - before >= self.rise + self.deviations * sqrt(error**2 + error_before**2)
@@ -59,9 +59,9 @@ class RewardHacking:
         )
 
 
-def _pooled(share: Series, attempts: Series) -> tuple[float, float]:
+def _pooled(share: Series, rollouts: Series) -> tuple[float, float]:
     """A share over the steps of a window, weighted by attempts, and its standard error by Wilson's centre."""
-    counts = attempts.values[np.isin(attempts.steps, share.steps)]
+    counts = rollouts.values[np.isin(rollouts.steps, share.steps)]
     n = float(counts.sum())
     p = float((share.values * counts).sum() / n) if n else 0.0  # a window without checked rollouts tells nothing
     centre = (p * n + 2.0) / (n + 4.0)

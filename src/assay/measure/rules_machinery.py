@@ -11,7 +11,7 @@ import numpy as np
 
 from assay.measure.findings import Finding, Severity, at_start, lately, percent, steps_of
 from assay.measure.history import History, Series
-from assay.measure.pair import BARS, MOST_RATIO
+from assay.measure.logprob_agreement import BARS, MOST_RATIO
 
 __all__ = ["EngineMismatch", "GraderHangs", "RisingFaults", "UnprovenWeights", "UntrainedWeights"]
 
@@ -72,9 +72,9 @@ class GraderHangs:
     def __call__(self, history: History) -> Finding | None:
         now = lately(_without_evaluation(history, history["rollouts/sampled"]))
         hung, died, again = (_total(history[f"verify/{n}"], now) for n in ("hung", "died", "retried"))
-        stopped, attempts = hung + died, float(now.values.sum())
+        stopped, rollouts = hung + died, float(now.values.sum())
         # an attempt may stop the grader twice, but is judged again once; a batch that is split is judged again nowhere
-        share = min(stopped, again or stopped) / attempts if attempts else 0.0
+        share = min(stopped, again or stopped) / rollouts if rollouts else 0.0
         if share < self.most:
             return None
         told = [f"{what} {n:.0f} time{'s' if n > 1 else ''}" for n, what in ((hung, "hung"), (died, "died")) if n]

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from assay.core.errors import DataError, a_kind
+from assay.measure.accuracy_at_k import TaskOutcomes, eval_items
 from assay.measure.history import History, MetricLine
 from assay.measure.intervals import Interval, Paired, mean_interval, paired
-from assay.measure.passk import EvalItem, eval_items
 
-__all__ = ["Comparison", "EvalLine", "EventLine", "RolloutLine", "RunView", "compare", "read_run"]
+__all__ = ["EvalLine", "EventLine", "RolloutLine", "RunComparison", "RunView", "compare", "read_run"]
 
 T = TypeVar("T")
 
@@ -26,7 +26,7 @@ class EvalLine:
     step: int
     split: str
     mode: str
-    items: tuple[EvalItem, ...]
+    items: tuple[TaskOutcomes, ...]
 
     def scores(self, threshold: float = 1.0) -> dict[str, float]:
         """Task id to share of attempts that pass."""
@@ -316,7 +316,7 @@ def _rollout_line(record: Mapping[str, Any]) -> RolloutLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class RunComparison:
     """One run in a comparison.
 
     Attributes:
@@ -334,7 +334,7 @@ class Comparison:
     versus_first: Paired | None
 
 
-def compare(runs: Sequence[RunView], mode: str = "greedy", confidence: float = 0.95, seed: int = 0) -> tuple[Comparison, ...]:
+def compare(runs: Sequence[RunView], mode: str = "greedy", confidence: float = 0.95, seed: int = 0) -> tuple[RunComparison, ...]:
     """The last evaluations of several runs side by side, paired where their items coincide.
 
     Raises:
@@ -342,14 +342,14 @@ def compare(runs: Sequence[RunView], mode: str = "greedy", confidence: float = 0
     """
     if not runs:
         raise DataError("a comparison needs at least one run")
-    rows: list[Comparison] = []
+    rows: list[RunComparison] = []
     reference = _final_scores(runs[0], mode)
     for position, run in enumerate(runs):
         final, now = run.final(mode), _final_scores(run, mode)
         base = run.base(mode)
         old = base.scores(run.threshold) if base and final and base.step < final.step else {}
         rows.append(
-            Comparison(
+            RunComparison(
                 name=run.name,
                 seed=run.seed,
                 step=final.step if final else run.last_step,

@@ -12,9 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from assay.core.canon import plain
+from assay.measure.accuracy_at_k import EvalRow, EvalTable
 from assay.measure.intervals import Interval, Paired
-from assay.measure.passk import EvalRow, EvalTable
-from assay.measure.runs import Comparison
+from assay.measure.runs import RunComparison
 
 __all__ = [
     "comparison_json",
@@ -61,7 +61,7 @@ def paired_json(rows: Sequence[tuple[str, Paired]]) -> list[dict[str, Any]]:
     return [{"name": name, **plain(p)} for name, p in rows]
 
 
-def comparison_table(rows: Sequence[Comparison], title: str = "") -> Table:
+def comparison_table(rows: Sequence[RunComparison], title: str = "") -> Table:
     """Several runs: last accuracy, gain over the own base, difference from the first run; paired where items coincide."""
     out = _table(title, "seed", "step", "accuracy", "gain over base", "against first", "p")
     for r in rows:
@@ -78,7 +78,7 @@ def comparison_table(rows: Sequence[Comparison], title: str = "") -> Table:
     return out
 
 
-def comparison_json(rows: Sequence[Comparison]) -> list[dict[str, Any]]:
+def comparison_json(rows: Sequence[RunComparison]) -> list[dict[str, Any]]:
     """The same as plain values."""
     return [plain(r) for r in rows]
 

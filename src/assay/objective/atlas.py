@@ -13,8 +13,8 @@ from assay.core.seeds import generator
 from assay.objective.evaluation import evaluate
 from assay.objective.methods import methods
 from assay.objective.objective import Objective
-from assay.objective.padded import wanted
-from assay.objective.reduce import F
+from assay.objective.padded_batch import required_inputs
+from assay.objective.reducers import F
 
 __all__ = ["CONDITIONS", "SEEDS", "Condition", "batch", "equivalences", "left_out", "page"]
 
@@ -37,8 +37,8 @@ class Condition:
         fresh: the old policy is the current one.
         at_reference: the reference is the current policy.
         small_steps: ratios between 0.9998 and 1.0002.
-        equal_lengths: all attempts are equally long.
-        one_prompt: all attempts answer one prompt.
+        equal_lengths: all rollouts are equally long.
+        one_prompt: all rollouts answer one prompt.
         binary: rewards are 0 or 1; otherwise any numbers, and in one batch a prompt without variance.
     """
 
@@ -101,7 +101,7 @@ def left_out() -> dict[str, str]:
 
 def batch(objective: Objective, condition: Condition, seed: int) -> dict[str, Any]:
     """Inputs of `evaluate` under a condition: every column a function of its name and the seed, the same for all methods."""
-    want, total = wanted(objective), _GROUPS * _SIZE
+    want, total = required_inputs(objective), _GROUPS * _SIZE
     rng = generator("atlas/batch", seed)
     lengths = np.full(total, _WIDTH) if condition.equal_lengths else rng.integers(1, _WIDTH + 1, total)
     inputs: dict[str, Any] = {"mask": np.arange(_WIDTH) < lengths[:, None], "group_id": np.repeat(np.arange(_GROUPS), _SIZE)}
@@ -113,7 +113,7 @@ def batch(objective: Objective, condition: Condition, seed: int) -> dict[str, An
         if outputs.get(name, 1) > 1:
             inputs[name] = np.multiply.outer(inputs[name], np.linspace(-1.0, 1.0, outputs[name]))
     inputs |= {name: _attempt(name, seed) for name in want.attempts}
-    if want.pays:
+    if want.uses_reward:
         inputs["rewards"] = _rewards(condition, seed)
     return inputs
 

@@ -13,14 +13,14 @@ from assay.core.errors import ConfigError
 from assay.objective.logits import Logits
 from assay.objective.methods import named
 from assay.objective.objective import Objective
-from assay.objective.padded import Inputs, Padded
-from assay.objective.reduce import F
+from assay.objective.padded_batch import Inputs, PaddedInputs
+from assay.objective.reducers import F
 
-__all__ = ["Evaluation", "Inputs", "composed", "evaluate"]
+__all__ = ["Inputs", "ObjectiveEvaluation", "composed", "evaluate"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Evaluation:
+class ObjectiveEvaluation:
     """What a method makes of a batch.
 
     Attributes:
@@ -37,7 +37,7 @@ class Evaluation:
     metrics: Mapping[str, float] = field(default_factory=dict[str, float])
 
 
-def evaluate(method: str | Objective, inputs: Inputs, **settings: Any) -> Evaluation:
+def evaluate(method: str | Objective, inputs: Inputs, **settings: Any) -> ObjectiveEvaluation:
     """Loss, gradient and advantages of a method on padded arrays, one row per attempt.
 
     The inputs, by name: ``mask [B, T]``; ``logp_new [B, T]`` and the further columns that the method needs (``logp_old``,
@@ -94,18 +94,18 @@ def evaluate(method: str | Objective, inputs: Inputs, **settings: Any) -> Evalua
     objective = composed(method, settings)
     plan = objective.plan()
     logits = Logits.of(inputs, plan)
-    table = Padded.of(inputs, objective, plan, logits)
+    table = PaddedInputs.of(inputs, objective, plan, logits)
     inner = [*(("logits",) if logits.live else ()), *(n for n in plan.live if n not in logits.live)]
     if not len(table.present):
         gradient = {name: np.zeros(table.columns[name].shape) for name in inner}
-        return Evaluation(loss=0.0, gradient=gradient, advantages=np.zeros(table.mask.shape))
+        return ObjectiveEvaluation(loss=0.0, gradient=gradient, advantages=np.zeros(table.mask.shape))
     program = objective.compile()
     batch = table.batch(objective)
     ready = program.prepare(batch if table.credited else program.credit(batch))
     live = leaves({name: table.flat(name) for name in inner})
     made = logits.tensors(table, live["logits"], ready) if logits.live else {}
     loss, metrics = program.micro(ready, {**live, **made})
-    return Evaluation(
+    return ObjectiveEvaluation(
         loss=float(loss.detach()),
         gradient={name: table.padded(slope) for name, slope in slopes(loss, live).items()},
         advantages=table.padded(_advantages(objective, ready)),
@@ -132,6 +132,6 @@ def _advantages(objective: Objective, ready: Batch) -> F:
     implicit = [np.asarray(ready.token(f"{t.name}/implicit")) for t in objective.losses if f"{t.name}/implicit" in ready.tokens]
     if implicit:
         return np.sum(implicit, axis=0)
-    if objective.pays:
+    if objective.uses_reward:
         return np.asarray(ready.token("advantage"), np.float64)
     return np.zeros(int(ready.offsets[-1]))

@@ -14,7 +14,7 @@ from assay.core.plan import Forward, Plan
 from assay.core.vocab import VocabStat
 
 if TYPE_CHECKING:
-    from assay.objective.padded import Padded
+    from assay.objective.padded_batch import PaddedInputs
 
 __all__ = ["Logits"]
 
@@ -82,7 +82,7 @@ class Logits:
         found = [f for f in self.forwards if f.column == column]
         return ("logits",) if column in self.live else tuple(_input(_source(f)) for f in found)
 
-    def fixed(self, table: Padded) -> Mapping[str, Array]:
+    def fixed(self, table: PaddedInputs) -> Mapping[str, Array]:
         """``[B, T]`` the columns without gradient.
 
         Raises:
@@ -102,7 +102,7 @@ class Logits:
             out[name][at] = values.numpy()
         return {name: table.padded(values) for name, values in out.items()}
 
-    def tensors(self, table: Padded, leaf: Any, ready: Batch) -> dict[str, Any]:
+    def tensors(self, table: PaddedInputs, leaf: Any, ready: Batch) -> dict[str, Any]:
         """``[N]`` tensors of the live columns.
 
         Args:

@@ -11,7 +11,7 @@ from assay.objective.credit.reward import Scalarise
 from assay.objective.loss.aggregate import Aggregation, SeqMean
 from assay.objective.loss.base import LossTerm
 from assay.objective.plan import compile_plan, is_fresh
-from assay.objective.reduce import Local, Reducer
+from assay.objective.reducers import Local, Reducer
 from assay.objective.settings import check_parts
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class Objective:
     """A method's loss as a composition of parts; a variation is `dataclasses.replace`, a further term is ``objective + term``.
 
     Attributes:
-        scalarise: components to one reward per attempt.
+        scalarise: components to one reward per rollout.
         credit: transforms from reward to advantage, in order.
         policy: the term that teaches the policy from rewards; None where none does.
         aggregate: how per-token losses become one number, for every term that does not say otherwise.
@@ -58,7 +58,7 @@ class Objective:
         return self.terms if self.policy is None else (self.policy, *self.terms)
 
     @property
-    def pays(self) -> bool:
+    def uses_reward(self) -> bool:
         """Whether any term reads rewards, so that the credit chain runs."""
         return any(t.reward for t in self.losses)
 
@@ -71,7 +71,9 @@ class Objective:
     def grouped(self) -> bool:
         """Whether any part compares the attempts of a group."""
         ways = [t.aggregate or self.aggregate for t in self.losses if t.averages]
-        return any(t.scope is Scope.GROUP for t in self.credit if self.pays) or any(p.grouped for p in (*self.losses, *ways))
+        return any(t.scope is Scope.GROUP for t in self.credit if self.uses_reward) or any(
+            p.grouped for p in (*self.losses, *ways)
+        )
 
     def __add__(self, term: LossTerm) -> Objective:
         return replace(self, terms=(*self.terms, term))

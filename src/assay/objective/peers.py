@@ -26,7 +26,7 @@ from assay.objective.methods import methods
 from assay.objective.objective import Objective
 from assay.objective.plan import forward_of
 
-__all__ = ["KINDS", "PEERS", "Match", "Part", "match", "matches"]
+__all__ = ["KINDS", "PEERS", "Part", "PeerMatch", "match", "matches"]
 
 PEERS: Mapping[str, str] = {
     "verl": "verl 0.9.1",
@@ -50,7 +50,7 @@ Part = Objective | CreditTerm | LossTerm | TokenWeight | Aggregation | tuple[Cre
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Match:
+class PeerMatch:
     """One name of a library.
 
     Attributes:
@@ -120,7 +120,7 @@ class Match:
         return Objective(scalarise=scalarise, credit=chain, policy=plain, aggregate=SeqSum(), brings=brings)
 
 
-def matches(peer: str = "") -> Iterator[Match]:
+def matches(peer: str = "") -> Iterator[PeerMatch]:
     """Every name of a library, or of all of them.
 
     Raises:
@@ -136,7 +136,7 @@ def matches(peer: str = "") -> Iterator[Match]:
         yield from import_module(f"assay.objective.peer_tables.{name}").TABLE
 
 
-def match(peer: str, name: str, kind: str = "") -> Match:
+def match(peer: str, name: str, kind: str = "") -> PeerMatch:
     """One name of a library; of several kinds the loss, unless ``kind`` says otherwise.
 
     Raises:

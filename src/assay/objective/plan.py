@@ -133,7 +133,7 @@ def compile_plan(objective: Objective, updates: int = 0, offers: Offers | None =
         (term.aggregate or objective.aggregate).check()
     needed = dict(_columns(objective, updates))
     heads = {*_HEADS, *(name for t in objective.losses for name in t.heads)}
-    made = {"advantage", *(name for t in objective.credit for name in t.makes)} if objective.pays else set[str]()
+    made = {"advantage", *(name for t in objective.credit for name in t.makes)} if objective.uses_reward else set[str]()
     special = {f.column: f for t in objective.losses for f in t.forwards}
     forwards: list[Forward] = []
     brought: list[str] = []
@@ -154,7 +154,7 @@ def compile_plan(objective: Objective, updates: int = 0, offers: Offers | None =
         forwards=tuple(sorted(forwards, key=lambda f: (f.when, f.column))),
         columns=tuple(sorted(brought)),
         attempts=tuple(
-            sorted({n for p in (*(objective.credit if objective.pays else ()), *objective.losses) for n in p.attempts})
+            sorted({n for p in (*(objective.credit if objective.uses_reward else ()), *objective.losses) for n in p.attempts})
         ),
         live=tuple(dict.fromkeys(["logp_new", *(n for t in objective.losses for n in t.live)])),
         reductions=tuple(dict.fromkeys(_reductions(objective))),
@@ -334,7 +334,7 @@ def _check_credit_use(objective: Objective) -> None:
             f"{type(weighed[0]).__name__} gives attempts other weights than 0 and 1, which {title(whole[0])}, a loss on "
             "the scores of whole groups, cannot hold: drop one of them"
         )
-    if objective.credit and not objective.pays:
+    if objective.credit and not objective.uses_reward:
         raise PlanError(
             f"{type(objective.credit[0]).__name__} computes advantages, but no term of "
             f"{[t.name for t in objective.losses]} reads them: "

@@ -35,7 +35,7 @@ class Preference:
         messages: the conversation that is answered.
         answers: one text or more.
         rewards: one number per answer. Losses on pairs compare them, and read nothing but the order with ``label="hard"``; losses
-            on single attempts take 1/2 and more for good.
+            on single rollouts take 1/2 and more for good.
         place: where it was read, for messages.
         fields: the answers' fields there.
     """

@@ -16,7 +16,7 @@ from assay.core.protocols import State
 from assay.objective.loss.aggregate import Selection, of_streams, select
 from assay.objective.loss.base import LossTerm, View
 from assay.objective.plan import aggregate_name
-from assay.objective.reduce import F, Local, Named, Reducer, Sum
+from assay.objective.reducers import F, Local, Named, Reducer, Sum
 
 if TYPE_CHECKING:
     from assay.objective.objective import Objective
@@ -63,7 +63,7 @@ class Program:
                     f"the objective reads the column {name!r} of each attempt, and the batch has none: have the verifier give it "
                     f"as Score(components=..., columns={{{name!r}: ...}}); the batch has {', '.join(sorted(batch.rollouts))}"
                 )
-        if self.objective.pays:
+        if self.objective.uses_reward:
             batch = self._advantages(batch)
         for term in self.objective.losses:
             before = self._before[term.name] = self._state[term.name]
@@ -104,7 +104,7 @@ class Program:
             DataError: a needed column is missing, or the batch is only a part of an optimiser batch.
         """
         self._check_whole(batch)
-        if self.objective.pays and "advantage" not in batch.tokens:
+        if self.objective.uses_reward and "advantage" not in batch.tokens:
             batch = self.credit(batch)
         selections: dict[str, Selection] = {}
         columns: list[TokenColumn] = []

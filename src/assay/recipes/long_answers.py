@@ -13,7 +13,7 @@ from assay.lab.controls import RandomReward, Rewarded
 from assay.objective.loss.aggregate import Token
 from assay.objective.methods import grpo
 from assay.runtime.engine.settings import EngineSpec, InProcess, Native
-from assay.runtime.settings import AdamW, DecoderShape, LearnerSettings, Schedule
+from assay.runtime.settings import AdamW, DecoderShape, LearnerSettings, LearningRateSchedule
 from assay.runtime.vllm.settings import VllmSettings
 from assay.train.models import Built, Scratch
 from assay.train.reinforce import Reinforce
@@ -61,7 +61,7 @@ def traces_base(seed: int = 0) -> Run:
                 batch=16,
                 demonstrations=0,
                 noise=0.0,
-                learner=LearnerSettings(optimizer=AdamW(lr=1e-3), schedule=Schedule(warmup=10), precision="bf16"),
+                learner=LearnerSettings(optimizer=AdamW(lr=1e-3), schedule=LearningRateSchedule(warmup=10), precision="bf16"),
             ),
         ),
         sampling=Sampling(max_new_tokens=230),
@@ -87,7 +87,7 @@ def traces(seed: int = 0) -> Run:
                 group_size=8,
                 objective=replace(grpo(kl=0.0), aggregate=Token()),
                 curriculum=SuccessVariance(floor=0.1),
-                learner=LearnerSettings(optimizer=AdamW(lr=1e-4), schedule=Schedule(warmup=2)),
+                learner=LearnerSettings(optimizer=AdamW(lr=1e-4), schedule=LearningRateSchedule(warmup=2)),
             ),
         ),
         sampling=Sampling(max_new_tokens=230),

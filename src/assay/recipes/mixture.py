@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from assay.core.canon import FrozenMap
 from assay.lab.cells import Cell
 from assay.recipes.suite import Suite
-from assay.tasks import Mixture, family, suite
+from assay.tasks import TaskMixture, family, suite
 from assay.train.run import Run
 
 __all__ = ["AUXILIARY", "SHOWN", "assay_small", "mixed", "mixed_base", "mixed_cell"]
@@ -30,7 +30,7 @@ AUXILIARY: Mapping[str, tuple[int, ...]] = FrozenMap({"skip": (3, 4, 5, 6, 7, 8,
 """Families that the base is shown at all levels, neither practised nor scored: they show that answers may be long."""
 
 
-def assay_small(*, auxiliary: bool = True) -> Mixture:
+def assay_small(*, auxiliary: bool = True) -> TaskMixture:
     """The families of the suite (`assay.tasks.suite`).
 
     Args:

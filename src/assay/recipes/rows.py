@@ -10,7 +10,7 @@ from assay.core.rollout import Sampling
 from assay.objective.loss.aggregate import Token
 from assay.objective.methods import grpo
 from assay.recipes.sorting import base
-from assay.runtime.settings import AdamW, LearnerSettings, Schedule
+from assay.runtime.settings import AdamW, LearnerSettings, LearningRateSchedule
 from assay.tasks import Rows
 from assay.train.models import Built, Folder
 from assay.train.reinforce import Reinforce
@@ -45,7 +45,7 @@ def on_rows(
     >>> run.steps, run.stages[0].group_size
     (3, 8)
     """
-    schedule = Schedule(kind="linear", start=0.5, floor=0.1)
+    schedule = LearningRateSchedule(kind="linear", start=0.5, floor=0.1)
     return Run(
         name="rows",
         seed=seed,

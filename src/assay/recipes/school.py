@@ -12,7 +12,7 @@ from assay.guide import Uniform
 from assay.objective.loss.aggregate import Token
 from assay.objective.methods import grpo
 from assay.runtime.engine.settings import InProcess
-from assay.runtime.settings import AdamW, LearnerSettings, Lora, Schedule
+from assay.runtime.settings import AdamW, LearnerSettings, LearningRateSchedule, Lora
 from assay.runtime.text.chat import Chat
 from assay.runtime.vllm.settings import VllmSettings
 from assay.train.models import Folder
@@ -83,7 +83,7 @@ def gsm8k(seed: int = 0) -> Run:
                 objective=replace(grpo(kl=0.0), aggregate=Token()),
                 learner=LearnerSettings(
                     optimizer=AdamW(lr=1e-6),
-                    schedule=Schedule(warmup=10),
+                    schedule=LearningRateSchedule(warmup=10),
                     precision="bf16",
                     checkpointing=True,
                     device="cuda",

@@ -8,7 +8,7 @@ from assay.core.rollout import Sampling
 from assay.guide import SuccessVariance
 from assay.objective.loss.aggregate import Token
 from assay.objective.methods import grpo
-from assay.runtime.settings import AdamW, DecoderShape, LearnerSettings, Muon, Schedule
+from assay.runtime.settings import AdamW, DecoderShape, LearnerSettings, LearningRateSchedule, Muon
 from assay.train.models import Built, Scratch
 from assay.train.reinforce import Reinforce
 from assay.train.run import Evaluation, Run
@@ -39,7 +39,7 @@ def base(seed: int = 0) -> Run:
                 noise=0.1,
                 levels=SHOWN,
                 gate=0.3,
-                learner=LearnerSettings(optimizer=Muon(lr=4e-3), schedule=Schedule(kind="linear")),
+                learner=LearnerSettings(optimizer=Muon(lr=4e-3), schedule=LearningRateSchedule(kind="linear")),
             ),
         ),
         sampling=Sampling(max_new_tokens=14),
@@ -62,7 +62,9 @@ def quickstart(seed: int = 0) -> Run:
                 group_size=8,
                 objective=replace(grpo(kl=0.0), aggregate=Token()),
                 curriculum=SuccessVariance(floor=0.1),
-                learner=LearnerSettings(optimizer=AdamW(lr=5e-4), schedule=Schedule(kind="linear", start=0.5, floor=0.1)),
+                learner=LearnerSettings(
+                    optimizer=AdamW(lr=5e-4), schedule=LearningRateSchedule(kind="linear", start=0.5, floor=0.1)
+                ),
             ),
         ),
         sampling=Sampling(max_new_tokens=14),

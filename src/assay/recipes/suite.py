@@ -14,8 +14,8 @@ from assay.lab.cells import Cell
 from assay.lab.controls import FormatOnly, RandomReward, Rewarded
 from assay.objective.loss.aggregate import Token
 from assay.objective.methods import grpo
-from assay.runtime.settings import AdamW, DecoderShape, LearnerSettings, Muon, Schedule
-from assay.tasks import Mixture
+from assay.runtime.settings import AdamW, DecoderShape, LearnerSettings, LearningRateSchedule, Muon
+from assay.tasks import TaskMixture
 from assay.train.models import Built, Scratch
 from assay.train.reinforce import Reinforce
 from assay.train.run import Evaluation, Run
@@ -52,14 +52,14 @@ class Suite:
     gate: float = 0.6
     steps: int = 600
 
-    def tasks(self, *, auxiliary: bool = True) -> Mixture:
+    def tasks(self, *, auxiliary: bool = True) -> TaskMixture:
         """The families.
 
         Args:
             auxiliary: with those that are only shown.
         """
         wanted = {*self.shown, *(self.auxiliary if auxiliary else ())}
-        return Mixture(name=self.title, sources=tuple(f for f in self.families if f.name in wanted))
+        return TaskMixture(name=self.title, sources=tuple(f for f in self.families if f.name in wanted))
 
     def base(self, seed: int = 0) -> Run:
         """0.34M parameters, supervised on fresh traces of the easy levels.
@@ -75,7 +75,7 @@ class Suite:
             noise=0.15,
             gate=self.gate,
             levels={**self.shown, **self.auxiliary},
-            learner=LearnerSettings(optimizer=Muon(lr=4e-3), schedule=Schedule(kind="linear", start=0.5)),
+            learner=LearnerSettings(optimizer=Muon(lr=4e-3), schedule=LearningRateSchedule(kind="linear", start=0.5)),
         )
         arms = self.tasks(auxiliary=False).arms()
         return Run(
@@ -105,7 +105,9 @@ class Suite:
                     levels=arms,
                     objective=replace(grpo(kl=0.0), aggregate=Token()),
                     curriculum=Frontier(start={arm: max(self.shown[arm]) + 1 for arm in arms}),
-                    learner=LearnerSettings(optimizer=AdamW(lr=2e-4), schedule=Schedule(kind="linear", start=0.5, floor=0.1)),
+                    learner=LearnerSettings(
+                        optimizer=AdamW(lr=2e-4), schedule=LearningRateSchedule(kind="linear", start=0.5, floor=0.1)
+                    ),
                 ),
             ),
             sampling=Sampling(max_new_tokens=20),
@@ -138,7 +140,7 @@ class Suite:
         run = replace(run, name=f"{self.name}-{kind}", evaluation=quiet)
         if kind == "longer":
             shown = cast(WarmUp, self.base(seed).stages[-1])
-            learner = LearnerSettings(optimizer=Muon(lr=2e-3), schedule=Schedule(kind="linear"))
+            learner = LearnerSettings(optimizer=Muon(lr=2e-3), schedule=LearningRateSchedule(kind="linear"))
             more = replace(shown, steps=steps or shown.steps, gate=0.0, learner=learner)
             return Cell(run=replace(run, stages=(more,)), truth=truth)
         judge = run.tasks.verifier()

@@ -10,13 +10,14 @@ if TYPE_CHECKING:
     from assay.rollout.branching import Branching, BranchingSampler
     from assay.rollout.chunks import Chunks
     from assay.rollout.context import KeepAll, KeepLast
+    from assay.rollout.decode_text import AnswerReader
     from assay.rollout.function_tool import FunctionTool
     from assay.rollout.player import Player
-    from assay.rollout.saying import Reader
     from assay.rollout.spec import PlayerSpec
     from assay.rollout.summarise import Summarise
 
 __all__ = [
+    "AnswerReader",
     "Branching",
     "BranchingSampler",
     "Chunks",
@@ -25,7 +26,6 @@ __all__ = [
     "KeepLast",
     "Player",
     "PlayerSpec",
-    "Reader",
     "Summarise",
 ]
 
@@ -35,7 +35,7 @@ _HOME = {
     "context": "KeepAll KeepLast",
     "function_tool": "FunctionTool",
     "player": "Player",
-    "saying": "Reader",
+    "decode_text": "AnswerReader",
     "spec": "PlayerSpec",
     "summarise": "Summarise",
 }

@@ -13,10 +13,10 @@ from assay.core.errors import ConfigError, DataError
 from assay.core.media import Media
 from assay.core.protocols import ChatTokenizer, Tokenizer
 from assay.core.rollout import Call, Ids, ids_of
-from assay.core.task import Message, Prefill, World, media_in
-from assay.rollout.saying import said_text
+from assay.core.task import Message, Prefill, TaskView, media_in
+from assay.rollout.decode_text import text_of
 
-__all__ = ["Block", "Conversation", "Turn", "check_prefix", "followed", "forced_ids", "joined", "rendered"]
+__all__ = ["Block", "Conversation", "Turn", "check_prefix", "concatenate", "forced_ids", "render", "render_following"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,16 +64,16 @@ class Block:
         return f"{alone!r} alone, {together!r} together"
 
 
-def rendered(tokenizer: Tokenizer, messages: Sequence[Message]) -> Block:
+def render(tokenizer: Tokenizer, messages: Sequence[Message]) -> Block:
     """Messages as a `Block`."""
     whole = tuple(messages)
     return Block(whole, ids_of(tokenizer.render(whole, answer=True)), tokenizer)
 
 
-def followed(tokenizer: Tokenizer, history: Sequence[Message], messages: Sequence[Message]) -> Block:
+def render_following(tokenizer: Tokenizer, history: Sequence[Message], messages: Sequence[Message]) -> Block:
     """Messages behind a turn that was sampled and has ended, as a `Block`."""
     if not isinstance(tokenizer, ChatTokenizer):
-        return rendered(tokenizer, messages)
+        return render(tokenizer, messages)
     before, whole = tuple(history), tuple(messages)
     return Block(whole, _behind(tokenizer, before, whole, True), tokenizer, before)
 
@@ -91,7 +91,7 @@ def forced_ids(tokenizer: Tokenizer, prefill: Prefill | None) -> Ids:
     return ids_of(ids[: math.floor(prefill.share * len(ids) + 1e-9)])  # .29 * 100 is 28.999999999999996
 
 
-def joined(*parts: Ids) -> Ids:
+def concatenate(*parts: Ids) -> Ids:
     """Ids behind one another, read-only."""
     out = np.concatenate(parts)
     out.setflags(write=False)
@@ -154,7 +154,7 @@ class Conversation:
         score_prefix, privileged_prefix: what stands for ``prefix`` there; None for the same.
     """
 
-    task: World
+    task: TaskView
     opening: Block
     score: Block | None = None
     privileged: Block | None = None
@@ -180,7 +180,7 @@ class Conversation:
     @classmethod
     def begun(
         cls,
-        task: World,
+        task: TaskView,
         opening: Block,
         forced: Ids = _NONE,
         score: Block | None = None,
@@ -192,14 +192,14 @@ class Conversation:
         """A conversation whose first answer begins with ``forced`` ids."""
 
         def opened(block: Block | None) -> Ids | None:
-            return None if block is None else joined(block.ids, forced) if len(forced) else block.ids
+            return None if block is None else concatenate(block.ids, forced) if len(forced) else block.ids
 
         return cls(
             task=task,
             opening=opening,
             score=score,
             privileged=privileged,
-            prefix=joined(opening.ids, forced) if len(forced) else opening.ids,
+            prefix=concatenate(opening.ids, forced) if len(forced) else opening.ids,
             start=len(opening.ids),
             said=forced,
             limit=limit,
@@ -216,7 +216,7 @@ class Conversation:
 
     def hear(self, call: Call, said: Ids, messages: Sequence[Message]) -> Conversation:
         """`advance` with messages that are still to be rendered."""
-        return self.advance(call, said, followed(self._tokenizer, [*self._history, self._told(call, said)], messages))
+        return self.advance(call, said, render_following(self._tokenizer, [*self._history, self._told(call, said)], messages))
 
     def advance(self, call: Call, said: Ids, heard: Block) -> Conversation:
         """The conversation behind the policy's turn and what the environment answered.
@@ -230,8 +230,8 @@ class Conversation:
         eos = heard.tokenizer.eos
         end = ids_of([] if len(said) and said[-1] == eos else [eos])
         told, whole = self._told(call, said), call.tokens
-        prefix = joined(whole, end, heard.ids)
-        turn = Turn(Message("assistant", call.text), told, joined(whole[self.start :], end))
+        prefix = concatenate(whole, end, heard.ids)
+        turn = Turn(Message("assistant", call.text), told, concatenate(whole[self.start :], end))
         made = replace(
             self,
             prefix=prefix,
@@ -265,7 +265,7 @@ class Conversation:
 
     def _told(self, call: Call, said: Ids) -> Message:
         """The policy's turn as a template would be given it: with its thought."""
-        return Message("assistant", said_text(self._tokenizer, said, call.completion))
+        return Message("assistant", text_of(self._tokenizer, said, call.completion))
 
     @property
     def _tokenizer(self) -> Tokenizer:
@@ -297,7 +297,7 @@ class Conversation:
             raise ConfigError(
                 f"Conversation.keep was given {kept} for {len(turns)} turns; give at least one index, ascending, without repeats"
             )
-        prefix = joined(*(turns[i].ids for i in kept), whole._opener)
+        prefix = concatenate(*(turns[i].ids for i in kept), whole._opener)
         if len(kept) == len(turns):
             check_prefix(self.prefix, prefix, "conversation with all turns kept")
             return whole
@@ -317,7 +317,7 @@ class Conversation:
         """The opening, then ``messages`` alone; an answer in progress is given up, and another one begins."""
 
         def block(first: Block) -> Block:
-            return rendered(self._tokenizer, [*first.messages, *messages])
+            return render(self._tokenizer, [*first.messages, *messages])
 
         opening = block(self.opening)
         return replace(
@@ -354,7 +354,7 @@ class Conversation:
             )
         return replace(
             self,
-            prefix=joined(self.prefix[: self.start], ids),
+            prefix=concatenate(self.prefix[: self.start], ids),
             allowed=limit,
             score_prefix=self._behind(self.score, ids),
             privileged_prefix=self._behind(self.privileged, ids),
@@ -370,7 +370,7 @@ class Conversation:
         tokenizer = self._tokenizer
         if self.cuts and self._answer is not None:
             end = ids_of([tokenizer.eos])
-            return joined(self.prefix, end, followed(tokenizer, [*self._history, self._answer], messages).ids)
+            return concatenate(self.prefix, end, render_following(tokenizer, [*self._history, self._answer], messages).ids)
         if self._parts and isinstance(last := self._parts[-1], Block):
             before, shown, size = last.history, last.messages, len(last.ids)
         else:
@@ -379,8 +379,8 @@ class Conversation:
             shown = tuple(turn.told for turn in self._turns[spoken + 1 :])
             size = sum(len(turn.ids) for turn in self._turns[spoken + 1 :]) + len(self._opener)
         more = (*shown, *messages)
-        block = rendered(tokenizer, more) if before is None else followed(tokenizer, before, more)
-        return joined(self.prefix[: len(self.prefix) - size], block.ids)
+        block = render(tokenizer, more) if before is None else render_following(tokenizer, before, more)
+        return concatenate(self.prefix[: len(self.prefix) - size], block.ids)
 
     # ---- pieces -------------------------------------------------------------------------------------------------------
 
@@ -395,7 +395,7 @@ class Conversation:
                     pieces, opener = part.split()
                     turns += (Turn(m, m, ids) for m, ids in zip(part.messages, pieces, strict=True))
                 else:
-                    turns.append(replace(part, ids=joined(opener, part.ids)))
+                    turns.append(replace(part, ids=concatenate(opener, part.ids)))
             self._cut.append(replace(self, _turns=tuple(turns), _opener=opener, _parts=(), _cut=[]))
         return self._cut[0]
 
@@ -404,11 +404,11 @@ class Conversation:
         if opening is None:
             return None
         if self._parts == (self.opening,):
-            return joined(opening.ids, ids)
+            return concatenate(opening.ids, ids)
         whole = self._whole()
         instead = whole._instead(opening, "score_messages", list(range(len(whole._turns))))
         assert instead is not None
-        return joined(instead, ids)
+        return concatenate(instead, ids)
 
     def _instead(self, opening: Block | None, what: str, kept: list[int]) -> Ids | None:
         """The prefix with another opening."""
@@ -421,7 +421,7 @@ class Conversation:
                 "keep the whole opening"
             )
         pieces, _ = opening.split()
-        return joined(*pieces, *(self._turns[i].ids for i in kept[count:]), self._opener)
+        return concatenate(*pieces, *(self._turns[i].ids for i in kept[count:]), self._opener)
 
 
 def _difference(head: Ids, whole: Ids) -> int | None:

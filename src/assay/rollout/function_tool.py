@@ -20,7 +20,7 @@ from assay.core.canon import plain
 from assay.core.errors import ConfigError, EngineError, SandboxError, StorageError
 from assay.core.import_path import load_function
 from assay.core.rollout import ToolResult
-from assay.core.task import World
+from assay.core.task import TaskView
 
 __all__ = ["FunctionTool", "tool_from"]
 
@@ -68,7 +68,7 @@ class FunctionTool:
         """Name, description, and JSON schema of the arguments."""
         return _schema(self.function)
 
-    async def call(self, args: Mapping[str, Any], scope: World | None) -> ToolResult:
+    async def call(self, args: Mapping[str, Any], scope: TaskView | None) -> ToolResult:
         """What the function answers; it never sees the task.
 
         Raises:

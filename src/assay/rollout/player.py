@@ -28,12 +28,12 @@ from assay.core.score import Fault
 from assay.core.seeds import derive, derive_each
 from assay.core.task import Context, Message, media_in
 from assay.rollout.context import KeepAll
-from assay.rollout.conversation import Conversation, forced_ids, joined
-from assay.rollout.play import Divergence, Openings, Play, cut_at, with_doubt
+from assay.rollout.conversation import Conversation, concatenate, forced_ids
+from assay.rollout.decode_text import AnswerReader, end_ids
+from assay.rollout.environments import EnvironmentFailure, ask_environment, error_text, open_environment
 from assay.rollout.roles import check_alone
-from assay.rollout.saying import Reader, end_ids
+from assay.rollout.rollout_state import Divergence, Openings, RolloutState, cut_at, with_doubt
 from assay.rollout.tool_source import ToolSource
-from assay.rollout.worlds import Broken, answered, opened, sentence
 
 __all__ = ["Player"]
 
@@ -82,7 +82,7 @@ class Player:
     _world_source: TaskSource = field(init=False, repr=False)
     _room: int = field(init=False, repr=False)
     _many: EngineOfMany | None = field(init=False, repr=False)
-    _reader: Reader = field(init=False, repr=False)
+    _reader: AnswerReader = field(init=False, repr=False)
     _keeps: bool = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -94,7 +94,7 @@ class Player:
             object.__setattr__(self, "sampling", replace(self.sampling, stop_ids=end_ids(self.tokenizer)))
         source = ToolSource(self.source, self.tools, self.tokenizer) if self.tools else self.source
         object.__setattr__(self, "_world_source", source)
-        object.__setattr__(self, "_reader", Reader.of(self.tokenizer))
+        object.__setattr__(self, "_reader", AnswerReader.of(self.tokenizer))
         object.__setattr__(self, "_keeps", isinstance(self.manager, KeepAll))
         object.__setattr__(self, "_room", self.engine.info().context)
         object.__setattr__(self, "_many", self.engine if isinstance(self.engine, EngineOfMany) else None)
@@ -121,7 +121,7 @@ class Player:
         if isinstance(played, ToolSource):
             contexts = [played.declared(context) for context in contexts]
         plays = [
-            Play(f"{c.key}/{i}", c, seed, openings, [])
+            RolloutState(f"{c.key}/{i}", c, seed, openings, [])
             for c in contexts
             for i, seed in list(enumerate(derive_each("rollout", self.seed, c.key, first + n)))[first:]
         ]
@@ -159,10 +159,10 @@ class Player:
             shared.append(replace(last, completion=head, text=text, thought=thought, results=(), shared=True))
         context = rollout.context
         seed = derive("rollout", self.seed, context.key, number)
-        (branch,) = await self._play(Play(f"{context.key}/{number}", context, seed, Openings(self.tokenizer), shared))
+        (branch,) = await self._play(RolloutState(f"{context.key}/{number}", context, seed, Openings(self.tokenizer), shared))
         return branch
 
-    async def _answered(self, plays: Sequence[Play], engine: EngineOfMany) -> list[Rollout]:
+    async def _answered(self, plays: Sequence[RolloutState], engine: EngineOfMany) -> list[Rollout]:
         """Attempts that one call ends."""
         talks: dict[str, Conversation] = {}  # of a context; nobody goes on with it
         for play in plays:
@@ -182,27 +182,27 @@ class Player:
 
     # ---- one attempt ----------------------------------------------------------------------------------------------------
 
-    async def _play(self, play: Play) -> list[Rollout]:
+    async def _play(self, play: RolloutState) -> list[Rollout]:
         """An attempt, of each actor where there are several; once more with the calls so far when its environment breaks."""
         try:
             return await self._sitting(play)
         except Divergence as failure:
             return play.failed(Fault.INFRA, str(failure))
-        except Broken as failure:
+        except EnvironmentFailure as failure:
             first = failure
         play.begin_again()
         try:
             return await self._sitting(play)
         except Divergence as failure:
             return play.failed(Fault.INFRA, f"{first}; {failure}")
-        except Broken as second:
+        except EnvironmentFailure as second:
             said = second.turn > 0 and (first.turn, first.hung, second.hung) == (second.turn, True, True)
             error = f"{second}, twice" if str(first) == str(second) else f"{first}; played again, {second}"
             return play.failed(Fault.POLICY if said else Fault.INFRA, error)
 
-    async def _sitting(self, play: Play) -> list[Rollout]:
+    async def _sitting(self, play: RolloutState) -> list[Rollout]:
         """One environment from its start until the attempt ends."""
-        world, shown = await opened(partial(play.environment, self._world_source), play.context, self.deadline)
+        world, shown = await open_environment(partial(play.environment, self._world_source), play.context, self.deadline)
         spoken: dict[str, tuple[Conversation, Call, Ids]] = {}  # each actor's last turn
         for turn in count(1):
             play.enter(shown.actor)
@@ -214,14 +214,14 @@ class Player:
             talk, said, stop = await self._turn(play, talk)
             if world is None or stop is not Stop.DONE:
                 return play.ended(stop)
-            step = await answered(partial(world.step, play.calls[-1].text), Step, turn, self.deadline)
+            step = await ask_environment(partial(world.step, play.calls[-1].text), Step, turn, self.deadline)
             play.heard(step)
             if step.done:
                 return play.ended(Stop.DONE)
             spoken[shown.actor], shown = (talk, play.calls[-1], said), step.obs
         raise AssertionError("turns are counted without end")
 
-    async def _listen(self, play: Play, spoken: tuple[Conversation, Call, Ids] | None, shown: Obs) -> Conversation:
+    async def _listen(self, play: RolloutState, spoken: tuple[Conversation, Call, Ids] | None, shown: Obs) -> Conversation:
         """The conversation in which an actor acts next: its opening, or behind its last turn."""
         if spoken is not None:
             talk = spoken[0].hear(spoken[1], spoken[2], shown.messages)
@@ -231,7 +231,7 @@ class Player:
             self._check_room(play.context, len(talk.prefix))
         return talk
 
-    async def _turn(self, play: Play, talk: Conversation) -> tuple[Conversation, Ids, Stop]:
+    async def _turn(self, play: RolloutState, talk: Conversation) -> tuple[Conversation, Ids, Stop]:
         """One assistant turn: a call, and further ones as long as the context manager goes on with an answer that was cut off.
 
         Returns:
@@ -249,7 +249,7 @@ class Player:
                 return talk, said, stop
             talk = changed
 
-    async def _rewritten(self, play: Play, talk: Conversation) -> Conversation | None:
+    async def _rewritten(self, play: RolloutState, talk: Conversation) -> Conversation | None:
         """What the context manager makes of a conversation; None for the same."""
         if self._keeps:
             return None
@@ -272,7 +272,7 @@ class Player:
         return replace(found, rewrites=talk.rewrites + 1)
 
     async def _sample(
-        self, play: Play, prefix: Ids, start: int, said: Ids, limit: int, talk: Conversation | None
+        self, play: RolloutState, prefix: Ids, start: int, said: Ids, limit: int, talk: Conversation | None
     ) -> tuple[Ids, Stop]:
         """One call, after the recorded ones that were cut off.
 
@@ -296,13 +296,13 @@ class Player:
             call = play.replay(prefix) if replayed else await self._call(play, prefix, start, said, room, first, talk is None)
             play.add(call)
             new += len(call.completion.ids)
-            said = joined(said, call.completion.ids)
+            said = concatenate(said, call.completion.ids)
             if call.completion.stop is not Stop.PARTIAL or not replayed:
                 return said, call.completion.stop
             prefix, first = call.tokens, None
 
     async def _call(
-        self, play: Play, prefix: Ids, start: int, said: Ids, room: int, first: Conversation | None, aside: bool
+        self, play: RolloutState, prefix: Ids, start: int, said: Ids, room: int, first: Conversation | None, aside: bool
     ) -> Call:
         sampling = self.sampling if room == self.sampling.max_new_tokens else replace(self.sampling, max_new_tokens=room)
         request = self._request(play, prefix, start, sampling)
@@ -311,7 +311,7 @@ class Player:
         call = self._read(play, prefix, start, said, completion, first)
         return replace(call, role=ASIDE) if aside else call if not play.actor else replace(call, role=play.actor)
 
-    def _request(self, play: Play, prefix: Ids, start: int, sampling: Sampling) -> Request:
+    def _request(self, play: RolloutState, prefix: Ids, start: int, sampling: Sampling) -> Request:
         if play.media and (unseen := {m.kind for m in play.media} - set(self.engine.info().media)):
             raise ConfigError(
                 f"context {play.context.key!r} shows {len(play.media)} pictures ({sorted(unseen)}), and the engine "
@@ -327,14 +327,16 @@ class Player:
             media=play.media,
         )
 
-    def _read(self, play: Play, prefix: Ids, start: int, said: Ids, completion: Completion, first: Conversation | None) -> Call:
+    def _read(
+        self, play: RolloutState, prefix: Ids, start: int, said: Ids, completion: Completion, first: Conversation | None
+    ) -> Call:
         """A call; ``first`` is the conversation whose answer it begins."""
         if completion.sampling.keep_support and SUPPORT not in completion.columns:
             raise ConfigError(
                 f"{type(self.engine).__name__} was asked for the ids that each token is drawn from, and tells none "
                 "(Sampling.keep_support); use an engine that does (engine=Auto()), or an objective that corrects for truncation"
             )
-        turn = joined(said, completion.ids) if len(said) else completion.ids
+        turn = concatenate(said, completion.ids) if len(said) else completion.ids
         thought, text = self._reader.read(prefix[:start], turn, completion)
         return Call(
             id=len(play.calls),
@@ -348,7 +350,7 @@ class Player:
             privileged_prefix=first.privileged_prefix if first else None,
         )
 
-    def _converse(self, play: Play, shown: Obs) -> Conversation:
+    def _converse(self, play: RolloutState, shown: Obs) -> Conversation:
         context, blocks = play.context, play.openings
         score, privileged = (
             None if instead is None else blocks.block(instead + shown.messages)
@@ -383,12 +385,12 @@ def _blamed(requests: Sequence[Request]) -> Generator[None]:
         raise
     except Exception as failure:
         others = f" and {len(requests) - 1} others" if len(requests) > 1 else ""
-        raise EngineError(f"request {requests[0].id}{others}: {sentence(failure)}") from failure
+        raise EngineError(f"request {requests[0].id}{others}: {error_text(failure)}") from failure
 
 
-async def _all(attempts: Sequence[Coroutine[Any, Any, list[Rollout]]]) -> list[list[Rollout]]:
+async def _all(rollouts: Sequence[Coroutine[Any, Any, list[Rollout]]]) -> list[list[Rollout]]:
     """All results in order; when one fails the others are cancelled and its error is raised."""
-    tasks = [asyncio.ensure_future(a) for a in attempts]
+    tasks = [asyncio.ensure_future(a) for a in rollouts]
     try:
         return await asyncio.gather(*tasks)
     except BaseException:

@@ -11,7 +11,7 @@ from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError, DataError
 from assay.core.protocols import Environment, Obs, Restorable, Step, TaskSource, Tokenizer, Tool
 from assay.core.rollout import ToolResult
-from assay.core.task import TOOLS, Context, Message, Task, World
+from assay.core.task import TOOLS, Context, Message, Task, TaskView
 from assay.core.tools import declared as tools_in
 from assay.rollout.tool_calls import Asked, calls_of, fault_of
 
@@ -76,7 +76,7 @@ class ToolSource:
         """That of the source."""
         return self.source.verifier()
 
-    def environment(self, world: World) -> ToolEnvironment:
+    def environment(self, world: TaskView) -> ToolEnvironment:
         """The source's environment, or none, behind the tools."""
         inner = self.source.environment(world)
         kind = RestorableToolEnvironment if isinstance(inner, Restorable) else ToolEnvironment
@@ -154,7 +154,7 @@ class ToolEnvironment:
         tokenizer: an answer that it cannot write is given in escapes.
     """
 
-    def __init__(self, world: World, tools: Sequence[Tool], inner: Environment | None, tokenizer: Tokenizer) -> None:
+    def __init__(self, world: TaskView, tools: Sequence[Tool], inner: Environment | None, tokenizer: Tokenizer) -> None:
         self.tools: Mapping[str, Tool] = {tool.schema["name"]: tool for tool in tools}
         self._world, self._inner, self._tokenizer, self._actor = world, inner, tokenizer, ""
 

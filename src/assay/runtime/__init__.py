@@ -9,12 +9,12 @@ from assay.core.util.threads import with_torch
 
 if TYPE_CHECKING:
     from assay.runtime.anchors import Anchor, Ema, Every, Frozen
-    from assay.runtime.distributed.collectives import Ranks
+    from assay.runtime.distributed.collectives import Collectives
     from assay.runtime.distributed.mesh import MeshLearner
     from assay.runtime.engine.hub_engine import TransformersEngine
     from assay.runtime.engine.native import NativeEngine
     from assay.runtime.engine.settings import Auto, EngineFootprint, EngineSpec, InProcess, Local, Native
-    from assay.runtime.engine.stale import Lagged
+    from assay.runtime.engine.stale import StaleEngine
     from assay.runtime.learner.learner import TorchLearner
     from assay.runtime.models.exported import Reloaded
     from assay.runtime.models.hf import load_decoder, load_model, save_model
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
         DecoderShape,
         HubShape,
         LearnerSettings,
+        LearningRateSchedule,
         Lora,
         Mesh,
         Muon,
-        Schedule,
         Trunk,
         ValueHead,
     )
@@ -45,6 +45,7 @@ __all__ = [
     "Auto",
     "Chat",
     "ChatTemplate",
+    "Collectives",
     "DecoderShape",
     "Ema",
     "EngineFootprint",
@@ -55,8 +56,8 @@ __all__ = [
     "HubShape",
     "HubTokenizer",
     "InProcess",
-    "Lagged",
     "LearnerSettings",
+    "LearningRateSchedule",
     "Local",
     "Lora",
     "Mesh",
@@ -66,9 +67,8 @@ __all__ = [
     "Native",
     "NativeEngine",
     "NcclUpdate",
-    "Ranks",
     "Reloaded",
-    "Schedule",
+    "StaleEngine",
     "TorchLearner",
     "TransformersEngine",
     "Trunk",
@@ -86,18 +86,18 @@ __all__ = [
 
 _HOME = {
     "anchors": "Anchor Ema Every Frozen",
-    "distributed.collectives": "Ranks",
+    "distributed.collectives": "Collectives",
     "distributed.mesh": "MeshLearner",
     "engine.hub_engine": "TransformersEngine",
     "engine.native": "NativeEngine",
     "engine.settings": "Auto EngineFootprint EngineSpec InProcess Local Native",
-    "engine.stale": "Lagged",
+    "engine.stale": "StaleEngine",
     "learner.learner": "TorchLearner",
     "models.exported": "Reloaded",
     "models.hf": "load_decoder load_model save_model",
     "models.hub_model": "Adapter HubModel",
     "models.model": "Model init_model parameter_shapes",
-    "settings": "AdamW DecoderShape HubShape LearnerSettings Lora Mesh Muon Schedule Trunk ValueHead",
+    "settings": "AdamW DecoderShape HubShape LearnerSettings Lora Mesh Muon LearningRateSchedule Trunk ValueHead",
     "text.chat": "Chat",
     "text.tokenizer": "ChatTemplate HubTokenizer char_tokenizer",
     "vllm.engine": "VllmEngine",

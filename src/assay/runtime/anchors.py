@@ -103,7 +103,7 @@ class Anchor:
         refresh: `Frozen`, `Every` or `Ema`.
         model: a model folder in Hugging Face format, or a finished run's folder, to start from; the stage's own starting weights
             when empty. It may have another shape if its vocabulary is the policy's.
-        privileged: it reads each attempt behind the privileged prompt of its context (`assay.core.Context.privileged`) instead of
+        privileged: it reads each rollout behind the privileged prompt of its context (`assay.core.Context.privileged`) instead of
             the one that it was sampled behind.
 
     >>> Anchor("teacher", model="runs/teacher").refresh

@@ -9,10 +9,22 @@ from typing import Any
 
 from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.fields import later
+from assay.core.import_path import filed_as
 from assay.core.plan import Offers
 from assay.runtime.anchors import Anchor, check_names
 
-__all__ = ["AdamW", "DecoderShape", "HubShape", "LearnerSettings", "Lora", "Mesh", "Muon", "Schedule", "Trunk", "ValueHead"]
+__all__ = [
+    "AdamW",
+    "DecoderShape",
+    "HubShape",
+    "LearnerSettings",
+    "LearningRateSchedule",
+    "Lora",
+    "Mesh",
+    "Muon",
+    "Trunk",
+    "ValueHead",
+]
 
 FORMS = ("scalar", "bernoulli", "two_hot", "hl_gauss")
 """How the outputs of a value head stand for a value."""
@@ -144,8 +156,9 @@ class HubShape:
         )
 
 
+@filed_as("assay.runtime.settings:Schedule")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Schedule:
+class LearningRateSchedule:
     """Learning-rate factor over steps: linear warm-up, then constant, linear or cosine decay to ``floor``.
 
     Attributes:
@@ -154,7 +167,7 @@ class Schedule:
         start: share of the total steps at which the decay begins.
         floor: last factor.
 
-    >>> s = Schedule(kind="linear", start=0.5)
+    >>> s = LearningRateSchedule(kind="linear", start=0.5)
     >>> [s.factor(k, 100) for k in (0, 50, 75, 100)]
     [1.0, 1.0, 0.5, 0.0]
     """
@@ -364,10 +377,10 @@ class Lora:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mesh:
-    """How many processes share a learner: `assay.runtime.MeshLearner`, by FSDP2. All of them share weights and optimiser state.
+    """How many processes share a learner: `assay.runtime.MeshLearner`, with FSDP2. All of them share weights and optimiser state.
 
     Attributes:
-        data: ranks, or sets of ranks, among which the rows of a batch are dealt out.
+        data: ranks, or sets of ranks, over which the rows of a batch are distributed.
         context: ranks in each set, which share the tokens of its rows: for rows too long for one.
         timeout: seconds that a rank waits for the others within a call.
 
@@ -450,7 +463,7 @@ class LearnerSettings:
     """
 
     optimizer: AdamW | Muon = field(default_factory=AdamW)
-    schedule: Schedule = field(default_factory=Schedule)
+    schedule: LearningRateSchedule = field(default_factory=LearningRateSchedule)
     clip_norm: float = 1.0
     precision: str = "fp32"
     adapter: Lora | None = None

@@ -7,37 +7,37 @@ from typing import TYPE_CHECKING
 from assay.core.util.exports import lazy_exports
 
 if TYPE_CHECKING:
+    from assay.sandbox.attack_probe import IsolationProbe, probe
     from assay.sandbox.backend import Backend, Refused, Worker, WorkerDied
-    from assay.sandbox.backends.boxed import BoxedBackend, Cage
     from assay.sandbox.backends.bubblewrap import Bubblewrap
+    from assay.sandbox.backends.container import ContainerBackend, ContainerSettings
     from assay.sandbox.backends.remote import Remote
     from assay.sandbox.backends.runsc import Runsc
     from assay.sandbox.backends.wasi import Wasi
-    from assay.sandbox.built import Built
+    from assay.sandbox.compiled_program import CompiledProgram
     from assay.sandbox.levels import ZygoteBackend, backend_named, choose
     from assay.sandbox.limits import Limits
-    from assay.sandbox.probing import Probe, probe
-    from assay.sandbox.result import Program, Result, Status
+    from assay.sandbox.python_session import PythonSession
+    from assay.sandbox.result import Result, SandboxProgram, Status
     from assay.sandbox.sandbox import Sandbox
-    from assay.sandbox.scope import Scope
     from assay.sandbox.toolchain import Language, language, languages
 
 __all__ = [
     "Backend",
-    "BoxedBackend",
     "Bubblewrap",
-    "Built",
-    "Cage",
+    "CompiledProgram",
+    "ContainerBackend",
+    "ContainerSettings",
+    "IsolationProbe",
     "Language",
     "Limits",
-    "Probe",
-    "Program",
+    "PythonSession",
     "Refused",
     "Remote",
     "Result",
     "Runsc",
     "Sandbox",
-    "Scope",
+    "SandboxProgram",
     "Status",
     "Wasi",
     "Worker",
@@ -52,18 +52,18 @@ __all__ = [
 
 _HOME = {
     "backend": "Backend Refused Worker WorkerDied",
-    "backends.boxed": "BoxedBackend Cage",
+    "backends.container": "ContainerBackend ContainerSettings",
     "backends.bubblewrap": "Bubblewrap",
     "backends.remote": "Remote",
     "backends.runsc": "Runsc",
     "backends.wasi": "Wasi",
-    "built": "Built",
+    "compiled_program": "CompiledProgram",
     "levels": "ZygoteBackend backend_named choose",
     "limits": "Limits",
-    "probing": "Probe probe",
-    "result": "Program Result Status",
+    "attack_probe": "IsolationProbe probe",
+    "result": "SandboxProgram Result Status",
     "sandbox": "Sandbox",
-    "scope": "Scope",
+    "python_session": "PythonSession",
     "toolchain": "Language language languages",
 }
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
 
 from assay.sandbox.limits import Limits
-from assay.sandbox.result import Program, Result
+from assay.sandbox.result import Result, SandboxProgram
 
 __all__ = ["Backend", "Refused", "Worker", "WorkerDied"]
 
@@ -29,7 +29,7 @@ class Worker(Protocol):
     @property
     def layers(self) -> Mapping[str, str]: ...
 
-    def run(self, program: Program, limits: Limits) -> Result:
+    def run(self, program: SandboxProgram, limits: Limits) -> Result:
         """Runs a program to its end.
 
         Raises:

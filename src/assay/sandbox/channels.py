@@ -11,7 +11,7 @@ import struct
 from time import monotonic
 from typing import Any
 
-from assay.sandbox.result import Program
+from assay.sandbox.result import SandboxProgram
 from assay.sandbox.values import plain
 
 __all__ = ["Channels", "payload", "sealed"]
@@ -20,7 +20,7 @@ _FORM = 4
 """Of `marshal`: what every Python from 3.4 on reads, since a zygote may have another than ours."""
 
 
-def payload(program: Program, mode: str) -> bytes:
+def payload(program: SandboxProgram, mode: str) -> bytes:
     """A program as its process reads it: how it is to be run, then its source and files.
 
     Raises:

@@ -21,7 +21,7 @@ from assay.core.errors import ConfigError
 from assay.sandbox.backend import Refused, WorkerDied
 from assay.sandbox.channels import Channels, payload
 from assay.sandbox.limits import Limits
-from assay.sandbox.result import Program, Result, Status
+from assay.sandbox.result import Result, SandboxProgram, Status
 from assay.sandbox.values import read
 from assay.sandbox.zygote.places import empty
 
@@ -99,7 +99,7 @@ class Zygote:
             raise Refused(str(said["refused"]))
         self.layers: Mapping[str, str] = said["layers"]
 
-    def run(self, program: Program, limits: Limits) -> Result:
+    def run(self, program: SandboxProgram, limits: Limits) -> Result:
         """Runs a program to its end.
 
         Raises:

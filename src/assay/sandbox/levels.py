@@ -9,11 +9,11 @@ from importlib import import_module
 from typing import ClassVar
 
 from assay.core.errors import ConfigError, SandboxError, UnknownNameError
+from assay.sandbox.attack_probe import IsolationProbe, probe
 from assay.sandbox.backend import Backend, Refused
 from assay.sandbox.backends.wasi import INSTALL, Wasi, installed
 from assay.sandbox.client import Zygote
-from assay.sandbox.probing import Probe, probe
-from assay.sandbox.reads import admit
+from assay.sandbox.readable_paths import check_readable
 
 __all__ = ["BANNER", "LEVELS", "OTHERS", "WASI", "ZygoteBackend", "backend_named", "choose"]
 
@@ -58,7 +58,7 @@ class ZygoteBackend:
     def __post_init__(self) -> None:
         if self.name not in (*LEVELS, UNSAFE):
             raise UnknownNameError("sandbox level", self.name, (*LEVELS, UNSAFE))
-        admit(self.reads)
+        check_readable(self.reads)
 
     def start(self) -> Zygote:
         """A new zygote.
@@ -109,7 +109,7 @@ def backend_named(name: str, reads: tuple[str, ...] = ()) -> Backend:
     return ZygoteBackend(name, reads)
 
 
-def choose(backend: str | Backend, *, allow_unsafe: bool = False, reads: tuple[str, ...] = ()) -> tuple[Backend, Probe]:
+def choose(backend: str | Backend, *, allow_unsafe: bool = False, reads: tuple[str, ...] = ()) -> tuple[Backend, IsolationProbe]:
     """The backend to use, and how it withstood the attack probe.
 
     Args:
@@ -135,7 +135,7 @@ def choose(backend: str | Backend, *, allow_unsafe: bool = False, reads: tuple[s
         raise ConfigError(
             "the sandbox level 'rlimits' contains nothing; if you accept that, say allow_unsafe=True (--allow-unsafe)"
         )
-    failed: list[Probe] = []
+    failed: list[IsolationProbe] = []
     for one in wanted:
         found = probe(one)
         if found.held:
@@ -148,11 +148,11 @@ def choose(backend: str | Backend, *, allow_unsafe: bool = False, reads: tuple[s
     raise SandboxError(_refusal(failed, getattr(wanted[0], "advice", "")))
 
 
-def _blamed(backend: Backend, found: Probe) -> Probe:
+def _blamed(backend: Backend, found: IsolationProbe) -> IsolationProbe:
     """What was found, and which paths are the reason where the backend holds without them."""
-    from assay.sandbox.backends.boxed import BoxedBackend
+    from assay.sandbox.backends.container import ContainerBackend
 
-    if not isinstance(backend, ZygoteBackend | BoxedBackend) or not backend.reads:
+    if not isinstance(backend, ZygoteBackend | ContainerBackend) or not backend.reads:
         return found
     if not probe(replace(backend, reads=())).held:
         return found
@@ -162,7 +162,7 @@ def _blamed(backend: Backend, found: Probe) -> Probe:
     )
 
 
-def _refusal(failed: list[Probe], advice: str) -> str:
+def _refusal(failed: list[IsolationProbe], advice: str) -> str:
     said = "\n".join(f"  {p.name}: {p.why}" for p in failed)
     if advice:
         return f"what was asked for contains no program:\n{said}\n{advice}"

@@ -11,7 +11,7 @@ from typing import Any
 from assay.core.errors import ConfigError
 from assay.sandbox.limits import Limits
 
-__all__ = ["Program", "Result", "Status"]
+__all__ = ["Result", "SandboxProgram", "Status"]
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -44,7 +44,7 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Program:
+class SandboxProgram:
     """What is run.
 
     Attributes:
@@ -63,7 +63,7 @@ class Program:
     Raises:
         ConfigError: neither source nor ``argv``, both, or a file outside the folder.
 
-    >>> Program(code="print(1)").argv
+    >>> SandboxProgram(code="print(1)").argv
     ()
     """
 
@@ -89,10 +89,11 @@ class Program:
             if any(other.startswith(f"{name}/") for other in self.files):
                 raise ConfigError(f"Program.files[{name!r}] is a folder of another file; give it another name")
 
-    def fitted(self, limits: Limits) -> tuple[Program, Limits]:
+    def fitted(self, limits: Limits) -> tuple[SandboxProgram, Limits]:
         """It and the limits as a backend runs them: with what its runtime takes for itself.
 
-        >>> program, limits = Program(argv=("node", "--max-old-space-size={memory}"), extra={"memory": 2 << 30}).fitted(Limits())
+        >>> program, limits = SandboxProgram(argv=("node", "--max-old-space-size={memory}"),
+        ...     extra={"memory": 2 << 30}).fitted(Limits())
         >>> program.argv[1], limits.memory >> 20
         ('--max-old-space-size=512', 2560)
         """
@@ -120,7 +121,7 @@ class Result:
         seconds: from start to end.
         cpu_seconds: processor time of all its processes.
         isolation: what held it: ``strong``, ``landlock``, another backend's name, or ``rlimits (UNSAFE)``.
-        value: what ``Program.entry`` returned, as JSON carries it (tuples as lists).
+        value: what ``SandboxProgram.entry`` returned, as JSON carries it (tuples as lists).
         detail: why, where the status alone does not say: for ``infra``, ``compile``, and for a call without a value.
         files: what it was to keep: relative path to content.
         left: files and folders that it left in its folder, which were removed; 0 where the folder ends with the run, and where

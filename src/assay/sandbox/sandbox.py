@@ -15,11 +15,11 @@ from typing import Any, TypeVar
 
 from assay.core.errors import ConfigError, DataError
 from assay.sandbox.backend import Backend, Refused, Worker, WorkerDied
-from assay.sandbox.built import Built, build
+from assay.sandbox.compiled_program import CompiledProgram, build
 from assay.sandbox.levels import ZygoteBackend, choose
 from assay.sandbox.limits import Limits
-from assay.sandbox.result import Program, Result, Status
-from assay.sandbox.scope import Scope
+from assay.sandbox.python_session import PythonSession
+from assay.sandbox.result import Result, SandboxProgram, Status
 from assay.sandbox.toolchain import Language, language
 
 __all__ = ["Sandbox"]
@@ -97,14 +97,14 @@ class Sandbox:
         """The isolation as plain values, for a run's manifest."""
         return {**self.probe.manifest(), "tag": self.tag, "line": self.isolation}
 
-    def run(self, program: Program | str, limits: Limits | None = None) -> Result:
+    def run(self, program: SandboxProgram | str, limits: Limits | None = None) -> Result:
         """Runs a program, or Python source, to its end.
 
         Raises:
             ConfigError: limits that cannot be kept here, as several processes at ``landlock``, or files to keep.
             DataError: arguments that JSON cannot say.
         """
-        made = Program(code=program) if isinstance(program, str) else program
+        made = SandboxProgram(code=program) if isinstance(program, str) else program
         if made.keep and not getattr(self.backend, "keeps", False):
             raise ConfigError(
                 f"the backend {self.backend.name!r} gives no files back, so nothing can be kept or compiled there; use 'strong'"
@@ -145,11 +145,11 @@ class Sandbox:
             arguments: plain values, as JSON can say them.
             limits: of this run.
         """
-        return self.run(Program(code=code, entry=entry, arguments=arguments), limits)
+        return self.run(SandboxProgram(code=code, entry=entry, arguments=arguments), limits)
 
     def compile(
         self, language: str | Language, source: str, *, files: Mapping[str, bytes] | None = None, wall: float | None = None
-    ) -> Built:
+    ) -> CompiledProgram:
         """A program of another language, ready to be run many times.
 
         Its source is not trusted, so the compiler is contained too, with limits of the language's own.
@@ -161,7 +161,7 @@ class Sandbox:
             wall: the most seconds that its compiler may take, where that is less than the language's own.
 
         Returns:
-            what to run; `Built.refused` says why not, where it did not compile.
+            what to run; `CompiledProgram.refused` says why not, where it did not compile.
 
         Raises:
             ConfigError: this sandbox was made without the language, or its backend gives no files back.
@@ -170,25 +170,25 @@ class Sandbox:
 
     async def acompile(
         self, language: str | Language, source: str, *, files: Mapping[str, bytes] | None = None, wall: float | None = None
-    ) -> Built:
+    ) -> CompiledProgram:
         """As `compile`, without blocking the event loop."""
         return await asyncio.wrap_future(self._threads().submit(self.compile, language, source, files=files, wall=wall))
 
-    def map(self, programs: Mapping[_Key, Program | str], limits: Limits | None = None) -> dict[_Key, Result]:
+    def map(self, programs: Mapping[_Key, SandboxProgram | str], limits: Limits | None = None) -> dict[_Key, Result]:
         """Runs programs, as many at once as there are workers; results by the programs' keys."""
         futures = self._submit(programs.items(), limits)
         return {key: future.result() for key, future in futures.items()}
 
-    async def arun(self, program: Program | str, limits: Limits | None = None) -> Result:
+    async def arun(self, program: SandboxProgram | str, limits: Limits | None = None) -> Result:
         """As `run`, without blocking the event loop."""
         return await asyncio.wrap_future(self._threads().submit(self.run, program, limits))
 
-    async def amap(self, programs: Mapping[_Key, Program | str], limits: Limits | None = None) -> dict[_Key, Result]:
+    async def amap(self, programs: Mapping[_Key, SandboxProgram | str], limits: Limits | None = None) -> dict[_Key, Result]:
         """As `map`, without blocking the event loop."""
         futures = self._submit(programs.items(), limits)
         return {key: await asyncio.wrap_future(future) for key, future in futures.items()}
 
-    def scope(self, limits: Limits | None = None) -> Scope:
+    def scope(self, limits: Limits | None = None) -> PythonSession:
         """An interpreter that keeps its names over several turns, with a zygote of its own.
 
         Raises:
@@ -197,7 +197,7 @@ class Sandbox:
         """
         if not isinstance(self.backend, ZygoteBackend):
             raise ConfigError(f"a Scope needs a zygote; the backend here is {self.backend.name!r}")
-        return Scope(self.backend, limits or self.limits)
+        return PythonSession(self.backend, limits or self.limits)
 
     def close(self) -> None:
         """Ends the workers, and what they run."""
@@ -267,7 +267,7 @@ class Sandbox:
                 self._executor = ThreadPoolExecutor(self.workers, thread_name_prefix="assay-sandbox")
             return self._executor
 
-    def _submit(self, programs: Iterable[tuple[_Key, Program | str]], limits: Limits | None) -> dict[_Key, Future[Result]]:
+    def _submit(self, programs: Iterable[tuple[_Key, SandboxProgram | str]], limits: Limits | None) -> dict[_Key, Future[Result]]:
         threads = self._threads()
         return {key: threads.submit(self.run, program, limits) for key, program in programs}
 

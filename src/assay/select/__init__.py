@@ -7,28 +7,28 @@ from typing import TYPE_CHECKING
 from assay.core.util.exports import lazy_exports
 
 if TYPE_CHECKING:
-    from assay.select.admit import Admission, ArmAdmission, Verdict, admission, judge_arms
+    from assay.select.admit import Admission, ArmAdmission, ArmVerdict, admission, judge_arms
     from assay.select.curation import VerifierGrader
     from assay.select.distill import Distillation, Distilled
-    from assay.select.membership_probe import Membership, MembershipProbe, Told, membership
+    from assay.select.membership_probe import ItemScores, Membership, MembershipProbe, membership
     from assay.select.probes import GradientProbe, UpdateProbe, VectorProbe
     from assay.select.teachers import ModelTeacher, ServerTeacher, Teacher
 
 __all__ = [
     "Admission",
     "ArmAdmission",
+    "ArmVerdict",
     "Distillation",
     "Distilled",
     "GradientProbe",
+    "ItemScores",
     "Membership",
     "MembershipProbe",
     "ModelTeacher",
     "ServerTeacher",
     "Teacher",
-    "Told",
     "UpdateProbe",
     "VectorProbe",
-    "Verdict",
     "VerifierGrader",
     "admission",
     "judge_arms",
@@ -36,10 +36,10 @@ __all__ = [
 ]
 
 _HOME = {
-    "admit": "Admission ArmAdmission Verdict admission judge_arms",
+    "admit": "Admission ArmAdmission ArmVerdict admission judge_arms",
     "curation": "VerifierGrader",
     "distill": "Distillation Distilled",
-    "membership_probe": "Membership MembershipProbe Told membership",
+    "membership_probe": "Membership MembershipProbe ItemScores membership",
     "probes": "GradientProbe UpdateProbe VectorProbe",
     "teachers": "ModelTeacher ServerTeacher Teacher",
 }

@@ -20,12 +20,13 @@ import numpy as np
 from assay.core.canon import FrozenMap
 from assay.core.config import from_dict, to_dict
 from assay.core.errors import ConfigError, DataError, RewardError
+from assay.core.import_path import filed_as
 from assay.core.protocols import CurriculumSpec, TaskSource
 from assay.core.rollout import Sampling
 from assay.guide import Balanced, Frontier
 from assay.measure import wilson
 from assay.runs.storage import write_json
-from assay.tasks import Mixture
+from assay.tasks import TaskMixture
 from assay.testing.streams import first_task
 from assay.train.policy import Policy
 from assay.train.reinforce import Reinforce
@@ -33,10 +34,11 @@ from assay.train.run import Run
 from assay.train.stage import Stage
 from assay.train.stages import WarmUp
 
-__all__ = ["Admission", "ArmAdmission", "Verdict", "admission", "judge_arms"]
+__all__ = ["Admission", "ArmAdmission", "ArmVerdict", "admission", "judge_arms"]
 
 
-class Verdict(StrEnum):
+@filed_as("assay.lab.admitting:Verdict")
+class ArmVerdict(StrEnum):
     """What becomes of an arm."""
 
     TRAIN = "train"
@@ -66,7 +68,7 @@ class ArmAdmission:
     low: float
     high: float
     n: int
-    verdict: Verdict
+    verdict: ArmVerdict
     sure: bool
 
 
@@ -88,22 +90,22 @@ class Admission:
     warmed: bool
     arms: tuple[ArmAdmission, ...]
 
-    def of(self, *verdicts: Verdict) -> tuple[str, ...]:
+    def of(self, *verdicts: ArmVerdict) -> tuple[str, ...]:
         """The arms with one of these verdicts."""
         return tuple(a.arm for a in self.arms if a.verdict in verdicts)
 
     @property
-    def parts(self) -> Mapping[str, Mapping[Verdict, int]]:
+    def parts(self) -> Mapping[str, Mapping[ArmVerdict, int]]:
         """Each domain with how many of its arms have each verdict."""
         counts = {
             part: Counter(a.verdict for a in self.arms if a.part == part) for part in dict.fromkeys(a.part for a in self.arms)
         }
-        return {part: {verdict: of[verdict] for verdict in Verdict} for part, of in counts.items()}
+        return {part: {verdict: of[verdict] for verdict in ArmVerdict} for part, of in counts.items()}
 
     @property
     def only_evaluated(self) -> tuple[str, ...]:
         """Domains of which no arm is practised: they are for evaluation only."""
-        return tuple(part for part, of in self.parts.items() if not of[Verdict.TRAIN] and not of[Verdict.WARM])
+        return tuple(part for part, of in self.parts.items() if not of[ArmVerdict.TRAIN] and not of[ArmVerdict.WARM])
 
     def admit(self, run: Run, warm_up: WarmUp | None = None) -> Run:
         """The run with nothing practised but what is admitted; all that it evaluates it still does.
@@ -122,14 +124,14 @@ class Admission:
         """
         if sorted(run.tasks.arms()) != sorted(a.arm for a in self.arms):
             raise ConfigError(f"the admission is of {self.tasks!r}, the run's tasks are {run.tasks.name!r} with other arms")
-        kept = {*self.of(Verdict.TRAIN, Verdict.WARM)}
+        kept = {*self.of(ArmVerdict.TRAIN, ArmVerdict.WARM)}
         stages = [self._narrowed(run, stage, kept) if isinstance(stage, Reinforce) else stage for stage in run.stages]
         first = next((i for i, stage in enumerate(stages) if isinstance(stage, Reinforce)), None)
         if first is None:
             raise ConfigError(f"run {run.name!r} has no stage Reinforce, so there is nothing that arms could be admitted to")
         oracles, practised = _oracles(run.tasks), _practised(stages)
         shown = {a.arm: (a.level,) for a in self.arms if a.arm in practised and oracles[a.arm]}
-        if practised & {*self.of(Verdict.WARM)}:
+        if practised & {*self.of(ArmVerdict.WARM)}:
             base = WarmUp(steps=400, demonstrations=0, gate=self.least) if warm_up is None else warm_up
             stages.insert(first, replace(base, levels=shown))
         return replace(run, stages=tuple(stages))
@@ -242,12 +244,12 @@ def judge_arms(
     return tuple(out)
 
 
-def _verdict(accuracy: float, least: float, most: float, shown: bool) -> Verdict:
+def _verdict(accuracy: float, least: float, most: float, shown: bool) -> ArmVerdict:
     if accuracy > most:
-        return Verdict.EASY
+        return ArmVerdict.EASY
     if accuracy >= least:
-        return Verdict.TRAIN
-    return Verdict.WARM if shown else Verdict.HARD
+        return ArmVerdict.TRAIN
+    return ArmVerdict.WARM if shown else ArmVerdict.HARD
 
 
 def _practised(stages: Sequence[Stage]) -> set[str]:
@@ -256,9 +258,9 @@ def _practised(stages: Sequence[Stage]) -> set[str]:
 
 
 def _parts(tasks: TaskSource) -> Mapping[str, Mapping[str, Sequence[str]]]:
-    if isinstance(tasks, Mixture) and tasks.parts is not None:
+    if isinstance(tasks, TaskMixture) and tasks.parts is not None:
         return tasks.members()
-    if isinstance(tasks, Mixture):
+    if isinstance(tasks, TaskMixture):
         return {source.name: {source.name: tuple(source.arms())} for source in tasks.sources}
     return {tasks.name: {tasks.name: tuple(tasks.arms())}}
 

@@ -11,7 +11,7 @@ from assay.core.errors import ConfigError
 from assay.core.protocols import Verifier
 from assay.core.task import Task
 from assay.curate import Case
-from assay.verify import ScoringPool, attempt
+from assay.verify import ScoringPool, rollout_of
 
 __all__ = ["VerifierGrader"]
 
@@ -52,7 +52,7 @@ class VerifierGrader:
         """A value for each case; where there is no verdict, the verifier's error."""
         self._open()
         tasks = [_task(case, i) for i, case in enumerate(cases)]
-        tried = [(task, attempt(task, case.answer, id=task.id)) for task, case in zip(tasks, cases, strict=True)]
+        tried = [(task, rollout_of(task, case.answer, id=task.id)) for task, case in zip(tasks, cases, strict=True)]
         scores = self._pools[0].score(tried)
         found = [scores[str(i)] for i in range(len(cases))]
         return [score.primary if score.valid else str(score.info.get("error", "no verdict")) for score in found]

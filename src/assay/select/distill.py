@@ -21,7 +21,7 @@ from assay.core.score import Score
 from assay.core.task import Task
 from assay.core.util.jsonl import object_of
 from assay.curate.rows import dumped
-from assay.rollout.worlds import Broken, answered, opened
+from assay.rollout.environments import EnvironmentFailure, ask_environment, open_environment
 from assay.runs.storage import write_text
 from assay.select.teachers import Teacher
 from assay.train.evaluate import held_out
@@ -207,7 +207,7 @@ class Distillation:
             return "wrong"
         try:
             return {"turns": await _turns(self.tasks, trial), "value": score.primary}
-        except Broken:
+        except EnvironmentFailure:
             return "unanswered"
 
     def _rows(self, record: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -233,12 +233,12 @@ async def _turns(source: TaskSource, rollout: Rollout) -> list[Turn]:
     Raises:
         Broken: it did not answer this time.
     """
-    world, shown = await opened(partial(source.environment, rollout.context.task), rollout.context, _SECONDS)
+    world, shown = await open_environment(partial(source.environment, rollout.context.task), rollout.context, _SECONDS)
     turns: list[Turn] = [[m.role, m.content, None] for m in shown.messages]
     for number, call in enumerate(rollout.calls, 1):
         turns.append(["assistant", call.text, call.thought])
         if world is not None and number < len(rollout.calls):
-            step = await answered(partial(world.step, call.text), Step, number, _SECONDS)
+            step = await ask_environment(partial(world.step, call.text), Step, number, _SECONDS)
             turns += [[m.role, m.content, None] for m in step.obs.messages]
     return turns
 

@@ -16,17 +16,17 @@ from assay.core.errors import ConfigError, DataError
 from assay.core.protocols import Request, Verifier
 from assay.core.rollout import Completion, Ids, Sampling, Stop, ids_of
 from assay.core.seeds import derive
-from assay.core.task import Message, Task, asked_in
+from assay.core.task import Message, Task, question_text
 from assay.measure import Interval, auc, gap, mean_log_prob, min_k_prob, self_critique, zlib_ratio
-from assay.rollout.saying import said_text, with_stop
+from assay.rollout.decode_text import text_of, with_stop
 from assay.train.models import model_folder
-from assay.verify import ScoringPool, attempt
+from assay.verify import ScoringPool, rollout_of
 
 if TYPE_CHECKING:
     from assay.runtime.models.any_model import AnyModel
-    from assay.runtime.models.likelihood import Reader, Reading
+    from assay.runtime.models.likelihood import LikelihoodReader, TextLikelihood
 
-__all__ = ["Membership", "MembershipProbe", "Told", "membership", "right"]
+__all__ = ["ItemScores", "Membership", "MembershipProbe", "membership", "right"]
 
 Floats = NDArray[np.float64]
 
@@ -34,7 +34,7 @@ RETRY = "Solve the same problem once more, by a line of reasoning that is differ
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Told:
+class ItemScores:
     """What a model told of some items.
 
     Attributes:
@@ -60,7 +60,7 @@ class MembershipProbe:
     - ``prompt``, ``prompt_min_k``: the same of the prompt;
     - ``zlib``: log-probability of prompt and gold over their compressed bytes.
 
-    Those of the gold are there where every item has one that is text or a number; `Told.missing` says why some are not.
+    Those of the gold are there where every item has one that is text or a number; `ItemScores.missing` says why some are not.
 
     Attributes:
         model: a model folder in Hugging Face format, of any causal language model, or a run folder.
@@ -94,12 +94,12 @@ class MembershipProbe:
         return load_model(model_folder(Path(self.model)))
 
     @cached_property
-    def _reader(self) -> Reader:
-        from assay.runtime.models.likelihood import Reader
+    def _reader(self) -> LikelihoodReader:
+        from assay.runtime.models.likelihood import LikelihoodReader
 
-        return Reader(self._model)
+        return LikelihoodReader(self._model)
 
-    def __call__(self, tasks: Sequence[Task]) -> Told:
+    def __call__(self, tasks: Sequence[Task]) -> ItemScores:
         """Asks every task.
 
         Raises:
@@ -107,7 +107,7 @@ class MembershipProbe:
         """
         first = [self._rendered(task, task.exposed().messages) for task in tasks]
         answers = self._greedy(tasks, first)
-        said = [said_text(self._model.tokenizer, a.ids, a) for a in answers]
+        said = [text_of(self._model.tokenizer, a.ids, a) for a in answers]
         second = [self._rendered(t, self._asked_again(t, text)) for t, text in zip(tasks, said, strict=True)]
         again = self._greedy(tasks, second)
         once = [found.entropy for found in self._behind(first, [a.ids for a in answers])]
@@ -118,7 +118,7 @@ class MembershipProbe:
             "certainty": [-float(a.mean()) if len(a) else 0.0 for a in once],
             **likely,
         }
-        return Told(
+        return ItemScores(
             {name: np.array(values) for name, values in scores.items()},
             tuple(said),
             tuple(a.stop is Stop.DONE for a in answers),
@@ -151,14 +151,14 @@ class MembershipProbe:
             made["zlib"] = [zlib_ratio(x, text) for x, text in zip(whole, texts, strict=True)]
         return made, missing
 
-    def _behind(self, prompts: Sequence[Ids], answers: Sequence[Ids]) -> list[Reading]:
+    def _behind(self, prompts: Sequence[Ids], answers: Sequence[Ids]) -> list[TextLikelihood]:
         """What the model says of each answer behind its prompt, token by token; nothing of an empty one."""
-        from assay.runtime.models.likelihood import Reading
+        from assay.runtime.models.likelihood import TextLikelihood
 
         rows = [ids_of(np.concatenate(pair)) for pair in zip(prompts, answers, strict=True)]
         found = self._reader.read(rows)
         cut = [len(p) - 1 for p in prompts]
-        return [Reading(r.logp[k:], r.entropy[k:]) for r, k in zip(found, cut, strict=True)]
+        return [TextLikelihood(r.logp[k:], r.entropy[k:]) for r, k in zip(found, cut, strict=True)]
 
     def _greedy(self, tasks: Sequence[Task], prompts: Sequence[Ids]) -> list[Completion]:
         from assay.runtime.engine.settings import engine_for
@@ -278,7 +278,9 @@ def membership(
     )
 
 
-def right(verifier: Verifier, tasks: Sequence[Task], told: Told, *, deadline: float = 5.0, threshold: float = 1.0) -> Floats:
+def right(
+    verifier: Verifier, tasks: Sequence[Task], told: ItemScores, *, deadline: float = 5.0, threshold: float = 1.0
+) -> Floats:
     """Whether each answer is right, 1 or 0; one on which the verifier fails is left out.
 
     Args:
@@ -289,7 +291,7 @@ def right(verifier: Verifier, tasks: Sequence[Task], told: Told, *, deadline: fl
     """
     ends = (Stop.DONE if done else Stop.LENGTH for done in told.finished)
     tried = [
-        (task, attempt(task, text, id=str(i), stop=stop))
+        (task, rollout_of(task, text, id=str(i), stop=stop))
         for i, (task, text, stop) in enumerate(zip(tasks, told.answers, ends, strict=True))
     ]
     with ScoringPool(verifier, deadline) as pool:
@@ -298,4 +300,4 @@ def right(verifier: Verifier, tasks: Sequence[Task], told: Told, *, deadline: fl
 
 
 def _question(task: Task) -> str:
-    return "\n".join(asked_in(task.exposed().messages))
+    return "\n".join(question_text(task.exposed().messages))

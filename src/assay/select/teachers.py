@@ -15,10 +15,10 @@ from assay.core.rollout import Call, Rollout, Sampling, Stop, ToolResult
 from assay.core.task import Context, Message, Task
 from assay.core.thinking import Thinking
 from assay.rollout import Player
-from assay.rollout.worlds import Broken, answered, opened
+from assay.rollout.environments import EnvironmentFailure, ask_environment, open_environment
 from assay.runtime.models.hub_names import hub_name, on_hub
 from assay.train.models import model_folder
-from assay.verify import attempt
+from assay.verify import rollout_of
 
 if TYPE_CHECKING:
     from assay.clients.openai_client import Answer, OpenAIClient
@@ -189,12 +189,12 @@ class ServerTeacher:
     async def _attempt(self, source: TaskSource, task: Task, number: int) -> Rollout | str:
         try:
             return await self._play(source, task, number)
-        except (EngineError, Broken) as error:
+        except (EngineError, EnvironmentFailure) as error:
             return str(error)
 
     async def _play(self, source: TaskSource, task: Task, number: int) -> Rollout:
         context = posed(task)
-        world, shown = await opened(partial(source.environment, context.task), context, self.deadline)
+        world, shown = await open_environment(partial(source.environment, context.task), context, self.deadline)
         talk = [*context.messages, *shown.messages]
         said: list[tuple[str | None, str, tuple[ToolResult, ...]]] = []
         stop = Stop.LENGTH
@@ -209,7 +209,7 @@ class ServerTeacher:
                 stop = Stop.DONE
                 break
             talk += [Message("assistant", text), *step.obs.messages]
-        made = attempt(task, *(text for _, text, _ in said), id=f"{context.key}/{number}", group=task.id, stop=stop)
+        made = rollout_of(task, *(text for _, text, _ in said), id=f"{context.key}/{number}", group=task.id, stop=stop)
         return replace(made, context=context, calls=tuple(map(_with, made.calls, said)))
 
     async def _answer(self, talk: Sequence[Message]) -> Answer:
@@ -219,7 +219,7 @@ class ServerTeacher:
     async def _heard(self, world: Environment | None, text: str, turn: int) -> Step:
         if world is None:
             return Step(done=True)
-        return await answered(partial(world.step, text), Step, turn, self.deadline)
+        return await ask_environment(partial(world.step, text), Step, turn, self.deadline)
 
 
 def _with(call: Call, said: tuple[str | None, str, tuple[ToolResult, ...]]) -> Call:

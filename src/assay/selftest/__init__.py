@@ -7,25 +7,25 @@ from typing import TYPE_CHECKING
 from assay.core.util.exports import lazy_exports
 
 if TYPE_CHECKING:
-    from assay.selftest.part import Bench, Finding, NotAvailable, Part
-    from assay.selftest.parts import PARTS
-    from assay.selftest.running import Outcome, report, run_parts
+    from assay.selftest.all_parts import PARTS
+    from assay.selftest.run_parts_in_turn import SelftestOutcome, report, run_parts
+    from assay.selftest.selftest_part import NotAvailable, SelftestContext, SelftestFinding, SelftestPart
 
 __all__ = [
-    "Bench",
-    "Finding",
-    "NotAvailable",
-    "Outcome",
     "PARTS",
-    "Part",
+    "NotAvailable",
+    "SelftestContext",
+    "SelftestFinding",
+    "SelftestOutcome",
+    "SelftestPart",
     "report",
     "run_parts",
 ]
 
 _HOME = {
-    "part": "Bench Finding NotAvailable Part",
-    "parts": "PARTS",
-    "running": "Outcome report run_parts",
+    "selftest_part": "SelftestContext SelftestFinding NotAvailable SelftestPart",
+    "all_parts": "PARTS",
+    "run_parts_in_turn": "SelftestOutcome report run_parts",
 }
 
 __getattr__, __dir__ = lazy_exports(__name__, _HOME)

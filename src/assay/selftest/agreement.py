@@ -12,8 +12,8 @@ from assay.core.rollout import Ids, Sampling, ids_of
 from assay.core.seeds import generator
 from assay.runtime.engine.settings import EngineSpec, InProcess, Native
 from assay.runtime.settings import LearnerSettings
-from assay.selftest.part import Bench, Finding
-from assay.selftest.small import SHAPE, decoder
+from assay.selftest.selftest_part import SelftestContext, SelftestFinding
+from assay.selftest.small_models import SHAPE, decoder
 
 if TYPE_CHECKING:
     from assay.runtime.learner.learner import TorchLearner
@@ -25,32 +25,32 @@ BAR = 1e-4
 PROMPTS, NEW = 16, 64
 
 
-def native(bench: Bench) -> Finding:
+def native(bench: SelftestContext) -> SelftestFinding:
     """Assay's own engine."""
     return _here(Native())
 
 
-def in_process(bench: Bench) -> Finding:
+def in_process(bench: SelftestContext) -> SelftestFinding:
     """Transformers beside the learner."""
     return _here(InProcess())
 
 
-def vllm(bench: Bench) -> Finding:
+def vllm(bench: SelftestContext) -> SelftestFinding:
     """A vLLM server, started for this."""
-    from assay.selftest.serving import served_model
+    from assay.selftest.vllm_server import served_model
 
     with served_model(decoder(), bench.folder, SHAPE.max_positions, bench.say) as settings:
         return _here(settings)
 
 
-def _here(spec: EngineSpec) -> Finding:
+def _here(spec: EngineSpec) -> SelftestFinding:
     from assay.runtime.learner.learner import TorchLearner
 
     learner = TorchLearner(decoder(), LearnerSettings(), total_steps=1)
     return compare(spec.build(learner), learner, BAR)
 
 
-def compare(engine: Engine, learner: TorchLearner, bar: float) -> Finding:
+def compare(engine: Engine, learner: TorchLearner, bar: float) -> SelftestFinding:
     """Samples, and scores what was sampled by the learner.
 
     Args:
@@ -77,4 +77,4 @@ def compare(engine: Engine, learner: TorchLearner, bar: float) -> Finding:
     if len(gaps) < PROMPTS * NEW // 4:
         failures.append(f"only {len(gaps)} tokens were sampled")
     numbers = {"tokens": len(gaps), "max_nats": most, "mean_nats": mean, "dtype": engine.info().dtype}
-    return Finding(numbers=numbers, failures=tuple(failures))
+    return SelftestFinding(numbers=numbers, failures=tuple(failures))

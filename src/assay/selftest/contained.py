@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from assay.selftest.part import Bench, Finding
+from assay.selftest.selftest_part import SelftestContext, SelftestFinding
 
 __all__ = ["isolation"]
 
 
-def isolation(bench: Bench) -> Finding:
+def isolation(bench: SelftestContext) -> SelftestFinding:
     """Attacks each level of the sandbox, as ``assay sandbox probe`` does; one must hold every attack."""
+    from assay.sandbox.attack_probe import probe
     from assay.sandbox.levels import LEVELS, WASI, backend_named
-    from assay.sandbox.probing import probe
 
     found = [probe(backend_named(name)) for name in LEVELS]
     if not any(p.held for p in found):
@@ -18,4 +18,4 @@ def isolation(bench: Bench) -> Finding:
     best = next((p for p in found if p.held), None)
     numbers = {"isolation": best.name if best else None, "levels": [p.manifest() for p in found]}
     why = "; ".join(f"{p.name}: {p.why}" for p in found)
-    return Finding(numbers=numbers, failures=() if best else (f"nothing contains programs here ({why})",))
+    return SelftestFinding(numbers=numbers, failures=() if best else (f"nothing contains programs here ({why})",))

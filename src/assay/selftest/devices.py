@@ -9,8 +9,8 @@ from assay.core.seeds import generator
 from assay.runtime.engine.settings import InProcess
 from assay.runtime.settings import LearnerSettings
 from assay.selftest.agreement import compare
-from assay.selftest.part import Bench, Finding, NotAvailable
-from assay.selftest.small import SHAPE, decoder
+from assay.selftest.selftest_part import NotAvailable, SelftestContext, SelftestFinding
+from assay.selftest.small_models import SHAPE, decoder
 
 __all__ = ["bfloat16", "bfloat16_on", "learner", "learner_on", "there"]
 
@@ -18,19 +18,19 @@ SAME, HALF = 1e-3, 0.5
 """Nats in one token: two devices in float32; bfloat16 against float32."""
 
 
-def learner(bench: Bench) -> Finding:
+def learner(bench: SelftestContext) -> SelftestFinding:
     """The learner on the first CUDA device."""
     there(1)
     return learner_on("cuda")
 
 
-def bfloat16(bench: Bench) -> Finding:
+def bfloat16(bench: SelftestContext) -> SelftestFinding:
     """The engine in this process, in bfloat16 on the first CUDA device."""
     there(1)
     return bfloat16_on("cuda")
 
 
-def learner_on(device: str) -> Finding:
+def learner_on(device: str) -> SelftestFinding:
     """Scores of the same rows by learners on a device and on the CPU.
 
     Args:
@@ -43,10 +43,10 @@ def learner_on(device: str) -> Finding:
     here, there = (TorchLearner(decoder(), LearnerSettings(device=name), total_steps=1).score(rows) for name in ("cpu", device))
     most = max(float(np.abs(a - b).max()) for a, b in zip(here, there, strict=True))
     failures = () if most <= SAME else (f"{most:.3g} nats in one token, above {SAME}",)
-    return Finding(numbers={"device": device, "tokens": sum(map(len, rows)), "max_nats": most}, failures=failures)
+    return SelftestFinding(numbers={"device": device, "tokens": sum(map(len, rows)), "max_nats": most}, failures=failures)
 
 
-def bfloat16_on(device: str) -> Finding:
+def bfloat16_on(device: str) -> SelftestFinding:
     """An engine in bfloat16 against its learner in float32.
 
     Args:

@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from assay.lab.machine import load, machine
-from assay.selftest.part import Bench, Finding
+from assay.selftest.selftest_part import SelftestContext, SelftestFinding
 
 __all__ = ["facts"]
 
@@ -19,7 +19,7 @@ LEAST = 1.0
 PACKAGES = ("torch", "transformers", "tokenizers", "safetensors", "peft", "httpx", "vllm", "wasmtime", "z3-solver", "matplotlib")
 
 
-def facts(bench: Bench) -> Finding:
+def facts(bench: SelftestContext) -> SelftestFinding:
     """Numbers of the machine; fails where memory or disk are too little for any run."""
     from assay.runtime.machine import fingerprint, gpus
 
@@ -40,7 +40,7 @@ def facts(bench: Bench) -> Finding:
         "gpus": gpus(),
         "packages": {name: _version(name) for name in PACKAGES},
     }
-    return Finding(numbers=numbers, failures=tuple(failures))
+    return SelftestFinding(numbers=numbers, failures=tuple(failures))
 
 
 def available_memory(meminfo: Path = Path("/proc/meminfo")) -> int:

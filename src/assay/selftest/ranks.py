@@ -14,8 +14,8 @@ from assay.core.rollout import ids_of
 from assay.core.seeds import generator
 from assay.runtime.settings import LearnerSettings, Mesh
 from assay.selftest.devices import there
-from assay.selftest.part import Bench, Finding
-from assay.selftest.small import SHAPE, two_stages
+from assay.selftest.selftest_part import SelftestContext, SelftestFinding
+from assay.selftest.small_models import SHAPE, two_stages
 from assay.train.driver import resume, train
 from assay.train.models import from_folder
 from assay.train.run import Run
@@ -49,18 +49,18 @@ def go_on(folder: str, ranks: int) -> None:
     resume(folder, steps=WHOLE, ranks=ranks, allow_inexact=True)
 
 
-def other_world_sizes(bench: Bench) -> Finding:
+def other_world_sizes(bench: SelftestContext) -> SelftestFinding:
     """From two ranks to one, and from one to two, by gloo on the CPU; each in processes of their own."""
     return _between(bench, "cpu")
 
 
-def on_gpus(bench: Bench) -> Finding:
+def on_gpus(bench: SelftestContext) -> SelftestFinding:
     """The same on CUDA devices, one for each rank, by NCCL."""
     there(2)
     return _between(bench, "cuda")
 
 
-def _between(bench: Bench, device: str) -> Finding:
+def _between(bench: SelftestContext, device: str) -> SelftestFinding:
     whole = bench.folder / "whole"
     train(supervised(1, WHOLE, device), whole)
     failures: list[str] = []
@@ -73,7 +73,7 @@ def _between(bench: Bench, device: str) -> Finding:
         gap = numbers[f"max_nats_{before}_to_{after}"] = _gap(whole, folder)
         if not gap <= BAR:
             failures.append(f"from {before} to {after}: {gap:.3g} nats in one token, above {BAR}")
-    return Finding(numbers=numbers, failures=tuple(failures))
+    return SelftestFinding(numbers=numbers, failures=tuple(failures))
 
 
 def _apart(code: str) -> None:

@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 from assay.core.errors import AssayError
-from assay.selftest.part import Bench, Finding
-from assay.selftest.small import two_stages
+from assay.selftest.selftest_part import SelftestContext, SelftestFinding
+from assay.selftest.small_models import two_stages
 from assay.train.driver import resume, train
 
 __all__ = ["killed_and_resumed"]
@@ -29,7 +29,7 @@ def begin(folder: str) -> None:
     train(two_stages(WARM, RL), folder)
 
 
-def killed_and_resumed(bench: Bench) -> Finding:
+def killed_and_resumed(bench: SelftestContext) -> SelftestFinding:
     """Compares digests of weights, optimiser, sampled ids and metrics."""
     bench.say("a run that is left alone")
     whole = train(two_stages(WARM, RL), bench.folder / "whole").digest
@@ -42,7 +42,7 @@ def killed_and_resumed(bench: Bench) -> Finding:
         found = resume(folder).digest
         if found != whole:
             failures.append(f"killed after step {reached[-1]}: the digest is {found}, not {whole}")
-    return Finding(numbers={"steps": WARM + RL, "killed_after_steps": reached, "digest": whole}, failures=tuple(failures))
+    return SelftestFinding(numbers={"steps": WARM + RL, "killed_after_steps": reached, "digest": whole}, failures=tuple(failures))
 
 
 def _killed(folder: Path, moment: int) -> int:

@@ -12,8 +12,8 @@ from assay.core.rollout import Sampling, ids_of
 from assay.core.seeds import generator
 from assay.runtime.engine.settings import InProcess, Native
 from assay.runtime.settings import LearnerSettings
-from assay.selftest.part import Bench, Finding
-from assay.selftest.small import decoder, two_stages
+from assay.selftest.selftest_part import SelftestContext, SelftestFinding
+from assay.selftest.small_models import decoder, two_stages
 from assay.train.driver import train
 
 __all__ = ["throughput"]
@@ -23,7 +23,7 @@ STEPS, FIRST = 20, 5
 """Training steps, and the first of them that counts: those before it allocate."""
 
 
-def throughput(bench: Bench) -> Finding:
+def throughput(bench: SelftestContext) -> SelftestFinding:
     """Decoding by both engines of this process, and training, of 0.8M weights in float32.
 
     The native engine must not take more processor time per token than transformers: then its compiled kernel is not in use.
@@ -47,7 +47,7 @@ def throughput(bench: Bench) -> Finding:
     one, other = rates["decode_native_tokens_per_cpu_second"], rates["decode_in_process_tokens_per_cpu_second"]
     if one < other:
         failures.append(f"native decodes {one:,.0f} tokens per CPU-second, transformers {other:,.0f}: is a C++ compiler there?")
-    return Finding(numbers={**found, **{n: round(r) for n, r in rates.items()}}, failures=tuple(failures))
+    return SelftestFinding(numbers={**found, **{n: round(r) for n, r in rates.items()}}, failures=tuple(failures))
 
 
 def _decode(engine: Engine) -> dict[str, float]:

@@ -8,8 +8,8 @@ from typing import Any
 
 from assay.core.errors import WeightProofError
 from assay.runtime.engine.settings import EngineSpec, InProcess, Native
-from assay.selftest.part import Bench, Finding
-from assay.selftest.small import SHAPE, Planted, decoder, practice
+from assay.selftest.selftest_part import SelftestContext, SelftestFinding
+from assay.selftest.small_models import SHAPE, FaultyEngine, decoder, practice
 from assay.train.driver import train
 
 __all__ = ["FAULTS", "in_process", "native", "synced", "vllm"]
@@ -19,25 +19,25 @@ FAULTS = ("StaleModel", "StaleTensor", "BaseWeights")
 STEPS = 6
 
 
-def native(bench: Bench) -> Finding:
+def native(bench: SelftestContext) -> SelftestFinding:
     """Assay's own engine."""
     return synced(bench, Native())
 
 
-def in_process(bench: Bench) -> Finding:
+def in_process(bench: SelftestContext) -> SelftestFinding:
     """Transformers beside the learner."""
     return synced(bench, InProcess())
 
 
-def vllm(bench: Bench) -> Finding:
+def vllm(bench: SelftestContext) -> SelftestFinding:
     """A vLLM server, started for this."""
-    from assay.selftest.serving import served_model
+    from assay.selftest.vllm_server import served_model
 
     with served_model(decoder(), bench.folder, SHAPE.max_positions, bench.say) as settings:
         return synced(bench, settings)
 
 
-def synced(bench: Bench, engine: EngineSpec) -> Finding:
+def synced(bench: SelftestContext, engine: EngineSpec) -> SelftestFinding:
     """A short run whose updates must all be proved, then one for each fault, which the proof must stop.
 
     Args:
@@ -52,11 +52,11 @@ def synced(bench: Bench, engine: EngineSpec) -> Finding:
     for fault in FAULTS:
         bench.say(f"planted: {fault}")
         try:
-            train(practice(Planted(engine, fault), STEPS), bench.folder / fault)
+            train(practice(FaultyEngine(engine, fault), STEPS), bench.folder / fault)
             failures.append(f"planted {fault} was not found")
         except WeightProofError:
             caught.append(fault)
-    return Finding(numbers={"updates": STEPS, "proved": proved, "caught": caught}, failures=tuple(failures))
+    return SelftestFinding(numbers={"updates": STEPS, "proved": proved, "caught": caught}, failures=tuple(failures))
 
 
 def _steps(folder: Path) -> list[dict[str, Any]]:

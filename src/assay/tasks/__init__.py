@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from assay.core.util.exports import lazy_exports
 
 if TYPE_CHECKING:
-    from assay.tasks.draws import Place, distinct, in_turn, redraw, slip
+    from assay.tasks.draws import TaskCoordinates, distinct, in_turn, redraw, slip
     from assay.tasks.judged import judged_rows, load_rows, verifier_of
-    from assay.tasks.mixture import Mixture
+    from assay.tasks.mixture import TaskMixture
     from assay.tasks.named_suites import suite, suites
     from assay.tasks.problem import Facts, Form, Problem, Solution
     from assay.tasks.problems import Problems
@@ -21,14 +21,17 @@ if TYPE_CHECKING:
 __all__ = [
     "Card",
     "Facts",
+    "Foreign",
     "Form",
-    "Mixture",
-    "Place",
     "Problem",
     "Problems",
+    "ProgramTask",
     "Rows",
+    "Scaled",
     "SingleTurn",
     "Solution",
+    "TaskCoordinates",
+    "TaskMixture",
     "card",
     "distinct",
     "families",
@@ -39,21 +42,18 @@ __all__ = [
     "load_rows",
     "redraw",
     "reseeded",
+    "scaled",
     "slip",
     "suite",
     "suites",
     "verifier_of",
     "written",
-    "Foreign",
-    "ProgramTask",
-    "Scaled",
-    "scaled",
 ]
 
 _HOME = {
-    "draws": "Place distinct in_turn redraw slip",
+    "draws": "TaskCoordinates distinct in_turn redraw slip",
     "judged": "judged_rows load_rows verifier_of",
-    "mixture": "Mixture",
+    "mixture": "TaskMixture",
     "named_suites": "suite suites",
     "problem": "Facts Form Problem Solution",
     "problems": "Problems",

@@ -15,7 +15,7 @@ from assay.core.protocols import TaskSource
 from assay.core.seeds import derive, generator, text_split
 from assay.core.task import Task
 
-__all__ = ["SPLITS", "TRIES", "Place", "checked_levels", "distinct", "in_turn", "redraw", "slip"]
+__all__ = ["SPLITS", "TRIES", "TaskCoordinates", "checked_levels", "distinct", "in_turn", "redraw", "slip"]
 
 _Q = TypeVar("_Q")
 
@@ -26,7 +26,7 @@ TRIES = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TaskCoordinates:
     """Where a task stands: family, arm, level, split and index in that stream."""
 
     family: str
@@ -71,7 +71,9 @@ class Place:
             raise DataError(f"index of {self.family}/{self.arm} must be >= 0, got {self.index}")
 
 
-def redraw(place: Place, make: Callable[[], _Q], test_share: float = 0.1, text: Callable[[_Q], bytes] = canonical) -> _Q:
+def redraw(
+    place: TaskCoordinates, make: Callable[[], _Q], test_share: float = 0.1, text: Callable[[_Q], bytes] = canonical
+) -> _Q:
     """What ``make`` draws, again and again until its content falls in the place's split: uniform over the contents of that split.
 
     Args:
@@ -125,7 +127,8 @@ def in_turn(
 ) -> Iterator[Task]:
     """``n`` tasks with different contents, one of each (arm, level) after the other.
 
-    Where the source has parts (`assay.tasks.Mixture`), the parts take turns, in each its families, and in each of these the arms:
+    Where the source has parts (`assay.tasks.TaskMixture`), the parts take turns, in each its families, and in each of these the
+    arms:
     every part has its equal share of the tasks.
 
     Args:

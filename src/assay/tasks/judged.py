@@ -13,9 +13,9 @@ from assay.core.errors import AssayError, ConfigError, DataError, UnknownNameErr
 from assay.core.protocols import Verifier
 from assay.core.task import Task
 from assay.tasks.rows import Rows, load_jsonl
+from assay.verify.catalog import verifier, verifiers
 from assay.verify.exact import ExactMatch
-from assay.verify.named import verifier, verifiers
-from assay.verify.routed import Routed
+from assay.verify.routing import Routed
 
 __all__ = ["Spec", "judge_of", "judged_rows", "load_rows", "spec_of", "verifier_of"]
 

@@ -9,18 +9,20 @@ import numpy as np
 
 from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError, UnknownNameError
+from assay.core.import_path import filed_as
 from assay.core.protocols import Environment, TaskSource, Verifier
-from assay.core.task import Message, Task, World
-from assay.guide.balanced import Balanced
-from assay.guide.cells import CellRule
+from assay.core.task import Message, Task, TaskView
+from assay.guide.balanced_arms import Balanced
+from assay.guide.cell_curricula import CellRule
 from assay.guide.curriculum import Frontier
-from assay.verify.routed import Routed
+from assay.verify.routing import Routed
 
-__all__ = ["Mixture"]
+__all__ = ["TaskMixture"]
 
 
+@filed_as("assay.tasks.mixture:Mixture")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mixture:
+class TaskMixture:
     """The arms of several families side by side; a curriculum chooses among all of them.
 
     Each task is the family's own, and goes to the family's own verifier and environment.
@@ -36,7 +38,7 @@ class Mixture:
             every family stands once.
 
     >>> from assay_tasks import Reverse, SortDigits
-    >>> both = Mixture(name="both", sources=(SortDigits(levels=(3,)), Reverse(levels=(3, 4))))
+    >>> both = TaskMixture(name="both", sources=(SortDigits(levels=(3,)), Reverse(levels=(3, 4))))
     >>> dict(both.arms()), both.task("reverse", 3, "train", 0).public["prompt"]
     ({'sort': (3,), 'reverse': (3, 4)}, 'Rabh>')
     """
@@ -146,7 +148,7 @@ class Mixture:
             routes |= {arm: own if apart is None else apart[arm] for arm in source.arms()}
         return Routed(FrozenMap(routes))
 
-    def environment(self, world: World) -> Environment | None:
+    def environment(self, world: TaskView) -> Environment | None:
         """A fresh world of the family."""
         return self.source(world.arm).environment(world)
 

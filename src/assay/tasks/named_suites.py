@@ -8,7 +8,7 @@ from typing import Any
 
 from assay.core.errors import UnknownNameError
 from assay.core.protocols import TaskSource
-from assay.tasks.mixture import Mixture
+from assay.tasks.mixture import TaskMixture
 from assay.tasks.packages import Suite, installed
 
 __all__ = ["suite", "suite_summary", "suites"]
@@ -32,10 +32,11 @@ def suite_summary(name: str) -> str:
     return _found(name).summary
 
 
-def suite(name: str) -> Mixture:
+def suite(name: str) -> TaskMixture:
     """The suite of that name; ``name/part`` is one of its parts alone.
 
-    Where a suite has parts, they count alike, however many families and arms each has: `Mixture.balanced` gives the curriculum,
+    Where a suite has parts, they count alike, however many families and arms each has: `TaskMixture.balanced` gives the
+    curriculum,
     and `in_turn` takes one task of each part after the other.
 
     Raises:
@@ -53,7 +54,7 @@ def suite(name: str) -> Mixture:
         raise UnknownNameError(f"part of {whole}", part, found.parts or {})
     parts = {part: (found.parts or {})[part]} if slash else found.parts
     names = found.families if parts is None else tuple(name for of_part in parts.values() for name in of_part)
-    return Mixture(name=name.replace("/", "-"), sources=tuple(_family(name, found.levels) for name in names), parts=parts)
+    return TaskMixture(name=name.replace("/", "-"), sources=tuple(_family(name, found.levels) for name in names), parts=parts)
 
 
 def _found(name: str) -> Suite:

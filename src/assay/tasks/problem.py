@@ -14,9 +14,9 @@ import numpy as np
 from assay.core.canon import plain
 from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.protocols import Environment, Verifier
-from assay.core.task import Message, Task, World
+from assay.core.task import Message, Task, TaskView
 from assay.tasks.draws import checked_levels, slip
-from assay.verify.answer import AnswerPlace
+from assay.verify.answer_verifier import AnswerPlace
 from assay.verify.exact import ExactMatch
 
 __all__ = ["Facts", "Form", "Problem", "Solution"]
@@ -152,7 +152,7 @@ class Problem(ABC):
         """How many wordings there are."""
         return len(self.templates)
 
-    def facts(self, task: Task | World) -> dict[str, Any]:
+    def facts(self, task: Task | TaskView) -> dict[str, Any]:
         """The facts of one of its tasks."""
         return plain((task.world if self.hidden else task.public)["facts"])
 
@@ -189,7 +189,7 @@ class Problem(ABC):
         """What environment and tools may see besides; by default nothing."""
         return {}
 
-    def environment(self, world: World) -> Environment | None:
+    def environment(self, world: TaskView) -> Environment | None:
         """A fresh world for one attempt; by default None: one answer ends the task."""
         return None
 

@@ -12,10 +12,10 @@ from assay.core.canon import FrozenMap, canonical, hashed, plain
 from assay.core.errors import ConfigError, DataError, UnknownNameError, a_kind
 from assay.core.protocols import Environment, Verifier
 from assay.core.seeds import derive
-from assay.core.task import Message, Task, World
-from assay.tasks.draws import TRIES, Place, redraw
+from assay.core.task import Message, Task, TaskView
+from assay.tasks.draws import TRIES, TaskCoordinates, redraw
 from assay.tasks.problem import Form, Problem, Solution
-from assay.verify.routed import Routed
+from assay.verify.routing import Routed
 
 __all__ = ["Problems"]
 
@@ -100,7 +100,7 @@ class Problems:
             DataError: the level has no task of that split.
             ConfigError: the arm's solver gave an answer that is no text.
         """
-        place = Place(self.name, arm, level, split, index)
+        place = TaskCoordinates(self.name, arm, level, split, index)
         place.check(self)
         problem = self.problem(arm)
         question = self._question(place, problem)
@@ -142,7 +142,7 @@ class Problems:
         routes = {p.name: p.verifier(self.form) for p in self.problems}
         return routes[self.problems[0].name] if len(routes) == 1 else Routed(routes)
 
-    def environment(self, world: World) -> Environment | None:
+    def environment(self, world: TaskView) -> Environment | None:
         """A fresh world of the arm, or None where one answer ends the task."""
         return self.problem(world.arm).environment(world)
 
@@ -151,7 +151,7 @@ class Problems:
         problem = self.problem(task.arm)
         return problem.trace(problem.facts(task), task.private["solution"], noise, rng)
 
-    def _question(self, place: Place, problem: Problem) -> _Question:
+    def _question(self, place: TaskCoordinates, problem: Problem) -> _Question:
         rng, last = place.random(self.seed), list[_Question]()
 
         def question() -> _Question:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from assay.core.errors import ConfigError, DataError
 from assay.core.protocols import Verifier
 from assay.core.seeds import derive
-from assay.sandbox import Limits, Program, Sandbox
+from assay.sandbox import Limits, Sandbox, SandboxProgram
 from assay.tasks.problem import Facts, Form, Problem, Solution
 from assay.tasks.problems import Problems
 from assay.verify.exact import ExactMatch
@@ -50,7 +50,7 @@ class Foreign:
     def __call__(self, *given: object) -> str:
         """The output for an input, or for scale and seed."""
         text = " ".join(map(str, given))
-        result = _sandbox(self.backend).run(Program(code=self.code, stdin=text), Limits(wall=self.wall))
+        result = _sandbox(self.backend).run(SandboxProgram(code=self.code, stdin=text), Limits(wall=self.wall))
         if result.status != "ok":
             last = result.stderr.strip().rpartition("\n")[2]
             raise DataError(f"the program {self.code[:40]!r} ended as {result.status} on the input {text[:80]!r}: {last[:200]}")

@@ -14,7 +14,7 @@ import numpy as np
 from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.protocols import TaskSource
 from assay.core.task import Task
-from assay.tasks.mixture import Mixture
+from assay.tasks.mixture import TaskMixture
 from assay.tasks.named_suites import suite, suite_summary, suites
 from assay.tasks.packages import installed
 from assay.tasks.problems import Problems
@@ -99,7 +99,7 @@ def card(source: TaskSource) -> Card:
         domains={a: _domain(_home(source, a), a) for a in arms},
         summaries={a: _asked(_home(source, a), a) for a in arms},
         example=example,
-        verifier="each family's own" if isinstance(source, Mixture) else repr(source.verifier()),
+        verifier="each family's own" if isinstance(source, TaskMixture) else repr(source.verifier()),
         has_trace=trace is not None,
         has_tools=source.environment(example.exposed()) is not None,
         trace=tuple((m.role, m.content) for m in trace or ()),
@@ -116,7 +116,7 @@ def reseeded(source: TaskSource, seed: int) -> TaskSource:
     >>> reseeded(family("sort"), 3) == SortDigits(seed=3)
     True
     """
-    if isinstance(source, Mixture):
+    if isinstance(source, TaskMixture):
         return replace(source, sources=tuple(reseeded(s, seed) for s in source.sources))
     return _with(source, seed=seed)
 
@@ -128,7 +128,7 @@ def written(source: TaskSource, form: str) -> TaskSource:
         ConfigError: the family's answers have one form only.
         UnknownNameError: no such form; says the nearest.
     """
-    if isinstance(source, Mixture):
+    if isinstance(source, TaskMixture):
         return replace(source, sources=tuple(written(s, form) for s in source.sources))
     return _with(source, form=form)
 
@@ -142,7 +142,7 @@ def _with(source: TaskSource, **settings: Any) -> TaskSource:
 
 def _home(source: TaskSource, arm: str) -> TaskSource:
     """The family that an arm belongs to, out of a mixture."""
-    return _home(source.source(arm), arm) if isinstance(source, Mixture) else source
+    return _home(source.source(arm), arm) if isinstance(source, TaskMixture) else source
 
 
 def _asked(source: TaskSource, arm: str) -> str:
@@ -156,6 +156,6 @@ def _domain(source: TaskSource, arm: str) -> str:
 
 
 def _first_line(made: object) -> str:
-    if isinstance(made, Mixture) and made.name in suites():
+    if isinstance(made, TaskMixture) and made.name in suites():
         return suite_summary(made.name)
     return (made.summary if isinstance(made, Problems) else made.__doc__ or "").strip().split("\n")[0]

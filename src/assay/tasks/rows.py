@@ -18,12 +18,12 @@ from assay.core.errors import ConfigError, DataError, a_kind, nearest
 from assay.core.protocols import Environment, Verifier
 from assay.core.rowfile import BESIDE, RowFile
 from assay.core.seeds import generator, text_split
-from assay.core.task import Message, Task, World
+from assay.core.task import Message, Task, TaskView
 from assay.core.util.garbage import pause_collection
 from assay.core.util.jsonl import object_of
-from assay.tasks.draws import SPLITS, Place, slip
+from assay.tasks.draws import SPLITS, TaskCoordinates, slip
 from assay.verify.exact import ExactMatch
-from assay.verify.function import RewardFunction
+from assay.verify.reward_function import RewardFunction
 
 __all__ = ["Rows", "load_jsonl"]
 
@@ -143,7 +143,7 @@ class Rows:
             UnknownNameError: arm, level or split.
             DataError: no row of the level is in the split.
         """
-        Place(self.name, arm, level, split, index).check(self)
+        TaskCoordinates(self.name, arm, level, split, index).check(self)
         rows = self._table.numbers.get((arm, level, split), _NONE)
         if not len(rows):
             raise DataError(f"{self.name}/{arm}: {self._why_empty(arm, level, split)}")
@@ -171,7 +171,7 @@ class Rows:
             return ExactMatch(strip=True)
         return self.reward if isinstance(self.reward, RewardFunction) else RewardFunction(self.reward)
 
-    def environment(self, world: World) -> Environment | None:
+    def environment(self, world: TaskView) -> Environment | None:
         """None: one answer ends the task."""
         return None
 

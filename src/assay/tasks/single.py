@@ -11,8 +11,8 @@ import numpy as np
 from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError
 from assay.core.protocols import Environment, Verifier
-from assay.core.task import Message, Task, World
-from assay.tasks.draws import Place, checked_levels, redraw, slip
+from assay.core.task import Message, Task, TaskView
+from assay.tasks.draws import TaskCoordinates, checked_levels, redraw, slip
 
 __all__ = ["SingleTurn"]
 
@@ -101,7 +101,7 @@ class SingleTurn(ABC):
             UnknownNameError: arm, level or split.
             DataError: the level has no task of that split.
         """
-        place = Place(self.name, arm, level, split, index)
+        place = TaskCoordinates(self.name, arm, level, split, index)
         place.check(self)
         rng = place.generator(self.seed)
         public = redraw(place, lambda: FrozenMap({"prompt": self.ask(level, rng)}), self.test_share)
@@ -111,7 +111,7 @@ class SingleTurn(ABC):
             id=place.id, domain=self.domain, arm=arm, level=level, split=split, index=index, public=public, private=private
         )
 
-    def environment(self, world: World) -> Environment | None:
+    def environment(self, world: TaskView) -> Environment | None:
         """None: one answer ends the task."""
         return None
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from assay.testing.statistics import check_statistic
     from assay.testing.streams import stream_digest
     from assay.testing.tools import check_tool
-    from assay.verify.attempts import attempt
+    from assay.verify.rollouts import rollout_of
 
 __all__ = [
     "Ask",
@@ -41,7 +41,6 @@ __all__ = [
     "WrongLogprobs",
     "WrongTiedHead",
     "as_outcomes",
-    "attempt",
     "check_context_manager",
     "check_curriculum",
     "check_environment",
@@ -62,11 +61,12 @@ __all__ = [
     "objective_around",
     "random_batch",
     "random_model",
+    "rollout_of",
     "stream_digest",
 ]
 
 _HOME = {
-    "assay.verify.attempts": "attempt",
+    "assay.verify.rollouts": "rollout_of",
     "contracts": "ContractError Report check_environment check_verifier",
     "conversations": "check_context_manager check_sampler",
     "fakes": "Ask CharCodec FakeLearner ScriptedEngine",

@@ -12,7 +12,7 @@ from assay.core.batch import Batch, Counts
 from assay.core.columns import Array, TokenColumn
 from assay.core.seeds import generator
 from assay.objective.objective import Objective
-from assay.objective.reduce import F
+from assay.objective.reducers import F
 
 __all__ = ["head_widths", "random_batch", "random_live", "shard", "split_rows"]
 

@@ -17,9 +17,9 @@ from assay.core.media import media_of
 from assay.core.protocols import Environment, Obs, ShowsPictures, Snapshots, TaskSource, Verifier
 from assay.core.rollout import Rollout
 from assay.core.score import Fault, Score
-from assay.core.task import Message, Task, World, media_in
+from assay.core.task import Message, Task, TaskView, media_in
 from assay.verify.abilities import abilities_of
-from assay.verify.routed import Routed
+from assay.verify.routing import Routed
 
 __all__ = ["ContractError", "Report", "check_environment", "check_verifier", "most_common", "require", "verdict", "wait_for"]
 
@@ -162,7 +162,7 @@ def check_environment(source: TaskSource, task: Task, steps: int = 64) -> Report
     )
 
 
-def _fresh(source: TaskSource, world: World) -> Environment:
+def _fresh(source: TaskSource, world: TaskView) -> Environment:
     environment = source.environment(world)
     assert environment is not None
     return environment
@@ -194,7 +194,7 @@ def _check_pictures(source: TaskSource, task: Task, said: Sequence[str], subject
 _Seen = list[tuple[str, str, bool]]  # what was shown, to whom, and whether it was the end
 
 
-async def _played(source: TaskSource, world: World, actions: Sequence[str]) -> _Seen:
+async def _played(source: TaskSource, world: TaskView, actions: Sequence[str]) -> _Seen:
     environment = _fresh(source, world)
     return _shown(await environment.start(), False) + await _stepped(environment, actions)
 
@@ -220,7 +220,7 @@ def _named(seen: _Seen, subject: str) -> str:
     return "names an actor each time" if any(actors) else ""
 
 
-def _restored(source: TaskSource, world: World, said: Sequence[str], subject: str) -> tuple[str, ...]:
+def _restored(source: TaskSource, world: TaskView, said: Sequence[str], subject: str) -> tuple[str, ...]:
     """Which promises about snapshots held; none where it writes none."""
     if not isinstance(_fresh(source, world), Snapshots):
         return ()

@@ -16,7 +16,7 @@ from assay.core.protocols import ContextManager, Environment, Obs, SamplerParts,
 from assay.core.rollout import Call, Rollout, Sampling
 from assay.core.sample import samples
 from assay.core.seeds import generator
-from assay.core.task import Context, Message, Task, World
+from assay.core.task import Context, Message, Task, TaskView
 from assay.rollout import Player
 from assay.testing.contracts import ContractError, Report, require, wait_for
 from assay.testing.fakes import Ask, CharCodec, FakeLearner, ScriptedEngine
@@ -220,7 +220,7 @@ class Talks(KeyValue):
     breaks: bool = False
     _made: set[str] = field(default_factory=set[str], compare=False)
 
-    def environment(self, world: World) -> Environment:
+    def environment(self, world: TaskView) -> Environment:
         """One conversation."""
         first = world.id not in self._made
         self._made.add(world.id)

@@ -20,7 +20,7 @@ from assay.core.seeds import generator
 from assay.core.task import Context, Task
 from assay.testing.contracts import ContractError, Report, require
 from assay.testing.records import graded
-from assay.verify.attempts import attempt
+from assay.verify.rollouts import rollout_of
 
 __all__ = ["check_curriculum", "check_filter", "check_guidance"]
 
@@ -211,7 +211,7 @@ def _group(task: Task, context: Context, n: int, share: float) -> Group:
 
 
 def _rollout(task: Task, context: Context, i: int) -> Rollout:
-    return replace(attempt(task, "ab", id=f"{context.key}/{i}", group=context.group), context=context)
+    return replace(rollout_of(task, "ab", id=f"{context.key}/{i}", group=context.group), context=context)
 
 
 def _merged(old: Group, new: Group) -> Group:

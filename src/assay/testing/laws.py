@@ -17,10 +17,10 @@ from assay.core.sample import STREAMS
 from assay.core.seeds import generator
 from assay.objective.objective import Objective
 from assay.objective.program import Program
-from assay.objective.reduce import F, Partials, Reducer
+from assay.objective.reducers import F, Partials, Reducer
 from assay.testing.batches import shard, split_rows
 from assay.testing.contracts import require
-from assay.testing.passes import Outcome, evaluate, over_ranks
+from assay.testing.passes import RanksOutcome, evaluate, over_ranks
 
 __all__ = ["LAWS", "Law", "Trial", "subject_of"]
 
@@ -43,13 +43,13 @@ class Trial:
     live: Mapping[str, F]
     seed: int
     plan: Plan
-    whole: Outcome
+    whole: RanksOutcome
 
     def program(self, reducer: Reducer | None = None) -> Program:
         """The composition as compiled, with the state of a beginning."""
         return Program(self.objective, self.plan, reducer=reducer)
 
-    def same(self, law: str, second: Outcome, first: Outcome | None = None) -> None:
+    def same(self, law: str, second: RanksOutcome, first: RanksOutcome | None = None) -> None:
         """Raises ContractError unless ``second`` is ``first``, by default the one pass over the whole."""
         first = first or self.whole
         pairs: list[tuple[str, Any, Any]] = [("loss", first.loss, second.loss)]
@@ -138,13 +138,13 @@ def _streams(trial: Trial) -> None:
     foreign = next((s for s in STREAMS if s not in named), None)
     if foreign is None:
         return
-    attempts = generator("testing/streams", seed).random(len(batch.rollout("group"))) < 0.5
-    rows = attempts[batch.rows["rollout"]]
+    rollouts = generator("testing/streams", seed).random(len(batch.rollout("group"))) < 0.5
+    rows = rollouts[batch.rows["rollout"]]
     stream = np.where(rows, STREAMS.index(foreign), batch.rows["stream"])
     mixed = replace(batch, rows={**batch.rows, "stream": stream})
     theirs = np.repeat(rows, batch.lengths)
     columns = {n: replace(c, values=np.where(theirs, -9.0, c.values)) for n, c in batch.tokens.items() if c.dtype == np.float64}
-    reward = np.where(attempts, 77.0, batch.rollout("components/correct"))
+    reward = np.where(rollouts, 77.0, batch.rollout("components/correct"))
     changed = mixed.with_tokens(*columns.values()).with_rollouts(**{"components/correct": reward})
     programs = [trial.program(), trial.program()]
     first, second = (evaluate(p, p.credit(b), live) for p, b in zip(programs, (mixed, changed), strict=True))
@@ -181,7 +181,7 @@ def _ranks(trial: Trial) -> None:
     parts = [shard(numbered, [0]), shard(numbered, list(range(1, int(batch.rollout("group").max()) + 1)))]
     where = [np.asarray(p.token("token"), np.int64) for p in parts]
 
-    def run(rank: int, reducer: Reducer) -> Outcome:
+    def run(rank: int, reducer: Reducer) -> RanksOutcome:
         here = {name: values[where[rank]] for name, values in live.items()}
         return evaluate(trial.program(reducer), parts[rank], here)
 
@@ -192,7 +192,7 @@ def _ranks(trial: Trial) -> None:
             gradients[name][tokens] += gradient
     names = {n for o in both for n in o.metrics}
     metrics = {n: sum(o.metrics.get(n, 0.0) for o in both) for n in names}
-    trial.same("rank law", Outcome(loss=sum(o.loss for o in both), gradients=gradients, metrics=metrics))
+    trial.same("rank law", RanksOutcome(loss=sum(o.loss for o in both), gradients=gradients, metrics=metrics))
 
 
 def _remembers(trial: Trial) -> None:

@@ -29,14 +29,14 @@ from assay.objective.loss.wrap import Where
 from assay.objective.objective import Objective
 from assay.objective.plan import forward_of
 from assay.objective.program import Program
-from assay.objective.reduce import F
+from assay.objective.reducers import F
 from assay.testing.batches import head_widths, random_batch, random_live, shard, split_rows
 from assay.testing.contracts import Report, require
 from assay.testing.laws import LAWS, Trial, subject_of
-from assay.testing.passes import Outcome, evaluate, over_ranks
+from assay.testing.passes import RanksOutcome, evaluate, over_ranks
 
 __all__ = [
-    "Outcome",
+    "RanksOutcome",
     "check_objective",
     "check_term",
     "evaluate",
@@ -98,15 +98,15 @@ def check_term(term: Part, seeds: Sequence[int] = range(6)) -> Report:
     return replace(report, subject=f"{type(term).__name__}")
 
 
-def _outcome(objective: Objective, plan: Plan, seed: int) -> Outcome:
+def _outcome(objective: Objective, plan: Plan, seed: int) -> RanksOutcome:
     batch, live = _drawn(objective, plan, seed)
     return evaluate(Program(objective, plan), batch, live)
 
 
 def _drawn(objective: Objective, plan: Plan, seed: int) -> tuple[Batch, dict[str, F]]:
     """A batch with all that the objective reads, and its live columns."""
-    attempts = [name for term in (*objective.credit, *objective.losses) for name in term.attempts]
-    batch = random_batch(seed, (*plan.columns, *(f.column for f in plan.forwards)), attempts=attempts)
+    rollouts = [name for term in (*objective.credit, *objective.losses) for name in term.attempts]
+    batch = random_batch(seed, (*plan.columns, *(f.column for f in plan.forwards)), attempts=rollouts)
     return batch, random_live(batch, plan.live, seed, head_widths(objective))
 
 

@@ -14,19 +14,19 @@ import numpy as np
 from assay.core.batch import Batch
 from assay.core.columns import TokenColumn
 from assay.objective.program import Program
-from assay.objective.reduce import F, Partials, Reducer
+from assay.objective.reducers import F, Partials, Reducer
 from assay.testing.contracts import require
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Outcome", "evaluate", "over_ranks"]
+__all__ = ["RanksOutcome", "evaluate", "over_ranks"]
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Outcome:
+class RanksOutcome:
     """What one pass over an optimiser batch gave.
 
     Attributes:
@@ -42,7 +42,7 @@ class Outcome:
 
 def evaluate(
     program: Program, batch: Batch, live: Mapping[str, F], parts: Sequence[Sequence[int]] | None = None, whole: bool = True
-) -> Outcome:
+) -> RanksOutcome:
     """Loss, gradients and metrics of an optimiser batch, in float64, as a learner would compute them.
 
     Args:
@@ -71,7 +71,7 @@ def evaluate(
             gradients[name][here] += slope.numpy()
         for name, value in numbers.items():
             metrics[name] = metrics.get(name, 0.0) + value
-    return Outcome(loss=loss, gradients=gradients, metrics=metrics)
+    return RanksOutcome(loss=loss, gradients=gradients, metrics=metrics)
 
 
 class _Left(BaseException):

@@ -17,7 +17,7 @@ from assay.core.seeds import content_split, derive
 from assay.core.task import Task
 from assay.tasks.problem import Form, Problem, Solution
 from assay.testing.contracts import Report, require, verdict
-from assay.verify.attempts import attempt
+from assay.verify.rollouts import rollout_of
 
 __all__ = ["check_problem"]
 
@@ -107,7 +107,7 @@ def _in_all_forms(problem: Problem, level: int, facts: dict[str, Any], solved: S
         text = problem.answered(solved, form)
         task = _task(problem, level, facts, solved, problem.prompt(facts, 0, form))
         verifier: Verifier = problem.verifier(form)
-        score = verdict(verifier, task, attempt(task, text))
+        score = verdict(verifier, task, rollout_of(task, text))
         good = score.valid and score.primary == 1.0
         require(
             good, subject, f"in the form {form.value!r} the solution {text!r} scores {dict(score.components)} {dict(score.info)}"

@@ -9,7 +9,7 @@ import numpy as np
 from assay.core.group import Draw, Group, Outcome
 from assay.core.score import Score
 from assay.core.task import Task
-from assay.verify.attempts import attempt
+from assay.verify.rollouts import rollout_of
 
 __all__ = ["as_outcomes", "graded"]
 
@@ -29,7 +29,7 @@ def graded(task: Task, verdicts: Sequence[float | Score], *, key: str = "g0", te
     0.5
     """
     said = texts or {}
-    rollouts = tuple(attempt(task, said.get(i, "ab"), id=f"{key}/{i}", group=key) for i in range(len(verdicts)))
+    rollouts = tuple(rollout_of(task, said.get(i, "ab"), id=f"{key}/{i}", group=key) for i in range(len(verdicts)))
     scores = tuple(v if isinstance(v, Score) else Score(components={"correct": v}) for v in verdicts)
     return Group(key=key, task=task, draw=Draw(task.arm, task.level, 1.0), rollouts=rollouts, scores=scores)
 

@@ -54,7 +54,7 @@ def check_schedule(spec: ScheduleSpec, *, steps: int = 200) -> Report:
         for step, metrics in enumerate(_metrics(spec, walk, steps)):
             seen.add(_value(subject, spec, step, state))
             _value(subject, spec, _FAR, state)
-            state = _advanced(subject, spec, state, metrics)
+            state = _advance(subject, spec, state, metrics)
     return Report(
         subject=subject,
         passed=("frozen", "can be filed", "within its values", "pure", "exact resume"),
@@ -84,7 +84,7 @@ def _metrics(spec: ScheduleSpec, walk: int, steps: int) -> Iterator[dict[str, fl
 def _value(subject: str, spec: ScheduleSpec, step: int, state: State) -> float:
     """The value at a step, the same from a state that was saved."""
     low, high = min(spec.values), max(spec.values)
-    saved, kept = _saved(subject, state), deepcopy(state)
+    saved, kept = _reload(subject, state), deepcopy(state)
     value = spec.at(step, state)
     require(bool(np.isfinite(value)), subject, f"gives {value} at step {step}")
     require(state == kept, subject, f"'at' changes the state, at step {step}")
@@ -99,7 +99,7 @@ def _value(subject: str, spec: ScheduleSpec, step: int, state: State) -> float:
     return value
 
 
-def _advanced(subject: str, spec: ScheduleSpec, state: State, metrics: dict[str, float]) -> State:
+def _advance(subject: str, spec: ScheduleSpec, state: State, metrics: dict[str, float]) -> State:
     kept = deepcopy(state)
     try:
         new = spec.advance(state, metrics)
@@ -107,11 +107,11 @@ def _advanced(subject: str, spec: ScheduleSpec, state: State, metrics: dict[str,
         raise ContractError(f"{subject}: a step may lack {error}, and 'advance' then fails; leave the state as it is") from None
     require(state == kept, subject, "'advance' changes the state that it is given; return another one")
     require(spec.advance(state, metrics) == new, subject, "'advance' is not pure: the same metrics lead to two states")
-    require(spec.advance(_saved(subject, state), metrics) == new, subject, "'advance' goes elsewhere from a saved state")
+    require(spec.advance(_reload(subject, state), metrics) == new, subject, "'advance' goes elsewhere from a saved state")
     return new
 
 
-def _saved(subject: str, state: State) -> State:
+def _reload(subject: str, state: State) -> State:
     """A state, written as JSON and read again."""
     try:
         return json.loads(canonical(state))

@@ -13,7 +13,7 @@ from assay.core.rollout import Rollout
 from assay.core.score import Fault
 from assay.core.task import Task
 from assay.verify.abilities import abilities_of
-from assay.verify.attempts import attempt
+from assay.verify.rollouts import rollout_of
 from assay.verify.workers.pool import ScoringPool
 
 __all__ = ["HOSTILE_TEXTS", "Fuzzed", "fuzz", "slipped"]
@@ -141,17 +141,17 @@ def fuzz(verifier: Verifier, cases: Sequence[tuple[Task, str]], answers: int, se
         answers: how many.
         seed: decides all of them.
 
-    >>> from assay.verify import Numeric, posed
-    >>> found = fuzz(Numeric(), [(posed(4, "")[0], "4")], 50)
+    >>> from assay.verify import Numeric, task_and_rollout
+    >>> found = fuzz(Numeric(), [(task_and_rollout(4, "")[0], "4")], 50)
     >>> found.faults, 0 < found.some < 50
     (0, True)
     """
     rng = random.Random(seed)
     began = process_time()
     some, longest, errors = 0, 0.0, list[str]()
-    attempts = _attempts(rng, cases, answers)
+    rollouts = _attempts(rng, cases, answers)
     if abilities_of(verifier).trusted:
-        for task, rollout in attempts:
+        for task, rollout in rollouts:
             before = process_time()
             score = verifier(task, rollout)
             longest = max(longest, process_time() - before)
@@ -160,7 +160,7 @@ def fuzz(verifier: Verifier, cases: Sequence[tuple[Task, str]], answers: int, se
                 errors.append(f"{score.fault} on {rollout.text!r}")
     else:
         with ScoringPool(verifier, deadline=20.0, refuse=False) as pool:
-            while batch := list(islice(attempts, _BATCH)):
+            while batch := list(islice(rollouts, _BATCH)):
                 for (_, rollout), score in zip(batch, pool.score(batch).values(), strict=True):
                     some += any(score.components.values())
                     if not score.valid or "ended" in score.info:
@@ -171,4 +171,4 @@ def fuzz(verifier: Verifier, cases: Sequence[tuple[Task, str]], answers: int, se
 def _attempts(rng: random.Random, cases: Sequence[tuple[Task, str]], answers: int) -> Iterator[tuple[Task, Rollout]]:
     for n in range(answers):
         task, said = cases[n % len(cases)]
-        yield task, attempt(task, slipped(rng, said), id=f"slip {n}")
+        yield task, rollout_of(task, slipped(rng, said), id=f"slip {n}")

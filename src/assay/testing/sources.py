@@ -20,7 +20,7 @@ from assay.core.seeds import content_split
 from assay.core.task import Task
 from assay.tasks.problem import Form
 from assay.testing.contracts import ContractError, Report, check_environment, most_common, require, verdict, wait_for
-from assay.verify.attempts import attempt
+from assay.verify.rollouts import rollout_of
 
 __all__ = ["check_task_source"]
 
@@ -177,7 +177,7 @@ class _Check:
             said = self._gold(task)
             if said is None:
                 continue
-            rollout = attempt(task, *said)
+            rollout = rollout_of(task, *said)
             score = verdict(verifier, task, rollout, again=self._is_close(task.index))
             require(
                 score.valid, self.subject, f"the oracle's answer {said[-1]!r} to task {task.id!r} is a fault: {dict(score.info)}"
@@ -207,9 +207,9 @@ class _Check:
             own, following = self.answers.get(task.id), after.get(task.id)
             for text in {*JUNK, task.exposed().messages[-1].content} - {own}:
                 if not _ends_with(own, text):
-                    self._at_floor(verifier, task, attempt(task, text))
+                    self._at_floor(verifier, task, rollout_of(task, text))
             if own and following and following.id in self.answers and self._differ(following, task):
-                other, compared = attempt(task, self.answers[following.id]), compared + 1
+                other, compared = rollout_of(task, self.answers[following.id]), compared + 1
                 if isinstance(task.private.get("answer"), Mapping):
                     strangers.append(self._primary(verifier, task, other) > self.floor)
                 else:
@@ -217,7 +217,7 @@ class _Check:
             if own is None:
                 continue
             require(
-                self._primary(verifier, task, attempt(task)) <= self.floor,
+                self._primary(verifier, task, rollout_of(task)) <= self.floor,
                 self.subject,
                 f"silence is rewarded on task {task.id!r}",
             )
@@ -251,7 +251,7 @@ class _Check:
             self.skipped.append("no constant answer is right too often: fewer than 8 tasks with a known answer")
             return
         best = most_common(list(self.answers.values()))
-        share = sum(self._primary(verifier, t, attempt(t, best)) > self.floor for t in tasks) / len(tasks)
+        share = sum(self._primary(verifier, t, rollout_of(t, best)) > self.floor for t in tasks) / len(tasks)
         self.numbers["share of tasks solved by the best constant answer"] = share
         require(
             share <= most,

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from assay.core.util.exports import lazy_exports
 
 if TYPE_CHECKING:
-    from assay.train.check import IndependentCheck
     from assay.train.demonstration import Demonstration
-    from assay.train.driver import Outcome, load_run, resume, train
-    from assay.train.given import OneUpdate
+    from assay.train.driver import RunOutcome, load_run, resume, train
     from assay.train.imitate import Imitate
+    from assay.train.independent_check import IndependentCheck
+    from assay.train.method_names import NamedMethod
     from assay.train.mismatch import MismatchCheck
     from assay.train.models import Built, Folder, Scratch
-    from assay.train.naming import NamedMethod
+    from assay.train.offline_rows import OneUpdate
     from assay.train.opening import open_stage
     from assay.train.policy import Policy
     from assay.train.prefer import Prefer
@@ -60,7 +60,6 @@ __all__ = [
     "MismatchCheck",
     "NamedMethod",
     "OneUpdate",
-    "Outcome",
     "PairwiseOutcome",
     "Parts",
     "Peers",
@@ -71,6 +70,7 @@ __all__ = [
     "Reinforce",
     "RightSoFar",
     "Run",
+    "RunOutcome",
     "Scratch",
     "Stage",
     "StageRows",
@@ -91,14 +91,14 @@ __all__ = [
 ]
 
 _HOME = {
-    "check": "IndependentCheck",
+    "independent_check": "IndependentCheck",
     "demonstration": "Demonstration",
-    "driver": "Outcome load_run resume train",
-    "given": "OneUpdate",
+    "driver": "RunOutcome load_run resume train",
+    "offline_rows": "OneUpdate",
     "imitate": "Imitate",
     "mismatch": "MismatchCheck",
     "models": "Built Folder Scratch",
-    "naming": "NamedMethod",
+    "method_names": "NamedMethod",
     "opening": "open_stage",
     "policy": "Policy",
     "prefer": "Prefer",

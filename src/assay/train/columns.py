@@ -25,12 +25,12 @@ from assay.core.errors import ConfigError, DataError, UnknownNameError
 from assay.core.group import Group
 from assay.core.plan import Plan
 from assay.core.rollout import Ids
-from assay.core.score import ATTEMPT_COLUMNS, SpanScore
+from assay.core.score import ROLLOUT_COLUMNS, SpanScore
 from assay.core.task import Context, Task
 from assay.objective.objective import Objective
 
 if TYPE_CHECKING:
-    from assay.train.grade import Attempts
+    from assay.train.grade import ScoredRollouts
     from assay.train.reinforce_runner import ReinforceRunner
 
 __all__ = [
@@ -74,7 +74,7 @@ class Live(Protocol):
     @property
     def update(self) -> int: ...
 
-    async def play(self, posed: Sequence[tuple[Task, Context]], n: int = 1, *, greedy: bool = False) -> list[Attempts]:
+    async def play(self, posed: Sequence[tuple[Task, Context]], n: int = 1, *, greedy: bool = False) -> list[ScoredRollouts]:
         """``n`` graded rollouts of the policy in each context, in the order given; ``greedy``: of the most likely tokens."""
         ...
 
@@ -173,7 +173,7 @@ class _LiveStage:
     def step(self) -> int:
         return self.runner.parts.step
 
-    async def play(self, posed: Sequence[tuple[Task, Context]], n: int = 1, *, greedy: bool = False) -> list[Attempts]:
+    async def play(self, posed: Sequence[tuple[Task, Context]], n: int = 1, *, greedy: bool = False) -> list[ScoredRollouts]:
         from assay.train.evaluate import greedy as most_likely
         from assay.train.scoring import grade_rollouts
 
@@ -258,7 +258,7 @@ def check_providers(providers: Sequence[ColumnProvider], plan: Plan) -> None:
     for p in providers:
         if p.moment not in MOMENTS:
             raise UnknownNameError(f"moment of {p}", p.moment, MOMENTS)
-        if p.name in ATTEMPT_COLUMNS:
+        if p.name in ROLLOUT_COLUMNS:
             raise ConfigError(f"Reinforce.columns: {p}: every rollout has {p.name!r} of its own; call the column something else")
         if names.count(p.name) > 1:
             raise ConfigError(f"Reinforce.columns: {names.count(p.name)} providers of {p.name!r}; give one")

@@ -14,10 +14,10 @@ from assay.core.config import to_dict
 from assay.core.errors import ConfigError, DataError
 from assay.core.protocols import TaskSource
 from assay.core.rowfile import rows_beside
-from assay.core.task import Message, Task, asked_in
+from assay.core.task import Message, Task, question_text
 from assay.core.util.garbage import pause_collection
 from assay.curate.evaluation import EvalIndex, EvalItem, Hit, Matching
-from assay.curate.questions import Questions
+from assay.curate.question_keys import Questions
 from assay.curate.rows import entries
 from assay.curate.text import normal, numbers, sketch_library, words_differ
 from assay.runs import storage
@@ -300,7 +300,7 @@ def _size(source: TaskSource, arm: str) -> Callable[[str, int, str], int] | None
 
 
 def _text(messages: Sequence[Message]) -> str:
-    return "\n".join(asked_in(messages))
+    return "\n".join(question_text(messages))
 
 
 # ---- words ------------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from assay.core.util.hub import PREFIX, HubName, commit_of
 from assay.curate.rows import entries, parsed, read_rows
 
 if TYPE_CHECKING:
-    from assay.train.given import GivenRows
+    from assay.train.offline_rows import OfflineRows
     from assay.train.run import Run
 
 __all__ = ["data_digests", "pinned_data", "rows_of"]
@@ -29,7 +29,7 @@ _MAYBE_TURNS = ("prompt", "completion", "chosen", "rejected", "tools")
 """Fields that may be lists of objects there."""
 
 
-def rows_of(stage: GivenRows) -> tuple[Placed, ...]:
+def rows_of(stage: OfflineRows) -> tuple[Placed, ...]:
     """All rows of a stage's data.
 
     Raises:

@@ -14,9 +14,9 @@ from assay.core.protocols import CallTokenizer, Tokenizer
 from assay.core.rollout import Ids, ids_of
 from assay.core.sample import Sample, supervised
 from assay.core.task import CALLS, TOOLS, Message
-from assay.rollout.conversation import followed
-from assay.rollout.saying import Reader
-from assay.train.turn_fields import Turn, check_row, read_tools, read_turns
+from assay.rollout.conversation import render_following
+from assay.rollout.decode_text import AnswerReader
+from assay.train.turn_fields import DemonstrationTurn, check_row, read_tools, read_turns
 
 __all__ = ["Demonstration", "conversation_row"]
 
@@ -69,7 +69,7 @@ class Demonstration:
         True
         """
         check_row(row, place)
-        tools, name = tuple(Turn(message, None) for message in read_tools(row, place)), _first(row, _TURNS)
+        tools, name = tuple(DemonstrationTurn(message, None) for message in read_tools(row, place)), _first(row, _TURNS)
         if name:
             talk = read_turns(row, name, place)
             start = next((i for i, turn in enumerate(talk) if _says(turn.message)), len(talk))
@@ -89,10 +89,12 @@ class Demonstration:
                 "they are to be learned from"
             )
         text = row[answer]
-        turns = (Turn(_answer(row, answer, place), None),) if isinstance(text, str) else read_turns(row, answer, place)
+        turns = (
+            (DemonstrationTurn(_answer(row, answer, place), None),) if isinstance(text, str) else read_turns(row, answer, place)
+        )
         return _checked(_made((*tools, *opening), turns, place), answer)
 
-    def row(self, key: str, reader: Reader, everything: bool = False) -> Sample:
+    def row(self, key: str, reader: AnswerReader, everything: bool = False) -> Sample:
         """The training row; see `conversation_row`.
 
         Raises:
@@ -110,7 +112,7 @@ def conversation_row(
     key: str,
     opening: Sequence[Message],
     turns: Sequence[Message],
-    reader: Reader,
+    reader: AnswerReader,
     everything: bool = False,
     skipped: Collection[int] = (),
 ) -> Sample:
@@ -138,7 +140,7 @@ def conversation_row(
         these = list(run)
         if not said:
             heard = [turn for _, turn in these]
-            pieces.append((followed(tokenizer, told, heard).ids, False))
+            pieces.append((render_following(tokenizer, told, heard).ids, False))
             silent.append(not everything)
             told += heard
             continue
@@ -169,7 +171,7 @@ def _says(message: Message) -> bool:
     return message.role in ("assistant", CALLS)
 
 
-def _made(opening: Sequence[Turn], turns: Sequence[Turn], place: str) -> Demonstration:
+def _made(opening: Sequence[DemonstrationTurn], turns: Sequence[DemonstrationTurn], place: str) -> Demonstration:
     silent = [turn.message.role for turn in (*opening, *turns) if turn.learned is False and not _says(turn.message)]
     return Demonstration(
         opening=tuple(turn.message for turn in opening),
@@ -204,7 +206,7 @@ def _checked(found: Demonstration, name: str) -> Demonstration:
     return found
 
 
-def _asked(row: Mapping[str, Any], place: str) -> tuple[str, tuple[Turn, ...]]:
+def _asked(row: Mapping[str, Any], place: str) -> tuple[str, tuple[DemonstrationTurn, ...]]:
     """The prompt: its field and its turns."""
     name = _first(row, _PROMPTS)
     if not name:
@@ -212,7 +214,7 @@ def _asked(row: Mapping[str, Any], place: str) -> tuple[str, tuple[Turn, ...]]:
     if not isinstance(row[name], str):
         return name, read_turns(row, name, place)
     text, more = _text(row, name, place), row.get("input") if name == "instruction" else None
-    return name, (Turn(Message("user", f"{text}\n{more}" if more else text), None),)
+    return name, (DemonstrationTurn(Message("user", f"{text}\n{more}" if more else text), None),)
 
 
 def _answer(row: Mapping[str, Any], name: str, place: str) -> Message:

@@ -15,19 +15,19 @@ from assay.core.util.garbage import pause_collection
 from assay.core.util.threads import with_torch
 from assay.runs import checkpoint, lock, storage
 from assay.train import code, contamination, machine, models, record
-from assay.train.fits import check_fits, check_run
+from assay.train.preflight import check_fits, check_run
 from assay.train.record import load_run
 from assay.train.run import Run, anchor_models
-from assay.train.run_driver import Outcome, RunDriver, Watch, keep_model, nobody
+from assay.train.run_driver import RunDriver, RunOutcome, Watch, keep_model, nobody
 from assay.train.stopping import when_stopped
 
 if TYPE_CHECKING:
     from assay.runtime.models.any_model import AnyModel
 
-__all__ = ["Outcome", "Watch", "load_run", "resume", "train", "when_stopped"]
+__all__ = ["RunOutcome", "Watch", "load_run", "resume", "train", "when_stopped"]
 
 
-def train(run: Run, folder: str | Path, *, watch: Watch = nobody, profile: bool = False) -> Outcome:
+def train(run: Run, folder: str | Path, *, watch: Watch = nobody, profile: bool = False) -> RunOutcome:
     """Runs ``run`` in a new folder.
 
     Args:
@@ -66,7 +66,7 @@ def resume(
     allow_inexact: bool = False,
     watch: Watch = nobody,
     profile: bool = False,
-) -> Outcome:
+) -> RunOutcome:
     """Goes on with a run that was stopped, killed, or has finished.
 
     Args:
@@ -94,7 +94,7 @@ def resume(
         return _go_on(RunDriver(load_run(path, run), path, watch, profile), steps, ranks, allow_inexact)
 
 
-def _begin(d: RunDriver) -> Outcome:
+def _begin(d: RunDriver) -> RunOutcome:
     """A new run, or one that was killed before its first checkpoint."""
     record.claim(d.folder, d.run)
     _set_threads(d)
@@ -102,12 +102,12 @@ def _begin(d: RunDriver) -> Outcome:
     try:
         model = _start(d)
     except _Stopped:
-        return Outcome(folder=d.folder, step=0, finished=False)
+        return RunOutcome(folder=d.folder, step=0, finished=False)
     _tell_contamination(d, 0, found)
     return d.drive(model)
 
 
-def _go_on(d: RunDriver, steps: int | None = None, ranks: int | None = None, allow_inexact: bool = False) -> Outcome:
+def _go_on(d: RunDriver, steps: int | None = None, ranks: int | None = None, allow_inexact: bool = False) -> RunOutcome:
     """A run that exists already; one killed before its first checkpoint starts again."""
     from assay.runtime.models.hf import load_model
 
@@ -119,7 +119,7 @@ def _go_on(d: RunDriver, steps: int | None = None, ranks: int | None = None, all
     run = run if ranks is None else replace(run, mesh=replace(run.mesh, data=ranks, context=1))
     done = d.folder / "done.json"
     if run == d.run and done.exists():
-        return Outcome(folder=d.folder, finished=True, **storage.read_json(done))
+        return RunOutcome(folder=d.folder, finished=True, **storage.read_json(done))
     changed = machine.check_same(d.folder, run, allow_inexact) if found else []
     edited = code.check_same(d.folder, run, allow_inexact) if found else []
     overlap: Mapping[str, Any] = {}
@@ -151,7 +151,7 @@ def _go_on(d: RunDriver, steps: int | None = None, ranks: int | None = None, all
 
 def _start(d: RunDriver) -> AnyModel:
     """The weights that the run starts from, kept in ``start``: what is there already is whole."""
-    from assay.runtime.learner.copies import check_buildable
+    from assay.runtime.learner.anchor_models import check_buildable
     from assay.runtime.models.hf import load_model
 
     start = d.folder / "start"

@@ -14,7 +14,7 @@ from assay.core.errors import DataError
 from assay.core.protocols import Sampler, TaskSource
 from assay.core.rollout import Sampling
 from assay.core.task import Context, Task
-from assay.train.grade import Attempts, verify_rollouts
+from assay.train.grade import ScoredRollouts, verify_rollouts
 from assay.train.levels import Levels, arms_of
 from assay.verify import ScoringPool
 
@@ -42,7 +42,7 @@ def held_out(source: TaskSource, levels: Levels, per_level: int, split: str = "t
     return out
 
 
-async def evaluate(player: Sampler, pool: ScoringPool, tasks: Sequence[Task], n: int) -> list[Attempts]:
+async def evaluate(player: Sampler, pool: ScoringPool, tasks: Sequence[Task], n: int) -> list[ScoredRollouts]:
     """``n`` attempts of ``player`` at each task, in the order of ``tasks``, scored by their own verifier."""
     posed = [(task, _posed(task)) for task in tasks]
     rollouts = await player.collect([context for _, context in posed], n)
@@ -54,10 +54,10 @@ def greedy(sampling: Sampling) -> Sampling:
     return replace(sampling.whole, temperature=0.0)
 
 
-def items_of(attempts: Sequence[Attempts]) -> list[dict[str, Any]]:
+def items_of(rollouts: Sequence[ScoredRollouts]) -> list[dict[str, Any]]:
     """Records for ``evals.jsonl``: per task the primary values of its valid attempts, and their answers."""
     out: list[dict[str, Any]] = []
-    for a in attempts:
+    for a in rollouts:
         valid = [(s.primary, r.text) for r, s in zip(a.rollouts, a.scores, strict=True) if s.valid]
         out.append(
             {

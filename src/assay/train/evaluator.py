@@ -11,7 +11,7 @@ from assay.core.task import Task
 from assay.core.timing import span
 from assay.runs.journal import Journal
 from assay.train.evaluate import by_arm, evaluate, greedy, held_out, items_of, summary
-from assay.train.grade import Attempts
+from assay.train.grade import ScoredRollouts
 from assay.train.run import Run
 from assay.train.runner import StageRunner
 from assay.train.session import Parts
@@ -75,18 +75,18 @@ class Evaluator:
         own = drawn.temperature == 1.0 and not drawn.truncated
         return found | ({"kl/base": kl_to_base(parts, rollouts)} if mode == "sampled" and plan.kl_to_base and own else {})
 
-    async def _rollouts(self, parts: Parts, tasks: Sequence[Task], sampling: Sampling, n: int) -> list[Attempts]:
+    async def _rollouts(self, parts: Parts, tasks: Sequence[Task], sampling: Sampling, n: int) -> list[ScoredRollouts]:
         with span("evaluate"):
             return await evaluate(parts.player(sampling), parts.pool, tasks, n)
 
 
-def kl_to_base(parts: Parts, attempts: Sequence[Attempts]) -> float:
+def kl_to_base(parts: Parts, rollouts: Sequence[ScoredRollouts]) -> float:
     """Mean over sampled tokens of log p(token) - log p_base(token), by the learner: k1 on held-out rollouts, nats per token.
 
     The base is what the stage started from, whatever becomes of its reference.
     """
     start = next(a.name for a in parts.settings.anchors if a.is_start)
-    calls = [c for a in attempts for r in a.rollouts for c in r.calls]
+    calls = [c for a in rollouts for r in a.rollouts for c in r.calls]
     rows, starts = [c.tokens for c in calls], [len(c.prefix) for c in calls]
     now, base = parts.learner.score(rows), parts.learner.score(rows, start)
     total = sum(float((x[k:] - y[k:]).sum()) for x, y, k in zip(now, base, starts, strict=True))

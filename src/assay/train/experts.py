@@ -16,7 +16,7 @@ from assay.core.protocols import EngineInfo, Request, SwapMode
 from assay.core.rollout import Completion, Ids, Span, Stop, ids_of
 from assay.core.seeds import generator
 from assay.core.task import Context
-from assay.rollout.saying import Reader
+from assay.rollout.decode_text import AnswerReader
 from assay.rollout.spec import PlayerSpec
 from assay.train.scoring import grade_rollouts
 
@@ -60,7 +60,7 @@ def _turns(s: ReinforceRunner, group: Group, context: Context) -> list[Ids]:
             f"task family {source.name!r} has no oracle, so Reinforce.experts=True has nobody to ask: use False, or a family "
             "with traces"
         )
-    reader = Reader.of(s.parts.tokenizer)
+    reader = AnswerReader.of(s.parts.tokenizer)
     said = [reader.taught(t.content) for t in turns if t.role == "assistant"]
     return [ids_of([*s.parts.tokenizer.encode(text), s.parts.tokenizer.eos]) for text in said]
 

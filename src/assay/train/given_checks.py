@@ -8,7 +8,7 @@ from assay.core.errors import PlanError
 from assay.objective.objective import Objective
 
 if TYPE_CHECKING:
-    from assay.train.given import OneUpdate
+    from assay.train.offline_rows import OneUpdate
 
 __all__ = ["DEMONSTRATED", "PREFERRED", "check_given", "check_imitation", "check_preferred"]
 
@@ -72,7 +72,7 @@ def check_preferred(stage: OneUpdate) -> None:
             column that only sampled attempts bring, or a component that only a verifier gives. Names the part and a fix.
     """
     objective = stage.objective
-    if not objective.pays:
+    if not objective.uses_reward:
         names = " and ".join(type(term).__name__ for term in objective.losses)
         raise PlanError(
             f"Prefer: {names} asks for no rewards, so it would imitate rejected answers as it does chosen ones: use a method for "

@@ -18,16 +18,16 @@ from assay.core.task import Context, Task
 from assay.core.timing import span
 from assay.verify import ScoringPool
 from assay.verify.scorers import FromTasks
-from assay.verify.verdict import checked, failed_attempt
+from assay.verify.verdict import checked, failed_rollout
 
-__all__ = ["Attempts", "Posed", "VerifierContext", "grade", "groups_of", "no_stage", "verify_rollouts"]
+__all__ = ["Posed", "ScoredRollouts", "VerifierContext", "grade", "groups_of", "no_stage", "verify_rollouts"]
 
 Posed = Sequence[tuple[Task, Context]]
 """Tasks as they were posed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attempts:
+class ScoredRollouts:
     """All rollouts of a task in one context, with their scores in the same order."""
 
     task: Task
@@ -75,7 +75,7 @@ class VerifierContext:
         raise no_stage("judges")
 
 
-async def grade(scorer: Scorer, ctx: ScoreContext, posed: Posed, rollouts: Sequence[Rollout]) -> list[Attempts]:
+async def grade(scorer: Scorer, ctx: ScoreContext, posed: Posed, rollouts: Sequence[Rollout]) -> list[ScoredRollouts]:
     """The rollouts of each context with their scores.
 
     A rollout that ended in an error is not shown to the scorer: it is an ``infra`` fault, or, where that was because of what the
@@ -110,11 +110,12 @@ async def grade(scorer: Scorer, ctx: ScoreContext, posed: Posed, rollouts: Seque
     scores = {r.id: x for r, x in pairs} if type(scorer) is FromTasks else {r.id: checked(x) for r, x in pairs}
     scores |= _failed([r for r in rollouts if r.stop is Stop.ERROR], scorer, ctx)
     return [
-        Attempts(task=t, context=c, rollouts=tuple(at[c.key]), scores=tuple(scores[r.id] for r in at[c.key])) for t, c in posed
+        ScoredRollouts(task=t, context=c, rollouts=tuple(at[c.key]), scores=tuple(scores[r.id] for r in at[c.key]))
+        for t, c in posed
     ]
 
 
-async def verify_rollouts(pool: ScoringPool, posed: Posed, rollouts: Sequence[Rollout]) -> list[Attempts]:
+async def verify_rollouts(pool: ScoringPool, posed: Posed, rollouts: Sequence[Rollout]) -> list[ScoredRollouts]:
     """`grade` by the tasks' own verifier."""
     return await grade(FromTasks(), VerifierContext(pool), posed, rollouts)
 
@@ -123,7 +124,7 @@ def _failed(rollouts: Sequence[Rollout], scorer: Scorer, ctx: ScoreContext) -> d
     if not rollouts:
         return {}
     floor = scorer.floor(ctx)
-    found = {r.id: failed_attempt(r, floor) for r in rollouts}
+    found = {r.id: failed_rollout(r, floor) for r in rollouts}
     return {name: score for name, score in found.items() if score is not None}
 
 
@@ -132,12 +133,12 @@ def no_stage(what: str) -> ConfigError:
     return ConfigError(f"a scorer asked for {what}, which only a stage of reinforcement learning in a run's folder has")
 
 
-def groups_of(attempts: Attempts, draw: Draw) -> list[Group]:
+def groups_of(rollouts: ScoredRollouts, draw: Draw) -> list[Group]:
     """The groups that share a baseline: one, or one for each role of an environment that several play."""
     sharing: dict[str, list[tuple[Rollout, Score]]] = {}
-    for rollout, score in zip(attempts.rollouts, attempts.scores, strict=True):
+    for rollout, score in zip(rollouts.rollouts, rollouts.scores, strict=True):
         sharing.setdefault(rollout.context.group, []).append((rollout, score))
     return [
-        Group(key=key, task=attempts.task, draw=draw, rollouts=tuple(r for r, _ in pairs), scores=tuple(s for _, s in pairs))
+        Group(key=key, task=rollouts.task, draw=draw, rollouts=tuple(r for r, _ in pairs), scores=tuple(s for _, s in pairs))
         for key, pairs in sharing.items()
     ]

@@ -14,17 +14,17 @@ from assay.core.fields import check_positive
 from assay.core.import_path import filed_as
 from assay.core.protocols import Tokenizer
 from assay.core.sample import Sample
-from assay.core.task import CALLS, asked_in
+from assay.core.task import CALLS, question_text
 from assay.objective.methods import nll
 from assay.objective.objective import Objective
-from assay.rollout.saying import Reader
+from assay.rollout.decode_text import AnswerReader
 from assay.runtime.settings import LearnerSettings
+from assay.train.char_coverage import spelling_of
 from assay.train.data import rows_of
 from assay.train.demonstration import Demonstration
-from assay.train.given import GivenRows, in_order, short
 from assay.train.given_checks import check_imitation
-from assay.train.naming import refuse_name
-from assay.train.spelling import spelling_of
+from assay.train.method_names import refuse_name
+from assay.train.offline_rows import OfflineRows, in_order, short
 from assay.train.stage import StageRows, TokenCounts
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ __all__ = ["Imitate", "Imitations", "demonstrations_of"]
 
 @filed_as("assay.train.run:Imitate")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Imitate(GivenRows):
+class Imitate(OfflineRows):
     """A supervised stage on given demonstrations: questions with answers, or whole conversations.
 
     Attributes:
@@ -87,7 +87,7 @@ class Imitate(GivenRows):
     def training_texts(self) -> Iterator[tuple[str, str]]:
         """Each turn that asks or answers an assistant, by itself: a later one may be an evaluation item too."""
         for row in demonstrations_of(self):
-            for text in asked_in((*row.opening, *row.turns)):
+            for text in question_text((*row.opening, *row.turns)):
                 yield row.place, text
 
     def rows_told(self, run: Run) -> StageRows:
@@ -108,7 +108,7 @@ class Imitations:
 
     def __init__(self, run: Run, stage: Imitate, tokenizer: Tokenizer) -> None:
         self._seed, self._stage, self._tokenizer = run.seed, stage, tokenizer
-        self._reader = Reader.of(tokenizer)
+        self._reader = AnswerReader.of(tokenizer)
         self._rows = demonstrations_of(stage)
 
     def batch(self, step: int) -> Batch:

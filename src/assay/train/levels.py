@@ -38,9 +38,9 @@ def _check_known(known: Sequence[int], levels: Sequence[int], place: str, owner:
 def arms_of(tasks: TaskSource, levels: Levels) -> dict[str, tuple[int, ...]]:
     """The source's arms, restricted to ``levels``; arms without a level left are dropped.
 
-    >>> from assay.tasks import Mixture
+    >>> from assay.tasks import TaskMixture
     >>> from assay_tasks import Reverse, SortDigits
-    >>> both = Mixture(name="both", sources=(SortDigits(levels=(3, 4)), Reverse(levels=(3,))))
+    >>> both = TaskMixture(name="both", sources=(SortDigits(levels=(3, 4)), Reverse(levels=(3,))))
     >>> arms_of(both, (4,)), arms_of(both, {"reverse": (3,)})
     ({'sort': (4,)}, {'reverse': (3,)})
     """

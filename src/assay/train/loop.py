@@ -16,17 +16,17 @@ from assay.core.batch import Batch
 from assay.core.columns import TokenColumn
 from assay.core.seeds import generator
 from assay.core.timing import StepTimer, span
-from assay.train.check import Checked
 from assay.train.collect import collect, outcomes_of
 from assay.train.columns import complete_batch, complete_groups, complete_update
 from assay.train.experts import expert_groups
+from assay.train.independent_check import IndependentVerdicts
 from assay.train.metrics import step_metrics
 from assay.train.runner import StepResult
 
 if TYPE_CHECKING:
     from assay.train.reinforce_runner import ReinforceRunner
 
-__all__ = ["StepResult", "aged", "step", "update"]
+__all__ = ["StepResult", "step", "update", "with_staleness"]
 
 
 async def step(s: ReinforceRunner) -> StepResult:
@@ -35,7 +35,7 @@ async def step(s: ReinforceRunner) -> StepResult:
     with StepTimer() as timer:
         with p.recorded():
             taken = await collect(s)
-        found = Checked()
+        found = IndependentVerdicts()
         if p.checker:
             with span("check"):
                 found = p.checker.look(taken.graded)
@@ -49,7 +49,7 @@ async def step(s: ReinforceRunner) -> StepResult:
         if batch is None:  # nothing to learn from: weights and sampler stay, the schedule goes on
             p.learner.skip(stage.updates)
         else:
-            batch = p.annotate(aged(s, complete_batch(s, batch)))
+            batch = p.annotate(with_staleness(s, complete_batch(s, batch)))
             apart = p.agreement.before_update(batch, p.learner, p.step + 1, first=p.stage_step == 0)
             with span("credit"):
                 batch = p.program.credit(batch)
@@ -64,7 +64,7 @@ async def step(s: ReinforceRunner) -> StepResult:
         return StepResult(metrics=metrics, groups=tuple(graded), found=found)
 
 
-def aged(s: ReinforceRunner, batch: Batch) -> Batch:
+def with_staleness(s: ReinforceRunner, batch: Batch) -> Batch:
     """The batch with how old it is, in updates since the weights that sampled it: ``staleness`` per token, and of each attempt
     its oldest token's as ``lag``. Under a `Reinforce.lag` also ``logp_old``, where the plan takes it for the sampler's.
 

@@ -31,7 +31,7 @@ from assay.runtime.settings import DecoderShape, HubShape, LearnerSettings, Lora
 from assay.train.run import Run, learner_of
 from assay.train.stage import Stage
 
-__all__ = ["Memory", "Weights", "activations_of", "head_of", "memory_of", "savings", "weights_in", "weights_of"]
+__all__ = ["MemoryEstimate", "WeightSizes", "activations_of", "head_of", "memory_of", "savings", "weights_in", "weights_of"]
 
 _FLOAT, _HALF = 4, 2
 _IN_LAYER = re.compile(r"\.\d+\.")
@@ -54,7 +54,7 @@ _CHUNKS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
+class MemoryEstimate:
     """Bytes that training needs in this process; where ranks share the learner, rank 0, which has its part and the engine.
 
     Attributes:
@@ -98,7 +98,7 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
+class WeightSizes:
     """What is known of a model's weights without reading them.
 
     Attributes:
@@ -131,16 +131,16 @@ class Weights:
         return sum(o * i for _, o, i in self.linear)
 
 
-def weights_of(shape: DecoderShape) -> Weights:
+def weights_of(shape: DecoderShape) -> WeightSizes:
     """Of assay's own decoder."""
     h, d, m = shape.hidden_size, shape.head_dim, shape.intermediate_size
     q, kv = shape.num_heads * d, shape.num_kv_heads * d
     one = {"q_proj": (q, h), "k_proj": (kv, h), "v_proj": (kv, h), "o_proj": (h, q), "gate_proj": (m, h), "up_proj": (m, h)}
     layer = [(f"{name}.weight", o, i) for name, (o, i) in {**one, "down_proj": (h, m)}.items()]
-    return Weights(shape.parameters, tuple(layer * shape.num_layers))
+    return WeightSizes(shape.parameters, tuple(layer * shape.num_layers))
 
 
-def weights_in(folder: Path) -> Weights:
+def weights_in(folder: Path) -> WeightSizes:
     """Of a model folder, from the headers of its safetensors files.
 
     Raises:
@@ -155,7 +155,7 @@ def weights_in(folder: Path) -> Weights:
     share = float(config.get("num_experts_per_tok") or 1) / float(experts) if experts else 1.0
     capped = int(config.get("num_attention_heads") or 0) if config.get("attn_logit_softcapping") else 0
     linear = [(name, *size) for name, size in shapes.items() if len(size) == 2 and _IN_LAYER.search(name)]
-    return Weights(count, tuple((str(n), int(o), int(i)) for n, o, i in linear), share, capped)
+    return WeightSizes(count, tuple((str(n), int(o), int(i)) for n, o, i in linear), share, capped)
 
 
 def _config(folder: Path) -> Mapping[str, Any]:
@@ -185,7 +185,9 @@ def _product(size: tuple[int, ...]) -> int:
     return out
 
 
-def memory_of(run: Run, stage: Stage, shape: DecoderShape | HubShape, weights: Weights, others: int, evaluated: int) -> Memory:
+def memory_of(
+    run: Run, stage: Stage, shape: DecoderShape | HubShape, weights: WeightSizes, others: int, evaluated: int
+) -> MemoryEstimate:
     """Bytes of a stage, by part.
 
     Args:
@@ -208,7 +210,7 @@ def memory_of(run: Run, stage: Stage, shape: DecoderShape | HubShape, weights: W
     here, served = bool(engine.weight), engine.weight
     shared = learner.adapter is None or served == _frozen(learner)
     own = _FLOAT * weights.count if learner.adapter is None else _frozen(learner) * weights.count + _FLOAT * trained
-    return Memory(
+    return MemoryEstimate(
         weights=own // ranks + _FLOAT * sum(weights.count * (1 + bool(t.tau)) for t in learner.trunks),
         gradients=_FLOAT * (trained // ranks + trunks),
         optimiser=_FLOAT * (moments // ranks + 2 * trunks),
@@ -245,14 +247,14 @@ def _recalled(run: Run, stage: Stage, shape: DecoderShape | HubShape, most: int)
     return min(most, tokens * token)
 
 
-def activations_of(learner: LearnerSettings, shape: DecoderShape | HubShape, weights: Weights) -> int:
+def activations_of(learner: LearnerSettings, shape: DecoderShape | HubShape, weights: WeightSizes) -> int:
     """Bytes that the gradient pass of a micro-batch needs; see the module's text."""
     kept, passing = _activations(learner, shape, weights)
     casts = _HALF * weights.hidden if learner.precision == "bf16" and learner.adapter is None else 0  # autocast's copies
     return kept + passing + casts
 
 
-def _activations(learner: LearnerSettings, shape: DecoderShape | HubShape, weights: Weights) -> tuple[int, int]:
+def _activations(learner: LearnerSettings, shape: DecoderShape | HubShape, weights: WeightSizes) -> tuple[int, int]:
     """Bytes of a micro-batch that are kept until its backward pass, and those that come and go in it."""
     tokens = learner.micro_tokens
     if isinstance(shape, DecoderShape) and _compiled(learner):
@@ -289,7 +291,7 @@ def _compiled_activations(tokens: int, shape: DecoderShape) -> tuple[int, int]:
     return _FLOAT * (tokens * kept + passing + copies * shape.parameters), 0  # what was made once is kept
 
 
-def head_of(learner: LearnerSettings, shape: DecoderShape | HubShape, weights: Weights) -> int:
+def head_of(learner: LearnerSettings, shape: DecoderShape | HubShape, weights: WeightSizes) -> int:
     """Bytes of the logits that live at once, and of the head's gradient before it is added, beyond what layers need later on.
 
     Of log-probabilities and entropies; other statistics of a small vocabulary take some megabytes more.
@@ -307,7 +309,7 @@ def head_of(learner: LearnerSettings, shape: DecoderShape | HubShape, weights: W
 
 
 def savings(
-    run: Run, stage: Stage, shape: DecoderShape | HubShape, weights: Weights, others: int, evaluated: int
+    run: Run, stage: Stage, shape: DecoderShape | HubShape, weights: WeightSizes, others: int, evaluated: int
 ) -> list[tuple[str, int]]:
     """Settings that would take less memory, and how many bytes less each, most first; arguments as those of `memory_of`.
 

@@ -15,14 +15,14 @@ from assay.core.errors import ConfigError, MismatchError
 from assay.core.plan import Forward
 from assay.core.protocols import Learner
 from assay.core.timing import span
-from assay.measure.pair import BARS, MOST_RATIO, agreement, comparable
+from assay.measure.logprob_agreement import BARS, MOST_RATIO, agreement, comparable
 
 __all__ = ["Agreement", "Disagreement", "MismatchCheck", "TokenObserver", "coarser"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MismatchCheck:
-    """When sampler and learner, who ought to compute one policy, are too far apart.
+    """When engine and learner, which should compute the same policy, differ too much.
 
     Both numbers are divergences per token, in nats (``engine/mismatch_k3``), of the tokens that a step sampled. They change
     nothing that is learned, so a resume may change them in ``run.toml``.

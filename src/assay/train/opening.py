@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from assay.core.errors import ConfigError
 from assay.core.protocols import CarriesHeads, IndexPolicy, Learner
 from assay.runtime.settings import LearnerSettings
-from assay.train.check import Checker
+from assay.train.independent_check import IndependentChecker
 from assay.train.judgements import RunJudges
 from assay.train.levels import arms_of
 from assay.train.mismatch import Agreement, coarser
@@ -36,7 +36,7 @@ def open_stage(
     step: int = 0,
     before: Parts | None = None,
     others: Callable[[str], AnyModel] = from_folder,
-    checker: Checker | None = None,
+    checker: IndependentChecker | None = None,
     judges: RunJudges | None = None,
 ) -> StageRunner:
     """A stage at work, from its settings and the weights that it starts from.
@@ -62,7 +62,7 @@ def open_stage(
     if not arms_of(run.tasks, stage.levels):
         raise ConfigError(f"no arm of task family {run.tasks.name!r} has a level of {stage.levels}")
     settings = learner_of(run, stage)
-    program = stage.taught.compile(stage.updates, offers=stage.learner.offers)
+    program = stage.effective_objective.compile(stage.updates, offers=stage.learner.offers)
     learner, engine = _build(run, stage, settings, model, before.learner if before else None, others)
     dtype = coarser(engine.info().dtype, stage.learner.precision)
     parts = Parts(

@@ -15,7 +15,7 @@ from assay.core.seeds import derive
 from assay.core.task import Message
 from assay.core.timing import span
 from assay.core.util.threads import sleeping
-from assay.rollout.saying import said_text, with_stop
+from assay.rollout.decode_text import text_of, with_stop
 from assay.rollout.spec import PlayerSpec
 from assay.train.evaluate import evaluate, greedy, held_out, items_of
 from assay.train.levels import Levels, check_levels
@@ -80,7 +80,7 @@ class Policy:
             return list(await asyncio.gather(*(engine.generate(r) for r in requests)))
 
         with span("sample"):
-            return [said_text(model.tokenizer, c.ids, c) for c in asyncio.run(draw())]
+            return [text_of(model.tokenizer, c.ids, c) for c in asyncio.run(draw())]
 
     def evaluate(
         self,

@@ -12,16 +12,16 @@ from assay.core.fields import check_positive
 from assay.core.import_path import filed_as
 from assay.core.protocols import Tokenizer
 from assay.core.rollout import Ids, ids_of
-from assay.core.task import asked_in
+from assay.core.task import question_text
 from assay.objective.methods import dpo
 from assay.objective.objective import Objective
 from assay.objective.preferences import Preference, preference_batch, shared_prompts
 from assay.runtime.settings import LearnerSettings
+from assay.train.char_coverage import spelling_of
 from assay.train.data import rows_of
-from assay.train.given import GivenRows, in_order
 from assay.train.given_checks import PREFERRED, check_preferred
-from assay.train.naming import refuse_name
-from assay.train.spelling import spelling_of
+from assay.train.method_names import refuse_name
+from assay.train.offline_rows import OfflineRows, in_order
 from assay.train.stage import StageRows
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ __all__ = ["Prefer", "Preferences", "preferences_of"]
 
 @filed_as("assay.train.run:Prefer")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prefer(GivenRows):
+class Prefer(OfflineRows):
     """A stage on given preferences: answers that people or programs have judged.
 
     Attributes:
@@ -80,7 +80,7 @@ class Prefer(GivenRows):
     def training_texts(self) -> Iterator[tuple[str, str]]:
         """The prompts."""
         for row in preferences_of(self):
-            yield row.place, "\n".join(asked_in(row.messages))
+            yield row.place, "\n".join(question_text(row.messages))
 
     def rows_told(self, run: Run) -> StageRows:
         """The preferences, counted: a row for each answer."""

@@ -30,7 +30,7 @@ from assay.rollout.spec import PlayerSpec
 from assay.runtime.settings import AdamW, LearnerSettings
 from assay.train.columns import ColumnProvider
 from assay.train.levels import Levels, settle_levels
-from assay.train.naming import refuse_name
+from assay.train.method_names import refuse_name
 from assay.train.runner import StageRunner
 from assay.train.schedules import settle_schedules
 from assay.train.stage import Stage, StageRows
@@ -54,28 +54,28 @@ class Reinforce(Stage):
     Attributes:
         steps: rollout batches.
         groups: contexts per step; a guidance that poses a task in several contexts makes more groups.
-        group_size: attempts per context.
+        group_size: rollouts per context.
         epochs, minibatches: optimiser steps per rollout batch: each epoch walks over whole groups in ``minibatches`` parts.
-        lag: rollout batches between the weights that sample and those that learn: what a sampler that works beside its learner
-            would leave it with, made reproducible. 0 samples with the newest.
-        objective, learner: what is minimised, and how.
-        curriculum: chooses arm and level, and where it likes the very task.
-        guidance: how a task is posed.
-        composer, replay: how the groups learned from make a batch.
-        columns: providers of columns that the objective reads and no verifier gives (`assay.train.columns`); those that need no
-            choice come by themselves.
-        experts: have the task family's oracle play each context too: its attempt stands beside the policy's own, in the stream
+        lag: rollout batches between the weights that sample and those that are trained: the staleness of an asynchronous
+            trainer, made reproducible. 0 samples with the newest weights.
+        objective, learner: the loss, and how it is minimised.
+        curriculum: draws arm and level, and optionally the task itself.
+        guidance: how a task becomes prompts.
+        composer, replay: how groups become a batch.
+        columns: providers of columns that the objective reads and no verifier gives (`assay.train.columns`); those without
+            settings are automatic.
+        experts: have the task family's oracle play each context too: its rollout joins the group in the stream
             ``expert``, for the terms that read it.
         levels: levels to train on, of every arm, or arm by arm (`Levels`); all when empty.
         until: early end; None runs all steps.
-        index: which task of a stream comes next, where the curriculum leaves it open.
+        index: which task of a stream comes next, if the curriculum leaves it open.
         filter: which graded rollouts are learned from; None for all.
         refill: draw again within a step until the filter has kept ``groups`` groups; None draws once.
-        reward: what scores attempts; the tasks' own verifier. Evaluations are by that verifier, whatever rewards training.
-        sampler: how rollouts come about, and in which contexts.
-        schedules: of ``temperature``, ``max_new_tokens``, ``max_turns`` and ``group_size`` in training: what changes by step, or
-            when a metric reaches a bound. What the run and the stage say of these is the most that a schedule may give, and stays
-            in force in evaluations; the temperature alone may exceed the run's.
+        reward: what scores rollouts; by default the tasks' verifier. Evaluations always use that verifier.
+        sampler: how rollouts are sampled, and with which context manager and tools.
+        schedules: for ``temperature``, ``max_new_tokens``, ``max_turns`` and ``group_size``: values that change by step, or when
+            a metric reaches a bound. The run's and the stage's own values are the upper bounds, except of the temperature.
+            Evaluations always use the run's own values.
     """
 
     samples: ClassVar[bool] = True
@@ -124,7 +124,7 @@ class Reinforce(Stage):
             )
 
     @property
-    def taught(self) -> Objective:
+    def effective_objective(self) -> Objective:
         """The objective as it is compiled; with a `lag`, what becomes of it for attempts that older weights sampled.
 
         Raises:

@@ -11,7 +11,7 @@ from assay.core.sample import STREAMS
 from assay.core.task import Task
 from assay.guide import Compose, Plain, ResampleOnCorrect
 from assay.objective.loss.wrap import unwrapped
-from assay.rollout.saying import with_stop
+from assay.rollout.decode_text import with_stop
 from assay.train.columns import check_providers
 from assay.train.run import Run, learner_of, scoring_model
 from assay.train.schedules import check_schedules
@@ -33,7 +33,7 @@ def check_stage(run: Run, stage: Reinforce) -> None:
     check_replay(stage)
     check_streams(stage)
     check_reward(run, stage)
-    plan = stage.taught.plan(stage.updates, stage.learner.offers)
+    plan = stage.effective_objective.plan(stage.updates, stage.learner.offers)
     check_temperature(run.sampling)
     check_schedules(run, stage)
     check_support(run, stage, plan)
@@ -90,7 +90,7 @@ def check_streams(stage: Reinforce) -> None:
     when nothing learns from any rows that the stage brings.
     """
     objective = stage.objective
-    credit, losses = objective.credit if objective.pays else (), objective.losses
+    credit, losses = objective.credit if objective.uses_reward else (), objective.losses
     read = {
         *objective.scalarise.streams,
         *(s for t in credit for s in t.streams),

@@ -35,8 +35,8 @@ class ReinforceRunner(BaseRunner):
         replay: groups kept for later steps; None without one.
         scorer: gives the rewards.
         sampler: contexts to rollouts.
-        schedules: of settings that change.
-        scheduled: setting to its value in the step that is made; empty without a schedule.
+        schedules: of the settings that change, with their states.
+        scheduled: setting to its value in the current step; empty without schedules.
     """
 
     stage: Reinforce
@@ -70,14 +70,14 @@ class ReinforceRunner(BaseRunner):
         return int(self.scheduled.get("group_size", self.stage.group_size))
 
     async def step(self) -> StepResult:
-        """One rollout batch, under the settings that are due. Without schedules nothing is told of them."""
-        self._schedule()
+        """One rollout batch, with the scheduled settings of the step; they are in its metrics if there are schedules."""
+        self._apply_schedules()
         result = await step(self)
-        told = {f"schedule/{key}": float(value) for key, value in self.scheduled.items()}
-        return replace(result, metrics={**result.metrics, **self.scorer.metrics(), **told})
+        values = {f"schedule/{key}": float(value) for key, value in self.scheduled.items()}
+        return replace(result, metrics={**result.metrics, **self.scorer.metrics(), **values})
 
-    def _schedule(self) -> None:
-        """Puts the scheduled values of the step in force; a sampler has no state, so that another one may take its place."""
+    def _apply_schedules(self) -> None:
+        """Sets the scheduled values of the step. A sampler has no state, so it can be built anew."""
         before, self.scheduled = self.scheduled, self.schedules.values(self.parts.stage_step)
         changed = {key: value for key, value in self.scheduled.items() if before.get(key) != value}
         if not changed.keys() & {"temperature", "max_new_tokens", "max_turns"}:
@@ -89,7 +89,7 @@ class ReinforceRunner(BaseRunner):
         self.sampler = self.stage.sampler.build(replace(self.parts.sampler_parts(sampling), max_turns=turns))
 
     def observe_metrics(self, metrics: Mapping[str, float]) -> None:
-        """Tells the schedules what became of a step."""
+        """Advances the schedules."""
         self.schedules.observe(metrics)
 
     async def prepare_evaluation(self) -> None:

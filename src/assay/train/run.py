@@ -19,10 +19,10 @@ from assay.curate.evaluation import Matching
 from assay.runtime.anchors import BASE, Anchor
 from assay.runtime.engine.settings import Auto, EngineSpec
 from assay.runtime.settings import LearnerSettings, Mesh
-from assay.train.check import IndependentCheck
+from assay.train.independent_check import IndependentCheck
 from assay.train.levels import Levels, check_levels, settle_levels
+from assay.train.method_names import names_in
 from assay.train.mismatch import MismatchCheck
-from assay.train.naming import names_in
 from assay.train.stage import Stage
 
 __all__ = ["ContaminationCheck", "Evaluation", "ModelSource", "Run", "Stage", "anchor_models", "learner_of", "scoring_model"]
@@ -54,10 +54,10 @@ class Evaluation:
         every: steps between evaluations during a stage; 0 evaluates at the ends only.
         per_level: items per level during a stage.
         final_per_level: items per level at the start and the end of a run.
-        n: sampled attempts per item (temperature as in training); the greedy answer is always taken too.
+        n: sampled rollouts per item (temperature as in training); the greedy answer is always taken too.
         levels: levels to evaluate, of every arm, or arm by arm (`Levels`); all levels of the source when empty.
-        threshold: an attempt passes when its primary component reaches this.
-        kl_to_base: measure the divergence from the stage's starting weights on the sampled attempts, where these are drawn at
+        threshold: a rollout passes when its primary component reaches this.
+        kl_to_base: measure the divergence from the stage's starting weights on the sampled rollouts, where these are drawn at
             temperature 1 from all of the vocabulary.
     """
 
@@ -125,22 +125,22 @@ class Run:
         model: starting weights.
         tasks: what to practise on, with its verifier.
         stages: in order.
-        sampling: how attempts are drawn in training.
+        sampling: how rollouts are drawn in training.
         evaluation: held-out evaluation.
         engine: what samples: chosen by the model and the machine, or by name.
         mesh: processes that share the learner.
         threads: intra-op threads of torch, of each.
         checkpoint_every: steps between checkpoints.
-        rollouts_every: steps between sampled attempts in ``rollouts.jsonl``.
-        max_turns: model calls per attempt in environments, unless a stage's sampler says otherwise.
-        reward_deadline: seconds that a verifier may take for one attempt.
+        rollouts_every: steps between sampled rollouts in ``rollouts.jsonl``.
+        max_turns: model calls per rollout in environments, unless a stage's sampler says otherwise.
+        reward_deadline: seconds that a verifier may take for one rollout.
         reward_workers: most processes in which a verifier that is not trusted judges at once; 1 for one that must be alone, as
             with a port or a device of its own.
         reward_memory: GiB that each of those processes may have; None for a share of the machine's (`ScoringPool`).
         environment_deadline: seconds that an environment may take for one start or step.
-        prove_weights: compare the sampler's weights with the learner's after each update.
-        mismatch: when sampler and learner disagree too much on the tokens just sampled: an alarm, and where wanted the end.
-        check: a second judge for a sample of the training attempts, who pays for none; None without one.
+        prove_weights: compare the engine's weights with the learner's after each update.
+        mismatch: how much engine and learner may differ on the tokens just sampled before an alarm, or before the run stops.
+        check: a second verifier for a sample of the training rollouts, which never adds to a reward; None for none.
         judges: models behind servers that scorers may ask, by their names.
         contamination: are evaluation items among the training prompts? Such a run is refused, unless this says otherwise.
     """

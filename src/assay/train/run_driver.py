@@ -18,14 +18,14 @@ from assay.core.util.folder_digest import seal_folder
 from assay.runs import checkpoint, storage
 from assay.runs.journal import Journal
 from assay.train import models, record
-from assay.train.check import Checker
 from assay.train.data import data_digests
 from assay.train.evaluator import Evaluator
+from assay.train.independent_check import IndependentChecker
 from assay.train.judgements import RunJudges
 from assay.train.metrics import pool_metrics, rollout_records
 from assay.train.opening import open_stage
+from assay.train.out_of_memory import advised
 from assay.train.record import run_id
-from assay.train.room import advised
 from assay.train.run import Run
 from assay.train.runner import StageRunner
 from assay.train.session import Parts
@@ -35,7 +35,7 @@ from assay.verify import ScoringPool
 if TYPE_CHECKING:
     from assay.runtime.models.any_model import AnyModel
 
-__all__ = ["Outcome", "Progress", "RunDriver", "Watch", "keep_model", "nobody"]
+__all__ = ["Progress", "RunDriver", "RunOutcome", "Watch", "keep_model", "nobody"]
 
 Watch = Callable[[Run, Path, int], Sequence[Tracker]]
 """Makes the trackers of a run; called for the main run and for each base that must be built first.
@@ -51,7 +51,7 @@ def nobody(run: Run, folder: Path, first: int) -> Sequence[Tracker]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class RunOutcome:
     """How a call of `train` or `resume` ended.
 
     Attributes:
@@ -113,7 +113,7 @@ class RunDriver:
         self._step = 0
         self._counted: Mapping[str, int] = {}
 
-    def drive(self, model: AnyModel, found: Path | None = None, state: Any = None) -> Outcome:
+    def drive(self, model: AnyModel, found: Path | None = None, state: Any = None) -> RunOutcome:
         """Works through the stages, from a checkpoint where there is one.
 
         Args:
@@ -126,9 +126,9 @@ class RunDriver:
         self._trackers = self.watch(self.run, self.folder, step + 1 if found else 0)
         run, deadline = self.run, self.run.reward_deadline
         pool = ScoringPool(run.tasks.verifier(), deadline, workers=run.reward_workers, memory=run.reward_memory)
-        checker = Checker(run.check, run.seed, deadline, run.reward_workers, run.reward_memory) if run.check else None
+        checker = IndependentChecker(run.check, run.seed, deadline, run.reward_workers, run.reward_memory) if run.check else None
 
-        async def judged() -> Outcome:
+        async def judged() -> RunOutcome:
             async with RunJudges(run.judges, self.folder) as judges:
                 return await self._stages(model, (pool, checker, judges), found, state)
 
@@ -162,8 +162,8 @@ class RunDriver:
     # ---- stages
 
     async def _stages(
-        self, model: AnyModel, scoring: tuple[ScoringPool, Checker | None, RunJudges], found: Path | None, state: Any
-    ) -> Outcome:
+        self, model: AnyModel, scoring: tuple[ScoringPool, IndependentChecker | None, RunJudges], found: Path | None, state: Any
+    ) -> RunOutcome:
         first, step, last = 0, 0, len(self.run.stages) - 1
         pool, checker, judges = scoring
         if found:
@@ -191,7 +191,7 @@ class RunDriver:
                         return self._finish(model, parts)
             if self.stop:
                 break
-        return Outcome(folder=self.folder, step=step, finished=False)
+        return RunOutcome(folder=self.folder, step=step, finished=False)
 
     def _other(self, path: str) -> AnyModel:
         """The run's own copy of a model that an anchor names."""
@@ -212,12 +212,12 @@ class RunDriver:
         keep_model(model, place)
         return model
 
-    def _finish(self, model: AnyModel, parts: Parts) -> Outcome:
+    def _finish(self, model: AnyModel, parts: Parts) -> RunOutcome:
         keep_model(model, self.folder / "model")
         self.journal.sync()
         found = record.run_digest(self.folder, parts)
         storage.write_json(self.folder / "done.json", {"step": parts.step, "digest": found})
-        return Outcome(folder=self.folder, step=parts.step, finished=True, digest=found)
+        return RunOutcome(folder=self.folder, step=parts.step, finished=True, digest=found)
 
     # ---- one stage
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from assay.core.group import Group
-from assay.train.check import Checked
+from assay.train.independent_check import IndependentVerdicts
 
 if TYPE_CHECKING:
     from assay.train.session import Parts
@@ -21,7 +21,7 @@ class StepResult:
 
     metrics: Mapping[str, float]
     groups: tuple[Group, ...] = field(default=(), repr=False)
-    found: Checked = field(default_factory=Checked, repr=False)
+    found: IndependentVerdicts = field(default_factory=IndependentVerdicts, repr=False)
 
 
 class StageRunner(Protocol):
@@ -45,7 +45,7 @@ class StageRunner(Protocol):
         ...
 
     def observe_metrics(self, metrics: Mapping[str, float]) -> None:
-        """Takes in the metrics of a finished step, with those of the evaluation behind it where there was one."""
+        """Observes the metrics of a finished step, with those of the evaluation after it if there was one."""
         ...
 
     def state_dict(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Schedules of a stage's settings at work: what they may change, what is refused before a run, and the values of a step."""
+"""The schedules of a stage: which settings they may change, their checks before a run, and their values at a step."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from assay.train.run import Run
     from assay.train.stage import Stage
 
-__all__ = ["SCHEDULED", "StageSchedules", "check_schedules", "schedules_told", "settle_schedules"]
+__all__ = ["SCHEDULED", "StageSchedules", "check_schedules", "describe_schedules", "settle_schedules"]
 
 SCHEDULED = ("temperature", "max_new_tokens", "max_turns", "group_size")
 """The settings that a schedule may change; all but the first are whole numbers."""
@@ -51,7 +51,7 @@ def settle_schedules(stage: Reinforce) -> None:
 
 
 def check_schedules(run: Run, stage: Reinforce) -> None:
-    """Looks at a stage's schedules. Memory and contexts are planned for the settings of the run and of the stage, so that no
+    """Checks the schedules of a stage. Memory and contexts are planned for the settings of the run and of the stage, so no
     schedule may exceed them.
 
     Raises:
@@ -80,10 +80,10 @@ def _check_range(run: Run, stage: Reinforce, key: str, spec: ScheduleSpec, place
         return
     if broken := [value for value in values if value != int(value)]:
         raise ConfigError(f"{place} goes through {broken[0]:g}; {key} is a whole number, so give whole numbers")
-    least, why = _least(stage, key)
+    least, why = _lower_bound(stage, key)
     if min(values) < least:
         raise ConfigError(f"{place} goes down to {min(values):g}, and {why} {least}: give values of at least {least}")
-    most, owner = _most(run, stage, key)
+    most, owner = _upper_bound(run, stage, key)
     if max(values) > most:
         raise ConfigError(
             f"{place} goes up to {max(values):g}, above {owner}={most}, for which memory and contexts are planned: raise {owner} "
@@ -91,8 +91,8 @@ def _check_range(run: Run, stage: Reinforce, key: str, spec: ScheduleSpec, place
         )
 
 
-def _least(stage: Reinforce, key: str) -> tuple[int, str]:
-    """The least value of a setting, and what asks for it."""
+def _lower_bound(stage: Reinforce, key: str) -> tuple[int, str]:
+    """The least value of a setting, and the reason."""
     if key == "group_size":
         found = [(1, "the least group has"), (stage.objective.min_group, "the objective's baseline needs")]
         if isinstance(stage.filter, ResampleOnCorrect):
@@ -104,8 +104,8 @@ def _least(stage: Reinforce, key: str) -> tuple[int, str]:
     return 1, "the least is"
 
 
-def _most(run: Run, stage: Reinforce, key: str) -> tuple[int, str]:
-    """The greatest value of a setting, and where it is said."""
+def _upper_bound(run: Run, stage: Reinforce, key: str) -> tuple[int, str]:
+    """The greatest value of a setting, and the field that says it."""
     return {
         "max_new_tokens": (run.sampling.max_new_tokens, "Run.sampling.max_new_tokens"),
         "max_turns": (run.max_turns, "Run.max_turns"),
@@ -145,8 +145,8 @@ def _check_turns(run: Run, stage: Reinforce) -> None:
         )
 
 
-def schedules_told(stage: Stage) -> dict[str, str]:
-    """What ``assay explain`` says of a stage's schedules, by setting."""
+def describe_schedules(stage: Stage) -> dict[str, str]:
+    """The schedules of a stage in words, by setting."""
     specs: Mapping[str, ScheduleSpec] = getattr(stage, "schedules", {})
     return {key: f"{type(spec).__name__}: {spec.describe()}" for key, spec in specs.items()}
 
@@ -156,7 +156,7 @@ def schedules_told(stage: Stage) -> dict[str, str]:
 
 @dataclass
 class StageSchedules:
-    """A stage's schedules, and what they remember.
+    """The schedules of a stage with their states.
 
     Attributes:
         specs: setting to its schedule.
@@ -190,19 +190,19 @@ class StageSchedules:
         return value if key == "temperature" else round(value)
 
     def observe(self, metrics: Mapping[str, float]) -> None:
-        """Takes in the metrics of a finished step, and of the evaluation behind it where there was one.
+        """Advances the states by the metrics of a finished step, and of the evaluation after it if there was one.
 
         Raises:
             UnknownNameError: a step that learned has no metric of the kind that a schedule waits for, so that none ever will.
         """
         for key, spec in self.specs.items():
-            told = {name: float(metrics[name]) for name in spec.reads if name in metrics}
+            read = {name: float(metrics[name]) for name in spec.reads if name in metrics}
             for name in spec.reads:
                 self._check_known(key, name, metrics)
-            self.states[key] = spec.advance(self.states[key], told)
+            self.states[key] = spec.advance(self.states[key], read)
 
     def _check_known(self, key: str, name: str, metrics: Mapping[str, float]) -> None:
-        """A step may lack a metric that had nothing to measure, but not all of its kind, the word before the first stroke."""
+        """A step may lack a metric that had nothing to measure, but not all of its kind, the word before the first slash."""
         kinds = {known.partition("/")[0] for known in metrics}
         kind = name.partition("/")[0]
         if kind != "eval" and kind not in kinds and "loss/total" in metrics:

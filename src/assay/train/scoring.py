@@ -13,7 +13,7 @@ from assay.core.protocols import Tokenizer
 from assay.core.rollout import Ids, Rollout, Stop
 from assay.core.scoring import JudgePort
 from assay.core.timing import span
-from assay.train.grade import Attempts, Posed, VerifierContext, grade, no_stage
+from assay.train.grade import Posed, ScoredRollouts, VerifierContext, grade, no_stage
 from assay.train.run import scoring_model
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class StageContext(VerifierContext):
         return self._parts.judges.client(name, self._parts.step)
 
 
-async def grade_rollouts(s: ReinforceRunner, posed: Posed, rollouts: Sequence[Rollout]) -> list[Attempts]:
+async def grade_rollouts(s: ReinforceRunner, posed: Posed, rollouts: Sequence[Rollout]) -> list[ScoredRollouts]:
     """`grade` by the scorer of a stage.
 
     Raises:

@@ -17,7 +17,7 @@ from assay.core.rollout import Sampling
 from assay.core.timing import span
 from assay.objective.program import Program
 from assay.runtime.settings import LearnerSettings
-from assay.train.check import Checker
+from assay.train.independent_check import IndependentChecker
 from assay.train.judgements import RunJudges
 from assay.train.mismatch import Agreement
 from assay.train.proof import WeightProof
@@ -64,7 +64,7 @@ class Parts:
     index: IndexPolicy
     agreement: Agreement
     proof: WeightProof | None = None
-    checker: Checker | None = None
+    checker: IndependentChecker | None = None
     judges: RunJudges | None = None
     step: int = 0
     stage_step: int = 0

@@ -103,7 +103,7 @@ class Stage(Protocol):
         return 1
 
     @property
-    def taught(self) -> Objective:
+    def effective_objective(self) -> Objective:
         """The objective as it is compiled."""
         return self.objective
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from assay.train.given import GivenRows, OneUpdate
 from assay.train.imitate import Imitate
+from assay.train.offline_rows import OfflineRows, OneUpdate
 from assay.train.prefer import Prefer
 from assay.train.reinforce import Reinforce
 from assay.train.texts import Texts
 from assay.train.warmup import WarmUp
 
-__all__ = ["GivenRows", "Imitate", "OneUpdate", "Prefer", "Reinforce", "Texts", "WarmUp"]
+__all__ = ["Imitate", "OfflineRows", "OneUpdate", "Prefer", "Reinforce", "Texts", "WarmUp"]

@@ -19,11 +19,11 @@ from assay.core.seeds import generator
 from assay.objective.methods import nll
 from assay.objective.objective import Objective
 from assay.runtime.settings import LearnerSettings
+from assay.train.char_coverage import spelling_of
 from assay.train.data import rows_of
-from assay.train.given import GivenRows, in_order, short
 from assay.train.given_checks import DEMONSTRATED, check_imitation
-from assay.train.naming import refuse_name
-from assay.train.spelling import spelling_of
+from assay.train.method_names import refuse_name
+from assay.train.offline_rows import OfflineRows, in_order, short
 from assay.train.stage import StageRows, TokenCounts
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ __all__ = ["TextRows", "Texts", "texts_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Texts(GivenRows):
+class Texts(OfflineRows):
     """A stage on plain texts: every token is predicted from those before it (mid-training, continued pre-training).
 
     A text stands between what the tokenizer puts in front of one (``bos_token``, where it has one) and its end token.

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple, cast
 
 from assay.core.canon import plain
 from assay.core.errors import DataError
+from assay.core.import_path import filed_as
 from assay.core.task import CALLS, TOOLS, Message
 
-__all__ = ["Turn", "check_row", "check_unread", "read_tools", "read_turns", "shorten"]
+__all__ = ["DemonstrationTurn", "check_row", "check_unread", "read_tools", "read_turns", "shorten"]
 
 _ROLES = {
     "system": "system",
@@ -34,14 +35,15 @@ _UNREAD = {
 """Fields that say something of the conversation which would be lost, and where else to say it."""
 
 
-class Turn(NamedTuple):
+@filed_as("assay.train.turn_fields:Turn")
+class DemonstrationTurn(NamedTuple):
     """A turn, and what its row says of learning from it; None where it says nothing."""
 
     message: Message
     learned: bool | None
 
 
-def read_turns(row: Mapping[str, Any], name: str, place: str) -> tuple[Turn, ...]:
+def read_turns(row: Mapping[str, Any], name: str, place: str) -> tuple[DemonstrationTurn, ...]:
     """The turns in a field of a row.
 
     Raises:
@@ -55,7 +57,7 @@ def read_turns(row: Mapping[str, Any], name: str, place: str) -> tuple[Turn, ...
     if not isinstance(value, list | tuple) or not value:
         raise DataError(f"{place}, field {name!r}: it is {shorten(row[name])}; give a text, or a list of turns")
     pending: list[str] = []
-    made: list[Turn] = []
+    made: list[DemonstrationTurn] = []
     for at, turn in enumerate(cast("Sequence[Any]", value), 1):
         made.append(_turn(turn, f"{place}, field {name!r}, turn {at}", pending))
     return tuple(made)
@@ -103,7 +105,7 @@ def shorten(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _turn(turn: Any, place: str, pending: list[str]) -> Turn:
+def _turn(turn: Any, place: str, pending: list[str]) -> DemonstrationTurn:
     """A turn; ``pending`` are the ids of calls that no tool has answered, and is kept up to date."""
     fields = cast("Mapping[str, Any]", turn if isinstance(turn, Mapping) else {})
     check_unread(fields, place)
@@ -119,7 +121,7 @@ def _turn(turn: Any, place: str, pending: list[str]) -> Turn:
             raise _no_turn(turn, place)
         if message.role == "tool":
             _check_answer(fields, place, pending)
-        return Turn(message, _learned(fields, message.role, place))
+        return DemonstrationTurn(message, _learned(fields, message.role, place))
     raise _no_turn(turn, place)
 
 

@@ -18,12 +18,12 @@ from assay.core.seeds import generator
 from assay.core.task import Task
 from assay.objective.methods import nll
 from assay.objective.objective import Objective
-from assay.rollout.saying import Reader
+from assay.rollout.decode_text import AnswerReader
 from assay.runtime.settings import LearnerSettings
 from assay.train.demonstration import conversation_row
-from assay.train.given import OneUpdate, in_order
 from assay.train.levels import Levels, arms_of, settle_levels
-from assay.train.naming import refuse_name
+from assay.train.method_names import refuse_name
+from assay.train.offline_rows import OneUpdate, in_order
 
 if TYPE_CHECKING:
     from assay.train.run import Run
@@ -80,7 +80,7 @@ class WarmUp(OneUpdate):
 
     def check_task(self, run: Run, task: Task, tokenizer: Tokenizer, contexts: tuple[int, int]) -> None:
         """Raises ConfigError where there is no trace of the task, or one that is too long."""
-        tokens = len(trace_row(run.tasks, task, Reader.of(tokenizer), self.noise, run.seed, task.index).ids)
+        tokens = len(trace_row(run.tasks, task, AnswerReader.of(tokenizer), self.noise, run.seed, task.index).ids)
         if tokens > contexts[0]:
             raise ConfigError(
                 f"task {task.id!r} (arm {task.arm!r}, level {task.level}) has an oracle trace of {tokens} tokens with its "
@@ -107,7 +107,7 @@ class Demonstrations:
     """The traces of a warm-up: number ``i`` is a pure function of the run's seed and ``i``."""
 
     def __init__(self, run: Run, stage: WarmUp, tokenizer: Tokenizer) -> None:
-        self._run, self._stage, self._reader = run, stage, Reader.of(tokenizer)
+        self._run, self._stage, self._reader = run, stage, AnswerReader.of(tokenizer)
         arms = arms_of(run.tasks, stage.levels)
         self._cells = [(arm, level) for arm, levels in arms.items() for level in levels]
         self._row = lru_cache(maxsize=None if stage.demonstrations else 1)(self._make)
@@ -125,7 +125,7 @@ class Demonstrations:
         return trace_row(self._run.tasks, task, self._reader, self._stage.noise, self._run.seed, i)
 
 
-def trace_row(source: TaskSource, task: Task, reader: Reader, noise: float, seed: int, index: int) -> Sample:
+def trace_row(source: TaskSource, task: Task, reader: AnswerReader, noise: float, seed: int, index: int) -> Sample:
     """A training row of one oracle trace: prompt and tool turns are context, assistant turns and their end token carry loss.
 
     Raises:

@@ -19,7 +19,7 @@ from assay.objective.methods.requires import Critic
 from assay.objective.objective import Objective
 from assay.runtime.anchors import Anchor, Every
 from assay.runtime.settings import AdamW, LearnerSettings, Trunk, ValueHead
-from assay.train.naming import TEACHER, NamedMethod, settle_settings
+from assay.train.method_names import TEACHER, NamedMethod, settle_settings
 from assay.train.providers import AUTOMATIC, DEFAULTS
 from assay.train.reference_value import ReferenceValue
 from assay.train.reinforce import Reinforce

@@ -8,21 +8,21 @@ from assay.core.util.exports import lazy_exports
 
 if TYPE_CHECKING:
     from assay.verify.abilities import Abilities, abilities_of
-    from assay.verify.answer import AnswerPlace, AnswerVerifier
-    from assay.verify.attempts import attempt, posed
+    from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier
+    from assay.verify.catalog import NamedVerifier, about, verifier, verifiers
+    from assay.verify.composite import CompositeVerifier
     from assay.verify.constraints import Constraint, Instructions, Relation, constraint_of, described
     from assay.verify.exact import ExactMatch, FormatIs, Together
-    from assay.verify.function import RewardFunction
-    from assay.verify.joint import Joint
     from assay.verify.math.verifier import MathAnswer
-    from assay.verify.named import NamedVerifier, about, verifier, verifiers
-    from assay.verify.routed import Routed
+    from assay.verify.reward_function import RewardFunction
+    from assay.verify.rollouts import rollout_of, task_and_rollout
+    from assay.verify.routing import Routed
     from assay.verify.scorers import Criterion, FromTasks, ReferenceProbability, Rubric, RubricJudge, SpreadFilter
     from assay.verify.structure.countdown import Countdown
     from assay.verify.structure.graph import Graph, GraphAnswer
     from assay.verify.structure.grid import GridMatch
     from assay.verify.structure.maze import MazePath
-    from assay.verify.structure.plan import Plan
+    from assay.verify.structure.plan import PlanVerifier
     from assay.verify.structure.roles import Assignment
     from assay.verify.structure.sat import Satisfies
     from assay.verify.text.choice import Choice
@@ -39,24 +39,25 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Abilities",
-    "Plan",
     "AnswerPlace",
     "AnswerVerifier",
     "Assignment",
     "Choice",
     "Classification",
+    "Closeness",
     "Combine",
+    "CompositeVerifier",
     "Constraint",
     "Countdown",
     "Criterion",
     "ExactMatch",
     "FormatIs",
-    "FromTasks",
     "Formatted",
+    "FromTasks",
     "Graph",
     "GraphAnswer",
+    "GridMatch",
     "Instructions",
-    "Joint",
     "JsonMatch",
     "JsonSchema",
     "ListMatch",
@@ -64,9 +65,9 @@ __all__ = [
     "MazePath",
     "NamedVerifier",
     "Numeric",
-    "Closeness",
     "PatternMatch",
     "Percent",
+    "PlanVerifier",
     "RankMetric",
     "Ranking",
     "ReferenceProbability",
@@ -83,33 +84,32 @@ __all__ = [
     "Together",
     "abilities_of",
     "about",
-    "attempt",
     "constraint_of",
     "described",
     "judge",
-    "posed",
+    "rollout_of",
+    "task_and_rollout",
     "verifier",
     "verifiers",
-    "GridMatch",
 ]
 
 _HOME = {
     "abilities": "Abilities abilities_of",
-    "answer": "AnswerPlace AnswerVerifier",
-    "attempts": "attempt posed",
+    "answer_verifier": "AnswerPlace AnswerVerifier",
+    "rollouts": "rollout_of task_and_rollout",
     "constraints": "Constraint Instructions Relation constraint_of described",
     "exact": "ExactMatch FormatIs Together",
-    "function": "RewardFunction",
-    "joint": "Joint",
+    "reward_function": "RewardFunction",
+    "composite": "CompositeVerifier",
     "math.verifier": "MathAnswer",
-    "named": "NamedVerifier about verifier verifiers",
-    "routed": "Routed",
+    "catalog": "NamedVerifier about verifier verifiers",
+    "routing": "Routed",
     "scorers": "Criterion FromTasks ReferenceProbability Rubric RubricJudge SpreadFilter",
     "structure.countdown": "Countdown",
     "structure.graph": "Graph GraphAnswer",
     "structure.grid": "GridMatch",
     "structure.maze": "MazePath",
-    "structure.plan": "Plan",
+    "structure.plan": "PlanVerifier",
     "structure.roles": "Assignment",
     "structure.sat": "Satisfies",
     "text.choice": "Choice",

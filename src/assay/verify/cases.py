@@ -12,7 +12,7 @@ from assay.core.rollout import Rollout
 from assay.core.score import Score
 from assay.core.task import Task
 from assay.core.util.jsonl import object_of
-from assay.verify.attempts import attempt, posed
+from assay.verify.rollouts import rollout_of, task_and_rollout
 
 __all__ = ["case_of", "parsed", "verdict_row"]
 
@@ -72,9 +72,9 @@ def _case(table: Mapping[str, Any], place: str, id: str, family: TaskSource | No
         prompt: Any = table.get("prompt", "")
         if not isinstance(prompt, str):
             raise DataError(f"{place}: 'prompt' is {a_kind(prompt)}; give text")
-        return posed(table["gold"], answer, id=id, prompt=prompt)
+        return task_and_rollout(table["gold"], answer, id=id, prompt=prompt)
     task = _task(table["task"], place, family)
-    return task, attempt(task, answer, id=id, group=id)
+    return task, rollout_of(task, answer, id=id, group=id)
 
 
 def verdict_row(score: Score, seconds: float | None = None) -> dict[str, Any]:

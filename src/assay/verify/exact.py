@@ -16,8 +16,8 @@ from assay.core.rollout import Rollout, Stop
 from assay.core.score import Score, SpanScore
 from assay.core.task import Task
 from assay.verify.abilities import ability_of, scale_of
-from assay.verify.answer import AnswerPlace, AnswerVerifier, answer_in, option, ruled
-from assay.verify.joint import Joint
+from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, answer_in, option, ruled
+from assay.verify.composite import CompositeVerifier
 
 __all__ = ["ExactMatch", "FormatIs", "Together", "word_f1"]
 
@@ -174,10 +174,10 @@ class FormatIs:
 
 
 @dataclass(frozen=True, slots=True)
-class Together(Joint):
+class Together(CompositeVerifier):
     """Several verifiers as one: their components, spans and infos side by side.
 
-    The first verdict that is a fault is the verdict of all (`Joint`).
+    The first verdict that is a fault is the verdict of all (`CompositeVerifier`).
 
     Attributes:
         parts: verifiers whose component names do not overlap.

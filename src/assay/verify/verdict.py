@@ -14,7 +14,7 @@ from assay.core.task import Task
 from assay.verify.abilities import abilities_of, measured
 from assay.verify.workers.fork import in_worker
 
-__all__ = ["broken", "checked", "failed_attempt", "judge"]
+__all__ = ["broken", "checked", "failed_rollout", "judge"]
 
 _LONG = 8000
 """Characters of an error's message, and of its traceback, that are kept."""
@@ -24,10 +24,10 @@ def judge(verifier: Verifier, task: Task, rollout: Rollout) -> Score:
     """The verdict; what the verifier raises becomes a ``verifier`` fault whose ``info`` holds the traceback, never a 0.
 
     So does a verdict of several components of which none is ``correct`` or ``reward``: nothing would say how good the answer
-    is. An attempt that ended in an error is a fault too (`failed_attempt`), and is not shown to the verifier.
+    is. An attempt that ended in an error is a fault too (`failed_rollout`), and is not shown to the verifier.
     """
     if rollout.stop is Stop.ERROR:  # only then ask for the floor: one made of many parts takes longer to say it than to judge
-        lost = failed_attempt(rollout, abilities_of(verifier).floors)
+        lost = failed_rollout(rollout, abilities_of(verifier).floors)
         assert lost is not None
         return lost
     try:
@@ -69,7 +69,7 @@ def checked(score: Score) -> Score:
     )
 
 
-def failed_attempt(rollout: Rollout, floor: Mapping[str, float]) -> Score | None:
+def failed_rollout(rollout: Rollout, floor: Mapping[str, float]) -> Score | None:
     """The score of a rollout whose generation failed, else None.
 
     Where that is the policy's doing (what it said exceeded a limit of its environment), the score is ``floor``, component by

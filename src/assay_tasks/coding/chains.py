@@ -7,7 +7,7 @@ from itertools import accumulate, pairwise
 from random import Random
 from typing import Any
 
-__all__ = ["Chain", "apart", "described", "drawn_chain", "each_matters", "inputs", "looped", "lines", "mutants", "result"]
+__all__ = ["Chain", "apart", "described", "drawn_chain", "each_matters", "inputs", "lines", "looped", "mutants", "result"]
 
 Chain = list[list[Any]]
 """Steps ``[kind]`` or ``[kind, number]``; the last one says what is returned."""

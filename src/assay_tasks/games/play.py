@@ -13,11 +13,11 @@ from assay.core.errors import DataError
 from assay.core.protocols import Environment, Obs, Step, Verifier
 from assay.core.rollout import Rollout
 from assay.core.score import Score
-from assay.core.task import Message, Task, World
+from assay.core.task import Message, Task, TaskView
 from assay.tasks.draws import slip
 from assay.tasks.problem import Facts, Form, Problem, Solution
 from assay.tasks.turns import actions_of
-from assay.verify.answer import answer_in
+from assay.verify.answer_verifier import answer_in
 from assay_tasks.phases import SingleUse
 
 __all__ = ["MOST_TURNS", "Game", "Match", "Playing", "Replay"]
@@ -135,7 +135,7 @@ class Game(Problem, ABC):
         """Whether the attempt's actions win."""
         return Replay(self)
 
-    def environment(self, world: World) -> Environment:
+    def environment(self, world: TaskView) -> Environment:
         """A match for one attempt."""
         return Playing(world.id, self.match(self.facts(world)))
 

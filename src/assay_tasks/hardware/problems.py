@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from assay.core.protocols import Verifier
 from assay.tasks.problem import Facts, Form, Problem, Solution
-from assay.verify.code.program import Place
+from assay.verify.code.program import ProgramPlace
 from assay.verify.hardware.verilog import VerilogMatch
 
 __all__ = ["Arithmetic", "Counter", "HardwareProblem", "Moore", "Shift", "TruthTable"]
@@ -52,7 +52,7 @@ class HardwareProblem(Problem):
 
     def verifier(self, form: Form) -> Verifier:
         """By simulation beside the golden design."""
-        return VerilogMatch(where=Place.FENCE, cycles=400)
+        return VerilogMatch(where=ProgramPlace.FENCE, cycles=400)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

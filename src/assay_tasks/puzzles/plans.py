@@ -15,8 +15,8 @@ from assay.core.errors import DataError
 from assay.core.protocols import Verifier
 from assay.tasks.draws import checked_levels
 from assay.tasks.problem import Facts, Form, Problem, Solution
-from assay.verify.structure.plan import Plan
-from assay.verify.structure.worlds import shortest, world_of
+from assay.verify.structure.plan import PlanVerifier
+from assay.verify.structure.planning_domains import domain_of, shortest
 from assay_tasks.puzzles.puzzle import bullets, listed
 
 __all__ = ["Blocks", "Hanoi", "Jugs", "Lights", "Pancakes", "PlanPuzzle", "Slide", "Warehouse"]
@@ -29,7 +29,8 @@ TRIES = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanPuzzle(Problem):
-    """Base of planning puzzles. Facts are a gold of the verifier `assay.verify.Plan` with ``most``, the actions allowed: two more
+    """Base of planning puzzles. Facts are a gold of the verifier `assay.verify.PlanVerifier` with ``most``, the actions allowed:
+    two more
     than a shortest plan has.
     """
 
@@ -79,7 +80,7 @@ class PlanPuzzle(Problem):
 
     def verifier(self, form: Form) -> Verifier:
         """The plan is carried out."""
-        return Plan(where=form.place)
+        return PlanVerifier(where=form.place)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,7 +240,7 @@ class Lights(PlanPuzzle):
         """Presses on a dark grid."""
         height, width, (low, high) = shape
         rows = ["0" * width] * height
-        world = world_of({"world": "lights", "rows": rows})
+        world = domain_of({"world": "lights", "rows": rows})
         state = world.start
         for name in rng.sample(sorted(world.moves(state)), rng.randint(low, high)):
             state = world.moves(state)[name]
@@ -284,7 +285,7 @@ class Slide(PlanPuzzle):
         """A walk of the gap from the end."""
         height, width, (_, high) = shape
         tiles = [*range(1, height * width), 0]
-        world = world_of({"world": "slide", "rows": [tiles[i : i + width] for i in range(0, len(tiles), width)]})
+        world = domain_of({"world": "slide", "rows": [tiles[i : i + width] for i in range(0, len(tiles), width)]})
         state, before = world.start, None
         for _ in range(high):
             choices = [other for other in world.moves(state).values() if other != before]
@@ -406,7 +407,7 @@ class Warehouse(PlanPuzzle):
 @lru_cache(maxsize=64)
 def _planned(facts: bytes) -> tuple[list[str] | None, int]:
     """A shortest plan; kept for a moment, since a task that was just drawn is solved next."""
-    return shortest(world_of(json.loads(facts)))
+    return shortest(domain_of(json.loads(facts)))
 
 
 def mirrored(rows: Sequence[str], rng: Random) -> list[str]:

@@ -12,14 +12,14 @@ from assay.tasks.draws import TRIES
 from assay.tasks.problem import Facts
 from assay.tasks.problems import Problems
 from assay.tasks.turns import listed
-from assay_tasks.search.desk import Searching
+from assay_tasks.search.environment import SearchProblem
 from assay_tasks.search.lore import KINDS, PHRASES, RELATIONS, Lore, lore
 
 __all__ = ["Clues", "Hops", "Masks", "search"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hops(Searching):
+class Hops(SearchProblem):
     """What a chain of relations leads to, such as the spouse of the director of a film. Levels have 1 to 5 relations.
 
     The encyclopedia grows from 200 to 3000 pages; all but those of the chain distract. No chain meets a thing twice.
@@ -77,7 +77,7 @@ class Hops(Searching):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Clues(Searching):
+class Clues(SearchProblem):
     """The one thing that all of some clues fit, each of which fits others too. From level 3 on a clue has two relations.
 
     After BMGQ (2025): clues are collected from the thing backwards, and it is proved over all pages that each leaves more than
@@ -171,7 +171,7 @@ def _sentence(kind: str, path: list[str], value: str, decade: bool) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Masks(Searching):
+class Masks(SearchProblem):
     """Fill masked names and numbers in a passage. Levels have 1 to 3 masks, the upper half also hides whom it is about.
 
     After MaskSearch (arXiv 2505.20285): spans are drawn without repetition, numbers with the greatest weight; the title is

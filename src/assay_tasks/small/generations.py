@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from assay.core.protocols import Verifier
-from assay.verify.answer import AnswerPlace
+from assay.verify.answer_verifier import AnswerPlace
 from assay.verify.exact import ExactMatch
 from assay_tasks.small.terse import picked
 from assay_tasks.small.worlds import Cells

@@ -9,7 +9,7 @@ import numpy as np
 
 from assay.core.canon import FrozenMap
 from assay.core.protocols import Verifier
-from assay.verify.answer import AnswerPlace
+from assay.verify.answer_verifier import AnswerPlace
 from assay.verify.exact import FormatIs, Together
 from assay.verify.structure.maze import MazePath
 from assay_tasks.small.terse import Terse, picked

@@ -19,7 +19,7 @@ from assay_tasks.swe.bugs import Bug
 from assay_tasks.swe.kind import Example
 from assay_tasks.swe.repository import KINDS, Repository, about, bug_in, changed, given, hidden
 
-__all__ = ["EDITS", "Mending", "Patch", "PROTECTED", "shown_edits"]
+__all__ = ["EDITS", "PROTECTED", "Mending", "Patch", "shown_edits"]
 
 PROTECTED = ("tests/",)
 """What no edit changes."""

@@ -10,15 +10,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from assay.core.protocols import Environment, Verifier
-from assay.core.task import Message, World
+from assay.core.task import Message, TaskView
 from assay.tasks.draws import slip
 from assay.tasks.problem import Facts, Form, Solution
 from assay.verify.code.repository import RepositoryTests
 from assay_tasks.swe.bugs import Bug
+from assay_tasks.swe.environment import UNKNOWN, Files, RepairVerifier, RepositoryEnvironment, called, tested_here
 from assay_tasks.swe.kind import Example
 from assay_tasks.swe.problems import EDITS, PROTECTED, Mending
 from assay_tasks.swe.repository import KINDS, Repository, given
-from assay_tasks.swe.workbench import UNKNOWN, Bench, Files, Mended, called, tested_here
 
 __all__ = ["Repair"]
 
@@ -94,12 +94,12 @@ class Repair(Mending):
 
     def verifier(self, form: Form) -> Verifier:
         """By hidden tests, on what the files are in the end."""
-        return Mended(RepositoryTests(stop_at_first_failure=True, tolerance=1e-9))
+        return RepairVerifier(RepositoryTests(stop_at_first_failure=True, tolerance=1e-9))
 
-    def environment(self, world: World) -> Environment:
+    def environment(self, world: TaskView) -> Environment:
         """A workbench for one attempt."""
         facts = self.facts(world)
-        return Bench(world, self.sources(facts), self.turns(facts), PROTECTED)
+        return RepositoryEnvironment(world, self.sources(facts), self.turns(facts), PROTECTED)
 
     def trace(self, facts: Facts, text: str, noise: float, rng: np.random.Generator) -> tuple[Message, ...]:
         """The oracle looks at all files, makes its edits in one turn, tests again and is done.

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, cast
 from urllib.parse import parse_qsl, urlencode
 
-from assay.verify.answer import answer_in
+from assay.verify.answer_verifier import answer_in
 from assay_tasks.web.page import Button, Element, Field, Form, Link, Page, Table, Text, Values, text_of
 
 __all__ = [

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, cast
 
 from assay.core.errors import ConfigError, DataError
 from assay.core.protocols import Environment
-from assay.core.task import World
+from assay.core.task import TaskView
 from assay.tasks.draws import TRIES
 from assay.tasks.problem import Facts
 from assay_tasks.games.play import MOST_TURNS, Game, Match, Playing
@@ -229,7 +229,7 @@ class WebProblem(Game, ABC):
         rules = _RULES.format(turns=facts["turns"])
         return self.frames[variant].format(rules=rules, task=self.tasks(facts["asked"])[variant])
 
-    def environment(self, world: World) -> Environment:
+    def environment(self, world: TaskView) -> Environment:
         """A browser for one attempt."""
         if self.browser == "chromium":
             from assay_tasks.web.chromium import Chromium

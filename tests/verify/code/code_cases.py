@@ -3,7 +3,7 @@
 from typing import Any
 
 from assay.core.score import Score
-from assay.verify import posed
+from assay.verify import task_and_rollout
 from assay.verify.code import CaseVerifier, ProgramVerifier
 
 DOUBLE = {"entry": "f", "tests": [{"args": [2], "expected": 4}, {"args": [5], "expected": 10}]}
@@ -60,7 +60,7 @@ HACKS = {
 
 
 def judged(verifier: ProgramVerifier, gold: Any, answer: str) -> Score:
-    return verifier(*posed(gold, answer))
+    return verifier(*task_and_rollout(gold, answer))
 
 
 def words(verifier: CaseVerifier, gold: Any, answer: str) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError, DataError
 from assay.core.task import Task
 from assay.sandbox import Limits
-from assay.verify import attempt
+from assay.verify import rollout_of
 from assay.verify.code import CodeCall, same_value
 
 CHECK = CodeCall()
@@ -35,7 +35,7 @@ def test_the_tests_may_be_fields_of_their_own() -> None:
     task = Task(
         id="t", domain="d", arm="a", level=1, split="train", index=0, public=FrozenMap({"prompt": "?"}), private=FrozenMap(DOUBLE)
     )
-    assert CHECK(task, attempt(task, RIGHT)).primary == 1.0
+    assert CHECK(task, rollout_of(task, RIGHT)).primary == 1.0
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from code_cases import PRINTED, judged
 
 from assay.core.errors import ConfigError, SandboxError, ToolchainError, UnknownNameError
 from assay.core.score import Fault
-from assay.sandbox import Built, Limits, Result, Sandbox, Status, ZygoteBackend, language
-from assay.verify.code import CodeOutput, builds
+from assay.sandbox import CompiledProgram, Limits, Result, Sandbox, Status, ZygoteBackend, language
+from assay.verify.code import CodeOutput, build_cache
 from assay.verify.code.base import refusal
 
 DOUBLE = {
@@ -37,7 +37,7 @@ def check(name: str, **settings) -> CodeOutput:
 @pytest.fixture(autouse=True)
 def fresh():
     """What one test compiled is not there for the next."""
-    builds._mine.__init__()
+    build_cache._mine.__init__()
 
 
 @pytest.mark.parametrize("name", DOUBLE)
@@ -93,25 +93,25 @@ class Canned:
 
     def compile(self, own, source):
         self.compiled.append(source)
-        return Built(language=own, files={"main": bytes(10_000)}, result=self.result)
+        return CompiledProgram(language=own, files={"main": bytes(10_000)}, result=self.result)
 
 
 def test_what_is_kept_is_bounded(monkeypatch):
-    monkeypatch.setattr(builds, "_MOST", 25_000)  # two programs
+    monkeypatch.setattr(build_cache, "_MOST", 25_000)  # two programs
     canned, c = Canned(status=Status.OK), language("c")
     for source in ("a", "b", "a", "c", "a", "b"):
-        built = builds.build(cast("Sandbox", canned), c, source)
+        built = build_cache.build(cast("Sandbox", canned), c, source)
     assert canned.compiled == ["a", "b", "c", "b"]  # the one that was used longest ago goes first
-    assert [key[2] for key in builds._mine.known] == ["a", "b"] and builds._mine.size == 20_002
-    builds._mine.add(next(iter(builds._mine.known)), built)  # another thread was faster
-    assert builds._mine.size == 20_002
+    assert [key[2] for key in build_cache._mine.known] == ["a", "b"] and build_cache._mine.size == 20_002
+    build_cache._mine.add(next(iter(build_cache._mine.known)), built)  # another thread was faster
+    assert build_cache._mine.size == 20_002
 
 
 @pytest.mark.parametrize("status", [Status.INFRA, Status.COMPILE])
 def test_a_limit_that_was_met_is_not_remembered(monkeypatch, status):
     canned = Canned(status=status, detail="timeout")
     for _ in range(2):
-        builds.build(cast("Sandbox", canned), language("c"), "a")
+        build_cache.build(cast("Sandbox", canned), language("c"), "a")
     assert canned.compiled == ["a", "a"]
 
 

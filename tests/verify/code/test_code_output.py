@@ -8,9 +8,9 @@ from code_cases import HACKS, PRINTED, RIGHT, WRONG, judged, words
 from assay.core.errors import ConfigError, DataError, UnknownNameError
 from assay.core.rollout import Stop
 from assay.core.score import Fault
-from assay.sandbox import Limits, Program, Result, Status
-from assay.verify import posed
-from assay.verify.code import CodeOutput, Compare, Place, same_text
+from assay.sandbox import Limits, Result, SandboxProgram, Status
+from assay.verify import task_and_rollout
+from assay.verify.code import CodeOutput, Compare, ProgramPlace, same_text
 
 CHECK = CodeOutput()
 
@@ -90,7 +90,7 @@ def test_a_syntax_error_of_its_own_making_is_an_error() -> None:
 
 def test_what_is_no_answer() -> None:
     assert judged(CHECK, PRINTED, " ").info["verdict"] == "unparsed"
-    score = CHECK(*posed(PRINTED, RIGHT, stop=Stop.LENGTH))
+    score = CHECK(*task_and_rollout(PRINTED, RIGHT, stop=Stop.LENGTH))
     assert score.info["verdict"] == "unfinished" and set(score.components.values()) == {0.0}
 
 
@@ -144,7 +144,7 @@ def test_settings() -> None:
         CodeOutput(where=cast("Any", "fense"))
     with pytest.raises(ConfigError, match=r"CodeOutput\.workers=0"):
         CodeOutput(workers=0)
-    assert judged(CodeOutput(where=Place.FENCE), PRINTED, RIGHT).info["verdict"] == "unparsed"
+    assert judged(CodeOutput(where=ProgramPlace.FENCE), PRINTED, RIGHT).info["verdict"] == "unparsed"
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_a_sandbox_that_fails_in_a_special_judge_is_no_verdict(bad: int, monkeyp
         workers, backend = 1, real.backend
         runs = 0
 
-        def run(self, program: Program, limits: Limits) -> Result:
+        def run(self, program: SandboxProgram, limits: Limits) -> Result:
             self.runs += 1
             if self.runs > bad:
                 return Result(status=Status.INFRA, detail="broken", isolation="none")

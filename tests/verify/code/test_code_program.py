@@ -4,7 +4,7 @@ from time import process_time
 
 import pytest
 
-from assay.verify.code import Place, program_in
+from assay.verify.code import ProgramPlace, program_in
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_auto(text: str, program: str | None) -> None:
 
 def test_places() -> None:
     text = "```python\nx\n```\n<answer>y</answer>"
-    assert [program_in(text, place) for place in Place] == ["x", "x", "y", text]
+    assert [program_in(text, place) for place in ProgramPlace] == ["x", "x", "y", text]
     assert program_in("x", "fence") is None and program_in("x", "tag") is None
     assert program_in("```lua\nx\n```\n```\ny\n```", "fence", ("lua",)) == "x"
 

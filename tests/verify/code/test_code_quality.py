@@ -7,7 +7,7 @@ from code_cases import judged
 
 from assay.core.errors import ConfigError, DataError
 from assay.core.score import Fault
-from assay.sandbox import Limits, Program, Result, Status
+from assay.sandbox import Limits, Result, SandboxProgram, Status
 from assay.verify.code import TestQuality, static
 from assay.verify.code import quality as quality_module
 
@@ -192,7 +192,7 @@ def test_tests_that_toss_a_coin_are_worth_nothing(tests: str) -> None:
 
 def test_a_disagreement_costs_every_component(monkeypatch: pytest.MonkeyPatch) -> None:
     class Alternates(Broken):
-        def run(self, program: Program, limits: Limits) -> Result:
+        def run(self, program: SandboxProgram, limits: Limits) -> Result:
             self.good += 1
             value: Any = FULL if program.entry == "findings" else ["passed"] if self.good % 2 else ["wrong"]
             return Result(status=Status.OK, value=value, isolation="none")
@@ -256,7 +256,7 @@ class Broken:
     def __init__(self, good: int) -> None:
         self.good = good
 
-    def run(self, program: Program, limits: Limits) -> Result:
+    def run(self, program: SandboxProgram, limits: Limits) -> Result:
         self.good -= 1
         if self.good < 0:
             return Result(status=Status.INFRA, detail="broken", isolation="none")

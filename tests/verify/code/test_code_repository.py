@@ -9,7 +9,7 @@ from assay.core.errors import ConfigError, DataError
 from assay.core.rollout import Stop
 from assay.core.score import Fault, Score
 from assay.sandbox import Limits
-from assay.verify import posed
+from assay.verify import task_and_rollout
 from assay.verify.code import Edit, RepositoryTests, Unapplied, applied, edits_in, edits_in_diff
 from assay.verify.code.edits import written
 
@@ -40,13 +40,13 @@ def whole(source: str) -> str:
 
 
 def score(answer: str, judge: RepositoryTests = QUICK) -> Score:
-    return judge(*posed(GOLD, answer))
+    return judge(*task_and_rollout(GOLD, answer))
 
 
 def test_a_fault_of_the_judge_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     fault = Score(components={}, fault=Fault.INFRA)
     monkeypatch.setattr(RepositoryTests, "judge", lambda *_: fault)
-    assert QUICK(*posed(GOLD, RIGHT)) is fault
+    assert QUICK(*task_and_rollout(GOLD, RIGHT)) is fault
 
 
 def test_edits_are_read_where_they_stand() -> None:
@@ -111,7 +111,7 @@ def test_verdicts() -> None:
     ):
         found = score(answer)
         assert (found.info["verdict"], set(found.components.values())) == (verdict, {0.0}), answer[:60]
-    assert QUICK(*posed(GOLD, RIGHT, stop=Stop.LENGTH)).info["verdict"] == "unfinished"
+    assert QUICK(*task_and_rollout(GOLD, RIGHT, stop=Stop.LENGTH)).info["verdict"] == "unfinished"
     fenced = RepositoryTests(where="fence")  # pyright: ignore[reportArgumentType]
     assert score(f"{RIGHT}\nno:\n```\n{block('shop/price.py', 'RATE = 3', 'RATE = 4')}```", fenced).components["correct"] == 0.0
     assert (
@@ -123,7 +123,7 @@ def test_verdicts() -> None:
 def test_numbers_have_the_tolerance_that_is_asked_for() -> None:
     gold = {"files": {"a.py": "x = 1\n"}, "tests": [{"code": "import a", "value": "a.x", "expected": 0.3}]}
     answer = block("a.py", "x = 1", "x = 0.1 + 0.2")
-    assert [RepositoryTests(tolerance=t)(*posed(gold, answer)).primary for t in (0.0, 1e-9)] == [0.0, 1.0]
+    assert [RepositoryTests(tolerance=t)(*task_and_rollout(gold, answer)).primary for t in (0.0, 1e-9)] == [0.0, 1.0]
 
 
 ATTACKS = {
@@ -199,7 +199,7 @@ def test_a_fix_beside_a_changed_test_is_a_fix() -> None:
 )
 def test_a_gold_of_another_form_is_refused(change: dict[str, object], why: str) -> None:
     with pytest.raises(DataError, match=why):
-        QUICK(*posed(GOLD | change, RIGHT))
+        QUICK(*task_and_rollout(GOLD | change, RIGHT))
 
 
 def test_settings_out_of_range_are_refused() -> None:

@@ -14,7 +14,7 @@ from code_cases import ASSERTED, HACKS, RIGHT, WRONG, judged, words
 from assay.core.errors import ConfigError, DataError
 from assay.sandbox import Limits, Result, Status
 from assay.verify.code import UnitTests, inside
-from assay.verify.code.asserted import parted, plain_of
+from assay.verify.code.assertions import plain_of, split_tests
 from assay.verify.code.base import Gold
 from assay.verify.code.prelude import with_prelude
 
@@ -204,7 +204,7 @@ def test_what_is_shown_and_how_it_agrees() -> None:
     ],
 )
 def test_what_is_expected_stays_here(test: str, steps: list[str]) -> None:
-    found = parted(test)
+    found = split_tests(test)
     assert found is not None and [step[1] for step in found.steps] == steps
 
 
@@ -231,7 +231,7 @@ def test_what_is_expected_stays_here(test: str, steps: list[str]) -> None:
     ],
 )
 def test_what_is_not_taken_apart(test: str) -> None:
-    assert parted(test) is None
+    assert split_tests(test) is None
 
 
 STACK = """

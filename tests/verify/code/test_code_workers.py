@@ -17,10 +17,10 @@ from assay.core.errors import ConfigError
 from assay.core.rollout import Rollout
 from assay.core.score import Fault
 from assay.core.task import Task
-from assay.sandbox import Limits, Program, Result, Sandbox, Status, WorkerDied
+from assay.sandbox import Limits, Result, Sandbox, SandboxProgram, Status, WorkerDied
 from assay.sandbox import levels as levels_module
-from assay.sandbox.probing import Probe
-from assay.verify import ScoringPool, attempt, code, posed
+from assay.sandbox.attack_probe import IsolationProbe
+from assay.verify import ScoringPool, code, rollout_of, task_and_rollout
 from assay.verify.cases import verdict_row
 from assay.verify.code import CodeCall, CodeOutput, close_sandboxes, sandbox_of
 from assay.verify.code import base as base_module
@@ -30,8 +30,8 @@ LONG = 30.0
 
 
 def many(count: int) -> list[tuple[Task, Rollout]]:
-    task, _ = posed(DOUBLE, "")
-    return [(task, attempt(task, RIGHT if n % 2 else WRONG, id=f"r{n}", group="g")) for n in range(count)]
+    task, _ = task_and_rollout(DOUBLE, "")
+    return [(task, rollout_of(task, RIGHT if n % 2 else WRONG, id=f"r{n}", group="g")) for n in range(count)]
 
 
 def test_verifiers_share_one_sandbox_until_it_is_closed() -> None:
@@ -147,7 +147,7 @@ class Failing:
 class FailingWorker:
     layers: Mapping[str, str] = {}
 
-    def run(self, program: Program, limits: Limits) -> Result:
+    def run(self, program: SandboxProgram, limits: Limits) -> Result:
         if program.stdin == "2\n":
             return Result(status=Status.OK, stdout="4\n", isolation="failing")
         raise WorkerDied("the machine is on fire")
@@ -157,7 +157,7 @@ class FailingWorker:
 
 
 def test_a_sandbox_that_fails_is_no_zero(monkeypatch: pytest.MonkeyPatch) -> None:
-    held = Probe("failing", True, "", {}, {})
+    held = IsolationProbe("failing", True, "", {}, {})
     monkeypatch.setattr(levels_module, "probe", lambda backend: held)
     with Sandbox(Failing(), workers=2) as sandbox:
         monkeypatch.setattr(base_module, "sandbox_of", lambda *a, **k: sandbox)
@@ -168,7 +168,9 @@ def test_a_sandbox_that_fails_is_no_zero(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_where_nothing_contains_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     close_sandboxes()
-    monkeypatch.setattr(levels_module, "probe", lambda backend: Probe(backend.name, False, "not granted: no kernel", {}, {}))
+    monkeypatch.setattr(
+        levels_module, "probe", lambda backend: IsolationProbe(backend.name, False, "not granted: no kernel", {}, {})
+    )
     with pytest.raises(ConfigError, match=r"(?s)strong: not granted: no kernel.*allow_unsafe=True"):
         judged(CodeCall(), DOUBLE, RIGHT)
     monkeypatch.undo()

@@ -11,7 +11,7 @@ from assay.core.score import Fault, Score
 from assay.sandbox import Limits, Result, Status
 from assay.sandbox.levels import choose
 from assay.sandbox.sandbox import Sandbox
-from assay.verify import ScoringPool, attempt, judge, posed
+from assay.verify import ScoringPool, judge, rollout_of, task_and_rollout
 from assay.verify.code import close_sandboxes
 from assay.verify.hardware import VerilogMatch
 from assay.verify.hardware import verilog as module
@@ -23,7 +23,7 @@ FEW = VerilogMatch(cycles=200)
 
 
 def score(gold: object, answer: str, verifier: VerilogMatch = FEW) -> Score:
-    return verifier(*posed(gold, f"```verilog\n{answer}\n```"))
+    return verifier(*task_and_rollout(gold, f"```verilog\n{answer}\n```"))
 
 
 def verdict(gold: object, answer: str, verifier: VerilogMatch = FEW) -> str:
@@ -205,10 +205,10 @@ def test_what_never_ends_or_is_too_much_is_stopped(text: str, word: str | None) 
 
 
 def test_answers_that_are_none() -> None:
-    assert FEW(*posed(ADDER, "")).info["verdict"] == "unparsed"
+    assert FEW(*task_and_rollout(ADDER, "")).info["verdict"] == "unparsed"
     assert verdict(ADDER, "I do not know.") == "syntax"
     fenced = f"First\n```python\nx\n```\nthen\n```systemverilog\n{ADDER}\n```\nwhich gives\n```\n3\n```"
-    assert FEW(*posed(ADDER, fenced)).primary == 1.0
+    assert FEW(*task_and_rollout(ADDER, fenced)).primary == 1.0
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ def test_golden_designs_that_cannot_be_judged_by(gold: object, says: str) -> Non
     verifier = VerilogMatch(cycles=50, limits=Limits(cpu=0.9, wall=3.0))
     with pytest.raises(DataError, match=re.escape(says)):
         score(gold, ADDER, verifier)
-    assert judge(verifier, *posed(gold, f"```verilog\n{ADDER}\n```")).fault is Fault.VERIFIER
+    assert judge(verifier, *task_and_rollout(gold, f"```verilog\n{ADDER}\n```")).fault is Fault.VERIFIER
 
 
 def test_a_task_may_say_what_is_a_clock() -> None:
@@ -265,10 +265,10 @@ def test_it_works_at_each_level(level: str) -> None:
 
 
 def test_it_judges_in_a_pool() -> None:
-    task = posed(COUNTER, "")[0]
+    task = task_and_rollout(COUNTER, "")[0]
     tasks = [replace(task, id=str(i)) for i in range(3)]
     texts = (COUNTER, COUNTER.replace("n + 1", "n"), "x")
-    pairs = [(task, attempt(task, text, id=task.id)) for task, text in zip(tasks, texts, strict=True)]
+    pairs = [(task, rollout_of(task, text, id=task.id)) for task, text in zip(tasks, texts, strict=True)]
     with ScoringPool(FEW, deadline=60.0) as pool:
         assert [s.primary for s in pool.score(pairs).values()] == [1.0, 0.0, 0.0]
 
@@ -308,4 +308,4 @@ NAMED_C = "module c(input clk, rst, output reg [3:0] n); always @(posedge clk) i
     ],
 )
 def test_a_module_whose_name_begins_other_names(golden: str, design: str, right: float) -> None:
-    assert VerilogMatch(cycles=64)(*posed(golden, design)).primary == right
+    assert VerilogMatch(cycles=64)(*task_and_rollout(golden, design)).primary == right

@@ -8,7 +8,7 @@ import pytest
 
 from assay.core.errors import ConfigError, DataError
 from assay.sandbox import Limits, Result, Sandbox, Status
-from assay.verify import posed
+from assay.verify import task_and_rollout
 from assay.verify.hardware import Design, Icarus, Port, Roles, VerilogMatch, design_in, roles_of, stimulus
 from assay.verify.hardware.source import bare, has_directives, illegal_in, names_module, top_of
 
@@ -211,7 +211,7 @@ def test_settings() -> None:
 def test_where_the_simulator_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ConfigError, match="apt-get install iverilog"):
-        VerilogMatch()(*posed("module f(output y); endmodule", "x"))
+        VerilogMatch()(*task_and_rollout("module f(output y); endmodule", "x"))
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "vvp").touch(0o755)
     (tmp_path / "lib" / "ivl").mkdir(parents=True)  # without a compiler in it

@@ -9,9 +9,9 @@ import pytest
 
 from assay.core.errors import ConfigError, DataError, SandboxError
 from assay.core.score import Fault
-from assay.sandbox import Limits, Program, Result, Sandbox, Status
-from assay.verify import posed
-from assay.verify.proof import Checked, Coq, Proof
+from assay.sandbox import Limits, Result, Sandbox, SandboxProgram, Status
+from assay.verify import task_and_rollout
+from assay.verify.proof import Coq, Proof, ProofCheck
 from assay.verify.proof import coq as module
 from assay.verify.proof.coq import bare
 
@@ -27,7 +27,7 @@ def compiler(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """A compiler that says what the test wants: a list of what it was given, whose first item makes its answer."""
     seen: list[Any] = []
 
-    def run(_: object, program: Program, limits: Limits) -> Result:
+    def run(_: object, program: SandboxProgram, limits: Limits) -> Result:
         source = program.files["judged.v"].decode()
         nonce = re.findall(r"asked_([0-9a-f]{16})", source)[0]
         seen.append(source)
@@ -132,7 +132,7 @@ CHEATS = {
 @pytest.mark.parametrize("name", CHEATS)
 def test_no_way_around_proving(name: str) -> None:
     word, answer = CHEATS[name]
-    found = Proof(checker=Coq())(*posed(FALSE, f"```coq\n{answer}\n```"))
+    found = Proof(checker=Coq())(*task_and_rollout(FALSE, f"```coq\n{answer}\n```"))
     assert found.info["verdict"] == word and found.primary == 0.0 and found.fault is Fault.NONE
     assert (found.components["legal"], found.components["complete"]) == (float(word == "incomplete"), 0.0)
 
@@ -156,7 +156,7 @@ def test_comments_and_strings() -> None:
 )
 def test_golds_that_are_none(gold: dict[str, Any], says: str) -> None:
     with pytest.raises(DataError, match=says):
-        Proof(checker=Coq())(*posed(gold, "auto."))
+        Proof(checker=Coq())(*task_and_rollout(gold, "auto."))
 
 
 def test_settings(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,9 +227,9 @@ def test_the_compiler_itself(word: str, gold: dict[str, Any], answer: str, level
         checker.prepare()
     except (ConfigError, SandboxError) as error:
         pytest.skip(str(error))
-    found = Proof(checker=checker)(*posed(gold, f"```coq\n{answer}\n```"))
+    found = Proof(checker=checker)(*task_and_rollout(gold, f"```coq\n{answer}\n```"))
     assert found.info["verdict"] == word and found.info["isolation"] == level
-    assert Checked(word).legal == found.components["legal"]
+    assert ProofCheck(word).legal == found.components["legal"]
 
 
 @pytest.mark.evidence

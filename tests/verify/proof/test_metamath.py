@@ -13,8 +13,8 @@ from proof_cases import CHEATS, DATABASE, LATER
 from assay.core.errors import ConfigError, DataError, UnknownNameError
 from assay.core.rollout import Stop
 from assay.core.score import Fault
-from assay.verify import ScoringPool, attempt, judge, posed, verifier
-from assay.verify.proof import Checked, Checker, Database, Metamath, Proof
+from assay.verify import ScoringPool, judge, rollout_of, task_and_rollout, verifier
+from assay.verify.proof import Metamath, MetamathDatabase, Proof, ProofCheck, ProofChecker
 from assay.verify.proof.database import COMMENT
 
 ASKED = {"database": DATABASE, "label": "later"}
@@ -45,14 +45,14 @@ def test_proofs(proof: str) -> None:
 @pytest.mark.parametrize("name", CHEATS)
 def test_no_way_around_proving(name: str) -> None:
     word, proof = CHEATS[name]
-    found = Proof()(*posed(ASKED, f"```metamath\n{proof}\n```"))
+    found = Proof()(*task_and_rollout(ASKED, f"```metamath\n{proof}\n```"))
     assert found.info["verdict"] == word and found.primary == 0.0 and found.fault is Fault.NONE
     assert found.components["legal"] == (word not in ("illegal", "altered", "unparsed"))
     assert found.components["complete"] == (word in ("wrong", "altered"))
 
 
 def test_every_proof_of_the_database_is_one() -> None:
-    for assertion in Database.read(DATABASE).assertions.values():
+    for assertion in MetamathDatabase.read(DATABASE).assertions.values():
         if assertion.proof is not None:
             word = said(ASKED | {"label": assertion.label}, assertion.proof)
             assert word == ("incomplete" if assertion.label == "two" else "proved"), assertion.label
@@ -116,7 +116,7 @@ def test_what_grows_is_stopped() -> None:
 )
 def test_databases_that_are_none(database: str, says: str) -> None:
     with pytest.raises(DataError, match=re.escape(says)):
-        Database.read(database)
+        MetamathDatabase.read(database)
 
 
 @pytest.mark.parametrize(
@@ -143,8 +143,8 @@ def test_databases_that_are_none(database: str, says: str) -> None:
 )
 def test_golds_that_are_none(gold: Any, says: str) -> None:
     with pytest.raises(DataError, match=re.escape(says)) as found:
-        Proof()(*posed(gold, LATER))
-    assert "task 'case'" in str(found.value) and judge(Proof(), *posed(gold, LATER)).fault is Fault.VERIFIER
+        Proof()(*task_and_rollout(gold, LATER))
+    assert "task 'case'" in str(found.value) and judge(Proof(), *task_and_rollout(gold, LATER)).fault is Fault.VERIFIER
 
 
 def test_a_database_in_a_file(tmp_path: Path) -> None:
@@ -152,12 +152,12 @@ def test_a_database_in_a_file(tmp_path: Path) -> None:
     place.write_text(DATABASE)
     checker = Metamath(database=str(place))
     made = verifier("proof", checker={"kind": "assay.verify.proof:Metamath", "database": str(place)})
-    assert made == Proof(checker=checker) and isinstance(checker, Checker)
+    assert made == Proof(checker=checker) and isinstance(checker, ProofChecker)
     Proof(checker=checker).prepare()
     Proof().prepare()
-    assert made(*posed({"label": "later"}, LATER)).primary == 1.0
+    assert made(*task_and_rollout({"label": "later"}, LATER)).primary == 1.0
     place.write_text(DATABASE.replace("id $p", "identity $p").replace("id a1i )", "identity a1i )"))
-    assert made(*posed({"label": "later"}, LATER)).primary == 0.0  # it is read again
+    assert made(*task_and_rollout({"label": "later"}, LATER)).primary == 0.0  # it is read again
     with pytest.raises(ConfigError, match="is no file"):
         Metamath(database=str(tmp_path))
     with pytest.raises(ConfigError, match="at least 1"):
@@ -165,25 +165,25 @@ def test_a_database_in_a_file(tmp_path: Path) -> None:
 
 
 def test_answers() -> None:
-    task, _ = posed(ASKED, "")
-    assert Proof()(task, attempt(task, "")).info["verdict"] == "unparsed"
-    cut = Proof()(task, attempt(task, LATER, stop=Stop.LENGTH))
+    task, _ = task_and_rollout(ASKED, "")
+    assert Proof()(task, rollout_of(task, "")).info["verdict"] == "unparsed"
+    cut = Proof()(task, rollout_of(task, LATER, stop=Stop.LENGTH))
     assert cut.info["verdict"] == "unfinished" and not any(cut.components.values())
     for text in (f"So:\n```mm\n{LATER}\n```\nwhich says\n```text\n?\n```", f"<think>?</think>\n<answer>{LATER}</answer>", LATER):
-        assert Proof()(task, attempt(task, text)).primary == 1.0
+        assert Proof()(task, rollout_of(task, text)).primary == 1.0
     with pytest.raises(UnknownNameError, match=r"Proof\.where"):
         Proof(where="nowhere")  # pyright: ignore[reportArgumentType]
     with ScoringPool(Proof(), deadline=30.0) as pool:
-        scores = pool.score([(task, attempt(task, text, id=text)) for text in (LATER, "?")])
+        scores = pool.score([(task, rollout_of(task, text, id=text)) for text in (LATER, "?")])
         assert [score.primary for score in scores.values()] == [1.0, 0.0]
 
 
 def test_no_verdict_is_a_fault() -> None:
     class Lost(Metamath):
-        def check(self, asked: Any, proof: str) -> Checked:
-            return Checked("infra", {"error": "gone"})
+        def check(self, asked: Any, proof: str) -> ProofCheck:
+            return ProofCheck("infra", {"error": "gone"})
 
-    found = Proof(checker=Lost())(*posed(ASKED, LATER))
+    found = Proof(checker=Lost())(*task_and_rollout(ASKED, LATER))
     assert found.fault is Fault.INFRA and not found.components and found.info["error"] == "gone"
 
 
@@ -232,7 +232,7 @@ def test_the_program_of_debian_says_the_same(name: str, tmp_path: Path) -> None:
     if name != "own":
         text = (DATABASES / f"{name}.mm").read_text("ascii")
     text = COMMENT.sub(" ", text)
-    database, rng = Database.read(text), random.Random(name)
+    database, rng = MetamathDatabase.read(text), random.Random(name)
     proved = [a for a in database.assertions.values() if a.proof and a.proof.split()[0] != "("] or [
         a for a in database.assertions.values() if a.proof
     ]

@@ -4,7 +4,7 @@ from assay.core.canon import FrozenMap
 from assay.core.rollout import Stop
 from assay.core.score import Score
 from assay.core.task import Task
-from assay.testing import attempt
+from assay.testing import rollout_of
 from assay.verify.sql import SqlMatch
 
 SCHEMA = {
@@ -39,7 +39,7 @@ def judged(
     gold: str, text: str, *, database: object = DATABASE, stop: Stop = Stop.DONE, verifier: SqlMatch | None = None
 ) -> Score:
     task = sql_task(gold, database)
-    return (verifier or SqlMatch())(task, attempt(task, text, stop=stop))
+    return (verifier or SqlMatch())(task, rollout_of(task, text, stop=stop))
 
 
 def verdict(gold: str, text: str, database: object = DATABASE, verifier: SqlMatch | None = None) -> str:

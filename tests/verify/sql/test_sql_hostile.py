@@ -7,7 +7,7 @@ from test_sql_limits import RUNAWAY
 
 from assay.core.score import Fault
 from assay.verify.sql import QueryLimits, SqlMatch
-from assay.verify.sql.statement import Verdict
+from assay.verify.sql.statement import StatementVerdict
 
 GOLD = "SELECT name, people FROM city WHERE people > 100 ORDER BY people"
 PIECES = [
@@ -152,4 +152,4 @@ def test_whatever_the_text_there_is_a_verdict() -> None:
         assert (score.fault is Fault.POLICY) is (word == "limit"), text
         assert score.fault in (Fault.POLICY, Fault.NONE), text
         assert score.components["correct"] == float(word == "equal"), text
-    assert set(seen) == set(Verdict)  # the texts reach every verdict
+    assert set(seen) == set(StatementVerdict)  # the texts reach every verdict

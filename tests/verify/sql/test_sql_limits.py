@@ -5,7 +5,7 @@ from sql_tasks import DATABASE, judged, sql_task
 
 from assay.core.errors import ConfigError
 from assay.core.score import Fault
-from assay.testing import attempt
+from assay.testing import rollout_of
 from assay.verify import ScoringPool
 from assay.verify.sql import QueryLimits, SqlMatch
 
@@ -102,7 +102,7 @@ def test_what_grows_while_it_is_compiled_meets_the_limit_of_memory() -> None:
     }
     task = sql_task(GOLD)
     with ScoringPool(SqlMatch(limits=QueryLimits(memory=16_000_000, seconds=60.0)), deadline=120.0, workers=1) as pool:
-        scores = pool.score([(task, attempt(task, text, id=name)) for name, text in texts.items()])
+        scores = pool.score([(task, rollout_of(task, text, id=name)) for name, text in texts.items()])
     for name in ("substitution", "kept rows"):
         assert (scores[name].info["verdict"], scores[name].fault) == ("limit", Fault.POLICY)
         assert scores[name].info["reason"].startswith("memory")

@@ -8,7 +8,7 @@ from assay.core.errors import ConfigError, DataError
 from assay.core.rollout import Stop
 from assay.core.score import Fault
 from assay.core.task import Task
-from assay.testing import attempt, check_verifier
+from assay.testing import check_verifier, rollout_of
 from assay.verify import ScoringPool, Together, judge
 from assay.verify.sql import QueryLimits, SqlMatch
 
@@ -203,8 +203,8 @@ def test_settings_are_checked(settings: dict[str, object], message: str) -> None
 def test_a_bad_task_is_an_error_and_no_verdict(gold: object, database: object, message: str) -> None:
     task = sql_task(gold, database)
     with pytest.raises(DataError, match=message):
-        SqlMatch()(task, attempt(task, "SELECT 1"))
-    assert judge(SqlMatch(), task, attempt(task, "SELECT 1")).fault is Fault.VERIFIER
+        SqlMatch()(task, rollout_of(task, "SELECT 1"))
+    assert judge(SqlMatch(), task, rollout_of(task, "SELECT 1")).fault is Fault.VERIFIER
 
 
 def test_a_task_without_a_gold_is_an_error() -> None:
@@ -219,7 +219,7 @@ def test_a_task_without_a_gold_is_an_error() -> None:
         private=FrozenMap({"database": DATABASE}),
     )
     with pytest.raises(DataError, match="'q' has no private 'answer'"):
-        SqlMatch()(task, attempt(task, "SELECT 1"))
+        SqlMatch()(task, rollout_of(task, "SELECT 1"))
 
 
 def test_the_contract_of_verifiers() -> None:
@@ -232,13 +232,13 @@ def test_the_contract_of_verifiers() -> None:
         ("SELECT x", 0.0),
         ("DROP TABLE city", 0.0),
     ]
-    check_verifier(SqlMatch(), [(task, attempt(task, text), value) for text, value in cases])
+    check_verifier(SqlMatch(), [(task, rollout_of(task, text), value) for text, value in cases])
 
 
 def test_query_and_database_may_stand_in_the_answer() -> None:
     task = sql_task({"query": NAMES, "database": DATABASE}, None)
-    assert SqlMatch()(task, attempt(task, NAMES)).primary == 1.0
-    assert SqlMatch()(task, attempt(task, "SELECT name FROM city")).primary == 0.0
+    assert SqlMatch()(task, rollout_of(task, NAMES)).primary == 1.0
+    assert SqlMatch()(task, rollout_of(task, "SELECT name FROM city")).primary == 0.0
 
 
 def test_databases_as_scripts() -> None:
@@ -256,7 +256,7 @@ def test_in_the_pool_a_limit_is_the_answers_fault_and_scores_the_floor() -> None
     bomb = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c"
     texts = {"good": f"```sql\n{NAMES}\n```", "bomb": bomb}
     with ScoringPool(SqlMatch(limits=QueryLimits(steps=100_000))) as pool:
-        scores = pool.score([(task, attempt(task, text, id=name)) for name, text in texts.items()])
+        scores = pool.score([(task, rollout_of(task, text, id=name)) for name, text in texts.items()])
     assert scores["good"].primary == 1.0
     assert (scores["bomb"].fault, scores["bomb"].info["verdict"]) == (Fault.POLICY, "limit")
     assert set(scores["bomb"].components) == set(scores["good"].components) == set(SqlMatch().names)

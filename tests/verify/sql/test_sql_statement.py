@@ -2,7 +2,7 @@
 
 import pytest
 
-from assay.verify.sql.statement import Refusal, Verdict, extract, read
+from assay.verify.sql.statement import Refusal, StatementVerdict, extract, read
 
 
 @pytest.mark.parametrize(
@@ -87,15 +87,15 @@ def test_ties_of_many_columns() -> None:
 @pytest.mark.parametrize(
     ("text", "verdict", "reason"),
     [
-        ("SELECT 1" + " " * 93, Verdict.LIMIT, "a query of 101 characters; at most 100"),
-        ("SELECT 1; ; SELECT 2", Verdict.FORBIDDEN, "more than one statement"),
-        ("vacuum into 'x'", Verdict.FORBIDDEN, "begins with VACUUM"),
-        ("(SELECT 1)", Verdict.UNPARSED, "begins with none of SELECT"),
-        ('"select" 1', Verdict.UNPARSED, "begins with none of SELECT"),
-        (" ; ", Verdict.UNPARSED, "begins with none of SELECT"),
+        ("SELECT 1" + " " * 93, StatementVerdict.LIMIT, "a query of 101 characters; at most 100"),
+        ("SELECT 1; ; SELECT 2", StatementVerdict.FORBIDDEN, "more than one statement"),
+        ("vacuum into 'x'", StatementVerdict.FORBIDDEN, "begins with VACUUM"),
+        ("(SELECT 1)", StatementVerdict.UNPARSED, "begins with none of SELECT"),
+        ('"select" 1', StatementVerdict.UNPARSED, "begins with none of SELECT"),
+        (" ; ", StatementVerdict.UNPARSED, "begins with none of SELECT"),
     ],
 )
-def test_refused(text: str, verdict: Verdict, reason: str) -> None:
+def test_refused(text: str, verdict: StatementVerdict, reason: str) -> None:
     with pytest.raises(Refusal, match=reason) as caught:
         read(text, 100)
     assert caught.value.verdict is verdict
@@ -150,4 +150,4 @@ def test_table_expressions_that_a_person_writes(text: str) -> None:
 def test_table_expressions_that_unfold_are_refused(text: str) -> None:
     with pytest.raises(Refusal, match="table expressions in one another: more than 500 selects, or 16 deep") as caught:
         read(text, 10_000)
-    assert caught.value.verdict is Verdict.LIMIT
+    assert caught.value.verdict is StatementVerdict.LIMIT

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from assay.core.errors import HubError, MissingExtraError
 
-__all__ = ["PREFIX", "HubName", "Snapshot", "commit_of", "fetched"]
+__all__ = ["PREFIX", "HubName", "Snapshot", "commit_of", "fetch"]
 
 PREFIX = "hub:"
 _NAME = re.compile(r"(?P<repo>[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:@(?P<revision>[\w./-]+))?")
@@ -58,7 +58,7 @@ class Snapshot:
     folder: Path
 
 
-def fetched(name: HubName, kind: str, patterns: Sequence[str], lacking: Callable[[Path], str]) -> Snapshot:
+def fetch(name: HubName, kind: str, patterns: Sequence[str], lacking: Callable[[Path], str]) -> Snapshot:
     """The files of a repository, from the cache where it has them, else from the hub.
 
     The cache is that of the library huggingface_hub (``HF_HUB_CACHE``, ``HF_HOME``), the hub ``HF_ENDPOINT``; with

@@ -14,7 +14,7 @@ from assay.core.batch import Batch
 from assay.core.errors import PlanError
 from assay.core.plan import Scope
 from assay.core.protocols import State
-from assay.objective.reduce import F, Partials
+from assay.objective.reducers import F, Partials
 
 __all__ = ["Credit", "CreditTerm", "check_behind", "check_one_handling"]
 
@@ -26,14 +26,14 @@ class Credit:
     Attributes:
         batch: the columns, never changed.
         metric: ``[R]`` the task's own metric, never shaped; filters look at it.
-        reward: ``[R]`` scalar reward, shaped: all that an attempt is paid.
+        reward: ``[R]`` scalar reward, shaped: all that a rollout is paid.
         advantage: ``[R]`` equal to ``reward`` until a baseline is subtracted.
-        steps: ``[N]`` what of the reward is paid at single tokens; the rest is paid at the attempt's last loss token. None while
+        steps: ``[N]`` what of the reward is paid at single tokens; the rest is paid at the rollout's last loss token. None while
             nothing is.
-        tokens: ``[N]`` advantages per token once a term made them differ inside an attempt; None while they do not.
-        keep: ``[R]`` weight of the attempt in every loss, 0 where a filter dropped it.
-        counted: ``[R]`` attempts that enter statistics: valid, of the right stream, not dropped.
-        copies: ``[R]`` how often an attempt counts in a statistic; once each when None.
+        tokens: ``[N]`` advantages per token once a term made them differ inside a rollout; None while they do not.
+        keep: ``[R]`` weight of the rollout in every loss, 0 where a filter dropped it.
+        counted: ``[R]`` rollouts that enter statistics: valid, of the right stream, not dropped.
+        copies: ``[R]`` how often a rollout counts in a statistic; once each when None.
         columns: token columns ``[N]`` that terms made for others, such as ``returns`` for a critic.
         metrics: numbers for the report.
     """
@@ -70,7 +70,7 @@ class Credit:
         values = self.advantage[self.owner] if self.tokens is None else self.tokens
         return np.where(self.batch.token("mask"), values, 0.0)
 
-    def moved(self, advantage: F) -> Credit:
+    def with_advantage(self, advantage: F) -> Credit:
         """The same with other advantages per attempt.
 
         Raises:
@@ -83,7 +83,7 @@ class Credit:
             )
         return replace(self, advantage=advantage)
 
-    def centred(self, advantage: F, spread: F | np.float64 | float = 0.0) -> Credit:
+    def center(self, advantage: F, spread: F | np.float64 | float = 0.0) -> Credit:
         """The same after a baseline: ``advantage [R]``, and what stands per token less the same number per attempt.
 
         What lies within rounding of ``spread`` (per attempt, or one number) is 0, so that the last bit of a mean decides nothing.
@@ -94,22 +94,22 @@ class Credit:
         near = np.broadcast_to(np.asarray(spread, np.float64), advantage.shape)[self.owner]
         return replace(self, advantage=advantage, tokens=np.where(np.abs(gap) <= 1e-12 * near, 0.0, gap))
 
-    def divided(self, by: F | np.float64, eps: float) -> Credit:
+    def divide_by(self, by: F | np.float64, eps: float) -> Credit:
         """Advantages over ``by + eps`` (per attempt, or one number), 0 where ``by`` is not positive."""
         by = np.broadcast_to(np.asarray(by, np.float64), self.advantage.shape)
         tokens = None if self.tokens is None else _divided(self.tokens, by[self.owner], eps)
         return replace(self, advantage=_divided(self.advantage, by, eps), tokens=tokens)
 
-    def scaled(self, factor: F) -> Credit:
+    def scale_by(self, factor: F) -> Credit:
         """Advantages times ``factor [R]``."""
         tokens = None if self.tokens is None else self.tokens * factor[self.owner]
         return replace(self, advantage=self.advantage * factor, tokens=tokens)
 
-    def rewarded(self, reward: F, steps: F | None = None) -> Credit:
+    def with_reward(self, reward: F, steps: F | None = None) -> Credit:
         """The same with another reward (``steps``: and another part of it paid at single tokens); the task's metric stays."""
         return replace(self, reward=reward, advantage=reward, steps=self.steps if steps is None else steps)
 
-    def told(self, **metrics: float) -> Credit:
+    def with_metrics(self, **metrics: float) -> Credit:
         """The same with more metrics; underscores of a name's first part become a slash: ``credit_lone`` is ``credit/lone``."""
         return replace(self, metrics={**self.metrics, **{k.replace("_", "/", 1): v for k, v in metrics.items()}})
 

@@ -15,7 +15,7 @@ from assay.objective.credit.base import Credit, CreditTerm, check_behind
 from assay.objective.credit.normalise import near_zero
 from assay.objective.credit.paths import Path
 from assay.objective.credit.stats import Keyed, Largest, column, each, identity, moments, peers
-from assay.objective.reduce import F, Moments, Partials
+from assay.objective.reducers import F, Moments, Partials
 
 __all__ = ["Against", "Center", "OptimalToken", "RunningBaseline", "TopGap"]
 
@@ -39,8 +39,8 @@ class Center(CreditTerm):
         baseline: which one.
         value: only for ``constant``.
         decay: only for ``ema``.
-        by: only for group baselines: a column of the attempts whose equal values, inside a group, make the peers that are
-            compared: siblings of one prefix, the attempts of one role, of one episode.
+        by: only for group baselines: a column of the rollouts whose equal values, inside a group, make the peers that are
+            compared: siblings of one prefix, the rollouts of one role, of one episode.
     """
 
     baseline: str = "group"
@@ -119,9 +119,9 @@ class Center(CreditTerm):
         if self.baseline == "batch":
             of_batch: Moments = stats["moments"]
             sd = of_batch.std(0)[0]
-            return credit.centred(near_zero(credit.advantage - of_batch.mean[0], sd), sd)
+            return credit.center(near_zero(credit.advantage - of_batch.mean[0], sd), sd)
         if self.scope is not Scope.GROUP:
-            return credit.centred(credit.advantage - self._common(state))
+            return credit.center(credit.advantage - self._common(state))
         m = each(credit, stats["moments"], self.by)
         mean = each(credit, stats["weighted"], self.by).mean if self.baseline == "length_weighted" else m.mean
         sd = m.std(0)
@@ -131,8 +131,8 @@ class Center(CreditTerm):
             others = np.where(credit.counted, np.maximum(m.count - 1, 1), m.count)
             deviation = deviation * m.count / np.maximum(others, 1)
         found = stats["moments"].moments if isinstance(stats["moments"], Keyed) else stats["moments"]
-        told = credit.told(credit_lone=float(np.sum(found.count == 1)))
-        return told.centred(deviation, sd).scaled(np.where(m.count <= 1, 0.0, 1.0))
+        told = credit.with_metrics(credit_lone=float(np.sum(found.count == 1)))
+        return told.center(deviation, sd).scale_by(np.where(m.count <= 1, 0.0, 1.0))
 
     def _common(self, state: State) -> float:
         if self.value is not None:
@@ -148,7 +148,7 @@ class Against(CreditTerm):
     value of the whole attempt.
 
     Attributes:
-        column: the column of the attempts.
+        column: the column of the rollouts.
     """
 
     column: str
@@ -162,7 +162,7 @@ class Against(CreditTerm):
 
     def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
         """Subtracts it."""
-        return credit.centred(credit.advantage - column(credit, self.column))
+        return credit.center(credit.advantage - column(credit, self.column))
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +173,8 @@ class RunningBaseline(CreditTerm):
     what ``n`` moves one by one give when the rewards are equal, and no matter in what order the attempts stand.
 
     Attributes:
-        by: column of the attempts with the key.
-        decay: weight of the past per attempt.
+        by: column of the rollouts with the key.
+        decay: weight of the past per rollout.
     """
 
     by: str = "role"
@@ -217,7 +217,7 @@ class RunningBaseline(CreditTerm):
     def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
         """Subtracts the mean of earlier batches."""
         known = np.array([state["mean"].get(str(k), 0.0) for k in self._keys(credit).tolist()])
-        return credit.centred(credit.advantage - known)
+        return credit.center(credit.advantage - known)
 
     def _keys(self, credit: Credit) -> np.ndarray:
         return identity(credit.batch.rollout(self.by))
@@ -233,7 +233,7 @@ class OptimalToken(CreditTerm):
 
     Attributes:
         squares: token column with ``sum_v p_v^2`` of the old policy.
-        tail: an attempt's tokens behind the end of all others keep their whole return; False: they get 0, their own baseline.
+        tail: a rollout's tokens behind the end of all others keep their whole return; False: they get 0, their own baseline.
         cap: multiply each token's energy by ``min(pi_old / pi_engine, cap)^2``; None: not.
     """
 
@@ -288,10 +288,10 @@ class OptimalToken(CreditTerm):
         if self.tail:
             others = plain.count - credit.counted[path.owner]
             gap = np.where(others > 0, gap, value)
-        attempts: Moments = stats["attempts"]
-        gap = np.where(attempts.count[credit.group[path.owner]] <= 1, 0.0, gap)
+        rollouts: Moments = stats["attempts"]
+        gap = np.where(rollouts.count[credit.group[path.owner]] <= 1, 0.0, gap)
         mean = np.bincount(path.owner, gap, len(credit.reward)) / np.maximum(path.length, 1)
-        told = credit.told(credit_lone=float(np.sum(attempts.count == 1)))
+        told = credit.with_metrics(credit_lone=float(np.sum(rollouts.count == 1)))
         return replace(told, advantage=mean, tokens=path.spread(gap, len(credit.owner)))
 
     def _keys(self, credit: Credit, path: Path) -> np.ndarray:
@@ -344,5 +344,5 @@ class TopGap(CreditTerm):
         whole = np.isfinite(second)
         lead = np.where(whole, first, 0.0) - np.where(whole, second, 0.0)
         top = stats["top"].values
-        told = credit.told(credit_lone=float(np.sum(np.isfinite(top[:, 0]) & ~np.isfinite(top[:, 1]))))
-        return told.moved(np.where((credit.advantage >= first) & whole, lead, 0.0))
+        told = credit.with_metrics(credit_lone=float(np.sum(np.isfinite(top[:, 0]) & ~np.isfinite(top[:, 1]))))
+        return told.with_advantage(np.where((credit.advantage >= first) & whole, lead, 0.0))

@@ -14,7 +14,7 @@ from assay.core.protocols import State
 from assay.objective.credit.base import Credit, CreditTerm, check_behind
 from assay.objective.credit.baseline import Center
 from assay.objective.credit.normalise import Scale
-from assay.objective.reduce import Partials
+from assay.objective.reducers import Partials
 
 __all__ = ["ComponentNorm"]
 
@@ -90,7 +90,7 @@ class ComponentNorm(CreditTerm):
             centred = self.centre.apply(part, _of(stats, f"centre.{i}."), self.centre.init())
             total = total + weight * self.scale.apply(centred, _of(stats, f"scale.{i}."), self.scale.init()).advantage
             told = replace(told, metrics={**told.metrics, **centred.metrics})
-        return told.moved(total)
+        return told.with_advantage(total)
 
     def _parts(self, credit: Credit) -> Iterator[tuple[float, Credit]]:
         """Weight and record of each component.

@@ -11,7 +11,7 @@ from assay.core.errors import ConfigError
 from assay.core.protocols import State
 from assay.objective.credit.base import Credit, CreditTerm
 from assay.objective.credit.paths import Path
-from assay.objective.reduce import F, Partials, tally
+from assay.objective.reducers import F, Partials, tally
 
 __all__ = ["TurnAdvantage"]
 

@@ -12,7 +12,7 @@ from assay.core.plan import Scope
 from assay.core.protocols import State
 from assay.objective.credit.base import Credit, CreditTerm
 from assay.objective.credit.stats import moments
-from assay.objective.reduce import F, Moments, Partials, tally
+from assay.objective.reducers import F, Moments, Partials, tally
 
 __all__ = ["AdaptiveKlInReward", "KlInReward"]
 
@@ -58,7 +58,7 @@ class KlInReward(CreditTerm):
         """Subtracts the estimate of each loss token."""
         paid = -self._factor(state) * self._estimates(credit)
         steps = paid if credit.steps is None else credit.steps + paid
-        return credit.rewarded(credit.reward + tally(credit.owner, paid, len(credit.reward)), steps)
+        return credit.with_reward(credit.reward + tally(credit.owner, paid, len(credit.reward)), steps)
 
     def _factor(self, state: State) -> float:
         return self.coef
@@ -84,8 +84,8 @@ class AdaptiveKlInReward(KlInReward):
 
     Attributes:
         coef: the first coefficient.
-        target: wanted divergence per attempt, in nats.
-        horizon: attempts over which the coefficient may change by a fifth.
+        target: wanted divergence per rollout, in nats.
+        horizon: rollouts over which the coefficient may change by a fifth.
     """
 
     target: float = 6.0
@@ -116,7 +116,7 @@ class AdaptiveKlInReward(KlInReward):
 
     def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
         """As `KlInReward`, and tells the coefficient in force."""
-        return KlInReward.apply(self, credit, stats, state).told(credit_kl_coef=self._factor(state))
+        return KlInReward.apply(self, credit, stats, state).with_metrics(credit_kl_coef=self._factor(state))
 
     def _factor(self, state: State) -> float:
         return float(state["coef"])

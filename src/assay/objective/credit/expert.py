@@ -15,7 +15,7 @@ from assay.core.sample import STREAMS
 from assay.objective.credit.base import Credit, CreditTerm
 from assay.objective.credit.paths import Path
 from assay.objective.credit.stats import Gathered, Largest, peers
-from assay.objective.reduce import Moments, Partials
+from assay.objective.reducers import Moments, Partials
 
 __all__ = ["AlignExpert", "SmoothExpert"]
 
@@ -127,5 +127,5 @@ class SmoothExpert(CreditTerm):
         m: Moments = stats["own"]
         no_better = stats["best"].values[credit.group, 0] >= credit.reward - 1e-12
         smooth = _of_stream(credit, "expert") & no_better
-        told = credit.told(credit_smoothed=float(smooth.sum()))
-        return told.rewarded(np.where(smooth, m.mean[credit.group], credit.reward))
+        told = credit.with_metrics(credit_smoothed=float(smooth.sum()))
+        return told.with_reward(np.where(smooth, m.mean[credit.group], credit.reward))

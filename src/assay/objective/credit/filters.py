@@ -15,15 +15,15 @@ from assay.core.protocols import State
 from assay.objective.credit.base import Credit, CreditTerm, check_one_handling
 from assay.objective.credit.shape import solved
 from assay.objective.credit.stats import Keyed, column, each, identity, peers
-from assay.objective.reduce import Moments, Partials
+from assay.objective.reducers import Moments, Partials
 
 __all__ = [
-    "Filter",
     "DropOneClass",
     "DropSmall",
     "DropStale",
     "DropTruncated",
     "DropZeroVariance",
+    "Filter",
     "PassRateHistory",
     "PassRateWindow",
     "PositivesOnly",
@@ -77,7 +77,7 @@ class DropZeroVariance(Filter):
         """Sets the weight of the dropped attempts to 0."""
         m: Moments = stats["moments"]
         varied = (m.std(0) > self.tolerance) | (m.count == 0)  # rows of other streams alone are no group to judge
-        told = credit.told(credit_dropped_groups=float(np.sum((m.count > 0) & ~varied)))
+        told = credit.with_metrics(credit_dropped_groups=float(np.sum((m.count > 0) & ~varied)))
         return without(told, ~varied[credit.group])
 
 
@@ -105,7 +105,7 @@ class DropTruncated(Filter):
     def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
         """Sets their weight to 0."""
         cut = np.asarray(credit.batch.rollout("truncated"), np.bool_)
-        return replace(credit.told(credit_dropped_truncated=float(cut.sum())), keep=np.where(cut, 0.0, credit.keep))
+        return replace(credit.with_metrics(credit_dropped_truncated=float(cut.sum())), keep=np.where(cut, 0.0, credit.keep))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +114,7 @@ class PassRateWindow(Filter):
 
     Attributes:
         low, high: the window; ScaleRL: 0 and 0.9.
-        column: a column of the attempts with the rate; the group's own when empty.
+        column: a column of the rollouts with the rate; the group's own when empty.
     """
 
     low: float = 0.0
@@ -148,7 +148,7 @@ class PassRateWindow(Filter):
         """Sets the weight of the dropped attempts to 0."""
         rate = column(credit, self.column) if self.column else each(credit, stats["moments"]).mean
         dropped = (rate < self.low - 1e-9) | (rate >= self.high - 1e-9)
-        return without(credit.told(credit_dropped_by_rate=float(np.sum(dropped & credit.counted))), dropped)
+        return without(credit.with_metrics(credit_dropped_by_rate=float(np.sum(dropped & credit.counted))), dropped)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,8 +158,8 @@ class PassRateHistory(Filter):
 
     Attributes:
         low, high: prompts with a rate in ``[low, high)`` stay.
-        by: column of the attempts that names the prompt in all batches, such as a hash of its text.
-        least: attempts that must be known before a prompt is judged.
+        by: column of the rollouts that names the prompt in all batches, such as a hash of its text.
+        least: rollouts that must be known before a prompt is judged.
     """
 
     low: float = 0.0
@@ -208,7 +208,7 @@ class PassRateHistory(Filter):
         known = [state["seen"].get(str(key), (0.0, 0.0)) for key in self._keys(credit).tolist()]
         count, rate = np.array(known).T
         dropped = (count >= self.least) & ((rate < self.low - 1e-9) | (rate >= self.high - 1e-9))
-        return without(credit.told(credit_dropped_by_rate=float(np.sum(dropped & credit.counted))), dropped)
+        return without(credit.with_metrics(credit_dropped_by_rate=float(np.sum(dropped & credit.counted))), dropped)
 
     def _keys(self, credit: Credit) -> NDArray[np.int64]:
         return identity(credit.batch.rollout(self.by))
@@ -220,7 +220,7 @@ class DropStale(Filter):
 
     Attributes:
         limit: largest lag that stays.
-        column: column of the attempts with the lag: the learner's version less the oldest that sampled the attempt.
+        column: column of the rollouts with the lag: the learner's version less the oldest that sampled the rollout.
     """
 
     limit: int = 8
@@ -238,7 +238,7 @@ class DropStale(Filter):
     def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
         """Sets the weight of the dropped attempts to 0."""
         dropped = column(credit, self.column) > self.limit
-        return without(credit.told(credit_dropped_stale=float(np.sum(dropped & credit.counted))), dropped)
+        return without(credit.with_metrics(credit_dropped_stale=float(np.sum(dropped & credit.counted))), dropped)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,7 +265,7 @@ class DropSmall(Filter):
     def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
         """Sets their weight to 0."""
         small = np.abs(credit.advantage) < self.limit
-        told = credit.told(credit_dropped_small=float(np.sum(small & (credit.keep > 0))))
+        told = credit.with_metrics(credit_dropped_small=float(np.sum(small & (credit.keep > 0))))
         return replace(told, keep=np.where(small, 0.0, credit.keep))
 
 
@@ -275,7 +275,7 @@ class DropOneClass(Filter):
 
     Attributes:
         which: ``correct``, ``wrong`` or ``any``.
-        threshold: task metric from which an attempt is correct.
+        threshold: task metric from which a rollout is correct.
     """
 
     which: str = "any"
@@ -303,7 +303,7 @@ class DropOneClass(Filter):
         """Sets the weight of the dropped attempts to 0."""
         m: Moments = stats["moments"]
         one = {"correct": m.mean == 1, "wrong": m.mean == 0, "any": m.m2 == 0}[self.which] & (m.count > 0)
-        told = credit.told(credit_dropped_groups=float(one.sum()))
+        told = credit.with_metrics(credit_dropped_groups=float(one.sum()))
         return without(told, one[credit.group])
 
 
@@ -312,7 +312,7 @@ class PositivesOnly(Filter):
     """Keeps correct attempts alone (expert iteration, rejection sampling).
 
     Attributes:
-        threshold: task metric from which an attempt is correct.
+        threshold: task metric from which a rollout is correct.
     """
 
     threshold: float = 0.5
@@ -320,4 +320,4 @@ class PositivesOnly(Filter):
     def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
         """Sets the weight of the others to 0."""
         wrong = ~solved(credit, self.threshold)
-        return without(credit.told(credit_positives=float(np.sum(credit.counted & ~wrong))), wrong)
+        return without(credit.with_metrics(credit_positives=float(np.sum(credit.counted & ~wrong))), wrong)

@@ -14,7 +14,7 @@ from assay.core.protocols import State
 from assay.objective.credit.base import Credit, CreditTerm, check_behind, check_one_handling
 from assay.objective.credit.shape import solved
 from assay.objective.credit.stats import Largest, column, each, peers
-from assay.objective.reduce import F, Partials
+from assay.objective.reducers import F, Partials
 
 __all__ = ["CosineLength", "CostInGroup", "LengthInGroup", "Overlong", "TruncatedReward"]
 
@@ -62,7 +62,7 @@ class Overlong(CreditTerm):
 
     def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
         """Adds the penalty to the reward."""
-        return credit.rewarded(credit.reward + self.ramp(column(credit, "length")))
+        return credit.with_reward(credit.reward + self.ramp(column(credit, "length")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class TruncatedReward(CreditTerm):
 
     def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
         """Lowers their reward."""
-        return credit.rewarded(np.where(column(credit, "truncated") != 0, self.factor * credit.reward, credit.reward))
+        return credit.with_reward(np.where(column(credit, "truncated") != 0, self.factor * credit.reward, credit.reward))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +110,7 @@ class CosineLength(CreditTerm):
     Attributes:
         limit: answer length at which the far end is reached.
         correct, wrong: the near and the far value of each class.
-        threshold: task metric from which an attempt is correct.
+        threshold: task metric from which a rollout is correct.
     """
 
     limit: int
@@ -137,7 +137,7 @@ class CosineLength(CreditTerm):
         """Replaces the reward."""
         near, far = np.where(solved(credit, self.threshold)[:, None], self.correct, self.wrong).T
         share = (1.0 + np.cos(np.pi * np.minimum(column(credit, "length") / self.limit, 1.0))) / 2
-        return credit.rewarded(far + (near - far) * share)
+        return credit.with_reward(far + (near - far) * share)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +147,7 @@ class LengthInGroup(CreditTerm):
 
     Attributes:
         coef: weight.
-        threshold: task metric from which an attempt is correct.
+        threshold: task metric from which a rollout is correct.
     """
 
     coef: float = 1.0
@@ -185,7 +185,7 @@ class LengthInGroup(CreditTerm):
         low, width = np.where(apart, short, 0.0), np.where(apart, long - short, 1.0)
         worth = np.where(apart, 0.5 - (column(credit, "length") - low) / width, 0.0)
         worth = np.where(solved(credit, self.threshold), worth, np.minimum(worth, 0.0))
-        return credit.rewarded(credit.reward + self.coef * worth)
+        return credit.with_reward(credit.reward + self.coef * worth)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,7 +195,7 @@ class CostInGroup(CreditTerm):
     A group that solves nothing pays nothing for length; one that solves everything pays most.
 
     Attributes:
-        costs: pairs of a column of the attempts and its weight, such as ``(("length", 0.25), ("turns", 0.1))``.
+        costs: pairs of a column of the rollouts and its weight, such as ``(("length", 0.25), ("turns", 0.1))``.
     """
 
     costs: tuple[tuple[str, float], ...] = (("length", 0.25),)
@@ -228,4 +228,4 @@ class CostInGroup(CreditTerm):
         for i, (name, weight) in enumerate(self.costs):
             most = np.maximum(stats[f"most.{i}"].values[credit.group, 0], 1.0)
             share += weight * column(credit, name) / most
-        return credit.rewarded(credit.reward - each(credit, stats["moments"]).mean * share)
+        return credit.with_reward(credit.reward - each(credit, stats["moments"]).mean * share)

@@ -14,7 +14,7 @@ from assay.core.protocols import State
 from assay.objective.credit.base import Credit, CreditTerm
 from assay.objective.credit.shape import ScaleByClass
 from assay.objective.credit.stats import each, moments, peers
-from assay.objective.reduce import F, Moments, Partials, Sum
+from assay.objective.reducers import F, Moments, Partials, Sum
 
 __all__ = ["Scale", "ScaleByMean", "ScaleBySignal", "Whiten", "near_zero"]
 
@@ -134,17 +134,17 @@ class Scale(CreditTerm):
     def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
         """Divides."""
         if self.value is not None:
-            return credit.divided(np.float64(self.value), self.eps)
+            return credit.divide_by(np.float64(self.value), self.eps)
         if self.over == "ema":
             known = np.sqrt(state["variance"] / state["weight"]) if state["weight"] else stats["moments"].std(self.ddof)[0]
-            return credit.divided(np.float64(known), self.eps)
+            return credit.divide_by(np.float64(known), self.eps)
         if self.over == "batch":
-            return credit.divided(stats["moments"].std(self.ddof)[0], self.eps)
+            return credit.divide_by(stats["moments"].std(self.ddof)[0], self.eps)
         m = each(credit, stats["moments"], self.by)
         if self.over == "group":
-            return credit.divided(m.std(self.ddof), self.eps)
+            return credit.divide_by(m.std(self.ddof), self.eps)
         sd = self._of_others(credit, m)
-        return credit.divided(np.where(sd > 0, sd + self.eps, np.where(m.m2 > 0, 1.0, 0.0)), 0.0)
+        return credit.divide_by(np.where(sd > 0, sd + self.eps, np.where(m.m2 > 0, 1.0, 0.0)), 0.0)
 
     def _of_others(self, credit: Credit, m: Moments) -> F:
         """``[R]`` standard deviations of each attempt's peers without itself, 0 where only rounding tells them from 0."""
@@ -159,7 +159,7 @@ class Whiten(CreditTerm):
     """Mean 0 and variance 1 over the rollout batch (PPO, REINFORCE++): ``(A - mean) / (sd + eps)``.
 
     Attributes:
-        unit: ``token``: every loss token counts, so long attempts weigh more; ``rollout``: each attempt counts once.
+        unit: ``token``: every loss token counts, so long rollouts weigh more; ``rollout``: each rollout counts once.
         eps: added to the standard deviation.
         ddof: 0 for the population standard deviation, 1 for the sample's.
     """
@@ -197,7 +197,7 @@ class Whiten(CreditTerm):
         m: Moments = stats["moments"]
         mean, spread, sd = m.mean[0], m.std(0)[0], m.std(self.ddof)[0]
         if self.unit == "rollout":
-            return credit.centred(near_zero(credit.advantage - mean, spread), spread).divided(sd, self.eps)
+            return credit.center(near_zero(credit.advantage - mean, spread), spread).divide_by(sd, self.eps)
         gap = near_zero(credit.per_token() - mean, spread)
         return replace(credit, tokens=np.where(sd > 0, gap / np.where(sd > 0, sd + self.eps, 1.0), 0.0))
 
@@ -234,7 +234,7 @@ class ScaleByMean(CreditTerm):
 
     def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
         """Divides."""
-        return credit.divided(each(credit, stats["moments"]).mean, self.eps)
+        return credit.divide_by(each(credit, stats["moments"]).mean, self.eps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +242,7 @@ class ScaleBySignal(CreditTerm):
     """Multiplies by ``n / n_signal`` (GPG): attempts without a signal do not thin out the gradient of the others.
 
     Attributes:
-        of: ``variance``: an attempt has a signal when its group's rewards vary; ``reward``: when its own reward is not 0, as in
+        of: ``variance``: a rollout has a signal when its group's rewards vary; ``reward``: when its own reward is not 0, as in
             verl.
     """
 
@@ -273,4 +273,4 @@ class ScaleBySignal(CreditTerm):
             total, signal = float(m.count.sum()), float(m.count[m.m2 > 0].sum())
         else:
             total, signal = stats["counts"].values.tolist()
-        return credit.scaled(np.full(len(credit.reward), total / signal if signal else 1.0))
+        return credit.scale_by(np.full(len(credit.reward), total / signal if signal else 1.0))

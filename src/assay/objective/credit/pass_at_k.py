@@ -14,7 +14,7 @@ from assay.core.plan import Scope
 from assay.core.protocols import State
 from assay.objective.credit.base import Credit, CreditTerm, check_behind
 from assay.objective.credit.shape import solved
-from assay.objective.reduce import F, Partials, Sum, tally
+from assay.objective.reducers import F, Partials, Sum, tally
 
 __all__ = ["PassAtK", "PassAtKBonus", "pass_at_k"]
 
@@ -46,7 +46,7 @@ class PassAtK(CreditTerm):
 
     Attributes:
         k: draws of which one must solve the task.
-        hit: task metric from which an attempt solves it.
+        hit: task metric from which a rollout solves it.
     """
 
     k: int = 4
@@ -85,7 +85,7 @@ class PassAtK(CreditTerm):
 
     def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
         """Replaces the advantage."""
-        return credit.moved(self._advantage(credit, stats))
+        return credit.with_advantage(self._advantage(credit, stats))
 
     def _advantage(self, credit: Credit, stats: Partials) -> F:
         """``[R]`` by the class of each attempt."""
@@ -113,4 +113,4 @@ class PassAtKBonus(PassAtK):
 
     def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
         """Adds the bonus."""
-        return credit.centred(credit.advantage + self.coef * self._advantage(credit, stats))
+        return credit.center(credit.advantage + self.coef * self._advantage(credit, stats))

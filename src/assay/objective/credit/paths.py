@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from assay.core.batch import Batch
 from assay.objective.credit.base import Credit
-from assay.objective.reduce import F, tally
+from assay.objective.reducers import F, tally
 
 __all__ = ["Index", "Path", "check_gamma", "path_of"]
 
@@ -26,8 +26,8 @@ class Path:
 
     Attributes:
         at: ``[n]`` position in the batch of each link's first token.
-        owner: ``[n]`` attempt of each link.
-        start, length: ``[R]`` first link and number of links of each attempt.
+        owner: ``[n]`` rollout of each link.
+        start, length: ``[R]`` first link and number of links of each rollout.
     """
 
     at: Index
@@ -104,8 +104,8 @@ def path_of(batch: Batch) -> Path:
     return _path(at[order], owner[order], len(batch.rollout("group")))
 
 
-def _path(at: Index, owner: Index, attempts: int) -> Path:
-    length = np.bincount(owner, minlength=attempts).astype(np.int64)
+def _path(at: Index, owner: Index, rollouts: int) -> Path:
+    length = np.bincount(owner, minlength=rollouts).astype(np.int64)
     return Path(at=at, owner=owner, start=np.cumsum(length) - length, length=length)
 
 

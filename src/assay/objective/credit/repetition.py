@@ -13,7 +13,7 @@ from assay.core.protocols import State
 from assay.objective.credit.base import Credit, CreditTerm
 from assay.objective.credit.paths import Path
 from assay.objective.credit.stats import column
-from assay.objective.reduce import Partials
+from assay.objective.reducers import Partials
 
 __all__ = ["LoopPenalty", "NgramPenalty", "looped_share", "repeated_share"]
 
@@ -88,8 +88,8 @@ class LoopPenalty(CreditTerm):
         cut = column(credit, "truncated") != 0
         pairs = zip(_texts(credit), cut.tolist(), strict=True)
         share = np.array([self._share(ids) if is_cut else 0.0 for ids, is_cut in pairs])
-        told = credit.told(credit_looped=float(np.sum(credit.counted & (share > 0))))
-        return told.rewarded(credit.reward - self.penalty * (share if self.graded else (share > 0)))
+        told = credit.with_metrics(credit_looped=float(np.sum(credit.counted & (share > 0))))
+        return told.with_reward(credit.reward - self.penalty * (share if self.graded else (share > 0)))
 
     def _share(self, ids: NDArray[Any]) -> float:
         share = looped_share(ids, self.repeats)
@@ -122,7 +122,7 @@ class NgramPenalty(CreditTerm):
     def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
         """Subtracts the penalty."""
         share = np.array([repeated_share(ids, self.n) for ids in _texts(credit)])
-        return credit.rewarded(credit.reward - self.penalty * share)
+        return credit.with_reward(credit.reward - self.penalty * share)
 
 
 def _texts(credit: Credit) -> list[NDArray[Any]]:

@@ -17,7 +17,7 @@ from assay.objective.credit.filters import Filter, without
 from assay.objective.credit.paths import Path
 from assay.objective.credit.shape import solved
 from assay.objective.credit.stats import Gathered, Keyed, lottery, ranked
-from assay.objective.reduce import F, Moments, Partials
+from assay.objective.reducers import F, Moments, Partials
 
 __all__ = ["Balance", "BestAnd", "Chance", "Deduplicate", "Resample"]
 
@@ -113,7 +113,7 @@ class Resample(Chance):
             times = low + (self.lots(credit, state) < times - low)
         times = np.where(credit.counted, times, 1.0)
         copies = times if credit.copies is None else credit.copies * times
-        told = credit.told(credit_effective_rollouts=_effective(whole))
+        told = credit.with_metrics(credit_effective_rollouts=_effective(whole))
         return replace(told, keep=credit.keep * times, counted=credit.counted & (times > 0), copies=copies)
 
     def _weights(self, reward: F, group: F, all_rewards: F, all_groups: F) -> F:
@@ -176,7 +176,7 @@ class Balance(Chance):
     Attributes:
         positives, negatives: how many of each stay.
         both: drop prompts that lack one of the classes.
-        threshold: task metric from which an attempt is correct.
+        threshold: task metric from which a rollout is correct.
     """
 
     positives: int = 1
@@ -209,7 +209,7 @@ class Balance(Chance):
             kept = kept & (share > 0) & (share < 1)
         dropped = np.array(credit.counted)
         dropped[here[kept]] = False
-        return without(credit.told(credit_balanced=float(kept.sum())), dropped)
+        return without(credit.with_metrics(credit_balanced=float(kept.sum())), dropped)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +242,7 @@ class Deduplicate(Filter):
     def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
         """Shares out the weight."""
         times = np.where(credit.counted, stats["texts"].at(self._keys(credit)).count, 1.0)
-        told = credit.told(credit_duplicates=float(np.sum(times > 1)))
+        told = credit.with_metrics(credit_duplicates=float(np.sum(times > 1)))
         return replace(told, keep=credit.keep / times)
 
     def _keys(self, credit: Credit) -> NDArray[np.int64]:

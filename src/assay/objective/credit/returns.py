@@ -14,7 +14,7 @@ from assay.core.protocols import State
 from assay.objective.credit.base import Credit, CreditTerm, check_behind
 from assay.objective.credit.paths import Path, check_gamma
 from assay.objective.credit.stats import moments
-from assay.objective.reduce import F, Moments, Partials, tally
+from assay.objective.reducers import F, Moments, Partials, tally
 
 __all__ = ["Discount", "Gae", "ProcessNorm", "TokenReward", "Turns"]
 
@@ -54,8 +54,8 @@ class TokenReward(CreditTerm):
         paid = self.coef * np.where(credit.batch.token("mask"), np.asarray(credit.batch.token(self.column), np.float64), 0.0)
         summed = tally(credit.owner, paid, len(credit.reward))
         if self.alone:
-            return credit.rewarded(summed, paid)
-        return credit.rewarded(credit.reward + summed, paid if credit.steps is None else credit.steps + paid)
+            return credit.with_reward(summed, paid)
+        return credit.with_reward(credit.reward + summed, paid if credit.steps is None else credit.steps + paid)
 
 
 @dataclass(frozen=True, slots=True)

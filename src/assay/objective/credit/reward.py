@@ -11,7 +11,7 @@ from assay.core.batch import Batch
 from assay.core.errors import ConfigError, DataError, UnknownNameError
 from assay.core.sample import STREAMS
 from assay.objective.credit.base import Credit
-from assay.objective.reduce import F
+from assay.objective.reducers import F
 
 __all__ = ["Scalarise"]
 
@@ -26,7 +26,7 @@ class Scalarise:
         weights: pairs of component and weight; when empty the reward is the task's own metric: ``correct``, else ``reward``,
             else the only component.
         every: the reward is the sum of all components, whatever their names, each with weight 1.
-        streams: attempts of other streams get an advantage but never enter a statistic.
+        streams: rollouts of other streams get an advantage but never enter a statistic.
 
     >>> from assay.objective import Scalarise
     >>> Scalarise(weights=(("correct", 1.0), ("format", 0.1))).weights[1]

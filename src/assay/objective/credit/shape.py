@@ -13,7 +13,7 @@ from assay.core.errors import ConfigError
 from assay.core.protocols import State
 from assay.objective.credit.base import Credit, CreditTerm, check_behind
 from assay.objective.credit.stats import column
-from assay.objective.reduce import Partials
+from assay.objective.reducers import Partials
 
 __all__ = ["Bonus", "PairwiseWin", "Rescale", "ScaleByClass", "solved"]
 
@@ -49,7 +49,7 @@ class Rescale(CreditTerm):
 
     def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
         """Rescales and clips."""
-        return credit.rewarded(np.clip(self.scale * credit.reward + self.shift, self.low, self.high))
+        return credit.with_reward(np.clip(self.scale * credit.reward + self.shift, self.low, self.high))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Bonus(CreditTerm):
     """``R' = R + coef * c_i``: a number per attempt that rows bring, such as a novelty bonus or the cost of its tools.
 
     Attributes:
-        column: the column of the attempts.
+        column: the column of the rollouts.
         coef: its factor; negative for a cost.
     """
 
@@ -77,7 +77,7 @@ class Bonus(CreditTerm):
 
     def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
         """Adds it."""
-        return credit.rewarded(credit.reward + self.coef * column(credit, self.column))
+        return credit.with_reward(credit.reward + self.coef * column(credit, self.column))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +88,7 @@ class PairwiseWin(CreditTerm):
     gives the same either way, and an attempt equal to the anchor gets 1/2.
 
     Attributes:
-        win: column of the attempts with ``P(o_i > y_a)``.
+        win: column of the rollouts with ``P(o_i > y_a)``.
         loss: column with ``P(y_a > o_i)``, asked in the other order; None when only one order was asked.
         centre: subtracted from the result.
     """
@@ -113,7 +113,7 @@ class PairwiseWin(CreditTerm):
         win = column(credit, self.win)
         if self.loss is not None:
             win = (win + 1.0 - column(credit, self.loss)) / 2
-        return credit.rewarded(win - self.centre)
+        return credit.with_reward(win - self.centre)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +125,7 @@ class ScaleByClass(CreditTerm):
 
     Attributes:
         correct, wrong: the two rewards.
-        threshold: task metric from which an attempt is correct.
+        threshold: task metric from which a rollout is correct.
     """
 
     correct: float = 1.0
@@ -144,4 +144,4 @@ class ScaleByClass(CreditTerm):
 
     def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
         """Replaces the reward."""
-        return credit.rewarded(np.where(solved(credit, self.threshold), self.correct, self.wrong))
+        return credit.with_reward(np.where(solved(credit, self.threshold), self.correct, self.wrong))

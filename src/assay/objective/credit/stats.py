@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from assay.core.errors import DataError
 from assay.core.seeds import derive, uniforms
-from assay.objective.reduce import F, Moments, tally
+from assay.objective.reducers import F, Moments, tally
 
 if TYPE_CHECKING:
     from assay.objective.credit.base import Credit

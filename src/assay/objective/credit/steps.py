@@ -12,7 +12,7 @@ from assay.core.protocols import State
 from assay.objective.credit.base import Credit, CreditTerm
 from assay.objective.credit.paths import Path, check_gamma
 from assay.objective.credit.stats import Keyed, identity
-from assay.objective.reduce import F, Moments, Partials, tally
+from assay.objective.reducers import F, Moments, Partials, tally
 
 __all__ = ["StateGroups"]
 
@@ -76,7 +76,7 @@ class StateGroups(CreditTerm):
         gap = np.where((np.abs(gap) > 1e-12 * m.std(0)) & (m.count > 1), gap, 0.0)
         if self.scale:
             gap = np.where(sd > 0, gap / np.where(sd > 0, sd + self.eps, 1.0), 0.0)
-        found = credit.told(credit_shared_states=float(np.mean(m.count > 1)) if len(m.count) else 0.0)
+        found = credit.with_metrics(credit_shared_states=float(np.mean(m.count > 1)) if len(m.count) else 0.0)
         added = path.spread(self.weight * gap[segment], len(credit.owner))
         return replace(found, tokens=credit.per_token() + added)
 

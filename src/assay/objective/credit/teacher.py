@@ -10,7 +10,7 @@ from assay.core.errors import ConfigError
 from assay.core.protocols import State
 from assay.objective.credit.base import Credit, CreditTerm
 from assay.objective.credit.paths import Path
-from assay.objective.reduce import F, Partials, tally
+from assay.objective.reducers import F, Partials, tally
 
 __all__ = ["TeacherAdvantage", "teacher_gap"]
 
@@ -69,7 +69,7 @@ class TeacherAdvantage(CreditTerm):
         added = self.coef * teacher_gap(path, teacher - student, self.discount, self.bound)
         mean = tally(path.owner, added, len(credit.reward)) / np.maximum(path.length, 1)
         tokens = credit.per_token() + path.spread(added, len(credit.owner))
-        told = credit.told(credit_teacher=float(added.mean()) if len(added) else 0.0)
+        told = credit.with_metrics(credit_teacher=float(added.mean()) if len(added) else 0.0)
         return replace(told, advantage=credit.advantage + mean, tokens=tokens)
 
 

@@ -14,7 +14,7 @@ from assay.core.plan import Scope
 from assay.core.protocols import State
 from assay.objective.credit.base import Credit, CreditTerm
 from assay.objective.credit.shape import solved
-from assay.objective.reduce import F, Partials, tally
+from assay.objective.reducers import F, Partials, tally
 
 __all__ = ["LogMean", "Tilt"]
 
@@ -66,9 +66,9 @@ class Tilt(CreditTerm):
         anchor: the policy that is tilted.
         behaviour: ``q``.
         over: whose ``Z``. ``run``: the mean of ``P / q`` over this and all earlier batches, which is saved with the state.
-            ``group``: over the attempts at the prompt (a target per prompt).
+            ``group``: over the rollouts at the prompt (a target per prompt).
         cap: largest weight.
-        threshold: task metric from which an attempt is correct; only without ``beta``.
+        threshold: task metric from which a rollout is correct; only without ``beta``.
     """
 
     beta: float | None = 1.0
@@ -125,7 +125,7 @@ class Tilt(CreditTerm):
         known = np.isfinite(log_z) & (log_z > -1e299) & np.isfinite(log_w)
         gap = np.where(known, log_w, 0.0) - np.where(known, log_z, 0.0)
         weight = np.where(known, np.minimum(np.exp(np.minimum(gap, 300.0)), self.cap), 0.0)
-        told = credit.told(credit_log_z=float(log_z[0])) if self.over == "run" else credit
+        told = credit.with_metrics(credit_log_z=float(log_z[0])) if self.over == "run" else credit
         return replace(told, reward=weight, advantage=weight, steps=None, tokens=None)
 
     def _run(self, state: State, stats: Partials) -> LogMean:

@@ -13,7 +13,7 @@ from assay.objective.credit.base import Credit, CreditTerm
 from assay.objective.credit.paths import Path
 from assay.objective.credit.shape import solved
 from assay.objective.credit.stats import column, each, moments, peers
-from assay.objective.reduce import F, Partials, Sum, tally
+from assay.objective.reducers import F, Partials, Sum, tally
 
 __all__ = [
     "AddBonus",
@@ -40,7 +40,7 @@ class ScaleByPrompt(CreditTerm):
         rule: which one.
         gamma: exponent of ``power``.
         component: reward component whose mean is meant; the task's metric when empty. The other rules read ``m`` in [0, 1].
-        column: only for ``column``: a column of the attempts with the prompt's weight, 0 or more.
+        column: only for ``column``: a column of the rollouts with the prompt's weight, 0 or more.
     """
 
     rule: str = "exp"
@@ -87,11 +87,11 @@ class ScaleByPrompt(CreditTerm):
             ConfigError: a weight in the column is negative.
         """
         if not self.column:
-            return credit.scaled(self.weight(each(credit, stats["moments"]).mean))
+            return credit.scale_by(self.weight(each(credit, stats["moments"]).mean))
         weight = column(credit, self.column)
         if (weight < 0).any():
             raise ConfigError(f"ScaleByPrompt: {self.column}={weight.min()} would turn advantages around; weights are 0 or more")
-        return credit.scaled(weight)
+        return credit.scale_by(weight)
 
     def weight(self, mean: F) -> F:
         """The difficulty at each mean.
@@ -112,7 +112,7 @@ class ScaleBySample(CreditTerm):
     that equally hard attempts have the factor 1. ``value``: the columns are the factors.
 
     Attributes:
-        columns: columns of the attempts, multiplied.
+        columns: columns of the rollouts, multiplied.
         rule: which one.
         low, high: bounds of the product.
     """
@@ -155,7 +155,7 @@ class ScaleBySample(CreditTerm):
         for name in self.columns:
             values = column(credit, name)
             factor = factor * (_sigmoid(values) / _sigmoid(stats[name].mean[0]) if self.reduces else values)
-        return credit.scaled(np.clip(factor, self.low, self.high))
+        return credit.scale_by(np.clip(factor, self.low, self.high))
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,7 @@ class AddBonus(CreditTerm):
     """``A' = A + coef * c_i``: a number per attempt that rows bring, added to the advantage, so that no baseline takes it away.
 
     Attributes:
-        column: the column of the attempts.
+        column: the column of the rollouts.
         coef: its factor.
     """
 
@@ -181,7 +181,7 @@ class AddBonus(CreditTerm):
 
     def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
         """Adds it."""
-        return credit.centred(credit.advantage + self.coef * column(credit, self.column))
+        return credit.center(credit.advantage + self.coef * column(credit, self.column))
 
 
 def confidence(logp: F, fraction: float = 0.2) -> float:
@@ -204,8 +204,8 @@ class ConfidenceBonus(CreditTerm):
     Attributes:
         coef: weight.
         fraction: share of the answer's tokens that is meant.
-        column: column of the attempts with the prompt's confidence.
-        threshold: task metric from which an attempt is correct.
+        column: column of the rollouts with the prompt's confidence.
+        threshold: task metric from which a rollout is correct.
     """
 
     coef: float = 1.0
@@ -245,7 +245,7 @@ class ConfidenceBonus(CreditTerm):
         logp = np.split(credit.batch.token("logp_old").astype(np.float64)[path.at], path.start[1:])
         answer = np.array([confidence(x, self.fraction) for x in logp])
         some = stats["correct"].values[credit.group] > 0
-        return credit.centred(credit.advantage + np.where(some, self.coef * (column(credit, self.column) - answer), 0.0))
+        return credit.center(credit.advantage + np.where(some, self.coef * (column(credit, self.column) - answer), 0.0))
 
 
 @dataclass(frozen=True, slots=True)

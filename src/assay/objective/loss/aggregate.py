@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from assay.core.batch import Batch
 from assay.core.errors import ConfigError, PlanError, UnknownNameError
 from assay.core.sample import STREAMS
-from assay.objective.reduce import F, Reducer, Sum, tally
+from assay.objective.reducers import F, Reducer, Sum, tally
 
 __all__ = ["Aggregation", "Constant", "Prompt", "Selection", "SeqMean", "SeqSum", "Token", "of_streams", "select"]
 
@@ -27,9 +27,9 @@ class Selection:
 
     Attributes:
         here: ``[N]`` weight of each token, 0 outside the loss mask, the term's streams, and what filters kept.
-        owner: ``[N]`` attempt of each token.
-        group: ``[R]`` group of each attempt.
-        length: ``[R]`` loss tokens of each attempt, over all its rows.
+        owner: ``[N]`` rollout of each token.
+        group: ``[R]`` group of each rollout.
+        length: ``[R]`` loss tokens of each rollout, over all its rows.
         group_tokens: loss tokens of each group, over all ranks.
         tokens, rollouts, prompts: global counts of what is selected, as the denominator's name says.
     """

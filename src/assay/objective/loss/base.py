@@ -18,7 +18,7 @@ from assay.core.protocols import State
 from assay.core.sample import STREAMS
 from assay.core.vocab import VocabStat
 from assay.objective.loss.aggregate import Aggregation
-from assay.objective.reduce import F, Partials, Reducer
+from assay.objective.reducers import F, Partials, Reducer
 
 if TYPE_CHECKING:
     from torch import Tensor

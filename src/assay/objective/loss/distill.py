@@ -21,7 +21,7 @@ from assay.objective.loss.kl import Kl
 from assay.objective.loss.policy import PolicyGradient
 from assay.objective.loss.teachers import Teachers
 from assay.objective.loss.trust import TrustRegion
-from assay.objective.reduce import F, Reducer, tally
+from assay.objective.reducers import F, Reducer, tally
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -37,7 +37,7 @@ class TeacherKl(Kl):
     """`Kl` to the teacher of each attempt's domain.
 
     Attributes:
-        teachers: who they are; attempts without one are left out, and stay in the denominators.
+        teachers: who they are; rollouts without one are left out, and stay in the denominators.
     """
 
     anchor: str = field(default="teacher", init=False, repr=False)
@@ -99,7 +99,7 @@ class TeacherGradient(PolicyGradient):
     All of `PolicyGradient` holds: ratio, trust region by the sign of A, detached weights.
 
     Attributes:
-        teachers: who they are; attempts without one are left out, and stay in the denominators.
+        teachers: who they are; rollouts without one are left out, and stay in the denominators.
         student: whom the teacher is compared with: ``new``, the current policy; ``old`` or ``engine``, the one that drew.
         discount: worth of the next token's opinion (rLLM); 0 looks at the token alone.
         bound: on the opinion (verl: 10).

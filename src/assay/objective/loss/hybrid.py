@@ -17,7 +17,7 @@ from assay.objective.loss.base import LossTerm, View
 from assay.objective.loss.select import metric_of
 from assay.objective.loss.units import pooled
 from assay.objective.loss.weights import TokenWeight
-from assay.objective.reduce import F, Partials, Reducer
+from assay.objective.reducers import F, Partials, Reducer
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -35,7 +35,7 @@ class Calibrated(LossTerm):
 
     Attributes:
         slope: of the side where nothing is wrong.
-        threshold: task metric from which an attempt is correct.
+        threshold: task metric from which a rollout is correct.
     """
 
     coef: float = 0.1
@@ -114,7 +114,7 @@ class PrefixScore(TokenWeight):
 
     Attributes:
         column: token column with the scores, as logits.
-        wrong: weigh by the belief that the attempt is *wrong*, ``1 - p`` in place of ``p``: for wrong attempts.
+        wrong: weigh by the belief that the rollout is *wrong*, ``1 - p`` in place of ``p``: for wrong rollouts.
         threshold: belief up to which a token weighs nothing.
     """
 

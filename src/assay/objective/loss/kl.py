@@ -31,7 +31,7 @@ from assay.core.errors import ConfigError, PlanError, UnknownNameError
 from assay.core.protocols import State
 from assay.core.sample import STREAMS
 from assay.objective.loss.base import LossTerm, View
-from assay.objective.reduce import Moments, Partials, tally
+from assay.objective.reducers import Moments, Partials, tally
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -165,8 +165,8 @@ class AdaptiveKl(Kl):
 
     Attributes:
         coef: the first coefficient.
-        target: wanted KL per attempt, in nats.
-        horizon: attempts over which the coefficient may change by a fifth; one batch never changes it by more.
+        target: wanted KL per rollout, in nats.
+        horizon: rollouts over which the coefficient may change by a fifth; one batch never changes it by more.
     """
 
     target: float = 6.0

@@ -11,7 +11,7 @@ import numpy as np
 from assay.core.batch import Batch
 from assay.objective.loss.base import LossTerm, View
 from assay.objective.loss.weights import TokenWeight
-from assay.objective.reduce import F, Reducer
+from assay.objective.reducers import F, Reducer
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -27,7 +27,7 @@ class Nll(LossTerm):
     counts anew.
 
     Attributes:
-        by: what weighs the tokens: ``reward``, ``advantage``, or another column of the attempts; all weigh 1 when empty. Negative
+        by: what weighs the tokens: ``reward``, ``advantage``, or another column of the rollouts; all weigh 1 when empty. Negative
             numbers count as 0: nothing is made less likely here.
         weights: further detached factors per token, multiplied.
     """

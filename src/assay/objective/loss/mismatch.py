@@ -12,7 +12,7 @@ from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.plan import Scope
 from assay.objective.loss.units import columns_of, pool, scope_of, unit_of
 from assay.objective.loss.weights import TokenWeight
-from assay.objective.reduce import F, Moments, Partials
+from assay.objective.reducers import F, Moments, Partials
 
 __all__ = ["IcePop", "Mismatch", "Truncate", "log_mismatch"]
 
@@ -29,7 +29,7 @@ class Mismatch(TokenWeight):
     """Base of the corrections with ``w = exp(logp_old - logp_engine)``: trainer over sampler, per token, attempt or turn.
 
     Attributes:
-        level: ``token``; ``sequence_mean``: exponential of the attempt's mean log-ratio; ``sequence_product``: of their sum;
+        level: ``token``; ``sequence_mean``: exponential of the rollout's mean log-ratio; ``sequence_product``: of their sum;
             ``turn_mean``, ``turn_product``: the same over the tokens of one call.
     """
 
@@ -69,7 +69,7 @@ class Truncate(Mismatch):
         cap: largest weight.
         low: smallest weight.
         normalise: divide by the mean weight over the optimiser batch's loss tokens of the policy term's streams; at a pooled
-            level over its attempts or turns, each once, however long.
+            level over its rollouts or turns, each once, however long.
     """
 
     cap: float = 2.0

@@ -16,7 +16,7 @@ from assay.core.plan import Scope
 from assay.objective.loss.mismatch import log_mismatch
 from assay.objective.loss.units import columns_of, pool, scope_of
 from assay.objective.loss.weights import TokenWeight
-from assay.objective.reduce import F, Lowest, Partials
+from assay.objective.reducers import F, Lowest, Partials
 
 __all__ = ["Reject", "SecondMoment"]
 
@@ -36,8 +36,8 @@ class Reject(TokenWeight):
 
     Attributes:
         measure: which.
-        over: ``token``; an attempt's or turn's ``mean`` or ``sum`` (of a ratio: geometric mean or product); ``any``: the whole
-            attempt or turn goes when one token is out.
+        over: ``token``; a rollout's or turn's ``mean`` or ``sum`` (of a ratio: geometric mean or product); ``any``: the whole
+            rollout or turn goes when one token is out.
         low, high: the band that is kept.
 
     >>> from assay.objective.loss.mismatch_reject import Reject

@@ -23,7 +23,7 @@ from assay.objective.loss.ratio import Ratio
 from assay.objective.loss.ratio_kinds import GeoMean
 from assay.objective.loss.trust import HardRegion, MinClip, TrustRegion
 from assay.objective.loss.weights import TokenWeight
-from assay.objective.reduce import F, Reducer
+from assay.objective.reducers import F, Reducer
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from assay.core.errors import ConfigError
 from assay.core.protocols import State
 from assay.objective.loss.wrap import Wrapped
-from assay.objective.reduce import Partials
+from assay.objective.reducers import Partials
 
 __all__ = ["Annealed", "Cosine", "Linear", "Schedule"]
 

@@ -21,7 +21,7 @@ from assay.objective.loss.base import LossTerm, View
 from assay.objective.loss.sets.base import Mix, Scored, SetLoss
 from assay.objective.loss.sets.groupwise import BalancedBce
 from assay.objective.loss.sets.reading import Reading, read_scores
-from assay.objective.reduce import F, Partials, Reducer, Sum
+from assay.objective.reducers import F, Partials, Reducer, Sum
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -35,14 +35,14 @@ class ScoreLoss(LossTerm):
 
     Attributes:
         phi: loss on the scores, or a `Mix` of several; brings its own denominator.
-        score: ``sum`` or ``mean`` over the attempt's tokens.
+        score: ``sum`` or ``mean`` over the rollout's tokens.
         anchor: policy that scores are relative to; empty for the log-probabilities themselves; pairs of name and weight for a
             weighted sum of several.
         scale: factor of the score (PACS calls it beta).
         discount: factor of a token's part from one token to the next: ``c_t = discount^t``, t counted from 0.
-        tail: factor of the parts of those tokens that lie beyond the length of the group's shortest attempt (LD-DPO).
-        segment: token column of whole numbers that parts an attempt into steps, each with a score of its own; for losses that
-            do not compare attempts.
+        tail: factor of the parts of those tokens that lie beyond the length of the group's shortest rollout (LD-DPO).
+        segment: token column of whole numbers that parts a rollout into steps, each with a score of its own; for losses that
+            do not compare rollouts.
     """
 
     phi: SetLoss | Mix = field(default_factory=BalancedBce)

@@ -15,7 +15,7 @@ from assay.core.columns import Array
 from assay.core.errors import ConfigError, DataError, UnknownNameError
 from assay.core.plan import Scope
 from assay.core.sample import STREAMS
-from assay.objective.reduce import F, Partials, Sum, tally
+from assay.objective.reducers import F, Partials, Sum, tally
 
 __all__ = ["Correct", "Incorrect", "Known", "Marked", "OneOf", "PassRate", "Selector", "metric_of"]
 
@@ -88,7 +88,7 @@ class Correct(Selector):
     """Attempts whose task metric reaches a threshold.
 
     Attributes:
-        threshold: metric from which an attempt is correct.
+        threshold: metric from which a rollout is correct.
     """
 
     threshold: float = field(default=0.5, kw_only=False)
@@ -108,7 +108,7 @@ class Incorrect(Selector):
     """Attempts whose task metric stays below a threshold.
 
     Attributes:
-        threshold: metric from which an attempt is correct.
+        threshold: metric from which a rollout is correct.
     """
 
     threshold: float = field(default=0.5, kw_only=False)
@@ -133,8 +133,8 @@ class PassRate(Selector):
 
     Attributes:
         low, high: shares, both included.
-        threshold: metric from which an attempt is correct.
-        streams: whose attempts are counted; those acted on are the term's own.
+        threshold: metric from which a rollout is correct.
+        streams: whose rollouts are counted; those acted on are the term's own.
     """
 
     low: float = 0.0
@@ -190,7 +190,7 @@ class Known(Selector):
     """Attempts by a column that rows bring, such as the base model's pass rate at the prompt.
 
     Attributes:
-        column: the column of the attempts.
+        column: the column of the rollouts.
         low, high: bounds, both included.
     """
 
@@ -219,7 +219,7 @@ class OneOf(Selector):
 
     Attributes:
         values: those that are chosen.
-        by: the column of the attempts.
+        by: the column of the rollouts.
     """
 
     values: tuple[str, ...] = field(kw_only=False)
@@ -264,6 +264,6 @@ class Marked(Selector):
         return np.asarray(batch.token(self.column)) != 0
 
 
-def _spread(batch: Batch, attempts: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _spread(batch: Batch, rollouts: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """``[N]`` from ``[R]``."""
-    return np.repeat(attempts[np.asarray(batch.rows["rollout"], np.int64)], batch.lengths)
+    return np.repeat(rollouts[np.asarray(batch.rows["rollout"], np.int64)], batch.lengths)

@@ -18,7 +18,7 @@ from assay.objective.loss.td_paths import check_place, places
 from assay.objective.loss.td_targets import OutcomeTarget, Target
 from assay.objective.loss.td_values import HeadValue, Value
 from assay.objective.loss.vocab import MaxLogp
-from assay.objective.reduce import F, Reducer
+from assay.objective.reducers import F, Reducer
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -38,7 +38,7 @@ class TdLoss(LossTerm):
         fit: how far it is from that.
         clip: largest change from the old value that still lowers the loss; None for none. A distance, in the value's own unit.
         at: tokens that it acts on: every ``token``, or of each segment the first (``start``) or last (``end``). The others have
-            no weight and stay in denominators that count tokens; `SeqSum` counts attempts.
+            no weight and stay in denominators that count tokens; `SeqSum` counts rollouts.
         by: token column that names the segments: ``call`` for turns; each run of equal values is one.
     """
 

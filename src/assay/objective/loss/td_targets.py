@@ -11,7 +11,7 @@ from assay.core.batch import Batch
 from assay.core.errors import ConfigError, UnknownNameError
 from assay.objective.credit.paths import Path, path_of
 from assay.objective.loss.td_paths import check_place, places
-from assay.objective.reduce import F
+from assay.objective.reducers import F
 
 __all__ = ["ColumnTarget", "ConservativeTarget", "MeanTarget", "OutcomeTarget", "ReturnTarget", "Target"]
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from assay.core.batch import Batch
 from assay.core.errors import ConfigError, DataError
 from assay.core.plan import Forward
-from assay.objective.reduce import F
+from assay.objective.reducers import F
 
 __all__ = ["Teachers"]
 
@@ -22,7 +22,7 @@ class Teachers:
     Attributes:
         names: the teachers; each has a token column ``logp_NAME``, which the learner's model of that name fills unless rows or
             sampler bring it. A policy that teaches itself is such a model too, one that reads privileged prompts.
-        by: column of the attempts that holds the name of each one's teacher, empty for none: such attempts are not taught.
+        by: column of the rollouts that holds the name of each one's teacher, empty for none: such rollouts are not taught.
             ``domain`` and ``arm`` are their tasks'. Left out when there is one teacher, who teaches all.
     """
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.core.columns import Array
 from assay.core.errors import DataError
-from assay.objective.reduce import F
+from assay.objective.reducers import F
 
 if TYPE_CHECKING:
     from torch import Tensor

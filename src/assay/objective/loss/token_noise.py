@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from assay.core.batch import Batch
 from assay.core.seeds import derive, uniforms
-from assay.objective.reduce import F
+from assay.objective.reducers import F
 
 __all__ = ["token_noise"]
 
@@ -33,13 +33,13 @@ def token_noise(batch: Batch, name: str, seed: int = 0, draw: int = 0) -> F:
     places = (np.arange(len(ids)) - starts).astype(np.uint64)
     group = np.asarray(batch.rollout("group"), np.int64)
     order = np.asarray(batch.rollouts["place"], np.int64) if "place" in batch.rollouts else _place_in_group(group)
-    attempt = (order + 1).astype(np.uint64) * _PRIME + group.astype(np.uint64)
+    rollout = (order + 1).astype(np.uint64) * _PRIME + group.astype(np.uint64)
     owner = np.repeat(np.asarray(batch.rows["rollout"], np.int64), batch.lengths)
     base = np.uint64(derive(name, seed, "token", draw))
     with np.errstate(over="ignore"):
         before = np.concatenate([[np.uint64(0)], np.cumsum(_mixed(ids << np.uint64(32) | places), dtype=np.uint64)])
         prefix = before[1:] - before[starts]
-        return uniforms(prefix + _mixed(attempt[owner] ^ base), 0, 1)[:, 0]
+        return uniforms(prefix + _mixed(rollout[owner] ^ base), 0, 1)[:, 0]
 
 
 def _mixed(values: NDArray[Any]) -> NDArray[np.uint64]:

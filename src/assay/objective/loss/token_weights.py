@@ -19,7 +19,7 @@ from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.plan import Scope
 from assay.objective.loss.token_noise import token_noise
 from assay.objective.loss.weights import TokenWeight
-from assay.objective.reduce import F, Lowest, Moments, Partials, Sum
+from assay.objective.reducers import F, Lowest, Moments, Partials, Sum
 
 __all__ = [
     "ClipCovariance",

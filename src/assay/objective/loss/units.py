@@ -12,7 +12,7 @@ from assay.core.batch import Batch
 from assay.core.errors import DataError
 from assay.core.plan import Scope
 from assay.objective.loss.base import View
-from assay.objective.reduce import F, tally
+from assay.objective.reducers import F, tally
 
 if TYPE_CHECKING:
     from torch import Tensor

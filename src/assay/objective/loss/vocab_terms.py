@@ -23,7 +23,7 @@ from assay.objective.loss.token_weights import counted
 from assay.objective.loss.vocab import OUTSIDE, MinP, PowerLogp, Support, SupportLogp, TopP
 from assay.objective.loss.vocab_divergence import FullKl, PowerKl
 from assay.objective.loss.weights import TokenWeight
-from assay.objective.reduce import F, Moments, Partials, Reducer
+from assay.objective.reducers import F, Moments, Partials, Reducer
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from assay.core.batch import Batch
 from assay.core.plan import Scope
 from assay.objective.loss.aggregate import of_streams
-from assay.objective.reduce import F, Partials, Reducer
+from assay.objective.reducers import F, Partials, Reducer
 
 __all__ = ["TokenWeight"]
 

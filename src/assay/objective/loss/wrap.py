@@ -17,7 +17,7 @@ from assay.core.vocab import VocabStat
 from assay.objective.loss.aggregate import Aggregation, select
 from assay.objective.loss.base import LossTerm, View
 from assay.objective.loss.select import Selector
-from assay.objective.reduce import F, Partials, Reducer, tally
+from assay.objective.reducers import F, Partials, Reducer, tally
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -18,7 +18,7 @@ from assay.objective.methods.requires import Requires
 from assay.objective.methods.shared import kl_term
 from assay.objective.objective import Objective
 
-__all__ = ["nll", "reinforce", "reinforce_pp", "reinforce_pp_baseline", "rloo", "loop"]
+__all__ = ["loop", "nll", "reinforce", "reinforce_pp", "reinforce_pp_baseline", "rloo"]
 
 
 @method("maximum likelihood", requires=Requires(demonstrations=True, why="it raises the likelihood of whatever it is given"))

@@ -38,8 +38,8 @@ __all__ = [
     "ppo",
     "prpo",
     "rae",
-    "remax",
     "reinforce_discounted",
+    "remax",
 ]
 
 _FREE = PolicyGradient(ratio=Ratio("none"), trust=None)

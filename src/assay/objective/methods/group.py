@@ -15,7 +15,7 @@ from assay.objective.methods.registry import method
 from assay.objective.methods.shared import GROUP_NORM, capped, kl_term
 from assay.objective.objective import Objective
 
-__all__ = ["grpo", "dr_grpo", "dapo", "lite_ppo", "gspo", "cispo", "dispo", "scale_rl"]
+__all__ = ["cispo", "dapo", "dispo", "dr_grpo", "grpo", "gspo", "lite_ppo", "scale_rl"]
 
 
 @method("DeepSeekMath 2024; R1 2025")

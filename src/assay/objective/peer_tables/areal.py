@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from functools import partial
 
-from assay.objective.peers import Match
+from assay.objective.peers import PeerMatch
 
 __all__ = ["TABLE"]
 
-_loss = partial(Match, peer="areal", kind="loss")
-_advantage = partial(Match, peer="areal", kind="advantage")
-_correction = partial(Match, peer="areal", kind="correction")
-_value = partial(Match, peer="areal", kind="value")
+_loss = partial(PeerMatch, peer="areal", kind="loss")
+_advantage = partial(PeerMatch, peer="areal", kind="advantage")
+_correction = partial(PeerMatch, peer="areal", kind="correction")
+_value = partial(PeerMatch, peer="areal", kind="value")
 
-TABLE: tuple[Match, ...] = (
+TABLE: tuple[PeerMatch, ...] = (
     _loss(name="ppo_actor_loss_fn", code="Objective(policy=PolicyGradient(trust=MinClip()), aggregate=Token())"),
     _loss(
         name="ppo_actor_loss_fn/decoupled",

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from functools import partial
 
-from assay.objective.peers import Match
+from assay.objective.peers import PeerMatch
 
 __all__ = ["TABLE"]
 
-_loss = partial(Match, peer="art", kind="loss")
-_advantage = partial(Match, peer="art", kind="advantage")
-_correction = partial(Match, peer="art", kind="correction")
+_loss = partial(PeerMatch, peer="art", kind="loss")
+_advantage = partial(PeerMatch, peer="art", kind="advantage")
+_correction = partial(PeerMatch, peer="art", kind="correction")
 
-TABLE: tuple[Match, ...] = (
+TABLE: tuple[PeerMatch, ...] = (
     _loss(name="loss_fn", code="cispo(cap=5.0)", note="bounds are distances from 1: 1.0 below, 4.0 above"),
     _loss(name="loss_fn/ppo", code="Objective(policy=PolicyGradient(trust=MinClip()), aggregate=Token())"),
     _loss(

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from functools import partial
 
-from assay.objective.peers import Match
+from assay.objective.peers import PeerMatch
 
 __all__ = ["TABLE"]
 
-_loss = partial(Match, peer="nemo_rl", kind="loss")
-_advantage = partial(Match, peer="nemo_rl", kind="advantage")
-_correction = partial(Match, peer="nemo_rl", kind="correction")
-_kl = partial(Match, peer="nemo_rl", kind="kl")
-_value = partial(Match, peer="nemo_rl", kind="value")
+_loss = partial(PeerMatch, peer="nemo_rl", kind="loss")
+_advantage = partial(PeerMatch, peer="nemo_rl", kind="advantage")
+_correction = partial(PeerMatch, peer="nemo_rl", kind="correction")
+_kl = partial(PeerMatch, peer="nemo_rl", kind="kl")
+_value = partial(PeerMatch, peer="nemo_rl", kind="value")
 
-TABLE: tuple[Match, ...] = (
+TABLE: tuple[PeerMatch, ...] = (
     _loss(name="ClippedPGLoss", code="Objective(policy=PolicyGradient(trust=MinClip()), aggregate=Token())"),
     _loss(
         name="ClippedPGLoss/ratio_clip_c",

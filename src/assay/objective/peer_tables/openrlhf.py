@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from functools import partial
 
-from assay.objective.peers import Match
+from assay.objective.peers import PeerMatch
 
 __all__ = ["TABLE"]
 
-_loss = partial(Match, peer="openrlhf", kind="loss")
-_advantage = partial(Match, peer="openrlhf", kind="advantage")
-_correction = partial(Match, peer="openrlhf", kind="correction")
-_kl = partial(Match, peer="openrlhf", kind="kl")
-_value = partial(Match, peer="openrlhf", kind="value")
+_loss = partial(PeerMatch, peer="openrlhf", kind="loss")
+_advantage = partial(PeerMatch, peer="openrlhf", kind="advantage")
+_correction = partial(PeerMatch, peer="openrlhf", kind="correction")
+_kl = partial(PeerMatch, peer="openrlhf", kind="kl")
+_value = partial(PeerMatch, peer="openrlhf", kind="value")
 
-TABLE: tuple[Match, ...] = (
+TABLE: tuple[PeerMatch, ...] = (
     _loss(name="ppo", code="Objective(policy=PolicyGradient(trust=MinClip()), aggregate=Token())"),
     _loss(name="ppo/token_level_loss False", code="Objective(policy=PolicyGradient(trust=MinClip()), aggregate=SeqMean())"),
     _loss(name="ppo/dual_clip", code="Objective(policy=PolicyGradient(trust=MinClip(dual=3.0)), aggregate=Token())"),

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 
-from assay.objective.peers import Match
+from assay.objective.peers import PeerMatch
 
 __all__ = ["TABLE"]
 
-_loss = partial(Match, peer="prime_rl", kind="loss")
-_advantage = partial(Match, peer="prime_rl", kind="advantage")
+_loss = partial(PeerMatch, peer="prime_rl", kind="loss")
+_advantage = partial(PeerMatch, peer="prime_rl", kind="advantage")
 
-TABLE: tuple[Match, ...] = (
+TABLE: tuple[PeerMatch, ...] = (
     _loss(name="default", code="prime_rl()", note="sums per row over a global count of tokens"),
     _loss(name="ipo", code="prime_rl_ipo()", note="not the preference loss of that name"),
     _loss(name="ref_kl", code="ref_kl()", note="sums per row over a global count of tokens"),

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from functools import partial
 
-from assay.objective.peers import Match
+from assay.objective.peers import PeerMatch
 
 __all__ = ["TABLE"]
 
-_loss = partial(Match, peer="rllm", kind="loss")
-_advantage = partial(Match, peer="rllm", kind="advantage")
+_loss = partial(PeerMatch, peer="rllm", kind="loss")
+_advantage = partial(PeerMatch, peer="rllm", kind="advantage")
 
 _LONE = "a group of one keeps its raw reward; here it gets 0"
 
-TABLE: tuple[Match, ...] = (
+TABLE: tuple[PeerMatch, ...] = (
     _loss(
         name="ppo",
         code="Objective(policy=PolicyGradient(trust=MinClip()), aggregate=Token())",

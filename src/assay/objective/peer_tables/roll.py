@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from functools import partial
 
-from assay.objective.peers import Match
+from assay.objective.peers import PeerMatch
 
 __all__ = ["TABLE"]
 
-_loss = partial(Match, peer="roll", kind="loss")
-_advantage = partial(Match, peer="roll", kind="advantage")
-_aggregation = partial(Match, peer="roll", kind="aggregation")
+_loss = partial(PeerMatch, peer="roll", kind="loss")
+_advantage = partial(PeerMatch, peer="roll", kind="advantage")
+_aggregation = partial(PeerMatch, peer="roll", kind="aggregation")
 
 _LOST = "its settings are no fields of the configuration and are dropped in silence"
 _UNMASKED = "values at tool output and padding enter the estimate; here such tokens are skipped"
 
-TABLE: tuple[Match, ...] = (
+TABLE: tuple[PeerMatch, ...] = (
     _loss(name="vanilla", code="Objective(policy=PolicyGradient(ratio=Ratio('none'), trust=None), aggregate=SeqMean())"),
     _loss(
         name="ppo",

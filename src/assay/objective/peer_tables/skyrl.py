@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 
-from assay.objective.peers import Match
+from assay.objective.peers import PeerMatch
 
 __all__ = ["TABLE"]
 
-_loss = partial(Match, peer="skyrl", kind="loss")
-_advantage = partial(Match, peer="skyrl", kind="advantage")
-_correction = partial(Match, peer="skyrl", kind="correction")
-_aggregation = partial(Match, peer="skyrl", kind="aggregation")
+_loss = partial(PeerMatch, peer="skyrl", kind="loss")
+_advantage = partial(PeerMatch, peer="skyrl", kind="advantage")
+_correction = partial(PeerMatch, peer="skyrl", kind="correction")
+_aggregation = partial(PeerMatch, peer="skyrl", kind="aggregation")
 
 _SINGLE = "ratios in single precision"
 _LONE = "a group of one keeps its raw reward; here it gets 0"
@@ -19,7 +19,7 @@ _SCALED = (
     "advantages are divided by the token count before, so its thresholds never match and the penalty is not scaled with them"
 )
 
-TABLE: tuple[Match, ...] = (
+TABLE: tuple[PeerMatch, ...] = (
     _loss(name="regular", code="Objective(policy=PolicyGradient(trust=MinClip()), aggregate=Token())", note=_SINGLE),
     _loss(name="dual_clip", code="Objective(policy=PolicyGradient(trust=MinClip(dual=3.0)), aggregate=Token())", note=_SINGLE),
     _loss(

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from functools import partial
 
-from assay.objective.peers import Match
+from assay.objective.peers import PeerMatch
 
 __all__ = ["TABLE"]
 
-_loss = partial(Match, peer="slime", kind="loss")
-_advantage = partial(Match, peer="slime", kind="advantage")
-_correction = partial(Match, peer="slime", kind="correction")
-_kl = partial(Match, peer="slime", kind="kl")
-_value = partial(Match, peer="slime", kind="value")
+_loss = partial(PeerMatch, peer="slime", kind="loss")
+_advantage = partial(PeerMatch, peer="slime", kind="advantage")
+_correction = partial(PeerMatch, peer="slime", kind="correction")
+_kl = partial(PeerMatch, peer="slime", kind="kl")
+_value = partial(PeerMatch, peer="slime", kind="value")
 
 _UNEQUAL = "groups of unequal sizes are normalised as one group"
 
-TABLE: tuple[Match, ...] = (
+TABLE: tuple[PeerMatch, ...] = (
     _loss(name="ppo", code="Objective(policy=PolicyGradient(trust=MinClip()), aggregate=SeqMean())"),
     _loss(name="ppo/eps_c", code="Objective(policy=PolicyGradient(trust=MinClip(dual=3.0)), aggregate=SeqMean())"),
     _loss(name="ppo/per_token", code="Objective(policy=PolicyGradient(trust=MinClip()), aggregate=Token())"),

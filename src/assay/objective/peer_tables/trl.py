@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from functools import partial
 
-from assay.objective.peers import Match
+from assay.objective.peers import PeerMatch
 
 __all__ = ["TABLE"]
 
-_loss = partial(Match, peer="trl", kind="loss")
-_advantage = partial(Match, peer="trl", kind="advantage")
-_correction = partial(Match, peer="trl", kind="correction")
+_loss = partial(PeerMatch, peer="trl", kind="loss")
+_advantage = partial(PeerMatch, peer="trl", kind="advantage")
+_correction = partial(PeerMatch, peer="trl", kind="correction")
 
 _PPO = "policy=PolicyGradient(trust=MinClip(low=0.2, high=0.2))"
 _WINDOW = "the window's tokens are rescaled from the generation batch: exact only when all windows hold equally many"
 _OFFLINE = "learns from pairs or labels that rows bring"
 
-TABLE: tuple[Match, ...] = (
+TABLE: tuple[PeerMatch, ...] = (
     _loss(
         name="grpo",
         code=f"Objective({_PPO}, aggregate=SeqMean())",

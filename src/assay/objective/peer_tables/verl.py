@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from functools import partial
 
-from assay.objective.peers import Match
+from assay.objective.peers import PeerMatch
 
 __all__ = ["TABLE"]
 
-_loss = partial(Match, peer="verl", kind="loss")
-_advantage = partial(Match, peer="verl", kind="advantage")
-_correction = partial(Match, peer="verl", kind="correction")
-_kl = partial(Match, peer="verl", kind="kl")
-_value = partial(Match, peer="verl", kind="value")
-_aggregation = partial(Match, peer="verl", kind="aggregation")
+_loss = partial(PeerMatch, peer="verl", kind="loss")
+_advantage = partial(PeerMatch, peer="verl", kind="advantage")
+_correction = partial(PeerMatch, peer="verl", kind="correction")
+_kl = partial(PeerMatch, peer="verl", kind="kl")
+_value = partial(PeerMatch, peer="verl", kind="value")
+_aggregation = partial(PeerMatch, peer="verl", kind="aggregation")
 
 _CLIP = "MinClip(low=0.2, high=0.2, dual=3.0)"
 _WITHIN = "WeightClip(positive=(0.8, 1.2), negative=(0.8, 1.2))"
 _ONE_STEP = "the mean over the micro-batch where no global counts are given; here always over the optimiser batch"
 _LONE = "a group of one keeps its raw reward; here it gets 0"
 
-TABLE: tuple[Match, ...] = (
+TABLE: tuple[PeerMatch, ...] = (
     _loss(name="vanilla", code=f"Objective(policy=PolicyGradient(trust={_CLIP}), aggregate=Token())", note=_ONE_STEP),
     _loss(
         name="dppo_tv",

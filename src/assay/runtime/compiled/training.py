@@ -13,8 +13,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from assay.core.errors import EngineError
+from assay.runtime.compiled.activation_cache import ActivationCache
 from assay.runtime.compiled.calls import NO_MEMORY, Sizes, addresses, angles, declared
-from assay.runtime.compiled.trail import Trail
 from assay.runtime.learner.packing import Packing
 from assay.runtime.settings import DecoderShape
 
@@ -59,7 +59,7 @@ class CompiledPasses:
     def __init__(self, library: ctypes.CDLL, shape: DecoderShape) -> None:
         self.shape, self.nodes, self.recalled = shape, 0, 0
         self._loaded = (0, False)  # the digest of the weights that are packed, and whether for a backward pass too
-        self.trail: Trail | None = None
+        self.trail: ActivationCache | None = None
         self.functions = declared(library, _SIGNATURES)
         cosine, sine = angles(shape)
         self._pointer: int | None = self.functions.assay_train(Sizes.of(shape), cosine.ctypes.data, sine.ctypes.data)

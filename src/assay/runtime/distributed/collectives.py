@@ -15,13 +15,13 @@ from assay.runtime.kernels.typed import add_up, gather_objects, group_of
 if TYPE_CHECKING:
     from assay.runtime.distributed.context_parallel import Share
 
-__all__ = ["Ranks", "shared_by"]
+__all__ = ["Collectives", "shared_by"]
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ranks:
+class Collectives:
     """The ranks of a process group. Where each has a part of a batch, it merges equally named partial statistics, as the reducer
     that an objective is compiled with. Where each has the whole batch and a part of the weights, it deals out micro-batches for
     a learner.
@@ -38,8 +38,8 @@ class Ranks:
     >>> import torch.distributed as dist
     >>> from assay.objective import Sum, grpo
     >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)  # here: a single rank
-    >>> program = grpo().compile(reducer=Ranks())
-    >>> Ranks().reduce({"report/kl": Sum(np.array([2.0]))})["report/kl"].values.tolist()
+    >>> program = grpo().compile(reducer=Collectives())
+    >>> Collectives().reduce({"report/kl": Sum(np.array([2.0]))})["report/kl"].values.tolist()
     [2.0]
     >>> dist.destroy_process_group()
     """

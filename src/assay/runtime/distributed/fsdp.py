@@ -17,13 +17,13 @@ from assay.core.vocab import VocabStat
 from assay.runtime.kernels.typed import local_of
 from assay.runtime.learner.causal import Causal, copy_in
 from assay.runtime.learner.hub_decoder import HubDecoder
-from assay.runtime.learner.lm_head import Head
+from assay.runtime.learner.lm_head import LmHead
 from assay.runtime.learner.packing import Packing
 from assay.runtime.settings import HubShape
 
 if TYPE_CHECKING:
-    from assay.runtime.distributed.collectives import Ranks
-    from assay.runtime.learner.routing_replay import Replay
+    from assay.runtime.distributed.collectives import Collectives
+    from assay.runtime.learner.routing_replay import RoutingReplay
 
 __all__ = ["Sharded"]
 
@@ -71,7 +71,7 @@ class Sharded(Causal):
         ConfigError: ranks share tokens, and the attention cannot be shared among as many.
     """
 
-    def __init__(self, decoder: HubDecoder, ranks: Ranks) -> None:
+    def __init__(self, decoder: HubDecoder, ranks: Collectives) -> None:
         super().__init__()
         if ranks.share is not None:
             _check_share(decoder, ranks.share.size)
@@ -110,7 +110,7 @@ class Sharded(Causal):
         return self._decoder[0].ragged
 
     @property
-    def replay(self) -> Replay | None:
+    def replay(self) -> RoutingReplay | None:
         """As `Causal.replay`."""
         return self._decoder[0].replay
 
@@ -120,13 +120,13 @@ class Sharded(Causal):
         return self._decoder[0].device
 
     @property
-    def head(self) -> Head:
+    def head(self) -> LmHead:
         """What gives logits; gathered from all ranks outside a pass."""
         head = self._decoder[0].head
         if self._inside:
             return head
         weight, bias = (None if part is None else cast(DTensor, part).full_tensor() for part in (head.weight, head.bias))
-        return Head(cast(Tensor, weight), bias, head.scale, head.cap)
+        return LmHead(cast(Tensor, weight), bias, head.scale, head.cap)
 
     @property
     def embedding(self) -> Tensor:

@@ -28,7 +28,7 @@ from assay.core.manifest import Manifest
 from assay.core.plan import Forward, Plan
 from assay.core.protocols import LossProgram, PassObserver, Rehearsal, Stats
 from assay.core.rollout import Ids
-from assay.runtime.distributed.worker import Member, Orders
+from assay.runtime.distributed.worker import RankWorker, WorkerSettings
 from assay.runtime.learner.learner import TorchLearner
 from assay.runtime.models.model import Model
 from assay.runtime.settings import LearnerSettings, Mesh
@@ -79,7 +79,7 @@ class MeshLearner:
         self._ended = ""
         try:
             _lay_out(self._folder, model, models or {})
-            own = Orders(
+            own = WorkerSettings(
                 rank=0,
                 mesh=mesh,
                 folder=self._folder,
@@ -92,7 +92,7 @@ class MeshLearner:
             for rank in range(1, mesh.size):
                 self._others.append(_Other(replace(own, rank=rank)))
             self._all(lambda: None)  # all have started: who waits for one that has not waits long
-            self._own = self._all(lambda: Member(own))
+            self._own = self._all(lambda: RankWorker(own))
         except BaseException:
             self.close()
             raise
@@ -294,7 +294,7 @@ def _lay_out(folder: Path, model: Model | HubModel, models: Mapping[str, Model |
 class _Other:
     """A process that is a rank, and the line to it."""
 
-    def __init__(self, orders: Orders) -> None:
+    def __init__(self, orders: WorkerSettings) -> None:
         mine, theirs = socket.socketpair()
         environment = {**os.environ, "OMP_NUM_THREADS": str(orders.threads), "OMP_WAIT_POLICY": "PASSIVE"}
         self.rank, self._timeout = orders.rank, orders.mesh.timeout

@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     from assay.core.batch import Batch
     from assay.core.plan import Plan
     from assay.core.protocols import LossProgram, PassObserver, Rehearsal, Stats
-    from assay.runtime.distributed.collectives import Ranks
+    from assay.runtime.distributed.collectives import Collectives
     from assay.runtime.learner.learner import TorchLearner
     from assay.runtime.models.any_model import AnyModel
     from assay.runtime.settings import LearnerSettings, Mesh
 
-__all__ = ["Member", "Orders", "main"]
+__all__ = ["RankWorker", "WorkerSettings", "main"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Orders:
+class WorkerSettings:
     """What a process needs to become a rank.
 
     Attributes:
@@ -55,14 +55,14 @@ class Orders:
     models: tuple[str, ...]
 
 
-class Member:
+class RankWorker:
     """One process's share of a learner, called by name.
 
     Args:
         orders: which rank, and what learner.
     """
 
-    def __init__(self, orders: Orders) -> None:
+    def __init__(self, orders: WorkerSettings) -> None:
         import torch
 
         from assay.runtime.learner.learner import TorchLearner
@@ -70,7 +70,7 @@ class Member:
 
         if torch.get_num_threads() != orders.threads:
             torch.set_num_threads(orders.threads)
-        self._ranks: Ranks = _enter(orders)
+        self._ranks: Collectives = _enter(orders)
         others: dict[str, AnyModel] = {
             name: load_model(orders.folder / "others" / str(i)) for i, name in enumerate(orders.models)
         }
@@ -111,12 +111,12 @@ class Member:
         self._open.close()
 
 
-def _enter(orders: Orders) -> Ranks:
+def _enter(orders: WorkerSettings) -> Collectives:
     """Enters the default process group: gloo, and NCCL besides for what lies on CUDA devices, one for each rank."""
     import torch
     import torch.distributed as dist
 
-    from assay.runtime.distributed.collectives import Ranks, shared_by
+    from assay.runtime.distributed.collectives import Collectives, shared_by
 
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # all ranks are on this machine
     on_cuda = orders.settings.device != "cpu" and torch.cuda.is_available()
@@ -130,7 +130,7 @@ def _enter(orders: Orders) -> Ranks:
         world_size=orders.mesh.size,
         timeout=timedelta(seconds=orders.mesh.timeout),
     )
-    return Ranks(share=shared_by(orders.mesh.context))
+    return Collectives(share=shared_by(orders.mesh.context))
 
 
 def main(descriptor: int) -> None:
@@ -145,7 +145,7 @@ def main(descriptor: int) -> None:
             orders = pickle.loads(line.recv_bytes())
             import_module("assay.runtime.learner.learner")  # the seconds that a start takes
             line.send_bytes(pickle.dumps(None))
-            member = Member(orders)
+            member = RankWorker(orders)
             line.send_bytes(pickle.dumps(None))
             while True:
                 name, given = pickle.loads(line.recv_bytes())

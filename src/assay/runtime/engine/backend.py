@@ -1,6 +1,7 @@
 """What a running batch asks of a model: passes over prompts, tokens for the running rows, weights.
 
-A `Runner` draws tokens itself, one or several for each row at a time. `Stepwise` makes one of a decode path that gives logits.
+A `Runner` draws tokens itself, one or several for each row at a time. `SteppedRunner` makes one of a decode path that gives
+logits.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from assay.runtime.engine.draw import draw
 from assay.runtime.engine.sequences import ColumnKind, SlotTable
 from assay.runtime.kernels.typed import tensor_of
 
-__all__ = ["P", "Prefilled", "Runner", "Served", "SlotStore", "Steps", "Stepwise", "Went"]
+__all__ = ["P", "Prefilled", "Runner", "Served", "SlotStore", "StepOutcome", "SteppedRunner", "Steps"]
 
 
 class Prefilled(Protocol):
@@ -32,7 +33,7 @@ class Prefilled(Protocol):
 P = TypeVar("P", bound=Prefilled)
 
 
-class Went(NamedTuple):
+class StepOutcome(NamedTuple):
     """What happened to the ``n`` running rows: which met a stop id or text, which reached their length (``[n]`` each), how many
     steps by one token were computed, and how many tokens passed through the model.
     """
@@ -62,7 +63,7 @@ class Runner(Protocol[P]):
         """
         ...
 
-    def advance(self, table: SlotTable) -> Went:
+    def advance(self, table: SlotTable) -> StepOutcome:
         """One token or more for each row of the table, which is told of them."""
         ...
 
@@ -138,7 +139,7 @@ class Steps(Protocol[L]):
         ...
 
 
-class Stepwise(Generic[L]):
+class SteppedRunner(Generic[L]):
     """A `Runner` of a decode path: one step, then one draw, for all rows at once."""
 
     def __init__(self, path: Steps[L]) -> None:
@@ -156,7 +157,7 @@ class Stepwise(Generic[L]):
         self._fresh += prompts
         self._length = max(self._length, length)
 
-    def advance(self, table: SlotTable) -> Went:
+    def advance(self, table: SlotTable) -> StepOutcome:
         """As `Runner.advance`."""
         parts, told = list[torch.Tensor](), list[Mapping[str, Array]]()
         fresh, length, self._fresh, self._length = self._fresh, self._length, [], 0
@@ -173,7 +174,7 @@ class Stepwise(Generic[L]):
             told.append(first)
         drawn = draw(parts[0] if len(parts) == 1 else torch.cat(parts), table.draws())
         done, cut = table.record(drawn, {name: np.concatenate([t[name] for t in told]) for name in self.kinds})
-        return Went(done, cut, 1, n)
+        return StepOutcome(done, cut, 1, n)
 
     def _first(self, fresh: Sequence[tuple[L, int]]) -> tuple[torch.Tensor, dict[str, Array]]:
         """``[n, vocabulary]`` logits behind prompts, and what else is told of the tokens that come next."""

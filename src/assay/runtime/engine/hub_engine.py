@@ -10,7 +10,7 @@ from torch import nn
 
 from assay.core.errors import ConfigError
 from assay.core.protocols import EngineInfo
-from assay.runtime.engine.backend import Stepwise
+from assay.runtime.engine.backend import SteppedRunner
 from assay.runtime.engine.hub_cache import HubPrefill
 from assay.runtime.engine.hub_decode import HubDecodePath
 from assay.runtime.engine.hub_weights import ModuleWeights
@@ -87,4 +87,4 @@ class TransformersEngine(RunningBatch[HubPrefill]):
         self.weights = ModuleWeights(module, dtype, trained, digests)
         path = HubDecodePath(module, max_batch, context, routed=routed, static=compile)
         info = EngineInfo(version=0, vocabulary=path.vocabulary, context=context, dtype=dtype, columns=columns, digests=digests)
-        super().__init__(Stepwise(path), self.weights, info, max_batch=max_batch, columns=columns, decode=decode)
+        super().__init__(SteppedRunner(path), self.weights, info, max_batch=max_batch, columns=columns, decode=decode)

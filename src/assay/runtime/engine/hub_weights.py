@@ -14,7 +14,7 @@ from assay.core.errors import ConfigError
 from assay.core.manifest import Manifest
 from assay.runtime.engine.new_weights import fitting
 from assay.runtime.kernels.typed import tensor_of
-from assay.runtime.learner.publishing import Laid, check_kind, digests_of, published
+from assay.runtime.learner.publishing import TensorsInPlace, check_kind, digests_of, published
 
 __all__ = ["ModuleWeights"]
 
@@ -79,7 +79,7 @@ class ModuleWeights:
     def load(self, arrays: Mapping[str, Array]) -> None:
         """Copies verified arrays into the module's parameters; what lies on a device from there, rounded on the way."""
         tensors = self.tensors
-        if isinstance(arrays, Laid):
+        if isinstance(arrays, TensorsInPlace):
             for name, tensor in arrays.tensors.items():
                 tensors[name].copy_(tensor)
             return

@@ -7,9 +7,9 @@ from typing import Any
 
 from assay.core.protocols import EngineInfo
 from assay.runtime.compiled import build
-from assay.runtime.compiled.path import CompiledRunner
-from assay.runtime.compiled.trail import Trail
-from assay.runtime.engine.backend import Stepwise
+from assay.runtime.compiled.activation_cache import ActivationCache
+from assay.runtime.compiled.decode_path import CompiledRunner
+from assay.runtime.engine.backend import SteppedRunner
 from assay.runtime.engine.decode import DecodePath
 from assay.runtime.engine.scheduler import RunningBatch, check_settings
 from assay.runtime.engine.weights import ServedWeights
@@ -86,8 +86,8 @@ class NativeEngine(RunningBatch[Any]):
         if built:
             runner = CompiledRunner(built, self.weights, recall if dtype == "float32" else 0)
         else:
-            runner = Stepwise(DecodePath(self.weights, max_batch))
-        self.trail: Trail | None = runner.trail if built else None
+            runner = SteppedRunner(DecodePath(self.weights, max_batch))
+        self.trail: ActivationCache | None = runner.trail if built else None
         super().__init__(
             runner,
             runner if built else self.weights,

@@ -9,7 +9,7 @@ import numpy as np
 from assay.core.columns import Array
 from assay.core.errors import EngineError
 from assay.core.manifest import Manifest
-from assay.runtime.learner.publishing import Laid
+from assay.runtime.learner.publishing import TensorsInPlace
 
 __all__ = ["fitting"]
 
@@ -34,7 +34,7 @@ def fitting(
             names, shapes or types that differ from the served ones.
 
     Returns:
-        Arrays by name, or the payload itself where that is a `Laid`.
+        Arrays by name, or the payload itself where that is a `TensorsInPlace`.
     """
     said = f"weight version {manifest.version}"
     if manifest.payload is None:
@@ -44,7 +44,7 @@ def fitting(
             f"{said} changes the weights with digest {manifest.base}, but the engine serves those with digest {served[digests]}; "
             "swap a full manifest in first"
         )
-    laid = manifest.payload if isinstance(manifest.payload, Laid) else None
+    laid = manifest.payload if isinstance(manifest.payload, TensorsInPlace) else None
     payload = manifest.payload if laid else {n: np.asarray(a) for n, a in manifest.payload.items()}
     full = sizes.keys() if manifest.kind == "full" else manifest.tensors.keys()
     for what, names in {

@@ -20,8 +20,8 @@ from assay.core.rollout import Completion, Ids, Stop
 from assay.core.timing import span
 from assay.runtime.engine.backend import P, Runner, Served
 from assay.runtime.engine.decode import chunks
-from assay.runtime.engine.sequences import Job, Order, SlotTable
-from assay.runtime.engine.stops import Watch
+from assay.runtime.engine.sequences import EngineRequest, RequestBatch, SlotTable
+from assay.runtime.engine.stops import StopWatch
 
 __all__ = ["RunningBatch", "check_settings"]
 
@@ -65,9 +65,9 @@ class RunningBatch(Generic[P]):
 
     def _reset(self) -> None:
         self._table = SlotTable(self._runner.kinds)
-        self._jobs: dict[str, Job] = {}  # every request that has not ended
-        self._queue: deque[Job] = deque()
-        self._held: deque[Job] | None = None  # requests that came while a swap drains
+        self._jobs: dict[str, EngineRequest] = {}  # every request that has not ended
+        self._queue: deque[EngineRequest] = deque()
+        self._held: deque[EngineRequest] | None = None  # requests that came while a swap drains
         self._demand: Counter[bytes] = Counter()  # waiting requests per prompt
         self._prefixes: dict[bytes, tuple[P, int]] = {}
         self._pump: asyncio.Task[None] | None = None
@@ -99,7 +99,7 @@ class RunningBatch(Generic[P]):
             return []
         loop = asyncio.get_running_loop()
         self._leave_dead_loops(loop)
-        jobs = self._ordered(requests, Order(loop.create_future(), len(requests)))
+        jobs = self._ordered(requests, RequestBatch(loop.create_future(), len(requests)))
         self._jobs |= {job.request.id: job for job in jobs}
         self._arrivals += len(jobs)
         if self._held is not None:
@@ -112,7 +112,7 @@ class RunningBatch(Generic[P]):
             self._end([job for job in jobs if self._jobs.get(job.request.id) is job], Stop.PARTIAL)
             raise
 
-    def _ordered(self, requests: Sequence[Request], order: Order) -> list[Job]:
+    def _ordered(self, requests: Sequence[Request], order: RequestBatch) -> list[EngineRequest]:
         """Requests that were checked, each on its own and against all others."""
         keys: dict[tuple[int, tuple[Media, ...]], bytes] = {}  # by the array: attempts at one task share it
         running: set[str] = set()
@@ -125,9 +125,9 @@ class RunningBatch(Generic[P]):
             if shared not in keys:
                 self._check_ids(request.prompt, f"request {request.id!r}")
                 keys[shared] = prefix_key(request.prompt, request.media)
-        return [Job(r, order, at, keys[id(r.prompt), r.media], watch=self._watch(r)) for at, r in enumerate(requests)]
+        return [EngineRequest(r, order, at, keys[id(r.prompt), r.media], watch=self._watch(r)) for at, r in enumerate(requests)]
 
-    def _watch(self, request: Request) -> Watch | None:
+    def _watch(self, request: Request) -> StopWatch | None:
         stops, begun = request.sampling.stop, len(request.prompt) - request.begun
         if not stops:
             return None
@@ -136,7 +136,7 @@ class RunningBatch(Generic[P]):
                 f"request {request.id!r} ends at the texts {stops}, but this engine was given no tokenizer to read by: give it "
                 "one, or leave Sampling.stop empty"
             )
-        return Watch(self._decode, stops, request.prompt[begun:].tolist())
+        return StopWatch(self._decode, stops, request.prompt[begun:].tolist())
 
     def _check(self, request: Request) -> None:
         prompt, new = request.prompt, request.sampling.max_new_tokens
@@ -169,7 +169,7 @@ class RunningBatch(Generic[P]):
         """
         self._end([self._jobs[i] for i in dict.fromkeys(ids) if i in self._jobs], Stop.PARTIAL)
 
-    def _enqueue(self, jobs: Iterable[Job], loop: asyncio.AbstractEventLoop) -> None:
+    def _enqueue(self, jobs: Iterable[EngineRequest], loop: asyncio.AbstractEventLoop) -> None:
         for job in jobs:
             self._queue.append(job)
             self._demand[job.key] += 1
@@ -226,7 +226,7 @@ class RunningBatch(Generic[P]):
             self._resolve([table.jobs[i] for i in over], [Stop.DONE if went.done[i] else Stop.LENGTH for i in over])
             self._remove(over)
 
-    def _admit(self, jobs: list[Job]) -> None:
+    def _admit(self, jobs: list[EngineRequest]) -> None:
         """Gives jobs slots behind the running rows, with their prompts' keys and values."""
         self._prefill({j.key: j.request.prompt for j in jobs if j.key not in self._prefixes})
         prompts = [self._prefixes[j.key] for j in jobs]
@@ -264,7 +264,7 @@ class RunningBatch(Generic[P]):
 
     # ---- ends ----------------------------------------------------------------------------------------------------------
 
-    def _resolve(self, jobs: Sequence[Job], stops: Sequence[Stop]) -> None:
+    def _resolve(self, jobs: Sequence[EngineRequest], stops: Sequence[Stop]) -> None:
         for job, completion in zip(jobs, self._table.completions(jobs, stops, self._columns), strict=True):
             del self._jobs[job.request.id]
             job.order.put(job.at, completion)
@@ -274,7 +274,7 @@ class RunningBatch(Generic[P]):
         rows = len(self._table)
         self._runner.keep(rows, source, target, int(self._table.position[:rows].max(initial=0)) + 1)
 
-    def _end(self, jobs: Sequence[Job], stop: Stop) -> None:
+    def _end(self, jobs: Sequence[EngineRequest], stop: Stop) -> None:
         """Ends jobs wherever they are; those that never ran return no tokens."""
         self._resolve(jobs, [stop] * len(jobs))
         for job in jobs:
@@ -325,7 +325,7 @@ class RunningBatch(Generic[P]):
         self._go_on(loop)
 
     async def _drained(self) -> None:
-        waiting: deque[Job] = deque()
+        waiting: deque[EngineRequest] = deque()
         self._held = waiting
         try:
             while len(self._jobs) > len(waiting):

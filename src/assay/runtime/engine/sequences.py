@@ -18,9 +18,9 @@ from assay.core.ragged import SUPPORT, ragged
 from assay.core.rollout import Completion, Ids, Span, Stop
 from assay.core.seeds import uniforms
 from assay.runtime.engine.draw import Drawn, Draws
-from assay.runtime.engine.stops import Watch
+from assay.runtime.engine.stops import StopWatch
 
-__all__ = ["ColumnKind", "Job", "Order", "SlotTable"]
+__all__ = ["ColumnKind", "EngineRequest", "RequestBatch", "SlotTable"]
 
 
 class ColumnKind(NamedTuple):
@@ -33,7 +33,7 @@ class ColumnKind(NamedTuple):
     fill: int = 0
 
 
-class Order:
+class RequestBatch:
     """Requests made together, whose completions are handed over together: one wake-up for whoever waits.
 
     Attributes:
@@ -59,7 +59,7 @@ class Order:
 
 
 @dataclass(slots=True, eq=False)
-class Job:
+class EngineRequest:
     """A request on its way.
 
     Attributes:
@@ -74,13 +74,13 @@ class Job:
     """
 
     request: Request
-    order: Order
+    order: RequestBatch
     at: int
     key: bytes
     slot: int = -1
     marks: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     started: float = 0.0
-    watch: Watch | None = None
+    watch: StopWatch | None = None
     prompt: Mapping[str, Array] = field(default_factory=dict[str, Array])
     support: list[Ids] = field(default_factory=list["Ids"])
 
@@ -90,7 +90,7 @@ class SlotTable:
 
     def __init__(self, kinds: Mapping[str, ColumnKind] | None = None) -> None:
         self._kinds = dict(kinds or {})
-        self.jobs: list[Job] = []
+        self.jobs: list[EngineRequest] = []
         self._watched = 0  # rows that end at texts
         self._supported = 0  # rows that keep their supports
         self._capacity, self._width, self._stops = 0, 0, 1
@@ -147,7 +147,7 @@ class SlotTable:
             else:
                 new[:n, : was.shape[1]] = was[:n]
 
-    def admit(self, jobs: Sequence[Job], version: int) -> None:
+    def admit(self, jobs: Sequence[EngineRequest], version: int) -> None:
         """Adds rows behind the running ones; their noise is read from the counter-based stream now."""
         n, m = len(self.jobs), len(jobs)
         alike = [(s, len(list(run))) for s, run in groupby(jobs, lambda job: job.request.sampling)]  # most often all are
@@ -176,7 +176,7 @@ class SlotTable:
             return None
         return np.array([job.request.sampling.keep_support for job in self.jobs], np.bool_)
 
-    def _noise(self, jobs: Sequence[Job], n: int) -> None:
+    def _noise(self, jobs: Sequence[EngineRequest], n: int) -> None:
         seeds = np.array([j.request.seed for j in jobs], np.uint64)
         first = np.array([j.request.first for j in jobs], np.int64)
         for start in np.unique(first):
@@ -239,7 +239,7 @@ class SlotTable:
         values: NDArray[Any] = getattr(self, name)
         return values[np.arange(n), self.count[:n] - 1]
 
-    def completions(self, jobs: Sequence[Job], stops: Sequence[Stop], columns: tuple[str, ...]) -> list[Completion]:
+    def completions(self, jobs: Sequence[EngineRequest], stops: Sequence[Stop], columns: tuple[str, ...]) -> list[Completion]:
         """What jobs have sampled so far, with the named columns: nothing where they wait."""
         slots = np.array([job.slot for job in jobs], np.int64)
         running = slots >= 0
@@ -303,7 +303,7 @@ class SlotTable:
         return source, target
 
 
-def _supports(job: Job, count: int, version: int) -> dict[str, TokenColumn]:
+def _supports(job: EngineRequest, count: int, version: int) -> dict[str, TokenColumn]:
     """The column of a job that keeps its supports; a text may have ended it before its last tokens."""
     if not job.request.sampling.keep_support:
         return {}

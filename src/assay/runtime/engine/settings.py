@@ -107,7 +107,7 @@ class Native:
     """assay's own engine, `assay.runtime.NativeEngine`: small decoders of the Llama and Qwen3 families on a CPU.
 
     Attributes:
-        max_batch: most attempts that run at once.
+        max_batch: most rollouts that run at once.
         dtype: ``float32``, or ``bfloat16`` for rounded weights and products of bfloat16 with float32 sums: faster where the
             processor has such products, and the distribution that samples is not quite the one that is trained.
         kernel: decode with the library that is compiled for this processor on first use, where there is a C++ compiler;
@@ -175,7 +175,7 @@ class InProcess:
     Weights that an adapter leaves frozen are the learner's own tensors; what is trained is copied.
 
     Attributes:
-        max_batch: most attempts that run at once.
+        max_batch: most rollouts that run at once.
         dtype: ``float32``, ``bfloat16``, or ``auto``: bfloat16 on CUDA, float32 on a CPU.
         compile: compile the step of one token: worth its minute on CUDA and in long runs alone.
         context: longest prompt plus answer, which bounds what keys and values take; the model's own bound where this is 0.

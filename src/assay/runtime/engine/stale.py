@@ -12,16 +12,18 @@ from numpy.typing import NDArray
 
 from assay.core.columns import Array
 from assay.core.errors import CheckpointError, ConfigError, EngineError
+from assay.core.import_path import filed_as
 from assay.core.manifest import Manifest, manifest_of
 from assay.core.protocols import Engine, EngineInfo, Request, SwapMode
 from assay.core.rollout import Completion, Ids
 
-__all__ = ["Lagged", "stale_engine"]
+__all__ = ["StaleEngine", "stale_engine"]
 
 FILE = "lagged.safetensors"
 
 
-class Lagged:
+@filed_as("assay.runtime.engine.stale:Lagged")
+class StaleEngine:
     """Passes everything on to an engine but new weights, which wait until ``lag`` newer ones were published (implements
     `assay.core.protocols.Engine`).
 
@@ -37,10 +39,10 @@ class Lagged:
 
     >>> import asyncio
     >>> from assay.core import manifest_of
-    >>> from assay.runtime import DecoderShape, Lagged, NativeEngine, char_tokenizer, init_model
+    >>> from assay.runtime import DecoderShape, StaleEngine, NativeEngine, char_tokenizer, init_model
     >>> model = init_model(DecoderShape(vocab_size=12), char_tokenizer("0123456789"), seed=0)
     >>> arrays = {name: tensor.numpy() for name, tensor in model.tensors.items()}
-    >>> engine = Lagged(NativeEngine(model), lag=2)
+    >>> engine = StaleEngine(NativeEngine(model), lag=2)
     >>> async def served(version):
     ...     await engine.swap(manifest_of(version, arrays))
     ...     return engine.info().version
@@ -156,9 +158,9 @@ def stale_engine(engine: Engine, lag: int) -> Engine:
     >>> from assay.runtime import DecoderShape, NativeEngine, char_tokenizer, init_model
     >>> engine = NativeEngine(init_model(DecoderShape(vocab_size=12), char_tokenizer("0123456789"), seed=0))
     >>> stale_engine(engine, 0) is engine, type(stale_engine(engine, 1)).__name__
-    (True, 'Lagged')
+    (True, 'StaleEngine')
     """
-    return Lagged(engine, lag) if lag else engine
+    return StaleEngine(engine, lag) if lag else engine
 
 
 def _restored(version: int, arrays: Mapping[str, Array]) -> Manifest:

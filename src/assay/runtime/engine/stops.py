@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-__all__ = ["Watch"]
+__all__ = ["StopWatch"]
 
 
-class Watch:
+class StopWatch:
     """Tells whether the token that was just sampled completes one of some texts, across the borders of tokens.
 
     A token that says anything has at least a byte of a text, so only as many of the last tokens are read as the longest text has
@@ -18,7 +18,7 @@ class Watch:
         stops: the texts.
         begun: ids of the answer so far.
 
-    >>> watch = Watch(lambda ids: "".join(map(chr, ids)), ("ab",), [ord("a")])
+    >>> watch = StopWatch(lambda ids: "".join(map(chr, ids)), ("ab",), [ord("a")])
     >>> watch.push(ord("c")), watch.push(ord("a")), watch.push(ord("b"))
     (False, False, True)
     """

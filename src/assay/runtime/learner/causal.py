@@ -13,13 +13,13 @@ from torch import Tensor, nn
 
 from assay.core.errors import AssayError, ConfigError, UnknownNameError
 from assay.core.vocab import VocabStat
-from assay.runtime.learner.lm_head import Beside, Head, head_columns, head_statistics
+from assay.runtime.learner.lm_head import LmHead, StatisticInputs, head_columns, head_statistics
 from assay.runtime.learner.packing import Packing, pack_offsets
 from assay.runtime.settings import DecoderShape, HubShape
 
 if TYPE_CHECKING:
-    from assay.runtime.compiled.trail import Trail
-    from assay.runtime.learner.routing_replay import Replay
+    from assay.runtime.compiled.activation_cache import ActivationCache
+    from assay.runtime.learner.routing_replay import RoutingReplay
 
 __all__ = ["Causal", "copy_in"]
 
@@ -59,17 +59,17 @@ class Causal(nn.Module, ABC):
         """Tokens of the last pass with a gradient whose states were taken over, those that rows share counted once."""
         return 0
 
-    def follow(self, trail: Trail | None) -> None:
+    def follow(self, trail: ActivationCache | None) -> None:
         """Takes states from this trail from now on, where they are there and the weights are the same; None: from none."""
 
     @property
-    def replay(self) -> Replay | None:
+    def replay(self) -> RoutingReplay | None:
         """Says to the routers of a mixture of experts what to choose; None where there are none."""
         return None
 
     @property
     @abstractmethod
-    def head(self) -> Head:
+    def head(self) -> LmHead:
         """What gives logits."""
 
     @abstractmethod
@@ -183,7 +183,7 @@ class Causal(nn.Module, ABC):
             ConfigError: another model's vocabulary is of another size.
         """
         hidden = self.hidden(ids, packing, where - 1) if hidden is None else hidden
-        beside: dict[str, tuple[Tensor, Head]] = {}
+        beside: dict[str, tuple[Tensor, LmHead]] = {}
         own = (ids, packing, where)
         with torch.no_grad():
             for name in dict.fromkeys(m for s in stats for m in s.models):
@@ -196,7 +196,7 @@ class Causal(nn.Module, ABC):
                 others, layout, at = (rows or {}).get(name, own)
                 beside[name] = other.hidden(others, layout, at - 1), other.head.scored_at(packing, where)
         read = {name: columns[name].to(hidden.dtype) for name in dict.fromkeys(n for s in stats for n in s.needs)}
-        return head_statistics(hidden, self.head.scored_at(packing, where), ids[where], stats, Beside(beside, read))
+        return head_statistics(hidden, self.head.scored_at(packing, where), ids[where], stats, StatisticInputs(beside, read))
 
 
 @torch.no_grad()

@@ -14,8 +14,8 @@ from torch.nn import functional
 
 from assay.core.seeds import generator
 from assay.runtime.kernels.typed import split, tensor_of
+from assay.runtime.learner.anchor_models import decoder_of
 from assay.runtime.learner.causal import Causal
-from assay.runtime.learner.copies import decoder_of
 from assay.runtime.learner.optim import Optimizer, build_optimizer
 from assay.runtime.learner.packing import Packing
 from assay.runtime.models.model import Model
@@ -24,7 +24,7 @@ from assay.runtime.settings import AdamW, LearnerSettings, Muon, Trunk, ValueHea
 if TYPE_CHECKING:
     from assay.runtime.models.hub_model import HubModel
 
-__all__ = ["Head", "Part", "States", "TrunkPart", "flat_gradient", "states"]
+__all__ = ["LinearHead", "States", "TrainedPart", "TrunkPart", "flat_gradient", "states"]
 
 States = tuple[Tensor, Tensor]
 """``[M, hidden]`` twice: the states in which some tokens are chosen, and those behind them."""
@@ -50,7 +50,7 @@ def flat_gradient(parameters: Iterable[torch.nn.Parameter]) -> Tensor:
     return flat
 
 
-class Part(ABC):
+class TrainedPart(ABC):
     """What moves by itself beside the policy: weights, target weights, gradient, optimiser.
 
     Args:
@@ -105,7 +105,7 @@ class Part(ABC):
             mine.copy_(target.get(key, parameters[key]))
 
 
-class Head(Part):
+class LinearHead(TrainedPart):
     """A linear map of hidden states, on the device where these are."""
 
     def __init__(self, settings: ValueHead, width: int, others: AdamW, device: str = "cpu") -> None:
@@ -142,7 +142,7 @@ class Head(Part):
         return outputs.softmax(1) @ torch.linspace(s.low + margin, s.high - margin, s.outputs, device=outputs.device)
 
 
-class TrunkPart(Part):
+class TrunkPart(TrainedPart):
     """A model below heads: it begins as a copy of the policy."""
 
     def __init__(self, settings: Trunk, start: Model | HubModel, learner: LearnerSettings) -> None:

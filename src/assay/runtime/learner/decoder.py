@@ -11,12 +11,12 @@ from torch.nn import functional
 
 from assay.core.errors import ConfigError
 from assay.runtime.compiled import build
-from assay.runtime.compiled.trail import Trail
+from assay.runtime.compiled.activation_cache import ActivationCache
 from assay.runtime.compiled.training import CompiledPasses
 from assay.runtime.kernels.ops import frequencies, pad_rows, rms_norm, rotate, unpad_rows
 from assay.runtime.kernels.typed import split
 from assay.runtime.learner.causal import Causal, copy_in
-from assay.runtime.learner.lm_head import Head
+from assay.runtime.learner.lm_head import LmHead
 from assay.runtime.learner.packing import Packing
 from assay.runtime.settings import DecoderShape
 
@@ -147,9 +147,9 @@ class Decoder(Causal):
         return self._shape
 
     @property
-    def head(self) -> Head:
+    def head(self) -> LmHead:
         """What gives logits: the embedding when tied."""
-        return Head(self.model.embed_tokens.weight if self.shape.tied else self.lm_head.weight, library=self._library)
+        return LmHead(self.model.embed_tokens.weight if self.shape.tied else self.lm_head.weight, library=self._library)
 
     @property
     def shares(self) -> bool:
@@ -166,7 +166,7 @@ class Decoder(Causal):
         """As `Causal.recalled`."""
         return self._passes.recalled if self.shares and self._passes is not None else 0
 
-    def follow(self, trail: Trail | None) -> None:
+    def follow(self, trail: ActivationCache | None) -> None:
         """As `Causal.follow`."""
         if self._passes is not None:
             self._passes.trail = trail

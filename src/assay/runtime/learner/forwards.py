@@ -20,9 +20,9 @@ from assay.core.ragged import SUPPORT
 from assay.core.sample import TEMPERATURE
 from assay.core.vocab import FullEntropy, VocabStat
 from assay.runtime.kernels.typed import array_of, tensor_of
+from assay.runtime.learner.anchor_models import AnchorModels
 from assay.runtime.learner.batching import micro_batches
 from assay.runtime.learner.causal import Causal
-from assay.runtime.learner.copies import Copies
 from assay.runtime.learner.critics import states
 from assay.runtime.learner.heads import Found, Heads
 from assay.runtime.learner.lm_head import head_columns
@@ -32,10 +32,10 @@ from assay.runtime.learner.support import Support
 from assay.runtime.settings import LearnerSettings
 
 if TYPE_CHECKING:
-    from assay.runtime.distributed.collectives import Ranks
+    from assay.runtime.distributed.collectives import Collectives
     from assay.runtime.distributed.context_parallel import Share
 
-__all__ = ["Inputs", "Passes"]
+__all__ = ["Forwards", "Inputs"]
 
 Inputs = tuple[Tensor, Packing, Tensor]
 """``[N]`` ids of a micro-batch, where its rows lie, and ``[M]`` the tokens that carry loss."""
@@ -47,7 +47,7 @@ _LIVE = {"logp_new": "logp", "entropy": "entropy"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Passes:
+class Forwards:
     """Passes of a policy, its heads, and its anchors.
 
     Attributes:
@@ -57,10 +57,10 @@ class Passes:
     """
 
     policy: Causal
-    anchors: Copies
+    anchors: AnchorModels
     heads: Heads
     settings: LearnerSettings
-    ranks: Ranks | None = None
+    ranks: Collectives | None = None
 
     def model(self, name: str) -> Causal:
         """The decoder of a name.

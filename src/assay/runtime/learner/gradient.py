@@ -13,7 +13,7 @@ from assay.runtime.learner.causal import Causal
 from assay.runtime.learner.critics import flat_gradient
 
 if TYPE_CHECKING:
-    from assay.runtime.distributed.collectives import Ranks
+    from assay.runtime.distributed.collectives import Collectives
     from assay.runtime.distributed.fsdp import Sharded
 
 __all__ = ["Gradient", "gradient_of"]
@@ -61,7 +61,7 @@ class _Flat:
 class _Parts:
     """The parts of one rank, each added up over the ranks as the passes go."""
 
-    def __init__(self, policy: Sharded, ranks: Ranks) -> None:
+    def __init__(self, policy: Sharded, ranks: Collectives) -> None:
         self._policy, self._ranks = policy, ranks
 
     def clear(self) -> None:
@@ -81,7 +81,7 @@ class _Parts:
         return [p.grad for p in self._policy.trained().values() if p.grad is not None]
 
 
-def gradient_of(policy: Causal, ranks: Ranks | None) -> Gradient:
+def gradient_of(policy: Causal, ranks: Collectives | None) -> Gradient:
     """The gradient of a policy's trained weights."""
     if ranks is None:
         return _Flat(policy)

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from assay.core.errors import CheckpointError, PlanError
 from assay.runtime.kernels.typed import l2_norm
-from assay.runtime.learner.copies import device_of
-from assay.runtime.learner.critics import Head, Part, States, TrunkPart, states
+from assay.runtime.learner.anchor_models import device_of
+from assay.runtime.learner.critics import LinearHead, States, TrainedPart, TrunkPart, states
 from assay.runtime.learner.optim import Optimizer
 from assay.runtime.learner.packing import Packing
 from assay.runtime.models.finite import check_gradient
@@ -45,9 +45,9 @@ class Heads:
         others = optimizer if isinstance(optimizer, AdamW) else optimizer.others
         self.clip_norm = settings.clip_norm
         width, device = start.shape.hidden_size, device_of(settings)
-        self._heads = {s.name: Head(s, width, others, device) for s in settings.heads}
+        self._heads = {s.name: LinearHead(s, width, others, device) for s in settings.heads}
         self._trunks = {s.name: TrunkPart(s, start, settings) for s in settings.trunks}
-        self._parts: dict[str, Part] = {**self._heads, **self._trunks}
+        self._parts: dict[str, TrainedPart] = {**self._heads, **self._trunks}
 
     def __contains__(self, name: object) -> bool:
         return name in self._heads

@@ -21,9 +21,9 @@ from assay.runtime.kernels.row_attention import ROWS
 from assay.runtime.kernels.typed import split, tensor_of
 from assay.runtime.learner.causal import Causal, copy_in
 from assay.runtime.learner.hub_routing import routers_of
-from assay.runtime.learner.lm_head import Head
+from assay.runtime.learner.lm_head import LmHead
 from assay.runtime.learner.packing import Packing, pack_offsets
-from assay.runtime.learner.routing_replay import Replay
+from assay.runtime.learner.routing_replay import RoutingReplay
 from assay.runtime.models.finite import check_weights
 from assay.runtime.models.hub_model import HubModel
 from assay.runtime.settings import HubShape
@@ -96,13 +96,13 @@ class HubDecoder(Causal):
                 + ("has no experts" if self.concatenated else f"cannot be told: {self._note}")
                 + "; leave it out"
             )
-        self._replay = Replay(self.module, force=replay_routing) if routed else None
+        self._replay = RoutingReplay(self.module, force=replay_routing) if routed else None
         if compile and (routed or not self.concatenated or not compile_layers(self.module)):
             why = "its routers are looked at while they compute" if routed else self._note or "its layers are not known"
             raise ConfigError(f"LearnerSettings.compile: {self._shape.architecture} is not compiled: {why}; leave it out")
 
     @property
-    def replay(self) -> Replay | None:
+    def replay(self) -> RoutingReplay | None:
         """Of a mixture of experts whose rows are concatenated."""
         return self._replay
 
@@ -122,10 +122,10 @@ class HubDecoder(Causal):
         return self._note
 
     @property
-    def head(self) -> Head:
+    def head(self) -> LmHead:
         """What gives logits."""
         layer = self.module.get_output_embeddings()
-        return Head(layer.weight, getattr(layer, "bias", None), self._scale, self._cap)
+        return LmHead(layer.weight, getattr(layer, "bias", None), self._scale, self._cap)
 
     @property
     def embedding(self) -> Tensor:

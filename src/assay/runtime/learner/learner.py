@@ -25,8 +25,8 @@ from assay.core.sample import Sample
 from assay.core.timing import span
 from assay.runtime.kernels.typed import array_of
 from assay.runtime.learner import snapshot
-from assay.runtime.learner.copies import Copies, decoder_of
-from assay.runtime.learner.forwards import Passes
+from assay.runtime.learner.anchor_models import AnchorModels, decoder_of
+from assay.runtime.learner.forwards import Forwards
 from assay.runtime.learner.gradient import gradient_of
 from assay.runtime.learner.heads import Heads, Kept
 from assay.runtime.learner.layout import Layout
@@ -41,7 +41,7 @@ from assay.runtime.models.model import Model
 from assay.runtime.settings import LearnerSettings
 
 if TYPE_CHECKING:
-    from assay.runtime.distributed.collectives import Ranks
+    from assay.runtime.distributed.collectives import Collectives
     from assay.runtime.models.hub_model import HubModel
 
 __all__ = ["TorchLearner"]
@@ -98,17 +98,17 @@ class TorchLearner:
         total_steps: int,
         models: Mapping[str, Model | HubModel] | None = None,
         version: int = 0,
-        ranks: Ranks | None = None,
+        ranks: Collectives | None = None,
     ) -> None:
         self.settings, self.total_steps, self.version, self.place, self.ranks = settings, total_steps, version, 0, ranks
         self._start = model
         self.policy = decoder_of(model, settings, ranks)
-        self.anchors = Copies(settings, model, self.policy, models or {}, version, ranks)
+        self.anchors = AnchorModels(settings, model, self.policy, models or {}, version, ranks)
         self.parameters = self.policy.trained()
         self.gradient = gradient_of(self.policy, ranks)
         self.optimizer = build_optimizer(settings.optimizer, self.parameters, settings.kernel)
         self.heads = Heads(settings, model)
-        self.passes = Passes(self.policy, self.anchors, self.heads, settings, ranks)
+        self.passes = Forwards(self.policy, self.anchors, self.heads, settings, ranks)
         self._layout = Layout(self.policy, self.anchors)
         self._trained = self.parameters | self.heads.parameters
         self._watch = GradientWatch(self.parameters, ranks)
@@ -280,7 +280,7 @@ class TorchLearner:
         """Whether a column comes from weights that its anchor no longer has: it moved between two updates of a rollout batch.
 
         A statistic that reads the policy too stays as it was, for the policy of that time is gone; `Plan` and anchors that would
-        disagree so are refused before a run begins (`assay.train.fits`).
+        disagree so are refused before a run begins (`assay.train.preflight`).
         """
         column = batch.tokens.get(forward.column)
         if column is None or column.producer != "learner" or forward.model not in self.anchors:

@@ -16,7 +16,7 @@ from assay.runtime.learner.packing import Packing
 from assay.runtime.learner.support import Support
 from assay.runtime.settings import head_rows
 
-__all__ = ["Beside", "Head", "add_product", "head_columns", "head_statistics", "product"]
+__all__ = ["LmHead", "StatisticInputs", "add_product", "head_columns", "head_statistics", "product"]
 
 HALVES = (torch.bfloat16, torch.float16)
 STAT_SHARE = 2
@@ -24,7 +24,7 @@ STAT_SHARE = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Head:
+class LmHead:
     """What makes logits of hidden states: ``cap * tanh(z / cap)`` of ``z = scale * (hidden @ weight.T + bias)``, ``z`` itself
     without a cap; where a temperature is given, divided by that; where supports are given, without the ids outside of them.
 
@@ -59,27 +59,27 @@ class Head:
         changed = self.cap or self.temperature is not None or self.support is not None
         return self.bias is None and self.scale == 1.0 and not changed
 
-    def at_temperature(self, temperature: Tensor | None) -> Head:
+    def at_temperature(self, temperature: Tensor | None) -> LmHead:
         """The same, for positions that are read at these temperatures."""
         return self if temperature is None else replace(self, temperature=temperature)
 
-    def scored_at(self, packing: Packing, where: Tensor) -> Head:
+    def scored_at(self, packing: Packing, where: Tensor) -> LmHead:
         """The same, for tokens that are read at the temperatures and within the supports that they were drawn at."""
         support = packing.support_at(where)
         head = self.at_temperature(packing.temperature_at(where))
         return head if support is None else replace(head, support=support)
 
-    def cooled(self, hidden: Tensor) -> tuple[Tensor, Head]:
+    def cooled(self, hidden: Tensor) -> tuple[Tensor, LmHead]:
         """States and a head with the same logits: without bias and cap states take the division, so that any head can."""
         if self.temperature is None or self.bias is not None or self.cap:
             return hidden, self
         return hidden / self.temperature.unsqueeze(1), replace(self, temperature=None)
 
-    def decided(self) -> Head:
+    def decided(self) -> LmHead:
         """The same, with ``half`` as the present autocast has it where that is None."""
         return self if self.half is not None else replace(self, half=_halved(self.weight.device))
 
-    def operands(self, hidden: Tensor) -> tuple[Tensor, Head]:
+    def operands(self, hidden: Tensor) -> tuple[Tensor, LmHead]:
         """States, and a head, of the type in which they are multiplied."""
         kind = torch.bfloat16 if self.half else self.weight.dtype
         return hidden.to(kind), replace(self, weight=self.weight.to(kind))
@@ -144,7 +144,7 @@ def add_product(into: Tensor, a: Tensor, b: Tensor) -> None:
 class _HeadColumns(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, head: Head, targets: Tensor, entropy: bool
+        ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, head: LmHead, targets: Tensor, entropy: bool
     ) -> tuple[Tensor, Tensor]:
         logp = hidden.new_empty(len(targets))
         spread = hidden.new_empty(len(targets) if entropy else 0)
@@ -165,7 +165,7 @@ class _HeadColumns(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
         states, weight, bias, targets, normal, spread = ctx.saved_tensors
-        head: Head = replace(ctx.head, weight=weight, bias=bias)
+        head: LmHead = replace(ctx.head, weight=weight, bias=bias)
         to_logp, to_entropy = grads[0], grads[1] if len(spread) else None
         if to_logp is None and to_entropy is None:
             return (None,) * 6
@@ -196,7 +196,7 @@ class _Sums:
     """Gradients of a head's inputs, added up chunk by chunk; what nobody learns costs nothing.
 
     Args:
-        states: as multiplied (`Head.operands`).
+        states: as multiplied (`LmHead.operands`).
         head: with the weight that learns.
         needed: which inputs of the pass need a gradient: states, weight, bias.
 
@@ -204,7 +204,7 @@ class _Sums:
         ready: the head as multiplied.
     """
 
-    def __init__(self, states: Tensor, head: Head, needed: Sequence[bool]) -> None:
+    def __init__(self, states: Tensor, head: LmHead, needed: Sequence[bool]) -> None:
         self._states, self.ready = head.operands(states)
         self.hidden = torch.empty_like(states, dtype=torch.float32 if states.dtype in HALVES else None)
         self.weight = torch.zeros_like(head.weight) if needed[1] else None
@@ -230,9 +230,9 @@ def _chunks(positions: int, vocabulary: int, device: str, share: int = 1) -> lis
     return [slice(a, min(a + size, positions)) for a in range(0, positions, size)]
 
 
-def head_columns(hidden: Tensor, head: Head, targets: Tensor, entropy: bool = False) -> tuple[Tensor, Tensor]:
+def head_columns(hidden: Tensor, head: LmHead, targets: Tensor, entropy: bool = False) -> tuple[Tensor, Tensor]:
     """Log-probability of each target and, when asked, the entropy of its distribution, in nats; no autocast reaches in here but
-    by `Head.half`.
+    by `LmHead.half`.
 
     Logits exist for one chunk of positions at a time, in both passes; the backward pass computes them again.
 
@@ -252,13 +252,13 @@ def head_columns(hidden: Tensor, head: Head, targets: Tensor, entropy: bool = Fa
         return cast(Any, _HeadColumns).apply(hidden, head.weight, head.bias, head, targets, entropy)
 
 
-def _compiled(hidden: Tensor, head: Head) -> bool:
+def _compiled(hidden: Tensor, head: LmHead) -> bool:
     plain = head.plain and not head.half and len(head) <= LARGEST
     return plain and all(t.dtype == torch.float32 and t.device.type == "cpu" for t in (hidden, head.weight))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Beside:
+class StatisticInputs:
     """What statistics over the vocabulary read at ``M`` positions beside the policy's own distribution.
 
     Attributes:
@@ -266,10 +266,10 @@ class Beside:
         columns: token columns ``[M]`` by name.
     """
 
-    models: Mapping[str, tuple[Tensor, Head]] = field(default_factory=dict[str, tuple[Tensor, Head]])
+    models: Mapping[str, tuple[Tensor, LmHead]] = field(default_factory=dict[str, tuple[Tensor, LmHead]])
     columns: Mapping[str, Tensor] = field(default_factory=dict[str, Tensor])
 
-    def ready(self) -> Beside:
+    def ready(self) -> StatisticInputs:
         """The same, with states and heads as they are multiplied."""
         return replace(self, models={name: head.operands(hidden) for name, (hidden, head) in self.models.items()})
 
@@ -286,10 +286,10 @@ class _HeadStatistics(torch.autograd.Function):
         hidden: Tensor,
         weight: Tensor,
         bias: Tensor | None,
-        head: Head,
+        head: LmHead,
         targets: Tensor,
         stats: Sequence[VocabStat],
-        beside: Beside,
+        beside: StatisticInputs,
     ) -> tuple[Tensor, ...]:
         out = [hidden.new_empty(len(targets)) for _ in range(1 + len(stats))]
         states, ready = head.operands(hidden)
@@ -308,7 +308,7 @@ class _HeadStatistics(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
         states, weight, bias, targets = ctx.saved_tensors
-        head: Head = replace(ctx.head, weight=weight, bias=bias)
+        head: LmHead = replace(ctx.head, weight=weight, bias=bias)
         if all(g is None for g in grads):
             return (None,) * 7
         sums, beside = _Sums(states, head, ctx.needs_input_grad), ctx.beside.ready()
@@ -350,12 +350,12 @@ def _logp(logits: Tensor) -> Tensor:
     return logits.sub_(torch.logsumexp(logits, 1, keepdim=True))
 
 
-def _stat_chunks(states: Tensor, head: Head, beside: Beside) -> list[slice]:
+def _stat_chunks(states: Tensor, head: LmHead, beside: StatisticInputs) -> list[slice]:
     return _chunks(len(states), len(head), states.device.type, STAT_SHARE + len(beside.models))
 
 
 def head_statistics(
-    hidden: Tensor, head: Head, targets: Tensor, stats: Sequence[VocabStat], beside: Beside
+    hidden: Tensor, head: LmHead, targets: Tensor, stats: Sequence[VocabStat], beside: StatisticInputs
 ) -> tuple[Tensor, ...]:
     """Log-probability of each target, and statistics of the distributions that the targets were drawn from.
 

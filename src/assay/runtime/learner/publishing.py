@@ -16,13 +16,13 @@ from assay.core.manifest import Manifest, TensorInfo, manifest_of
 from assay.runtime.kernels.typed import array_of
 from assay.runtime.learner.mixed import mixed_digests
 
-__all__ = ["Laid", "bits_of", "check_kind", "digests_of", "published", "served"]
+__all__ = ["TensorsInPlace", "bits_of", "check_kind", "digests_of", "published", "served"]
 
 SERVED = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
 @dataclass(slots=True, eq=False)
-class Laid(Mapping[str, Array]):
+class TensorsInPlace(Mapping[str, Array]):
     """The payload of a manifest whose tensors stay where they lie: an engine beside the learner copies them from there, rounding
     as it does; whoever asks for arrays gets copies in host memory, all made at the first time that one is asked for.
 
@@ -58,7 +58,7 @@ def published(version: int, weights: Mapping[str, Tensor], dtype: str, digests: 
 
     Returns:
         A manifest whose arrays are views of the weights where these are on a CPU and stay float32, else copies; with ``mixed``
-        digests its payload is a `Laid`.
+        digests its payload is a `TensorsInPlace`.
 
     Raises:
         ConfigError: another dtype or digest.
@@ -67,7 +67,7 @@ def published(version: int, weights: Mapping[str, Tensor], dtype: str, digests: 
     if check_kind(digests) == "mixed":
         found = mixed_digests((name, tensor.detach().to(kind)) for name, tensor in weights.items())
         infos = {n: TensorInfo(_told(dtype), tuple(t.shape), found[n]) for n, t in weights.items()}
-        return Manifest(version=version, tensors=infos, payload=Laid(weights, dtype))
+        return Manifest(version=version, tensors=infos, payload=TensorsInPlace(weights, dtype))
     return manifest_of(version, _arrays(weights, dtype), dtype=None if dtype == "float32" else dtype)
 
 

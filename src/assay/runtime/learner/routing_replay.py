@@ -16,10 +16,10 @@ from torch.overrides import TorchFunctionMode
 from assay.core.errors import ConfigError, DataError
 from assay.runtime.learner.hub_routing import routers_of
 
-__all__ = ["Replay"]
+__all__ = ["RoutingReplay"]
 
 
-class Replay:
+class RoutingReplay:
     """Watches the routers of a module that trains, and says to them what to choose.
 
     Which experts are known comes down with each pass as ``rows.experts`` (`assay.runtime.learner.packing.Packing`), so a layer

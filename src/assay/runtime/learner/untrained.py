@@ -11,7 +11,7 @@ from torch import Tensor
 from assay.runtime.kernels.typed import array_of
 
 if TYPE_CHECKING:
-    from assay.runtime.distributed.collectives import Ranks
+    from assay.runtime.distributed.collectives import Collectives
 
 __all__ = ["SIGNAL_STEPS", "GradientWatch"]
 
@@ -36,7 +36,7 @@ class GradientWatch:
     ('b',)
     """
 
-    def __init__(self, names: Iterable[str], ranks: Ranks | None = None) -> None:
+    def __init__(self, names: Iterable[str], ranks: Collectives | None = None) -> None:
         self._silent, self._steps, self._ranks = list(names), 0, ranks
 
     @property

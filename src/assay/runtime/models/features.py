@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from assay.core.errors import ConfigError, DataError, UnknownNameError
 from assay.core.rollout import Ids
 from assay.runtime.kernels.typed import array_of, tensor_of
-from assay.runtime.learner.copies import decoder_of
+from assay.runtime.learner.anchor_models import decoder_of
 from assay.runtime.learner.packing import pack_offsets
 from assay.runtime.models.any_model import AnyModel
 from assay.runtime.settings import LearnerSettings

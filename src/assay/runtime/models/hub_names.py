@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from assay.core.util.hub import PREFIX, HubName, Snapshot, fetched
+from assay.core.util.hub import PREFIX, HubName, Snapshot, fetch
 
 __all__ = ["ADAPTER_CONFIG", "base_on_hub", "hub_name", "on_hub"]
 
@@ -24,18 +24,18 @@ def on_hub(name: HubName) -> Snapshot:
     """The files of a model: safetensors, configs, tokenizer; or those of an adapter.
 
     Raises:
-        HubError: as `assay.core.util.hub.fetched`.
+        HubError: as `assay.core.util.hub.fetch`.
     """
-    return fetched(name, "model", _MODEL_FILES, lacking)
+    return fetch(name, "model", _MODEL_FILES, lacking)
 
 
 def base_on_hub(name: HubName) -> Snapshot:
     """The files of a whole model.
 
     Raises:
-        HubError: as `assay.core.util.hub.fetched`; also of an adapter.
+        HubError: as `assay.core.util.hub.fetch`; also of an adapter.
     """
-    return fetched(name, "model", _MODEL_FILES, _lacking_whole)
+    return fetch(name, "model", _MODEL_FILES, _lacking_whole)
 
 
 def lacking(folder: Path) -> str:

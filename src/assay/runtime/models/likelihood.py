@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 from assay.core.errors import DataError
 from assay.core.rollout import Ids
 from assay.runtime.kernels.typed import array_of, tensor_of
-from assay.runtime.learner.copies import decoder_of
+from assay.runtime.learner.anchor_models import decoder_of
 from assay.runtime.learner.packing import pack_offsets
 from assay.runtime.models.any_model import AnyModel
 
-__all__ = ["Reader", "Reading"]
+__all__ = ["LikelihoodReader", "TextLikelihood"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Reading:
+class TextLikelihood:
     """What a model says of one text, at temperature 1, in nats.
 
     Attributes:
@@ -32,7 +32,7 @@ class Reading:
     entropy: NDArray[np.float32]
 
 
-class Reader:
+class LikelihoodReader:
     """Reads texts without changing the model: assay's own decoder or any of transformers, with its adapter.
 
     Args:
@@ -44,7 +44,7 @@ class Reader:
 
     >>> from assay.runtime import DecoderShape, char_tokenizer, init_model
     >>> model = init_model(DecoderShape(vocab_size=14), char_tokenizer("0123456789"), seed=0)
-    >>> [len(found.logp) for found in Reader(model).read([model.tokenizer.encode("123"), model.tokenizer.encode("45")])]
+    >>> [len(found.logp) for found in LikelihoodReader(model).read([model.tokenizer.encode("123"), model.tokenizer.encode("45")])]
     [2, 1]
     """
 
@@ -53,7 +53,7 @@ class Reader:
         self._decoder.requires_grad_(False)
         self._most = most
 
-    def read(self, rows: Sequence[Ids]) -> list[Reading]:
+    def read(self, rows: Sequence[Ids]) -> list[TextLikelihood]:
         """Each text by itself, in their order.
 
         Args:
@@ -68,7 +68,7 @@ class Reader:
                 raise DataError(f"text {number} has {len(row)} tokens; the model reads 2 to {shape.max_positions}")
             if int(row.min()) < 0 or int(row.max()) >= shape.vocab_size:
                 raise DataError(f"text {number} has ids from {row.min()} to {row.max()}, the vocabulary {shape.vocab_size}")
-        found: list[Reading] = []
+        found: list[TextLikelihood] = []
         start = 0
         while start < len(rows):
             stop, tokens = start + 1, len(rows[start])
@@ -79,7 +79,7 @@ class Reader:
             start = stop
         return found
 
-    def _together(self, rows: Sequence[Ids]) -> list[Reading]:
+    def _together(self, rows: Sequence[Ids]) -> list[TextLikelihood]:
         offsets = np.cumsum([0, *(len(row) for row in rows)], dtype=np.int64)
         where = np.setdiff1d(np.arange(offsets[-1], dtype=np.int64), offsets[:-1])
         device = self._decoder.device
@@ -88,4 +88,4 @@ class Reader:
             logp, entropy = map(array_of, self._decoder.columns(ids, pack_offsets(offsets).to(device), at, entropy=True))
         entropy = np.maximum(entropy, 0.0)  # a certain token may have one of -1e-9
         cuts = (offsets - np.arange(len(offsets)))[1:-1]  # each row has one place less than it has tokens
-        return [Reading(a, b) for a, b in zip(np.split(logp, cuts), np.split(entropy, cuts), strict=True)]
+        return [TextLikelihood(a, b) for a, b in zip(np.split(logp, cuts), np.split(entropy, cuts), strict=True)]

@@ -15,7 +15,7 @@ from assay.runtime.text.special_tokens import SpecialTokens
 if TYPE_CHECKING:
     from assay.runtime.text.tokenizer import ChatTemplate
 
-__all__ = ["BareTurns", "Codec", "RoleTurns", "Turns"]
+__all__ = ["BareTurns", "Codec", "RoleTurns", "TurnWriter"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Codec:
     special: SpecialTokens
 
 
-class Turns(Protocol):
+class TurnWriter(Protocol):
     """Writes conversations."""
 
     @property

@@ -19,7 +19,7 @@ from assay.core.task import CALLS, Message
 from assay.core.thinking import Thinking
 from assay.runtime.text.chat import BUILT_IN, Chat
 from assay.runtime.text.jinja import JinjaText, roles_in_jinja, with_defaults
-from assay.runtime.text.role_turns import BareTurns, Codec, RoleTurns, Turns
+from assay.runtime.text.role_turns import BareTurns, Codec, RoleTurns, TurnWriter
 from assay.runtime.text.special_tokens import special_tokens_of
 from assay.runtime.text.turns import JinjaTurns
 
@@ -67,7 +67,7 @@ class ChatTemplate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Brought:
+class FolderChatSettings:
     """What a tokenizer's folder says of conversations.
 
     Attributes:
@@ -110,7 +110,7 @@ class HubTokenizer:
         template: ChatTemplate | None = None,
         config: dict[str, Any] | None = None,
         chat: Chat | None = None,
-        brought: Brought | None = None,
+        brought: FolderChatSettings | None = None,
         rows: int | None = None,
     ) -> None:
         self._tokenizer = self._reads = tokenizer
@@ -135,7 +135,7 @@ class HubTokenizer:
             self._reads = _reading(tokenizer, self._special, self._turns.controls)
         self._cache.clear()
 
-    def _written(self) -> Turns:
+    def _written(self) -> TurnWriter:
         """What writes conversations."""
         chat, where = self.chat, self._brought.where if self._brought else "the tokenizer"
         added = self._tokenizer.get_added_tokens_decoder()
@@ -444,7 +444,7 @@ class HubTokenizer:
                 f"{size - 1}: it is another model's tokenizer; copy the one that came with these weights"
             )
         template, chat = config.pop(TEMPLATE_FIELD, None), config.pop(CHAT_FIELD, None)
-        brought = Brought(where=str(folder), templates=_templates(folder, config), ends=_ends(folder, size))
+        brought = FolderChatSettings(where=str(folder), templates=_templates(folder, config), ends=_ends(folder, size))
         return cls(
             tokenizer,
             eos=end,

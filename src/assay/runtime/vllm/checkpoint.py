@@ -15,13 +15,13 @@ from assay.core.manifest import Manifest, manifest_of
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Rows", "completed", "constants", "cut", "joined", "whole"]
+__all__ = ["TensorRows", "completed", "constants", "cut", "joined", "whole"]
 
 _WIDE = 2  # columns of row numbers: dimensions of one would be taken away by some conversions
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class TensorRows:
     """Rows of one of a model's tensors, which are a tensor of its checkpoint.
 
     Attributes:
@@ -31,7 +31,7 @@ class Rows:
 
     >>> import numpy as np
     >>> fused = np.arange(8).reshape(2, 2, 2)  # two experts, each with a gate and an up projection of one row
-    >>> Rows("experts.gate_up_proj", 3, (1, 2)).of(fused)  # the second expert's up projection
+    >>> TensorRows("experts.gate_up_proj", 3, (1, 2)).of(fused)  # the second expert's up projection
     array([[6, 7]])
     """
 
@@ -51,7 +51,7 @@ class Rows:
 
 
 @runtime_checkable
-class Saved(Protocol):
+class NamesCheckpointTensors(Protocol):
     """A model whose checkpoints may name and cut tensors otherwise than it does itself."""
 
     def saved(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -67,7 +67,7 @@ def constants(model: object) -> dict[str, Array]:
     """Tensors that a server must be sent beside what a learner publishes, as float32."""
     from assay.runtime.kernels.typed import array_of
 
-    found = model.constants() if isinstance(model, Saved) else {}
+    found = model.constants() if isinstance(model, NamesCheckpointTensors) else {}
     return {name: array_of(tensor.detach().float().cpu()) for name, tensor in found.items()}
 
 
@@ -77,16 +77,16 @@ def completed(manifest: Manifest, more: Mapping[str, Array]) -> Manifest:
     return replace(manifest, tensors={**manifest.tensors, **made.tensors}, payload={**(manifest.payload or {}), **more})
 
 
-def whole(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Rows]:
+def whole(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, TensorRows]:
     """Tensors under their own names, uncut.
 
     >>> whole({"norm": (4,)})
-    {'norm': Rows(source='norm', first=0, shape=(4,))}
+    {'norm': TensorRows(source='norm', first=0, shape=(4,))}
     """
-    return {name: Rows(name, 0, shape) for name, shape in shapes.items()}
+    return {name: TensorRows(name, 0, shape) for name, shape in shapes.items()}
 
 
-def cut(model: object, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Rows]:
+def cut(model: object, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, TensorRows]:
     """Names in a model's checkpoints to what stands under them, of tensors of the given shapes.
 
     The model is asked once, with the numbers of the rows in place of the rows: what it says of these holds of all weights.
@@ -94,7 +94,7 @@ def cut(model: object, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Rows]
     Raises:
         ConfigError: a tensor of its checkpoints is no run of rows of one of its own.
     """
-    if not isinstance(model, Saved):
+    if not isinstance(model, NamesCheckpointTensors):
         return whole(shapes)
     import torch
 
@@ -104,7 +104,7 @@ def cut(model: object, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Rows]
         probes[name] = numbers[:, None].repeat(1, _WIDE).reshape(*shape[:-1], _WIDE) if shape else numbers[0]
         starts.append(total)
         total += len(numbers)
-    names, ends, found = list(shapes), [*starts[1:], total], dict[str, Rows]()
+    names, ends, found = list(shapes), [*starts[1:], total], dict[str, TensorRows]()
     for name, tensor in model.saved(probes).items():
         first, last = _run(tensor)
         at = bisect_right(starts, first) - 1
@@ -113,7 +113,7 @@ def cut(model: object, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Rows]
                 f"tensor {name!r} of this model's checkpoints is no run of rows of one of its own, and a server is sent nothing "
                 "else; sample in process: engine=InProcess()"
             )
-        found[name] = Rows(names[at], first - starts[at], (*tensor.shape[:-1], *shapes[names[at]][-1:]))
+        found[name] = TensorRows(names[at], first - starts[at], (*tensor.shape[:-1], *shapes[names[at]][-1:]))
     if sum(rows.count for rows in found.values()) != total:
         raise ConfigError("checkpoints of this model leave out some of its tensors; sample in process: engine=InProcess()")
     return found
@@ -131,10 +131,11 @@ def _run(tensor: Tensor) -> tuple[int, int]:
     return first, first + len(numbers) if same else -1
 
 
-def joined(name: str, parts: Mapping[str, Rows]) -> list[str]:
+def joined(name: str, parts: Mapping[str, TensorRows]) -> list[str]:
     """Names in the checkpoint whose tensors, one behind another, are all rows of the model's tensor ``name``.
 
-    >>> parts = {"b": Rows("fused", 2, (2, 3)), "a": Rows("fused", 0, (2, 3)), "a again": Rows("fused", 0, (2, 3))}
+    >>> parts = {"b": TensorRows("fused", 2, (2, 3)), "a": TensorRows("fused", 0, (2, 3)), "a again": TensorRows("fused", 0,
+    ...     (2, 3))}
     >>> joined("fused", parts)
     ['a', 'b']
     """

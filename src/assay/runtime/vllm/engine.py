@@ -20,17 +20,17 @@ from assay.core.manifest import Manifest
 from assay.core.protocols import EngineInfo, Request, SwapMode
 from assay.core.rollout import Completion, Ids, Span, Stop, ids_of
 from assay.runtime.vllm.checkpoint import completed
+from assay.runtime.vllm.checksums import compare_checksums, parameters
 from assay.runtime.vllm.facts import Shaped, inspect
-from assay.runtime.vllm.gate import Gate, Job
 from assay.runtime.vllm.nccl import NcclTransfer
-from assay.runtime.vllm.server import GENERATE, Server
+from assay.runtime.vllm.request_gate import PendingRequest, RequestGate
+from assay.runtime.vllm.server import GENERATE, VllmServer
 from assay.runtime.vllm.settings import VllmSettings
-from assay.runtime.vllm.snapshots import Snapshots, checked, is_adapter
-from assay.runtime.vllm.transfer import Held, Sender, Transfer
+from assay.runtime.vllm.snapshots import WeightFiles, checked, is_adapter
+from assay.runtime.vllm.transfer import HeldVersion, Sender, Transfer
 from assay.runtime.vllm.untied import HEAD
-from assay.runtime.vllm.weights import Weights
+from assay.runtime.vllm.weights import ServerWeights
 from assay.runtime.vllm.wire import completion_of, request_body, score_body, scores_of, server_id
-from assay.runtime.vllm.witness import parameters, witnessed
 
 __all__ = ["VllmEngine"]
 
@@ -72,11 +72,11 @@ class VllmEngine:
             )
         self._transfer = (transfer or NcclTransfer(settings.update, settings.url)) if settings.update else None
         self.settings, self._model, self._adapter = settings, model, adapter
-        self._server = Server(settings, transport)
+        self._server = VllmServer(settings, transport)
         self._nonce, self._count = uuid.uuid4().hex[:8], 0
-        self._weights: Weights | None = None
-        self._snapshots: Snapshots | None = None
-        self._gate: Gate | None = None
+        self._weights: ServerWeights | None = None
+        self._snapshots: WeightFiles | None = None
+        self._gate: RequestGate | None = None
         self._lock = threading.Lock()
 
     # ---- connection -------------------------------------------------------------------------------------------------
@@ -92,7 +92,7 @@ class VllmEngine:
         if self._weights is None:
             await asyncio.to_thread(self._connected)
 
-    def _connected(self) -> Weights:
+    def _connected(self) -> ServerWeights:
         with self._lock:
             if self._weights is None:
                 if self._transfer:
@@ -100,9 +100,9 @@ class VllmEngine:
                 facts = inspect(self._server, self._model)
                 if self._snapshots is None:
                     beside = Path(self.settings.model) if self.settings.model else facts.folder
-                    self._snapshots = Snapshots(self.settings.folder, beside, self._nonce)
+                    self._snapshots = WeightFiles(self.settings.folder, beside, self._nonce)
                 sender = Sender(self._server, self._transfer, facts.workers) if self._transfer else None
-                self._weights = Weights(self._server, facts, self._snapshots, f"{self._nonce}.{self._next()}", sender)
+                self._weights = ServerWeights(self._server, facts, self._snapshots, f"{self._nonce}.{self._next()}", sender)
             return self._weights
 
     def info(self) -> EngineInfo:
@@ -111,11 +111,11 @@ class VllmEngine:
         facts, version = weights.facts, weights.now.version
         return EngineInfo(version=version, vocabulary=self._model.shape.vocab_size, context=facts.context, dtype=facts.dtype)
 
-    def _here(self) -> Gate:
+    def _here(self) -> RequestGate:
         """The running loop's client and requests; those of a loop that is gone are forgotten."""
         loop = asyncio.get_running_loop()
         if self._gate is None or self._gate.loop is not loop:
-            self._gate = Gate(loop, self._server.client())
+            self._gate = RequestGate(loop, self._server.client())
         return self._gate
 
     async def close(self) -> None:
@@ -159,7 +159,7 @@ class VllmEngine:
         finally:
             gate.leave(request.id)
 
-    async def _completed(self, request: Request, job: Job, started: float) -> Completion:
+    async def _completed(self, request: Request, job: PendingRequest, started: float) -> Completion:
         who, weights = f"request {request.id!r}", self._connected()
         since, told = len(weights.history) - 1, weights.now
         body = request_body(request, job.wire, told.adapter or weights.facts.model, weights.salt)
@@ -171,7 +171,7 @@ class VllmEngine:
 
         return completion_of(answer, request, spans, time.monotonic() - started)
 
-    async def _answer(self, body: Mapping[str, Any], weights: Weights, who: str) -> Any:
+    async def _answer(self, body: Mapping[str, Any], weights: ServerWeights, who: str) -> Any:
         """The answer of the model that was asked for: a server that lost the adapter may answer with the base."""
         if weights.broken:
             raise EngineError(f"{who}: {weights.broken}")
@@ -210,7 +210,7 @@ class VllmEngine:
         jobs = self._here().jobs
         await self._cut([jobs[i] for i in dict.fromkeys(ids) if i in jobs])
 
-    async def _cut(self, jobs: Sequence[Job]) -> None:
+    async def _cut(self, jobs: Sequence[PendingRequest]) -> None:
         for job in jobs:
             if not job.go.done():
                 job.go.set_result(False)
@@ -251,7 +251,7 @@ class VllmEngine:
                 more = weights.facts.constants
                 trained = {n: tuple(map(int, t.shape)) for n, t in self._model.tensors.items() if n not in more}
                 checked(manifest, weights.facts.dtype, trained)
-                keep = files.full if weights.sender is None else Held.of
+                keep = files.full if weights.sender is None else HeldVersion.of
                 sent = await asyncio.to_thread(keep, completed(manifest, more) if more else manifest, weights.facts.parts)
                 await self._clear(gate, mode)
                 await weights.replace(self._post, sent, mode)
@@ -259,12 +259,12 @@ class VllmEngine:
             gate.swapping = False
             gate.open()
 
-    def _files(self) -> Snapshots:
+    def _files(self) -> WeightFiles:
         self._connected()
         assert self._snapshots is not None  # made when it connected
         return self._snapshots
 
-    async def _same_server(self) -> Weights:
+    async def _same_server(self) -> ServerWeights:
         """A server that calls its weights by another name than it was told is another one: what was known of it is forgotten."""
         weights = self._connected()
         if (await self._post("/weight_info", method="GET"))["weight_version"] != weights.now.label:
@@ -274,13 +274,13 @@ class VllmEngine:
             await self.connect()
         return self._connected()
 
-    async def _clear(self, gate: Gate, mode: SwapMode) -> None:
+    async def _clear(self, gate: RequestGate, mode: SwapMode) -> None:
         """Holds new requests back, and sees to those that run."""
         running = gate.shut()
         if mode is SwapMode.DRAIN and running:
             await asyncio.wait([job.done for job in running])
 
-    def _check_adapter(self, manifest: Manifest, weights: Weights) -> Mapping[str, Any]:
+    def _check_adapter(self, manifest: Manifest, weights: ServerWeights) -> Mapping[str, Any]:
         config, can = self._adapter, weights.facts.rank
         if config is None:
             raise EngineError(
@@ -314,7 +314,7 @@ class VllmEngine:
         served = parameters((await self._post("/weight_checker", {"action": "checksum"}))["checksums"])
         if weights.facts.device == "cpu":
             served.pop(HEAD, None)  # it multiplies with a packed copy
-        return await asyncio.to_thread(witnessed, weights.newest, served, weights.laid) or None
+        return await asyncio.to_thread(compare_checksums, weights.newest, served, weights.laid) or None
 
     async def score(self, rows: Sequence[Ids]) -> list[NDArray[np.float32]]:
         """Log-probabilities at temperature 1 of each token given those before it, ``[len(row)]`` each with 0 first, in nats.

@@ -9,8 +9,8 @@ from typing import Any, Protocol, cast
 
 from assay.core.columns import Array
 from assay.core.errors import ConfigError, EngineError
-from assay.runtime.vllm.checkpoint import Rows, constants, cut
-from assay.runtime.vllm.server import GENERATE, Server
+from assay.runtime.vllm.checkpoint import TensorRows, constants, cut
+from assay.runtime.vllm.server import GENERATE, VllmServer
 from assay.runtime.vllm.settings import EXTENSION
 from assay.runtime.vllm.snapshots import shapes_in
 from assay.runtime.vllm.untied import HEAD, embedding_in
@@ -61,7 +61,7 @@ class ServerFacts:
     label: str
     device: str
     workers: int = 0
-    parts: Mapping[str, Rows] = field(default_factory=dict[str, Rows])
+    parts: Mapping[str, TensorRows] = field(default_factory=dict[str, TensorRows])
     constants: Mapping[str, Array] = field(default_factory=dict[str, Array])
     repacks: bool = False
 
@@ -72,7 +72,7 @@ class ServerFacts:
         return root if (root / "config.json").is_file() else None
 
 
-def inspect(server: Server, model: Shaped) -> ServerFacts:
+def inspect(server: VllmServer, model: Shaped) -> ServerFacts:
     """Asks a server what it is.
 
     Raises:
@@ -128,7 +128,7 @@ def inspect(server: Server, model: Shaped) -> ServerFacts:
     return replace(facts, parts=_check_shapes(server, facts, parts), constants=constants(model), repacks=server.experts)
 
 
-def _check_experts(server: Server, facts: ServerFacts, extension: str) -> None:
+def _check_experts(server: VllmServer, facts: ServerFacts, extension: str) -> None:
     """What a server on a CPU cannot do with a mixture of experts; asked before its first request, at which it may end."""
     what = f"{server.settings.url} serves a mixture of experts on the CPU"
     if facts.rank:
@@ -143,7 +143,7 @@ def _check_experts(server: Server, facts: ServerFacts, extension: str) -> None:
         )
 
 
-def _check_vocabulary(server: Server, facts: ServerFacts, vocabulary: int) -> None:
+def _check_vocabulary(server: VllmServer, facts: ServerFacts, vocabulary: int) -> None:
     """The last id must be known to the server, and the one behind it must not."""
     for token, fits in ((vocabulary - 1, True), (vocabulary, False)):
         body = {"model": facts.model, "token_ids": [token], "sampling_params": {"max_tokens": 1, "detokenize": False}}
@@ -161,7 +161,7 @@ def _check_vocabulary(server: Server, facts: ServerFacts, vocabulary: int) -> No
             )
 
 
-def _check_shapes(server: Server, facts: ServerFacts, parts: Mapping[str, Rows]) -> Mapping[str, Rows]:
+def _check_shapes(server: VllmServer, facts: ServerFacts, parts: Mapping[str, TensorRows]) -> Mapping[str, TensorRows]:
     """Another model in the server's folder is refused here; told to load other shapes, the server would fail for good.
 
     Returns:

@@ -15,7 +15,7 @@ import numpy as np
 from assay.core.columns import Array
 from assay.core.errors import ConfigError, EngineError
 from assay.runtime.vllm.settings import NcclUpdate
-from assay.runtime.vllm.transfer import Control, Held
+from assay.runtime.vllm.transfer import Control, HeldVersion
 
 __all__ = ["NcclLink", "NcclTransfer"]
 
@@ -87,9 +87,9 @@ class NcclLink:
     def __init__(self, device: str) -> None:
         self.engine: Any = None
         self._device = device
-        self._held: Held | None = None
+        self._held: HeldVersion | None = None
 
-    def send(self, held: Held) -> None:
+    def send(self, held: HeldVersion) -> None:
         """As `Link.send`."""
         self._held = held
         try:

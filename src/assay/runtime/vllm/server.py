@@ -14,14 +14,14 @@ try:
 except ImportError:  # pragma: no cover - the tests have it
     raise MissingExtraError("httpx", "vllm") from None
 
-__all__ = ["GENERATE", "Server"]
+__all__ = ["GENERATE", "VllmServer"]
 
 GENERATE = "/inference/v1/generate"
 _ADAPTERS = ("/v1/load_lora_adapter", "/v1/unload_lora_adapter")
 _SHOWN = 600  # characters of the server's own words in an error
 
 
-class Server:
+class VllmServer:
     """One server's address, clients for it, and what its refusals mean.
 
     Args:

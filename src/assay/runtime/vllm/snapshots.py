@@ -16,9 +16,9 @@ import numpy as np
 from assay.core.columns import Array
 from assay.core.errors import CheckpointError, ConfigError, EngineError
 from assay.core.manifest import Manifest, digested
-from assay.runtime.vllm.checkpoint import Rows, joined, whole
+from assay.runtime.vllm.checkpoint import TensorRows, joined, whole
 
-__all__ = ["Snapshot", "Snapshots", "is_adapter", "read_header", "shapes_in"]
+__all__ = ["WeightFile", "WeightFiles", "is_adapter", "read_header", "shapes_in"]
 
 WEIGHTS, ADAPTER = "model.safetensors", "adapter_model.safetensors"
 _BESIDE = ("config.json", "generation_config.json", "tokenizer", "special_tokens", "chat_template", "vocab", "merges")
@@ -27,12 +27,12 @@ _ARRAYS = {"float32": np.dtype("<f4"), "bfloat16": np.dtype("<u2")}
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class WeightFile:
     """A manifest whose arrays are in a folder, and which has none itself any more; ``parts``: names in the file to their rows."""
 
     manifest: Manifest
     path: Path
-    parts: Mapping[str, Rows]
+    parts: Mapping[str, TensorRows]
 
     def array(self, name: str) -> Array:
         """One of the manifest's tensors as it is in the file; bfloat16 as uint16 bit patterns.
@@ -53,7 +53,7 @@ class Snapshot:
         return np.frombuffer(data, kind).reshape(self.manifest.tensors[name].shape)
 
 
-class Snapshots:
+class WeightFiles:
     """Writes versions into a folder, each as a folder of its own.
 
     Args:
@@ -80,7 +80,7 @@ class Snapshots:
                 f"VllmSettings.folder={folder!r} cannot be written: {error}; name one that the server sees too"
             ) from None
 
-    def full(self, manifest: Manifest, parts: Mapping[str, Rows] | None = None) -> Snapshot:
+    def full(self, manifest: Manifest, parts: Mapping[str, TensorRows] | None = None) -> WeightFile:
         """Writes all tensors with config and tokenizer files; ``parts`` are names in the file to what stands under them, the
         manifest's own when None.
 
@@ -91,17 +91,17 @@ class Snapshots:
         parts = whole({n: t.shape for n, t in manifest.tensors.items()}) if parts is None else parts
         return self._write(manifest, WEIGHTS, {f.name: f.read_bytes() for f in beside}, parts)
 
-    def adapter(self, manifest: Manifest, config: Mapping[str, Any]) -> Snapshot:
+    def adapter(self, manifest: Manifest, config: Mapping[str, Any]) -> WeightFile:
         """Writes an adapter as PEFT does, its tensors under PEFT's names or those of parameters; raises like `full`."""
         parts = {
-            name if name.startswith(_PEFT) else _PEFT + name.replace(".default.", "."): Rows(name, 0, info.shape)
+            name if name.startswith(_PEFT) else _PEFT + name.replace(".default.", "."): TensorRows(name, 0, info.shape)
             for name, info in manifest.tensors.items()
         }
         return self._write(
             manifest, ADAPTER, {"adapter_config.json": json.dumps(dict(config), indent=2, default=_listed).encode()}, parts
         )
 
-    def _write(self, manifest: Manifest, file: str, beside: Mapping[str, bytes], parts: Mapping[str, Rows]) -> Snapshot:
+    def _write(self, manifest: Manifest, file: str, beside: Mapping[str, bytes], parts: Mapping[str, TensorRows]) -> WeightFile:
         self._count += 1
         path = self.folder / f"{self._nonce}-{self._count}-v{manifest.version}"
         aside = path.with_name(f".{path.name}.part")
@@ -122,9 +122,9 @@ class Snapshots:
             raise EngineError(
                 f"weight version {manifest.version} cannot be written to {path} for the server: {error}; it keeps its old weights"
             ) from error
-        return Snapshot(Manifest(version=manifest.version, tensors=manifest.tensors), path, parts)
+        return WeightFile(Manifest(version=manifest.version, tensors=manifest.tensors), path, parts)
 
-    def keep(self, *newest: Snapshot | None) -> None:
+    def keep(self, *newest: WeightFile | None) -> None:
         """Removes every version that this engine wrote but these."""
         kept = {s.path for s in newest if s is not None}
         for path in self.folder.glob(f"{self._nonce}-*"):
@@ -138,7 +138,7 @@ class Snapshots:
             self._own.cleanup()
 
 
-def save_tensors(file: Path, manifest: Manifest, parts: Mapping[str, Rows]) -> None:
+def save_tensors(file: Path, manifest: Manifest, parts: Mapping[str, TensorRows]) -> None:
     """The arrays of a manifest as a safetensors file, straight from memory; ``parts`` are names in the file, to their rows."""
     from safetensors import TensorSpec, serialize_file
 

@@ -14,16 +14,16 @@ import numpy as np
 from assay.core.columns import Array
 from assay.core.errors import AssayError, EngineError
 from assay.core.manifest import Manifest
-from assay.runtime.vllm.checkpoint import Rows
-from assay.runtime.vllm.server import Server
+from assay.runtime.vllm.checkpoint import TensorRows
+from assay.runtime.vllm.server import VllmServer
 
-__all__ = ["Control", "Held", "Link", "Sender", "Transfer", "Wire"]
+__all__ = ["Control", "HeldVersion", "Sender", "Transfer", "TransferLink", "WireTensor"]
 
 _TYPES = {"float32": "<f4", "bfloat16": "<u2"}
 
 
 @dataclass(frozen=True, slots=True)
-class Wire:
+class WireTensor:
     """One tensor as it is announced: its name on the server, ``float32`` or ``bfloat16``, its shape."""
 
     name: str
@@ -32,21 +32,21 @@ class Wire:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldVersion:
     """A version whose arrays stay in this process's memory; ``parts`` are names on the server to what is sent under them.
 
     >>> from assay.core import manifest_of
-    >>> rows = Rows("e", 0, (2, 3))
-    >>> held = Held(manifest_of(1, {"e": np.ones((2, 3), np.float32)}), {"e": rows, "head": rows})
+    >>> rows = TensorRows("e", 0, (2, 3))
+    >>> held = HeldVersion(manifest_of(1, {"e": np.ones((2, 3), np.float32)}), {"e": rows, "head": rows})
     >>> [(wire.name, wire.dtype, wire.shape) for wire in held.wires()]
     [('e', 'float32', (2, 3)), ('head', 'float32', (2, 3))]
     """
 
     manifest: Manifest
-    parts: Mapping[str, Rows]
+    parts: Mapping[str, TensorRows]
 
     @classmethod
-    def of(cls, manifest: Manifest, parts: Mapping[str, Rows]) -> Held:
+    def of(cls, manifest: Manifest, parts: Mapping[str, TensorRows]) -> HeldVersion:
         """A manifest with arrays of its own: float32 that a learner hands over may be its live weights, which it trains on.
         Rounded ones were made for it (`assay.runtime.learner.publishing.published`, `Manifest.rounded`) and are kept as they are.
         """
@@ -61,10 +61,10 @@ class Held:
         """Names on the server and arrays, in order."""
         return ((name, rows.of(self.array(rows.source))) for name, rows in self.parts.items())
 
-    def wires(self) -> list[Wire]:
+    def wires(self) -> list[WireTensor]:
         """What will be sent, in order."""
         names = {np.dtype(kind): name for name, kind in _TYPES.items()}
-        return [Wire(name, names[array.dtype], tuple(map(int, array.shape))) for name, array in self.sent()]
+        return [WireTensor(name, names[array.dtype], tuple(map(int, array.shape))) for name, array in self.sent()]
 
 
 class Control:
@@ -81,7 +81,7 @@ class Control:
         closed: the sending side was given up: whatever its threads still ask is refused here.
     """
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: VllmServer) -> None:
         self.server, self.label, self.closed = server, "", False
         self.failed: Callable[[BaseException], None] = lambda error: None
 
@@ -111,10 +111,10 @@ class Control:
             raise
 
 
-class Link(Protocol):
+class TransferLink(Protocol):
     """A group of this process and a server's."""
 
-    def send(self, held: Held) -> None:
+    def send(self, held: HeldVersion) -> None:
         """Sends a version, and drives the server meanwhile: start, update, finish. Blocks."""
         ...
 
@@ -130,7 +130,7 @@ class Transfer(Protocol):
         """Raises ConfigError where this process cannot send at all."""
         ...
 
-    def open(self, control: Control, workers: int) -> Link:
+    def open(self, control: Control, workers: int) -> TransferLink:
         """Meets the server's ``workers`` processes, which ``control`` tells where. Blocks."""
         ...
 
@@ -144,13 +144,13 @@ class Sender:
         workers: the server's processes.
     """
 
-    def __init__(self, server: Server, transfer: Transfer, workers: int) -> None:
+    def __init__(self, server: VllmServer, transfer: Transfer, workers: int) -> None:
         self._server, self._transfer, self._workers = server, transfer, workers
         self._control = Control(server)
-        self._link: Link | None = None
+        self._link: TransferLink | None = None
         self._clean = False  # whoever sent before may have ended in the middle
 
-    async def send(self, held: Held, label: str) -> None:
+    async def send(self, held: HeldVersion, label: str) -> None:
         """Has the server take a version and label it.
 
         Raises:

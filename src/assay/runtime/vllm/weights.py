@@ -11,13 +11,13 @@ from typing import Any, Protocol
 from assay.core.errors import AssayError, EngineError
 from assay.core.protocols import SwapMode
 from assay.runtime.vllm.facts import ServerFacts
-from assay.runtime.vllm.server import Server
+from assay.runtime.vllm.server import VllmServer
 from assay.runtime.vllm.settings import EXTENSION
-from assay.runtime.vllm.snapshots import Snapshot, Snapshots, shapes_in
-from assay.runtime.vllm.transfer import Held, Sender
+from assay.runtime.vllm.snapshots import WeightFile, WeightFiles, shapes_in
+from assay.runtime.vllm.transfer import HeldVersion, Sender
 from assay.runtime.vllm.worker import FORGET
 
-__all__ = ["Post", "Told", "Weights"]
+__all__ = ["Post", "ServedVersion", "ServerWeights"]
 
 _PAUSES = {SwapMode.DRAIN: "wait", SwapMode.KEEP: "keep"}
 
@@ -29,7 +29,7 @@ class Post(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ServedVersion:
     """One thing that the server was told to serve.
 
     Attributes:
@@ -43,7 +43,7 @@ class Told:
     adapter: str = ""
 
 
-class Weights:
+class ServerWeights:
     """The state of one server, from its start to its end.
 
     Args:
@@ -61,17 +61,17 @@ class Weights:
     """
 
     def __init__(
-        self, server: Server, facts: ServerFacts, snapshots: Snapshots, nonce: str, sender: Sender | None = None
+        self, server: VllmServer, facts: ServerFacts, snapshots: WeightFiles, nonce: str, sender: Sender | None = None
     ) -> None:
         self.facts, self.sender, self._server, self._snapshots, self._nonce = facts, sender, server, snapshots, nonce
-        self.history = [Told(facts.label, -1)]
-        self.newest: Snapshot | Held | None = None
+        self.history = [ServedVersion(facts.label, -1)]
+        self.newest: WeightFile | HeldVersion | None = None
         self.broken, self.laid = "", set[str]()
-        self._before: Snapshot | None = None
-        self._adapters: dict[str, Snapshot] = {}
+        self._before: WeightFile | None = None
+        self._adapters: dict[str, WeightFile] = {}
 
     @property
-    def now(self) -> Told:
+    def now(self) -> ServedVersion:
         """What is served."""
         return self.history[-1]
 
@@ -97,7 +97,7 @@ class Weights:
 
     # ---- base weights -----------------------------------------------------------------------------------------------
 
-    async def replace(self, post: Post, sent: Snapshot | Held, mode: SwapMode) -> None:
+    async def replace(self, post: Post, sent: WeightFile | HeldVersion, mode: SwapMode) -> None:
         """Pauses the server, has it take new base weights, labels them and lets it go on.
 
         Raises:
@@ -108,7 +108,7 @@ class Weights:
         try:
             cleared = mode is not SwapMode.KEEP or self._server.settings.recompute
             await post(f"/pause?mode={_PAUSES[mode]}&clear_cache={str(cleared).lower()}")
-            sent = await self._send(post, sent, label) if isinstance(sent, Held) else await self._load(post, sent, label)
+            sent = await self._send(post, sent, label) if isinstance(sent, HeldVersion) else await self._load(post, sent, label)
         except AssayError as error:
             raise EngineError(f"weight version {version} was not loaded: {error}. {await self._fall_back(post)}") from error
         except asyncio.CancelledError:
@@ -116,15 +116,15 @@ class Weights:
                 f"{self._server.settings.url} was left in the middle of taking weight version {version}; swap weights in again"
             )
             raise
-        self.history.append(Told(label, version))
-        self._before = self.newest if isinstance(self.newest, Snapshot) else None
+        self.history.append(ServedVersion(label, version))
+        self._before = self.newest if isinstance(self.newest, WeightFile) else None
         self.newest, self.broken = sent, ""
         await post("/resume")
         if mode is not SwapMode.KEEP:
             await self.unload(post, list(self._adapters))
         await self._tidy()
 
-    async def _load(self, post: Post, snapshot: Snapshot, label: str) -> Snapshot:
+    async def _load(self, post: Post, snapshot: WeightFile, label: str) -> WeightFile:
         await self._read(post, str(snapshot.path), label)
         return snapshot
 
@@ -142,7 +142,7 @@ class Weights:
                     f"{EXTENSION} finds no kernels of experts on {self._server.settings.url}: another version of vLLM"
                 )
 
-    async def _send(self, post: Post, held: Held, label: str) -> Held | Snapshot:
+    async def _send(self, post: Post, held: HeldVersion, label: str) -> HeldVersion | WeightFile:
         """Sends arrays; where that fails and the settings allow it, they go as files, as do all later ones."""
         assert self.sender is not None  # or nothing would be held
         await self._make_room(post)
@@ -163,7 +163,7 @@ class Weights:
         self.sender = None
         return await self._load(post, await self._written(held), label)
 
-    async def _written(self, held: Held) -> Snapshot:
+    async def _written(self, held: HeldVersion) -> WeightFile:
         return await asyncio.to_thread(self._snapshots.full, held.manifest, held.parts)
 
     async def _fall_back(self, post: Post) -> str:
@@ -171,7 +171,7 @@ class Weights:
         try:
             if self.sender is not None:
                 await self.sender.settle()
-            if isinstance(self.newest, Held):
+            if isinstance(self.newest, HeldVersion):
                 self.newest = await self._written(self.newest)
             if not self.newest and not (self.facts.folder and shapes_in(self.facts.folder)):
                 raise EngineError("there is nothing to load again")
@@ -184,7 +184,7 @@ class Weights:
 
     # ---- adapters ---------------------------------------------------------------------------------------------------
 
-    async def adapt(self, post: Post, snapshot: Snapshot, mode: SwapMode) -> None:
+    async def adapt(self, post: Post, snapshot: WeightFile, mode: SwapMode) -> None:
         """Loads an adapter under a new name, which requests ask for from now on, and unloads older ones.
 
         A kept request may still use the newest of these: it goes with the next adapter.
@@ -195,7 +195,7 @@ class Weights:
         name = f"assay-{snapshot.path.name}"
         await post("/v1/load_lora_adapter", {"lora_name": name, "lora_path": str(snapshot.path)})
         old = [n for n in self._adapters if mode is not SwapMode.KEEP or n != self.now.adapter]
-        self.history.append(Told(self.now.label, snapshot.manifest.version, name))
+        self.history.append(ServedVersion(self.now.label, snapshot.manifest.version, name))
         self._adapters[name] = snapshot
         await self.unload(post, old)
         await self._tidy()
@@ -210,5 +210,5 @@ class Weights:
             del self._adapters[name]
 
     async def _tidy(self) -> None:
-        newest = self.newest if isinstance(self.newest, Snapshot) else None
+        newest = self.newest if isinstance(self.newest, WeightFile) else None
         await asyncio.to_thread(self._snapshots.keep, newest, self._before, *self._adapters.values())

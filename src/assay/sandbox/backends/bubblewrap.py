@@ -7,7 +7,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from assay.sandbox.backends.boxed import CODE, FOLDER, INSIDE, BoxedBackend, Cage, seen
+from assay.sandbox.backends.container import CODE, FOLDER, INSIDE, ContainerBackend, ContainerSettings, visible_paths
 from assay.sandbox.limits import Limits
 from assay.sandbox.zygote.places import DEVICES
 
@@ -17,7 +17,7 @@ _USER = "1000"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bubblewrap(BoxedBackend):
+class Bubblewrap(ContainerBackend):
     """Programs in containers of ``bwrap`` (package bubblewrap), 0.8 or newer.
 
     A private read-only root, namespaces of every kind, no capabilities; with our limits, Landlock and filter of system calls
@@ -53,9 +53,9 @@ class Bubblewrap(BoxedBackend):
         return os.getuid() != 0
 
     @contextmanager
-    def cage(self, limits: Limits) -> Generator[Cage]:
+    def cage(self, limits: Limits) -> Generator[ContainerSettings]:
         """Arguments alone: it dies with bwrap, which dies with us."""
-        shown = seen(self.python, self.reads)
+        shown = visible_paths(self.python, self.reads)
         argv = ["bwrap", "--unshare-all", "--unshare-user", "--die-with-parent", "--as-pid-1", "--new-session"]
         argv += ["--uid", _USER, "--gid", _USER, "--hostname", "box", "--cap-drop", "ALL"]
         for path in shown.reads:
@@ -71,7 +71,7 @@ class Bubblewrap(BoxedBackend):
             argv += ["--symlink", FOLDER, "/tmp"]
         argv += ["--perms", "0700", "--size", str(limits.disk), "--tmpfs", FOLDER, "--remount-ro", "/", "--chdir", FOLDER]
         argv += ["--", shown.python, "-I", "-S", f"{INSIDE}/box.py"]
-        yield Cage(tuple(argv), counted=2 if self.several else None)
+        yield ContainerSettings(tuple(argv), counted=2 if self.several else None)
 
 
 def _masks() -> list[str]:

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from assay.core.errors import ConfigError, DataError, a_kind
 from assay.sandbox.backend import Refused
 from assay.sandbox.limits import Limits
-from assay.sandbox.result import Program, Result, Status
+from assay.sandbox.result import Result, SandboxProgram, Status
 from assay.sandbox.values import check
 
 __all__ = ["Remote", "RemoteWorker"]
@@ -111,7 +111,7 @@ class RemoteWorker:
             "service": f"assay, at {said.get('isolation')}" if self._assay else "another's, which alone knows what it contains"
         }
 
-    def run(self, program: Program, limits: Limits) -> Result:
+    def run(self, program: SandboxProgram, limits: Limits) -> Result:
         """Runs a program to its end.
 
         Raises:
@@ -139,7 +139,7 @@ class RemoteWorker:
     def close(self) -> None:
         """Nothing lives here."""
 
-    def _request(self, program: Program, limits: Limits) -> dict[str, Any]:
+    def _request(self, program: SandboxProgram, limits: Limits) -> dict[str, Any]:
         stdin = program.stdin if isinstance(program.stdin, bytes) else program.stdin.encode("utf-8", "surrogatepass")
         request: dict[str, Any] = {
             "code": program.code,
@@ -205,7 +205,7 @@ class _Failed(Exception):
         self.code, self.later = code, later
 
 
-def _own(said: Mapping[str, Any], name: str, program: Program) -> Result:
+def _own(said: Mapping[str, Any], name: str, program: SandboxProgram) -> Result:
     """What an ``assay serve sandbox`` says of a run."""
     told, run = said["assay"], cast("Mapping[str, Any]", said["run_result"] or {})
     status = Status(told["status"])
@@ -254,7 +254,7 @@ def _foreign(said: Mapping[str, Any], name: str, limits: Limits) -> Result:
     )
 
 
-def _fetched(result: Result, said: Mapping[str, Any], program: Program, limits: Limits) -> Result:
+def _fetched(result: Result, said: Mapping[str, Any], program: SandboxProgram, limits: Limits) -> Result:
     """The result with the files that the program keeps, of what came; other files of the service's choice are dropped."""
     if not (program.keep and result.judged):
         return result

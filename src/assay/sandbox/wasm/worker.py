@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from .files import Folder
+from .files import GuestFolder
 from .frames import put, take
 
-__all__ = ["FOLDER", "Keeper", "Worker", "compiled", "locked", "prepare"]
+__all__ = ["FOLDER", "GuestMonitor", "WasmWorker", "compiled", "locked", "prepare"]
 
 FOLDER = "/box"
 """Where the guest has the program's folder: empty, writable, and gone with it."""
@@ -34,7 +34,7 @@ _BEGIN = "import _host, marshal\nexec(marshal.loads(_host.call(b'')))"
 _LEAST, _MOST = 0.005, 0.05
 
 
-class Keeper:
+class GuestMonitor:
     """Watches one guest: what it says through its door, its processor time and its output. Ends it when it exceeds these.
 
     Args:
@@ -52,7 +52,7 @@ class Keeper:
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
-    def __enter__(self) -> Keeper:
+    def __enter__(self) -> GuestMonitor:
         self._thread.start()
         return self
 
@@ -91,7 +91,7 @@ class Keeper:
 
 
 @dataclass(slots=True)
-class Worker:
+class WasmWorker:
     """Runs one program at a time, each in a guest of its own.
 
     Attributes:
@@ -115,13 +115,13 @@ class Worker:
             how it ended, and its output, its errors, what it said through its door, and the files kept.
         """
         limits = table["limits"]
-        folder = Folder(limits, self.known)
+        folder = GuestFolder(limits, self.known)
         for name, data in zip(table["names"], blobs[2:], strict=True):
             folder.lay(name, data)
         asked = {name: table[name] for name in ("args", "entry", "arguments")}
         order = json.dumps({**asked, "code": blobs[0].decode("utf-8", "surrogatepass")}).encode()
         began = time.monotonic()
-        with Keeper((self.driver, order), limits, self._full) as keeper:
+        with GuestMonitor((self.driver, order), limits, self._full) as keeper:
             done = self.known.run(
                 ["-c", _BEGIN],
                 mounts=[self.known.Mount(folder, FOLDER, writable=True)],
@@ -192,7 +192,7 @@ def _reason(done: Any, stopped: str) -> str:
     return "timeout" if done.trapped == "deadline" else ""
 
 
-def prepare(known: Any, version: str, cache: Path, say: Callable[[dict[str, Any]], None]) -> tuple[Worker, dict[str, Any]]:
+def prepare(known: Any, version: str, cache: Path, say: Callable[[dict[str, Any]], None]) -> tuple[WasmWorker, dict[str, Any]]:
     """Compiles Python for this machine where nobody has, and starts a first guest, so that the next find all in its place.
 
     Args:
@@ -216,7 +216,7 @@ def prepare(known: Any, version: str, cache: Path, say: Callable[[dict[str, Any]
                 say({"compiling": str(cache)})
                 _first(known, cache)
     python, driver = _first(known, cache)
-    return Worker(known, cache, driver), {"python": python, "wasmtime": version}
+    return WasmWorker(known, cache, driver), {"python": python, "wasmtime": version}
 
 
 def _first(known: Any, cache: Path) -> tuple[str, bytes]:

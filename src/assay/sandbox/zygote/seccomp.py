@@ -1,7 +1,7 @@
 """Seccomp: a filter of system calls, made for the machine it runs on.
 
 An old call is allowed unless it is denied here. A newer one (number 424 and up, the same on all machines) is refused unless it is
-listed, so a new kernel offers nothing new. See docs/adr/0020-zygote-in-layers.md.
+listed, so a new kernel offers nothing new. See docs/adr/0020-sandbox-zygote-and-isolation-layers.md.
 """
 
 from __future__ import annotations

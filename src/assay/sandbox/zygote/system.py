@@ -7,13 +7,13 @@ import os
 from contextlib import suppress
 
 __all__ = [
-    "HOST",
     "CLONE_NEWIPC",
     "CLONE_NEWNET",
     "CLONE_NEWNS",
     "CLONE_NEWPID",
     "CLONE_NEWUSER",
     "CLONE_NEWUTS",
+    "HOST",
     "MACHINE",
     "clone",
     "drop_bounding",

@@ -23,10 +23,10 @@ from assay.tasks.exchange.gym import gym_rows
 from assay.tasks.exchange.tasksets import taskset_rows
 from assay.tasks.judged import Spec, verifier_of
 from assay.tasks.rows import Rows
-from assay.verify.attempts import attempt
+from assay.verify.rollouts import rollout_of
 from assay.verify.workers.pool import ScoringPool
 
-__all__ = ["ROUTES", "Found", "Importer", "Rejected", "Summary", "found_in", "write_rows"]
+__all__ = ["ROUTES", "ImportableRows", "Importer", "Rejected", "Summary", "found_in", "write_rows"]
 
 ROUTES: Mapping[str, Spec] = {
     "openai/gsm8k": "math",
@@ -55,7 +55,7 @@ _CHUNK = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ImportableRows:
     """A row with its place: the file or source, and the number in it from 1."""
 
     place: str
@@ -132,10 +132,10 @@ class Importer:
     source: str = ""
     deadline: float = 5.0
 
-    def run(self, found: Iterable[Found], summary: Summary) -> Iterator[dict[str, Any] | Rejected]:
+    def run(self, found: Iterable[ImportableRows], summary: Summary) -> Iterator[dict[str, Any] | Rejected]:
         """Each row as it is taken, or why not, in the order of what was found; counted in ``summary``."""
         seen: dict[str, tuple[str, str]] = {}
-        chunk: list[tuple[Found, dict[str, Any] | Rejected]] = []
+        chunk: list[tuple[ImportableRows, dict[str, Any] | Rejected]] = []
         for item in found:
             chunk.append((item, self._first(item, seen)))
             if len(chunk) == _CHUNK:
@@ -183,7 +183,7 @@ class Importer:
         licence = next((str(row[name]) for name in _LICENCES if row.get(name)), self.license or "unknown")
         return {**posed, **known, **kept, **told, "data_source": source, "license": licence, "verifier": spec}
 
-    def _first(self, item: Found, seen: dict[str, tuple[str, str]]) -> dict[str, Any] | Rejected:
+    def _first(self, item: ImportableRows, seen: dict[str, tuple[str, str]]) -> dict[str, Any] | Rejected:
         """A row as it is taken if its gold stands the trial; ``seen`` has place and gold of each question before it."""
         if item.row is None:
             return Rejected(item.place, item.number, "read", item.error, None)
@@ -206,7 +206,7 @@ class Importer:
         return row
 
     def _tried(
-        self, chunk: list[tuple[Found, dict[str, Any] | Rejected]], summary: Summary
+        self, chunk: list[tuple[ImportableRows, dict[str, Any] | Rejected]], summary: Summary
     ) -> Iterator[dict[str, Any] | Rejected]:
         rows = [(item, row) for item, row in chunk if not isinstance(row, Rejected)]
         findings = _findings([row for _, row in rows], self.deadline)
@@ -252,7 +252,7 @@ def _judged(pool: ScoringPool, tasks: Mapping[int, Task], rows: list[dict[str, A
         any_text = _name(rows[i]["verifier"]) == "constraints"  # what is said does not matter there, only how
         for kind, text in (("gold", _gold_text(rows[i])), ("silence", ""), ("junk", None if any_text else "I cannot say.")):
             if text is not None:
-                items.append((task, attempt(task, text, id=f"{i} {kind}", group=f"{i}")))
+                items.append((task, rollout_of(task, text, id=f"{i} {kind}", group=f"{i}")))
     scores = pool.score(items)
     out: dict[int, str] = {}
     for i in tasks:
@@ -388,7 +388,7 @@ def _name(spec: Spec) -> str:
 # ---- where rows come from, and go to ----------------------------------------------------------------------------------
 
 
-def found_in(source: str, n: int = 1000, level: int = 1, seed: int = 0) -> Iterator[Found]:
+def found_in(source: str, n: int = 1000, level: int = 1, seed: int = 0) -> Iterator[ImportableRows]:
     """The rows of a source with their places; of a line that is no row, why.
 
     Args:
@@ -403,19 +403,19 @@ def found_in(source: str, n: int = 1000, level: int = 1, seed: int = 0) -> Itera
     kind, colon, name = source.partition(":")
     if colon and kind in ("gym", "taskset"):
         rows = gym_rows(name, n, seed=seed, level=level) if kind == "gym" else taskset_rows(name, n)
-        return (Found(source, number, row) for number, row in enumerate(rows, 1))
+        return (ImportableRows(source, number, row) for number, row in enumerate(rows, 1))
     return _read(entries(source))
 
 
-def _read(files: Iterable[Path]) -> Iterator[Found]:
+def _read(files: Iterable[Path]) -> Iterator[ImportableRows]:
     for path in files:
         for number, entry in read_rows(path):
             try:
                 row = parsed(entry)
                 check_row_text(row, "a row")
-                yield Found(str(path), number, row)
+                yield ImportableRows(str(path), number, row)
             except DataError as error:
-                yield Found(str(path), number, None, str(error))
+                yield ImportableRows(str(path), number, None, str(error))
 
 
 def write_rows(made: Iterable[dict[str, Any] | Rejected], out: Path) -> Path:

@@ -17,10 +17,10 @@ from assay.core.task import Task
 from assay.interop.taskset import taskset_class, unjudged, vf
 from assay.tasks.draws import in_turn
 from assay.tasks.registry import family, reseeded, written
-from assay.verify.attempts import attempt
+from assay.verify.rollouts import rollout_of
 from assay.verify.workers.pool import ScoringPool
 
-__all__ = ["Judge", "environment_of", "source_of", "taskset_of", "taskset_rows"]
+__all__ = ["TasksetJudge", "environment_of", "source_of", "taskset_of", "taskset_rows"]
 
 
 def source_of(name: str, seed: int | None = None, form: str | None = None) -> TaskSource:
@@ -37,7 +37,7 @@ def source_of(name: str, seed: int | None = None, form: str | None = None) -> Ta
     return source if form is None else written(source, form)
 
 
-class Judge:
+class TasksetJudge:
     """A family's verifier for one process: attempts are judged one after the other, in processes that can be killed where needed.
 
     Args:
@@ -59,15 +59,15 @@ class Judge:
         return score
 
     def _judged(self, task: Task, said: tuple[str, ...]) -> Score:
-        rollout = attempt(task, *said)
+        rollout = rollout_of(task, *said)
         with self._lock:
             return self._pool.score([(task, rollout)])[rollout.id]
 
 
 @lru_cache(maxsize=64)
-def _opened(name: str, seed: int | None, form: str | None) -> tuple[TaskSource, Judge]:
+def _opened(name: str, seed: int | None, form: str | None) -> tuple[TaskSource, TasksetJudge]:
     source = source_of(name, seed, form)
-    return source, Judge(source)
+    return source, TasksetJudge(source)
 
 
 def taskset_of(name: str) -> type[Any]:
@@ -202,7 +202,7 @@ def _row(name: str, task: Any) -> dict[str, Any]:
     return {**posed, "data": data, "data_source": f"verifiers/{name}", "verifier": spec}
 
 
-def _task_of(data: Any) -> tuple[Task, Judge, bool]:
+def _task_of(data: Any) -> tuple[Task, TasksetJudge, bool]:
     """The task that data name, its judge, and whether it is played in an environment."""
     source, judge = _opened(data.family, data.seed, data.form)
     if data.arm not in source.arms():

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from assay.core.util.exports import lazy_exports
+
 if TYPE_CHECKING:
     from assay.verify.code.base import CaseVerifier, ProgramVerifier
     from assay.verify.code.call import CodeCall, same_value
     from assay.verify.code.diffs import edits_in_diff
     from assay.verify.code.edits import Edit, Unapplied, applied, edits_in
     from assay.verify.code.output import CodeOutput, Compare, same_text
-    from assay.verify.code.program import Place, program_in
+    from assay.verify.code.program import ProgramPlace, program_in
     from assay.verify.code.quality import TestQuality
     from assay.verify.code.repository import RepositoryTests
     from assay.verify.code.unit import UnitTests
@@ -22,7 +24,7 @@ __all__ = [
     "CodeOutput",
     "Compare",
     "Edit",
-    "Place",
+    "ProgramPlace",
     "ProgramVerifier",
     "RepositoryTests",
     "TestQuality",
@@ -44,22 +46,11 @@ _HOME = {
     "diffs": "edits_in_diff",
     "edits": "Edit Unapplied applied edits_in",
     "output": "CodeOutput Compare same_text",
-    "program": "Place program_in",
+    "program": "ProgramPlace program_in",
     "quality": "TestQuality",
     "repository": "RepositoryTests",
     "unit": "UnitTests",
     "workers": "close_sandboxes sandbox_of",
 }
 
-
-def __getattr__(name: str) -> object:
-    from importlib import import_module
-
-    for module, names in _HOME.items():
-        if name in names.split():
-            return getattr(import_module(f"assay.verify.code.{module}"), name)
-    raise AttributeError(f"module 'assay.verify.code' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+__getattr__, __dir__ = lazy_exports(__name__, _HOME)

@@ -16,9 +16,9 @@ from assay.sandbox.limits import Limits
 from assay.sandbox.result import Result, Status
 from assay.sandbox.sandbox import Sandbox
 from assay.sandbox.toolchain import Language, language
-from assay.verify.answer import option, ruled
-from assay.verify.code.cases import Case, run_cases
-from assay.verify.code.program import Place, program_in
+from assay.verify.answer_verifier import option, ruled
+from assay.verify.code.cases import ProgramCase, run_cases
+from assay.verify.code.program import ProgramPlace, program_in
 from assay.verify.code.workers import sandbox_of
 from assay.verify.workers.cpu import cores
 
@@ -40,7 +40,7 @@ class ProgramVerifier(ABC):
     Not ``trusted``: a pool judges in a process of its own, whose deadline must leave time for `limits` (docs/packages/code.md).
 
     Attributes:
-        where: in which part of the text the program stands (`Place`).
+        where: in which part of the text the program stands (`ProgramPlace`).
         limits: of each run.
         backend: how programs are contained (`assay.sandbox.Sandbox`).
         workers: how many runs of one answer go side by side.
@@ -52,14 +52,14 @@ class ProgramVerifier(ABC):
     """
 
     trusted: ClassVar[bool] = False
-    where: Place = Place.AUTO
+    where: ProgramPlace = ProgramPlace.AUTO
     limits: Limits = _LIMITS
     backend: str = "auto"
     workers: int = 2
     allow_unsafe: bool = False
 
     def __post_init__(self) -> None:
-        option(Place, self.where, f"{type(self).__name__}.where")
+        option(ProgramPlace, self.where, f"{type(self).__name__}.where")
         if self.workers < 1:
             raise ConfigError(f"{type(self).__name__}.workers={self.workers}; use at least 1")
         self.check()
@@ -205,7 +205,7 @@ class CaseVerifier(ProgramVerifier):
         return ("correct", "fraction", "ran")
 
     @abstractmethod
-    def cases(self, gold: Gold) -> Sequence[Case]:
+    def cases(self, gold: Gold) -> Sequence[ProgramCase]:
         """The cases of a task.
 
         Raises:
@@ -217,7 +217,7 @@ class CaseVerifier(ProgramVerifier):
         """Run the cases."""
         return self.judge(self.cases(gold), source)
 
-    def judge(self, cases: Sequence[Case], source: str) -> Score:
+    def judge(self, cases: Sequence[ProgramCase], source: str) -> Score:
         """The verdict on a program by what it does on the cases."""
         words, results = run_cases(self.sandbox(), cases, source, self.limits, self._ending())
         if str(Status.INFRA) in words:

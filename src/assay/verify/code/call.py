@@ -8,9 +8,9 @@ from math import isfinite
 from typing import Any, cast
 
 from assay.core.errors import ConfigError, DataError
-from assay.sandbox.result import Program, Result
+from assay.sandbox.result import Result, SandboxProgram
 from assay.verify.code.base import CaseVerifier, Gold, short
-from assay.verify.code.cases import FILE, Case
+from assay.verify.code.cases import FILE, ProgramCase
 from assay.verify.code.prelude import PRELUDE, check_prelude, with_prelude
 from assay.verify.text.jsonvalue import alike
 
@@ -51,9 +51,9 @@ class CodeCall(CaseVerifier):
         ConfigError: a tolerance out of range, or a prelude that is no Python.
         DataError: the tests are not of that form, or a test expects NaN.
 
-    >>> from assay.verify import posed
+    >>> from assay.verify import task_and_rollout
     >>> gold = {"entry": "double", "tests": [{"args": [2], "expected": 4}, {"args": ["a"], "expected": "aa"}]}
-    >>> CodeCall()(*posed(gold, "def double(x):\n    return x * 2")).components["correct"]
+    >>> CodeCall()(*task_and_rollout(gold, "def double(x):\n    return x * 2")).components["correct"]
     1.0
     """
 
@@ -67,14 +67,14 @@ class CodeCall(CaseVerifier):
         if not 0.0 <= self.tolerance < 1.0:
             raise ConfigError(f"CodeCall.tolerance is {self.tolerance}; it must be in [0, 1)")
 
-    def cases(self, gold: Gold) -> Sequence[Case]:
+    def cases(self, gold: Gold) -> Sequence[ProgramCase]:
         """One for each test."""
         entry = gold.text("entry")
         if not all(part.isidentifier() for part in entry.split(".")) or entry.count(".") > 1:
             raise DataError(f"private['entry'] is {entry!r}; name a function, or Class.method")
         return [self._case(entry, i, test) for i, test in enumerate(gold.items("tests"))]
 
-    def _case(self, entry: str, index: int, test: Any) -> Case:
+    def _case(self, entry: str, index: int, test: Any) -> ProgramCase:
         table = cast("Mapping[str, Any]", test if isinstance(test, Mapping) else {})
         if set(table) != {"args", "expected"} or not isinstance(table["args"], list):
             raise DataError(f"private['tests'][{index}] is {short(test)}; give {{'args': list, 'expected': value}}")
@@ -84,7 +84,7 @@ class CodeCall(CaseVerifier):
 
 
 @dataclass(frozen=True, slots=True)
-class _Returned(Case):
+class _Returned(ProgramCase):
     entry: str
     arguments: list[Any]
     expected: Any
@@ -92,9 +92,9 @@ class _Returned(Case):
     typed: bool
     prelude: str
 
-    def program(self, source: str) -> Program:
+    def program(self, source: str) -> SandboxProgram:
         files = {FILE: with_prelude(source, self.prelude).encode("utf-8", "surrogatepass")}
-        return Program(code=CALL, entry="call", arguments=(self.entry, self.arguments), files=files)
+        return SandboxProgram(code=CALL, entry="call", arguments=(self.entry, self.arguments), files=files)
 
     def passes(self, result: Result) -> bool:
         return same_value(self.expected, result.value, self.tolerance, typed=self.typed)

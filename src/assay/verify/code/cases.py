@@ -8,11 +8,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from assay.core.import_path import filed_as
 from assay.sandbox.limits import Limits
-from assay.sandbox.result import Program, Result, Status
+from assay.sandbox.result import Result, SandboxProgram, Status
 from assay.sandbox.sandbox import Sandbox
 
-__all__ = ["FILE", "Case", "Unjudged", "run_cases", "word_of"]
+__all__ = ["FILE", "ProgramCase", "Unjudged", "run_cases", "word_of"]
 
 FILE = "solution.py"
 """Where a program lies that is imported and not run."""
@@ -23,13 +24,14 @@ _KINDS = re.compile(r"(?:SyntaxError|IndentationError|TabError): .*")
 _TAIL = 4000
 
 
-class Case(ABC):
+@filed_as("assay.verify.code.cases:Case")
+class ProgramCase(ABC):
     """One case: what is run, and what the outcome is worth. What is expected stays in it, and so in this process."""
 
     __slots__ = ()
 
     @abstractmethod
-    def program(self, source: str) -> Program:
+    def program(self, source: str) -> SandboxProgram:
         """What is run for a program's source."""
         ...
 
@@ -59,7 +61,7 @@ class Unjudged(Exception):
         self.result = result
 
 
-def word_of(case: Case, result: Result) -> str:
+def word_of(case: ProgramCase, result: Result) -> str:
     """A case's outcome in a word: ``passed``, ``wrong``, ``syntax``, or how the run ended."""
     if result.ok:
         return case.word(result)
@@ -67,7 +69,7 @@ def word_of(case: Case, result: Result) -> str:
 
 
 def run_cases(
-    sandbox: Sandbox, cases: Sequence[Case], source: str, limits: Limits, ending: frozenset[str]
+    sandbox: Sandbox, cases: Sequence[ProgramCase], source: str, limits: Limits, ending: frozenset[str]
 ) -> tuple[list[str], list[Result]]:
     """The words and results of the cases in their order, up to the first whose word is in ``ending``.
 
@@ -89,7 +91,9 @@ def run_cases(
 class _Running:
     """The cases of one answer, taken one by one by each thread that is free."""
 
-    def __init__(self, sandbox: Sandbox, cases: Sequence[Case], source: str, limits: Limits, ending: frozenset[str]) -> None:
+    def __init__(
+        self, sandbox: Sandbox, cases: Sequence[ProgramCase], source: str, limits: Limits, ending: frozenset[str]
+    ) -> None:
         self._sandbox, self._cases, self._source, self._limits, self._ending = sandbox, cases, source, limits, ending
         self._lock = threading.Lock()
         self._next = 0

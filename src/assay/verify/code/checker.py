@@ -8,7 +8,7 @@ from typing import Any
 
 from assay.core.errors import DataError
 from assay.sandbox.limits import Limits
-from assay.sandbox.result import Program, Result
+from assay.sandbox.result import Result, SandboxProgram
 from assay.sandbox.sandbox import Sandbox
 from assay.verify.code.base import short
 from assay.verify.code.cases import Unjudged
@@ -38,7 +38,9 @@ class Checker:
         Raises:
             Unjudged: the sandbox failed.
         """
-        result = self.sandbox.run(Program(code=self.source, entry=_ENTRY, arguments=(stdin, expected, printed)), self.limits)
+        result = self.sandbox.run(
+            SandboxProgram(code=self.source, entry=_ENTRY, arguments=(stdin, expected, printed)), self.limits
+        )
         if not result.judged:
             raise Unjudged(result)
         return result

@@ -11,13 +11,13 @@ from typing import Any, cast
 
 from assay.core.errors import ConfigError, DataError
 from assay.core.score import Score
-from assay.sandbox.built import Built
-from assay.sandbox.result import Program, Result
+from assay.sandbox.compiled_program import CompiledProgram
+from assay.sandbox.result import Result, SandboxProgram
 from assay.sandbox.toolchain import Language, language
-from assay.verify.answer import option
+from assay.verify.answer_verifier import option
 from assay.verify.code.base import CaseVerifier, Gold, lost, refusal, short
-from assay.verify.code.builds import build
-from assay.verify.code.cases import Case, Unjudged
+from assay.verify.code.build_cache import build
+from assay.verify.code.cases import ProgramCase, Unjudged
 from assay.verify.code.checker import Checker, accepts_its_own, checker_source
 
 __all__ = ["CodeOutput", "Compare", "same_text"]
@@ -72,9 +72,9 @@ class CodeOutput(CaseVerifier):
         DataError: the tests are not of that form, more is expected than ``limits.output`` lets through, or the checker is no
             Python, refuses a test's own output or returns something else than a truth value.
 
-    >>> from assay.verify import posed
+    >>> from assay.verify import task_and_rollout
     >>> tests = [{"stdin": "2\n", "stdout": "4"}, {"stdin": "3\n", "stdout": "9"}]
-    >>> score = CodeOutput()(*posed({"tests": tests}, "```python\nprint(int(input()) * 2)\n```"))
+    >>> score = CodeOutput()(*task_and_rollout({"tests": tests}, "```python\nprint(int(input()) * 2)\n```"))
     >>> dict(score.components), score.info["cases"]
     ({'correct': 0.0, 'fraction': 0.5, 'ran': 1.0}, ('passed', 'wrong'))
     """
@@ -133,16 +133,16 @@ class CodeOutput(CaseVerifier):
 
 
 @dataclass(frozen=True, slots=True)
-class _Printed(Case):
+class _Printed(ProgramCase):
     stdin: str
     stdout: str
     compare: str
     tolerance: float
     judge: Checker | None = None
-    built: Built | None = None
+    built: CompiledProgram | None = None
 
-    def program(self, source: str) -> Program:
-        return Program(code=source, stdin=self.stdin) if self.built is None else self.built.program(self.stdin)
+    def program(self, source: str) -> SandboxProgram:
+        return SandboxProgram(code=source, stdin=self.stdin) if self.built is None else self.built.program(self.stdin)
 
     def passes(self, result: Result) -> bool:
         if self.judge is not None:

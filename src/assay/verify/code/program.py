@@ -6,9 +6,9 @@ import re
 from collections.abc import Collection, Iterator
 from enum import StrEnum
 
-from assay.verify.answer import answer_in
+from assay.verify.answer_verifier import answer_in
 
-__all__ = ["PYTHON", "Place", "program_in"]
+__all__ = ["PYTHON", "ProgramPlace", "program_in"]
 
 PYTHON = ("python", "py", "python3")
 """What fences of Python are tagged with."""
@@ -16,7 +16,7 @@ PYTHON = ("python", "py", "python3")
 _FENCE = re.compile(r"([ \t]{0,12})(`{3,})[ \t]*([^\s`]{0,40})[^`]{0,200}")
 
 
-class Place(StrEnum):
+class ProgramPlace(StrEnum):
     """Where the program stands in a text.
 
     ``auto``: the first of these that the text has: a fence, a tag, the whole. ``fence``: the last fenced block that names the
@@ -31,14 +31,14 @@ class Place(StrEnum):
     WHOLE = "whole"
 
 
-def program_in(text: str, where: str = Place.AUTO, tags: Collection[str] = PYTHON) -> str | None:
+def program_in(text: str, where: str = ProgramPlace.AUTO, tags: Collection[str] = PYTHON) -> str | None:
     r"""The program that a text gives; None where it gives none, or one of white space only.
 
     Time grows with the length of the text and not faster.
 
     Args:
         text: the answer.
-        where: a `Place`.
+        where: a `ProgramPlace`.
         tags: names of the language behind a fence, in lower case.
 
     >>> program_in("First:\n```python\nx = 1\n```\nNo:\n```python\nx = 2\n```\nIt prints\n```\n2\n```")
@@ -47,9 +47,9 @@ def program_in(text: str, where: str = Place.AUTO, tags: Collection[str] = PYTHO
     ('x = 3', 'x = 4', True)
     """
     text = text.rpartition("</think>")[2]
-    found = {Place.FENCE: _fenced, Place.TAG: _tagged, Place.WHOLE: _whole}
+    found = {ProgramPlace.FENCE: _fenced, ProgramPlace.TAG: _tagged, ProgramPlace.WHOLE: _whole}
     for place, read in found.items():
-        if where in (place, Place.AUTO):
+        if where in (place, ProgramPlace.AUTO):
             program = read(text, tags)
             if program is not None and program.strip():
                 return program

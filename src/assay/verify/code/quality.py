@@ -10,10 +10,10 @@ from typing import Any, cast
 
 from assay.core.errors import ConfigError, DataError
 from assay.core.score import Score
-from assay.sandbox.result import Program, Result, Status
-from assay.verify.answer import ruled
+from assay.sandbox.result import Result, SandboxProgram, Status
+from assay.verify.answer_verifier import ruled
 from assay.verify.code.base import Gold, ProgramVerifier, lost, reason, short
-from assay.verify.code.cases import FILE, Case, run_cases
+from assay.verify.code.cases import FILE, ProgramCase, run_cases
 from assay.verify.code.unit import INSIDE
 
 __all__ = ["TestQuality"]
@@ -55,9 +55,9 @@ class TestQuality(ProgramVerifier):
         ConfigError: no runs.
         DataError: the task lacks one of the fields.
 
-    >>> from assay.verify import posed
+    >>> from assay.verify import task_and_rollout
     >>> gold = {"entry": "f", "reference": "def f(x): return x * 2", "mutants": ["def f(x): return x + 2", "def f(x): return 2"]}
-    >>> score = TestQuality()(*posed(gold, "def test_two_is_doubled():\n    assert f(2) == 4"))
+    >>> score = TestQuality()(*task_and_rollout(gold, "def test_two_is_doubled():\n    assert f(2) == 4"))
     >>> score.info["verdict"], score.components["mutants_killed"], score.info["mutants"]
     ('survived', 0.5, ('survived', 'killed'))
     """
@@ -81,7 +81,7 @@ class TestQuality(ProgramVerifier):
         one = gold.find("reference")
         references = [one] if isinstance(one, str) and one else _sources(gold, "reference")
         read = self.sandbox().run(
-            Program(code=_STATIC, entry="findings", arguments=(source, entry.rpartition(".")[2])), self.limits
+            SandboxProgram(code=_STATIC, entry="findings", arguments=(source, entry.rpartition(".")[2])), self.limits
         )
         if not read.judged:
             return lost(read)
@@ -142,12 +142,12 @@ class TestQuality(ProgramVerifier):
 
 
 @dataclass(frozen=True, slots=True)
-class _Tested(Case):
+class _Tested(ProgramCase):
     implementation: str
 
-    def program(self, source: str) -> Program:
+    def program(self, source: str) -> SandboxProgram:
         files = {FILE: self.implementation.encode("utf-8", "surrogatepass")}
-        return Program(code=INSIDE, entry="suite", arguments=(source,), files=files)
+        return SandboxProgram(code=INSIDE, entry="suite", arguments=(source,), files=files)
 
     def passes(self, result: Result) -> bool:
         return result.value == ["passed"]

@@ -8,14 +8,14 @@ from typing import Any, cast
 
 from assay.core.errors import ConfigError, DataError
 from assay.core.score import Score
-from assay.sandbox.result import Program, Result
-from assay.verify.answer import ruled
+from assay.sandbox.result import Result, SandboxProgram
+from assay.verify.answer_verifier import ruled
 from assay.verify.code.base import CaseVerifier, Gold, short
 from assay.verify.code.call import same_value
-from assay.verify.code.cases import Case
+from assay.verify.code.cases import ProgramCase
 from assay.verify.code.diffs import edits_in_diff, has_diff
 from assay.verify.code.edits import Unapplied, applied, edits_in
-from assay.verify.code.program import Place, program_in
+from assay.verify.code.program import ProgramPlace, program_in
 
 __all__ = ["RepositoryTests"]
 
@@ -68,10 +68,10 @@ class RepositoryTests(CaseVerifier):
         ConfigError: a tolerance out of range.
         DataError: files or tests are not of that form.
 
-    >>> from assay.verify import posed
+    >>> from assay.verify import task_and_rollout
     >>> tests = [{"code": "import a", "value": "a.f(3)", "expected": 9}]
     >>> edit = "a.py\n<<<<<<< SEARCH\n    return x * 2\n=======\n    return x ** 2\n>>>>>>> REPLACE"
-    >>> score = RepositoryTests()(*posed({"files": {"a.py": "def f(x):\n    return x * 2\n"}, "tests": tests}, edit))
+    >>> score = RepositoryTests()(*task_and_rollout({"files": {"a.py": "def f(x):\n    return x * 2\n"}, "tests": tests}, edit))
     >>> dict(score.components), score.info["verdict"]
     ({'correct': 1.0, 'fraction': 1.0, 'applied': 1.0}, 'passed')
     """
@@ -90,9 +90,9 @@ class RepositoryTests(CaseVerifier):
 
     def found(self, text: str) -> str | None:
         """The part of the text in which edits stand."""
-        if self.where == Place.AUTO:
+        if self.where == ProgramPlace.AUTO:
             rest = text.rpartition("</think>")[2]
-            tagged = program_in(rest, Place.TAG)
+            tagged = program_in(rest, ProgramPlace.TAG)
             part = tagged if tagged is not None and _has_edits(tagged) else rest
         else:
             part = program_in(text, self.where, self.fences)
@@ -131,11 +131,11 @@ class RepositoryTests(CaseVerifier):
         info = {key: value for key, value in score.info.items() if key != "verdict"}
         return ruled(score.info["verdict"], components, **info, **({"left_out": tuple(left_out)} if left_out else {}))
 
-    def cases(self, gold: Gold) -> Sequence[Case]:
+    def cases(self, gold: Gold) -> Sequence[ProgramCase]:
         """The tests on the files as they are, without an edit."""
         return self._cases(gold, _files(gold))
 
-    def _cases(self, gold: Gold, files: Mapping[str, str]) -> list[Case]:
+    def _cases(self, gold: Gold, files: Mapping[str, str]) -> list[ProgramCase]:
         laid = {path: text.encode("utf-8", "surrogatepass") for path, text in files.items()}
         return [_case(i, test, laid, self.tolerance) for i, test in enumerate(gold.items("tests"))]
 
@@ -145,7 +145,7 @@ def _has_edits(text: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Valued(Case):
+class _Valued(ProgramCase):
     code: str
     value: str
     expected: Any
@@ -153,14 +153,14 @@ class _Valued(Case):
     files: Mapping[str, bytes]
     tolerance: float
 
-    def program(self, source: str) -> Program:
-        return Program(code=_CALL, entry="call", arguments=(self.code, self.value), files=self.files)
+    def program(self, source: str) -> SandboxProgram:
+        return SandboxProgram(code=_CALL, entry="call", arguments=(self.code, self.value), files=self.files)
 
     def passes(self, result: Result) -> bool:
         return same_value({"raises": self.raises} if self.raises else {"value": self.expected}, result.value, self.tolerance)
 
 
-def _case(index: int, test: Any, files: Mapping[str, bytes], tolerance: float) -> Case:
+def _case(index: int, test: Any, files: Mapping[str, bytes], tolerance: float) -> ProgramCase:
     table = cast("Mapping[str, Any]", test if isinstance(test, Mapping) else {})
     ends = set(table) - {"code", "value"}
     if len(table) != 3 or ends not in ({"expected"}, {"raises"}):

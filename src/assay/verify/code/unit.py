@@ -11,10 +11,10 @@ from typing import Any
 from assay.core.canon import FrozenMap
 from assay.core.errors import DataError
 from assay.core.score import Score
-from assay.sandbox.result import Program, Result
-from assay.verify.code.asserted import Parted, Raised, parted, plain_of
+from assay.sandbox.result import Result, SandboxProgram
+from assay.verify.code.assertions import Raised, SplitTests, plain_of, split_tests
 from assay.verify.code.base import CaseVerifier, Gold, short
-from assay.verify.code.cases import FILE, Case
+from assay.verify.code.cases import FILE, ProgramCase
 from assay.verify.code.prelude import PRELUDE, check_prelude, with_prelude
 
 __all__ = ["INSIDE", "UnitTests"]
@@ -32,7 +32,8 @@ class UnitTests(CaseVerifier):
     but a class ``Solution`` with a method of it, that is the function. Components and verdicts are those of `CaseVerifier`.
 
     A piece whose comparisons stand in ``assert`` statements of its own body, in a function of such that it calls once, or in a
-    loop over values that are written out, is taken apart (`assay.verify.code.asserted.parted`): the program's process evaluates
+    loop over values that are written out, is taken apart (`assay.verify.code.assertions.split_tests`): the program's process
+    evaluates
     what the program must give and shows it as plain data; what is expected stays here and is compared here. There neither an
     object that equals everything nor a program that walks the frames gains anything. An object of the program's own class equals
     no number, text, list, set or table in it; two of one class equal each other as the class says.
@@ -49,8 +50,8 @@ class UnitTests(CaseVerifier):
         ConfigError: a prelude that is no Python.
         DataError: the tests are not of that form.
 
-    >>> from assay.verify import posed
-    >>> score = UnitTests()(*posed({"tests": ["assert f(2) == 4", "assert f(3) == 9"]}, "def f(x): return x * 2"))
+    >>> from assay.verify import task_and_rollout
+    >>> score = UnitTests()(*task_and_rollout({"tests": ["assert f(2) == 4", "assert f(3) == 9"]}, "def f(x): return x * 2"))
     >>> dict(score.components), score.info["cases"]
     ({'correct': 0.0, 'fraction': 0.5, 'ran': 1.0}, ('passed', 'wrong'))
     """
@@ -61,21 +62,21 @@ class UnitTests(CaseVerifier):
         """Refuses a prelude that is no Python."""
         check_prelude(self.prelude, "UnitTests.prelude")
 
-    def cases(self, gold: Gold) -> Sequence[Case]:
+    def cases(self, gold: Gold) -> Sequence[ProgramCase]:
         """One for each piece."""
         return [self._case(i, test) for i, test in enumerate(gold.items("tests"))]
 
-    def _case(self, index: int, test: object) -> Case:
+    def _case(self, index: int, test: object) -> ProgramCase:
         if not isinstance(test, str) or not test.strip():
             raise DataError(f"private['tests'][{index}] is {short(test)}; give test code as text, as in 'assert f(2) == 4'")
         try:
             compile(test, f"private['tests'][{index}]", "exec", dont_inherit=True)
         except (SyntaxError, ValueError) as error:
             raise DataError(f"private['tests'][{index}] is no Python: {error}") from None
-        found = parted(test)
+        found = split_tests(test)
         return _Shared(test, secrets.token_hex(16), self.prelude) if found is None else _Apart(found, self.prelude)
 
-    def judge(self, cases: Sequence[Case], source: str) -> Score:
+    def judge(self, cases: Sequence[ProgramCase], source: str) -> Score:
         """The verdict on a program by what it does on the cases."""
         score = CaseVerifier.judge(self, cases, source)
         apart = sum(isinstance(case, _Apart) for case in cases)
@@ -83,25 +84,25 @@ class UnitTests(CaseVerifier):
 
 
 @dataclass(frozen=True, slots=True)
-class _Shared(Case):
+class _Shared(ProgramCase):
     test: str
     token: str
     prelude: str
 
-    def program(self, source: str) -> Program:
-        return Program(code=INSIDE, entry="unit", arguments=(self.test, self.token), files=_laid(source, self.prelude))
+    def program(self, source: str) -> SandboxProgram:
+        return SandboxProgram(code=INSIDE, entry="unit", arguments=(self.test, self.token), files=_laid(source, self.prelude))
 
     def passes(self, result: Result) -> bool:
         return result.value == [self.token, "passed"]
 
 
 @dataclass(frozen=True, slots=True)
-class _Apart(Case):
-    test: Parted
+class _Apart(ProgramCase):
+    test: SplitTests
     prelude: str
 
-    def program(self, source: str) -> Program:
-        return Program(code=INSIDE, entry="parts", arguments=([*self.test.steps],), files=_laid(source, self.prelude))
+    def program(self, source: str) -> SandboxProgram:
+        return SandboxProgram(code=INSIDE, entry="parts", arguments=([*self.test.steps],), files=_laid(source, self.prelude))
 
     def passes(self, result: Result) -> bool:
         return self.word(result) == "passed"

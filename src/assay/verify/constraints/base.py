@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from assay.core.errors import ConfigError
-from assay.verify.answer import option
+from assay.verify.answer_verifier import option
 
 __all__ = ["Constraint", "Counted", "Relation", "paragraphs", "sentences", "words"]
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 from assay.core.config import from_dict
 from assay.core.errors import ConfigError, DataError, UnknownNameError
 from assay.core.score import Score
-from assay.verify.answer import AnswerVerifier, ruled
+from assay.verify.answer_verifier import AnswerVerifier, ruled
 from assay.verify.constraints import form, lengths, wording
 from assay.verify.constraints.base import Constraint
 
@@ -63,11 +63,11 @@ class Instructions(AnswerVerifier):
     Raises:
         DataError: no constraint, an unknown one, or wrong settings; names the nearest.
 
-    >>> from assay.verify.attempts import posed
+    >>> from assay.verify.rollouts import task_and_rollout
     >>> gold = [{"constraint": "no_commas"}, {"constraint": "words", "count": 3}]
-    >>> dict(Instructions()(*posed(gold, "One, two")).components)
+    >>> dict(Instructions()(*task_and_rollout(gold, "One, two")).components)
     {'correct': 0.0, 'fraction': 0.0}
-    >>> dict(Instructions()(*posed(gold, "One two")).components)
+    >>> dict(Instructions()(*task_and_rollout(gold, "One two")).components)
     {'correct': 0.0, 'fraction': 0.5}
     """
 

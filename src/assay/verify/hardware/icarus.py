@@ -9,7 +9,7 @@ from pathlib import Path
 
 from assay.core.errors import ConfigError
 from assay.sandbox.limits import Limits
-from assay.sandbox.result import Program, Result
+from assay.sandbox.result import Result, SandboxProgram
 from assay.sandbox.sandbox import Sandbox
 
 __all__ = ["GENERATIONS", "Icarus"]
@@ -73,7 +73,7 @@ class Icarus:
 
     def preprocess(self, sandbox: Sandbox, source: str, limits: Limits) -> Result:
         """The source without its macros, as output."""
-        return sandbox.run(Program(argv=(f"{self.base}/ivlpp", "source"), files={"source": _bytes(source)}), limits)
+        return sandbox.run(SandboxProgram(argv=(f"{self.base}/ivlpp", "source"), files={"source": _bytes(source)}), limits)
 
     def compile(self, sandbox: Sandbox, source: str, root: str, generation: str, limits: Limits) -> Result:
         """The compiled text of a source, as output.
@@ -90,7 +90,7 @@ class Icarus:
         """
         config = _CONFIG.format(base=self.base, generation=generation, root=root)
         files = {"config": config.encode(), "source": _bytes(source)}
-        result = sandbox.run(Program(argv=(f"{self.base}/ivl", "-C", "config", "source"), files=files), limits)
+        result = sandbox.run(SandboxProgram(argv=(f"{self.base}/ivl", "-C", "config", "source"), files=files), limits)
         if "/dev/stdout: " in result.stderr:
             raise ConfigError(
                 f"the compiler of Verilog cannot write to its standard output in the sandbox ({sandbox.isolation}): "
@@ -101,7 +101,7 @@ class Icarus:
     def simulate(self, sandbox: Sandbox, code: str, rows: str, limits: Limits) -> Result:
         """What a compiled text prints; it may read ``rows``."""
         files = {"code": _bytes(code), "rows": rows.encode()}
-        return sandbox.run(Program(argv=(self.vvp, "-n", "code"), files=files), limits)
+        return sandbox.run(SandboxProgram(argv=(self.vvp, "-n", "code"), files=files), limits)
 
 
 @lru_cache(maxsize=8)

@@ -16,16 +16,16 @@ from assay.core.score import Score
 from assay.sandbox.limits import Limits
 from assay.sandbox.result import Result, Status
 from assay.sandbox.sandbox import Sandbox
-from assay.verify.answer import ruled
+from assay.verify.answer_verifier import ruled
 from assay.verify.code.base import Gold, ProgramVerifier, lost, short
-from assay.verify.code.program import Place
+from assay.verify.code.program import ProgramPlace
 from assay.verify.code.workers import sandbox_of
-from assay.verify.hardware.bench import Bench, outputs_in
 from assay.verify.hardware.design import Design, design_in
 from assay.verify.hardware.icarus import GENERATIONS, Icarus
 from assay.verify.hardware.roles import Roles, roles_of
 from assay.verify.hardware.source import has_directives, illegal_in, names_module, top_of
 from assay.verify.hardware.stimuli import Stimulus, stimulus
+from assay.verify.hardware.testbench import Testbench, outputs_in
 
 __all__ = ["VerilogMatch"]
 
@@ -53,7 +53,7 @@ class VerilogMatch(ProgramVerifier):
     ``ports``, ``illegal``, ``error`` (the simulator stopped), or the limit that was exceeded: ``timeout``, ``memory``, ...
 
     Attributes:
-        where: in which part of the text the design stands (`assay.verify.code.Place`).
+        where: in which part of the text the design stands (`assay.verify.code.ProgramPlace`).
         cycles: how many cycles, or sets of input values of a design without a clock.
         seed: of the drawn values; they also depend on the golden source.
 
@@ -62,7 +62,7 @@ class VerilogMatch(ProgramVerifier):
         DataError: the golden design does not compile or end, has an ``inout`` port or no output, or its outputs are never known.
     """
 
-    where: Place = Place.AUTO
+    where: ProgramPlace = ProgramPlace.AUTO
     limits: Limits = _LIMITS
     cycles: int = 1000
     seed: int = 0
@@ -147,7 +147,7 @@ class VerilogMatch(ProgramVerifier):
 class _Reference:
     """What the golden design does, and how to make another do the same."""
 
-    bench: Bench
+    bench: Testbench
     rows: str
     expected: tuple[str, ...]
     cycles: tuple[int, ...]
@@ -223,10 +223,10 @@ def _reference_of(
     roles = _given(roles_of(design, source), design, clocks, resets)
     rng = Random(hashlib.sha256(f"{seed}\0{source}".encode("utf-8", "surrogatepass")).digest())
     played = stimulus(design, roles, cycles, rng)
-    return _recorded(Bench(design, top, len(played.rows)), played, source, tool, sandbox, limits)
+    return _recorded(Testbench(design, top, len(played.rows)), played, source, tool, sandbox, limits)
 
 
-def _recorded(bench: Bench, played: Stimulus, source: str, tool: Icarus, sandbox: Sandbox, limits: Limits) -> _Reference:
+def _recorded(bench: Testbench, played: Stimulus, source: str, tool: Icarus, sandbox: Sandbox, limits: Limits) -> _Reference:
     """The golden outputs."""
     nonce, rows = secrets.token_hex(8), "\n".join(played.rows)
     built = _build(sandbox, bench.text(nonce) + source, f"bench_{nonce}", limits)

@@ -15,20 +15,20 @@ from assay.core.score import Fault, Score
 from assay.core.task import Task
 from assay.verify.exact import expected
 from assay.verify.math import large, symbolic
-from assay.verify.math.elsewhere import attempt_of, judged_elsewhere
 from assay.verify.math.equality import Rules, exact
 from assay.verify.math.extract import PLACES, final_answer, located
 from assay.verify.math.guards import tame
 from assay.verify.math.phrases import is_prose
 from assay.verify.math.read import read
+from assay.verify.math.subprocess import judged_elsewhere, rollout_from_texts
 from assay.verify.math.values import Formula, Many, Opaque, Text, Value
 from assay.verify.math.written import FORMS, written
 from assay.verify.workers.fork import in_worker
 
-__all__ = ["MathAnswer", "Verdict", "compare"]
+__all__ = ["MathAnswer", "MathVerdict", "compare"]
 
 
-class Verdict(StrEnum):
+class MathVerdict(StrEnum):
     """What is known of an answer.
 
     ``equal`` and ``different`` are certain. ``unparsed``: there is no answer, it cannot be read, or nothing installed can decide.
@@ -49,7 +49,7 @@ class MathAnswer:
     leaves open goes to ``math-verify`` (``pip install 'assay-rl[math]'``), in a process that can be killed: the workers of a
     `ScoringPool`, or one of its own where the verifier is called by itself, from any thread.
 
-    ``info`` has the ``verdict`` (`Verdict`), the ``tier`` that gave it (``exact`` or ``symbolic``), the ``answer`` as it was
+    ``info`` has the ``verdict`` (`MathVerdict`), the ``tier`` that gave it (``exact`` or ``symbolic``), the ``answer`` as it was
     found, and a ``note`` where there is no certainty. An answer that hangs its judge twice is a ``policy`` fault and scores 0.
     Where only the symbolic tier could decide and it is not installed, the score is a ``verifier`` fault: nobody knows whether the
     answer is right.
@@ -133,23 +133,23 @@ class MathAnswer:
     def at_once(self, task: Task, rollout: Rollout) -> Score | None:
         """The verdict of the exact tier, and of everything that it leaves open and nobody else can decide; None where one can."""
         if rollout.stop is not Stop.DONE:
-            return _score(Verdict.UNPARSED, "exact", None, "the attempt was cut off")
+            return _score(MathVerdict.UNPARSED, "exact", None, "the attempt was cut off")
         gold = gold_of(_expected(task))
         answer = final_answer(rollout.text, self.look, self.strict_tail)
         if not answer:
-            return _score(Verdict.UNPARSED, "exact", answer, "there is no answer")
+            return _score(MathVerdict.UNPARSED, "exact", answer, "there is no answer")
         found = exact(gold, answer, self.rules, large.same)
         if not found and " " in answer and self._prose(gold, answer, rollout.text):
-            return _score(Verdict.UNPARSED, "exact", answer, "a sentence that does not say in which place its answer stands")
+            return _score(MathVerdict.UNPARSED, "exact", answer, "a sentence that does not say in which place its answer stands")
         if found is not None:
             return self._found(found, "exact", answer)
         for whose, value in (("the gold", read(gold)), ("the answer", read(answer))):
             if isinstance(value, Opaque | Formula) and not tame(value.source):
                 why = value.why if isinstance(value, Opaque) else "a formula that is too large to compute with"
-                return _score(Verdict.UNPARSED, "exact", answer, f"{whose}: {why}")
+                return _score(MathVerdict.UNPARSED, "exact", answer, f"{whose}: {why}")
         if self.symbolic is False:
-            return _score(Verdict.UNPARSED, "exact", answer, "exact arithmetic cannot tell")
-        return None if self._second else _score(Verdict.UNPARSED, "exact", answer, symbolic.MISSING, Fault.VERIFIER)
+            return _score(MathVerdict.UNPARSED, "exact", answer, "exact arithmetic cannot tell")
+        return None if self._second else _score(MathVerdict.UNPARSED, "exact", answer, symbolic.MISSING, Fault.VERIFIER)
 
     def __call__(self, task: Task, rollout: Rollout) -> Score:
         """Judge one attempt; safe in any thread."""
@@ -163,7 +163,7 @@ class MathAnswer:
         gold, answer = self.key(task, rollout)
         found = exact(gold_of(gold), answer or "", self.rules, symbolic.same)
         if found is None:
-            return _score(Verdict.UNPARSED, "symbolic", answer, "neither tier can tell")
+            return _score(MathVerdict.UNPARSED, "symbolic", answer, "neither tier can tell")
         return self._found(found, "symbolic", answer)
 
     def _prose(self, gold: str, answer: str, text: str) -> bool:
@@ -178,8 +178,10 @@ class MathAnswer:
 
     def _found(self, same: bool, tier: str, answer: str | None) -> Score:
         if same and not written(answer or "", self.form):
-            return _score(Verdict.DIFFERENT, tier, answer, f"the value is right, but it is not written in the form {self.form!r}")
-        return _score(Verdict.EQUAL if same else Verdict.DIFFERENT, tier, answer)
+            return _score(
+                MathVerdict.DIFFERENT, tier, answer, f"the value is right, but it is not written in the form {self.form!r}"
+            )
+        return _score(MathVerdict.EQUAL if same else MathVerdict.DIFFERENT, tier, answer)
 
 
 def _texts(value: Value) -> list[Text]:
@@ -201,18 +203,18 @@ def _expected(task: Task) -> str:
 
 
 _PLAIN = Rules()
-_TOLD = frozenset(verdict.value for verdict in Verdict)
+_TOLD = frozenset(verdict.value for verdict in MathVerdict)
 _CORRECT = {"correct": 1.0}
 _WRONG = {"correct": 0.0}
 
 
-def _score(verdict: Verdict, tier: str, answer: str | None, note: str = "", fault: Fault = Fault.NONE) -> Score:
+def _score(verdict: MathVerdict, tier: str, answer: str | None, note: str = "", fault: Fault = Fault.NONE) -> Score:
     info = {"verdict": verdict.value, "tier": tier, "answer": answer}
     if note:
         info["note"] = note
     if fault is Fault.VERIFIER:
         return Score(components={}, fault=fault, info=FrozenMap({**info, "error": note}))
-    return Score(components=_CORRECT if verdict is Verdict.EQUAL else _WRONG, info=FrozenMap(info))
+    return Score(components=_CORRECT if verdict is MathVerdict.EQUAL else _WRONG, info=FrozenMap(info))
 
 
 def gold_of(text: str) -> str:
@@ -226,7 +228,7 @@ def gold_of(text: str) -> str:
     return final_answer(text, ("box",)) or text if "\\boxed" in text else text
 
 
-def compare(gold: str, answer: str, settings: MathAnswer | None = None, *, look: Sequence[str] | None = None) -> Verdict:
+def compare(gold: str, answer: str, settings: MathAnswer | None = None, *, look: Sequence[str] | None = None) -> MathVerdict:
     r"""Whether ``answer`` is ``gold``, for a trainer of your own: any thread, any process.
 
     Under asyncio, ``await asyncio.to_thread(compare, gold, answer)``.
@@ -258,9 +260,9 @@ def compare(gold: str, answer: str, settings: MathAnswer | None = None, *, look:
     text = final_answer(answer, judge.look, judge.strict_tail)
     found = exact(gold_of(gold), text, judge.rules, large.same) if text else None
     if found is not None and (found or " " not in (text or "")):
-        return Verdict.EQUAL if found and written(text or "", judge.form) else Verdict.DIFFERENT
-    told = str(judge(*attempt_of(gold, answer)).info.get("verdict"))
-    return Verdict(told) if told in _TOLD else Verdict.UNPARSED
+        return MathVerdict.EQUAL if found and written(text or "", judge.form) else MathVerdict.DIFFERENT
+    told = str(judge(*rollout_from_texts(gold, answer)).info.get("verdict"))
+    return MathVerdict(told) if told in _TOLD else MathVerdict.UNPARSED
 
 
 _DEFAULT = MathAnswer()

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
-__all__ = ["Checked", "Checker"]
+__all__ = ["ProofCheck", "ProofChecker"]
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class ProofCheck:
     """What a checker says of one proof.
 
     Attributes:
@@ -19,7 +19,7 @@ class Checked:
             ``unparsed``; the limit that was exceeded; or ``infra``, which is no verdict.
         info: more about it, as plain values: ``why``, ``steps``, ``isolation``.
 
-    >>> Checked("incomplete").complete, Checked("wrong").legal
+    >>> ProofCheck("incomplete").complete, ProofCheck("wrong").legal
     (False, True)
     """
 
@@ -38,7 +38,7 @@ class Checked:
 
 
 @runtime_checkable
-class Checker(Protocol):
+class ProofChecker(Protocol):
     """Decides whether a text proves a statement.
 
     The statement, and all that the proof may build on, come from the task; nothing of it may be taken from the proof. A checker
@@ -50,7 +50,7 @@ class Checker(Protocol):
 
     fences: ClassVar[Sequence[str]]
 
-    def check(self, asked: Mapping[str, Any], proof: str) -> Checked:
+    def check(self, asked: Mapping[str, Any], proof: str) -> ProofCheck:
         """Judges a proof. It takes bounded time and memory, whatever the text.
 
         Args:

@@ -12,10 +12,10 @@ from typing import Any, ClassVar, cast
 
 from assay.core.errors import ConfigError, DataError
 from assay.sandbox.limits import Limits
-from assay.sandbox.result import Program, Result, Status
+from assay.sandbox.result import Result, SandboxProgram, Status
 from assay.sandbox.sandbox import Sandbox
 from assay.verify.code.workers import sandbox_of
-from assay.verify.proof.checker import Checked
+from assay.verify.proof.checker import ProofCheck
 
 __all__ = ["Coq"]
 
@@ -77,7 +77,7 @@ class Coq:
         """Finds out how the compiler is contained here."""
         self._sandbox()
 
-    def check(self, asked: Mapping[str, Any], proof: str) -> Checked:
+    def check(self, asked: Mapping[str, Any], proof: str) -> ProofCheck:
         """Judges a proof.
 
         Raises:
@@ -87,45 +87,45 @@ class Coq:
         task = _Asked.read(asked)
         code = bare(proof)
         if code is None:
-            return Checked("illegal", {"why": "a comment or a string is left open"})
+            return ProofCheck("illegal", {"why": "a comment or a string is left open"})
         for verdict, pattern in (("illegal", _ILLEGAL), ("incomplete", _GAP)):
             found = pattern.search(code)
             if found:
-                return Checked(verdict, {"why": " ".join(found.group().split())})
+                return ProofCheck(verdict, {"why": " ".join(found.group().split())})
         nonce = secrets.token_hex(8)
         source = task.source(proof, code, nonce).encode("utf-8", "surrogatepass")
-        program = Program(argv=(_coqc(), "-q", "-noglob", "judged.v"), files={"judged.v": source})
+        program = SandboxProgram(argv=(_coqc(), "-q", "-noglob", "judged.v"), files={"judged.v": source})
         result = self._sandbox().run(program, self.limits)
         found = self._read(result, task, nonce)
-        return Checked(found.verdict, {**found.info, "isolation": result.isolation})
+        return ProofCheck(found.verdict, {**found.info, "isolation": result.isolation})
 
     def _sandbox(self) -> Sandbox:
         reads = (_coqc(), *((_CONFIG,) if Path(_CONFIG).exists() else ()))
         return sandbox_of(self.backend, self.workers, allow_unsafe=self.allow_unsafe, reads=reads)
 
-    def _read(self, result: Result, task: _Asked, nonce: str) -> Checked:
+    def _read(self, result: Result, task: _Asked, nonce: str) -> ProofCheck:
         """What the compiler said. Its words before the second mark may be the answer's; those behind it are not."""
         said = " ".join(result.stderr.partition("Error:")[2].split())[:200]
         if not result.judged:
-            return Checked("infra", {"error": f"the sandbox failed: {result.detail}"})
+            return ProofCheck("infra", {"error": f"the sandbox failed: {result.detail}"})
         _, first, rest = result.stdout.partition(f"asked_{nonce} =")
         if not first:
             raise DataError(f"Coq refuses the statement or its context ({result.status}): {said}")
         if result.status not in (Status.OK, Status.ERROR):
-            return Checked("timeout" if result.status is Status.CPU else str(result.status))
+            return ProofCheck("timeout" if result.status is Status.CPU else str(result.status))
         _, second, judged = rest.partition(f"done_{nonce} =")
         if not second:
-            return Checked("incomplete" if _UNFINISHED.search(said) else "wrong", {"why": said})
+            return ProofCheck("incomplete" if _UNFINISHED.search(said) else "wrong", {"why": said})
         if result.status is not Status.OK:
-            return Checked("altered", {"why": said})
+            return ProofCheck("altered", {"why": said})
         lines = judged.splitlines()
         if _CLOSED in lines and "Axioms:" not in lines:
-            return Checked("proved")
+            return ProofCheck("proved")
         assumed = re.findall(r"^(\S+)\s*(?::|$)", judged.partition("Axioms:")[2], re.MULTILINE)
         foreign = [name for name in assumed if name not in task.axioms]
         if foreign or not assumed:
-            return Checked("illegal", {"why": f"it assumes {', '.join(foreign)[:200] or judged[-200:]}"})
-        return Checked("proved", {"assumes": tuple(assumed)})
+            return ProofCheck("illegal", {"why": f"it assumes {', '.join(foreign)[:200] or judged[-200:]}"})
+        return ProofCheck("proved", {"assumes": tuple(assumed)})
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,9 @@ from itertools import combinations
 from typing import TypeAlias
 
 from assay.core.errors import DataError
+from assay.core.import_path import filed_as
 
-__all__ = ["Assertion", "Database", "Expression", "Hypothesis"]
+__all__ = ["Assertion", "Expression", "Hypothesis", "MetamathDatabase"]
 
 Expression: TypeAlias = tuple[str, ...]
 """Symbols, the first of which is a constant that says the kind."""
@@ -70,8 +71,9 @@ class _Block:
     apart: frozenset[tuple[str, str]]
 
 
+@filed_as("assay.verify.proof.database:Database")
 @dataclass(slots=True)
-class Database:
+class MetamathDatabase:
     """A Metamath database, read once. It is the task's, so it is believed: proofs in it are not checked.
 
     Attributes:
@@ -79,7 +81,7 @@ class Database:
         constants: all symbols that are constants.
         variables: those that are variables at its end.
 
-    >>> found = Database.read("$c wff |- $. $v p $. wp $f wff p $. ax $a |- p $.")
+    >>> found = MetamathDatabase.read("$c wff |- $. $v p $. wp $f wff p $. ax $a |- p $.")
     >>> found.assertions["ax"].expression, [h.label for h in found.assertions["ax"].needs]
     (('|-', 'p'), ['wp'])
     """
@@ -94,7 +96,7 @@ class Database:
     _scope: tuple[Hypothesis, ...] | None = None
 
     @classmethod
-    def read(cls, text: str) -> Database:
+    def read(cls, text: str) -> MetamathDatabase:
         """Reads a database.
 
         Raises:

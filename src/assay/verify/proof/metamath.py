@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, ClassVar, cast
 
 from assay.core.errors import ConfigError, DataError
-from assay.verify.proof.checker import Checked
-from assay.verify.proof.database import COMMENT, Assertion, Database, Expression, pairs
+from assay.verify.proof.checker import ProofCheck
+from assay.verify.proof.database import COMMENT, Assertion, Expression, MetamathDatabase, pairs
 from assay.verify.proof.steps import Gap, Misstep, TooMuch, check_steps
 
 __all__ = ["Metamath"]
@@ -63,7 +63,7 @@ class Metamath:
         if self.database:
             self._read({})
 
-    def check(self, asked: Mapping[str, Any], proof: str) -> Checked:
+    def check(self, asked: Mapping[str, Any], proof: str) -> ProofCheck:
         """Judges a proof.
 
         Raises:
@@ -71,28 +71,28 @@ class Metamath:
         """
         database, target = self._asked(asked)
         if len(proof) > self.length:
-            return Checked("limit", {"why": f"{len(proof)} characters, and {self.length} are allowed"})
+            return ProofCheck("limit", {"why": f"{len(proof)} characters, and {self.length} are allowed"})
         bare = COMMENT.sub(" ", proof).strip()
         form = _FORM.fullmatch(bare)
         if form is None:
             word = next(iter(_KEYWORD.findall(bare)), "$")
-            return Checked("illegal", {"why": f"{word[:20]} has no place in a proof"})
+            return ProofCheck("illegal", {"why": f"{word[:20]} has no place in a proof"})
         label, statement, body = form.groups()
         if label is not None and (label != target.label or tuple(statement.split()) != target.expression):
-            return Checked("altered", {"why": f"asked was {target.label} $p {' '.join(target.expression)[:100]}"})
+            return ProofCheck("altered", {"why": f"asked was {target.label} $p {' '.join(target.expression)[:100]}"})
         words = body.split()
         if not words:
-            return Checked("unparsed")
+            return ProofCheck("unparsed")
         try:
-            return Checked("proved", {"steps": check_steps(words, target, database, self.symbols)})
+            return ProofCheck("proved", {"steps": check_steps(words, target, database, self.symbols)})
         except Gap:
-            return Checked("incomplete", {"why": "a step is ?"})
+            return ProofCheck("incomplete", {"why": "a step is ?"})
         except Misstep as error:
-            return Checked("wrong", {"why": str(error)[:200]})
+            return ProofCheck("wrong", {"why": str(error)[:200]})
         except TooMuch:
-            return Checked("limit", {"why": f"the steps write more than {self.symbols} symbols"})
+            return ProofCheck("limit", {"why": f"the steps write more than {self.symbols} symbols"})
 
-    def _read(self, asked: Mapping[str, Any]) -> Database:
+    def _read(self, asked: Mapping[str, Any]) -> MetamathDatabase:
         text = asked.get("database")
         if isinstance(text, str) and text:
             return _database(text)
@@ -103,7 +103,7 @@ class Metamath:
         changed = Path(self.database).stat()
         return _file(self.database, changed.st_mtime_ns, changed.st_size)
 
-    def _asked(self, asked: Mapping[str, Any]) -> tuple[Database, Assertion]:
+    def _asked(self, asked: Mapping[str, Any]) -> tuple[MetamathDatabase, Assertion]:
         unknown = set(asked) - _FIELDS
         label = asked.get("label")
         if unknown or not isinstance(label, str):
@@ -135,10 +135,10 @@ def _expression(name: str, text: Any) -> Expression:
 
 
 @lru_cache(maxsize=16)
-def _database(text: str) -> Database:
-    return Database.read(text)
+def _database(text: str) -> MetamathDatabase:
+    return MetamathDatabase.read(text)
 
 
 @lru_cache(maxsize=2)
-def _file(path: str, changed: int, size: int) -> Database:
-    return Database.read(Path(path).read_text("ascii", "replace"))
+def _file(path: str, changed: int, size: int) -> MetamathDatabase:
+    return MetamathDatabase.read(Path(path).read_text("ascii", "replace"))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from assay.verify.proof.database import Assertion, Database, Expression, Hypothesis
+from assay.verify.proof.database import Assertion, Expression, Hypothesis, MetamathDatabase
 
 __all__ = ["Gap", "Misstep", "TooMuch", "check_steps", "steps_of"]
 
@@ -76,7 +76,7 @@ def _number(letters: str) -> int:
     return number * 20 + ord(letters[-1]) - ord("A")
 
 
-def check_steps(words: Sequence[str], asked: Assertion, database: Database, symbols: int) -> int:
+def check_steps(words: Sequence[str], asked: Assertion, database: MetamathDatabase, symbols: int) -> int:
     """Follows a proof; how many steps it has.
 
     Args:
@@ -118,7 +118,7 @@ def check_steps(words: Sequence[str], asked: Assertion, database: Database, symb
     return count
 
 
-def _earlier(step: str, asked: Assertion, database: Database) -> Assertion:
+def _earlier(step: str, asked: Assertion, database: MetamathDatabase) -> Assertion:
     used = database.assertions.get(step)
     if used is None or used.order >= asked.order:
         raise Misstep(f"{step[:60]!r} is no hypothesis in force and no earlier assertion")

@@ -11,9 +11,9 @@ from assay.core.errors import DataError
 from assay.core.rollout import Rollout, Stop
 from assay.core.score import Fault, Score
 from assay.core.task import Task
-from assay.verify.answer import option, ruled
-from assay.verify.code.program import Place, program_in
-from assay.verify.proof.checker import Checked, Checker
+from assay.verify.answer_verifier import option, ruled
+from assay.verify.code.program import ProgramPlace, program_in
+from assay.verify.proof.checker import ProofCheck, ProofChecker
 from assay.verify.proof.metamath import Metamath
 
 __all__ = ["Proof"]
@@ -25,32 +25,32 @@ class Proof:
 
     The gold is a table in the checker's form (`Metamath`, `Coq`). Components: ``legal``: the answer takes no way around proving
     what was asked: no axiom of its own, no other statement, no change of the language or the checker; ``complete``: it has no
-    gaps; ``correct``: it is a legal and complete proof, every step of which follows. ``info["verdict"]`` is as `Checked` says.
+    gaps; ``correct``: it is a legal and complete proof, every step of which follows. ``info["verdict"]`` is as `ProofCheck` says.
     How many steps of a wrong proof are right is no component: whoever repeats right ones would raise it.
 
     An attempt that was cut off (stop other than ``done``) is no proof (``unfinished``).
 
     Attributes:
         checker: who decides.
-        where: in which part of the text the proof stands (`assay.verify.code.Place`).
+        where: in which part of the text the proof stands (`assay.verify.code.ProgramPlace`).
 
     Raises:
         UnknownNameError: ``where`` is no place.
         DataError: when judging: the gold is not of the checker's form; names the task.
 
-    >>> from assay.verify import posed
+    >>> from assay.verify import task_and_rollout
     >>> database = "$c wff |- $. $v p $. wp $f wff p $. ${ min $e |- p $. same $a |- p $. $}"
     >>> gold = {"database": database, "label": "again", "statement": "|- p", "hypotheses": {"h": "|- p"}}
-    >>> [Proof()(*posed(gold, text)).info["verdict"] for text in ("wp h same", "wp ?", "wp h", "again")]
+    >>> [Proof()(*task_and_rollout(gold, text)).info["verdict"] for text in ("wp h same", "wp ?", "wp h", "again")]
     ['proved', 'incomplete', 'wrong', 'wrong']
     """
 
     trusted: ClassVar[bool] = False
-    checker: Checker = field(default_factory=Metamath)
-    where: Place = Place.AUTO
+    checker: ProofChecker = field(default_factory=Metamath)
+    where: ProgramPlace = ProgramPlace.AUTO
 
     def __post_init__(self) -> None:
-        option(Place, self.where, "Proof.where")
+        option(ProgramPlace, self.where, "Proof.where")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -72,7 +72,7 @@ class Proof:
             raise DataError(f"task {task.id!r}: private['answer'] is {asked!r:.100}; give a table with the statement to prove")
         proof = program_in(rollout.text, self.where, self.checker.fences) if rollout.stop is Stop.DONE else None
         if proof is None:
-            return self._ruled(Checked("unparsed"), "unparsed" if rollout.stop is Stop.DONE else "unfinished")
+            return self._ruled(ProofCheck("unparsed"), "unparsed" if rollout.stop is Stop.DONE else "unfinished")
         try:
             found = self.checker.check(cast("Mapping[str, Any]", asked), proof)
         except DataError as error:
@@ -81,6 +81,6 @@ class Proof:
             return Score(components={}, fault=Fault.INFRA, info=FrozenMap({"verdict": "infra", **found.info}))
         return self._ruled(found, found.verdict)
 
-    def _ruled(self, found: Checked, word: str) -> Score:
+    def _ruled(self, found: ProofCheck, word: str) -> Score:
         parts = {"correct": found.verdict == "proved", "legal": found.legal, "complete": found.complete}
         return ruled(word, {name: float(parts[name]) for name in self.names}, **found.info)

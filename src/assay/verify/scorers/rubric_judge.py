@@ -12,7 +12,7 @@ from assay.core.rollout import Rollout
 from assay.core.score import Score
 from assay.core.scoring import JudgePort, RolloutGroup, ScoreContext, StatelessScorer, score_each, unanswered
 from assay.core.task import Task
-from assay.verify.function import prompt_of
+from assay.verify.reward_function import prompt_of
 from assay.verify.scorers.rubric import Rubric
 
 __all__ = ["RubricJudge"]

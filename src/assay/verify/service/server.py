@@ -11,13 +11,13 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from assay.core.errors import DataError
-from assay.sandbox.service.counter import guarded, listen, refused, sent, table
-from assay.verify.service.desk import Busy, Desk, TooMany
+from assay.sandbox.service.http import guarded, listen, refused, sent, table
+from assay.verify.service.request_handler import Busy, ScoringRequestHandler, TooMany
 
 __all__ = ["application", "serve"]
 
 
-def application(desk: Desk, token: str = "") -> Starlette:
+def application(desk: ScoringRequestHandler, token: str = "") -> Starlette:
     """The service as an ASGI application.
 
     ``POST /score`` takes ``{"items": [{"gold": ..., "answer": "text", "id": ..., "prompt": ...}, ...]}`` and gives
@@ -52,7 +52,9 @@ def application(desk: Desk, token: str = "") -> Starlette:
     )
 
 
-def serve(desk: Desk, host: str = "127.0.0.1", port: int = 8900, token: str = "", said: Callable[[str], None] = print) -> None:
+def serve(
+    desk: ScoringRequestHandler, host: str = "127.0.0.1", port: int = 8900, token: str = "", said: Callable[[str], None] = print
+) -> None:
     """Serves until Ctrl-C or SIGTERM, which let requests at work end. For the main thread; elsewhere, give `application` to a
     server of your own.
 

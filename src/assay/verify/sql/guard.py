@@ -10,7 +10,7 @@ from time import thread_time
 
 from assay.core.errors import ConfigError
 from assay.verify.sql.functions import ALLOWED, Tamed
-from assay.verify.sql.statement import Refusal, Verdict
+from assay.verify.sql.statement import Refusal, StatementVerdict
 
 __all__ = ["Cell", "Guard", "QueryLimits", "Result", "Rows"]
 
@@ -179,7 +179,7 @@ class Guard:
             with self._watched(), closing(self._connection.execute(sql)) as cursor:
                 return Result(self._rows(cursor), len(cursor.description or ()), frozenset(self._used))
         except MemoryError:
-            raise Refusal(Verdict.LIMIT, "memory, or the size of the compiled query") from None
+            raise Refusal(StatementVerdict.LIMIT, "memory, or the size of the compiled query") from None
         except (sqlite3.Error, sqlite3.Warning, ValueError) as error:  # ValueError: text that is no Unicode
             raise self._refusal(error) from None
 
@@ -198,20 +198,20 @@ class Guard:
             rows.append(row)
             size += sum([len(cell) if isinstance(cell, _LONG) else 8 for cell in row])
             if len(rows) > self._limits.rows:
-                raise Refusal(Verdict.LIMIT, f"more than {self._limits.rows} rows")
+                raise Refusal(StatementVerdict.LIMIT, f"more than {self._limits.rows} rows")
             if size > self._limits.size:
-                raise Refusal(Verdict.LIMIT, f"a result of more than {self._limits.size} bytes")
+                raise Refusal(StatementVerdict.LIMIT, f"a result of more than {self._limits.size} bytes")
         return tuple(rows)
 
     def _refusal(self, error: Exception) -> Refusal:
         message = str(error)
         if self._denied:
-            return Refusal(Verdict.FORBIDDEN, self._denied)
+            return Refusal(StatementVerdict.FORBIDDEN, self._denied)
         if self._stopped or self._functions.exceeded:
-            return Refusal(Verdict.LIMIT, self._stopped or self._functions.exceeded)
+            return Refusal(StatementVerdict.LIMIT, self._stopped or self._functions.exceeded)
         if message.startswith(_TOO_MUCH):
-            return Refusal(Verdict.LIMIT, message)
-        return Refusal(Verdict.SYNTAX, message)
+            return Refusal(StatementVerdict.LIMIT, message)
+        return Refusal(StatementVerdict.SYNTAX, message)
 
     def _pulse(self) -> bool:
         self._pulses += 1

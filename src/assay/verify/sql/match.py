@@ -15,7 +15,7 @@ from assay.verify.exact import expected
 from assay.verify.sql.compare import Runs, agree, cardinality, level, precision, settled
 from assay.verify.sql.database import Database
 from assay.verify.sql.guard import Guard, QueryLimits
-from assay.verify.sql.statement import Refusal, Statement, Verdict, extract, read
+from assay.verify.sql.statement import Refusal, Statement, StatementVerdict, extract, read
 
 __all__ = ["SqlMatch"]
 
@@ -62,14 +62,14 @@ class SqlMatch:
         DataError: the task has no gold query or database, or the gold query itself fails.
 
     >>> from assay.core import FrozenMap, Task
-    >>> from assay.testing import attempt
+    >>> from assay.testing import rollout_of
     >>> database = {"schema": {"t": [["a", "INTEGER"]]}, "instances": [{"t": [[1], [2]]}, {"t": [[3]]}]}
     >>> task = Task(
     ...     id="q", domain="sql", arm="a", level=1, split="train", index=0, public=FrozenMap({"prompt": "How many?"}),
     ...     private=FrozenMap({"answer": "SELECT count(*) FROM t", "database": database}),
     ... )
     >>> for query in ("SELECT count(a) FROM t", "SELECT 2", "DROP TABLE t"):
-    ...     score = SqlMatch()(task, attempt(task, query))
+    ...     score = SqlMatch()(task, rollout_of(task, query))
     ...     print(score.components["correct"], score.info["verdict"])
     1.0 equal
     0.0 different
@@ -107,7 +107,7 @@ class SqlMatch:
 
     def _judged(self, database: Database, gold: Statement, rollout: Rollout) -> Score:
         if rollout.stop is not Stop.DONE:
-            return self._without({}, Refusal(Verdict.UNPARSED, f"the answer was cut off (stop {rollout.stop})"))
+            return self._without({}, Refusal(StatementVerdict.UNPARSED, f"the answer was cut off (stop {rollout.stop})"))
         text, marked = extract(rollout.text)
         try:
             query = read(text, self.limits.characters)
@@ -117,7 +117,7 @@ class SqlMatch:
         try:
             return self._compared(database, gold, query, closeness)
         except Refusal as refusal:
-            return self._without(closeness if refusal.verdict is Verdict.SYNTAX else {}, refusal)
+            return self._without(closeness if refusal.verdict is StatementVerdict.SYNTAX else {}, refusal)
 
     def _gold(self, text: str) -> Statement:
         try:
@@ -150,7 +150,7 @@ class SqlMatch:
             "cell_recall": sum(precision(ours, theirs) for ours, theirs in pairs) / len(pairs),
             "cardinality": sum(cardinality(theirs, ours) for ours, theirs in pairs) / len(pairs),
         }
-        info: dict[str, object] = {"verdict": str(Verdict.EQUAL if equal else Verdict.DIFFERENT)}
+        info: dict[str, object] = {"verdict": str(StatementVerdict.EQUAL if equal else StatementVerdict.DIFFERENT)}
         if not any(rows for pair in pairs for rows in pair):
             info["vacuous"] = True
         if not all(map(settled, wanted)):
@@ -162,7 +162,7 @@ class SqlMatch:
         return Score(
             components={name: found.get(name, 0.0) for name in self.parts},
             info=FrozenMap({"verdict": str(refusal.verdict), "reason": refusal.reason[:300]}),
-            fault=Fault.POLICY if refusal.verdict is Verdict.LIMIT else Fault.NONE,
+            fault=Fault.POLICY if refusal.verdict is StatementVerdict.LIMIT else Fault.NONE,
         )
 
 

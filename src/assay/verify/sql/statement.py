@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 
-__all__ = ["Refusal", "Statement", "Verdict", "extract", "read"]
+__all__ = ["Refusal", "Statement", "StatementVerdict", "extract", "read"]
 
 _TOKEN = re.compile(
     r"""
@@ -33,7 +33,7 @@ _UNFOLDED, _DEEP = 500, 16
 """Selects that a query may be written out as, and how deep they may stand in one another: SQLite's time doubles with each."""
 
 
-class Verdict(StrEnum):
+class StatementVerdict(StrEnum):
     """The verdict on a query, in a word.
 
     ``equal`` and ``different`` compare results. ``syntax``: SQLite refuses the query or fails to run it. ``forbidden``: it is
@@ -52,7 +52,7 @@ class Verdict(StrEnum):
 class Refusal(Exception):
     """A query that has no result: the verdict on it and the reason, in words."""
 
-    def __init__(self, verdict: Verdict, reason: str) -> None:
+    def __init__(self, verdict: StatementVerdict, reason: str) -> None:
         super().__init__(f"{verdict}: {reason}")
         self.verdict = verdict
         self.reason = reason
@@ -145,7 +145,7 @@ def read(text: str, longest: int) -> Statement:
     Statement(text='SELECT a FROM t ORDER BY a', tokens=('select', 'a', 'from', 't', 'order', 'by', 'a'), terms=26)
     """
     if len(text) > longest:
-        raise Refusal(Verdict.LIMIT, f"a query of {len(text)} characters; at most {longest} are read")
+        raise Refusal(StatementVerdict.LIMIT, f"a query of {len(text)} characters; at most {longest} are read")
     tokens: list[_Token] = []
     closed = False
     for token in _scan(text):
@@ -153,13 +153,13 @@ def read(text: str, longest: int) -> Statement:
             closed = bool(tokens)
             continue
         if closed:
-            raise Refusal(Verdict.FORBIDDEN, "more than one statement; an answer is one query")
+            raise Refusal(StatementVerdict.FORBIDDEN, "more than one statement; an answer is one query")
         tokens.append(token)
     first = tokens[0].word if tokens else ""
     if first in _VERBS:
-        raise Refusal(Verdict.FORBIDDEN, f"begins with {first.upper()}; a query only reads")
+        raise Refusal(StatementVerdict.FORBIDDEN, f"begins with {first.upper()}; a query only reads")
     if first not in _READS:
-        raise Refusal(Verdict.UNPARSED, "no query: it begins with none of SELECT, WITH, VALUES")
+        raise Refusal(StatementVerdict.UNPARSED, "no query: it begins with none of SELECT, WITH, VALUES")
     _refuse_unfolding(tokens)
     return Statement(text[: tokens[-1].end], tuple(token.value for token in tokens), _terms(tokens))
 
@@ -219,7 +219,9 @@ def _refuse_unfolding(tokens: list[_Token]) -> None:
         elif (following.word == "as" or following.mark == "(") and this.word not in ("as", "materialized"):
             name = this.value
         if selects > _UNFOLDED or depth > _DEEP:
-            raise Refusal(Verdict.LIMIT, f"table expressions in one another: more than {_UNFOLDED} selects, or {_DEEP} deep")
+            raise Refusal(
+                StatementVerdict.LIMIT, f"table expressions in one another: more than {_UNFOLDED} selects, or {_DEEP} deep"
+            )
 
 
 def _terms(tokens: list[_Token]) -> int | None:

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from assay.core.errors import DataError
 from assay.core.score import Score
-from assay.verify.answer import AnswerPlace, AnswerVerifier, answer_in, option, ruled
+from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, answer_in, option, ruled
 
 __all__ = ["Countdown"]
 
@@ -46,11 +46,12 @@ class Countdown(AnswerVerifier):
         UnknownNameError: ``where`` is no place.
         DataError: the gold has no numbers or no target.
 
-    >>> from assay.verify.attempts import posed
+    >>> from assay.verify.rollouts import task_and_rollout
     >>> gold = {"numbers": [3, 3, 8, 8], "target": 24}
-    >>> [Countdown()(*posed(gold, said)).primary for said in ("8 / (3 - 8/3)", "3 * 8", "3 * 8 = 25", "12 + 12", "3**3 - 3")]
+    >>> [Countdown()(*task_and_rollout(gold, said)).primary for said in ("8 / (3 - 8/3)", "3 * 8", "3 * 8 = 25", "12 + 12",
+    ...     "3**3 - 3")]
     [1.0, 1.0, 0.0, 0.0, 0.0]
-    >>> Countdown(every=True)(*posed(gold, "3 * 8")).info["why"]
+    >>> Countdown(every=True)(*task_and_rollout(gold, "3 * 8")).info["why"]
     'not used: 3, 8'
     """
 

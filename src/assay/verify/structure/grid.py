@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from assay.core.errors import DataError
 from assay.core.score import Score
-from assay.verify.answer import AnswerPlace, AnswerVerifier, answer_in, option, ruled
+from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, answer_in, option, ruled
 from assay.verify.text.jsonvalue import NoJson, read_json
 
 __all__ = ["GridMatch"]
@@ -34,8 +34,9 @@ class GridMatch(AnswerVerifier):
         UnknownNameError: ``where`` is no place.
         DataError: the gold is no grid.
 
-    >>> from assay.verify.attempts import posed
-    >>> [dict(GridMatch()(*posed([["1", "2"], ["2", "1"]], said)).components) for said in ("1 2\n2 1", "[[1, 2], [2, 2]]", "12")]
+    >>> from assay.verify.rollouts import task_and_rollout
+    >>> [dict(GridMatch()(*task_and_rollout([["1", "2"], ["2", "1"]], said)).components) for said in ("1 2\n2 1", "[[1, 2],
+    ...     [2, 2]]", "12")]
     [{'correct': 1.0, 'cells': 1.0}, {'correct': 0.0, 'cells': 0.75}, {'correct': 0.0, 'cells': 0.0}]
     """
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from assay.core.errors import DataError
 from assay.core.score import Score
-from assay.verify.answer import AnswerPlace, AnswerVerifier, answer_in, option, ruled
+from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, answer_in, option, ruled
 
 __all__ = ["MazePath"]
 
@@ -60,9 +60,10 @@ class MazePath(AnswerVerifier):
         UnknownNameError: ``where`` is no place.
         DataError: the gold is no maze with one start and one goal.
 
-    >>> from assay.verify.attempts import posed
+    >>> from assay.verify.rollouts import task_and_rollout
     >>> gold = {"maze": ["S.#", "#.G"], "value": 3}
-    >>> [MazePath()(*posed(gold, said)).info["verdict"] for said in ("RDR", "right, left, right, down, right", "DRR", "over it")]
+    >>> [MazePath()(*task_and_rollout(gold, said)).info["verdict"] for said in ("RDR", "right, left, right, down, right",
+    ...     "DRR", "over it")]
     ['equal', 'suboptimal', 'invalid', 'unparsed']
     """
 

@@ -20,9 +20,10 @@ class Coloring(GraphAnswer):
     Where the gold has ``colors``, a list or a number of them, no more may be used, and no other ones than listed; with a
     ``value``, no more than that.
 
-    >>> from assay.verify.attempts import posed
+    >>> from assay.verify.rollouts import task_and_rollout
     >>> gold = {"edges": [["a", "b"], ["b", "c"]], "colors": 2}
-    >>> [Coloring()(*posed(gold, said)).primary for said in ("a: 1, b: 2, c: 1", "a: 1, b: 2, c: 3", "a: 1, b: 1, c: 2")]
+    >>> [Coloring()(*task_and_rollout(gold, said)).primary for said in ("a: 1, b: 2, c: 1", "a: 1, b: 2, c: 3", "a: 1, b: 1,
+    ...     c: 2")]
     [1.0, 0.0, 0.0]
     """
 

@@ -7,25 +7,28 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from assay.core.errors import DataError
+from assay.core.import_path import filed_as
 from assay.core.score import Score
-from assay.verify.answer import AnswerPlace, AnswerVerifier, answer_in, option, ruled
-from assay.verify.structure.worlds import world_of
+from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, answer_in, option, ruled
+from assay.verify.structure.planning_domains import domain_of
 
-__all__ = ["Plan"]
+__all__ = ["PlanVerifier"]
 
 _BETWEEN = re.compile(r"[,;\n]")
 _NUMBERED = re.compile(r"(?:[0-9]{1,4}[.)]|[-*•])[ \t]")
 _LONG = 10_000
 
 
+@filed_as("assay.verify.structure.plan:Plan")
 @dataclass(frozen=True, slots=True)
-class Plan(AnswerVerifier):
+class PlanVerifier(AnswerVerifier):
     """``valid`` is 1 when every action is legal and the last leaves the goal reached; ``correct``, when they are also no more
     than the gold's ``most``.
 
     The gold describes a small world: ``{"world": "jugs", "sizes": [3, 5], "target": 4}``; ``hanoi`` has ``pegs`` and ``goal``,
     ``pancakes`` a ``stack``, ``lights`` and ``warehouse`` ``rows`` of text, ``slide`` ``rows`` of numbers, ``blocks`` ``stacks``
-    and ``goal``; the module ``assay.verify.structure.worlds`` says how each acts. Without ``most`` any plan is right. An answer
+    and ``goal``; the module ``assay.verify.structure.planning_domains`` says how each acts. Without ``most`` any plan is right.
+    An answer
     is actions between commas, semicolons or line ends, numbered or not; case does not matter. Of actions that are one letter,
     several may stand together.
 
@@ -36,10 +39,10 @@ class Plan(AnswerVerifier):
         UnknownNameError: ``where`` is no place.
         DataError: the gold describes no world.
 
-    >>> from assay.verify.attempts import posed
+    >>> from assay.verify.rollouts import task_and_rollout
     >>> gold = {"world": "jugs", "sizes": [3, 5], "target": 2, "most": 2}
     >>> plans = ("fill B, pour B A", "fill A, fill B", "pour A B", "fill A, empty A, fill B, pour B A")
-    >>> [Plan()(*posed(gold, said)).info["verdict"] for said in plans]
+    >>> [PlanVerifier()(*task_and_rollout(gold, said)).info["verdict"] for said in plans]
     ['equal', 'different', 'invalid', 'suboptimal']
     """
 
@@ -55,7 +58,7 @@ class Plan(AnswerVerifier):
 
     def rule(self, gold: Any, text: str) -> Score:
         """Carry it out."""
-        world = world_of(gold)
+        world = domain_of(gold)
         most = cast("dict[str, Any]", gold).get("most")
         if most is not None and (not isinstance(most, int) or isinstance(most, bool)):
             raise DataError(f"the gold's 'most' is {most!r}; give a whole number of actions, or leave it out")

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from assay.core.errors import DataError
 from assay.core.score import Score
-from assay.verify.answer import AnswerPlace, AnswerVerifier, answer_in, option, ruled
+from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, answer_in, option, ruled
 from assay.verify.structure.reading import table_in
 
 __all__ = ["Assignment"]
@@ -32,9 +32,9 @@ class Assignment(AnswerVerifier):
         UnknownNameError: ``where`` is no place.
         DataError: the gold is no table.
 
-    >>> from assay.verify.attempts import posed
+    >>> from assay.verify.rollouts import task_and_rollout
     >>> gold = {"Ann": "knight", "Bob": "knave"}
-    >>> dict(Assignment()(*posed(gold, "So Ann is a knight, and Bob is a knight.")).components)
+    >>> dict(Assignment()(*task_and_rollout(gold, "So Ann is a knight, and Bob is a knight.")).components)
     {'correct': 0.0, 'fraction': 0.5}
     """
 

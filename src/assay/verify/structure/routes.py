@@ -19,9 +19,9 @@ __all__ = ["Cycle", "EulerPath", "HamiltonCycle", "HamiltonPath", "Path", "Short
 class Path(GraphAnswer):
     """A path from ``source`` to ``target`` along edges, no node twice: ``A -> B -> C``.
 
-    >>> from assay.verify.attempts import posed
+    >>> from assay.verify.rollouts import task_and_rollout
     >>> gold = {"edges": [["A", "B"], ["B", "C"], ["A", "D"], ["D", "C"]], "source": "A", "target": "C"}
-    >>> [Path()(*posed(gold, said)).primary for said in ("A -> B -> C", "A,D,C", "A, C")]
+    >>> [Path()(*task_and_rollout(gold, said)).primary for said in ("A -> B -> C", "A,D,C", "A, C")]
     [1.0, 1.0, 0.0]
     """
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from assay.core.errors import DataError
 from assay.core.score import Score
-from assay.verify.answer import AnswerPlace, AnswerVerifier, answer_in, option, ruled
+from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, answer_in, option, ruled
 from assay.verify.structure.reading import table_in
 
 __all__ = ["NONE", "Satisfies"]
@@ -36,9 +36,10 @@ class Satisfies(AnswerVerifier):
         UnknownNameError: ``where`` is no place.
         DataError: the gold has no clauses, or a literal that is no number or has no name.
 
-    >>> from assay.verify.attempts import posed
+    >>> from assay.verify.rollouts import task_and_rollout
     >>> gold = {"clauses": [[1, -2], [2, 3]]}
-    >>> [Satisfies()(*posed(gold, said)).components["fraction"] for said in ("x1=1, x2=1", "-1 -2 3 0", "x2=true", "x9=1")]
+    >>> [Satisfies()(*task_and_rollout(gold, said)).components["fraction"] for said in ("x1=1, x2=1", "-1 -2 3 0", "x2=true",
+    ...     "x9=1")]
     [1.0, 1.0, 0.5, 0.0]
     """
 

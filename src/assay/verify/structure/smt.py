@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from assay.core.errors import DataError
 from assay.core.score import Score
-from assay.verify.answer import AnswerPlace, AnswerVerifier, answer_in, option, ruled
+from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, answer_in, option, ruled
 from assay.verify.structure.reading import table_in
 from assay.verify.structure.sat import NONE
 from assay.verify.structure.smt_terms import Term, Undefined, Value, read_terms, value_of
@@ -34,9 +34,10 @@ class SmtModel(AnswerVerifier):
         UnknownNameError: ``where`` is no place.
         DataError: the gold's text is no SMT-LIB 2, or beyond what is covered.
 
-    >>> from assay.verify.attempts import posed
+    >>> from assay.verify.rollouts import task_and_rollout
     >>> gold = {"smt": "(declare-const x Int) (declare-const y Real) (assert (> x 2)) (assert (= (* x y) 1.5))"}
-    >>> [SmtModel()(*posed(gold, said)).components["fraction"] for said in ("x = 3, y = 1/2", "x=3, y=1", "x=1", "z=1")]
+    >>> [SmtModel()(*task_and_rollout(gold, said)).components["fraction"] for said in ("x = 3, y = 1/2", "x=3, y=1", "x=1",
+    ...     "z=1")]
     [1.0, 0.5, 0.0, 0.0]
     """
 

@@ -16,9 +16,9 @@ __all__ = ["Clique", "DominatingSet", "IndependentSet", "Matching", "SpanningTre
 class IndependentSet(GraphAnswer):
     """Nodes of which no two share an edge; as many as the gold's ``value``, where it has one.
 
-    >>> from assay.verify.attempts import posed
+    >>> from assay.verify.rollouts import task_and_rollout
     >>> gold = {"edges": [[0, 1], [1, 2]], "value": 2}
-    >>> [IndependentSet()(*posed(gold, said)).info["verdict"] for said in ("{0, 2}", "1", "0, 1")]
+    >>> [IndependentSet()(*task_and_rollout(gold, said)).info["verdict"] for said in ("{0, 2}", "1", "0, 1")]
     ['equal', 'suboptimal', 'invalid']
     """
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from assay.core.errors import DataError
 from assay.core.score import Score
-from assay.verify.answer import AnswerPlace, AnswerVerifier, answer_in, option, ruled
+from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, answer_in, option, ruled
 from assay.verify.text.options import fold, option_in
 
 __all__ = ["Choice"]
@@ -37,8 +37,8 @@ class Choice(AnswerVerifier):
         UnknownNameError: ``where`` is no place.
         DataError: the gold is no option.
 
-    >>> from assay.verify.attempts import posed
-    >>> [Choice()(*posed("B", said)).primary for said in ("(B)", "First A. Then: Answer: b", "A or B", "C")]
+    >>> from assay.verify.rollouts import task_and_rollout
+    >>> [Choice()(*task_and_rollout("B", said)).primary for said in ("(B)", "First A. Then: Answer: b", "A or B", "C")]
     [1.0, 1.0, 0.0, 0.0]
     """
 

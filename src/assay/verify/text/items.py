@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from assay.core.errors import ConfigError, DataError
 from assay.core.score import Score
-from assay.verify.answer import AnswerPlace, AnswerVerifier, answer_in, option, ruled
+from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, answer_in, option, ruled
 
 __all__ = ["ListMatch", "SetMatch", "items_in"]
 
@@ -39,8 +39,8 @@ class SetMatch(AnswerVerifier):
         ConfigError: ``separator`` is empty.
         DataError: the gold is no list.
 
-    >>> from assay.verify.attempts import posed
-    >>> score = SetMatch()(*posed(["a", "b", "c"], "Answer: {c, A}"))
+    >>> from assay.verify.rollouts import task_and_rollout
+    >>> score = SetMatch()(*task_and_rollout(["a", "b", "c"], "Answer: {c, A}"))
     >>> score.components["correct"], round(score.components["jaccard"], 3)
     (0.0, 0.667)
     """
@@ -84,8 +84,8 @@ class ListMatch(AnswerVerifier):
         ConfigError: ``separator`` is empty.
         DataError: the gold is no list.
 
-    >>> from assay.verify.attempts import posed
-    >>> dict(ListMatch()(*posed([3, 1, 2], "[3, 2, 1]")).components)
+    >>> from assay.verify.rollouts import task_and_rollout
+    >>> dict(ListMatch()(*task_and_rollout([3, 1, 2], "[3, 2, 1]")).components)
     {'correct': 0.0, 'places': 0.3333333333333333}
     """
 

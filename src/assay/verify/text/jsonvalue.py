@@ -12,7 +12,7 @@ from math import isfinite
 from typing import Any, cast
 
 from assay.core.score import Score
-from assay.verify.answer import AnswerPlace, AnswerVerifier, answer_in, option, ruled
+from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, answer_in, option, ruled
 
 __all__ = ["Exact", "JsonMatch", "NoJson", "alike", "json_in", "read_json", "same_json"]
 
@@ -42,8 +42,8 @@ class JsonMatch(AnswerVerifier):
     Raises:
         UnknownNameError: ``where`` is no place.
 
-    >>> from assay.verify.attempts import posed
-    >>> JsonMatch()(*posed({"a": 1, "b": [True]}, 'So: {"b": [true], "a": 1.0}')).primary
+    >>> from assay.verify.rollouts import task_and_rollout
+    >>> JsonMatch()(*task_and_rollout({"a": 1, "b": [True]}, 'So: {"b": [true], "a": 1.0}')).primary
     1.0
     """
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from assay.core.errors import ConfigError, DataError
 from assay.core.score import Score
-from assay.verify.answer import AnswerPlace, AnswerVerifier, answer_in, ruled
+from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, answer_in, ruled
 from assay.verify.text.tags import tag_fault
 
 __all__ = ["Classification"]
@@ -30,8 +30,8 @@ class Classification(AnswerVerifier):
         ConfigError: two labels that this rule cannot tell apart.
         DataError: the gold is no text, or none of the labels.
 
-    >>> from assay.verify.attempts import posed
-    >>> [Classification()(*posed("dog", said)).primary for said in ("<answer>Dog</answer>", "Dog", "The dog")]
+    >>> from assay.verify.rollouts import task_and_rollout
+    >>> [Classification()(*task_and_rollout("dog", said)).primary for said in ("<answer>Dog</answer>", "Dog", "The dog")]
     [1.0, 1.0, 0.0]
     """
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from assay.core.errors import ConfigError, DataError
 from assay.core.score import Score
-from assay.verify.answer import AnswerPlace, AnswerVerifier, answer_in, denied, option, ruled
+from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, answer_in, denied, option, ruled
 from assay.verify.text.numerals import after_hashes, plain_numbers
 
 __all__ = ["Closeness", "Numeric", "Percent", "number_of"]
@@ -61,8 +61,8 @@ class Numeric(AnswerVerifier):
         UnknownNameError: ``percent`` or ``where`` is unknown.
         DataError: the gold is no number.
 
-    >>> from assay.verify.attempts import posed
-    >>> [Numeric(relative=0.01)(*posed(100, said)).primary for said in ("about 99 m", "98.99", "1e2", "nan")]
+    >>> from assay.verify.rollouts import task_and_rollout
+    >>> [Numeric(relative=0.01)(*task_and_rollout(100, said)).primary for said in ("about 99 m", "98.99", "1e2", "nan")]
     [1.0, 0.0, 1.0, 0.0]
     """
 
@@ -113,8 +113,8 @@ class Closeness(Numeric):
 
     Source: the graded reward of RandomCalculation (arXiv 2507.10532).
 
-    >>> from assay.verify.attempts import posed
-    >>> [round(Closeness()(*posed(10, said)).components["closeness"], 3) for said in ("10", "10.5", "12", "0", "ten")]
+    >>> from assay.verify.rollouts import task_and_rollout
+    >>> [round(Closeness()(*task_and_rollout(10, said)).components["closeness"], 3) for said in ("10", "10.5", "12", "0", "ten")]
     [1.0, 0.725, 0.4, 0.0, 0.0]
     """
 

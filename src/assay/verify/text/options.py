@@ -14,7 +14,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from assay.verify.answer import denied
+from assay.verify.answer_verifier import denied
 
 __all__ = ["fold", "option_in", "without_markup"]
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from assay.core.errors import ConfigError, DataError
 from assay.core.score import Score
-from assay.verify.answer import AnswerPlace, AnswerVerifier, answer_in, option, ruled
+from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, answer_in, option, ruled
 
 __all__ = ["PatternMatch"]
 
@@ -33,8 +33,8 @@ class PatternMatch(AnswerVerifier):
         UnknownNameError: ``where`` is no place.
         DataError: the gold is no regular expression.
 
-    >>> from assay.verify.attempts import posed
-    >>> PatternMatch()(*posed("[0-9]{3}", "Answer: 123")).primary
+    >>> from assay.verify.rollouts import task_and_rollout
+    >>> PatternMatch()(*task_and_rollout("[0-9]{3}", "Answer: 123")).primary
     1.0
     """
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from assay.core.errors import ConfigError, DataError
 from assay.core.score import Score
-from assay.verify.answer import AnswerPlace, AnswerVerifier, option, ruled
+from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, option, ruled
 from assay.verify.text.items import items_in
 
 __all__ = ["RankMetric", "Ranking", "average_precision", "ndcg", "reciprocal_rank"]
@@ -44,8 +44,8 @@ class Ranking(AnswerVerifier):
         UnknownNameError: ``metric`` or ``where`` is unknown.
         DataError: the gold has no relevant candidate, a negative gain, or is of another form.
 
-    >>> from assay.verify.attempts import posed
-    >>> score = Ranking()(*posed({"candidates": ["a", "b", "c", "d"], "relevant": ["a", "c"]}, "a, b, c, d"))
+    >>> from assay.verify.rollouts import task_and_rollout
+    >>> score = Ranking()(*task_and_rollout({"candidates": ["a", "b", "c", "d"], "relevant": ["a", "c"]}, "a, b, c, d"))
     >>> score.components["mrr"], round(score.components["ap"], 3)
     (1.0, 0.833)
     """

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, cast
 from assay.core.canon import FrozenMap, plain
 from assay.core.errors import ConfigError, DataError, MissingExtraError
 from assay.core.score import Score
-from assay.verify.answer import AnswerPlace, AnswerVerifier, answer_in, option, ruled
+from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, answer_in, option, ruled
 from assay.verify.text.formats import FORMATS, formats_in, has_format
 from assay.verify.text.jsonvalue import Exact, NoJson, json_in, same_json
 

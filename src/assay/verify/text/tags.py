@@ -15,9 +15,9 @@ from assay.core.rollout import Rollout, Stop
 from assay.core.score import Score
 from assay.core.task import Task
 from assay.verify.abilities import scale_of
-from assay.verify.answer import AnswerPlace, option, ruled
+from assay.verify.answer_verifier import AnswerPlace, option, ruled
+from assay.verify.composite import CompositeVerifier
 from assay.verify.exact import ExactMatch
-from assay.verify.joint import Joint
 
 __all__ = ["Combine", "Formatted", "TagFormat", "tag_fault"]
 
@@ -38,9 +38,9 @@ class TagFormat:
     Raises:
         ConfigError: no tags, one that is no name, or one named twice.
 
-    >>> from assay.verify.attempts import posed
+    >>> from assay.verify.rollouts import task_and_rollout
     >>> check = TagFormat()
-    >>> [check(*posed("", t)).primary for t in ("<think>a</think> <answer>b</answer>", "<answer>b</answer>")]
+    >>> [check(*task_and_rollout("", t)).primary for t in ("<think>a</think> <answer>b</answer>", "<answer>b</answer>")]
     [1.0, 0.0]
     """
 
@@ -107,7 +107,7 @@ class Combine(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Formatted(Joint):
+class Formatted(CompositeVerifier):
     """A verifier bound to a form: ``reward`` combines the main component of both, ``answer`` and ``format`` say them apart.
 
     ``reward`` is what training maximises, so this is for methods that read one number; to weigh components in a method, use
@@ -126,10 +126,10 @@ class Formatted(Joint):
             not the main one.
         UnknownNameError: ``combine`` is unknown.
 
-    >>> from assay.verify.attempts import posed
+    >>> from assay.verify.rollouts import task_and_rollout
     >>> gated = Formatted(combine="gate")
     >>> texts = ("<think>x</think><answer>4</answer>", "<answer>4</answer>", "<think>x</think><answer>5</answer>")
-    >>> [gated(*posed("4", text)).primary for text in texts]
+    >>> [gated(*task_and_rollout("4", text)).primary for text in texts]
     [1.0, 0.0, 0.0]
     """
 

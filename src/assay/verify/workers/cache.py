@@ -13,14 +13,14 @@ from assay.core.score import Score
 from assay.core.task import Task
 from assay.verify.abilities import abilities_of, ability_of
 
-__all__ = ["Ahead", "Known", "at_once"]
+__all__ = ["CachedVerdicts", "VerdictCache", "at_once"]
 
 _KEPT = 10_000
 """Verdicts that are remembered; the oldest is forgotten first."""
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class CachedVerdicts:
     """A batch before any worker is asked, by places in the batch.
 
     Attributes:
@@ -34,7 +34,7 @@ class Known:
     twins: Mapping[int, int]
 
 
-class Ahead:
+class VerdictCache:
     """Spares workers what a verifier that has more than ``__call__`` makes needless.
 
     ``at_once(task, rollout)`` gives a verdict that needs no worker, or None; it neither hangs nor crashes on any text.
@@ -49,7 +49,7 @@ class Ahead:
         self._key = abilities_of(verifier).key
         self._seen: OrderedDict[Hashable, Score] = OrderedDict()
 
-    def look(self, items: Sequence[tuple[Task, Rollout]]) -> Known:
+    def look(self, items: Sequence[tuple[Task, Rollout]]) -> CachedVerdicts:
         """What is known of a batch."""
         verdicts: dict[int, Score] = {}
         asked: dict[Hashable, int] = {}
@@ -66,7 +66,7 @@ class Ahead:
                     twins[n] = asked[key]
             if score is not None:
                 verdicts[n] = score
-        return Known(verdicts, tuple(asked.values()), twins)
+        return CachedVerdicts(verdicts, tuple(asked.values()), twins)
 
     def remember(self, items: Sequence[tuple[Task, Rollout]], verdicts: Sequence[Score]) -> None:
         """Keep the verdicts that count; an answer that stopped its judge twice is not given a third."""

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 
-__all__ = ["LOOK", "Clock", "Room", "cores", "memory", "runs", "stopped", "waited"]
+__all__ = ["LOOK", "CpuLimiter", "DeadlineClock", "cores", "memory", "runs", "stopped", "waited"]
 
 LOOK = 0.05
 """Seconds between two looks at which workers sleep."""
@@ -19,7 +19,7 @@ _GRACE = 4.0
 must not buy time with them."""
 
 
-class Clock:
+class DeadlineClock:
     """Counts down one worker's deadline, in which the time that it waited for a core does not count.
 
     A machine that is busy with other work is no fault of the answer.
@@ -49,7 +49,7 @@ class Clock:
         return self.began + self._deadline + max(0.0, owed) - monotonic()
 
 
-class Room:
+class CpuLimiter:
     """Admits answers to be judged at once: as many as there are cores, and beside ones that sleep, up to ``workers``.
 
     An answer that waits for something costs nothing. One that computes and shares its core with others would be slower than

@@ -22,7 +22,7 @@ __all__ = [
     "OUT_OF_MEMORY",
     "end_copy",
     "flush",
-    "fork_keeper",
+    "fork_fork_server",
     "fork_worker",
     "in_worker",
     "limit_memory",
@@ -86,7 +86,7 @@ def raised(fd: int) -> int:
     return high
 
 
-def fork_keeper(near: socket.socket, far: socket.socket, loop: Callable[[], None]) -> int:
+def fork_fork_server(near: socket.socket, far: socket.socket, loop: Callable[[], None]) -> int:
     """A process that runs ``loop`` and ends; its id. It holds ``far``, the caller holds ``near``.
 
     Of the caller's other descriptors it keeps the standard streams, and files that are open for reading only. Each other number

@@ -15,10 +15,10 @@ from assay.core.rollout import Rollout, Stop
 from assay.core.score import Fault, Score
 from assay.core.task import Task
 from assay.verify.abilities import abilities_of, measured
-from assay.verify.function import RewardFunction, row_of
-from assay.verify.verdict import failed_attempt, judge
-from assay.verify.workers.cache import Ahead
-from assay.verify.workers.dispatch import Crew, End, Job, Outcome
+from assay.verify.reward_function import RewardFunction, row_of
+from assay.verify.verdict import failed_rollout, judge
+from assay.verify.workers.cache import VerdictCache
+from assay.verify.workers.dispatch import Dispatcher, JudgingEnd, JudgingJob, JudgingOutcome
 
 __all__ = ["ScoringPool"]
 
@@ -114,10 +114,12 @@ class ScoringPool:
         self._news: list[str] = []
         self._changes = False
         self._lock = threading.Lock()
-        self._crew: Crew | None = None
+        self._crew: Dispatcher | None = None
         if not self.abilities.trusted:
-            self._crew = Crew(verifier, self.deadline, workers, self.counts, None if memory is None else int(memory * 2**30))
-        self._ahead = Ahead(verifier)
+            self._crew = Dispatcher(
+                verifier, self.deadline, workers, self.counts, None if memory is None else int(memory * 2**30)
+            )
+        self._ahead = VerdictCache(verifier)
 
     def score(self, items: Sequence[tuple[Task, Rollout]]) -> dict[str, Score]:
         """The verdict on each attempt, by rollout id.
@@ -138,7 +140,7 @@ class ScoringPool:
                 self.counts["below_floor"] += self._below(verdicts)
         self._refuse_blindness(rest, verdicts)
         by_id = {r.id: score for (_, r), score in zip(rest, verdicts, strict=True)}
-        return {r.id: failed_attempt(r, floor) or by_id[r.id] for _, r in items}
+        return {r.id: failed_rollout(r, floor) or by_id[r.id] for _, r in items}
 
     def news(self) -> list[str]:
         """What a run's record should say of the verifier, each thing once: since the last call."""
@@ -187,7 +189,7 @@ class ScoringPool:
 
     # ---- in workers
 
-    def _outside(self, items: Sequence[_Pair], crew: Crew) -> list[Score]:
+    def _outside(self, items: Sequence[_Pair], crew: Dispatcher) -> list[Score]:
         known = self._ahead.look(items)
         self._learn(known.verdicts.values())
         asked = [items[i] for i in known.asked]
@@ -197,7 +199,7 @@ class ScoringPool:
         found |= {i: found[twin] for i, twin in known.twins.items()}
         return [found[i] for i in range(len(items))]
 
-    def _asked(self, items: Sequence[_Pair], crew: Crew) -> list[Score]:
+    def _asked(self, items: Sequence[_Pair], crew: Dispatcher) -> list[Score]:
         try:
             before = {name: self.counts[name] for name in _NEWS}
             firsts, seconds = self._judged(items, crew)
@@ -217,14 +219,14 @@ class ScoringPool:
                 verdicts[i] = Score(components=dict(floor), fault=Fault.POLICY, info=info)
         return verdicts
 
-    def _judged(self, items: Sequence[_Pair], crew: Crew) -> tuple[dict[int, Outcome], dict[int, Outcome]]:
+    def _judged(self, items: Sequence[_Pair], crew: Dispatcher) -> tuple[dict[int, JudgingOutcome], dict[int, JudgingOutcome]]:
         """The first outcome of each item, and the second of those whose first was not good, by place in the batch."""
         firsts, stopped = self._together(items, crew)
         if not firsts and not stopped and not crew.wide:
             firsts = dict(enumerate(crew.pipeline(items)))
-        seconds: dict[int, Outcome] = {}
-        queue = deque(Job(i) for i in range(len(firsts), len(items)))
-        queue.extend(Job(i, fresh=True) for i, outcome in firsts.items() if outcome.stopped)
+        seconds: dict[int, JudgingOutcome] = {}
+        queue = deque(JudgingJob(i) for i in range(len(firsts), len(items)))
+        queue.extend(JudgingJob(i, fresh=True) for i, outcome in firsts.items() if outcome.stopped)
         for i, outcome in crew.deal(items, queue):
             if i in firsts:
                 seconds[i] = outcome
@@ -232,20 +234,20 @@ class ScoringPool:
             firsts[i] = outcome
             self._refuse_hanging(items, firsts)
             if outcome.stopped:
-                queue.append(Job(i, fresh=True))
+                queue.append(JudgingJob(i, fresh=True))
         again = [i for i in sorted(firsts) if not firsts[i].good and not firsts[i].stopped]
         retried = crew.pipeline([items[i] for i in again], fresh=True)
         seconds.update(zip(again, retried, strict=False))  # it ends early where a worker was stopped
-        seconds.update(crew.deal(items, deque(Job(i, fresh=True) for i in again if i not in seconds)))
+        seconds.update(crew.deal(items, deque(JudgingJob(i, fresh=True) for i in again if i not in seconds)))
         return firsts, seconds
 
-    def _together(self, items: Sequence[_Pair], crew: Crew) -> tuple[dict[int, Outcome], bool]:
+    def _together(self, items: Sequence[_Pair], crew: Dispatcher) -> tuple[dict[int, JudgingOutcome], bool]:
         """Outcomes of one call for all, where there is such a form and it succeeds; and whether it stopped its worker."""
         if not (isinstance(self.verifier, RewardFunction) and self.verifier.batched) or len(items) < 2:
             return {}, False
         answer = crew.call(items)
         if isinstance(answer, list):
-            return {i: Outcome(End.VERDICT, score) for i, score in enumerate(answer)}, False
+            return {i: JudgingOutcome(JudgingEnd.VERDICT, score) for i, score in enumerate(answer)}, False
         self.counts["split"] += 1  # single calls find the culprit
         return {}, answer.stopped
 
@@ -291,8 +293,8 @@ class ScoringPool:
 
     # ---- a verifier that says too little
 
-    def _refuse_hanging(self, items: Sequence[_Pair], outcomes: Mapping[int, Outcome]) -> None:
-        if not self._refuse or self._answered or any(o.end is not End.HUNG for o in outcomes.values()):
+    def _refuse_hanging(self, items: Sequence[_Pair], outcomes: Mapping[int, JudgingOutcome]) -> None:
+        if not self._refuse or self._answered or any(o.end is not JudgingEnd.HUNG for o in outcomes.values()):
             return
         answers = {(items[i][0].id, items[i][1].text) for i in outcomes}
         if len(answers) >= _HANGS:

@@ -25,14 +25,14 @@ from assay.core.rollout import Rollout
 from assay.core.score import Score
 from assay.core.task import Task
 from assay.verify.abilities import abilities_of
-from assay.verify.function import RewardFunction, prompt_of, row_of
+from assay.verify.reward_function import RewardFunction, prompt_of, row_of
 from assay.verify.verdict import broken, checked, judge
 from assay.verify.workers.cpu import stopped
-from assay.verify.workers.fork import OUT_OF_MEMORY, end_copy, flush, fork_keeper, fork_worker, raised, within_memory
-from assay.verify.workers.results import Spoiled, Verdicts
-from assay.verify.workers.stdout import Printed, capture
+from assay.verify.workers.fork import OUT_OF_MEMORY, end_copy, flush, fork_fork_server, fork_worker, raised, within_memory
+from assay.verify.workers.results import CorruptResults, ResultsFile
+from assay.verify.workers.stdout import StdoutFile, capture
 
-__all__ = ["OUT_OF_MEMORY", "Item", "Keeper", "hear", "keep", "serve", "views"]
+__all__ = ["OUT_OF_MEMORY", "ForkServer", "Item", "hear", "run_fork_server", "serve", "views"]
 
 Item = Any
 """A task with its rollout, or the `RewardFunction`'s view of them."""
@@ -58,7 +58,7 @@ _LOST = 120.0
 """Seconds after which a keeper that runs is given up. Its first answer follows the verifier's ``prepare()``."""
 
 
-class Keeper:
+class ForkServer:
     """The training process's handle on the keeper process.
 
     Args:
@@ -75,7 +75,7 @@ class Keeper:
         self._control.settimeout(_LATE)
         self.lost = False
         flush()
-        self.pid = fork_keeper(self._control, far, lambda: keep(far, verifier, memory))
+        self.pid = fork_fork_server(self._control, far, lambda: run_fork_server(far, verifier, memory))
         far.close()
 
     def spawn(self, printed: int, verdicts: int) -> tuple[int, Connection]:
@@ -140,7 +140,7 @@ class Keeper:
         return int(_ANSWER.unpack(data)[0])
 
 
-def serve(connection: Connection, verifier: Verifier, printed: Printed, verdicts: Verdicts) -> None:
+def serve(connection: Connection, verifier: Verifier, printed: StdoutFile, verdicts: ResultsFile) -> None:
     """The worker's loop: batches in, a word when each has been read and one when it is judged, until the other side closes.
 
     What the verifier prints on an answer stands in the verdict's ``info["printed"]``; of a batched call, in its first verdict's.
@@ -174,7 +174,7 @@ def hear(connection: Connection) -> None:
     if not data:
         raise EOFError("the worker has ended")
     if data != _SENT:
-        raise Spoiled("it wrote into its connection")
+        raise CorruptResults("it wrote into its connection")
 
 
 def views(verifier: Verifier, items: Sequence[tuple[Task, Rollout]]) -> list[Item]:
@@ -226,7 +226,7 @@ def _pickled(verdict: list[Score] | Score) -> bytes:
         return pickle.dumps(broken(RewardError(f"the verdict cannot leave its process: {error}")))
 
 
-def keep(control: socket.socket, verifier: Verifier, memory: int) -> None:
+def run_fork_server(control: socket.socket, verifier: Verifier, memory: int) -> None:
     """The keeper's loop: fork and kill workers as told, until told to quit or the training process is gone; then end them all.
 
     A verifier with ``prepare()`` is prepared first: what that imports, every worker has from its first moment.
@@ -252,7 +252,7 @@ def keep(control: socket.socket, verifier: Verifier, memory: int) -> None:
                 pid = fork_worker(
                     control,
                     lambda n=near, o=out, t=told: within_memory(
-                        memory, lambda: serve(Connection(raised(n)), verifier, capture(raised(o)), Verdicts(raised(t)))
+                        memory, lambda: serve(Connection(raised(n)), verifier, capture(raised(o)), ResultsFile(raised(t)))
                     ),
                 )
                 for fd in fds:

@@ -13,7 +13,7 @@ import zlib
 from time import monotonic
 from typing import IO
 
-__all__ = ["Spoiled", "Verdicts", "blank"]
+__all__ = ["CorruptResults", "ResultsFile", "blank"]
 
 _HEAD = struct.Struct("=dqI")
 
@@ -21,18 +21,18 @@ _SEED = 1
 """Makes the checksum of nothing another than 0: no stretch of zeros is a verdict."""
 
 
-class Spoiled(OSError):
+class CorruptResults(OSError):
     """What a worker sent is not what its loop sends: foreign code wrote into descriptors that are not its own."""
 
 
-class Verdicts:
+class ResultsFile:
     """One side of the file: the worker adds, the training process takes.
 
     Args:
         fd: the open file, of which both sides have a descriptor.
 
     >>> with blank() as file:
-    ...     worker, pool = Verdicts(file.fileno()), Verdicts(file.fileno())
+    ...     worker, pool = ResultsFile(file.fileno()), ResultsFile(file.fileno())
     ...     worker.add(b"right")
     ...     [data for at, data in pool.new()], pool.new()
     ([b'right'], [])
@@ -71,7 +71,7 @@ class Verdicts:
                 break
             verdict = data[at + _HEAD.size : end]
             if size < 0 or check != zlib.crc32(verdict, _SEED):
-                raise Spoiled("it wrote over its verdicts")
+                raise CorruptResults("it wrote over its verdicts")
             found.append((when, verdict))
             at = end
         self._at += at

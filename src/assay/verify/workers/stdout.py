@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-__all__ = ["LIMIT", "Printed", "capture", "printed_in"]
+__all__ = ["LIMIT", "StdoutFile", "capture", "printed_in"]
 
 LIMIT = 2000
 """Bytes that are kept of what is printed during one call."""
 
 
-class Printed:
+class StdoutFile:
     """The worker's side of the file that keeps the first `LIMIT` bytes of what is printed during a call.
 
     Args:
@@ -53,13 +53,13 @@ class Printed:
 
 
 def printed_in(fd: int) -> str:
-    """The text in the file of a `Printed`."""
+    """The text in the file of a `StdoutFile`."""
     return os.pread(fd, LIMIT, 0).decode("utf-8", "replace")
 
 
-def capture(fd: int) -> Printed:
-    """From here on ``sys.stdout`` and ``sys.stderr`` of this process write into a `Printed`."""
-    printed = Printed(fd)
+def capture(fd: int) -> StdoutFile:
+    """From here on ``sys.stdout`` and ``sys.stderr`` of this process write into a `StdoutFile`."""
+    printed = StdoutFile(fd)
     sys.stdout, sys.stderr = (
         io.TextIOWrapper(_Tap(printed, number), "utf-8", "backslashreplace", write_through=True)  # pyright: ignore
         for number in (1, 2)
@@ -68,7 +68,7 @@ def capture(fd: int) -> Printed:
 
 
 class _Tap(io.RawIOBase):
-    def __init__(self, printed: Printed, number: int) -> None:
+    def __init__(self, printed: StdoutFile, number: int) -> None:
         self._printed = printed
         self._number = number
 

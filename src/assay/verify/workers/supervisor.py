@@ -21,11 +21,11 @@ from assay.core.protocols import Verifier
 from assay.core.rollout import Rollout
 from assay.core.task import Task
 from assay.verify.workers.cpu import stopped
-from assay.verify.workers.process import OUT_OF_MEMORY, Keeper, hear, views
-from assay.verify.workers.results import Verdicts, blank
+from assay.verify.workers.process import OUT_OF_MEMORY, ForkServer, hear, views
+from assay.verify.workers.results import ResultsFile, blank
 from assay.verify.workers.stdout import printed_in
 
-__all__ = ["Bench", "Worker"]
+__all__ = ["ScoringWorker", "WorkerSupervisor"]
 
 _ARRIVAL = 60.0
 """Seconds that a worker may take to read a batch: nothing of the user's runs yet, so only a broken machine needs them."""
@@ -38,7 +38,7 @@ _LOOK = 0.5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Worker:
+class ScoringWorker:
     """One scoring process, seen from the training process.
 
     Attributes:
@@ -51,9 +51,9 @@ class Worker:
 
     pid: int
     connection: Connection
-    verdicts: Verdicts
+    verdicts: ResultsFile
     files: tuple[IO[bytes], IO[bytes]]
-    keeper: Keeper
+    keeper: ForkServer
 
     def end(self) -> tuple[str, str]:
         """End it and all that it started; how it ended, in words, and what it had printed on its last answer."""
@@ -74,7 +74,7 @@ class Worker:
             file.close()
 
 
-class Bench:
+class WorkerSupervisor:
     """The keeper and its workers: those at work, and the idle ones. Several threads may use one.
 
     Args:
@@ -87,12 +87,12 @@ class Bench:
         self._verifier = verifier
         self._counts = counts
         self._memory = memory
-        self._workers: list[Worker] = []
-        self._idle: list[Worker] = []
+        self._workers: list[ScoringWorker] = []
+        self._idle: list[ScoringWorker] = []
         self._lock = threading.RLock()
         self._appoint()
 
-    def hand(self, items: Sequence[tuple[Task, Rollout]], *, together: bool = False, fresh: bool = False) -> Worker:
+    def hand(self, items: Sequence[tuple[Task, Rollout]], *, together: bool = False, fresh: bool = False) -> ScoringWorker:
         """A worker that has read a batch and begins: an idle one, or a new one.
 
         Args:
@@ -113,7 +113,7 @@ class Bench:
         if fresh:
             self.shrink(0)
         for _ in range(3):
-            worker: Worker | None = None
+            worker: ScoringWorker | None = None
             try:
                 with self._lock:
                     worker = self._idle.pop() if self._idle else self._hire()
@@ -128,13 +128,13 @@ class Bench:
                 self.end(worker)
         raise RewardError("three scoring processes in a row died before they read their batch; is the machine out of memory?")
 
-    def rest(self, worker: Worker) -> None:
+    def rest(self, worker: ScoringWorker) -> None:
         """The worker has judged all it was given, and may be given more."""
         with self._lock:
             self._idle.append(worker)
 
-    def end(self, worker: Worker) -> tuple[str, str]:
-        """End a worker that is at work; see `Worker.end`."""
+    def end(self, worker: ScoringWorker) -> tuple[str, str]:
+        """End a worker that is at work; see `ScoringWorker.end`."""
         with self._lock:
             self._workers.remove(worker)
             how, printed = worker.end()
@@ -162,7 +162,7 @@ class Bench:
         self._finalizer()
 
     def _appoint(self) -> None:
-        self._keeper = Keeper(self._verifier, self._memory)
+        self._keeper = ForkServer(self._verifier, self._memory)
         self._finalizer = weakref.finalize(self, _shut, self._keeper, self._workers, os.getpid())
 
     def _dismiss(self) -> None:
@@ -175,7 +175,7 @@ class Bench:
                         os.killpg(worker.pid, signal.SIGKILL)
         self._keeper.close()
 
-    def _hire(self) -> Worker:
+    def _hire(self) -> ScoringWorker:
         if not self._finalizer.alive:
             raise RewardError("this ScoringPool is closed; make a new one")
         files = tempfile.TemporaryFile(buffering=0), blank()  # noqa: SIM115 - they live as long as their worker
@@ -191,11 +191,11 @@ class Bench:
             for file in files:
                 file.close()
             raise
-        self._workers.append(Worker(pid, connection, Verdicts(verdicts), files, self._keeper))
+        self._workers.append(ScoringWorker(pid, connection, ResultsFile(verdicts), files, self._keeper))
         return self._workers[-1]
 
 
-def _arrives(worker: Worker) -> bool:
+def _arrives(worker: ScoringWorker) -> bool:
     """Whether it says in time that it has read its batch."""
     due = monotonic() + _ARRIVAL
     while (left := due - monotonic()) > 0:
@@ -207,7 +207,7 @@ def _arrives(worker: Worker) -> bool:
     return False
 
 
-def _shut(keeper: Keeper, workers: list[Worker], owner: int) -> None:
+def _shut(keeper: ForkServer, workers: list[ScoringWorker], owner: int) -> None:
     if os.getpid() != owner:  # a forked copy of the training process
         return
     while workers:  # they die with their keeper

@@ -12,7 +12,7 @@ from assay_tasks.web.browser import Browser, Site, address
 from assay_tasks.web.page import Button, Field, Form, Link, Page, Table, Text
 from assay_tasks.web.visit import Intent, WebProblem
 
-__all__ = ["Folders", "Tasks", "Orders"]
+__all__ = ["Folders", "Orders", "Tasks"]
 
 _DO = ("Buy", "Fix", "Call", "Paint", "Sell", "Clean", "Order", "Pack", "Check", "Return")
 _WHAT = ("milk", "the fence", "a taxi", "the door", "old books", "the windows", "paper", "the bags", "the oven", "a lamp")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.core.errors import ConfigError
 from assay.core.plan import Forward
-from assay.objective.reduce import Partials
+from assay.objective.reducers import Partials
 
 if TYPE_CHECKING:
     from torch import Tensor

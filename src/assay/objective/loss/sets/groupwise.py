@@ -30,7 +30,7 @@ class BalancedBce(SetLoss):
         psi: how scores are compared.
         balance: class weights.
         threshold: reward from which the label is 1.
-        only: ``positive`` or ``negative``: attempts of the other class weigh 0 and stay in the divisor.
+        only: ``positive`` or ``negative``: rollouts of the other class weigh 0 and stay in the divisor.
         mixed: groups of one class are left out of loss and divisor (the cross-entropy form of REAL).
         eps: of ``group_norm``. Where all scores of a group are equal, as before the first step, its slope is ``1 / eps``.
     """
@@ -101,8 +101,8 @@ class GroupSoftmax(SetLoss):
     Groups of one class add nothing and stay in the divisor.
 
     Attributes:
-        tau: temperature; ``1 / tau`` bounds an attempt's gradient weight.
-        threshold: reward from which an attempt is positive.
+        tau: temperature; ``1 / tau`` bounds a rollout's gradient weight.
+        threshold: reward from which a rollout is positive.
         form: ``sum``, as above, or ``product``: ``log(1 + sum_+ exp(-s/tau) * sum_- exp(s/tau))``, which only compares the
             classes (circle loss).
     """

@@ -11,7 +11,7 @@ import numpy as np
 from assay.core.errors import ConfigError, UnknownNameError
 from assay.objective.loss.sets.base import Scored, SetLoss
 from assay.objective.loss.sets.pairwise import PAIRS, pairs_of
-from assay.objective.reduce import Partials, Sum
+from assay.objective.reducers import Partials, Sum
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -65,7 +65,7 @@ class Kto(SetLoss):
         beta: factor of the scores.
         desirable, undesirable: weights ``w+`` and ``w-``.
         baseline: ``mean``, as above, or ``zero`` (APO-zero without pairs).
-        threshold: reward from which an attempt is desirable.
+        threshold: reward from which a rollout is desirable.
     """
 
     beta: float = 0.1
@@ -129,7 +129,7 @@ class Likelihood(SetLoss):
 
     Attributes:
         pairs: of which pairs, as in `assay.objective.loss.sets.pairwise.Pairwise`.
-        over: ``tokens``: the mean over the tokens of these attempts; ``attempts``: over the attempts.
+        over: ``tokens``: the mean over the tokens of these rollouts; ``attempts``: over the rollouts.
     """
 
     pairs: str = "all"

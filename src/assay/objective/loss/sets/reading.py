@@ -13,7 +13,7 @@ from assay.core.errors import DataError
 from assay.core.sample import STREAMS
 from assay.objective.loss.sets.base import Scored
 from assay.objective.loss.sets.confidence import CONFIDENCE
-from assay.objective.reduce import F, tally
+from assay.objective.reducers import F, tally
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -56,7 +56,7 @@ class LogisticGap(_Scaled):
 
     Attributes:
         beta: factor of the scores; CPL calls it alpha.
-        bias: CPL's lambda in (0, 1]: under 1 the loss does not rest on pushing the worse attempt down.
+        bias: CPL's lambda in (0, 1]: under 1 the loss does not rest on pushing the worse rollout down.
         margin: gap that is wanted (SimPO's gamma).
     """
 

@@ -10,7 +10,7 @@ import numpy as np
 from assay.core.errors import ConfigError
 from assay.objective.loss.sets.base import Scored, SetLoss
 from assay.objective.loss.sets.pairwise import pairs_of
-from assay.objective.reduce import F, Partials
+from assay.objective.reducers import F, Partials
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -9,7 +9,7 @@ from typing import Any
 from assay.tasks.exchange.forms.choice import LETTERS
 from assay.tasks.exchange.forms.route import Asked, Form, Route, Unsupported, as_json, first_text, texts_in
 from assay.tasks.judged import Spec
-from assay.verify.answer import answer_in
+from assay.verify.answer_verifier import answer_in
 
 __all__ = ["FORMS", "TEXT", "by_gold", "is_formula", "is_number"]
 

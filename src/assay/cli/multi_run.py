@@ -1,0 +1,330 @@
+"""``assay train RECIPE --seeds 5``: the runs of several seeds, or of several settings, side by side."""
+
+from __future__ import annotations
+
+import io
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import redirect_stderr
+from dataclasses import asdict, dataclass, replace
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from assay.cli.output import cell, grid, note
+from assay.cli.preflight import check
+from assay.cli.progress_view import GREEDY, Clock, RunProgress, say
+from assay.cli.recipe import settle
+from assay.cli.train_options import TrainOptions, fresh_folder
+from assay.core.errors import AssayError, CheckpointError, ConfigError
+from assay.lab.seeds import Mean, RunEnding, State, StudyRun, means, run_all, same_run
+from assay.runs import lock, storage
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+__all__ = ["STUDY", "Study", "resume_all", "train_many"]
+
+STUDY = "study.json"
+"""How the runs of a folder were asked for."""
+
+OWN = {"seeds": False, "vary": True, "at-once": False, "folder": False}
+"""Options that are about all runs, and whether each may have several values."""
+
+VIEWS = ("plain", "tensorboard", "wandb", "no-report", "profile")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Study:
+    """``study.json``: the words of the command line."""
+
+    recipe: str
+    args: tuple[str, ...]
+
+    @classmethod
+    def read(cls, folder: Path) -> Study | None:
+        """That of a folder; None where there is none.
+
+        Raises:
+            CheckpointError: it is damaged.
+        """
+        path = folder / STUDY
+        if not path.exists():
+            return None
+        found: Any = storage.read_json(path)
+        try:
+            return cls(recipe=str(found["recipe"]), args=tuple(map(str, found["args"])))
+        except (KeyError, TypeError) as error:
+            raise CheckpointError(f"{path} is damaged ({error!r}); remove it: the runs beside it are whole") from None
+
+    @property
+    def settings(self) -> tuple[str, tuple[str, ...]]:
+        """What the runs have in common, whichever seeds are asked for and however they are shown."""
+        return self.recipe, tuple(w for w in shared(self.args) if w.removeprefix("--").replace("_", "-") not in VIEWS)
+
+
+def train_many(recipe: str, args: Sequence[str], own: TrainOptions) -> int:
+    """Runs all; 0 when every run finished, 1 when one failed, 130 when they were stopped.
+
+    Args:
+        recipe, args: the words of the command line.
+        own: what they say about the command itself.
+
+    Raises:
+        ConfigError: seeds or values that cannot be read, two runs of one name, or a folder that holds other runs.
+    """
+    asked = Study(recipe=recipe, args=tuple(args))
+    members = members_of(asked, own)
+    for member in {m.group: m for m in reversed(members)}.values():
+        check(member.run)
+    folder = own.folder or folder_for(asked, members)
+    if folder.exists() and Study.read(folder) is None and any(p.name != lock.LOCK for p in folder.iterdir()):
+        raise ConfigError(f"{folder} holds something else than runs side by side; choose another --folder")
+    with storage.guarded(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    note(f"{members[0].run.name}: {len(members)} runs of {members[0].run.steps} steps in {folder}")
+    storage.write_json(folder / STUDY, asdict(asked))
+    options = ("--plain", *(f"--{v}" for v in VIEWS[1:] if getattr(own, v.replace("-", "_"))))
+    news = (
+        PlainStudyView(members)
+        if own.plain or not sys.stdout.isatty()
+        else StudyTable(members, f"{members[0].run.name} · {folder}")
+    )
+    try:
+        endings = run_all(members, folder, at_once=own.at_once, options=options, news=news)
+    finally:
+        news.close()
+    return print_summary(endings, folder)
+
+
+def resume_all(folder: Path, study: Study) -> int:
+    """Goes on with the runs of a folder, by the words that they were asked for."""
+    own, _ = settle(TrainOptions, study.recipe, study.args, "assay resume")
+    return train_many(study.recipe, study.args, replace(own, folder=folder))
+
+
+# ---- which runs -------------------------------------------------------------------------------------------------------
+
+
+def members_of(asked: Study, own: TrainOptions) -> list[StudyRun]:
+    """The runs: every seed of every combination of the values that vary.
+
+    Raises:
+        ConfigError: as `train_many`.
+    """
+    common = shared(asked.args)
+    if own.seeds and any(w.partition("=")[0] == "--seed" for w in common):
+        raise ConfigError("--seed and --seeds both say which seeds; give one of them")
+    seeds = seeds_of(own.seeds) if own.seeds else (None,)
+    members: list[StudyRun] = []
+    for values in product(*map(parse_vary, own.vary)):
+        group = ",".join(f"{path.rpartition('.')[2]}={value}" for path, value in values)
+        for seed in seeds:
+            words = [*common, *(w for path, value in values for w in (f"--{path}", value))]
+            words += [] if seed is None else ["--seed", str(seed)]
+            with redirect_stderr(sys.stderr if not members else io.StringIO()):  # what is told of one is told of all
+                options, run = settle(TrainOptions, asked.recipe, words, "assay train")
+                run = options.settled(run)
+            name = ",".join([*([group] if group else []), *([f"seed-{seed}"] if seed is not None else [])])
+            members.append(StudyRun(name=name.replace("/", "_"), group=group, run=run, words=(asked.recipe, *words)))
+    if twice := sorted({m.name for m in members if sum(m.name == n.name for n in members) > 1}):
+        raise ConfigError(f"two runs would both be called {twice[0]!r}; give each seed and each value of --vary once")
+    return members
+
+
+def seeds_of(text: str) -> tuple[int, ...]:
+    """The seeds that ``--seeds`` names.
+
+    Raises:
+        ConfigError: no number, or none of them.
+
+    >>> seeds_of("3"), seeds_of("1,4,7"), seeds_of("7,")
+    ((0, 1, 2), (1, 4, 7), (7,))
+    """
+    try:
+        found = tuple(int(word) for word in text.split(",") if word.strip()) if "," in text else tuple(range(int(text)))
+    except ValueError:
+        found = ()
+    if not found:
+        raise ConfigError(f"--seeds {text!r}: give how many, as in --seeds 5, or which, as in --seeds 1,4,7")
+    return found
+
+
+def parse_vary(text: str) -> list[tuple[str, str]]:
+    """An option and its values, of one entry of ``--vary``.
+
+    Raises:
+        ConfigError: it has another form.
+
+    >>> parse_vary("stages.0.groups=16,32")
+    [('stages.0.groups', '16'), ('stages.0.groups', '32')]
+    """
+    path, equals, values = text.partition("=")
+    path = path.removeprefix("--")
+    found = [(path, value) for value in values.split(",") if value]
+    if not equals or not path or not found:
+        raise ConfigError(f"--vary {text!r}: give an option of the recipe and its values, as in --vary stages.0.groups=16,32")
+    return found
+
+
+def shared(args: Sequence[str]) -> tuple[str, ...]:
+    """The words without the options that are about all runs."""
+    kept: list[str] = []
+    drop = 0  # words that may still belong to an option that is left out
+    for word in args:
+        name, equals, _ = word.partition("=")
+        name = name.removeprefix("--").replace("_", "-")
+        if word.startswith("--"):
+            drop = 0
+            if name in OWN:
+                drop = 0 if equals and not OWN[name] else sys.maxsize if OWN[name] else 1
+                continue
+        if drop:
+            drop -= 1
+            continue
+        kept.append(word)
+    return tuple(kept)
+
+
+def folder_for(asked: Study, members: Sequence[StudyRun]) -> Path:
+    """The newest folder of the same command, so that it goes on; else a new one."""
+    parent, name = Path("runs"), f"{members[0].run.name}-study"
+    known = [p for p in parent.glob(f"{name}-*") if p.name.rpartition("-")[2].isdecimal()]
+    for path in sorted(known, key=lambda p: int(p.name.rpartition("-")[2]), reverse=True):
+        try:
+            found = Study.read(path)
+        except AssayError:
+            continue
+        if found and found.settings == asked.settings and all(same_run(path / m.name, m.run) for m in members):
+            return path
+    return fresh_folder(parent, name)
+
+
+# ---- what a person sees -----------------------------------------------------------------------------------------------
+
+
+class PlainStudyView:
+    """A line per run where its state changes, at its evaluations, and for every fifth part of it."""
+
+    def __init__(self, members: Sequence[StudyRun], clock: Clock = time.monotonic) -> None:
+        self._width = max(len(m.name) for m in members)
+        self._runs = {m.name: RunProgress(m.run, clock) for m in members}
+
+    def state(self, name: str, state: State, said: str) -> None:
+        """Prints it."""
+        if state is not State.WAITING or said:
+            self._say(name, _worded(state, said))
+
+    def log(self, name: str, step: int, metrics: Mapping[str, float]) -> None:
+        """Prints a line when there is an evaluation, or the step is due."""
+        run = self._runs[name]
+        run.take(step, metrics)
+        if GREEDY in metrics or step % max(1, run.steps // 5) == 0:
+            self._say(name, "  ".join(_parts(run)))
+
+    def _say(self, name: str, text: str) -> None:
+        say(f"{name:<{self._width}}  {text}")
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
+class StudyTable:
+    """A table of the runs that is redrawn in place, twice a second.
+
+    Args:
+        members: the runs.
+        title: above the table.
+        console: where to draw; the terminal when None.
+        clock: seconds; replaced in tests.
+    """
+
+    def __init__(
+        self, members: Sequence[StudyRun], title: str, console: Console | None = None, clock: Clock = time.monotonic
+    ) -> None:
+        from rich.live import Live
+
+        self._title = title
+        self._runs = {m.name: RunProgress(m.run, clock) for m in members}
+        self._states = dict.fromkeys(self._runs, "waiting")
+        self._live = Live(
+            console=console, get_renderable=self.table, refresh_per_second=2, redirect_stdout=False, redirect_stderr=False
+        )
+        self._live.start(refresh=True)
+
+    def state(self, name: str, state: State, said: str) -> None:
+        """Takes the news; the next redraw shows them."""
+        self._states[name] = _worded(state, said)
+
+    def log(self, name: str, step: int, metrics: Mapping[str, float]) -> None:
+        """Takes the news likewise."""
+        self._runs[name].take(step, metrics)
+
+    def table(self) -> RenderableType:
+        """The table as it should look now."""
+        from rich import box
+        from rich.table import Table
+        from rich.text import Text
+
+        made = Table(title=Text(self._title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+        for column in ("run", "state", "step", "held-out greedy", "reward", "left"):
+            made.add_column(column, justify="left" if column in ("run", "state") else "right", overflow="fold")
+        for name, run in self._runs.items():
+            state = self._states[name]
+            made.add_row(
+                Text(name),
+                Text(state, style="cyan" if state == "running" else "dim"),
+                f"{run.step}/{run.steps}",
+                run.moved(GREEDY),
+                run.show("reward/mean"),
+                run.eta if state == "running" else "",
+            )
+        return made
+
+    def close(self) -> None:
+        """Leaves the last table on the screen."""
+        self._live.stop()
+
+
+def _worded(state: State, said: str) -> str:
+    if state is State.RUNNING and said == "base":
+        return "building its base, or reading it"
+    return f"{state}: {said}" if said else str(state)
+
+
+def _parts(run: RunProgress) -> list[str]:
+    parts = [f"step {run.step}/{run.steps}"]
+    parts += [
+        f"{word} {run.show(name)}" for word, name in (("reward", "reward/mean"), ("loss", "loss/total")) if name in run.now
+    ][:1]
+    parts += [f"held-out greedy {run.show(GREEDY)}"] if GREEDY in run.now else []
+    return parts + ([f"left {run.eta}"] if run.eta and run.step < run.steps else [])
+
+
+def print_summary(endings: Sequence[RunEnding], folder: Path) -> int:
+    """Prints the table, what went wrong, and where the numbers are; returns the exit code."""
+    several = len({e.group for e in endings}) > 1
+    rows: list[list[object]] = []
+    for mean in means(endings):
+        rows += [_row(e) for e in endings if e.group == mean.group]
+        rows.append([f"mean{f' of {mean.group}' if several else ''}", f"{mean.runs} runs", "", *_numbers(mean), "", ""])
+    head = ("run", "state", "step", "base", "greedy", "gain", "sampled", "CPU-s", "digest")
+    grid(head, rows, right=(2, 3, 4, 5, 6, 7))
+    say("held-out accuracy; of means the 95 % interval over runs (Student)")
+    for e in endings:
+        if e.state is State.FAILED:
+            note(f"{e.name} failed: {e.said} ({folder / e.name}.log)")
+    open_ = [e for e in endings if e.state is not State.FINISHED]
+    if open_:
+        note(f"{len(open_)} of {len(endings)} runs did not finish; continue with: assay resume {folder}")
+    say(f"numbers: {folder / 'results.json'}")
+    return 1 if any(e.state is State.FAILED for e in endings) else 130 if open_ else 0
+
+
+def _row(e: RunEnding) -> list[object]:
+    return [e.name, e.state, e.step, *_numbers(e), f"{e.cpu_seconds:.0f}", e.digest[:8]]
+
+
+def _numbers(of: RunEnding | Mean) -> list[str]:
+    return [str(v) if not isinstance(v, float | None) else cell(v) for v in (of.base, of.greedy, of.gain, of.sampled)]

@@ -1,0 +1,79 @@
+"""What `assay train` would refuse, told before anything is built: shape and tokenizer are enough for it, torch is not needed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from assay.cli.sizes import AnyShape, model_shape
+from assay.core.protocols import Tokenizer
+from assay.core.util.jsonl import parsed_json
+from assay.runtime.models.adapter_base import whole_of
+from assay.train.models import Built, Folder, Scratch, model_folder, scratch_tokenizer
+from assay.train.preflight import check_fits, check_run
+from assay.train.run import Run
+
+if TYPE_CHECKING:
+    from assay.runtime.models.model import Model
+
+__all__ = ["Outline", "check", "outline"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outline:
+    """A model without its weights."""
+
+    shape: AnyShape
+    tokenizer: Tokenizer
+
+
+def check(run: Run) -> bool:
+    """Looks at the settings and the first tasks of every arm and level, of the run and of the base that it builds first.
+
+    Returns:
+        Whether tasks were looked at: a base install has no tokenizers, which that takes.
+
+    Raises:
+        ConfigError, DataError, PlanError: what `assay.train.preflight.check_fits` refuses, and a model folder that is not there
+        or
+            whose shape or tokenizer cannot be read.
+    """
+    if isinstance(run.model, Built):
+        check(run.model.run)
+    check_run(run)
+    if find_spec("tokenizers") is None:
+        return False
+    check_fits(run, cast("Model", outline(run.model)), _outlined)
+    return True
+
+
+def _outlined(path: str) -> Model:
+    return cast("Model", outline(Folder(path)))
+
+
+def outline(source: object) -> Outline:
+    """The shape and the tokenizer that a model source gives.
+
+    Raises:
+        ConfigError, DataError: as `check`.
+    """
+    from assay.runtime.text.tokenizer import HubTokenizer
+
+    if isinstance(source, Built):
+        return outline(source.run.model)
+    shape = model_shape(source)  # refuses what is neither of the two
+    if isinstance(source, Scratch):
+        return Outline(shape=shape, tokenizer=scratch_tokenizer(source))
+    given = cast(Folder, source)
+    folder = whole_of(model_folder(Path(given.path)))
+    tokenizer = HubTokenizer.load(folder, eos=_end(folder / "config.json"), rows=shape.vocab_size)
+    return Outline(shape=shape, tokenizer=tokenizer if given.chat is None else tokenizer.with_chat(given.chat))
+
+
+def _end(path: Path) -> int | None:
+    """The id that ends an answer where the tokenizer's own files name none; a config may name several."""
+    ends: Any = parsed_json(path).get("eos_token_id")
+    known: list[Any] = cast("list[Any]", ends) if isinstance(ends, list) else [ends]
+    return next((int(i) for i in known if i is not None), None)

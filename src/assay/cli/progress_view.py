@@ -1,0 +1,241 @@
+"""What a person sees while a run works: a live panel on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+    from assay.train.run import Run
+
+__all__ = ["LiveView", "PlainView", "RunProgress", "say", "view"]
+
+BARS = "▁▂▃▄▅▆▇█"
+GREEDY, SAMPLED = "eval/greedy/all", "eval/sampled/all"
+ROWS = (
+    ("held-out, greedy", GREEDY, ".3f"),
+    ("held-out, sampled", SAMPLED, ".3f"),
+    ("reward", "reward/mean", ".3f"),
+    ("pairs in order", "score/accuracy", ".3f"),
+    ("loss", "loss/total", ".3f"),
+    ("entropy, nats", "entropy/mean", ".3f"),
+    ("signal fraction", "signal/fraction", ".2f"),
+    ("KL to base, nats", "kl/base", ".4f"),
+    ("tokens/s", "time/tokens_per_second", ",.0f"),
+)
+Clock = Callable[[], float]
+
+
+def view(run: Run, title: str, plain: bool, first: int = 0) -> LiveView | PlainView:
+    """The view that suits the output: live on a terminal, plain lines when asked for or redirected.
+
+    ``first`` is the first step that it will hear of: 0 in a run that begins, later in one that goes on.
+    """
+    return PlainView(run, title, first) if plain or not sys.stdout.isatty() else LiveView(run, title, first=first)
+
+
+class RunProgress:
+    """The newest value of each metric, and how fast steps go.
+
+    Args:
+        run: whose steps count, and whose evaluations are expected.
+        clock: seconds; replaced in tests.
+        first: first step that it will hear of.
+    """
+
+    def __init__(self, run: Run, clock: Clock = time.monotonic, first: int = 0) -> None:
+        self.steps, self.step, self._first = run.steps, max(0, first - 1), first
+        self.now: dict[str, float] = {}
+        self.first: dict[str, float] = {}
+        self.history: dict[str, list[float]] = {}
+        self._run, self._clock, self._heard, self._started = run, clock, clock(), False
+        self._spent, self._counted = 0.0, 0
+
+    def take(self, step: int, metrics: Mapping[str, float]) -> None:
+        """Adds the metrics of one step, or of an evaluation between steps."""
+        now = self._clock()
+        if self._started and step > self.step:
+            self._spent, self._counted = self._spent + now - self._heard, self._counted + step - self.step
+        self.step, self._heard, self._started = step, now, True
+        for name, value in metrics.items():
+            self.first.setdefault(name, value)
+            self.history.setdefault(name, []).append(value)
+        self.now |= metrics
+
+    @property
+    def eta(self) -> str:
+        """Time left, as m:ss or h:mm:ss, evaluations so far included; empty before the first measured step."""
+        if not self._counted:
+            return ""
+        left = int(self._spent / self._counted * max(0, self.steps - self.step))
+        hours, minutes = divmod(left // 60, 60)
+        return f"{hours}:{minutes:02d}:{left % 60:02d}" if hours else f"{minutes}:{left % 60:02d}"
+
+    @property
+    def doing(self) -> str:
+        """What is going on since the last news, as far as the plan of the run tells."""
+        quiet = self._clock() - self._heard
+        if self.step >= self.steps:
+            return "finishing"
+        if not self._started:
+            return f"first evaluation, or loading ({quiet:.0f} s)" if self._evaluates_first else f"starting ({quiet:.0f} s)"
+        usual = self._spent / self._counted if self._counted else 1.0
+        if self._evaluation_due and quiet > max(1.0, 2.0 * usual):
+            return f"evaluating on held-out tasks ({quiet:.0f} s)"
+        return f"working on step {self.step + 1}" + (f" ({quiet:.0f} s)" if quiet > max(2.0, 3.0 * usual) else "")
+
+    @property
+    def _evaluates_first(self) -> bool:
+        return not self._first and self._run.stages[0].evaluates_first
+
+    @property
+    def _evaluation_due(self) -> bool:
+        """Whether the step at work ends with an evaluation."""
+        begun, every = 0, self._run.evaluation.every
+        for stage in self._run.stages:
+            in_stage = self.step + 1 - begun
+            if in_stage <= stage.steps:
+                return in_stage == stage.steps or (every > 0 and in_stage % every == 0)
+            begun += stage.steps
+        return False
+
+    def show(self, name: str, form: str = ".3f") -> str:
+        """The newest value, or a dash."""
+        return format(self.now[name], form) if name in self.now else "–"
+
+    def moved(self, name: str, form: str = ".3f") -> str:
+        """First and newest value of a metric that is measured now and then."""
+        first = format(self.first.get(name, 0.0), form)
+        return self.show(name, form) if len(self.history.get(name, [])) < 2 else f"{first} → {self.show(name, form)}"
+
+    def spark(self, name: str, width: int = 32) -> str:
+        """The course of a metric as a row of bars, from 0 (or its least value below) to its greatest."""
+        values = self.history.get(name, [])
+        if not values:
+            return ""
+        cells = min(width, len(values))
+        means = [_mean(values[i * len(values) // cells : (i + 1) * len(values) // cells]) for i in range(cells)]
+        low = min(0.0, *means)
+        span = max(means) - low or 1.0
+        return "".join(BARS[round((m - low) / span * (len(BARS) - 1))] for m in means)
+
+
+def say(line: str) -> None:
+    """Prints a line; a reader that goes away, as ``| head`` does or a terminal that is closed, must not end the run."""
+    try:
+        print(line, flush=True)
+    except OSError as error:
+        if not isinstance(error, BrokenPipeError) and error.errno != errno.EIO:
+            raise
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 -- the interpreter flushes it at the end
+
+
+class PlainView:
+    """One line per evaluation, and for every twentieth part of the run."""
+
+    def __init__(self, run: Run, title: str, first: int = 0) -> None:
+        self._p = RunProgress(run, first=first)
+        self._every = max(1, run.steps // 20)
+        done = f", {self._p.step} done" if first else ""
+        say(f"{title}: {run.steps} steps in {run.tasks.name}{done}")
+
+    def log(self, step: int, metrics: Mapping[str, float]) -> None:
+        """Prints a line when there is an evaluation or the step is due."""
+        self._p.take(step, metrics)
+        evaluated = GREEDY in metrics
+        if not evaluated and step % self._every:
+            return
+        parts = [f"step {step}/{self._p.steps}"]
+        if "reward/mean" in metrics:
+            parts += [
+                f"reward {self._p.show('reward/mean')}",
+                f"signal {self._p.show('signal/fraction', '.2f')}",
+                f"entropy {self._p.show('entropy/mean')}",
+                f"tok/s {self._p.show('time/tokens_per_second', ',.0f')}",
+            ]
+        elif "loss/total" in metrics:
+            parts.append(f"loss {self._p.show('loss/total')}")
+            if "score/accuracy" in metrics:
+                parts.append(f"in order {self._p.show('score/accuracy')}")
+        if evaluated:
+            parts.append(f"held-out greedy {self._p.show(GREEDY)} sampled {self._p.show(SAMPLED)}")
+        if self._p.eta and step < self._p.steps:
+            parts.append(f"left {self._p.eta}")
+        say("  ".join(parts))
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
+class LiveView:
+    """A panel that is redrawn in place, four times a second, also while nothing is logged.
+
+    Args:
+        run: the run.
+        title: of the panel.
+        console: where to draw; the terminal when None.
+        clock: seconds; replaced in tests.
+        first: first step that it will hear of.
+    """
+
+    def __init__(
+        self, run: Run, title: str, console: Console | None = None, clock: Clock = time.monotonic, first: int = 0
+    ) -> None:
+        from rich.console import Console
+        from rich.live import Live
+        from rich.spinner import Spinner
+
+        self._p, self._title, self._open = RunProgress(run, clock, first), title, True
+        self._spinner = Spinner("dots", style="cyan")
+        self._console = console or Console()
+        # No redirection: a worker forked while the panel is up would draw it too when the user's reward function prints.
+        self._live = Live(
+            console=self._console, get_renderable=self.panel, refresh_per_second=4, redirect_stdout=False, redirect_stderr=False
+        )
+        self._live.start(refresh=True)
+
+    def log(self, step: int, metrics: Mapping[str, float]) -> None:
+        """Takes the news; the next redraw shows them."""
+        self._p.take(step, metrics)
+
+    def close(self) -> None:
+        """Leaves the last panel on the screen."""
+        self._open = False
+        self._live.stop()
+
+    def panel(self) -> RenderableType:
+        """The panel as it should look now."""
+        from rich.console import Group
+        from rich.panel import Panel
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+        from rich.text import Text
+
+        p = self._p
+        width = min(90, self._console.width)
+        grid = Table.grid(padding=(0, 2))
+        for _ in range(3):
+            grid.add_column(no_wrap=True)
+        for label, name, form in ROWS:
+            if name in p.now and not (name == "loss/total" and "reward/mean" in p.now):
+                value = p.moved(name, form) if name in (GREEDY, SAMPLED) else p.show(name, form)
+                course = "" if name.startswith("time/") else p.spark(name, max(8, width - 44))
+                grid.add_row(Text(label, style="dim"), Text(value, style="bold"), Text(course, style="cyan"))
+        weights = {1.0: "weights proved", 0.0: "weights unproven"}.get(p.now.get("proof/state", -1.0), "")
+        facts = [f"step {p.step}/{p.steps}", f"left {p.eta}" if p.eta and self._open else "", weights]
+        foot = Table.grid(padding=(0, 1))
+        doing = Text(p.doing if self._open else "", style="cyan")
+        foot.add_row(self._spinner if self._open else "", Text("   ".join(f for f in facts if f), style="dim"), Text(" "), doing)
+        bar = Table.grid(expand=True)  # a bar alone ends without a line break
+        bar.add_row(ProgressBar(total=max(1, p.steps), completed=p.step))
+        return Panel(Group(grid, bar, foot), title=Text(self._title), title_align="left", width=width)
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)

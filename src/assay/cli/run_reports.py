@@ -1,0 +1,207 @@
+"""``assay report`` and ``assay runs``: looking at runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from assay.cli.options import parse
+from assay.cli.output import cell, choose, grid, lines, show, table
+from assay.cli.run_request import run_folder
+from assay.core.errors import AssayError, ConfigError, DataError, UnknownNameError
+
+if TYPE_CHECKING:
+    from assay.measure import RunView
+
+__all__ = ["report_command", "runs_command"]
+
+
+# ---- report -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportOptions:
+    """Writes a run's report.html again from its journals; the run may have been killed at any moment.
+
+    Attributes:
+        run: a run folder.
+        json: print the path as JSON.
+    """
+
+    run: Path = field(metadata={"positional": True, "arg": {"metavar": "RUN"}})
+    json: bool = False
+
+
+def report_command(args: list[str]) -> int:
+    """``assay report RUN``."""
+    from assay.measure import write_report
+
+    own = parse(ReportOptions, args, "assay report")
+    path = write_report(run_folder(own.run))
+    return show(own.json, {"report": str(path)}, lambda: print(path))
+
+
+# ---- runs -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunsListOptions:
+    """Lists the runs of a folder.
+
+    Attributes:
+        root: the folder that holds run folders.
+        json: print JSON.
+    """
+
+    root: Path = Path("runs")
+    json: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunsShowOptions:
+    """Shows one run: how far it is, held-out accuracy by level, what the doctor finds.
+
+    Attributes:
+        run: a run folder.
+        json: print JSON.
+    """
+
+    run: Path = field(metadata={"positional": True, "arg": {"metavar": "RUN"}})
+    json: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunsCompareOptions:
+    """Compares the last held-out evaluations of runs, paired by item.
+
+    Attributes:
+        runs: two or more run folders; the first is the one that the others are compared with.
+        mode: which answers: greedy or sampled.
+        json: print JSON.
+    """
+
+    runs: tuple[Path, ...] = field(
+        metadata={"positional": True, "arg": {"metavar": "RUN RUN [RUN ...]", "help_behavior_hint": "(required)"}}
+    )
+    mode: str = field(default="greedy", metadata={"arg": {"metavar": "MODE"}})
+    json: bool = False
+
+
+def runs_command(args: list[str]) -> int:
+    """``assay runs list | show RUN | compare RUN RUN ...``."""
+    return choose(
+        "runs",
+        args,
+        {
+            "list": (_runs_list, "the runs of a folder"),
+            "show": (_runs_show, "one run: progress, accuracy by level, the doctor's findings"),
+            "compare": (_runs_compare, "several runs side by side, paired"),
+        },
+    )
+
+
+def _runs_list(args: list[str]) -> int:
+    from assay.measure import read_run
+
+    own = parse(RunsListOptions, args, "assay runs list")
+    if not own.root.is_dir() and own.root != RunsListOptions.__dataclass_fields__["root"].default:
+        what = "is no folder" if own.root.exists() else "does not exist"
+        raise DataError(f"{own.root} {what}; start a run with 'assay train quickstart', or name another --root")
+    rows: list[dict[str, Any]] = []
+    beside = [run for study in own.root.glob("*/study.json") for run in study.parent.glob("*/run.toml")]
+    for folder in sorted({p.parent for p in (*own.root.glob("*/run.toml"), *beside)}):
+        name = str(folder.relative_to(own.root))
+        try:
+            rows.append({**_row(read_run(folder)), "run": name})
+        except AssayError as error:
+            rows.append({"run": name, "state": f"unreadable: {error}"})
+
+    def text() -> None:
+        if not rows:
+            print(f"no runs in {own.root}; start one: assay train quickstart")
+            return
+        columns = ("run", "tasks", "seed", "step", "state", "base", "now")
+        grid(columns, [[cell(r.get(c)) for c in columns] for r in rows], right=(2, 3, 5, 6))
+
+    return show(own.json, rows, text)
+
+
+def _runs_show(args: list[str]) -> int:
+    from assay.measure import diagnose, read_run
+
+    own = parse(RunsShowOptions, args, "assay runs show")
+    view = read_run(run_folder(own.run))
+    findings = diagnose(view.history())
+    row, levels = _row(view), _levels(view)
+    newest = dict(view.metrics[-1].metrics) if view.metrics else {}
+    value = {**row, "folder": str(own.run), "levels": levels, "newest": newest, "doctor": findings, "problems": view.problems}
+    value["contamination"] = view.contamination
+
+    def text() -> None:
+        lines({k: cell(row[k]) for k in ("run", "tasks", "seed", "step", "state", "base", "now")} | {"overlap": view.overlap})
+        if levels:
+            several = len({x["arm"] for x in levels}) > 1
+            grid(
+                ("arm and level" if several else "level", "base", "now", "tasks"),
+                [
+                    [f"{x['arm']} {x['level']}" if several else x["level"], cell(x["base"]), cell(x["now"]), x["tasks"]]
+                    for x in levels
+                ],
+                (1, 2, 3) if several else (0, 1, 2, 3),
+            )
+        for f in findings:
+            print(f"{f.severity}: {f.sentence} {f.action}")
+        for problem in view.problems:
+            print(f"note: {problem}")
+
+    return show(own.json, value, text)
+
+
+def _runs_compare(args: list[str]) -> int:
+    from assay.measure import compare, comparison_json, comparison_table, read_run
+
+    own = parse(RunsCompareOptions, args, "assay runs compare")
+    if own.mode not in ("greedy", "sampled"):
+        raise UnknownNameError("mode of answers (--mode)", own.mode, ("greedy", "sampled"))
+    if len(own.runs) < 2:
+        raise ConfigError("a comparison needs two runs or more: assay runs compare RUN RUN ...")
+    found = compare([read_run(run_folder(p)) for p in own.runs], own.mode)
+    return show(
+        own.json,
+        comparison_json(found),
+        lambda: table(comparison_table(found, f"held-out accuracy, {own.mode}, 95 % intervals over tasks")),
+    )
+
+
+def _row(view: RunView) -> dict[str, Any]:
+    base, now = view.base("greedy"), view.final("greedy")
+    tasks: Any = view.settings.get("tasks")
+    kind = str(tasks.get("kind", "")) if isinstance(tasks, dict) else ""  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+    planned = view.planned_steps
+    finished = (view.folder / "done.json").exists()
+    return {
+        "run": view.name,
+        "tasks": kind.rpartition(":")[2] or None,
+        "seed": view.seed,
+        "step": f"{view.last_step}/{planned}" if planned else str(view.last_step),
+        "state": "finished" if finished else "not finished",
+        "base": base.accuracy(view.threshold).value if base else None,
+        "now": now.accuracy(view.threshold).value if now else None,
+    }
+
+
+def _levels(view: RunView) -> list[dict[str, Any]]:
+    base, now = view.base("greedy"), view.final("greedy")
+    if base is None or now is None:
+        return []
+    return [
+        {
+            "arm": arm,
+            "level": level,
+            "base": base.only(level, arm).accuracy(view.threshold).value if (arm, level) in base.cells else None,
+            "now": now.only(level, arm).accuracy(view.threshold).value,
+            "tasks": len(now.only(level, arm).items),
+        }
+        for arm, level in now.cells
+    ]

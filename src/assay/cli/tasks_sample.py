@@ -1,0 +1,97 @@
+"""``assay tasks sample``: tasks of a family as JSON Lines, which are rows to train on once they hold their answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from assay.cli.options import parse
+from assay.cli.recipe import own_code, source
+from assay.core.canon import plain
+from assay.core.errors import AssayError, ConfigError, DataError
+from assay.core.protocols import TaskSource, Verifier
+from assay.core.task import Task
+
+__all__ = ["sample"]
+
+_FAMILY = {"positional": True, "arg": {"metavar": "FAMILY"}}
+_N = {"arg": {"metavar": "N"}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TasksSampleOptions:
+    """Prints tasks of a family as JSON Lines, no question twice; the same command prints the same tasks everywhere.
+
+    Attributes:
+        name: a task family, one of its arms, or a suite ('assay tasks list' names them), rows.jsonl, puzzle.toml, or
+            my_file.py:my_source.
+        arm: only this arm; all in turn when not given.
+        level: only this level; all in turn when not given.
+        n: how many tasks.
+        seed: another stream of tasks; the family's own when not given.
+        split: train or test.
+        form: how answers are asked for (tag, box, mark, plain); the family's own when not given.
+        private: print answers, solutions, verifiers and all that only scorers and environments see, too: rows to train on.
+    """
+
+    name: str = field(metadata=_FAMILY)
+    arm: str | None = field(default=None, metadata={"arg": {"metavar": "ARM"}})
+    level: int | None = field(default=None, metadata=_N)
+    n: int = field(default=10, metadata={"arg": {"metavar": "N", "aliases": ["-n"]}})
+    seed: int | None = field(default=None, metadata=_N)
+    split: str = field(default="train", metadata={"arg": {"metavar": "SPLIT"}})
+    form: str | None = field(default=None, metadata={"arg": {"metavar": "FORM"}})
+    private: bool = False
+
+
+def sample(args: list[str]) -> int:
+    """Prints each task as soon as it is drawn; where they run out behind the first, the work has failed."""
+    from assay.tasks import in_turn
+
+    own = parse(TasksSampleOptions, args, "assay tasks sample")
+    if own.n < 1:
+        raise ConfigError(f"-n {own.n}: sample at least one task")
+    family = _shaped(source(own.name), own)
+    found = in_turn(family, own.n, own.split, (own.arm,) if own.arm else (), () if own.level is None else (own.level,))
+    printed, secrets = 0, _Secrets(family) if own.private else None
+    with own_code(own.name):
+        try:
+            for task in found:
+                head = {name: getattr(task, name) for name in ("id", "domain", "arm", "level", "split", "index")}
+                secret: Mapping[str, Any] = secrets.of(task) if secrets else {}
+                print(json.dumps(plain({**head, **task.public, **secret}), ensure_ascii=False))
+                printed += 1
+        except DataError as error:
+            if not printed:
+                raise
+            raise AssayError(f"{error} ({printed} tasks were printed)") from error
+    return 0
+
+
+def _shaped(family: TaskSource, own: TasksSampleOptions) -> TaskSource:
+    """The family with the stream and the form that are asked for."""
+    from assay.tasks import reseeded, written
+
+    if own.seed is not None:
+        family = reseeded(family, own.seed)
+    return family if own.form is None else written(family, own.form)
+
+
+class _Secrets:
+    """What only scorers and environments see of tasks, with the verifier as a row names it: so a row is judged as its task is."""
+
+    def __init__(self, family: TaskSource) -> None:
+        self._judge = family.verifier()
+        self._specs: dict[int, tuple[Verifier, dict[str, Any] | None]] = {}  # kept, so that no other takes its number
+
+    def of(self, task: Task) -> Mapping[str, Any]:
+        """World and private part; ``verifier`` where a name stands for the task's own (`assay.tasks.judged_rows`)."""
+        from assay.tasks.judged import judge_of, spec_of
+
+        judge = judge_of(self._judge, task)
+        if id(judge) not in self._specs:
+            self._specs[id(judge)] = (judge, spec_of(judge))
+        _, spec = self._specs[id(judge)]
+        return {**({"world": task.world} if task.world else {}), **task.private, **({"verifier": spec} if spec else {})}

@@ -1,0 +1,109 @@
+"""One answer in a process that can be killed, for callers without a `ScoringPool`: from any thread, several at once."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from assay.core.canon import FrozenMap
+from assay.core.rollout import Call, Completion, Rollout, Sampling, Stop, ids_of
+from assay.core.score import Fault, Score
+from assay.core.task import Context, Task
+from assay.verify.math import symbolic
+from assay.verify.workers.cpu import cores
+from assay.verify.workers.dispatch import Dispatcher, JudgingOutcome
+
+__all__ = ["judged_elsewhere", "rollout_from_texts"]
+
+_KEPT = 10_000
+"""Verdicts that are remembered; the oldest is forgotten first."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Deferred:
+    """Judges with the verifier that comes with the task, so that one crew serves all settings."""
+
+    def prepare(self) -> None:
+        symbolic.prepare()
+
+    def __call__(self, task: Task, rollout: Rollout) -> Score:
+        return task.private["judge"].decide(task, rollout)
+
+
+class _Office:
+    """The crew of this process, made at the first need."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._crews: dict[float, Dispatcher] = {}
+        self._owner = 0
+        self._seen: OrderedDict[Hashable, Score] = OrderedDict()
+        self._seats = threading.BoundedSemaphore(cores())
+
+    def judge(self, task: Task, rollout: Rollout, key: Hashable, deadline: float) -> Score:
+        crew = self._crew(deadline)
+        if key in self._seen:
+            return self._seen[key]
+        with self._seats:  # an answer that shares its core could miss a deadline that it meets alone
+            first = crew.pipeline([(task, rollout)])[0]
+            score = _settled(first if first.good else crew.pipeline([(task, rollout)], fresh=True)[0], first)
+        with self._lock:
+            if score.valid:
+                self._seen[key] = score
+            while len(self._seen) > _KEPT:
+                self._seen.popitem(last=False)
+        return score
+
+    def _crew(self, deadline: float) -> Dispatcher:
+        with self._lock:
+            if self._owner != os.getpid():  # a fork has no workers of its own
+                self._crews, self._owner = {}, os.getpid()
+            if deadline not in self._crews:
+                self._crews[deadline] = Dispatcher(_Deferred(), deadline, 1, Counter())
+            return self._crews[deadline]
+
+
+def _settled(last: JudgingOutcome, first: JudgingOutcome) -> Score:
+    if not (first.stopped and last.stopped):
+        return last.score
+    info = {**last.score.info, "error": f"{last.score.info['error']}, twice on the same answer"}
+    return Score(components={"correct": 0.0}, fault=Fault.POLICY, info=FrozenMap(info))
+
+
+_office = _Office()
+
+
+def judged_elsewhere(judge: Any, task: Task, rollout: Rollout) -> Score:
+    """The verdict of ``judge.decide(task, rollout)`` in another process; an answer that hangs it twice scores 0.
+
+    Raises:
+        RewardError: no process comes up.
+    """
+    private = FrozenMap({"answer": task.private["answer"], "judge": judge})
+    key = (judge, *judge.key(task, rollout))
+    return _office.judge(replace(task, private=private), rollout, key, judge.deadline)
+
+
+def rollout_from_texts(gold: str, answer: str) -> tuple[Task, Rollout]:
+    """A task and an attempt at it, from their texts."""
+    task = Task(
+        id="compare",
+        domain="math",
+        arm="compare",
+        level=0,
+        split="test",
+        index=0,
+        public=FrozenMap({"prompt": ""}),
+        private=FrozenMap({"answer": gold}),
+    )
+    world = task.exposed()
+    nothing = Completion(ids=ids_of([]), logp_engine=np.zeros(0, np.float32), spans=(), stop=Stop.DONE, sampling=Sampling())
+    call = Call(id=0, parent=None, prefix=ids_of([]), completion=nothing, text=answer)
+    context = Context(key="compare", group="compare", task=world, messages=world.messages)
+    return task, Rollout(id="compare", context=context, calls=(call,), stop=Stop.DONE, seed=0)
