@@ -72,8 +72,9 @@ class _Points(StepSchedule):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piecewise(_Points):
-    """Constant between points: each value holds from its step on. The stages of DeepScaleR and ProRL are of this kind: answers of
-    8, 16 and 24 thousand tokens.
+    """Constant between points: each value holds from its step on.
+
+    DeepScaleR lengthens its answers in such stages, to 8, 16 and 24 thousand tokens; POLARIS raises its temperature in stages.
 
     Attributes:
         points: pairs of a step of the stage, counted from 0, and the value from there on; the first at step 0, ascending.
@@ -97,7 +98,7 @@ class Piecewise(_Points):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ramp(_Points):
-    """Linear between points, constant behind the last: Polaris raises its temperature as entropy falls.
+    """Linear between points, constant after the last.
 
     Attributes:
         points: pairs of a step of the stage, counted from 0, and the value there; the first at step 0, ascending.
