@@ -20,8 +20,8 @@ from assay.core.manifest import manifest_of
 from assay.runtime import VllmEngine, VllmSettings, load_model, save_model
 from assay.runtime.vllm.checkpoint import TensorRows, cut, joined, whole
 from assay.runtime.vllm.checksums import compare_checksums
+from assay.runtime.vllm.flags import EXTENSION
 from assay.runtime.vllm.server import WHOLE
-from assay.runtime.vllm.settings import EXTENSION
 from assay.runtime.vllm.snapshots import WeightFiles, shapes_in
 from assay.runtime.vllm.transfer import HeldVersion
 from assay.runtime.vllm.worker import FORGET, ExpertKernels

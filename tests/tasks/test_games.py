@@ -320,7 +320,7 @@ def test_a_board_by_hand() -> None:
 # ---- the house
 
 HOUSE = {
-    "packages": ["hall", "kitchen", "cellar"],
+    "rooms": ["hall", "kitchen", "cellar"],
     "exits": [["hall", "north", "kitchen", "red door"], ["hall", "east", "cellar", ""]],
     "locks": {"red door": ["locked", "red key"], "tin box": ["closed", ""], "pot": ["open", ""]},
     "boxes": {"tin box": "hall", "oak table": "hall", "pot": "kitchen"},

@@ -30,8 +30,9 @@ from assay.train.grade import VerifierContext
 from assay.train.judgements import JudgementFile, RunJudges
 from assay.train.preflight import check_run
 from assay.train.reinforce import Reinforce
-from assay.train.run import Run, learner_of, scoring_model
+from assay.train.run import Run
 from assay.train.scoring import StageContext
+from assay.train.stage_learner import learner_of, scoring_model
 from assay.verify import Criterion, FromTasks, ReferenceProbability, Rubric, RubricJudge, ScoringPool, SpreadFilter
 from assay.verify.scorers.reference import ReferenceScorer
 

@@ -424,7 +424,7 @@ def test_a_worker_that_ends_behind_its_last_verdict_has_given_it(monkeypatch: py
 SCRIPT = """
 import os, sys
 from assay.core import FrozenMap, Task
-from assay.testing import attempt
+from assay.testing import rollout_of
 from assay.verify import RewardFunction, ScoringPool
 
 def pid(prompt, completion, row):
@@ -434,7 +434,7 @@ def pid(prompt, completion, row):
 task = Task(id="t", domain="d", arm="a", level=1, split="train", index=0, public=FrozenMap({"prompt": "p"}))
 sys.stdout.write("before ")
 pool = ScoringPool(RewardFunction(pid), 30.0)
-print(int(pool.score([(task, attempt(task, "yes"))])["r0"].primary), pool._crew.bench._keeper.pid)
+print(int(pool.score([(task, rollout_of(task, "yes"))])["r0"].primary), pool._crew.bench._keeper.pid)
 ENDING
 """
 

@@ -37,7 +37,7 @@ ROWS = [{"gold": "4", "answer": "4"}, {"id": "b", "gold": "4", "answer": "5"}]
 SERVER = """
 import sys, time
 from assay.verify import ExactMatch, RewardFunction
-from assay.verify.service import Desk, ServiceLimits, serve
+from assay.verify.service import ScoringRequestHandler, ServiceLimits, serve
 
 def slow(prompt, completion, row):
     if completion == "hang":
@@ -50,7 +50,7 @@ def slow(prompt, completion, row):
 
 verifier = ExactMatch() if sys.argv[1] == "exact" else RewardFunction(slow)
 limits = ServiceLimits(deadline=0.3 if sys.argv[1] == "tight" else 30.0, items=8, megabytes=0.01, waiting=1, parallel=1)
-with Desk(verifier, sys.argv[1], limits) as desk:
+with ScoringRequestHandler(verifier, sys.argv[1], limits) as desk:
     serve(desk, port=0, token=sys.argv[2], said=lambda text: print(text, flush=True))
 """
 

@@ -14,12 +14,12 @@ import pytest
 
 SERVER = """
 import sys
-from assay.sandbox.service import counter
+from assay.sandbox.service import http as counter
 from assay.verify import ExactMatch
-from assay.verify.service import Desk, serve
+from assay.verify.service import ScoringRequestHandler, serve
 
 counter.HEAD_SECONDS, counter.BODY_SECONDS, counter.CONNECTIONS = 3.0, 3.0, int(sys.argv[1])
-with Desk(ExactMatch(), "exact") as desk:
+with ScoringRequestHandler(ExactMatch(), "exact") as desk:
     serve(desk, port=0, said=lambda text: print(text, flush=True))
 """
 BODY = json.dumps({"items": [{"gold": "4", "answer": "4"}]}).encode()

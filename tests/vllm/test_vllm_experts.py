@@ -18,7 +18,7 @@ from assay.core.rollout import Sampling
 from assay.lab.controls import RandomReward, Rewarded
 from assay.objective import grpo
 from assay.runtime import AdamW, LearnerSettings, VllmEngine, load_model, save_model
-from assay.runtime.vllm.settings import EXTENSION
+from assay.runtime.vllm.flags import EXTENSION
 from assay.runtime.vllm.snapshots import shapes_in
 from assay.train import Evaluation, Folder, Reinforce, Run, train
 from assay_tasks import SortDigits

@@ -63,8 +63,8 @@ if TYPE_CHECKING:
         Moment,
         Obs,
         PassObserver,
+        PerturbsWeights,
         Posed,
-        Rehearsal,
         Replay,
         Request,
         Restorable,
@@ -175,7 +175,7 @@ __all__ = [
     "Posed",
     "Prefill",
     "RankError",
-    "Rehearsal",
+    "PerturbsWeights",
     "Replay",
     "Request",
     "Restorable",
@@ -273,7 +273,7 @@ _HOME = {
     "protocols": (
         "AskPolicy BatchComposer BeginsTexts CallTokenizer CarriesHeads ChatTokenizer ContextManager Conversation Curriculum "
         "CurriculumSpec Engine EngineInfo EngineOfMany Environment GroupFilter Guidance GuidanceSpec "
-        "IndexPolicy IndexPolicySpec Learner LossProgram Moment Obs PassObserver Posed Rehearsal Replay Request Restorable "
+        "IndexPolicy IndexPolicySpec Learner LossProgram Moment Obs PassObserver PerturbsWeights Posed Replay Request Restorable "
         "Sampler SamplerParts SamplerSpec ScheduleSpec ServesOldWeights SharesStates ShowsPictures Snapshots State Stats "
         "Step SwapMode TaskSource Tokenizer Tool Tracker Verifier VerifierTokenizer"
     ),

@@ -16,7 +16,7 @@ from assay.core.manifest import Manifest
 from assay.core.plan import Forward, Plan
 from assay.core.rollout import Ids
 
-__all__ = ["CarriesHeads", "Learner", "LossProgram", "PassObserver", "Rehearsal", "Stats"]
+__all__ = ["CarriesHeads", "Learner", "LossProgram", "PassObserver", "PerturbsWeights", "Stats"]
 
 
 class LossProgram(Protocol):
@@ -54,7 +54,7 @@ class Stats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rehearsal:
+class PerturbsWeights:
     """Weights that are visibly others in every tensor.
 
     Attributes:
@@ -134,7 +134,7 @@ class Learner(Protocol):
         """The present weights as an engine takes them whose `EngineInfo` says this."""
         ...
 
-    def rehearsal(self, dtype: str = "float32") -> AbstractContextManager[Rehearsal]:
+    def rehearsal(self, dtype: str = "float32") -> AbstractContextManager[PerturbsWeights]:
         """Inside, `score` and the manifest have weights that differ visibly in every tensor; behind it all is as before."""
         ...
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from assay.core.batch import Batch
 from assay.core.group import Draw, Group, Outcome
-from assay.core.learner import CarriesHeads, Learner, LossProgram, PassObserver, Rehearsal, Stats
+from assay.core.learner import CarriesHeads, Learner, LossProgram, PassObserver, PerturbsWeights, Stats
 from assay.core.manifest import Manifest
 from assay.core.media import Media, Pictures
 from assay.core.rollout import Call, Completion, Ids, Rollout, Sampling, ToolResult
@@ -52,7 +52,7 @@ __all__ = [
     "Obs",
     "PassObserver",
     "Posed",
-    "Rehearsal",
+    "PerturbsWeights",
     "Replay",
     "Request",
     "Restorable",

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay.core.errors import EngineError
-from assay.runtime.vllm.settings import WHOLE, VllmSettings
+from assay.runtime.vllm.flags import WHOLE
+from assay.runtime.vllm.settings import VllmSettings
 from assay.selftest.selftest_part import NotAvailable
 
 if TYPE_CHECKING:

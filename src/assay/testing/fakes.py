@@ -23,7 +23,7 @@ from assay.core.columns import Array, TokenColumn
 from assay.core.errors import ConfigError, DataError, EngineError
 from assay.core.manifest import Manifest, manifest_of
 from assay.core.plan import Forward, Plan
-from assay.core.protocols import EngineInfo, LossProgram, PassObserver, Rehearsal, Request, Stats, SwapMode, Tokenizer
+from assay.core.protocols import EngineInfo, LossProgram, PassObserver, PerturbsWeights, Request, Stats, SwapMode, Tokenizer
 from assay.core.rollout import Completion, Ids, Span, Stop, ids_of
 from assay.core.seeds import generator, uniforms
 from assay.core.task import Message
@@ -259,7 +259,7 @@ class FakeLearner:
         return manifest_of(self.version, _copied(self.weights)).rounded(dtype)
 
     @contextmanager
-    def rehearsal(self, dtype: str = "float32") -> Generator[Rehearsal]:
+    def rehearsal(self, dtype: str = "float32") -> Generator[PerturbsWeights]:
         """Inside, every weight carries noise; behind it all are as before."""
         kept, rng = self.weights, generator("fake-rehearsal", 0)
         noisy = {n: (a + 0.5 * rng.standard_normal(a.shape)).astype(np.float32) for n, a in kept.items()}
@@ -271,7 +271,7 @@ class FakeLearner:
 
         self.weights = noisy
         try:
-            yield Rehearsal(manifest=self.publish(dtype), effects=effects)
+            yield PerturbsWeights(manifest=self.publish(dtype), effects=effects)
         finally:
             self.weights = kept
 

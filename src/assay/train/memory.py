@@ -28,8 +28,9 @@ from typing import Any, cast
 from assay.core.errors import DataError
 from assay.runtime.engine.settings import EngineFootprint, Local
 from assay.runtime.settings import DecoderShape, HubShape, LearnerSettings, Lora, Muon, head_rows
-from assay.train.run import Run, learner_of
+from assay.train.run import Run
 from assay.train.stage import Stage
+from assay.train.stage_learner import learner_of
 
 __all__ = ["MemoryEstimate", "WeightSizes", "activations_of", "head_of", "memory_of", "savings", "weights_in", "weights_of"]
 

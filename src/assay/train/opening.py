@@ -14,10 +14,11 @@ from assay.train.levels import arms_of
 from assay.train.mismatch import Agreement, coarser
 from assay.train.models import from_folder
 from assay.train.proof import WeightProof, probe_rows
-from assay.train.run import Run, learner_of
+from assay.train.run import Run
 from assay.train.runner import StageRunner
 from assay.train.session import Parts
 from assay.train.stage import Stage
+from assay.train.stage_learner import learner_of
 from assay.train.support import keeps_support
 from assay.verify import ScoringPool
 

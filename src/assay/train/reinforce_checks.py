@@ -12,13 +12,14 @@ from assay.core.task import Task
 from assay.guide import Compose, Plain, ResampleOnCorrect
 from assay.objective.loss.wrap import unwrapped
 from assay.rollout.decode_text import with_stop
-from assay.train.columns import check_providers
-from assay.train.run import Run, learner_of, scoring_model
+from assay.train.complete_columns import check_providers
 from assay.train.schedules import check_schedules
+from assay.train.stage_learner import learner_of, scoring_model
 from assay.train.support import check_support
 
 if TYPE_CHECKING:
     from assay.train.reinforce import Reinforce
+    from assay.train.run import Run
 
 __all__ = ["check_privileged", "check_stage"]
 

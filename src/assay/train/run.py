@@ -6,7 +6,7 @@ A recipe is any function ``() -> Run``; a variation is `dataclasses.replace`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -16,16 +16,15 @@ from assay.core.fields import check_positive, later
 from assay.core.protocols import TaskSource
 from assay.core.rollout import Sampling
 from assay.curate.evaluation import Matching
-from assay.runtime.anchors import BASE, Anchor
 from assay.runtime.engine.settings import Auto, EngineSpec
-from assay.runtime.settings import LearnerSettings, Mesh
+from assay.runtime.settings import Mesh
 from assay.train.independent_check import IndependentCheck
 from assay.train.levels import Levels, check_levels, settle_levels
 from assay.train.method_names import names_in
 from assay.train.mismatch import MismatchCheck
 from assay.train.stage import Stage
 
-__all__ = ["ContaminationCheck", "Evaluation", "ModelSource", "Run", "Stage", "anchor_models", "learner_of", "scoring_model"]
+__all__ = ["ContaminationCheck", "Evaluation", "ModelSource", "Run", "Stage", "anchor_models"]
 
 
 _FILED = {"WarmUp": "warmup", "Imitate": "imitate", "Prefer": "prefer", "Reinforce": "reinforce", "Until": "until"}
@@ -216,25 +215,6 @@ class Run:
     def steps(self) -> int:
         """Steps over all stages."""
         return sum(stage.steps for stage in self.stages)
-
-
-def learner_of(run: Run, stage: Stage) -> LearnerSettings:
-    """The learner that a stage gets: its own settings, with the anchor ``base`` besides where the evaluation measures the
-    divergence from the stage's start and no anchor of the stage stays there, or where the stage's scorer asks for it.
-    """
-    anchors = stage.learner.anchors
-    asked = run.evaluation.kl_to_base or BASE in stage.asked_models
-    if not asked or any(a.is_start for a in anchors):
-        return stage.learner
-    return replace(stage.learner, anchors=(*anchors, Anchor(BASE)))
-
-
-def scoring_model(settings: LearnerSettings, name: str) -> str:
-    """The learner's own name of what a scorer calls ``name``: ``base`` is any anchor that stays what the stage started from."""
-    known = [a.name for a in settings.anchors]
-    if name != BASE or BASE in known:
-        return name
-    return next((a.name for a in settings.anchors if a.is_start), BASE)
 
 
 def anchor_models(run: Run) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from assay.core.rollout import Ids, Rollout, Stop
 from assay.core.scoring import JudgePort
 from assay.core.timing import span
 from assay.train.grade import Posed, ScoredRollouts, VerifierContext, grade, no_stage
-from assay.train.run import scoring_model
+from assay.train.stage_learner import scoring_model
 
 if TYPE_CHECKING:
     from assay.train.reinforce_runner import ReinforceRunner

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from assay.core.errors import ConfigError, UnknownNameError
 from assay.guide import Compose, Plain, Privileged
@@ -23,10 +23,12 @@ from assay.train.method_names import TEACHER, NamedMethod, settle_settings
 from assay.train.providers import AUTOMATIC, DEFAULTS
 from assay.train.reference_value import ReferenceValue
 from assay.train.reinforce import Reinforce
-from assay.train.run import Run
 from assay.train.stage import Stage
 from assay.train.streams import AsStream, WithStored
 from assay.train.warmup import WarmUp
+
+if TYPE_CHECKING:
+    from assay.train.run import Run
 
 __all__ = ["WiredPart", "Wiring", "models_of", "updates_of", "wire", "wire_run"]
 

@@ -26,7 +26,7 @@ from assay.core.batch import Batch
 from assay.core.errors import AssayError, ConfigError, RankError
 from assay.core.manifest import Manifest
 from assay.core.plan import Forward, Plan
-from assay.core.protocols import LossProgram, PassObserver, Rehearsal, Stats
+from assay.core.protocols import LossProgram, PassObserver, PerturbsWeights, Stats
 from assay.core.rollout import Ids
 from assay.runtime.distributed.worker import RankWorker, WorkerSettings
 from assay.runtime.learner.learner import TorchLearner
@@ -125,11 +125,11 @@ class MeshLearner:
         return self._call("publish", dtype, digests)
 
     @contextmanager
-    def rehearsal(self, dtype: str = "float32") -> Generator[Rehearsal]:
+    def rehearsal(self, dtype: str = "float32") -> Generator[PerturbsWeights]:
         """As `TorchLearner.rehearsal`."""
-        made = cast(Rehearsal, self._call("rehearse", dtype))
+        made = cast(PerturbsWeights, self._call("rehearse", dtype))
         try:
-            yield Rehearsal(manifest=made.manifest, effects=lambda rows: self._call("effects", rows))
+            yield PerturbsWeights(manifest=made.manifest, effects=lambda rows: self._call("effects", rows))
         finally:
             self._call("rehearsed")
 

@@ -24,7 +24,7 @@ from assay.core.rollout import Ids
 if TYPE_CHECKING:
     from assay.core.batch import Batch
     from assay.core.plan import Plan
-    from assay.core.protocols import LossProgram, PassObserver, Rehearsal, Stats
+    from assay.core.protocols import LossProgram, PassObserver, PerturbsWeights, Stats
     from assay.runtime.distributed.collectives import Collectives
     from assay.runtime.learner.learner import TorchLearner
     from assay.runtime.models.any_model import AnyModel
@@ -83,7 +83,7 @@ class RankWorker:
             ranks=self._ranks,
         )
         self._open: ExitStack = ExitStack()
-        self._rehearsal: Rehearsal | None = None
+        self._rehearsal: PerturbsWeights | None = None
 
     def call(self, name: str, given: Sequence[Any]) -> Any:
         """What the learner's method of that name gives; a rehearsal, which lasts, is three calls."""
@@ -96,13 +96,13 @@ class RankWorker:
             observer.exchange(self._ranks.reduce, self._ranks.speaks)
         return stats
 
-    def rehearse(self, dtype: str) -> Rehearsal:
+    def rehearse(self, dtype: str) -> PerturbsWeights:
         """Begins a rehearsal."""
         self._rehearsal = self._open.enter_context(self.learner.rehearsal(dtype))
         return self._rehearsal
 
     def effects(self, rows: Sequence[Ids]) -> dict[str, NDArray[np.float32]]:
-        """Within one, as `assay.core.protocols.Rehearsal`."""
+        """Within one, as `assay.core.protocols.PerturbsWeights`."""
         assert self._rehearsal is not None
         return dict(self._rehearsal.effects(rows))
 

@@ -19,7 +19,7 @@ from assay.core.canon import array_digest, digest
 from assay.core.errors import AssayError, NonFiniteError, PlanError
 from assay.core.manifest import Manifest
 from assay.core.plan import Forward, Plan
-from assay.core.protocols import LossProgram, PassObserver, Rehearsal, Stats
+from assay.core.protocols import LossProgram, PassObserver, PerturbsWeights, Stats
 from assay.core.rollout import Ids
 from assay.core.sample import Sample
 from assay.core.timing import span
@@ -408,10 +408,11 @@ class TorchLearner:
         """Nothing is held but memory."""
 
     @contextmanager
-    def rehearsal(self, dtype: str = "float32") -> Generator[Rehearsal]:
+    def rehearsal(self, dtype: str = "float32") -> Generator[PerturbsWeights]:
         """Inside, every published tensor carries strong noise; behind it all are bit for bit as before."""
         with disturbed(self.policy) as kept:
-            yield Rehearsal(manifest=self.publish(dtype), effects=lambda rows: effects(self.parameters, kept, self.score, rows))
+            manifest = self.publish(dtype)
+            yield PerturbsWeights(manifest=manifest, effects=lambda rows: effects(self.parameters, kept, self.score, rows))
 
     def tensors(self) -> dict[str, dict[str, Tensor]]:
         """Everything that a step reads or writes: ``weights``, ``optimizer`` and ``anchors``, each name to tensor; with heads

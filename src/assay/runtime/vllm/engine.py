@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import numpy as np
@@ -25,12 +25,14 @@ from assay.runtime.vllm.facts import Shaped, inspect
 from assay.runtime.vllm.nccl import NcclTransfer
 from assay.runtime.vllm.request_gate import PendingRequest, RequestGate
 from assay.runtime.vllm.server import GENERATE, VllmServer
-from assay.runtime.vllm.settings import VllmSettings
 from assay.runtime.vllm.snapshots import WeightFiles, checked, is_adapter
 from assay.runtime.vllm.transfer import HeldVersion, Sender, Transfer
 from assay.runtime.vllm.untied import HEAD
 from assay.runtime.vllm.weights import ServerWeights
 from assay.runtime.vllm.wire import completion_of, request_body, score_body, scores_of, server_id
+
+if TYPE_CHECKING:
+    from assay.runtime.vllm.settings import VllmSettings
 
 __all__ = ["VllmEngine"]
 

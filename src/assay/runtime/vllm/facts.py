@@ -10,8 +10,8 @@ from typing import Any, Protocol, cast
 from assay.core.columns import Array
 from assay.core.errors import ConfigError, EngineError
 from assay.runtime.vllm.checkpoint import TensorRows, constants, cut
+from assay.runtime.vllm.flags import EXTENSION
 from assay.runtime.vllm.server import GENERATE, VllmServer
-from assay.runtime.vllm.settings import EXTENSION
 from assay.runtime.vllm.snapshots import shapes_in
 from assay.runtime.vllm.untied import HEAD, embedding_in
 

@@ -7,15 +7,17 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import numpy as np
 
 from assay.core.columns import Array
 from assay.core.errors import ConfigError, EngineError
-from assay.runtime.vllm.settings import NcclUpdate
 from assay.runtime.vllm.transfer import Control, HeldVersion
+
+if TYPE_CHECKING:
+    from assay.runtime.vllm.settings import NcclUpdate
 
 __all__ = ["NcclLink", "NcclTransfer"]
 

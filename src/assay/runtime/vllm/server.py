@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from assay.core.errors import AssayError, ConfigError, EngineError, MissingExtraError
-from assay.runtime.vllm.settings import WHOLE, VllmSettings
+from assay.runtime.vllm.flags import WHOLE
 
 try:
     import httpx
 except ImportError:  # pragma: no cover - the tests have it
     raise MissingExtraError("httpx", "vllm") from None
+
+if TYPE_CHECKING:
+    from assay.runtime.vllm.settings import VllmSettings
 
 __all__ = ["GENERATE", "VllmServer"]
 

@@ -7,18 +7,13 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
 from assay.core.errors import ConfigError
+from assay.runtime.vllm.flags import EXTENSION
 
 if TYPE_CHECKING:
     from assay.core.protocols import Engine
     from assay.runtime.distributed.mesh import AnyLearner
 
-__all__ = ["EXTENSION", "WHOLE", "NcclUpdate", "VllmSettings"]
-
-WHOLE = "--no-enable-chunked-prefill"
-"""What a server on a CPU should be started with: vLLM 0.32's engine dies there where it prefills a seeded prompt in parts."""
-
-EXTENSION = "assay.runtime.vllm.worker.ExpertKernels"
-"""What a server on a CPU that serves a mixture of experts is started with, as its ``--worker-extension-cls``."""
+__all__ = ["NcclUpdate", "VllmSettings"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 from assay.core.errors import AssayError, EngineError
 from assay.core.protocols import SwapMode
 from assay.runtime.vllm.facts import ServerFacts
+from assay.runtime.vllm.flags import EXTENSION
 from assay.runtime.vllm.server import VllmServer
-from assay.runtime.vllm.settings import EXTENSION
 from assay.runtime.vllm.snapshots import WeightFile, WeightFiles, shapes_in
 from assay.runtime.vllm.transfer import HeldVersion, Sender
 from assay.runtime.vllm.worker import FORGET
