@@ -18,6 +18,7 @@ from assay.runtime.settings import DecoderShape
 from assay.train.models import Built
 from assay.train.out_of_memory import size
 from assay.train.run import Run
+from assay.train.schedules import describe_schedules
 from assay.train.support import support_note
 
 if TYPE_CHECKING:
@@ -103,6 +104,10 @@ def _text(run: Run, found: Derived, wires: Sequence[WiredPart] = ()) -> None:
     for index, stage in enumerate(run.stages):
         if said := support_note(run, stage):
             print(f"truncated sampling in stage {index}: {said}\n")
+        if schedules := describe_schedules(stage):
+            print(f"schedules of stage {index}, in training alone")
+            lines({f"  {key}": text for key, text in schedules.items()})
+            print()
 
 
 def _tree(node: Any, depth: int) -> Iterator[str]:

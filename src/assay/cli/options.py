@@ -204,6 +204,9 @@ def _mirror(node: Node, path: str, words: Collection[str] | None) -> type[Any]:
         fields.insert(0, _class_option(class_word(node), named_by, node.kind.__name__, {"a method's name": node.kind}))
     if words is None and node.kind is tuple and not node.fields:
         fields.append(_class_option("0.kind", "class of a first entry", NONE, candidates(None, node.declared_at("0"))))
+    if words is None and node.kind is dict and not node.fields:
+        known = candidates(None, node.declared_at("NAME"))
+        fields.append(_class_option("NAME.kind", "class of an entry with this name", NONE, known))
     mirror = dataclasses.make_dataclass(f"{getattr(node.kind, '__name__', '')}Options", fields, frozen=True, kw_only=True)
     mirror.__doc__ = _summary(node.kind) or " "
     return mirror

@@ -81,7 +81,7 @@ def take(value: Any, declared: Any = Any) -> Any:
     if isinstance(value, tuple) and _holds_parts(cast("tuple[Any, ...]", value), declared):
         items = cast("tuple[Any, ...]", value)
         return Node(tuple, {str(i): take(v, _element(declared)) for i, v in enumerate(items)}, declared, items)
-    if isinstance(value, Mapping) and any(is_part(v) for v in cast("Mapping[Any, Any]", value).values()):
+    if isinstance(value, Mapping) and _maps_parts(cast("Mapping[Any, Any]", value), declared):
         table = cast("Mapping[Any, Any]", value)
         return Node(dict, {str(k): take(v, _element(declared)) for k, v in table.items()}, declared, table)
     return cast(Any, value)
@@ -116,7 +116,7 @@ def put(root: Node, path: Sequence[str], kind: str, extra: Sequence[str] = ()) -
 
     Args:
         root: the tree, changed in place.
-        path: names down to the place; in a tuple, the position behind the last one adds an entry.
+        path: names down to the place; in a tuple, the position behind the last one adds an entry, in a mapping any new name.
         kind: ``module:Class``; or a bare name from the room or module of the part that stands there; or ``none``.
         extra: further modules in which a bare name is looked up.
 
@@ -128,7 +128,7 @@ def put(root: Node, path: Sequence[str], kind: str, extra: Sequence[str] = ()) -
     parent = root
     for depth, name in enumerate(path):
         known = _places(parent)
-        if name not in known:
+        if name not in known and not (parent.kind is dict and depth + 1 == len(path)):
             raise UnknownNameError(f"part in {place}", ".".join(path[: depth + 1]), [".".join((*path[:depth], n)) for n in known])
         inner = parent.fields.get(name)
         if depth + 1 == len(path):
@@ -227,6 +227,14 @@ def candidates(now: Any, declared: Any, extra: Sequence[str] = ()) -> dict[str, 
 def _holds_parts(items: tuple[Any, ...], declared: Any) -> bool:
     if items:
         return all(is_part(v) for v in items)
+    element = _element(declared)
+    return element is not Any and _may_hold_part(element)
+
+
+def _maps_parts(table: Mapping[Any, Any], declared: Any) -> bool:
+    """Whether a mapping holds parts, or is empty and may hold nothing else."""
+    if table:
+        return any(is_part(v) for v in table.values())
     element = _element(declared)
     return element is not Any and _may_hold_part(element)
 

@@ -71,6 +71,7 @@ if TYPE_CHECKING:
         Sampler,
         SamplerParts,
         SamplerSpec,
+        ScheduleSpec,
         ServesOldWeights,
         SharesStates,
         ShowsPictures,
@@ -187,6 +188,7 @@ __all__ = [
     "SamplerSpec",
     "Sampling",
     "SandboxError",
+    "ScheduleSpec",
     "Scope",
     "Score",
     "ScoreContext",
@@ -271,8 +273,8 @@ _HOME = {
     "protocols": (
         "AskPolicy BatchComposer BeginsTexts CallTokenizer CarriesHeads ChatTokenizer ContextManager Conversation Curriculum "
         "CurriculumSpec Engine EngineInfo EngineOfMany Environment GroupFilter Guidance GuidanceSpec "
-        "IndexPolicy IndexPolicySpec Learner LossProgram Moment Obs PassObserver Posed PerturbsWeights Replay Request Restorable "
-        "Sampler SamplerParts SamplerSpec ServesOldWeights SharesStates ShowsPictures Snapshots State Stats "
+        "IndexPolicy IndexPolicySpec Learner LossProgram Moment Obs PassObserver PerturbsWeights Posed Replay Request Restorable "
+        "Sampler SamplerParts SamplerSpec ScheduleSpec ServesOldWeights SharesStates ShowsPictures Snapshots State Stats "
         "Step SwapMode TaskSource Tokenizer Tool Tracker Verifier VerifierTokenizer"
     ),
     "rollout": "Call Completion Ids Rollout Sampling Span Stop ToolResult ids_of",

@@ -59,6 +59,7 @@ __all__ = [
     "Sampler",
     "SamplerParts",
     "SamplerSpec",
+    "ScheduleSpec",
     "ServesOldWeights",
     "SharesStates",
     "ShowsPictures",
@@ -625,6 +626,42 @@ class GroupFilter(Protocol):
 
     def select(self, group: Group) -> Group | None:
         """The group, one with some of its rollouts, or None for no part of it."""
+        ...
+
+
+@runtime_checkable
+class ScheduleSpec(Protocol):
+    """How a setting of a stage changes: frozen and pure. What it must remember is a state, which the stage keeps."""
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """The values that it goes through; all others lie between the least and the greatest of these."""
+        ...
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Names of the metrics that it looks at; none where it follows the number of the step."""
+        ...
+
+    def init(self) -> State:
+        """The state before the first step."""
+        ...
+
+    def advance(self, state: State, metrics: Mapping[str, float]) -> State:
+        """The state after a finished step.
+
+        Args:
+            state: before; stays as it is.
+            metrics: those of ``reads`` that the step has, or the evaluation behind it.
+        """
+        ...
+
+    def at(self, step: int, state: State) -> float:
+        """The value at a step of the stage, counted from 0."""
+        ...
+
+    def describe(self) -> str:
+        """In a few words, for ``assay explain``."""
         ...
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from assay.guide.replay import Recent, RecentBuffer
     from assay.guide.row_curricula import Bell, HistoryRows, RowBook, RowRule
     from assay.guide.scaler import Scaler, ScalerCurriculum
+    from assay.guide.schedules import Piecewise, Ramp, StepSchedule, WhenReached
 
 __all__ = [
     "Admitted",
@@ -35,9 +36,11 @@ __all__ = [
     "InOrder",
     "Memory",
     "Mixed",
+    "Piecewise",
     "Plain",
     "Prefix",
     "Privileged",
+    "Ramp",
     "Recent",
     "RecentBuffer",
     "Refill",
@@ -51,9 +54,11 @@ __all__ = [
     "Seele",
     "Standing",
     "Stateless",
+    "StepSchedule",
     "SuccessVariance",
     "SuccessWindow",
     "Uniform",
+    "WhenReached",
 ]
 
 _HOME = {
@@ -69,6 +74,7 @@ _HOME = {
     "replay": "Recent RecentBuffer",
     "row_curricula": "Bell HistoryRows RowBook RowRule",
     "scaler": "Scaler ScalerCurriculum",
+    "schedules": "Piecewise Ramp StepSchedule WhenReached",
 }
 
 __getattr__, __dir__ = lazy_exports(__name__, _HOME)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from assay.testing.objective import check_objective, check_term, objective_around, random_batch
     from assay.testing.problems import check_problem
     from assay.testing.records import as_outcomes, graded
+    from assay.testing.schedules import check_schedule
     from assay.testing.scoring import ScriptedScoring, check_scorer
     from assay.testing.sources import check_task_source
     from assay.testing.stages import check_stage
@@ -48,6 +49,7 @@ __all__ = [
     "check_objective",
     "check_problem",
     "check_sampler",
+    "check_schedule",
     "check_scorer",
     "check_stage",
     "check_statistic",
@@ -75,6 +77,7 @@ _HOME = {
     "objective": "check_objective check_term objective_around random_batch",
     "problems": "check_problem",
     "records": "as_outcomes graded",
+    "schedules": "check_schedule",
     "scoring": "ScriptedScoring check_scorer",
     "sources": "check_task_source",
     "stages": "check_stage",

@@ -141,7 +141,7 @@ def _moment(s: ReinforceRunner, number: int) -> Moment:
 
 async def _roll_out(s: ReinforceRunner, posed: Sequence[Posed]) -> list[Rollout]:
     """All rollouts; contexts that want equally many together."""
-    sizes = [p.n or s.stage.group_size for p in posed]
+    sizes = [p.n or s.group_size for p in posed]
     found: list[Rollout] = []
     for n in dict.fromkeys(sizes):
         found += await s.sampler.collect([p.context for p, size in zip(posed, sizes, strict=True) if size == n], n)

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
+from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError, PlanError
 from assay.core.fields import check_positive, later
 from assay.core.import_path import filed_as
-from assay.core.protocols import BatchComposer, CurriculumSpec, GroupFilter, GuidanceSpec, IndexPolicySpec, SamplerSpec, Tokenizer
+from assay.core.protocols import (
+    BatchComposer,
+    CurriculumSpec,
+    GroupFilter,
+    GuidanceSpec,
+    IndexPolicySpec,
+    SamplerSpec,
+    ScheduleSpec,
+    Tokenizer,
+)
 from assay.core.scoring import ScorerSpec
 from assay.core.task import Task
 from assay.guide import Compose, InOrder, Plain, Refill, SuccessVariance
@@ -21,6 +32,7 @@ from assay.train.columns import ColumnProvider
 from assay.train.levels import Levels, settle_levels
 from assay.train.method_names import refuse_name
 from assay.train.runner import StageRunner
+from assay.train.schedules import settle_schedules
 from assay.train.stage import Stage, StageRows
 from assay.train.until import Until
 from assay.verify.scorers import FromTasks
@@ -61,6 +73,9 @@ class Reinforce(Stage):
         refill: draw again within a step until the filter has kept ``groups`` groups; None draws once.
         reward: what scores rollouts; by default the tasks' verifier. Evaluations always use that verifier.
         sampler: how rollouts are sampled, and with which context manager and tools.
+        schedules: for ``temperature``, ``max_new_tokens``, ``max_turns`` and ``group_size``: values that change by step, or when
+            a metric reaches a bound. The run's and the stage's own values are the upper bounds, except of the temperature.
+            Evaluations always use the run's own values.
     """
 
     samples: ClassVar[bool] = True
@@ -87,10 +102,12 @@ class Reinforce(Stage):
     reward: ScorerSpec = later(FromTasks())
     columns: tuple[ColumnProvider, ...] = later(())
     sampler: SamplerSpec = later(PlayerSpec())
+    schedules: Mapping[str, ScheduleSpec] = later(FrozenMap())
 
     def __post_init__(self) -> None:
         refuse_name(self)
         settle_levels(self)
+        settle_schedules(self)
         check_positive(self, "steps", "groups", "group_size", "epochs", "minibatches")
         if self.group_size < self.objective.min_group:
             raise ConfigError(
@@ -173,13 +190,14 @@ class Reinforce(Stage):
     def smaller(self) -> list[tuple[str, Reinforce]]:
         """Half as many rollouts of a context."""
         half = self.group_size // 2
-        fits = self.group_size > 2 and half >= self.objective.min_group
+        fits = self.group_size > 2 and half >= self.objective.min_group and "group_size" not in self.schedules
         return [(f"group_size={half}", replace(self, group_size=half))] if fits else []
 
     def reduced(self, groups: int, size: int) -> Reinforce:
-        """With fewer and smaller groups."""
+        """With fewer and smaller groups, and without schedules of sizes, which would exceed what is tried."""
         few, least = min(self.groups, groups), max(min(self.group_size, size), self.objective.min_group)
-        return replace(self, groups=few, group_size=least, minibatches=min(self.minibatches, few))
+        kept = {k: v for k, v in self.schedules.items() if k not in ("group_size", "max_new_tokens")}
+        return replace(self, groups=few, group_size=least, minibatches=min(self.minibatches, few), schedules=FrozenMap(kept))
 
     def wire(self, wiring: Wiring, objective: Objective) -> Stage:
         """Under a method; one that learns from demonstrations makes another stage of it."""

@@ -13,6 +13,7 @@ from assay.guide import Compose, Plain, ResampleOnCorrect
 from assay.objective.loss.wrap import unwrapped
 from assay.rollout.decode_text import with_stop
 from assay.train.complete_columns import check_providers
+from assay.train.schedules import check_schedules
 from assay.train.stage_learner import learner_of, scoring_model
 from assay.train.support import check_support
 
@@ -35,6 +36,7 @@ def check_stage(run: Run, stage: Reinforce) -> None:
     check_reward(run, stage)
     plan = stage.effective_objective.plan(stage.updates, stage.learner.offers)
     check_temperature(run.sampling)
+    check_schedules(run, stage)
     check_support(run, stage, plan)
     check_providers(stage.columns, plan)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from assay.core.group import Outcome
@@ -13,6 +13,7 @@ from assay.core.seeds import derive
 from assay.train.levels import arms_of
 from assay.train.loop import step
 from assay.train.runner import BaseRunner, StepResult
+from assay.train.schedules import StageSchedules
 from assay.train.support import sampling_of
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ class ReinforceRunner(BaseRunner):
         replay: groups kept for later steps; None without one.
         scorer: gives the rewards.
         sampler: contexts to rollouts.
+        schedules: of the settings that change, with their states.
+        scheduled: setting to its value in the current step; empty without schedules.
     """
 
     stage: Reinforce
@@ -42,6 +45,8 @@ class ReinforceRunner(BaseRunner):
     replay: Replay | None
     scorer: Scorer
     sampler: Sampler
+    schedules: StageSchedules
+    scheduled: Mapping[str, float] = field(default_factory=dict[str, float])
 
     @classmethod
     def of(cls, stage: Reinforce, parts: Parts) -> Self:
@@ -56,12 +61,36 @@ class ReinforceRunner(BaseRunner):
             replay=stage.replay.build(run.seed) if stage.replay else None,
             scorer=stage.reward.build(),
             sampler=stage.sampler.build(parts.sampler_parts(sampling_of(run, stage))),
+            schedules=StageSchedules(stage.schedules),
         )
 
+    @property
+    def group_size(self) -> int:
+        """Rollouts of a context in this step."""
+        return int(self.scheduled.get("group_size", self.stage.group_size))
+
     async def step(self) -> StepResult:
-        """One rollout batch."""
+        """One rollout batch, with the scheduled settings of the step; they are in its metrics if there are schedules."""
+        self._apply_schedules()
         result = await step(self)
-        return replace(result, metrics={**result.metrics, **self.scorer.metrics()})
+        values = {f"schedule/{key}": float(value) for key, value in self.scheduled.items()}
+        return replace(result, metrics={**result.metrics, **self.scorer.metrics(), **values})
+
+    def _apply_schedules(self) -> None:
+        """Sets the scheduled values of the step. A sampler has no state, so it can be built anew."""
+        before, self.scheduled = self.scheduled, self.schedules.values(self.parts.stage_step)
+        changed = {key: value for key, value in self.scheduled.items() if before.get(key) != value}
+        if not changed.keys() & {"temperature", "max_new_tokens", "max_turns"}:
+            return
+        run = self.parts.run
+        drawn = {key: self.scheduled[key] for key in ("temperature", "max_new_tokens") if key in self.scheduled}
+        sampling: Any = replace(sampling_of(run, self.stage), **drawn)
+        turns = int(self.scheduled.get("max_turns", run.max_turns))
+        self.sampler = self.stage.sampler.build(replace(self.parts.sampler_parts(sampling), max_turns=turns))
+
+    def observe_metrics(self, metrics: Mapping[str, float]) -> None:
+        """Advances the schedules."""
+        self.schedules.observe(metrics)
 
     async def prepare_evaluation(self) -> None:
         """Nothing: every step publishes."""
@@ -76,13 +105,14 @@ class ReinforceRunner(BaseRunner):
         return {**self.curriculum.metrics(), **self.guidance.metrics()}
 
     def state_dict(self) -> dict[str, Any]:
-        """JSON-able state of curriculum, guidance, replay and scorer."""
+        """JSON-able state of curriculum, guidance, replay, scorer and schedules."""
         own = {
             "curriculum": self.curriculum.state_dict(),
             "guidance": self.guidance.state_dict(),
             "replay": self.replay.state_dict() if self.replay is not None else None,
         }
-        return {"practice": own, "scorer": self.scorer.state_dict()}
+        scheduled = {"schedules": self.schedules.state_dict()} if self.schedules.specs else {}
+        return {"practice": own, "scorer": self.scorer.state_dict(), **scheduled}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restores `state_dict`."""
@@ -93,3 +123,4 @@ class ReinforceRunner(BaseRunner):
             self.replay.load_state_dict(own["replay"])
         if "scorer" in state:  # not in checkpoints of before there were scorers
             self.scorer.load_state_dict(state["scorer"])
+        self.schedules.load_state_dict(state.get("schedules", {}))

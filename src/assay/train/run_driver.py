@@ -261,6 +261,7 @@ class RunDriver:
             self.progress.ended = p.stage.steps
             if p.stage.gate:
                 self.progress.gate = await self._evaluator.gate(p)
+        runner.observe_metrics(metrics)
         self._log(p, metrics)
         if last or self.stop or refused or _due(p.stage_step, self.run.checkpoint_every):
             self._checkpoint(index, runner)

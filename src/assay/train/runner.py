@@ -44,6 +44,10 @@ class StageRunner(Protocol):
         """Has the engine serve the present weights."""
         ...
 
+    def observe_metrics(self, metrics: Mapping[str, float]) -> None:
+        """Observes the metrics of a finished step, with those of the evaluation after it if there was one."""
+        ...
+
     def state_dict(self) -> dict[str, Any]:
         """All that the next steps depend on besides `parts`, JSON-able."""
         ...
@@ -67,6 +71,9 @@ class BaseRunner:
     async def prepare_evaluation(self) -> None:
         """Publishes the weights."""
         await self.parts.publish()
+
+    def observe_metrics(self, metrics: Mapping[str, float]) -> None:
+        """Nothing: no step depends on them."""
 
     def state_dict(self) -> dict[str, Any]:
         """Nothing."""

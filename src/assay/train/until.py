@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from assay.core.errors import UnknownNameError
 from assay.core.import_path import filed_as
 
-__all__ = ["Until"]
+__all__ = ["Until", "check_evaluation_metric"]
 
 
 @filed_as("assay.train.run:Until")
@@ -29,6 +29,14 @@ class Until:
     at_least: float = 1.0
 
     def __post_init__(self) -> None:
-        if not re.fullmatch(r"eval/(greedy|sampled)/(.+/)?(all|level_\d+)", self.metric):
-            known = [f"eval/{mode}/{cell}" for mode in ("greedy", "sampled") for cell in ("all", "level_L")]
-            raise UnknownNameError("evaluation metric", self.metric, known)
+        check_evaluation_metric(self.metric)
+
+
+def check_evaluation_metric(name: str) -> None:
+    """Raises UnknownNameError for a metric that no evaluation gives.
+
+    >>> check_evaluation_metric("eval/greedy/level_3")
+    """
+    if not re.fullmatch(r"eval/(greedy|sampled)/(.+/)?(all|level_\d+)", name):
+        known = [f"eval/{mode}/{cell}" for mode in ("greedy", "sampled") for cell in ("all", "level_L")]
+        raise UnknownNameError("evaluation metric", name, known)

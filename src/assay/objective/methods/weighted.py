@@ -213,7 +213,7 @@ def campo(penalty: float = 0.1, graded: bool = False, filter_groups: bool = True
         graded: penalty times the looped share instead, the paper's idea that its code does not use.
         filter_groups: drop groups whose metric does not vary.
 
-    Stages of longer and longer contexts are a schedule of runs.
+    Its stages of longer and longer contexts are a schedule of the stage: ``Reinforce.schedules``, key ``max_new_tokens``.
     """
     filters = (DropZeroVariance(),) if filter_groups else ()
     return Objective(
