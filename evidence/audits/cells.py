@@ -30,7 +30,7 @@ _PROCESSES = ("assay.verify.code", "assay.verify.hardware", "assay.verify.proof"
 """Packages whose verifiers start programs for each answer."""
 _JUNK = ("empty", "junk", "constants", "long", "echo")
 _DRAWN = ("built_in.py", "built_code.py", "built_graphs.py")
-_ASKED = ("cases.py", "checks.py", "hostile.py", "probes.py", "wording.py")
+_ASKED = ("cases.py", "checks.py", "hostile.py", "probes.py", "answer_variants.py")
 """Files of `assay.audit` that decide what is asked, and what counts as a finding."""
 
 

@@ -169,4 +169,4 @@ def test_the_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert "`exact`" in (tmp_path / "verifiers.md").read_text() and json.loads((tmp_path / "verifiers.json").read_text())
     asked = []
     monkeypatch.setattr(running, "one", lambda key, folder: asked.append((key, folder)))
-    assert __main__.main(["audit", "assay-exact", "out"]) == 0 and asked == [("assay-exact", Path("out"))]
+    assert __main__.main(["--audit", "assay-exact", "out"]) == 0 and asked == [("assay-exact", Path("out"))]

@@ -25,9 +25,9 @@ time.sleep(60)
 PARENT = """
 import sys, time
 from pathlib import Path
-from assay.lab.processes import Job, Processes
+from assay.lab.processes import ProcessJob, Processes
 with Processes([frozenset()]) as processes:
-    processes.start(Job(name="a", words=("sleeps", "pid"), log=Path("log")))
+    processes.start(ProcessJob(name="a", words=("sleeps", "pid"), log=Path("log")))
     time.sleep(60)
 """
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from assay.core.errors import DataError
@@ -32,6 +32,7 @@ from evidence.scale_laws import exponents, growth, law
     sizes=st.lists(st.integers(1, 10_000), min_size=2, max_size=8, unique=True),
 )
 def test_an_exponent_is_found_whatever_each_repeat_is_scaled_by(b: float, scale: float, sizes: list[int]) -> None:
+    assume(max(sizes) >= 1.1 * min(sizes))  # of sizes that hardly differ the exponent is a quotient of roundings
     curve = np.array(sizes, float) ** b
     found = exponents(sizes, [curve * scale, curve, curve * 3])
     assert found.value == pytest.approx(b) and found.high - found.low < 1e-9
@@ -213,7 +214,7 @@ def test_each_kind_is_measured_through_the_command(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(scale_page, "SEEDS", (3,))
     monkeypatch.setattr(scale_page, "RECIPE", "evidence.scale:long_run")
     for kind in ("times-0", "memory", "apart"):
-        assert main(["scale", kind, str(tmp_path)]) == 0
+        assert main(["--scale", kind, str(tmp_path)]) == 0
     times, memory, apart = (read_json(tmp_path / f"{kind}.json") for kind in ("times-0", "memory", "apart"))
     assert sorted(line["point"]["attempts"] for line in times["costs"]) == [16, 32]
     assert [h["step"] for h in memory["held"]] == list(range(0, 101)) and memory["held"][-1]["resident"] > 1e8
