@@ -9,8 +9,9 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, cast, get_args, get_origin
 
-from assay.cli.part_tree import MISSING, options_of
+from assay.cli.part_tree import MISSING
 from assay.cli.user_files import module_of
+from assay.core.fields import union_members
 from assay.core.import_path import Function, load_function, name_of
 
 __all__ = ["NONE", "Flag", "flag_of"]
@@ -33,7 +34,7 @@ class Flag:
 
 def flag_of(value: Any, declared: Any) -> Flag | None:
     """None where the command line cannot hold the leaf: data, and places without a part."""
-    if isinstance(value, Function) or (value is None and any(_is_callable(o) for o in options_of(declared))):
+    if isinstance(value, Function) or (value is None and any(_is_callable(o) for o in union_members(declared))):
         return Flag(str, name_of(value) if value else NONE, _read_function, "MODULE:FUNCTION")
     if isinstance(value, tuple) and (several := _of_functions(declared)):
         named = tuple(name_of(function) for function in cast("tuple[Callable[..., Any], ...]", value))
@@ -51,7 +52,7 @@ def _is_callable(option: Any) -> bool:
 def _of_functions(declared: Any) -> str:
     """How a tuple of functions is shown; empty for other types."""
     arguments = get_args(declared) if get_origin(declared) is tuple else ()
-    found = len(arguments) == 2 and arguments[1] is Ellipsis and any(_is_callable(o) for o in options_of(arguments[0]))
+    found = len(arguments) == 2 and arguments[1] is Ellipsis and any(_is_callable(o) for o in union_members(arguments[0]))
     return "[MODULE:FUNCTION ...]" if found else ""
 
 
@@ -64,7 +65,7 @@ def _parsable(declared: Any) -> bool:
         return bool(arguments) and all(a is Ellipsis or _parsable(a) for a in arguments)
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return all(_parsable(a) for a in arguments)
-    options = options_of(declared)
+    options = union_members(declared)
     return len(options) > 1 and all(o is NoneType or _parsable(o) for o in options)
 
 
@@ -80,7 +81,7 @@ def _type_of(value: Any) -> Any:
 
 def _holds(kind: Any, value: Any) -> bool:
     """Whether a value that stands there is one that the option could have given; an int may stand for a float."""
-    for option in options_of(kind):
+    for option in union_members(kind):
         origin = get_origin(option)
         if (option is NoneType and value is None) or (origin is Literal and value in get_args(option)):
             return True
@@ -97,7 +98,7 @@ def _spelled(kind: Any) -> Any:
         return cast(Any, Literal)[tuple(m.value for m in kind)]
     if get_origin(kind) is tuple:
         return tuple[tuple(a if a is Ellipsis else _spelled(a) for a in get_args(kind))]
-    if len(options := options_of(kind)) > 1:
+    if len(options := union_members(kind)) > 1:
         out: Any = _spelled(options[0])
         for option in options[1:]:
             out = out | (None if option is NoneType else _spelled(option))
@@ -120,7 +121,7 @@ def _plain(value: Any) -> Any:
 
 def _restored(new: Any, kind: Any, before: Any) -> Any:
     """What tyro read, as the part wants it."""
-    for option in options_of(kind):
+    for option in union_members(kind):
         if isinstance(option, type) and issubclass(option, Enum) and new in [m.value for m in option]:
             return option(new)
         if get_origin(option) is tuple and isinstance(new, tuple):

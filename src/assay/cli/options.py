@@ -18,9 +18,10 @@ from types import NoneType
 from typing import Annotated, Any, TextIO, TypeVar, cast
 
 from assay.cli.leaf_options import NONE, Flag, flag_of
-from assay.cli.part_tree import MISSING, Node, at, build, candidates, class_word, hints, options_of, put, take
+from assay.cli.part_tree import MISSING, Node, at, build, candidates, class_word, hints, put, take
 from assay.cli.text_wrap import fill
 from assay.core.errors import ConfigError
+from assay.core.fields import union_members
 
 __all__ = ["option_rows", "parse", "parse_with"]
 
@@ -293,7 +294,7 @@ def option_rows(options: type[Any]) -> dict[str, str]:
 
 def _metavar(kind: Any) -> str | None:
     """``INT`` for an option that may also be left out; None leaves it to tyro."""
-    given = [o for o in options_of(kind) if o is not NoneType]
+    given = [o for o in union_members(kind) if o is not NoneType]
     return given[0].__name__.upper() if len(given) == 1 and given != [kind] else None
 
 

@@ -5,7 +5,6 @@ Parts are rebuilt once, from the leaves up, when all changes are known: settings
 
 from __future__ import annotations
 
-import builtins
 import dataclasses
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,14 +14,15 @@ from functools import cache
 from importlib import import_module
 from inspect import get_annotations, isabstract, isfunction, signature
 from pathlib import Path
-from types import ModuleType, NoneType, UnionType
-from typing import Any, Union, cast, get_args, get_origin
+from types import ModuleType, NoneType
+from typing import Any, cast, get_args, get_origin
 
 from assay.cli.user_files import module_of
 from assay.core.errors import ConfigError, UnknownNameError, nearest
+from assay.core.fields import hints_of, union_members
 from assay.core.import_path import load_class
 
-__all__ = ["MISSING", "Node", "at", "build", "candidates", "class_word", "hints", "options_of", "put", "take"]
+__all__ = ["MISSING", "Node", "at", "build", "candidates", "class_word", "hints", "put", "take"]
 
 
 class Unset(Enum):
@@ -139,7 +139,7 @@ def put(root: Node, path: Sequence[str], kind: str, extra: Sequence[str] = ()) -
     name = path[-1]
     declared, now = parent.declared_at(name), parent.fields.get(name)
     if kind in ("none", "None"):
-        if NoneType not in options_of(declared) and declared is not Any:
+        if NoneType not in union_members(declared) and declared is not Any:
             raise ConfigError(f"{place} none: a part must stand there")
         parent.fields[name] = None
         return
@@ -165,43 +165,20 @@ def is_part(value: Any) -> bool:
     return dataclasses.is_dataclass(value) and not isinstance(value, type)
 
 
-def options_of(declared: Any) -> tuple[Any, ...]:
-    """The members of a union; the type itself otherwise."""
-    return get_args(declared) if get_origin(declared) in (Union, UnionType) else (declared,)
-
-
-@cache
 def hints(kind: Any) -> Mapping[str, Any]:
     """Declared type of each field of a dataclass; `typing.Any` where it can only be resolved by type checkers.
 
-    A name that a module imports for type checkers alone is looked up in the rooms.
+    A name that a module imports for type checkers alone is looked up in the packages.
     """
-    out: dict[str, Any] = {}
-    owners = {name: owner for owner in reversed(kind.__mro__) for name in get_annotations(owner)}
-    for f in dataclasses.fields(kind):
-        out[f.name] = f.type
-        if isinstance(f.type, str):
-            try:
-                own = dict(vars(sys.modules[owners[f.name].__module__]))
-                out[f.name] = eval(f.type, own, _Offered(own))
-            except (NameError, KeyError, TypeError):
-                out[f.name] = Any
-    return out
+    return hints_of(kind, _offered)
 
 
-class _Offered(dict[str, Any]):
-    """What the rooms offer, for names that are neither a module's own nor built in."""
-
-    def __init__(self, own: Mapping[str, Any]) -> None:
-        super().__init__()
-        self._own = own
-
-    def __missing__(self, name: str) -> Any:
-        if name not in self._own and not hasattr(builtins, name):
-            for room in (m for place in _ROOMS for m in _modules(place)):
-                if name in room.__all__:
-                    return getattr(room, name)
-        raise KeyError(name)
+def _offered(name: str) -> Any:
+    """What a package offers under a name."""
+    for package in (m for place in _ROOMS for m in _modules(place)):
+        if name in package.__all__:
+            return getattr(package, name)
+    raise KeyError(name)
 
 
 def candidates(now: Any, declared: Any, extra: Sequence[str] = ()) -> dict[str, Any]:
@@ -217,7 +194,7 @@ def candidates(now: Any, declared: Any, extra: Sequence[str] = ()) -> dict[str, 
         modules += _ROOMS
     found = _parts_of(modules, declared)
     kinds = found.values()
-    bases = {b for b in kinds if b in options_of(declared) and any(issubclass(k, b) and k is not b for k in kinds)}
+    bases = {b for b in kinds if b in union_members(declared) and any(issubclass(k, b) and k is not b for k in kinds)}
     return {name: k for name, k in found.items() if k not in bases}
 
 
@@ -241,7 +218,7 @@ def _maps_parts(table: Mapping[Any, Any], declared: Any) -> bool:
 
 def _element(declared: Any) -> Any:
     """The type of the entries of a collection."""
-    for option in options_of(declared):
+    for option in union_members(declared):
         arguments = get_args(option)
         if arguments and get_origin(option) is tuple and arguments[-1] is Ellipsis:
             return arguments[0]
@@ -276,7 +253,9 @@ def _places(node: Node) -> list[str]:
 
 def _may_hold_part(declared: Any) -> bool:
     scalars = (*_SCALARS, Path)
-    return any(o is Any or (isinstance(o, type) and o not in scalars and not issubclass(o, Enum)) for o in options_of(declared))
+    return any(
+        o is Any or (isinstance(o, type) and o not in scalars and not issubclass(o, Enum)) for o in union_members(declared)
+    )
 
 
 def _class(word: str, place: str, now: Any, declared: Any, extra: Sequence[str]) -> Any:
@@ -364,7 +343,7 @@ _parts_of_room = cache(_parts_in)
 
 def _fits(kind: type[Any], declared: Any) -> bool:
     """Whether an instance may stand where ``declared`` is: a subclass of a class, or what has the members of a protocol."""
-    return any(_fits_one(kind, option) for option in options_of(declared))
+    return any(_fits_one(kind, option) for option in union_members(declared))
 
 
 def _fits_one(kind: type[Any], option: Any) -> bool:

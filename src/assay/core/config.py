@@ -29,10 +29,10 @@ from assay.core.fields import (
     hints_of,
     is_part,
     mapping_types,
-    options,
     spell,
     takes_mapping,
     takes_sequence,
+    union_members,
 )
 from assay.core.import_path import Function, load_class, load_function, name_of
 from assay.core.rowfile import BESIDE, RowFile, current_store
@@ -206,7 +206,7 @@ def _read(data: Any, declared: Any, place: str) -> Any:
         return _read_table(cast("Mapping[str, Any]", data), declared, place)
     if isinstance(data, list | tuple):
         return _read_sequence(cast("Sequence[Any]", data), declared, place)
-    for option in options(declared):
+    for option in union_members(declared):
         if isinstance(option, type) and issubclass(option, Enum):
             return _read_enum(option, data, place)
         if option is Path and isinstance(data, str):
@@ -239,7 +239,7 @@ def _read_table(data: Mapping[str, Any], declared: Any, place: str) -> Any:
         case str():
             return _read_named(data, "kind", declared, place)
         case _:
-            parts = [o for o in options(declared) if is_part(o)]
+            parts = [o for o in union_members(declared) if is_part(o)]
     if len(parts) == 1:
         return _read_part(data, parts[0], place)
     if parts or not takes_mapping(declared):
@@ -288,13 +288,13 @@ def _read_mapping(data: Mapping[str, Any], declared: Any, place: str) -> Any:
         if isinstance(failure, ConfigError):
             raise
         raise ConfigError(f"{place}: a key is no {key.__name__}: {failure}") from failure
-    origins = [get_origin(o) or o for o in options(declared)]
+    origins = [get_origin(o) or o for o in union_members(declared)]
     return items if dict in origins else items if key is not str else FrozenMap(items)
 
 
 def _read_sequence(data: Sequence[Any], declared: Any, place: str) -> Any:
     items = [_read(v, element(declared, i), f"{place}[{i}]") for i, v in enumerate(data)]
-    origins = [get_origin(o) or o for o in options(declared)]
+    origins = [get_origin(o) or o for o in union_members(declared)]
     if list in origins:
         return items
     if not takes_sequence(declared):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import builtins
 import dataclasses
 import inspect
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from functools import cache
 from types import NoneType, UnionType
@@ -25,10 +26,11 @@ __all__ = [
     "is_part",
     "later",
     "mapping_types",
-    "options",
+    "resolved",
     "spell",
     "takes_mapping",
     "takes_sequence",
+    "union_members",
 ]
 
 SCALARS = (bool, int, float, str)
@@ -64,7 +66,7 @@ def check_scalar(value: Any, declared: Any, place: str) -> None:
     """Raises ConfigError when a plain scalar stands where only others are declared (an int may stand for a float)."""
     if not isinstance(value, SCALARS) or isinstance(value, Enum):
         return
-    found = options(declared)
+    found = union_members(declared)
     literals = [x for o in found if get_origin(o) is Literal for x in get_args(o)]
     if value in literals:
         return
@@ -84,24 +86,47 @@ def _is_open_part(option: Any) -> bool:
     return is_part(option) or bool(getattr(option, "_is_protocol", False))
 
 
+Offer = Callable[[str], Any]
+"""What a name means that a module imports for type checkers alone; raises KeyError where nobody knows."""
+
+
 @cache
-def hints_of(cls: Any) -> dict[str, Any]:
-    """Declared type of each field; Any where it can only be resolved by type checkers."""
-    out: dict[str, Any] = {}
+def hints_of(cls: Any, offered: Offer | None = None) -> dict[str, Any]:
+    """Declared type of each field of a dataclass; Any where it can only be resolved by type checkers."""
     owners = {name: owner for owner in reversed(cls.__mro__) for name in inspect.get_annotations(owner)}
-    for field in dataclasses.fields(cls):
-        declared: Any = field.type
-        if isinstance(declared, str):
-            scope = vars(sys.modules.get(owners[field.name].__module__, sys))
-            try:
-                declared = eval(declared, dict(scope))
-            except (NameError, AttributeError):
-                declared = Any
-        out[field.name] = Any if declared is object else declared
-    return out
+    found = {f.name: resolved(f.type, owners[f.name].__module__, offered) for f in dataclasses.fields(cls)}
+    return {name: Any if declared is object else declared for name, declared in found.items()}
 
 
-def options(declared: Any) -> tuple[Any, ...]:
+def resolved(declared: Any, module: str, offered: Offer | None = None) -> Any:
+    """The type that an annotation means in a module; Any where a name in it is known to type checkers only, and not offered.
+
+    >>> resolved("int | None", "builtins"), resolved("Text", "builtins"), resolved("Text", "builtins", {"Text": str}.__getitem__)
+    (int | None, typing.Any, <class 'str'>)
+    """
+    if not isinstance(declared, str):
+        return declared
+    names = _Names(vars(sys.modules.get(module, sys)), offered)
+    try:
+        return eval(declared, dict(names.own), names)
+    except (NameError, AttributeError, KeyError, TypeError):
+        return Any
+
+
+class _Names(dict[str, Any]):
+    """Names of a module, then the built-in ones, then those that are offered."""
+
+    def __init__(self, own: Mapping[str, Any], offered: Offer | None) -> None:
+        super().__init__()
+        self.own, self._offered = own, offered
+
+    def __missing__(self, name: str) -> Any:
+        if self._offered is None or name in self.own or hasattr(builtins, name):
+            raise KeyError(name)  # Python looks for it among the globals and the built-in names
+        return self._offered(name)
+
+
+def union_members(declared: Any) -> tuple[Any, ...]:
     """The members of a union; the type itself otherwise."""
     return get_args(declared) if get_origin(declared) in (Union, UnionType) else (declared,)
 
@@ -118,13 +143,13 @@ def is_part(declared: Any) -> bool:
 
 def takes_mapping(declared: Any) -> bool:
     """Whether a mapping may stand there."""
-    origins = {get_origin(o) or o for o in options(declared)}
+    origins = {get_origin(o) or o for o in union_members(declared)}
     return bool(origins & {Any, Mapping, dict, FrozenMap})
 
 
 def mapping_types(declared: Any) -> tuple[type, Any]:
     """Declared types of a mapping's keys and values."""
-    for option in options(declared):
+    for option in union_members(declared):
         arguments = get_args(option)
         if get_origin(option) in (Mapping, dict) and arguments[0] in (str, int):
             return arguments
@@ -133,7 +158,7 @@ def mapping_types(declared: Any) -> tuple[type, Any]:
 
 def element(declared: Any, index: int) -> Any:
     """Declared type of a sequence's ``index``-th element."""
-    for option in options(declared):
+    for option in union_members(declared):
         arguments = get_args(option)
         origin = get_origin(option)
         if origin in (list, Sequence) or (origin is tuple and arguments[-1:] == (Ellipsis,)):
@@ -150,5 +175,5 @@ def spell(declared: Any) -> str:
 
 def takes_sequence(declared: Any) -> bool:
     """Whether a list may stand there."""
-    origins = [get_origin(o) or o for o in options(declared)]
+    origins = [get_origin(o) or o for o in union_members(declared)]
     return not all(_is_open_part(o) or o in (*SCALARS, NoneType, Literal, Mapping, dict, FrozenMap) for o in origins)

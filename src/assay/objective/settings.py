@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import math
 import numbers
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache, wraps
@@ -13,7 +12,7 @@ from types import NoneType
 from typing import Any, Literal, ParamSpec, TypeVar, cast, get_args, get_origin
 
 from assay.core.errors import ConfigError, a_kind
-from assay.core.fields import hints_of, options, spell
+from assay.core.fields import hints_of, resolved, spell, union_members
 
 __all__ = ["BOUNDS", "check_parts", "check_setting", "with_checks"]
 
@@ -73,7 +72,7 @@ def check_setting(where: str, value: Any, declared: Any, infinity: float | None 
         declared: a type; what it leaves open is not judged.
         infinity: the infinity that means something here.
     """
-    kinds = options(declared)
+    kinds = union_members(declared)
     if not any(_is_kind(value, kind) for kind in kinds):
         raise ConfigError(f"{where}: {a_kind(value)}, where {spell(declared)} is declared")
     if isinstance(value, tuple | list):
@@ -109,13 +108,7 @@ def check_parts(part: Any) -> None:
 @cache
 def _kind(make: Any, name: str) -> Any:
     """What a constructor declares of a setting; Any where only type checkers can resolve it."""
-    declared: Any = inspect.get_annotations(make).get(name, Any)
-    if isinstance(declared, str):
-        try:
-            return eval(declared, dict(vars(sys.modules[make.__module__])))
-        except (NameError, AttributeError):
-            return Any
-    return declared
+    return resolved(inspect.get_annotations(make).get(name, Any), make.__module__)
 
 
 def _is_kind(value: Any, kind: Any) -> bool:
