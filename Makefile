@@ -125,10 +125,10 @@ docs: $(VENV)/.installed-dev  ## HTML pages with warnings as errors, then every 
 	@sed -n '/^Doctest summary/,$$p' build/docs/doctest/output.txt
 
 cover: COV := 1
-cover: test  ## the tests with coverage, against the floor of each room
+cover: test  ## the tests with coverage, against the floor of each package
 	@$(MAKE) --no-print-directory floors
 
-floors: $(VENV)/.installed-dev  ## coverage of the last recorded test run against the floor of each room
+floors: $(VENV)/.installed-dev  ## coverage of the last recorded test run against the floor of each package
 	@echo "== coverage"
 	@if ls .coverage.* > /dev/null 2>&1; then $(BIN)/coverage combine --quiet --append; fi
 	@mkdir -p build && $(BIN)/coverage json --quiet -o build/coverage.json

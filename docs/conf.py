@@ -35,7 +35,7 @@ myst_heading_anchors = 3
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_default_options = {"members": True, "show-inheritance": False}
-# Rooms need nothing but what is installed; a missing extra must fail loudly here.
+# Packages need nothing but what is installed; a missing extra must fail loudly here.
 autodoc_mock_imports: list[str] = []
 python_use_unqualified_type_names = True
 
@@ -50,7 +50,7 @@ nitpick_ignore_regex = [
     (r"py:.*", r"(?!assay\.).*"),
     (r"py:.*", r"assay\.(.*\.)?_.*"),
 ]
-# Types that signatures of public names mention and that no room offers: protocols and parts which a reader never writes down.
+# Types that signatures of public names mention and that no package offers: protocols and parts which a reader never writes down.
 nitpick_ignore = [
     ("py:class", "assay.curate.phrase_frequency.Common"),
     ("py:class", "assay.curate.question_keys.Questions"),

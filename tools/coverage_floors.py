@@ -1,4 +1,4 @@
-"""Compare measured coverage with the floor of each room.
+"""Compare measured coverage with the floor of each package.
 
 Floors stand in `pyproject.toml`, `[tool.assay.coverage-floors]`: path prefix → least percentage of lines and
 branches. A file belongs to the longest prefix that it lies under. The one exclusion list is next to it:
@@ -67,7 +67,7 @@ def tally(report: Mapping[str, Any], floors: Mapping[str, float]) -> dict[str, T
     for path, entry in report["files"].items():
         prefix = owner(path, floors)
         if prefix is None:
-            sys.exit(f"{path} lies under no coverage floor: name its room in pyproject.toml")
+            sys.exit(f"{path} lies under no coverage floor: name its package in pyproject.toml")
         tallies[prefix].add(entry["summary"])
     if not report["files"]:
         sys.exit("no file was measured: run `make test COV=1` first")
@@ -84,12 +84,12 @@ def show_gaps(report: Mapping[str, Any], floors: Mapping[str, float], low: set[s
 
 
 def main(report_path: str, project_path: str = "pyproject.toml") -> int:
-    """Print the table; return 1 where a room is below its floor, else 0."""
+    """Print the table; return 1 where a package is below its floor, else 0."""
     project = tomllib.loads(Path(project_path).read_text(encoding="utf-8"))
     floors: dict[str, float] = project["tool"]["assay"]["coverage-floors"]
     report = json.loads(Path(report_path).read_text(encoding="utf-8"))
     tallies = tally(report, floors)
-    print(f"{'room':<32}{'files':>6}{'lines':>8}{'branches':>10}{'both %':>9}{'branch %':>10}{'floor':>7}")
+    print(f"{'package':<32}{'files':>6}{'lines':>8}{'branches':>10}{'both %':>9}{'branch %':>10}{'floor':>7}")
     for prefix, counts in tallies.items():
         mark = "  LOW" if counts.low else ""
         print(

@@ -39,3 +39,36 @@ def test_a_part_without_a_line_would_be_found() -> None:
 
     assert is_part(Undocumented31) and "Undocumented31" not in WORDS
     assert not is_part(int) and not is_part(dataclasses.make_dataclass("Plain", []))
+
+
+BELOW = {
+    "math": "verify/math",
+    "sql": "verify/sql",
+    "code": "verify/code",
+    "hardware": "verify/hardware",
+    "proof": "verify/proof",
+}
+TABLE = re.compile(r"^\| *module[s ]*\|.*\n\|[-| ]+\n((?:\|.*\n)+)", re.MULTILINE)
+
+
+def modules_named(text: str) -> list[str]:
+    """Modules in the first column of a page's tables of modules."""
+    return [
+        name
+        for table in TABLE.findall(text)
+        for row in table.splitlines()
+        for name in re.findall(r"`([\w.]+)`", row.split("|")[1])
+    ]
+
+
+def test_modules_in_the_tables_of_a_package_exist() -> None:
+    assert modules_named("| module | holds |\n|---|---|\n| `a`, `b.c` | `d` |\n") == ["a", "b.c"]
+    gone: dict[str, list[str]] = {}
+    for page in sorted((ROOT / "docs" / "packages").glob("*.md")):
+        package = page.stem.partition("-")[0]
+        folder = ROOT / "src" / "assay" / BELOW.get(package, package)
+        there = {p.stem for p in folder.rglob("*.py")} | {p.name for p in folder.rglob("*") if p.is_dir()}
+        named = modules_named(page.read_text(encoding="utf-8"))
+        if missing := [name for name in named if name.rpartition(".")[2] not in there]:
+            gone[page.name] = missing
+    assert gone == {}

@@ -1,4 +1,4 @@
-"""Importing stays light: no room loads torch by being imported."""
+"""Importing stays light: no package loads torch by being imported."""
 
 import ast
 import json
@@ -12,7 +12,7 @@ import pytest
 import assay
 
 SOURCE = Path(__file__).parents[2] / "src" / "assay"
-ROOMS = sorted(m.name for m in pkgutil.iter_modules([str(SOURCE)]) if m.ispkg)
+PACKAGES = sorted(m.name for m in pkgutil.iter_modules([str(SOURCE)]) if m.ispkg)
 TORCH_FAMILY = ("torch", "transformers", "safetensors", "tokenizers")
 HEAVY = (*TORCH_FAMILY, "matplotlib", "tensorboard", "wandb", "scipy", "pandas")
 TORCH_PLACES = ("runtime", "objective/loss", "testing")
@@ -50,13 +50,13 @@ print(json.dumps(sorted(sys.modules)))
 
 
 def test_room_inits_load_nothing_heavy() -> None:
-    assert ROOMS
+    assert PACKAGES
     code = f"""
 import importlib, json, sys
 found = []
-for room in {ROOMS!r}:
-    importlib.import_module("assay." + room)
-    found += [room + " loads " + name for name in {HEAVY!r} if name in sys.modules]
+for package in {PACKAGES!r}:
+    importlib.import_module("assay." + package)
+    found += [package + " loads " + name for name in {HEAVY!r} if name in sys.modules]
 print(json.dumps(found))
 """
     assert fresh(code) == []
@@ -109,11 +109,11 @@ def test_torch_is_named_only_where_it_belongs() -> None:
     assert misplaced == []
 
 
-def test_every_room_is_an_attribute_of_assay() -> None:
-    assert sorted(assay.__all__) == ROOMS
+def test_every_package_is_an_attribute_of_assay() -> None:
+    assert sorted(assay.__all__) == PACKAGES
     assert sorted(set(assay.__all__) & set(dir(assay))) == sorted(assay.__all__)
-    for room in ROOMS:
-        assert getattr(assay, room).__name__ == f"assay.{room}"
+    for package in PACKAGES:
+        assert getattr(assay, package).__name__ == f"assay.{package}"
 
 
 def test_unknown_attribute_is_an_attribute_error() -> None:
@@ -133,8 +133,8 @@ def test_commands_load_what_they_run(tmp_path: Path, monkeypatch: pytest.MonkeyP
     for words in (("methods",), ("verify", "list"), ("tasks", "list")):
         loaded_by(*words)  # makes the list
         again = loaded_by(*words)
-        rooms = {name for name in again if name.startswith(("assay.objective", "assay.train", "assay.tasks", "assay.verify"))}
-        assert not rooms, f"{words} reads what was made before"
+        packages = {name for name in again if name.startswith(("assay.objective", "assay.train", "assay.tasks", "assay.verify"))}
+        assert not packages, f"{words} reads what was made before"
         assert "tyro" not in again, f"{words} names no option"
     explained = loaded_by("explain", "quickstart")
     assert not {"torch", "tyro", "assay_tasks.gsm8k", "assay.train.wiring", "assay.objective.methods.trust"} & explained

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "assay"
-ROOMS = sorted(m.name for m in pkgutil.iter_modules([str(SOURCE)]) if m.ispkg)
+PACKAGES = sorted(m.name for m in pkgutil.iter_modules([str(SOURCE)]) if m.ispkg)
 MODULES = sorted(SOURCE.rglob("*.py"))
 
 
@@ -46,25 +46,25 @@ def test_every_module_has_a_docstring() -> None:
     assert [p.relative_to(ROOT).as_posix() for p in silent] == []
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_public_names_of_a_room_exist_and_have_docstrings(room: str) -> None:
-    module = importlib.import_module(f"assay.{room}")
-    assert module.__all__, f"assay.{room} offers nothing"
-    assert len(module.__all__) == len(set(module.__all__)), f"assay.{room}.__all__ repeats a name"
+@pytest.mark.parametrize("package", PACKAGES)
+def test_public_names_of_a_package_exist_and_have_docstrings(package: str) -> None:
+    module = importlib.import_module(f"assay.{package}")
+    assert module.__all__, f"assay.{package} offers nothing"
+    assert len(module.__all__) == len(set(module.__all__)), f"assay.{package}.__all__ repeats a name"
     values = {name: getattr(module, name) for name in module.__all__}
     described = {n: v for n, v in values.items() if inspect.isclass(v) or inspect.isfunction(v)}
     assert [name for name, value in described.items() if not has_own_docstring(value)] == []
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_no_name_of_a_room_is_that_of_a_module_in_it(room: str) -> None:
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_name_of_a_package_is_that_of_a_module_in_it(package: str) -> None:
     """Once the module is imported it would stand in the name's place."""
-    module = importlib.import_module(f"assay.{room}")
+    module = importlib.import_module(f"assay.{package}")
     assert {m.name for m in pkgutil.iter_modules(module.__path__)} & set(module.__all__) == set()
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_dir_of_a_room_lists_its_lazy_names(room: str) -> None:
-    module = importlib.import_module(f"assay.{room}")
+@pytest.mark.parametrize("package", PACKAGES)
+def test_dir_of_a_package_lists_its_lazy_names(package: str) -> None:
+    module = importlib.import_module(f"assay.{package}")
     assert set(module.__all__) <= set(dir(module))
     assert not hasattr(module, "no_such_name")

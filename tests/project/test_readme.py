@@ -106,18 +106,18 @@ def test_every_named_file_exists() -> None:
     ] == []
 
 
-def test_the_room_table_is_complete() -> None:
+def test_the_package_table_is_complete() -> None:
     listed = re.findall(r"^\| `(\w+)` \|", README, flags=re.MULTILINE)
-    rooms = {p.parent.name for p in (ROOT / "src" / "assay").glob("*/__init__.py")}
+    packages = {p.parent.name for p in (ROOT / "src" / "assay").glob("*/__init__.py")}
     assert len(listed) == len(set(listed))
-    assert set(listed) == rooms
+    assert set(listed) == packages
 
 
 def test_the_parts_that_contributing_walks_through_are_offered() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`([A-Z][a-z]\w+|check_\w+)`", text)) - {"Makefile"}
     assert {"Entropy", "Classification", "Scalarise", "check_term", "check_verifier", "check_task_source"} <= named
-    offered = {name for room in assay.__all__ for name in getattr(assay, room).__all__}
+    offered = {name for package in assay.__all__ for name in getattr(assay, package).__all__}
     assert named - offered == set()
 
 

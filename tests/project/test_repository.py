@@ -1,4 +1,4 @@
-"""Habits of the repository: named files exist, every room has its pages, nothing of a machine leaks."""
+"""Habits of the repository: named files exist, every package has its pages, nothing of a machine leaks."""
 
 import pkgutil
 import re
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-ROOMS = sorted(m.name for m in pkgutil.iter_modules([str(ROOT / "src" / "assay")]) if m.ispkg)
+PACKAGES = sorted(m.name for m in pkgutil.iter_modules([str(ROOT / "src" / "assay")]) if m.ispkg)
 NAMED_FILE = re.compile(
     r"`((?:src|tests|docs|tools|benchmarks|changelog\.d|\.ci)/[\w./+-]*|[\w.-]+\.(?:md|toml|txt)|Makefile|LICENSE)`"
 )
@@ -61,10 +61,10 @@ def test_every_file_named_in_contributing_exists() -> None:
     assert [name for name in named if not (ROOT / name).exists()] == []
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_every_room_has_its_pages(room: str) -> None:
-    assert (ROOT / "docs" / "packages" / f"{room}.md").is_file()
-    assert (ROOT / "docs" / "reference" / f"{room}.md").is_file()
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_package_has_its_pages(package: str) -> None:
+    assert (ROOT / "docs" / "packages" / f"{package}.md").is_file()
+    assert (ROOT / "docs" / "reference" / f"{package}.md").is_file()
 
 
 def test_a_source_archive_holds_the_whole_repository() -> None:

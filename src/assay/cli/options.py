@@ -57,7 +57,7 @@ def parse_with(
         value: a tree of frozen dataclasses.
         args: arguments without the program.
         prog, description: for the help text.
-        modules: where bare names of parts are looked up besides the rooms: the user's own.
+        modules: where bare names of parts are looked up besides the packages: the user's own.
 
     Raises:
         ConfigError: a part refuses its new settings, or a part named by ``--PATH.kind`` cannot be put there.

@@ -32,7 +32,7 @@ class Unset(Enum):
 
 
 MISSING = Unset.MISSING
-_ROOMS = (
+_PACKAGES = (
     "assay.guide",
     "assay.objective",
     "assay.tasks",
@@ -117,7 +117,7 @@ def put(root: Node, path: Sequence[str], kind: str, extra: Sequence[str] = ()) -
     Args:
         root: the tree, changed in place.
         path: names down to the place; in a tuple, the position behind the last one adds an entry, in a mapping any new name.
-        kind: ``module:Class``; or a bare name from the room or module of the part that stands there; or ``none``.
+        kind: ``module:Class``; or a bare name from the package or module of the part that stands there; or ``none``.
         extra: further modules in which a bare name is looked up.
 
     Raises:
@@ -175,7 +175,7 @@ def hints(kind: Any) -> Mapping[str, Any]:
 
 def _offered(name: str) -> Any:
     """What a package offers under a name."""
-    for package in (m for place in _ROOMS for m in _modules(place)):
+    for package in (m for place in _PACKAGES for m in _modules(place)):
         if name in package.__all__:
             return getattr(package, name)
     raise KeyError(name)
@@ -184,14 +184,14 @@ def _offered(name: str) -> Any:
 def candidates(now: Any, declared: Any, extra: Sequence[str] = ()) -> dict[str, Any]:
     """Parts that may stand in a place, by bare name.
 
-    Those of the user's modules and of the module and room of the part there now come first; all rooms are searched where the
-    declared type tells what fits.
+    Those of the user's modules and of the module and package of the part there now come first; all packages are searched where
+    the declared type tells what fits.
     """
     modules = list(extra)
     if isinstance(now, Node) and now.kind not in (tuple, dict):
-        modules += [now.kind.__module__, _room(now.kind)]
+        modules += [now.kind.__module__, _package(now.kind)]
     if declared is not Any or not isinstance(now, Node):
-        modules += _ROOMS
+        modules += _PACKAGES
     found = _parts_of(modules, declared)
     kinds = found.values()
     bases = {b for b in kinds if b in union_members(declared) and any(issubclass(k, b) and k is not b for k in kinds)}
@@ -286,12 +286,12 @@ def _listed(known: Iterable[str]) -> str:
     return ", ".join(sorted(known)) or "none"
 
 
-def _room(kind: Any) -> str:
+def _package(kind: Any) -> str:
     """``assay.guide`` of a class in ``assay.guide.curriculum``; the module itself elsewhere."""
     names = kind.__module__.split(".")
     if names[0] == "assay":
         return ".".join(names[:2])
-    return names[0] if names[0] in _ROOMS else kind.__module__
+    return names[0] if names[0] in _PACKAGES else kind.__module__
 
 
 def _modules(name: str) -> list[ModuleType]:
@@ -302,7 +302,7 @@ def _modules(name: str) -> list[ModuleType]:
 def _parts_of(modules: Sequence[str], declared: Any) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for name in dict.fromkeys(modules):
-        look = _fitting if name in _ROOMS and _hashable(declared) else _found
+        look = _fitting if name in _PACKAGES and _hashable(declared) else _found
         for word, found in look(name, declared).items():
             out.setdefault(word, found)
     return out
@@ -319,12 +319,12 @@ def _hashable(declared: Any) -> bool:
 
 def _found(name: str, declared: Any) -> Mapping[str, Any]:
     """The parts of a module that fit, by name."""
-    kinds = _parts_of_room(name) if name in _ROOMS else _parts_in(name)
+    kinds = _parts_of_room(name) if name in _PACKAGES else _parts_in(name)
     return {word: kind for word, kind in kinds.items() if _fits(kind, declared)}
 
 
 _fitting = cache(_found)
-"""The same of a room, whose names stay as they are; many places of a run are declared alike."""
+"""The same of a package, whose names stay as they are; many places of a run are declared alike."""
 
 
 def _parts_in(name: str) -> Mapping[str, type[Any]]:

@@ -1,4 +1,4 @@
-"""Records, protocols, errors and seeds: the dictionary that all rooms share. Needs numpy at most."""
+"""Records, protocols, errors and seeds: the dictionary that all packages share. Needs numpy at most."""
 
 from __future__ import annotations
 

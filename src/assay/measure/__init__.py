@@ -1,6 +1,6 @@
 """What a run's numbers say: pass@k and intervals, training metrics, the doctor, trackers, comparisons and the report.
 
-Pure statistics on numpy; reads records, plain dictionaries and JSON lines, never live objects of other rooms.
+Pure statistics on numpy; reads records, plain dictionaries and JSON lines, never live objects of other packages.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Models, engines and learners: the only room that needs torch, and only when a name from it is touched."""
+"""Models, engines and learners: the only package that needs torch, and only when a name from it is touched."""
 
 from __future__ import annotations
 
