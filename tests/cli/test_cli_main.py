@@ -180,6 +180,8 @@ INTERRUPTED = """
 import io, os, signal, sys
 import assay.cli as cli
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts what is in the background without it
+
 class Second(io.StringIO):  # another Ctrl-C while the first is told
     def write(self, text):
         os.kill(os.getpid(), signal.SIGINT)

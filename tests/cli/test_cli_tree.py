@@ -218,8 +218,11 @@ def test_the_last_kind_wins_and_outer_parts_come_first():
         (["--part.kind", "--count", "3"], "needs a value: module:Class"),
         (["--prt.kind", "Leaf"], "did you mean 'part'"),
         (["--part.kind", "Stubborn"], "known: Leaf, Other"),
-        (["--part.kind", f"{HERE}:Stubborn"], "a Stubborn does not fit there; known"),
-        (["--part.kind", f"{HERE}:Greedy"], "a Greedy does not fit"),
+        (["--part.kind", f"{HERE}:Stubborn"], "a Stubborn does not fit there: it has no grow, which Grows asks for; known"),
+        (
+            ["--part.kind", f"{HERE}:Greedy"],
+            "a Greedy does not fit there: grow cannot be called with the arguments of the protocol",
+        ),
         (["--part.kind", f"{HERE}:Tint"], "is no dataclass"),
         (["--part.kind", "none"], "a part must stand there"),
         (["--part.kind", f"{HERE}:Nope"], "unknown name"),

@@ -212,6 +212,15 @@ def test_a_manager_must_give_a_conversation() -> None:
         play(Scripted(says("a", "b")), Wrong(), Worlds(Echo))
 
 
+def test_a_manager_that_is_no_coroutine_is_told() -> None:
+    class Plain:
+        def rewrite(self, conversation: Conversation, ask: AskPolicy) -> None:
+            return None
+
+    with pytest.raises(ConfigError, match=r"rewrite is no coroutine; write 'async def rewrite\(self, conversation, ask\)'"):
+        play(Scripted(says("a", "b")), Plain(), Worlds(Echo))
+
+
 def test_a_request_knows_where_its_answer_begins() -> None:
     seen: list[Request] = []
 

@@ -93,6 +93,9 @@ def test_a_name_of_two_packages_is_refused_when_it_is_asked_for(module) -> None:
     ("text", "why"),
     [
         ("raise ImportError('no numpy')", "ImportError: no numpy"),
+        ("FAMILIES = {", "SyntaxError"),
+        ("raise ValueError('oh')", "ValueError: oh"),
+        ("FAMILYS = {'x': 'y:z'}", "offers nothing: give it FAMILIES, SUITES or READERS"),
         ("FAMILIES = ['sort']", "FAMILIES is a list, not a mapping"),
         ("FAMILIES = {'x': 3}", r"FAMILIES\['x'\] is 3"),
         ("FAMILIES = {'x': 'no_colon'}", r"FAMILIES\['x'\] is 'no_colon'"),

@@ -56,6 +56,17 @@ class Short(Sound):
         return [x[:1] for x in await super().score(groups, ctx)]
 
 
+class Flat(Sound):
+    async def score(self, groups: Sequence[RolloutGroup], ctx: ScoreContext) -> Any:
+        return [x for row in await super().score(groups, ctx) for x in row]
+
+
+class Both(Sound):
+    async def score(self, groups: Sequence[RolloutGroup], ctx: ScoreContext) -> Sequence[Sequence[Score]]:
+        found = await super().score(groups, ctx)
+        return [[Score(components={"correct": x.primary, "reward": 0.5}) if x.valid else x for x in row] for row in found]
+
+
 class ByPlace(Sound):
     async def score(self, groups: Sequence[RolloutGroup], ctx: ScoreContext) -> Sequence[Sequence[Score]]:
         found = await super().score(groups, ctx)
@@ -116,6 +127,8 @@ def test_a_sound_scorer_passes() -> None:
         (Zero, [1.0, 0.0], "where its judges gave no answer; give a fault"),
         (Raises, [1.0, 0.0], "raises where a judge gives no answer"),
         (Short, [1.0, 0.0], r"gave \[1\] scores for groups of \[2\] rollouts"),
+        (Flat, [1.0, 0.0], r"gave single scores; give a list of scores for each group"),
+        (Both, [1.0, 0.0], r"both 'correct' and 'reward': a policy learns from 'correct' alone"),
         (ByPlace, [1.0, 0.0], "scores depend on order"),
         (Low, [1.0, 0.0], "gave 0.0 as 'reward', below its floor 0.5"),
         (Unnamed, [1.0, 0.0], "gives the component 'reward', of which its floor"),

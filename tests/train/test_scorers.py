@@ -267,6 +267,17 @@ def test_a_scorer_that_miscounts_is_an_error() -> None:
         walk(s)
 
 
+def test_a_scorer_that_gives_single_scores_is_an_error() -> None:
+    class Flat(FromTasks):
+        async def score(self, groups: Any, ctx: Any) -> Any:
+            return [score for of_group in await FromTasks.score(self, groups, ctx) for score in of_group]
+
+    s = session(only_rl())
+    s.scorer = Flat()
+    with pytest.raises(RewardError, match=r"Flat.score gave a Score where a list of scores for each group is due"):
+        walk(s)
+
+
 def test_what_only_a_stage_has_is_refused_elsewhere() -> None:
     s = session(only_rl())
     stage = StageContext(s.parts)

@@ -80,6 +80,7 @@ def test_one_signal_ends_the_step_and_leaves_a_checkpoint(tmp_path: Path, whole:
             os.kill(os.getpid(), number)
 
     def work() -> None:
+        signal.signal(number, signal.SIG_DFL)  # under nohup it is ignored, and a run keeps that
         storage.on_write = hook
         with said.open("w") as sys.stderr:
             outcome = train(only_rl(steps=6), folder)

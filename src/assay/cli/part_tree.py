@@ -265,7 +265,8 @@ def _class(word: str, place: str, now: Any, declared: Any, extra: Sequence[str])
         if not dataclasses.is_dataclass(kind):
             raise ConfigError(f"{place} {word}: {name} is no dataclass, so it is no part of a configuration")
         if not _fits(kind, declared):
-            raise ConfigError(f"{place} {word}: a {name} does not fit there; known: {_listed(candidates(now, declared, extra))}")
+            known = _listed(candidates(now, declared, extra))
+            raise ConfigError(f"{place} {word}: a {name} does not fit there{_lacks(kind, declared)}; known: {known}")
         return kind
     known = candidates(now, declared, extra)
     if word not in known:
@@ -356,6 +357,21 @@ def _fits_one(kind: type[Any], option: Any) -> bool:
     names = {f.name for f in dataclasses.fields(kind)}
     methods = _members(option) - names
     return all(hasattr(kind, m) and _called_alike(getattr(kind, m), getattr(option, m, None)) for m in methods)
+
+
+def _lacks(kind: type[Any], declared: Any) -> str:
+    """What a class would need besides to fit, where one protocol is declared."""
+    options = [o for o in union_members(declared) if getattr(o, "_is_protocol", False)]
+    if len(options) != 1:
+        return ""
+    names = {f.name for f in dataclasses.fields(kind)}
+    missing = sorted(m for m in _members(options[0]) - names if not hasattr(kind, m))
+    others = sorted(
+        m for m in _members(options[0]) - names - {*missing} if not _called_alike(getattr(kind, m), getattr(options[0], m, None))
+    )
+    lacks = [f"it has no {', '.join(missing)}"] * bool(missing)
+    lacks += [f"{', '.join(others)} cannot be called with the arguments of the protocol"] * bool(others)
+    return f": {' and '.join(lacks)}, which {options[0].__name__} asks for" if lacks else ""
 
 
 @cache

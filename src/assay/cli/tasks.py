@@ -10,7 +10,7 @@ from typing import Any
 
 from assay.cli.listing_cache import kept_rows, task_packages
 from assay.cli.options import parse
-from assay.cli.output import busy, cell, choose, grid, lines, show, unquoted
+from assay.cli.output import busy, cell, choose, grid, lines, note, show, unquoted
 from assay.cli.recipe import own_code, source
 from assay.cli.tasks_admit import admit
 from assay.cli.tasks_sample import sample
@@ -187,9 +187,19 @@ def _list(args: list[str]) -> int:
 
 
 def _rows() -> list[dict[str, Any]]:
+    """A row for each family and suite; a package that is broken is told of, and the others are listed."""
     from assay.tasks import families, suites
+    from assay.tasks.packages import installed
 
-    return [*map(_listed, families()), *map(_listed, suites())]
+    for package, why in installed().broken.items():
+        note(f"package of tasks {package} cannot be read: {why}")
+    rows: list[dict[str, Any]] = []
+    for name in (*families(), *suites()):
+        try:
+            rows.append(_listed(name))
+        except ConfigError as error:
+            note(str(error))
+    return rows
 
 
 def _listed(name: str) -> dict[str, Any]:

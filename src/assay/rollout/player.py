@@ -7,6 +7,7 @@ from collections.abc import Coroutine, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from inspect import isawaitable
 from itertools import count
 from typing import Any
 
@@ -262,7 +263,10 @@ class Player:
             return play.calls[-1] if len(play.calls) > calls else None
 
         before = len(play.calls)
-        found = await self.manager.rewrite(talk, ask)
+        answer: Any = self.manager.rewrite(talk, ask)
+        if not isawaitable(answer):
+            raise ConfigError(f"{self.manager!r}.rewrite is no coroutine; write 'async def rewrite(self, conversation, ask)'")
+        found: Any = await answer
         if found is None:
             return None
         if not isinstance(found, Conversation):

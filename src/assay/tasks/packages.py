@@ -80,7 +80,7 @@ class Installed:
         module, _, what = self.families[name].partition(":")
         try:
             found: Any = getattr(import_module(module), what)()
-        except (ImportError, AttributeError) as error:
+        except Exception as error:
             raise ConfigError(f"task family {name!r}: cannot load {self.families[name]!r} ({error})") from error
         return found
 
@@ -137,7 +137,9 @@ def read_catalogs(points: tuple[EntryPoint, ...]) -> Installed:
         try:
             catalog = point.load()
             offered = [_checked(catalog, *kind) for kind in (("FAMILIES", str), ("SUITES", Suite), ("READERS", str))]
-        except (ImportError, AttributeError, ConfigError) as error:
+            if not any(offered):
+                raise ConfigError("offers nothing: give it FAMILIES, SUITES or READERS")
+        except Exception as error:  # somebody else's module may fail in any way, and spoils no other
             broken[_owner(point)] = f"{type(error).__name__}: {error}"
             continue
         for name in (name for names in offered for name in names):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,6 +115,9 @@ def check_scorer(
     groups = [group for group, _ in cases]
     scorer = spec.build()
     found = _scores(scorer, groups, ctx, subject)
+    both = [r for r, score in found.items() if {"correct", "reward"} <= score.components.keys()]
+    mend = "give the mixture alone as 'reward', or leave 'reward' out and weigh the components in the objective (Scalarise)"
+    require(not both, subject, f"gave {both[:1]} both 'correct' and 'reward': a policy learns from 'correct' alone; {mend}")
     for group, wanted in cases:
         for rollout, value in zip(group.rollouts, wanted, strict=True):
             score = found[rollout.id]
@@ -138,6 +141,9 @@ def check_scorer(
 
 def _scores(scorer: Scorer, groups: Sequence[RolloutGroup], ctx: ScriptedScoring, subject: str) -> dict[str, Score]:
     found = wait_for(_awaited(scorer, groups, ctx))
+    parts: Sequence[Any] = found
+    flat = any(not isinstance(scores, Sequence) for scores in parts)
+    require(not flat, subject, "gave single scores; give a list of scores for each group")
     sizes, wanted = [len(scores) for scores in found], [len(g.rollouts) for g in groups]
     require(sizes == wanted, subject, f"gave {sizes} scores for groups of {wanted} rollouts")
     return {r.id: x for g, scores in zip(groups, found, strict=True) for r, x in zip(g.rollouts, scores, strict=True)}

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from assay.core.errors import ConfigError, RewardError
+from assay.core.errors import ConfigError, RewardError, a_kind
 from assay.core.group import Draw, Group
 from assay.core.protocols import Tokenizer
 from assay.core.rollout import Ids, Rollout, Stop
@@ -99,7 +100,7 @@ async def grade(scorer: Scorer, ctx: ScoreContext, posed: Posed, rollouts: Seque
     groups = [RolloutGroup(task=t, context=c, rollouts=tuple(r for r in at[c.key] if r.stop is not Stop.ERROR)) for t, c in posed]
     groups = [g for g in groups if g.rollouts]
     with span("verify"):
-        found = await scorer.score(groups, ctx)
+        found = _lists(await scorer.score(groups, ctx), scorer)
     if [len(scores) for scores in found] != [len(g.rollouts) for g in groups]:
         raise RewardError(
             f"{type(scorer).__name__}.score gave {[len(scores) for scores in found]} scores for groups of "
@@ -118,6 +119,15 @@ async def grade(scorer: Scorer, ctx: ScoreContext, posed: Posed, rollouts: Seque
 async def verify_rollouts(pool: ScoringPool, posed: Posed, rollouts: Sequence[Rollout]) -> list[ScoredRollouts]:
     """`grade` by the tasks' own verifier."""
     return await grade(FromTasks(), VerifierContext(pool), posed, rollouts)
+
+
+def _lists(found: Any, scorer: Scorer) -> Sequence[Sequence[Score]]:
+    """What a scorer gave, where that is a list of lists."""
+    outer: list[Any] = [*found] if isinstance(found, Sequence) else [found]  # pyright: ignore[reportUnknownArgumentType]
+    wrong = [x for x in outer if not isinstance(x, Sequence)]
+    if wrong:
+        raise RewardError(f"{type(scorer).__name__}.score gave {a_kind(wrong[0])} where a list of scores for each group is due")
+    return outer
 
 
 def _failed(rollouts: Sequence[Rollout], scorer: Scorer, ctx: ScoreContext) -> dict[str, Score]:
