@@ -35,8 +35,8 @@ class GridMatch(AnswerVerifier):
         DataError: the gold is no grid.
 
     >>> from assay.verify.rollouts import task_and_rollout
-    >>> [dict(GridMatch()(*task_and_rollout([["1", "2"], ["2", "1"]], said)).components) for said in ("1 2\n2 1", "[[1, 2],
-    ...     [2, 2]]", "12")]
+    >>> answers = ("1 2\n2 1", "[[1, 2], [2, 2]]", "12")
+    >>> [dict(GridMatch()(*task_and_rollout([["1", "2"], ["2", "1"]], answer)).components) for answer in answers]
     [{'correct': 1.0, 'cells': 1.0}, {'correct': 0.0, 'cells': 0.75}, {'correct': 0.0, 'cells': 0.0}]
     """
 

@@ -22,8 +22,8 @@ class Coloring(GraphAnswer):
 
     >>> from assay.verify.rollouts import task_and_rollout
     >>> gold = {"edges": [["a", "b"], ["b", "c"]], "colors": 2}
-    >>> [Coloring()(*task_and_rollout(gold, said)).primary for said in ("a: 1, b: 2, c: 1", "a: 1, b: 2, c: 3", "a: 1, b: 1,
-    ...     c: 2")]
+    >>> answers = ("a: 1, b: 2, c: 1", "a: 1, b: 2, c: 3", "a: 1, b: 1, c: 2")
+    >>> [Coloring()(*task_and_rollout(gold, answer)).primary for answer in answers]
     [1.0, 0.0, 0.0]
     """
 
