@@ -71,6 +71,7 @@ class _Reward:
 def step(row: Row, device: str) -> dict[str, Any]:
     """Steps of `GRPOTrainer`."""
     import datasets  # pyright: ignore[reportMissingImports]
+    import pyarrow  # pyright: ignore[reportMissingTypeStubs]
     import trl  # pyright: ignore[reportMissingImports]
 
     shape, work = SHAPES[row.size], WORK[row.size]
@@ -85,7 +86,10 @@ def step(row: Row, device: str) -> dict[str, Any]:
             model=module,
             reward_funcs=paid,
             args=cast(Any, trl).GRPOConfig(**_config(row, work, device, Path(folder))),
-            train_dataset=cast(Any, datasets).Dataset.from_list([{"prompt": t} for t in texts(shape, work)]),
+            # A name of its own: to make one, `datasets` pickles pyarrow's module, which fails with some versions.
+            train_dataset=cast(Any, datasets).Dataset(
+                cast(Any, pyarrow).table({"prompt": texts(shape, work)}), fingerprint=f"assay-{row.size}"
+            ),
             processing_class=cast(Any, transformers).PreTrainedTokenizerFast(
                 tokenizer_object=tokenizer_of(shape.vocab_size), pad_token=PAD, eos_token=EOS, padding_side="left"
             ),

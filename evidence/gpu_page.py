@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -33,7 +34,7 @@ def make_page(folder: Path) -> list[str]:
     records = _records(folder / "gpu")
     failures = [line for size in SIZES for line in _failures(records, size)]
     folder.mkdir(parents=True, exist_ok=True)
-    write_text(folder / "gpu.md", _page(records, failures))
+    write_text(folder / "gpu.md", _page(records, failures) + _selftest(folder / "gpu" / "selftest.json"))
     return failures
 
 
@@ -127,13 +128,13 @@ def _page(records: Records, failures: Sequence[str]) -> str:
     return f"""# One GPU: speed, memory, mismatch
 
 Shapes of Qwen3-0.6B and Qwen3-1.7B ({_shape("0.6B")}; {_shape("1.7B")}) with
-random weights. {said}
+{_filled(f"random weights. {said}")}
 
     python benchmarks/gpu.py --rows decode train train-compiled --out docs/evidence/gpu   # on the machine with the GPU, minutes
     python benchmarks/gpu.py --rows step trl --out docs/evidence/gpu                      # TRL in an environment beside assay
     python -m evidence gpu                                                      # this page, from the records
 
-{machine} Medians of {w.repeats} repeats behind one that warms up, with their range, which covers the median with {sure}.
+{_filled(f"{machine} Medians of {w.repeats} repeats behind a warm-up, with their range; it covers the median with {sure}.")}
 The device has finished before a clock is read. `benchmarks/gpu.py` says what is done, `evidence.gpu` how much.
 
 | row | {" | ".join(SIZES)} | bar |
@@ -153,6 +154,36 @@ The device has finished before a clock is read. `benchmarks/gpu.py` says what is
 - **Memory**: `torch.cuda.max_memory_allocated` over what `assay explain` tells.
 - **Mismatch**: of the first step's samples, engine in bf16, learner under bf16 autocast; {BARS["bfloat16"]} is the alarm's bar.
 """
+
+
+def _filled(text: str) -> str:
+    return textwrap.fill(text, 128, break_long_words=False, break_on_hyphens=False)
+
+
+def _selftest(path: Path) -> str:
+    """The parts of ``assay selftest --gpus 1`` that need a GPU, from its record; empty where there is none."""
+    if not path.exists():
+        return ""
+    found = read_json(path)
+    lines = [
+        f"| {one['shows']} | {one['outcome']} | {_told_part(one)} |" for one in found["parts"] if one["name"].startswith("gpu/")
+    ]
+    return f"""
+## Self-test
+
+    assay selftest --gpus 1 --only gpu --out docs/evidence/gpu/selftest.json
+
+{found["date"]}, {found["machine"]}.
+
+| what it shows | outcome | numbers |
+|---|---|---|
+{chr(10).join(lines)}
+"""
+
+
+def _told_part(one: Mapping[str, Any]) -> str:
+    numbers = [f"{name} {value:.2g}" for name, value in one["numbers"].items() if isinstance(value, float)]
+    return ", ".join(numbers) or one["why"]
 
 
 def _table(records: Records) -> str:

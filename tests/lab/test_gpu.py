@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from assay.core.errors import DataError, UnknownNameError
+from assay.runs.storage import write_json
 from assay.runtime.settings import DecoderShape
 from evidence import gpu_page
 from evidence.gpu import KINDS, SHAPES, WORK, Row, Spread, done, mfu, peak_of, record, rows_of, training_flops
@@ -155,6 +156,22 @@ def test_the_page_has_medians_and_what_is_not_met(tmp_path: Path) -> None:
         "1.7B: k3 0.01 is beyond the alarm's bar 0.005",
     ]
     assert "Not met: 1.7B" in (tmp_path / "gpu.md").read_text()
+
+
+def test_the_page_shows_the_self_test_of_a_gpu(tmp_path: Path) -> None:
+    gpu_page.make_page(tmp_path)
+    assert "Self-test" not in (tmp_path / "gpu.md").read_text()
+    parts = [
+        {"name": "gpu/learner", "shows": "devices agree", "outcome": "passed", "numbers": {"max_nats": 9.5e-7}, "why": ""},
+        {"name": "gpu/ranks", "shows": "ranks agree", "outcome": "not available", "numbers": {}, "why": "needs 2 GPU(s)"},
+        {"name": "resume", "shows": "something else", "outcome": "passed", "numbers": {}, "why": ""},
+    ]
+    (tmp_path / "gpu").mkdir()
+    write_json(tmp_path / "gpu" / "selftest.json", {"date": "2026-11-26", "machine": "one GPU", "parts": parts})
+    gpu_page.make_page(tmp_path)
+    page = (tmp_path / "gpu.md").read_text()
+    assert "| devices agree | passed | max_nats 9.5e-07 |" in page and "something else" not in page
+    assert "| ranks agree | not available | needs 2 GPU(s) |" in page
 
 
 def test_other_devices_are_not_compared_and_unknown_ones_have_no_peak(tmp_path: Path) -> None:

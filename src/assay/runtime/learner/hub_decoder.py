@@ -34,8 +34,9 @@ PROBED = (9, 5, 9, 2)
 """Lengths of the rows with which a decoder is probed."""
 WINDOWED = 512
 """Widest window of attention beyond which a probed row reaches."""
-CLOSE = {torch.float32: 1e-5, torch.bfloat16: 0.1}
-"""Largest difference of logits, in units of their spread, that is rounding."""
+CLOSE = {torch.float32: 1e-4, torch.bfloat16: 0.1}
+"""Largest difference of logits, in units of their spread, that is rounding: a decoder of 1.7 billion float32 weights on a GPU
+reaches 1.1e-5 between a row alone and a row that is padded; one that sees tokens behind a row differs by 1e-2 and more."""
 ALIKE = 0.05
 """Root mean square by which the states of two kernels may differ in bfloat16, in units of their size."""
 
