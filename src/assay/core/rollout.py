@@ -281,7 +281,7 @@ class Rollout:
     @property
     def length(self) -> int:
         """Sampled tokens over all its own calls, those of a beginning that it shares among them."""
-        return sum([len(c.completion.ids) for c in self.own])
+        return sum([len(c.completion.ids) for c in (self.own if self.role else self.calls)])
 
     def column(self, name: str) -> Array:
         """``[length, *trailing]`` the sampled tokens' values of one engine column, its own calls concatenated.

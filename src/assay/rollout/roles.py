@@ -12,7 +12,7 @@ __all__ = ["check_alone", "of_role", "roles_in"]
 
 def roles_in(episode: Rollout) -> list[str]:
     """The actors that an environment named, in the order in which they first acted; none where it named none."""
-    return list(dict.fromkeys(c.role for c in episode.calls if c.role not in ("assistant", ASIDE)))
+    return list(dict.fromkeys([c.role for c in episode.calls if c.role not in ("assistant", ASIDE)]))
 
 
 def of_role(episode: Rollout, role: str) -> Rollout:

@@ -145,6 +145,9 @@ def no_stage(what: str) -> ConfigError:
 
 def groups_of(rollouts: ScoredRollouts, draw: Draw) -> list[Group]:
     """The groups that share a baseline: one, or one for each role of an environment that several play."""
+    key = rollouts.context.group
+    if rollouts.rollouts and all(r.context.group == key for r in rollouts.rollouts):
+        return [Group(key=key, task=rollouts.task, draw=draw, rollouts=rollouts.rollouts, scores=rollouts.scores)]
     sharing: dict[str, list[tuple[Rollout, Score]]] = {}
     for rollout, score in zip(rollouts.rollouts, rollouts.scores, strict=True):
         sharing.setdefault(rollout.context.group, []).append((rollout, score))

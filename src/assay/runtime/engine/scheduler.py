@@ -115,8 +115,8 @@ class RunningBatch(Generic[P]):
     def _ordered(self, requests: Sequence[Request], order: RequestBatch) -> list[EngineRequest]:
         """Requests that were checked, each on its own and against all others."""
         keys: dict[tuple[int, tuple[Media, ...]], bytes] = {}  # by the array: attempts at one task share it
-        running: set[str] = set()
-        for request in requests:
+        running, ordered = set[str](), list[EngineRequest]()
+        for at, request in enumerate(requests):
             if request.id in self._jobs or request.id in running:
                 raise DataError(f"request {request.id!r} is already running; give every request its own id")
             running.add(request.id)
@@ -125,12 +125,12 @@ class RunningBatch(Generic[P]):
             if shared not in keys:
                 self._check_ids(request.prompt, f"request {request.id!r}")
                 keys[shared] = prefix_key(request.prompt, request.media)
-        return [EngineRequest(r, order, at, keys[id(r.prompt), r.media], watch=self._watch(r)) for at, r in enumerate(requests)]
+            watch = self._watch(request) if request.sampling.stop else None
+            ordered.append(EngineRequest(request, order, at, keys[shared], watch=watch))
+        return ordered
 
-    def _watch(self, request: Request) -> StopWatch | None:
+    def _watch(self, request: Request) -> StopWatch:
         stops, begun = request.sampling.stop, len(request.prompt) - request.begun
-        if not stops:
-            return None
         if self._decode is None:
             raise ConfigError(
                 f"request {request.id!r} ends at the texts {stops}, but this engine was given no tokenizer to read by: give it "

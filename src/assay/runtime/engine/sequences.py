@@ -261,7 +261,12 @@ class SlotTable:
         for job, stop, (a, b) in zip(jobs, stops, pairwise([0, *np.cumsum(count).tolist()]), strict=True):
             spans = _spans(job.marks, b - a)
             version = spans[0].version if len(spans) == 1 else -1
-            prompt: Mapping[str, Array] = job.prompt if b > a else {}
+            held = {n: TokenColumn(n, v[a:b], "engine", version, fill.get(n, 0)) for n, v in told.items()}
+            if job.request.sampling.keep_support:  # a text may have ended it before its last tokens
+                held[SUPPORT] = TokenColumn(SUPPORT, ragged(job.support[: b - a]), "engine", version)
+            prompt: dict[str, TokenColumn] = {}
+            if job.prompt and b > a:
+                prompt = {n: TokenColumn(n, v, "engine", job.marks[0][1], fill[n]) for n, v in job.prompt.items() if n in told}
             completion = Completion(
                 ids=ids[a:b],
                 logp_engine=logp[a:b],
@@ -269,9 +274,8 @@ class SlotTable:
                 stop=stop,
                 sampling=job.request.sampling,
                 duration=now - job.started if b > a else 0.0,
-                columns={n: TokenColumn(n, v[a:b], "engine", version, fill.get(n, 0)) for n, v in told.items()}
-                | _supports(job, b - a, version),
-                prompt={n: TokenColumn(n, v, "engine", job.marks[0][1], fill[n]) for n, v in prompt.items() if n in told},
+                columns=held,
+                prompt=prompt,
             )
             found.append(completion)
         return found
@@ -301,13 +305,6 @@ class SlotTable:
             self.jobs[b].slot = b
         del self.jobs[kept:]
         return source, target
-
-
-def _supports(job: EngineRequest, count: int, version: int) -> dict[str, TokenColumn]:
-    """The column of a job that keeps its supports; a text may have ended it before its last tokens."""
-    if not job.request.sampling.keep_support:
-        return {}
-    return {SUPPORT: TokenColumn(SUPPORT, ragged(job.support[:count]), "engine", version)}
 
 
 def _spans(marks: Sequence[tuple[int, int]], count: int) -> tuple[Span, ...]:
