@@ -32,6 +32,14 @@ def test_pairs_of_a_kind(kind: str) -> None:
     assert {p["equal"] for p in KINDS[kind]} == {True, False}
 
 
+def test_pairs_written_without_a_look_at_the_code() -> None:
+    """By a reader who knew the kinds alone: an independent sample, of which nothing that is wrong may be paid."""
+    text = Path(__file__).with_name("math_unseen.jsonl").read_text(encoding="utf-8")
+    pairs = [json.loads(line) for line in text.splitlines()]
+    wrong = [p for p in pairs if (compare(p["gold"], p["answer"], SLOW) == "equal") is not p["equal"]]
+    assert wrong == [] and len(pairs) > 180 and sum(not p["equal"] for p in pairs) > 80
+
+
 def test_equal_pairs_are_equal_to_themselves_boxed() -> None:
     for pair in PAIRS:
         gold = str(pair["gold"])

@@ -68,6 +68,7 @@ _LEAD = re.compile(
     re.IGNORECASE,
 )
 _MARKUP = re.compile(r"[ \t]*(?:[*_]+(?=[\s$\\])[ \t]*)?")
+_AROUND = re.compile(r"[*_`]{1,3}")
 _EMPTY = re.compile(r"(?:[ \t*_`]|\\\[|\$\$)*(?:\n|\Z)")
 _REMARK = re.compile(
     r"[*_ \t]*(?:as follows|below|here|the following|correct|right|helpful|useful|clear|complete|verified|consistent|reasonable)"
@@ -79,7 +80,7 @@ _END = re.compile(r"\n|[.!?](?=[\s*_]|\Z)|[。！？।؟]")
 _CLAUSE = re.compile(
     r",?\s+(?:because|since|which|whereas|so that|meaning|"
     r"as (?:required|desired|expected|claimed|needed|stated|shown|we|it|can))\b"
-    r"|,\s+(?:so|hence|thus|therefore|as|i\.e\.|that is)(?!\w)|;\s+(?=[A-Za-z]{2,}\s)|\s+—\s+(?=[A-Za-z]{2})",
+    r"|,\s+(?:so|hence|thus|therefore|as|i\.e\.|that is|not|and not)(?!\w)|;\s+(?=[A-Za-z]{2,}\s)|\s+—\s+(?=[A-Za-z]{2})",
     re.IGNORECASE,
 )
 _TAKEN_BACK = re.compile(
@@ -120,7 +121,11 @@ def announced(text: str) -> tuple[int, int] | None:
         line = text[start : text.find("\n", start) if text.find("\n", start) >= 0 else len(text)]
         if is_prose(line):
             return None
-    return start, start + cut_clause(text[start : stop.start() if stop else len(text)])
+    end = start + cut_clause(text[start : stop.start() if stop else len(text)])
+    mark = _AROUND.match(text, start, end)
+    if mark is not None and text.startswith(mark[0], end):  # ``**17**``: what closes is cut off already
+        start = mark.end()
+    return start, end
 
 
 def is_prose(text: str) -> bool:

@@ -321,6 +321,8 @@ def _special(parts: list[str]) -> Value | None:
             return named
         if words in ("all real numbers", "all reals", "all real"):
             return Intervals((Piece(Bound(None, False), Bound(None, False)),))
+        if words.lower() in ("no solution", "no solutions", "empty set", "the empty set"):
+            return Intervals(())
         if len(parts) > 12 or "@?" in parts:
             raise Undecidable("more words than an answer has")
         return Text(" ".join(words.lower().replace(".", " ").split()))
