@@ -72,3 +72,12 @@ def test_modules_in_the_tables_of_a_package_exist() -> None:
         if missing := [name for name in named if name.rpartition(".")[2] not in there]:
             gone[page.name] = missing
     assert gone == {}
+
+
+def test_methods_of_the_page_on_choosing_exist() -> None:
+    from assay.objective.methods import methods
+
+    text = (ROOT / "docs" / "choose-a-method.md").read_text(encoding="utf-8")
+    rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| ")][1:]
+    named = [name for row in rows for name in re.findall(r"`(\w+)`", row[1])]
+    assert len(named) > 30 and [name for name in named if name not in methods()] == []
