@@ -81,3 +81,10 @@ def test_methods_of_the_page_on_choosing_exist() -> None:
     rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| ")][1:]
     named = [name for row in rows for name in re.findall(r"`(\w+)`", row[1])]
     assert len(named) > 30 and [name for name in named if name not in methods()] == []
+
+
+@pytest.mark.parametrize("page", ["llms.txt", "AGENTS.md", "README.md", "CONTRIBUTING.md"])
+def test_pages_outside_the_docs_link_to_files_that_exist(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    links = [link.split("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link]
+    assert [link for link in links if link and not (ROOT / link).exists()] == []
