@@ -45,7 +45,7 @@ if TYPE_CHECKING:
         NotFinite,
         StalledSteps,
     )
-    from assay.measure.runs import EvalLine, EventLine, RolloutLine, RunComparison, RunView, compare, read_run
+    from assay.measure.runs import EvalLine, EventLine, RolloutLine, RunComparison, RunView, compare, read_metrics, read_run
     from assay.measure.tables import (
         comparison_json,
         comparison_table,
@@ -124,6 +124,7 @@ __all__ = [
     "paired_json",
     "paired_table",
     "pass_at_k",
+    "read_metrics",
     "read_run",
     "render",
     "reward_stats",
@@ -155,7 +156,7 @@ _HOME = {
     "rules_heldout": "CurriculumStuck HeldOutDropped SuspectVerifier",
     "rules_machinery": "EngineMismatch GraderHangs RisingFaults UnprovenWeights UntrainedWeights",
     "rules_policy": "EntropyCollapse EntropyExplosion FormatFailure LengthTruncation NoSignal NotFinite StalledSteps",
-    "runs": "RunComparison EvalLine EventLine RolloutLine RunView compare read_run",
+    "runs": "RunComparison EvalLine EventLine RolloutLine RunView compare read_metrics read_run",
     "tables": "comparison_json comparison_table evaluation_json evaluation_table paired_json paired_table render",
     "trackers": "TensorBoardTracker WandbTracker",
 }

@@ -14,7 +14,7 @@ from assay.measure.accuracy_at_k import TaskOutcomes, eval_items
 from assay.measure.history import History, MetricLine
 from assay.measure.intervals import Interval, Paired, mean_interval, paired
 
-__all__ = ["EvalLine", "EventLine", "RolloutLine", "RunComparison", "RunView", "compare", "read_run"]
+__all__ = ["EvalLine", "EventLine", "RolloutLine", "RunComparison", "RunView", "compare", "read_metrics", "read_run"]
 
 T = TypeVar("T")
 
@@ -236,6 +236,17 @@ def read_run(folder: Path) -> RunView:
     if sum(p.endswith("is missing") for p in problems) == 5 and not view.events:
         raise DataError(f"{folder} holds no file of a run (run.toml, metrics.jsonl, ...); give a run folder")
     return replace(view, finished=(folder / "done.json").exists(), problems=tuple(problems))
+
+
+def read_metrics(folder: Path) -> tuple[MetricLine, ...]:
+    """The metrics of a run folder alone, in order of step; none where nothing was written yet.
+
+    Raises:
+        DataError: not a folder, or a line that cannot be read; names the file and the line.
+    """
+    if not folder.is_dir():
+        raise DataError(f"{folder} is not a folder; give a run folder (it holds run.toml and metrics.jsonl)")
+    return _sorted(_lines(folder / "metrics.jsonl", _metric_line, [], needed=False))
 
 
 def _sorted(lines: list[Any]) -> Any:

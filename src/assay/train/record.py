@@ -29,7 +29,18 @@ from assay.verify.abilities import abilities_of
 if TYPE_CHECKING:
     from assay.train.session import Parts
 
-__all__ = ["claim", "isolation", "load_run", "refuse_used", "run_digest", "run_id", "tidy", "unclaim", "write_run"]
+__all__ = [
+    "claim",
+    "fresh_folder",
+    "isolation",
+    "load_run",
+    "refuse_used",
+    "run_digest",
+    "run_id",
+    "tidy",
+    "unclaim",
+    "write_run",
+]
 
 CLAIM = ("run.toml", "versions.json", code.FILE, "recipe.json", "contamination.json")
 """Files that a run has before it has done anything; without ``run.toml`` they are leftovers of a process that was killed."""
@@ -54,6 +65,12 @@ def refuse_used(folder: Path) -> None:
 def _rows_in(folder: Path) -> list[str]:
     """Files of rows, and those of a process that was killed over one."""
     return [path.name.removeprefix(".").removesuffix(".tmp") for of in ("rows-*", ".rows-*.tmp") for path in folder.glob(of)]
+
+
+def fresh_folder(parent: Path, name: str) -> Path:
+    """``parent/NAME-1``, or the first number above those taken."""
+    taken = [p.name.rpartition("-")[2] for p in parent.glob(f"{name}-*")]
+    return parent / f"{name}-{max((int(t) for t in taken if t.isdecimal()), default=0) + 1}"
 
 
 def claim(folder: Path, run: Run) -> None:

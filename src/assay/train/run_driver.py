@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from assay.core.errors import MismatchError, StorageError
 from assay.core.protocols import Tracker
 from assay.core.timing import Profile, span
+from assay.core.util.event_loop import run_async
 from assay.core.util.folder_digest import seal_folder
 from assay.runs import checkpoint, storage
 from assay.runs.journal import Journal
@@ -25,6 +25,7 @@ from assay.train.judgements import RunJudges
 from assay.train.metrics import pool_metrics, rollout_records
 from assay.train.opening import open_stage
 from assay.train.out_of_memory import advised
+from assay.train.outcome import RunOutcome
 from assay.train.record import run_id
 from assay.train.run import Run
 from assay.train.runner import StageRunner
@@ -35,7 +36,7 @@ from assay.verify import ScoringPool
 if TYPE_CHECKING:
     from assay.runtime.models.any_model import AnyModel
 
-__all__ = ["Progress", "RunDriver", "RunOutcome", "Watch", "keep_model", "nobody"]
+__all__ = ["Progress", "RunDriver", "Watch", "keep_model", "nobody"]
 
 Watch = Callable[[Run, Path, int], Sequence[Tracker]]
 """Makes the trackers of a run; called for the main run and for each base that must be built first.
@@ -48,23 +49,6 @@ one that goes on from its checkpoint at step ``k``. What an earlier process told
 def nobody(run: Run, folder: Path, first: int) -> Sequence[Tracker]:
     """No trackers besides the journal."""
     return ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunOutcome:
-    """How a call of `train` or `resume` ended.
-
-    Attributes:
-        folder: the run folder.
-        step: global steps finished.
-        finished: False after a clean stop by Ctrl-C, SIGTERM or SIGHUP.
-        digest: of weights, optimiser, sampled ids and all metrics outside ``time/`` and ``verify/``; empty unless finished.
-    """
-
-    folder: Path
-    step: int
-    finished: bool
-    digest: str = ""
 
 
 @dataclass(slots=True)
@@ -134,7 +118,7 @@ class RunDriver:
 
         try:
             with pool, checker.pool if checker else nullcontext(), when_stopped(self._stop):
-                return asyncio.run(judged())
+                return run_async(judged())
         except Exception as error:
             with suppress(StorageError):  # the first error is the one to tell
                 self.journal.event(self._step, "error", f"{type(error).__name__}: {error}")
