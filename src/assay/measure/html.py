@@ -68,13 +68,13 @@ def _flat(prefix: str, value: Any) -> Iterable[tuple[str, str]]:
         yield prefix, str(cast("object", value))
 
 
-def page(title: str, body: str) -> str:
-    """A whole document."""
+def page(title: str, body: str, style: str = "") -> str:
+    """A whole document, with further rules of style."""
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{e(title)}</title>\n<style>{STYLE}</style></head>\n<body><main>\n{body}\n</main></body></html>\n"
+        f"<title>{e(title)}</title>\n<style>{STYLE}{style}</style></head>\n<body><main>\n{body}\n</main></body></html>\n"
     )
 
 

@@ -19,6 +19,7 @@ from assay.core.rowfile import rows_beside
 from assay.core.util.hub import PREFIX
 from assay.runs import lock, storage
 from assay.runs.journal import Journal
+from assay.runs.rollout_files import RolloutFiles
 from assay.runtime.engine.settings import Movable
 from assay.runtime.settings import Mesh
 from assay.train import code, machine, models
@@ -45,7 +46,7 @@ __all__ = [
 CLAIM = ("run.toml", "versions.json", code.FILE, "recipe.json", "contamination.json")
 """Files that a run has before it has done anything; without ``run.toml`` they are leftovers of a process that was killed."""
 
-BEFORE, BEFORE_FOLDERS = ("events.jsonl", "isolation.json"), ("start", "anchors", "bases", "checkpoints")
+BEFORE, BEFORE_FOLDERS = ("events.jsonl", "isolation.json"), ("start", "anchors", "bases", "checkpoints", "rollouts")
 """What a run may have besides before its first checkpoint counts."""
 
 BY_THE_CLOCK = ("time/", "verify/")
@@ -192,6 +193,7 @@ def tidy(folder: Path, checkpoint: Path | None) -> None:
                 shutil.rmtree(path, ignore_errors=True)
             else:
                 path.unlink(missing_ok=True)
+    RolloutFiles(folder).cut(int(checkpoint.name.removeprefix("step_")) if checkpoint else -1)
     for path in folder.glob("checkpoints/step_*"):
         if checkpoint is None or path.name > checkpoint.name:
             shutil.rmtree(path, ignore_errors=True)

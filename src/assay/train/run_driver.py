@@ -17,18 +17,19 @@ from assay.core.util.event_loop import run_async
 from assay.core.util.folder_digest import seal_folder
 from assay.runs import checkpoint, storage
 from assay.runs.journal import Journal
+from assay.runs.rollout_files import RolloutFiles
 from assay.train import models, record
 from assay.train.data import data_digests
 from assay.train.evaluator import Evaluator
 from assay.train.independent_check import IndependentChecker
 from assay.train.judgements import RunJudges
-from assay.train.metrics import pool_metrics, rollout_records
+from assay.train.metrics import kept_rollouts, pool_metrics, rollout_records
 from assay.train.opening import open_stage
 from assay.train.out_of_memory import advised
 from assay.train.outcome import RunOutcome
 from assay.train.record import run_id
 from assay.train.run import Run
-from assay.train.runner import StageRunner
+from assay.train.runner import StageRunner, StepResult
 from assay.train.session import Parts
 from assay.train.stopping import when_stopped
 from assay.verify import ScoringPool
@@ -93,7 +94,8 @@ class RunDriver:
         self.journal, self.progress, self.stop = Journal(folder), Progress(), False
         self.identity, self.data = run_id(run), data_digests(run)
         self._trackers: Sequence[Tracker] = ()
-        self._evaluator = Evaluator(run, self.journal)
+        self._files = RolloutFiles(folder)
+        self._evaluator = Evaluator(run, self.journal, self._files)
         self._step = 0
         self._counted: Mapping[str, int] = {}
 
@@ -257,12 +259,21 @@ class RunDriver:
         with self._profiled(p):
             result = await runner.step()
         if p.stage_step == 0 or _due(p.stage_step + 1, self.run.rollouts_every):
-            for line in rollout_records(result.groups, p.tokenizer, result.found.scores):
-                self.journal.append("rollouts", {"step": p.step + 1, "stage": p.stage.name, **line})
+            self._record_rollouts(p, result)
         p.step, p.stage_step = p.step + 1, p.stage_step + 1
         self._step = p.step
         self.progress.cpu += time.process_time() - begin
         return {**result.metrics, "time/cpu": self.progress.cpu}
+
+    def _record_rollouts(self, p: Parts, result: StepResult) -> None:
+        """Some of a step's rollouts go to the journal, which the digest covers; all, within bounds, to files of their own."""
+        place, second = {"step": p.step + 1, "stage": p.stage.name}, result.found.scores
+        for line in rollout_records(result.groups, p.tokenizer, second):
+            self.journal.append("rollouts", {**place, **line})
+        if result.groups and (most := self.run.rollouts_kept):
+            kept = kept_rollouts(result.groups, result.outcomes, p.tokenizer, second, most)
+            of = sum(len(group.rollouts) for group in result.groups)
+            self._files.write(p.step + 1, [{**place, **line} for line in kept], of)
 
     def _profiled(self, p: Parts) -> AbstractContextManager[None]:
         """Inside, parts of a step are counted, where that is wanted."""
