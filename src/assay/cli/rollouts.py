@@ -170,10 +170,9 @@ def _diff(args: list[str]) -> int:
         console = _console()
         for c in shown:
             _print(console, _item_head(c), _texts(c.prompt, (("before: ", c.before), ("now: ", c.after), ("gold: ", c.gold))))
-        print(
-            f"{found.before} to {found.after}, {own.mode}: {counts['fixed']} items became right, {counts['broken']} became wrong, "
-            f"{counts['right']} stayed right, {counts['wrong']} stayed wrong"
-        )
+        fixed, broken, right, wrong = counts.values()
+        changed = f"{fixed} items became right, {broken} became wrong, {right} stayed right, {wrong} stayed wrong"
+        print(f"{found.before} to {found.after}, {own.mode}: {changed}")
         if found.only_before or found.only_after:
             print(f"only in {found.before}: {found.only_before} items; only in {found.after}: {found.only_after}")
 

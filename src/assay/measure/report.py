@@ -283,9 +283,7 @@ def _profile(run: RunView) -> str:
 
 def _rollouts(run: RunView, page: Path | None) -> str:
     steps = sorted({r.step for r in run.rollouts})
-    if not steps:
-        return ""
-    chosen = sorted({steps[0], steps[len(steps) // 2], steps[-1]})
+    chosen = sorted({steps[0], steps[len(steps) // 2], steps[-1]}) if steps else []
     parts: list[str] = []
     for name, step in zip(("Early", "In the middle", "Late") if len(chosen) == 3 else ("Early", "Late"), chosen, strict=False):
         shown = sample_of([r for r in run.rollouts if r.step == step])

@@ -100,12 +100,15 @@ class RolloutFiles:
 
     def _read(self, path: Path) -> list[dict[str, Any]]:
         try:
-            return [json.loads(line) for line in gzip.decompress(path.read_bytes()).decode().split("\n") if line]
+            found = [json.loads(line) for line in gzip.decompress(path.read_bytes()).decode().split("\n") if line]
+            if not found:
+                raise ValueError("it is empty")
         except FileNotFoundError:
             known = ", ".join(map(str, self.steps())) or "none"
             raise DataError(f"{path} does not exist; recorded steps: {known}") from None
         except (OSError, EOFError, ValueError, zlib.error) as error:
             raise DataError(f"{path} is damaged: {error}; remove it to look at the other steps") from None
+        return found
 
     def _thin(self) -> None:
         """Removes every second recorded step but the newest, until all fit."""
