@@ -5,6 +5,7 @@ Self-contained: no script, no font, no image from elsewhere. A run that was kill
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,8 +14,9 @@ from typing import Any, cast
 from assay.core.errors import DataError
 from assay.measure.doctor import diagnose
 from assay.measure.findings import Finding
+from assay.measure.glossary import words_in
 from assay.measure.history import PREFERENCES
-from assay.measure.html import details, e, page, section, table
+from assay.measure.html import details, e, glossary, page, section, table
 from assay.measure.intervals import Interval, paired
 from assay.measure.panels import ProfiledPart, accuracy_figures, profile_figure, profile_of, training_figures
 from assay.measure.rollout_line import RolloutLine
@@ -67,7 +69,8 @@ def render(run: RunView, rollouts: Path | None = None) -> str:
         _rollouts(run, rollouts),
         _record(run),
     ]
-    return page(f"{run.name}: run report", "\n".join(b for b in body if b))
+    shown = "\n".join(b for b in body if b)
+    return page(f"{run.name}: run report", f"{shown}\n{glossary(words_in(re.sub('<[^>]*>', ' ', shown)))}")
 
 
 def _grid(figures: Iterable[str]) -> str:
@@ -226,7 +229,8 @@ def _doctor(run: RunView) -> str:
 
 def _finding(f: Finding) -> str:
     kind = f.severity.value
-    return f'<li class="{kind}"><p><b>{kind.capitalize()}</b>{e(f.sentence)}</p><p class="action">{e(f.action)}</p></li>'
+    told = f"{f.action} More: {f.page}"
+    return f'<li class="{kind}"><p><b>{kind.capitalize()}</b>{e(f.sentence)}</p><p class="action">{e(told)}</p></li>'
 
 
 # ---- tables and rollouts ----------------------------------------------------------------------------------------------

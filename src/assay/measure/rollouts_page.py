@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from assay.core.errors import DataError
-from assay.measure.html import e, page
+from assay.measure.glossary import WORDS
+from assay.measure.html import e, glossary, page
 from assay.measure.rollout_line import RolloutLine
 from assay.measure.rollouts import ItemChange, ItemDiff, Rollouts, diff_items, read_rollouts
 from assay.measure.runs import RunView
@@ -72,6 +73,8 @@ def render_rollouts(name: str, rollouts: Rollouts, diff: ItemDiff | None) -> str
             f"{counts['wrong']:,} wrong." + (f" {len(kept):,} of them are on this page." if len(kept) < len(diff.changes) else "")
         )
         parts.append(_list("items", "Held-out items, before and after", lead))
+    used = ("advantage", "arm", "components", "fault", "gold", "greedy", "held-out", "level", "rollout", "step", "verdict")
+    parts.append(glossary({word: WORDS[word] for word in used}))
     # "<" inside the data could end the script; in JSON it has another way to be written
     text = json.dumps(data, ensure_ascii=True).replace("<", "\\u003c")
     parts += [f'<script type="application/json" id="data">{text}</script>', f"<script>{SCRIPT}</script>"]
