@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from assay.core.util.exports import lazy_exports
 
 if TYPE_CHECKING:
+    from assay.train.callbacks import Callback
     from assay.train.demonstration import Demonstration
     from assay.train.driver import load_run, resume, train
     from assay.train.imitate import Imitate
@@ -48,6 +49,7 @@ __all__ = [
     "AsStream",
     "BaseRunner",
     "Built",
+    "Callback",
     "ConstantValue",
     "ContaminationCheck",
     "Demonstration",
@@ -93,6 +95,7 @@ __all__ = [
 
 _HOME = {
     "independent_check": "IndependentCheck",
+    "callbacks": "Callback",
     "demonstration": "Demonstration",
     "driver": "load_run resume train",
     "offline_rows": "OneUpdate",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,6 +15,7 @@ from assay.core.util.garbage import pause_collection
 from assay.core.util.threads import with_torch
 from assay.runs import checkpoint, lock, storage
 from assay.train import code, contamination, machine, models, record
+from assay.train.callbacks import Callback
 from assay.train.outcome import RunOutcome
 from assay.train.preflight import check_fits, check_run
 from assay.train.progress_view import say, shown, with_view
@@ -34,6 +35,7 @@ def train(
     folder: str | Path | None = None,
     *,
     progress: bool | None = None,
+    callbacks: Sequence[Callback] = (),
     watch: Watch = nobody,
     profile: bool = False,
 ) -> RunOutcome:
@@ -44,6 +46,7 @@ def train(
         folder: created; must be absent or empty. When None, ``runs/NAME-1``, ``-2``, ... of the run's name.
         progress: show the run while it works and sum it up at its end: a live panel on a terminal, lines elsewhere. None shows it
             on a terminal and in a notebook, and stays silent where the output is a file.
+        callbacks: hear of steps, evaluations and checkpoints, and may stop the run; see `Callback`.
         watch: makes trackers besides the journal; see `Watch`.
         profile: have each step tell where its time went, ``time/profile/PART`` and ``time/profile_cpu/PART`` in its metrics.
 
@@ -52,8 +55,8 @@ def train(
         DataError: a level without tasks, a preference that is wrong, text that the tokenizer lacks, or a training prompt that
             contains an evaluation item.
         HubError: a model by its name on the hub that neither the cache nor the hub gives.
-        OutOfMemoryError, StorageError, NonFiniteError, WeightProofError, RewardError, GateError, EngineError, MismatchError: as
-            their names say; the run can be resumed from its last checkpoint.
+        OutOfMemoryError, StorageError, NonFiniteError, WeightProofError, RewardError, GateError, EngineError, MismatchError,
+        CallbackError: as their names say; the run can be resumed from its last checkpoint.
     """
     path = Path(folder) if folder is not None else record.fresh_folder(Path("runs"), run.name)
     record.refuse_used(path)
@@ -62,7 +65,7 @@ def train(
     with lock.worker(path):
         record.refuse_used(path)
         try:
-            outcome = _begin(RunDriver(run, path, with_view(watch, path) if show else watch, profile))
+            outcome = _begin(RunDriver(run, path, with_view(watch, path) if show else watch, profile, callbacks))
         except (ConfigError, DataError, EngineError, OutOfMemoryError):
             record.unclaim(path)
             raise
@@ -77,6 +80,7 @@ def resume(
     ranks: int | None = None,
     allow_inexact: bool = False,
     progress: bool | None = None,
+    callbacks: Sequence[Callback] = (),
     watch: Watch = nobody,
     profile: bool = False,
 ) -> RunOutcome:
@@ -91,7 +95,7 @@ def resume(
         ranks: new number of processes that share the learner, ``Mesh(data=ranks)``; sums then go in another order, so it needs
             ``allow_inexact``.
         allow_inexact: go on although threads, ranks, instruction set, versions, or the code of a reward, verifier or tool differ.
-        progress, watch, profile: as of `train`.
+        progress, callbacks, watch, profile: as of `train`.
 
     Raises:
         CheckpointError: the folder holds no run, or its checkpoint is damaged or belongs to another run, or a file that it learns
@@ -105,7 +109,7 @@ def resume(
     load_run(path, run)  # says that there is no run before a lock is put there
     show = shown(progress)
     with lock.worker(path):
-        driver = RunDriver(load_run(path, run), path, with_view(watch, path) if show else watch, profile)
+        driver = RunDriver(load_run(path, run), path, with_view(watch, path) if show else watch, profile, callbacks)
         outcome = _go_on(driver, steps, ranks, allow_inexact)
     return _summed_up(outcome) if show else outcome
 
