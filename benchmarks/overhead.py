@@ -47,7 +47,7 @@ def measured_run(shape: DecoderShape, steps: int) -> Run:
 
 def measure(name: str, steps: int) -> dict[str, object]:
     with tempfile.TemporaryDirectory() as place:
-        train(measured_run(SHAPES[name], steps), Path(place) / "run")
+        train(measured_run(SHAPES[name], steps), Path(place) / "run", progress=False)
         text = (Path(place) / "run" / "metrics.jsonl").read_text(encoding="utf-8")
     lines = [cast(dict[str, float], json.loads(line)["metrics"]) for line in text.splitlines()]
     rows = [row for row in lines if "time/step" in row][WARM:]

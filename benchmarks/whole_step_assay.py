@@ -126,7 +126,7 @@ def main(work: Work, folder: Path) -> None:
     pace, run = Pace(), run_of(work)
     rewards, norm = first_step(run, work)
     pace.tell(rewards=rewards, norm=norm)
-    train(run, folder, watch=lambda run, folder, first: [Told(pace)], profile=True)
+    train(run, folder, progress=False, watch=lambda run, folder, first: [Told(pace)], profile=True)
 
 
 if __name__ == "__main__":

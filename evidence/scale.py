@@ -119,7 +119,13 @@ def measure(point: Point) -> Cost:
     """
     with tempfile.TemporaryDirectory() as place:
         steps = _Metrics()
-        train(_run(point, Path(place) / "model"), Path(place) / "run", watch=lambda run, folder, first: [steps], profile=True)
+        train(
+            _run(point, Path(place) / "model"),
+            Path(place) / "run",
+            progress=False,
+            watch=lambda run, folder, first: [steps],
+            profile=True,
+        )
     lines = steps.lines
     spent = np.diff([line["time/cpu"] for line in lines])
     counted = lines[1:]

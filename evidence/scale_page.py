@@ -100,7 +100,7 @@ def _times(repeat: int) -> dict[str, Any]:
 def _memory(folder: Path) -> dict[str, Any]:
     shutil.rmtree(folder, ignore_errors=True)
     watch = Watch(every=STEPS // 100)
-    train(long_run(STEPS), folder, watch=lambda run, place, first: [watch])
+    train(long_run(STEPS), folder, progress=False, watch=lambda run, place, first: [watch])
     shutil.rmtree(folder)
     return {"held": [asdict(held) for held in watch.held]}
 

@@ -112,7 +112,7 @@ def test_folders_are_numbered(tmp_path):
 
 
 def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(assay, mine, monkeypatch):
-    from assay.cli import progress_view
+    from assay.train import progress_view
 
     real = progress_view.PlainView.log
 

@@ -22,6 +22,7 @@ COMMANDS = {
     "explain": ("explain", "what a recipe would do: every setting, sizes, memory; runs nothing"),
     "report": ("run_reports", "write a run's report.html again"),
     "runs": ("run_reports", "list, show or compare runs"),
+    "rollouts": ("rollouts", "show recorded rollouts of a run, or what changed between two evaluations"),
     "tasks": ("tasks", "list, show, sample or check task families"),
     "recipes": ("recipes", "list the recipes"),
     "verify": ("verify", "list verifiers, score answers with one, or audit one"),

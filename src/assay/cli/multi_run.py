@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from assay.cli.output import cell, grid, note
 from assay.cli.preflight import check
-from assay.cli.progress_view import GREEDY, Clock, RunProgress, say
 from assay.cli.recipe import settle
-from assay.cli.train_options import TrainOptions, fresh_folder
+from assay.cli.train_options import TrainOptions
 from assay.core.errors import AssayError, CheckpointError, ConfigError
 from assay.lab.seeds import Mean, RunEnding, State, StudyRun, means, run_all, same_run
 from assay.runs import lock, storage
+from assay.train.progress_view import GREEDY, Clock, RunProgress, say
+from assay.train.record import fresh_folder
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

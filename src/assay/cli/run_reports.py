@@ -151,7 +151,7 @@ def _runs_show(args: list[str]) -> int:
                 (1, 2, 3) if several else (0, 1, 2, 3),
             )
         for f in findings:
-            print(f"{f.severity}: {f.sentence} {f.action}")
+            print(f)
         for problem in view.problems:
             print(f"note: {problem}")
 

@@ -15,15 +15,15 @@ from assay.cli.multi_run import Study, resume_all, train_many
 from assay.cli.options import option_rows, parse
 from assay.cli.output import busy, note, unquoted
 from assay.cli.preflight import check
-from assay.cli.progress_view import say
 from assay.cli.recipe import first_line, settle_wired, user_files
 from assay.cli.run_request import Record, made_again, run_folder
 from assay.cli.text_wrap import columns, fill
-from assay.cli.train_options import ResumeOptions, TrainOptions, ViewOptions, fresh_folder
+from assay.cli.train_options import ResumeOptions, TrainOptions, ViewOptions
 from assay.core.errors import AssayError, ConfigError, MissingExtraError
 from assay.core.protocols import Tracker
 from assay.train.driver import RunOutcome, Watch, resume, train
-from assay.train.record import refuse_used
+from assay.train.progress_view import say
+from assay.train.record import fresh_folder, refuse_used
 from assay.train.run import Run
 
 __all__ = ["resume_command", "train_command"]
@@ -46,7 +46,9 @@ def train_command(args: list[str]) -> int:
         note(f"{run.name}: {run.steps} steps in {folder}")
         for w in wires:
             note(f"{w.method}: {w.place} = {w.value}: {w.why}")
-        return _work(lambda watch: train(run, folder, watch=watch, profile=own.profile), folder, own, record, loaded)
+        return _work(
+            lambda watch: train(run, folder, progress=False, watch=watch, profile=own.profile), folder, own, record, loaded
+        )
 
 
 def resume_command(args: list[str]) -> int:
@@ -67,6 +69,7 @@ def resume_command(args: list[str]) -> int:
                 steps=own.steps,
                 ranks=own.ranks,
                 allow_inexact=own.allow_inexact,
+                progress=False,
                 watch=watch,
                 profile=own.profile,
             ),
@@ -164,9 +167,8 @@ def _trackers(run: Run, where: Path, first: int, main: bool, own: ViewOptions) -
     ``first`` is the first step that they will hear of. TensorBoard voids what an earlier process told it from there on, even one
     killed before its first checkpoint; W&B's tracker finds out for itself which steps it has.
     """
-    from assay.cli.progress_view import view
+    from assay.train.progress_view import title_of, view
 
-    title = f"{run.name} · {where}" if main else f"building the base {run.name!r}, once"
     out: list[Tracker] = []
     if main and own.tensorboard:
         from assay.measure import TensorBoardTracker
@@ -176,7 +178,10 @@ def _trackers(run: Run, where: Path, first: int, main: bool, own: ViewOptions) -
         from assay.measure import WandbTracker
 
         out.append(WandbTracker(where / "wandb"))
-    return [*out, view(run, title, own.plain, first)]  # the view last: what could fail has not, when it takes the screen
+    return [
+        *out,
+        view(run, title_of(run, where, main), own.plain, first),
+    ]  # the view last: what could fail has not, when it takes the screen
 
 
 def _profile(folder: Path) -> str:

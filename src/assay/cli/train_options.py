@@ -9,7 +9,7 @@ from assay.cli.recipe import reduced
 from assay.core.errors import ConfigError
 from assay.train.run import Run
 
-__all__ = ["ResumeOptions", "TrainOptions", "ViewOptions", "fresh_folder"]
+__all__ = ["ResumeOptions", "TrainOptions", "ViewOptions"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,9 +104,3 @@ class ResumeOptions(ViewOptions):
             raise ConfigError(f"--ranks {self.ranks}: give the new number of processes, at least 1")
         if self.steps is not None and self.steps < 1:
             raise ConfigError(f"--steps {self.steps}: give the new number of steps, at least 1")
-
-
-def fresh_folder(parent: Path, name: str) -> Path:
-    """``parent/NAME-1``, or the first number above those taken."""
-    taken = [p.name.rpartition("-")[2] for p in parent.glob(f"{name}-*")]
-    return parent / f"{name}-{max((int(t) for t in taken if t.isdecimal()), default=0) + 1}"

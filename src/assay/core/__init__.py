@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from assay.core.config import dumps_toml, from_dict, loads_toml, part, replace_at, to_dict
     from assay.core.errors import (
         AssayError,
+        CallbackError,
         CheckpointError,
         ConfigError,
         DataError,
@@ -160,6 +161,7 @@ __all__ = [
     "Manifest",
     "Media",
     "Message",
+    "CallbackError",
     "MismatchError",
     "MissingExtraError",
     "Moment",
@@ -263,7 +265,7 @@ _HOME = {
     "config": "dumps_toml from_dict loads_toml part replace_at to_dict",
     "errors": (
         "AssayError CheckpointError ConfigError DataError EngineError GateError HubError InexactResumeError "
-        "MismatchError MissingExtraError NonFiniteError OutOfMemoryError PlanError RankError RewardError "
+        "CallbackError MismatchError MissingExtraError NonFiniteError OutOfMemoryError PlanError RankError RewardError "
         "SandboxError StorageError ToolchainError UnknownNameError WeightProofError nearest"
     ),
     "group": "Draw Group Outcome",

@@ -11,6 +11,7 @@
     ├── EngineError (RuntimeError)       generation failed
     ├── NonFiniteError (ArithmeticError) a loss, gradient or weight became NaN or infinite
     ├── WeightProofError                 the sampler did not serve the trained weights
+    ├── CallbackError                    a callback of the user's own failed; the run can be resumed
     ├── MismatchError                    sampler and learner disagree on the same tokens by more than a run allows
     ├── RankError (RuntimeError)         processes of one run disagree, or one does not answer
     ├── OutOfMemoryError (MemoryError)   a part of a run asked for more memory than there is
@@ -39,6 +40,7 @@ __all__ = [
     "GateError",
     "HubError",
     "InexactResumeError",
+    "CallbackError",
     "MismatchError",
     "MissingExtraError",
     "NonFiniteError",
@@ -143,6 +145,10 @@ class NonFiniteError(AssayError, ArithmeticError):
 
 class WeightProofError(AssayError):
     """After an update the sampler did not serve the trained weights."""
+
+
+class CallbackError(AssayError):
+    """A callback of the user's own failed; names it. The run has a checkpoint of that step."""
 
 
 class MismatchError(AssayError):

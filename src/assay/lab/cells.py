@@ -77,7 +77,7 @@ def run_cell(maker: str, kind: str, seed: int, out: Path, steps: int | None = No
     if not alike or "failed" in known or (base and not base.exists()):  # begun from a base of other code
         shutil.rmtree(folder, ignore_errors=True)
     before = load()
-    outcome = resume(folder) if begun.exists() else train(cell.run, folder)
+    outcome = resume(folder, progress=False) if begun.exists() else train(cell.run, folder, progress=False)
     found: dict[str, Any] = {
         "kind": kind,
         "seed": seed,

@@ -33,6 +33,16 @@ if TYPE_CHECKING:
         truncated_share,
     )
     from assay.measure.report import write_report
+    from assay.measure.rollout_line import RolloutLine
+    from assay.measure.rollouts import (
+        ItemChange,
+        ItemDiff,
+        RolloutFilter,
+        Rollouts,
+        diff_items,
+        evaluation_at,
+        read_rollouts,
+    )
     from assay.measure.rules_check import RewardHacking
     from assay.measure.rules_heldout import CurriculumStuck, HeldOutDropped, SuspectVerifier
     from assay.measure.rules_machinery import EngineMismatch, GraderHangs, RisingFaults, UnprovenWeights, UntrainedWeights
@@ -45,7 +55,7 @@ if TYPE_CHECKING:
         NotFinite,
         StalledSteps,
     )
-    from assay.measure.runs import EvalLine, EventLine, RolloutLine, RunComparison, RunView, compare, read_run
+    from assay.measure.runs import EvalLine, EventLine, RunComparison, RunView, compare, read_metrics, read_run
     from assay.measure.tables import (
         comparison_json,
         comparison_table,
@@ -73,6 +83,8 @@ __all__ = [
     "HeldOutDropped",
     "History",
     "Interval",
+    "ItemChange",
+    "ItemDiff",
     "LengthTruncation",
     "MetricLine",
     "NoSignal",
@@ -80,7 +92,9 @@ __all__ = [
     "Paired",
     "RewardHacking",
     "RisingFaults",
+    "RolloutFilter",
     "RolloutLine",
+    "Rollouts",
     "Rule",
     "RunComparison",
     "RunView",
@@ -104,9 +118,11 @@ __all__ = [
     "comparison_table",
     "component_mean",
     "diagnose",
+    "diff_items",
     "divergences",
     "effective_sample_size",
     "eval_items",
+    "evaluation_at",
     "evaluation_json",
     "evaluation_table",
     "fault_rates",
@@ -124,6 +140,8 @@ __all__ = [
     "paired_json",
     "paired_table",
     "pass_at_k",
+    "read_metrics",
+    "read_rollouts",
     "read_run",
     "render",
     "reward_stats",
@@ -151,11 +169,13 @@ _HOME = {
     "logprob_agreement": "agreement comparable",
     "accuracy_at_k": "TaskOutcomes EvalRow EvalTable best_of_k eval_items maj_at_k pass_at_k tabulate",
     "report": "write_report",
+    "rollout_line": "RolloutLine",
+    "rollouts": "ItemChange ItemDiff RolloutFilter Rollouts diff_items evaluation_at read_rollouts",
     "rules_check": "RewardHacking",
     "rules_heldout": "CurriculumStuck HeldOutDropped SuspectVerifier",
     "rules_machinery": "EngineMismatch GraderHangs RisingFaults UnprovenWeights UntrainedWeights",
     "rules_policy": "EntropyCollapse EntropyExplosion FormatFailure LengthTruncation NoSignal NotFinite StalledSteps",
-    "runs": "RunComparison EvalLine EventLine RolloutLine RunView compare read_run",
+    "runs": "RunComparison EvalLine EventLine RunView compare read_metrics read_run",
     "tables": "comparison_json comparison_table evaluation_json evaluation_table paired_json paired_table render",
     "trackers": "TensorBoardTracker WandbTracker",
 }

@@ -12,7 +12,11 @@ from typing import Protocol
 
 from assay.measure.history import History, Series
 
-__all__ = ["Finding", "Rule", "Severity", "at_start", "lately", "percent", "steps_of"]
+__all__ = ["PAGE", "Finding", "Rule", "Severity", "at_start", "lately", "percent", "steps_of"]
+
+
+PAGE = "docs/not_learning.md"
+"""Has a paragraph for each rule, under the rule's name."""
 
 
 class Severity(StrEnum):
@@ -43,6 +47,14 @@ class Finding:
     first_step: int
     last_step: int
     numbers: Mapping[str, float]
+
+    @property
+    def page(self) -> str:
+        """Where the docs say what it means, what to look at and what to change."""
+        return f"{PAGE}#{self.rule.lower()}"
+
+    def __str__(self) -> str:
+        return f"{self.severity}: {self.sentence} {self.action} ({self.page})"
 
 
 class Rule(Protocol):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any, cast
 
-__all__ = ["details", "e", "figure", "page", "section", "table"]
+__all__ = ["details", "e", "figure", "glossary", "page", "section", "table"]
 
 
 def e(text: object) -> str:
@@ -53,6 +53,12 @@ def details(title: str, values: Mapping[str, Any]) -> str:
     return f'<details><summary>{e(title)}</summary><dl class="settings">{rows}</dl></details>' if flat else ""
 
 
+def glossary(words: Mapping[str, str]) -> str:
+    """A folded list of words and what they mean; empty when there are none."""
+    rows = "".join(f"<dt>{e(word)}</dt><dd>{e(meaning)}</dd>" for word, meaning in words.items())
+    return f'<details><summary>What the words mean</summary><dl class="words">{rows}</dl></details>' if words else ""
+
+
 def _flat(prefix: str, value: Any) -> Iterable[tuple[str, str]]:
     if isinstance(value, Mapping) and value:
         for k, v in cast("Mapping[str, Any]", value).items():
@@ -68,13 +74,13 @@ def _flat(prefix: str, value: Any) -> Iterable[tuple[str, str]]:
         yield prefix, str(cast("object", value))
 
 
-def page(title: str, body: str) -> str:
-    """A whole document."""
+def page(title: str, body: str, style: str = "") -> str:
+    """A whole document, with further rules of style."""
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{e(title)}</title>\n<style>{STYLE}</style></head>\n<body><main>\n{body}\n</main></body></html>\n"
+        f"<title>{e(title)}</title>\n<style>{STYLE}{style}</style></head>\n<body><main>\n{body}\n</main></body></html>\n"
     )
 
 
@@ -142,6 +148,8 @@ summary { cursor: pointer; font-weight: 600; }
   border-bottom: 1px dotted var(--line); }
 .settings dt { color: var(--muted); overflow-wrap: anywhere; } .settings dd { margin: 0; text-align: right;
   overflow-wrap: anywhere; }
+dl.words { margin: 10px 0 0; font-size: 15px; max-width: 46em; } dl.words dt { font-weight: 600; margin-top: 8px; }
+dl.words dd { margin: 0; color: var(--muted); }
 .missing { color: var(--muted); margin: 8px 0; padding-left: 20px; }
 @media (max-width: 720px) { main { padding: 28px 16px 56px; } h1 { font-size: 25px; } .verdict { font-size: 18px; }
   .grid { grid-template-columns: minmax(0, 1fr); gap: 14px; }

@@ -5,17 +5,23 @@ Self-contained: no script, no font, no image from elsewhere. A run that was kill
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
+from assay.core.errors import DataError
 from assay.measure.doctor import diagnose
 from assay.measure.findings import Finding
+from assay.measure.glossary import words_in
 from assay.measure.history import PREFERENCES
-from assay.measure.html import details, e, page, section, table
+from assay.measure.html import details, e, glossary, page, section, table
 from assay.measure.intervals import Interval, paired
 from assay.measure.panels import ProfiledPart, accuracy_figures, profile_figure, profile_of, training_figures
-from assay.measure.runs import EvalLine, RolloutLine, RunView, read_run
+from assay.measure.rollout_line import RolloutLine
+from assay.measure.rollouts_page import write_rollouts_page
+from assay.measure.runs import EvalLine, RunView, read_run
 
 __all__ = ["write_report"]
 
@@ -28,7 +34,7 @@ TRAINING = "Faint lines are single steps, strong lines a moving average."
 
 
 def write_report(run_folder: Path | str) -> Path:
-    """Writes ``report.html`` into a run folder and returns its path.
+    """Writes ``report.html`` into a run folder and returns its path; beside it ``rollouts.html``, where rollouts were recorded.
 
     The text is a pure function of the folder's files.
 
@@ -43,23 +49,28 @@ def write_report(run_folder: Path | str) -> Path:
     run = read_run(folder)
     path = folder / "report.html"
     beside = folder / ".report.html.tmp"
-    beside.write_text(render(run), encoding="utf-8")
+    try:
+        rollouts = write_rollouts_page(run)
+    except DataError as error:  # a file of rollouts that a power failure tore is no reason to go without the report
+        rollouts, run = None, replace(run, problems=(*run.problems, str(error)))
+    beside.write_text(render(run, rollouts), encoding="utf-8")
     beside.replace(path)
     return path
 
 
-def render(run: RunView) -> str:
-    """The page as text."""
+def render(run: RunView, rollouts: Path | None = None) -> str:
+    """The page as text, with a link to the page of rollouts beside it."""
     body = [
         _header(run),
         _doctor(run),
         section("Held-out accuracy", _grid(accuracy_figures(run)), _levels(run), lead=HELD_OUT),
         section("Training", _grid(training_figures(run)), lead=TRAINING),
         _profile(run),
-        _rollouts(run),
+        _rollouts(run, rollouts),
         _record(run),
     ]
-    return page(f"{run.name}: run report", "\n".join(b for b in body if b))
+    shown = "\n".join(b for b in body if b)
+    return page(f"{run.name}: run report", f"{shown}\n{glossary(words_in(re.sub('<[^>]*>', ' ', shown)))}")
 
 
 def _grid(figures: Iterable[str]) -> str:
@@ -218,7 +229,8 @@ def _doctor(run: RunView) -> str:
 
 def _finding(f: Finding) -> str:
     kind = f.severity.value
-    return f'<li class="{kind}"><p><b>{kind.capitalize()}</b>{e(f.sentence)}</p><p class="action">{e(f.action)}</p></li>'
+    told = f"{f.action} More: {f.page}"
+    return f'<li class="{kind}"><p><b>{kind.capitalize()}</b>{e(f.sentence)}</p><p class="action">{e(told)}</p></li>'
 
 
 # ---- tables and rollouts ----------------------------------------------------------------------------------------------
@@ -273,18 +285,18 @@ def _profile(run: RunView) -> str:
     )
 
 
-def _rollouts(run: RunView) -> str:
+def _rollouts(run: RunView, page: Path | None) -> str:
     steps = sorted({r.step for r in run.rollouts})
-    if not steps:
-        return ""
-    chosen = sorted({steps[0], steps[len(steps) // 2], steps[-1]})
+    chosen = sorted({steps[0], steps[len(steps) // 2], steps[-1]}) if steps else []
     parts: list[str] = []
     for name, step in zip(("Early", "In the middle", "Late") if len(chosen) == 3 else ("Early", "Late"), chosen, strict=False):
         shown = sample_of([r for r in run.rollouts if r.step == step])
         parts.append(f'<p class="when">{name}, step {step}</p>' + _grid(_rollout(r) for r in shown))
+    link = f'<p><a href="{e(page.name)}">All recorded rollouts, with filters</a></p>' if page else ""
     return section(
         "Sampled rollouts",
         *parts,
+        link,
         lead="Prompt, then answer, as the model wrote it. Right and wrong ones, where both were recorded.",
     )
 

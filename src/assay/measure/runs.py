@@ -13,8 +13,19 @@ from assay.core.errors import DataError, a_kind
 from assay.measure.accuracy_at_k import TaskOutcomes, eval_items
 from assay.measure.history import History, MetricLine
 from assay.measure.intervals import Interval, Paired, mean_interval, paired
+from assay.measure.rollout_line import RolloutLine, rollout_line
 
-__all__ = ["EvalLine", "EventLine", "RolloutLine", "RunComparison", "RunView", "compare", "read_run"]
+__all__ = [
+    "EvalLine",
+    "EventLine",
+    "RolloutLine",
+    "RunComparison",
+    "RunView",
+    "compare",
+    "read_metrics",
+    "read_run",
+    "rollout_line",
+]
 
 T = TypeVar("T")
 
@@ -64,32 +75,6 @@ class EventLine:
     step: int
     kind: str
     message: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RolloutLine:
-    """A line of ``rollouts.jsonl``: one sampled attempt with its verdict."""
-
-    step: int
-    stage: str
-    id: str
-    task: str
-    arm: str
-    level: int
-    prompt: str
-    text: str
-    stop: str
-    components: Mapping[str, float]
-    fault: str
-    length: int
-
-    @property
-    def primary(self) -> float | None:
-        """``correct``, else ``reward``, else the only component, else None."""
-        for name in ("correct", "reward"):
-            if name in self.components:
-                return self.components[name]
-        return next(iter(self.components.values())) if len(self.components) == 1 else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,11 +216,22 @@ def read_run(folder: Path) -> RunView:
         metrics=_sorted(_lines(folder / "metrics.jsonl", _metric_line, problems)),
         evals=_sorted(_lines(folder / "evals.jsonl", _eval_line, problems)),
         events=_sorted(_lines(folder / "events.jsonl", _event_line, problems, needed=False)),
-        rollouts=_sorted(_lines(folder / "rollouts.jsonl", _rollout_line, problems)),
+        rollouts=_sorted(_lines(folder / "rollouts.jsonl", rollout_line, problems)),
     )
     if sum(p.endswith("is missing") for p in problems) == 5 and not view.events:
         raise DataError(f"{folder} holds no file of a run (run.toml, metrics.jsonl, ...); give a run folder")
     return replace(view, finished=(folder / "done.json").exists(), problems=tuple(problems))
+
+
+def read_metrics(folder: Path) -> tuple[MetricLine, ...]:
+    """The metrics of a run folder alone, in order of step; none where nothing was written yet.
+
+    Raises:
+        DataError: not a folder, or a line that cannot be read; names the file and the line.
+    """
+    if not folder.is_dir():
+        raise DataError(f"{folder} is not a folder; give a run folder (it holds run.toml and metrics.jsonl)")
+    return _sorted(_lines(folder / "metrics.jsonl", _metric_line, [], needed=False))
 
 
 def _sorted(lines: list[Any]) -> Any:
@@ -293,23 +289,6 @@ def _eval_line(record: Mapping[str, Any]) -> EvalLine:
 
 def _event_line(record: Mapping[str, Any]) -> EventLine:
     return EventLine(step=int(record["step"]), kind=str(record["kind"]), message=str(record["message"]))
-
-
-def _rollout_line(record: Mapping[str, Any]) -> RolloutLine:
-    return RolloutLine(
-        step=int(record["step"]),
-        stage=str(record.get("stage", "rl")),
-        id=str(record["id"]),
-        task=str(record["task"]),
-        arm=str(record["arm"]),
-        level=int(record["level"]),
-        prompt=str(record["prompt"]),
-        text=str(record["text"]),
-        stop=str(record["stop"]),
-        components={str(n): float(v) for n, v in record["components"].items()},
-        fault=str(record["fault"]),
-        length=int(record["length"]),
-    )
 
 
 # ---- comparing --------------------------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import fcntl
 import os
 from collections import Counter
@@ -19,6 +18,7 @@ from assay.core.protocols import Step, TaskSource
 from assay.core.rollout import Rollout, Stop
 from assay.core.score import Score
 from assay.core.task import Task
+from assay.core.util.event_loop import run_async
 from assay.core.util.jsonl import object_of
 from assay.curate.rows import dumped
 from assay.rollout.environments import EnvironmentFailure, ask_environment, open_environment
@@ -128,7 +128,7 @@ class Distillation:
             raise ConfigError(f"{path} is written as JSON lines; name a file that ends in .jsonl")
         wanted = held_out(self.tasks, self.levels, self.per_level, "train")
         with _work(path, self._settings()) as work:
-            asyncio.run(self._ask([t for t in wanted if work.missing(t)], wanted, work, tell))
+            run_async(self._ask([t for t in wanted if work.missing(t)], wanted, work, tell))
             records = [work.done[t.content] for t in wanted if t.content in work.done]
         lines = [dumped(row).decode() for record in records for row in self._rows(record)]
         write_text(path, "".join(lines))

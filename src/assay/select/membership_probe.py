@@ -17,6 +17,7 @@ from assay.core.protocols import Request, Verifier
 from assay.core.rollout import Completion, Ids, Sampling, Stop, ids_of
 from assay.core.seeds import derive
 from assay.core.task import Message, Task, question_text
+from assay.core.util.event_loop import run_async
 from assay.measure import Interval, auc, gap, mean_log_prob, min_k_prob, self_critique, zlib_ratio
 from assay.rollout.decode_text import text_of, with_stop
 from assay.train.models import model_folder
@@ -178,7 +179,7 @@ class MembershipProbe:
             ]
             return list(await asyncio.gather(*(engine.generate(request) for request in requests)))
 
-        return asyncio.run(ask())
+        return run_async(ask())
 
     def _asked_again(self, task: Task, answer: str) -> list[Message]:
         question = _question(task)

@@ -41,12 +41,12 @@ def supervised(ranks: int, steps: int, device: str) -> Run:
 
 def begin(folder: str, ranks: int, device: str) -> None:
     """The first half of a run."""
-    train(supervised(ranks, HALF, device), folder)
+    train(supervised(ranks, HALF, device), folder, progress=False)
 
 
 def go_on(folder: str, ranks: int) -> None:
     """The second half, on another number of ranks; where they compute is recorded in the run."""
-    resume(folder, steps=WHOLE, ranks=ranks, allow_inexact=True)
+    resume(folder, steps=WHOLE, ranks=ranks, allow_inexact=True, progress=False)
 
 
 def other_world_sizes(bench: SelftestContext) -> SelftestFinding:
@@ -62,7 +62,7 @@ def on_gpus(bench: SelftestContext) -> SelftestFinding:
 
 def _between(bench: SelftestContext, device: str) -> SelftestFinding:
     whole = bench.folder / "whole"
-    train(supervised(1, WHOLE, device), whole)
+    train(supervised(1, WHOLE, device), whole, progress=False)
     failures: list[str] = []
     numbers: dict[str, float] = {"steps": WHOLE, "resumed_after": HALF}
     for before, after in ((2, 1), (1, 2)):

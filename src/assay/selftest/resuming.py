@@ -26,20 +26,20 @@ _CHILD = "from assay.selftest.resuming import begin; begin({folder!r})"
 
 def begin(folder: str) -> None:
     """The run that is killed."""
-    train(two_stages(WARM, RL), folder)
+    train(two_stages(WARM, RL), folder, progress=False)
 
 
 def killed_and_resumed(bench: SelftestContext) -> SelftestFinding:
     """Compares digests of weights, optimiser, sampled ids and metrics."""
     bench.say("a run that is left alone")
-    whole = train(two_stages(WARM, RL), bench.folder / "whole").digest
+    whole = train(two_stages(WARM, RL), bench.folder / "whole", progress=False).digest
     failures: list[str] = []
     reached: list[int] = []
     for moment in MOMENTS:
         bench.say(f"one that is killed after step {moment}")
         folder = bench.folder / f"killed-{moment}"
         reached.append(_killed(folder, moment))
-        found = resume(folder).digest
+        found = resume(folder, progress=False).digest
         if found != whole:
             failures.append(f"killed after step {reached[-1]}: the digest is {found}, not {whole}")
     return SelftestFinding(numbers={"steps": WARM + RL, "killed_after_steps": reached, "digest": whole}, failures=tuple(failures))

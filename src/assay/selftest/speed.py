@@ -38,7 +38,7 @@ def throughput(bench: SelftestContext) -> SelftestFinding:
         rates |= {f"decode_{name}_tokens_per_{unit}": rate for unit, rate in _decode(spec.build(learner)).items()}
     bench.say("training")
     run = two_stages(warm=STEPS, rl=1)
-    train(run, bench.folder / "run")
+    train(run, bench.folder / "run", progress=False)
     lines = (bench.folder / "run" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     steps = [json.loads(line)["metrics"] for line in lines[FIRST:STEPS]]
     spent = sum(m["time/forward_backward"] + m["time/optimizer"] for m in steps)

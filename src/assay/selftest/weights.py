@@ -45,14 +45,14 @@ def synced(bench: SelftestContext, engine: EngineSpec) -> SelftestFinding:
         engine: under test.
     """
     bench.say(f"{STEPS} updates")
-    train(practice(engine, STEPS), bench.folder / "healthy")
-    proved = sum(m.get("proof/state") == 1.0 for m in _steps(bench.folder / "healthy"))
+    train(practice(engine, STEPS), bench.folder / "healthy", progress=False)
+    proved = sum(m.get("proof/state") == 1.0 for m in _steps(bench.folder / "healthy", progress=False))
     failures = [] if proved == STEPS else [f"{STEPS - proved} of {STEPS} updates are not proved to have arrived"]
     caught: list[str] = []
     for fault in FAULTS:
         bench.say(f"planted: {fault}")
         try:
-            train(practice(FaultyEngine(engine, fault), STEPS), bench.folder / fault)
+            train(practice(FaultyEngine(engine, fault), STEPS), bench.folder / fault, progress=False)
             failures.append(f"planted {fault} was not found")
         except WeightProofError:
             caught.append(fault)

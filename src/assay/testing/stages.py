@@ -110,7 +110,7 @@ def _trained(subject: str, run: Run, folder: Path) -> str:
     from assay.runs.journal import Journal
     from assay.train.driver import train
 
-    digest = train(run, folder).digest
+    digest = train(run, folder, progress=False).digest
     lines: list[Mapping[str, Any]] = [line["metrics"] for line in Journal(folder).records("metrics") if line["step"] > 0]
     silent = [i for i, m in enumerate(lines, 1) if "loss/total" not in m]
     require(not silent, subject, f"gives no 'loss/total' among the metrics of steps {silent}")
@@ -144,8 +144,8 @@ def _resumed(run: Run, folder: Path) -> str:
         return (_Stop(),)
 
     with suppress(_StoppedError):
-        train(run, folder, watch=watch)
-    return resume(folder, run=run).digest
+        train(run, folder, watch=watch, progress=False)
+    return resume(folder, run=run, progress=False).digest
 
 
 def _refused(run: Run, folder: Path) -> bool:
@@ -156,7 +156,7 @@ def _refused(run: Run, folder: Path) -> bool:
         raise _StoppedError
 
     try:
-        train(run, folder, watch=watch)
+        train(run, folder, watch=watch, progress=False)
     except AssayError:
         return True
     except _StoppedError:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from assay.core.util.exports import lazy_exports
 
 if TYPE_CHECKING:
+    from assay.train.callbacks import Callback
     from assay.train.demonstration import Demonstration
-    from assay.train.driver import RunOutcome, load_run, resume, train
+    from assay.train.driver import load_run, resume, train
     from assay.train.imitate import Imitate
     from assay.train.independent_check import IndependentCheck
     from assay.train.method_names import NamedMethod
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from assay.train.models import Built, Folder, Scratch
     from assay.train.offline_rows import OneUpdate
     from assay.train.opening import open_stage
+    from assay.train.outcome import RunOutcome
     from assay.train.policy import Policy
     from assay.train.prefer import Prefer
     from assay.train.providers import (
@@ -47,6 +49,7 @@ __all__ = [
     "AsStream",
     "BaseRunner",
     "Built",
+    "Callback",
     "ConstantValue",
     "ContaminationCheck",
     "Demonstration",
@@ -92,14 +95,16 @@ __all__ = [
 
 _HOME = {
     "independent_check": "IndependentCheck",
+    "callbacks": "Callback",
     "demonstration": "Demonstration",
-    "driver": "RunOutcome load_run resume train",
+    "driver": "load_run resume train",
     "offline_rows": "OneUpdate",
     "imitate": "Imitate",
     "mismatch": "MismatchCheck",
     "models": "Built Folder Scratch",
     "method_names": "NamedMethod",
     "opening": "open_stage",
+    "outcome": "RunOutcome",
     "policy": "Policy",
     "prefer": "Prefer",
     "providers": "Age ConstantValue FailureRate GreedyReward Level PairwiseOutcome Peers PromptConfidence RightSoFar TurnState",

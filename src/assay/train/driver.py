@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,10 +15,13 @@ from assay.core.util.garbage import pause_collection
 from assay.core.util.threads import with_torch
 from assay.runs import checkpoint, lock, storage
 from assay.train import code, contamination, machine, models, record
+from assay.train.callbacks import Callback
+from assay.train.outcome import RunOutcome
 from assay.train.preflight import check_fits, check_run
+from assay.train.progress_view import say, shown, with_view
 from assay.train.record import load_run
 from assay.train.run import Run, anchor_models
-from assay.train.run_driver import RunDriver, RunOutcome, Watch, keep_model, nobody
+from assay.train.run_driver import RunDriver, Watch, keep_model, nobody
 from assay.train.stopping import when_stopped
 
 if TYPE_CHECKING:
@@ -27,12 +30,23 @@ if TYPE_CHECKING:
 __all__ = ["RunOutcome", "Watch", "load_run", "resume", "train", "when_stopped"]
 
 
-def train(run: Run, folder: str | Path, *, watch: Watch = nobody, profile: bool = False) -> RunOutcome:
+def train(
+    run: Run,
+    folder: str | Path | None = None,
+    *,
+    progress: bool | None = None,
+    callbacks: Sequence[Callback] = (),
+    watch: Watch = nobody,
+    profile: bool = False,
+) -> RunOutcome:
     """Runs ``run`` in a new folder.
 
     Args:
         run: what to do.
-        folder: created; must be absent or empty.
+        folder: created; must be absent or empty. When None, ``runs/NAME-1``, ``-2``, ... of the run's name.
+        progress: show the run while it works and sum it up at its end: a live panel on a terminal, lines elsewhere. None shows it
+            on a terminal and in a notebook, and stays silent where the output is a file.
+        callbacks: hear of steps, evaluations and checkpoints, and may stop the run; see `Callback`.
         watch: makes trackers besides the journal; see `Watch`.
         profile: have each step tell where its time went, ``time/profile/PART`` and ``time/profile_cpu/PART`` in its metrics.
 
@@ -41,20 +55,21 @@ def train(run: Run, folder: str | Path, *, watch: Watch = nobody, profile: bool 
         DataError: a level without tasks, a preference that is wrong, text that the tokenizer lacks, or a training prompt that
             contains an evaluation item.
         HubError: a model by its name on the hub that neither the cache nor the hub gives.
-        OutOfMemoryError, StorageError, NonFiniteError, WeightProofError, RewardError, GateError, EngineError, MismatchError: as
-            their names say; the run can be resumed from its last checkpoint.
+        OutOfMemoryError, StorageError, NonFiniteError, WeightProofError, RewardError, GateError, EngineError, MismatchError,
+        CallbackError: as their names say; the run can be resumed from its last checkpoint.
     """
-    path = Path(folder)
+    path = Path(folder) if folder is not None else record.fresh_folder(Path("runs"), run.name)
     record.refuse_used(path)
     with_torch("assay.runtime.machine")
-    run = models.pinned(run)
+    run, show = models.pinned(run), shown(progress)
     with lock.worker(path):
         record.refuse_used(path)
         try:
-            return _begin(RunDriver(run, path, watch, profile))
+            outcome = _begin(RunDriver(run, path, with_view(watch, path) if show else watch, profile, callbacks))
         except (ConfigError, DataError, EngineError, OutOfMemoryError):
             record.unclaim(path)
             raise
+    return _summed_up(outcome) if show else outcome
 
 
 def resume(
@@ -64,6 +79,8 @@ def resume(
     steps: int | None = None,
     ranks: int | None = None,
     allow_inexact: bool = False,
+    progress: bool | None = None,
+    callbacks: Sequence[Callback] = (),
     watch: Watch = nobody,
     profile: bool = False,
 ) -> RunOutcome:
@@ -78,7 +95,7 @@ def resume(
         ranks: new number of processes that share the learner, ``Mesh(data=ranks)``; sums then go in another order, so it needs
             ``allow_inexact``.
         allow_inexact: go on although threads, ranks, instruction set, versions, or the code of a reward, verifier or tool differ.
-        watch, profile: as of `train`.
+        progress, callbacks, watch, profile: as of `train`.
 
     Raises:
         CheckpointError: the folder holds no run, or its checkpoint is damaged or belongs to another run, or a file that it learns
@@ -90,8 +107,17 @@ def resume(
     path = Path(folder)
     with_torch("assay.runtime.machine")
     load_run(path, run)  # says that there is no run before a lock is put there
+    show = shown(progress)
     with lock.worker(path):
-        return _go_on(RunDriver(load_run(path, run), path, watch, profile), steps, ranks, allow_inexact)
+        driver = RunDriver(load_run(path, run), path, with_view(watch, path) if show else watch, profile, callbacks)
+        outcome = _go_on(driver, steps, ranks, allow_inexact)
+    return _summed_up(outcome) if show else outcome
+
+
+def _summed_up(outcome: RunOutcome) -> RunOutcome:
+    """The same, after its summary was printed and its report written."""
+    say(outcome.summary())
+    return outcome
 
 
 def _begin(d: RunDriver) -> RunOutcome:

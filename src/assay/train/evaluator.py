@@ -5,13 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from assay.core.rollout import Sampling
 from assay.core.task import Task
 from assay.core.timing import span
 from assay.runs.journal import Journal
+from assay.runs.rollout_files import RolloutFiles
 from assay.train.evaluate import by_arm, evaluate, greedy, held_out, items_of, summary
 from assay.train.grade import ScoredRollouts
+from assay.train.metrics import gold_text, shortened
 from assay.train.run import Run
 from assay.train.runner import StageRunner
 from assay.train.session import Parts
@@ -26,10 +29,11 @@ class Evaluator:
     Args:
         run: settings.
         journal: gets every item, and the accuracies of a gate.
+        files: get what each item asks, where rollouts are kept.
     """
 
-    def __init__(self, run: Run, journal: Journal) -> None:
-        self.run, self._journal = run, journal
+    def __init__(self, run: Run, journal: Journal, files: RolloutFiles) -> None:
+        self.run, self._journal, self._files = run, journal, files
         self._tasks: dict[int, Sequence[Task]] = {}
 
     async def evaluate(self, runner: StageRunner, full: bool) -> dict[str, float]:
@@ -44,11 +48,18 @@ class Evaluator:
         per_level = plan.final_per_level if full else plan.per_level
         if per_level not in self._tasks:
             self._tasks[per_level] = held_out(self.run.tasks, plan.levels, per_level)
+            self._record_tasks()
         metrics: dict[str, float] = {}
         async with runner.parts.present():
             for mode in ("greedy", "sampled"):
                 metrics |= await self._mode(runner.parts, self._tasks[per_level], mode, full)
         return metrics | {"time/evaluate": time.perf_counter() - begin}
+
+    def _record_tasks(self) -> None:
+        """What the held-out tasks ask, for readers of the evaluations, which name them only."""
+        if self.run.rollouts_kept:
+            tasks = {task.id: task for drawn in self._tasks.values() for task in drawn}
+            self._files.write_items([_item(task) for task in tasks.values()])
 
     async def gate(self, parts: Parts) -> float:
         """The temperature-1 accuracy on the levels that a stage's gate looks at, of the arm where it is lowest."""
@@ -78,6 +89,11 @@ class Evaluator:
     async def _rollouts(self, parts: Parts, tasks: Sequence[Task], sampling: Sampling, n: int) -> list[ScoredRollouts]:
         with span("evaluate"):
             return await evaluate(parts.player(sampling), parts.pool, tasks, n)
+
+
+def _item(task: Task) -> dict[str, Any]:
+    prompt = shortened("".join(m.content for m in task.exposed().messages))
+    return {"id": task.id, "arm": task.arm, "level": task.level, "prompt": prompt, "gold": gold_text(task)}
 
 
 def kl_to_base(parts: Parts, rollouts: Sequence[ScoredRollouts]) -> float:

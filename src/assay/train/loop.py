@@ -55,13 +55,14 @@ async def step(s: ReinforceRunner) -> StepResult:
                 batch = p.program.credit(batch)
             stats = update(s, batch)
             await p.publish()
-        s.observe(outcomes_of(taken.graded, batch))
+        outcomes = outcomes_of(taken.graded, batch)
+        s.observe(outcomes)
         graded = taken.graded_with(groups)
         p.remember(graded)
         metrics = step_metrics(graded, batch, stats, s.metrics(), timer.seconds())
         metrics = p.agreement.reported(metrics | {**taken.metrics, **apart})
         metrics |= {**found.metrics, "proof/state": float(p.proved)}
-        return StepResult(metrics=metrics, groups=tuple(graded), found=found)
+        return StepResult(metrics=metrics, groups=tuple(graded), found=found, outcomes=tuple(outcomes))
 
 
 def with_staleness(s: ReinforceRunner, batch: Batch) -> Batch:

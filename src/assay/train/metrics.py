@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from itertools import islice
+from math import isfinite
 from typing import Any
 
 from assay.core.batch import Batch
-from assay.core.group import Group
+from assay.core.canon import plain
+from assay.core.group import Group, Outcome
 from assay.core.protocols import Tokenizer
+from assay.core.rollout import Rollout
 from assay.core.score import Score
+from assay.core.task import Task
 from assay.measure.metrics import batch_metrics, group_metrics, throughput
 
-__all__ = ["pool_metrics", "rollout_records", "step_metrics"]
+__all__ = ["gold_text", "kept_rollouts", "pool_metrics", "rollout_records", "shortened", "step_metrics"]
 
 GROUPS_SHOWN, ATTEMPTS_SHOWN, OVERPAID_SHOWN = 4, 2, 8
+
+MOST_CHARACTERS, MOST_REASON = 8000, 500
+"""Of a text, and of why a rollout has no verdict, in the files of all rollouts."""
 
 
 def step_metrics(
@@ -49,6 +58,60 @@ def pool_metrics(now: Mapping[str, int], before: Mapping[str, int]) -> dict[str,
     return {f"verify/{name}": float(n - before.get(name, 0)) for name, n in sorted(now.items()) if n > before.get(name, 0)}
 
 
+def kept_rollouts(
+    groups: Sequence[Group], outcomes: Sequence[Outcome], tokenizer: Tokenizer, second: Mapping[str, Score], most: int
+) -> list[dict[str, Any]]:
+    """Rollouts for `assay.runs.RolloutFiles`: all of a step, or of as many of its groups, spread over the step, as ``most``
+    rollouts make; texts longer than `MOST_CHARACTERS` without their middle.
+
+    Args:
+        groups: graded rollouts.
+        outcomes: of the same groups: the advantages after credit.
+        tokenizer: makes text of them.
+        second: what a second judge said, by rollout id.
+        most: rollouts, at most.
+    """
+    advantages = {
+        r.id: float(a)
+        for outcome in outcomes
+        if outcome.advantages is not None
+        for r, a in zip(outcome.group.rollouts, outcome.advantages, strict=True)
+        if isfinite(a)
+    }
+    total, every = sum(len(group.rollouts) for group in groups), len(groups)
+    fit = every if total <= most else max(1, most * every // total)
+    chosen = [groups[i * every // fit] for i in range(fit)]
+    found = islice(((g, r, s) for g in chosen for r, s in zip(g.rollouts, g.scores, strict=True)), most)
+    return [
+        {
+            **_record(group, rollout, score, tokenizer, second),
+            "group": group.key,
+            "gold": gold_text(group.task),
+            "advantage": advantages.get(rollout.id),
+            "reason": str(score.info.get("error", ""))[:MOST_REASON],
+        }
+        for group, rollout, score in found
+    ]
+
+
+def gold_text(task: Task) -> str:
+    """What a right answer to a task is, for a reader: its ``answer``, else its ``solution``, else all that is private."""
+    private = task.private
+    gold = next((private[name] for name in ("answer", "solution") if private.get(name) is not None), private)
+    return shortened(gold if isinstance(gold, str) else json.dumps(plain(gold), ensure_ascii=False) if gold else "")
+
+
+def shortened(text: str) -> str:
+    """A text, without its middle where that is longer than `MOST_CHARACTERS`.
+
+    >>> len(shortened("1" * 9000)), shortened("12")
+    (8037, '12')
+    """
+    left = len(text) - MOST_CHARACTERS
+    half = MOST_CHARACTERS // 2
+    return text if left <= 0 else f"{text[:half]}\n… {left:,} characters left out …\n{text[-half:]}"
+
+
 def rollout_records(groups: Sequence[Group], tokenizer: Tokenizer, second: Mapping[str, Score]) -> list[dict[str, Any]]:
     """Attempts for ``rollouts.jsonl``: the first two of each of the first four groups, and up to eight that the reward takes for
     right and the second judge does not. ``text`` is what was judged (of several turns all that was said), ``thought`` what the
@@ -62,25 +125,34 @@ def rollout_records(groups: Sequence[Group], tokenizer: Tokenizer, second: Mappi
     shown = {r.id for group in groups[:GROUPS_SHOWN] for r in group.rollouts[:ATTEMPTS_SHOWN]}
     shown |= set(_overpaid(groups, second)[:OVERPAID_SHOWN])
     return [
-        {
-            "id": rollout.id,
-            "task": group.task.id,
-            "arm": group.task.arm,
-            "level": group.task.level,
-            "prompt": "".join(m.content for m in rollout.context.messages),
-            "text": _spoken(rollout.calls, tokenizer),
-            "stop": rollout.stop.value,
-            "components": dict(score.components),
-            "fault": score.fault.value,
-            "length": rollout.length,
-            "tag": rollout.context.tag,
-            **({"thought": rollout.calls[-1].thought} if rollout.calls and rollout.calls[-1].thought is not None else {}),
-            **({"check": dict(second[rollout.id].components)} if rollout.id in second else {}),
-        }
+        _record(group, rollout, score, tokenizer, second, whole=True)
         for group in groups
         for rollout, score in zip(group.rollouts, group.scores, strict=True)
         if rollout.id in shown
     ]
+
+
+def _record(
+    group: Group, rollout: Rollout, score: Score, tokenizer: Tokenizer, second: Mapping[str, Score], whole: bool = False
+) -> dict[str, Any]:
+    """A rollout as both files have it; texts are shortened unless the ``whole`` is wanted."""
+    cut = str if whole else shortened
+    thought = rollout.calls[-1].thought if rollout.calls else None
+    return {
+        "id": rollout.id,
+        "task": group.task.id,
+        "arm": group.task.arm,
+        "level": group.task.level,
+        "prompt": cut("".join(m.content for m in rollout.context.messages)),
+        "text": cut(_spoken(rollout.calls, tokenizer)),
+        "stop": rollout.stop.value,
+        "components": dict(score.components),
+        "fault": score.fault.value,
+        "length": rollout.length,
+        "tag": rollout.context.tag,
+        **({"thought": cut(thought)} if thought is not None else {}),
+        **({"check": dict(second[rollout.id].components)} if rollout.id in second else {}),
+    }
 
 
 def _overpaid(groups: Sequence[Group], second: Mapping[str, Score]) -> list[str]:

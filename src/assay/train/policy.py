@@ -14,6 +14,7 @@ from assay.core.rollout import Completion, Sampling
 from assay.core.seeds import derive
 from assay.core.task import Message
 from assay.core.timing import span
+from assay.core.util.event_loop import run_async
 from assay.core.util.threads import sleeping
 from assay.rollout.decode_text import text_of, with_stop
 from assay.rollout.spec import PlayerSpec
@@ -80,7 +81,7 @@ class Policy:
             return list(await asyncio.gather(*(engine.generate(r) for r in requests)))
 
         with span("sample"):
-            return [text_of(model.tokenizer, c.ids, c) for c in asyncio.run(draw())]
+            return [text_of(model.tokenizer, c.ids, c) for c in run_async(draw())]
 
     def evaluate(
         self,
@@ -133,4 +134,4 @@ class Policy:
         sampler = (player or PlayerSpec()).player.build(parts)
         items = held_out(tasks, levels, per_level, split)
         with ScoringPool(tasks.verifier(), deadline) as pool, span("sample"):
-            return items_of(asyncio.run(evaluate(sampler, pool, items, n or 1)))
+            return items_of(run_async(evaluate(sampler, pool, items, n or 1)))

@@ -19,6 +19,7 @@ from assay.core.rowfile import rows_beside
 from assay.core.util.hub import PREFIX
 from assay.runs import lock, storage
 from assay.runs.journal import Journal
+from assay.runs.rollout_files import RolloutFiles
 from assay.runtime.engine.settings import Movable
 from assay.runtime.settings import Mesh
 from assay.train import code, machine, models
@@ -29,12 +30,23 @@ from assay.verify.abilities import abilities_of
 if TYPE_CHECKING:
     from assay.train.session import Parts
 
-__all__ = ["claim", "isolation", "load_run", "refuse_used", "run_digest", "run_id", "tidy", "unclaim", "write_run"]
+__all__ = [
+    "claim",
+    "fresh_folder",
+    "isolation",
+    "load_run",
+    "refuse_used",
+    "run_digest",
+    "run_id",
+    "tidy",
+    "unclaim",
+    "write_run",
+]
 
 CLAIM = ("run.toml", "versions.json", code.FILE, "recipe.json", "contamination.json")
 """Files that a run has before it has done anything; without ``run.toml`` they are leftovers of a process that was killed."""
 
-BEFORE, BEFORE_FOLDERS = ("events.jsonl", "isolation.json"), ("start", "anchors", "bases", "checkpoints")
+BEFORE, BEFORE_FOLDERS = ("events.jsonl", "isolation.json"), ("start", "anchors", "bases", "checkpoints", "rollouts")
 """What a run may have besides before its first checkpoint counts."""
 
 BY_THE_CLOCK = ("time/", "verify/")
@@ -54,6 +66,12 @@ def refuse_used(folder: Path) -> None:
 def _rows_in(folder: Path) -> list[str]:
     """Files of rows, and those of a process that was killed over one."""
     return [path.name.removeprefix(".").removesuffix(".tmp") for of in ("rows-*", ".rows-*.tmp") for path in folder.glob(of)]
+
+
+def fresh_folder(parent: Path, name: str) -> Path:
+    """``parent/NAME-1``, or the first number above those taken."""
+    taken = [p.name.rpartition("-")[2] for p in parent.glob(f"{name}-*")]
+    return parent / f"{name}-{max((int(t) for t in taken if t.isdecimal()), default=0) + 1}"
 
 
 def claim(folder: Path, run: Run) -> None:
@@ -175,6 +193,7 @@ def tidy(folder: Path, checkpoint: Path | None) -> None:
                 shutil.rmtree(path, ignore_errors=True)
             else:
                 path.unlink(missing_ok=True)
+    RolloutFiles(folder).cut(int(checkpoint.name.removeprefix("step_")) if checkpoint else -1)
     for path in folder.glob("checkpoints/step_*"):
         if checkpoint is None or path.name > checkpoint.name:
             shutil.rmtree(path, ignore_errors=True)

@@ -130,7 +130,7 @@ class Run:
         mesh: processes that share the learner.
         threads: intra-op threads of torch, of each.
         checkpoint_every: steps between checkpoints.
-        rollouts_every: steps between sampled rollouts in ``rollouts.jsonl``.
+        rollouts_every: steps between those whose rollouts are recorded: some in ``rollouts.jsonl``, all in ``rollouts/``.
         max_turns: model calls per rollout in environments, unless a stage's sampler says otherwise.
         reward_deadline: seconds that a verifier may take for one rollout.
         reward_workers: most processes in which a verifier that is not trusted judges at once; 1 for one that must be alone, as
@@ -141,6 +141,7 @@ class Run:
         mismatch: how much engine and learner may differ on the tokens just sampled before an alarm, or before the run stops.
         check: a second verifier for a sample of the training rollouts, which never adds to a reward; None for none.
         judges: models behind servers that scorers may ask, by their names.
+        rollouts_kept: rollouts of a recorded step that ``rollouts/`` keeps, at most; 0 for none.
         contamination: are evaluation items among the training prompts? Such a run is refused, unless this says otherwise.
     """
 
@@ -166,11 +167,14 @@ class Run:
     contamination: ContaminationCheck = field(default_factory=ContaminationCheck)
     judges: tuple[Judge, ...] = later(())
     reward_memory: float | None = later(None)
+    rollouts_kept: int = later(512)
 
     def __post_init__(self) -> None:
         check_positive(self, "threads", "checkpoint_every", "rollouts_every", "max_turns", "reward_workers")
         if not isinstance(self.seed, int):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f"Run.seed={self.seed!r}; use a whole number")
+        if not isinstance(self.rollouts_kept, int) or self.rollouts_kept < 0:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"Run.rollouts_kept={self.rollouts_kept!r}; use a number of rollouts, or 0 to keep none")
         if not self.name or "/" in self.name:
             raise ConfigError(f"Run.name={self.name!r} names the run's folder; use a word without '/'")
         if not self.stages:

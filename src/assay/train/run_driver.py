@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,20 +13,24 @@ from typing import TYPE_CHECKING, Any
 from assay.core.errors import MismatchError, StorageError
 from assay.core.protocols import Tracker
 from assay.core.timing import Profile, span
+from assay.core.util.event_loop import run_async
 from assay.core.util.folder_digest import seal_folder
 from assay.runs import checkpoint, storage
 from assay.runs.journal import Journal
+from assay.runs.rollout_files import RolloutFiles
 from assay.train import models, record
+from assay.train.callbacks import Callback, Callbacks
 from assay.train.data import data_digests
 from assay.train.evaluator import Evaluator
 from assay.train.independent_check import IndependentChecker
 from assay.train.judgements import RunJudges
-from assay.train.metrics import pool_metrics, rollout_records
+from assay.train.metrics import kept_rollouts, pool_metrics, rollout_records
 from assay.train.opening import open_stage
 from assay.train.out_of_memory import advised
+from assay.train.outcome import RunOutcome
 from assay.train.record import run_id
 from assay.train.run import Run
-from assay.train.runner import StageRunner
+from assay.train.runner import StageRunner, StepResult
 from assay.train.session import Parts
 from assay.train.stopping import when_stopped
 from assay.verify import ScoringPool
@@ -35,7 +38,7 @@ from assay.verify import ScoringPool
 if TYPE_CHECKING:
     from assay.runtime.models.any_model import AnyModel
 
-__all__ = ["Progress", "RunDriver", "RunOutcome", "Watch", "keep_model", "nobody"]
+__all__ = ["Progress", "RunDriver", "Watch", "keep_model", "nobody"]
 
 Watch = Callable[[Run, Path, int], Sequence[Tracker]]
 """Makes the trackers of a run; called for the main run and for each base that must be built first.
@@ -50,23 +53,6 @@ def nobody(run: Run, folder: Path, first: int) -> Sequence[Tracker]:
     return ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunOutcome:
-    """How a call of `train` or `resume` ended.
-
-    Attributes:
-        folder: the run folder.
-        step: global steps finished.
-        finished: False after a clean stop by Ctrl-C, SIGTERM or SIGHUP.
-        digest: of weights, optimiser, sampled ids and all metrics outside ``time/`` and ``verify/``; empty unless finished.
-    """
-
-    folder: Path
-    step: int
-    finished: bool
-    digest: str = ""
-
-
 @dataclass(slots=True)
 class Progress:
     """What a checkpoint remembers besides a stage's state.
@@ -78,6 +64,7 @@ class Progress:
         gate: temperature-1 accuracy that the stage's gate found at its end, of the arm where it is lowest.
         apart: engine and learner disagreed too much at the last step that compared them.
         untrained: the tensors without gradient that the journal has told of, in this stage.
+        best, stale: of the metric of `Stage.until` in this stage: its best value, and evaluations since.
     """
 
     evaluated: int = -1
@@ -86,6 +73,8 @@ class Progress:
     gate: float | None = None
     apart: bool = False
     untrained: list[str] = field(default_factory=list[str])
+    best: float | None = None
+    stale: int = 0
 
 
 class RunDriver:
@@ -96,6 +85,7 @@ class RunDriver:
         folder: of the run.
         watch: makes trackers besides the journal.
         profile: whether each step tells where its time went.
+        callbacks: hear of steps, evaluations and checkpoints.
 
     Attributes:
         journal: where everything is written down.
@@ -104,12 +94,16 @@ class RunDriver:
         stop: set by the first Ctrl-C; the stage ends after its current step, with a checkpoint.
     """
 
-    def __init__(self, run: Run, folder: Path, watch: Watch = nobody, profile: bool = False) -> None:
+    def __init__(
+        self, run: Run, folder: Path, watch: Watch = nobody, profile: bool = False, callbacks: Sequence[Callback] = ()
+    ) -> None:
         self.run, self.folder, self.watch, self.profile = run, folder, watch, profile
+        self._callbacks = Callbacks(callbacks)
         self.journal, self.progress, self.stop = Journal(folder), Progress(), False
         self.identity, self.data = run_id(run), data_digests(run)
         self._trackers: Sequence[Tracker] = ()
-        self._evaluator = Evaluator(run, self.journal)
+        self._files = RolloutFiles(folder)
+        self._evaluator = Evaluator(run, self.journal, self._files)
         self._step = 0
         self._counted: Mapping[str, int] = {}
 
@@ -134,7 +128,7 @@ class RunDriver:
 
         try:
             with pool, checker.pool if checker else nullcontext(), when_stopped(self._stop):
-                return asyncio.run(judged())
+                return run_async(judged())
         except Exception as error:
             with suppress(StorageError):  # the first error is the one to tell
                 self.journal.event(self._step, "error", f"{type(error).__name__}: {error}")
@@ -235,9 +229,13 @@ class RunDriver:
             self.journal.event(p.step, what, line)
         if p.stage_step == 0:
             self.progress.ended, self.progress.gate, self.progress.untrained = 0, None, []
+            self.progress.best, self.progress.stale = None, 0
             if p.stage.evaluates_first and self.progress.evaluated != p.step:
-                self._log(p, await self._evaluate(runner, full=True))
+                self._log(p, found := await self._evaluate(runner, full=True))
+                self._callbacks.evaluation(p.step, found)
             self._checkpoint(index, runner)
+        elif self.progress.ended not in (0, p.stage.steps):  # a stage that had ended was lengthened: its patience begins anew
+            self.progress.ended, self.progress.stale = 0, 0
         while p.stage_step < p.stage.steps and self.progress.ended != p.stage.steps:
             if self.stop:
                 return False
@@ -254,7 +252,7 @@ class RunDriver:
         last = p.stage_step >= p.stage.steps
         if last or runner.evaluate_at(p.stage_step):
             metrics |= await self._evaluate(runner, full=last)
-        if not last and _reached(p, metrics):
+        if self._ends(p, metrics) and not last:
             metrics |= await self._evaluate(runner, full=True)
             last = True
         if last:
@@ -263,22 +261,47 @@ class RunDriver:
                 self.progress.gate = await self._evaluator.gate(p)
         runner.observe_metrics(metrics)
         self._log(p, metrics)
-        if last or self.stop or refused or _due(p.stage_step, self.run.checkpoint_every):
+        self._callbacks.step(p.step, metrics)
+        self.stop = self.stop or self._callbacks.stop
+        failed = refused or self._callbacks.error
+        if last or self.stop or failed or _due(p.stage_step, self.run.checkpoint_every):
             self._checkpoint(index, runner)
-        if refused:
-            raise refused
+        if failed:
+            raise failed
+
+    def _ends(self, p: Parts, metrics: Mapping[str, float]) -> bool:
+        """Whether an evaluation ends the stage early: at its bound, or because there was no better one for too long."""
+        until = p.stage.until
+        value = metrics.get(until.metric) if until else None
+        if until is None or value is None:
+            return False
+        best = self.progress.best
+        if best is None or value > best + until.gain:
+            self.progress.best, self.progress.stale = value, 0
+        else:
+            self.progress.stale += 1
+        return value >= until.at_least or 0 < until.patience <= self.progress.stale
 
     async def _one_step(self, runner: StageRunner) -> dict[str, float]:
         p, begin = runner.parts, time.process_time()
         with self._profiled(p):
             result = await runner.step()
         if p.stage_step == 0 or _due(p.stage_step + 1, self.run.rollouts_every):
-            for line in rollout_records(result.groups, p.tokenizer, result.found.scores):
-                self.journal.append("rollouts", {"step": p.step + 1, "stage": p.stage.name, **line})
+            self._record_rollouts(p, result)
         p.step, p.stage_step = p.step + 1, p.stage_step + 1
         self._step = p.step
         self.progress.cpu += time.process_time() - begin
         return {**result.metrics, "time/cpu": self.progress.cpu}
+
+    def _record_rollouts(self, p: Parts, result: StepResult) -> None:
+        """Some of a step's rollouts go to the journal, which the digest covers; all, within bounds, to files of their own."""
+        place, second = {"step": p.step + 1, "stage": p.stage.name}, result.found.scores
+        for line in rollout_records(result.groups, p.tokenizer, second):
+            self.journal.append("rollouts", {**place, **line})
+        if result.groups and (most := self.run.rollouts_kept):
+            kept = kept_rollouts(result.groups, result.outcomes, p.tokenizer, second, most)
+            of = sum(len(group.rollouts) for group in result.groups)
+            self._files.write(p.step + 1, [{**place, **line} for line in kept], of)
 
     def _profiled(self, p: Parts) -> AbstractContextManager[None]:
         """Inside, parts of a step are counted, where that is wanted."""
@@ -334,7 +357,9 @@ class RunDriver:
             "progress": asdict(self.progress),
             "session": {**p.state_dict(), **runner.state_dict()},
         }
-        checkpoint.save(self.folder, p.step, state, p.save)
+        place = checkpoint.save(self.folder, p.step, state, p.save)
+        self._callbacks.checkpoint(p.step, place)
+        self._callbacks.check()
 
 
 def keep_model(model: AnyModel, place: Path) -> None:
@@ -344,11 +369,6 @@ def keep_model(model: AnyModel, place: Path) -> None:
     with storage.fresh_folder(place) as beside:
         save_model(model, beside)
         seal_folder(beside)
-
-
-def _reached(p: Parts, metrics: Mapping[str, float]) -> bool:
-    until = p.stage.until
-    return until is not None and metrics.get(until.metric, float("-inf")) >= until.at_least
 
 
 def _due(step: int, every: int) -> bool:

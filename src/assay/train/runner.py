@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from assay.core.group import Group
+from assay.core.group import Group, Outcome
 from assay.train.independent_check import IndependentVerdicts
 
 if TYPE_CHECKING:
@@ -17,11 +17,14 @@ __all__ = ["BaseRunner", "StageRunner", "StepResult"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepResult:
-    """What a step leaves for the journal: named numbers, the graded groups, and what a second judge found in them."""
+    """What a step leaves for the journal: named numbers, the graded groups, what a second judge found in them, and what became of
+    them.
+    """
 
     metrics: Mapping[str, float]
     groups: tuple[Group, ...] = field(default=(), repr=False)
     found: IndependentVerdicts = field(default_factory=IndependentVerdicts, repr=False)
+    outcomes: tuple[Outcome, ...] = field(default=(), repr=False)
 
 
 class StageRunner(Protocol):

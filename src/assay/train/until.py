@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from assay.core.errors import UnknownNameError
+from assay.core.errors import ConfigError, UnknownNameError
+from assay.core.fields import later
 from assay.core.import_path import filed_as
 
 __all__ = ["Until", "check_evaluation_metric"]
@@ -14,21 +15,35 @@ __all__ = ["Until", "check_evaluation_metric"]
 @filed_as("assay.train.run:Until")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Until:
-    """Ends a stage early when a metric of an evaluation reaches a bound.
+    """Ends a stage early when a metric of an evaluation reaches a bound, or has not risen for some evaluations.
+
+    What ends the stage is part of the run: a resume ends it at the same step.
 
     Attributes:
         metric: ``eval/greedy/all``, ``eval/sampled/all``, or either with ``level_L`` for ``all``; where there are several arms
             also ``eval/MODE/ARM/all`` and ``eval/MODE/ARM/level_L``.
         at_least: bound.
+        patience: evaluations of the stage without a better value than its best that end it; 0 for any number.
+        gain: by how much a value must exceed the best to be better.
 
     Raises:
         UnknownNameError: a metric that no evaluation gives.
+        ConfigError: a patience that is no number of evaluations, or a gain below 0.
+
+    >>> Until(patience=3)
+    Until(metric='eval/greedy/all', at_least=1.0, patience=3, gain=0.0)
     """
 
     metric: str = "eval/greedy/all"
     at_least: float = 1.0
+    patience: int = later(0)
+    gain: float = later(0.0)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.patience, int) or self.patience < 0:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"Until.patience={self.patience!r}; use a number of evaluations, or 0 to wait for the bound alone")
+        if not self.gain >= 0:
+            raise ConfigError(f"Until.gain={self.gain!r}; use 0, or by how much a value must exceed the best")
         check_evaluation_metric(self.metric)
 
 

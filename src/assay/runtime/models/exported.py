@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import warnings
 from collections.abc import Mapping, Sequence
@@ -21,6 +20,7 @@ from assay.core.errors import ConfigError, DataError, UnknownNameError
 from assay.core.manifest import bfloat16_bits
 from assay.core.rollout import Ids
 from assay.core.task import Message
+from assay.core.util.event_loop import run_async
 from assay.runtime.engine.settings import engine_for
 from assay.runtime.kernels.typed import array_of
 from assay.runtime.models.adapter_files import write_adapter
@@ -205,7 +205,7 @@ def reloaded(
         raise DataError(f"the exported folder cannot be loaded by transformers ({line}); nothing was kept of it") from error
     count = _compare_weights(hub, module, dtype, base is not None)
     texts_read = _compare_tokenizers(hub.tokenizer, tokenizer, [*texts, *(hub.tokenizer.decode(row) for row in rows)])
-    mine = asyncio.run(engine_for(model).score(list(rows)))
+    mine = run_async(engine_for(model).score(list(rows)))
     gaps = np.concatenate([np.abs(a[1:] - b) for a, b in zip(mine, _log_probs(module.float(), rows), strict=True)])
     found = Reloaded(
         tensors=count,

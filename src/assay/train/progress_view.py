@@ -1,4 +1,4 @@
-"""What a person sees while a run works: a live panel on a terminal, plain lines elsewhere."""
+"""What a person sees while a run works: a live panel on a terminal, plain lines in a notebook or a file."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ import errno
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
+    from assay.core.protocols import Tracker
     from assay.train.run import Run
+    from assay.train.run_driver import Watch
 
-__all__ = ["LiveView", "PlainView", "RunProgress", "say", "view"]
+__all__ = ["LiveView", "PlainView", "RunProgress", "in_notebook", "say", "shown", "title_of", "view", "with_view"]
 
 BARS = "▁▂▃▄▅▆▇█"
 GREEDY, SAMPLED = "eval/greedy/all", "eval/sampled/all"
@@ -38,6 +41,36 @@ def view(run: Run, title: str, plain: bool, first: int = 0) -> LiveView | PlainV
     ``first`` is the first step that it will hear of: 0 in a run that begins, later in one that goes on.
     """
     return PlainView(run, title, first) if plain or not sys.stdout.isatty() else LiveView(run, title, first=first)
+
+
+def in_notebook() -> bool:
+    """Whether this process is the kernel of a notebook, such as Jupyter's or Colab's.
+
+    >>> in_notebook()
+    False
+    """
+    shell: Any = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return getattr(shell, "kernel", None) is not None
+
+
+def shown(progress: bool | None) -> bool:
+    """Whether a run is to be shown: as asked for, and where nobody says (None) on a terminal and in a notebook."""
+    return sys.stdout.isatty() or in_notebook() if progress is None else progress
+
+
+def title_of(run: Run, where: Path, main: bool) -> str:
+    """What stands above the view of a run in ``where``: the main one, or a base that it starts from."""
+    return f"{run.name} · {where}" if main else f"building the base {run.name!r}, once"
+
+
+def with_view(watch: Watch, folder: Path) -> Watch:
+    """The trackers of ``watch`` and a view of the run in ``folder``, and of each base that it builds first."""
+
+    def trackers(run: Run, where: Path, first: int) -> Sequence[Tracker]:
+        others = watch(run, where, first)
+        return [*others, view(run, title_of(run, where, where == folder), False, first)]  # last: it takes the screen
+
+    return trackers
 
 
 class RunProgress:

@@ -7,12 +7,16 @@ import sys
 from dataclasses import replace
 
 import pytest
-from cli_support import flat
 
-from assay.cli import progress_view as shown
-from assay.cli.progress_view import LiveView, PlainView, RunProgress, view
 from assay.recipes import quickstart
+from assay.train import progress_view as shown
+from assay.train.progress_view import LiveView, PlainView, RunProgress, view
 from assay.train.stages import WarmUp
+
+
+def flat(text: str) -> str:
+    """Text of a box as one line."""
+    return " ".join(text.translate(str.maketrans("│╭╮╰╯─", "      ")).split())
 
 
 class Clock:

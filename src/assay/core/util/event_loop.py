@@ -1,0 +1,64 @@
+"""Runs coroutines from plain functions, also inside a notebook, whose event loop is at work already."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+__all__ = ["run_async"]
+
+T = TypeVar("T")
+
+
+def run_async(work: Coroutine[Any, Any, T]) -> T:
+    """Runs a coroutine to its end and returns what it returns: `asyncio.run` where no event loop is at work in this thread.
+
+    Where one is, as in a cell of a notebook, the coroutine runs in a loop of its own in another thread, with the caller's
+    context variables, and the caller waits. An exception that a signal's handler raises here meanwhile, such as
+    KeyboardInterrupt, cancels the coroutine, and is raised when that has ended.
+
+    >>> async def answer() -> int:
+    ...     return 42
+    >>> async def cell() -> int:
+    ...     return run_async(answer())
+    >>> run_async(answer()), asyncio.run(cell())
+    (42, 42)
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    return _in_thread(work)
+
+
+def _in_thread(work: Coroutine[Any, Any, T]) -> T:
+    started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = Future()
+    ended: Future[T] = Future()
+
+    async def whole() -> T:
+        task = asyncio.current_task()
+        assert task is not None
+        started.set_result((asyncio.get_running_loop(), task))
+        return await work
+
+    def run() -> None:
+        try:
+            ended.set_result(asyncio.run(whole()))
+        except BaseException as error:
+            ended.set_exception(error)
+
+    context = contextvars.copy_context()
+    thread = threading.Thread(target=context.run, args=(run,), name="assay-loop", daemon=True)
+    thread.start()
+    try:
+        thread.join()
+    except BaseException:
+        loop, task = started.result()
+        loop.call_soon_threadsafe(task.cancel)
+        thread.join()
+        raise
+    return ended.result()

@@ -1,0 +1,91 @@
+"""Looking at rollouts on the command line, in run folders written by hand."""
+
+from __future__ import annotations
+
+import pytest
+from test_cli_look import run_at
+
+from assay.runs import RolloutFiles
+
+
+def record(step, value, **changes):
+    given = {"step": step, "id": f"s{step}", "task": f"sort/{step}", "arm": "sort", "level": 3, "prompt": "S312>", "text": "132"}
+    given |= {"stop": "done", "components": {"correct": value}, "fault": "none", "length": 4, "gold": "123", "advantage": -0.25}
+    return given | changes
+
+
+@pytest.fixture
+def run(tmp_path):
+    folder = run_at(tmp_path, "sort-1", {3: [1, 0], 4: [0, 1]})
+    files = RolloutFiles(folder)
+    files.write(1, [record(1, 0.0), record(1, 1.0, text="123")], of=8)
+    files.write(9, [record(9, 0.0, level=4, stop="length"), record(9, 0.0, components={}, fault="infra", reason="no host")], of=2)
+    files.write_items([{"id": "3/0", "arm": "sort", "level": 3, "prompt": "S21>", "gold": "12"}])
+    return folder
+
+
+def test_show(assay, run):
+    found = assay("rollouts", "show", run)
+    first, *lines = found.out.splitlines()
+    assert first == "WRONG  step 9  sort level 4  sort/9  4 tokens  correct 0  advantage -0.250  stop length"
+    assert lines[:4] == ["  S312>", "  132", "  gold: 123", ""]
+    assert lines[4].endswith("fault infra") and "  no host" in lines
+    assert "4 of 4 that match; 4 rollouts are kept of 2 recorded steps (1 to 9), of 10 sampled in them" in found.err
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        ((), ["wrong", "faulty", "wrong", "right"]),
+        (("--right",), ["right"]),
+        (("--wrong", "--level", "3"), ["wrong"]),
+        (("--faulty", "--right"), ["faulty", "right"]),
+        (("--step", "1"), ["wrong", "right"]),
+        (("--task", "sort/9", "-n", "1"), ["wrong"]),
+        (("-n", "0"), ["wrong", "faulty", "wrong", "right"]),
+    ],
+)
+def test_filters(assay, run, options, found):
+    value = assay("rollouts", "show", run, *options, "--json").json
+    assert [r["verdict"] for r in value["rollouts"]] == found
+    assert value["recorded"] == (2 if "--step" in options else 4)
+
+
+def test_diff_of_one_run_is_from_its_base_to_its_end(assay, run):
+    found = assay("rollouts", "diff", run)
+    lines = found.out.splitlines()
+    assert lines[:6] == ["BECAME RIGHT  sort level 3  3/0", "  S21>", "  before: 1", "  now: 1", "  gold: 12", ""]
+    said = "sort-1@0 to sort-1@10, greedy: 2 items became right, 0 became wrong, 0 stayed right, 2 stayed wrong"
+    assert lines[-1] == said
+    every = assay("rollouts", "diff", run, "--all", "-n", "3")
+    assert every.out.count("STAYED WRONG") == 1 and "3 of 4 items are shown" in every.err
+
+
+def test_diff_of_two(assay, run, tmp_path):
+    other = run_at(tmp_path, "sort-2", {3: [0, 1], 4: [1, 1], 5: [1]})
+    value = assay("rollouts", "diff", run, other, "--json").json
+    assert (value["fixed"], value["broken"], value["right"], value["wrong"]) == (2, 1, 1, 0)
+    assert (value["only_before"], value["only_after"]) == (0, 1)
+    assert [item["kind"] for item in value["items"]] == ["broken", "fixed", "fixed"]
+    assert "only in sort-1@10: 0 items; only in sort-2@10: 1" in assay("rollouts", "diff", run, other).out
+    back = assay("rollouts", "diff", f"{run}@10", f"{run}@0", "--json").json
+    assert (back["before"], back["after"], back["broken"]) == ("sort-1@10", "sort-1@0", 2)
+    later = assay("rollouts", "diff", f"{run}@10", "--json").json
+    assert (later["before"], later["after"]) == ("sort-1@10", "sort-1@10")
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("show", "{run}", "--step", "4"), "no recorded rollouts of step 4; the nearest is 1"),
+        (("show", "{run}", "-n", "-1"), "--n -1"),
+        (("show", "{run}-nowhere"), "did you mean 'sort-1'"),
+        (("diff", "{run}@3"), "no greedy evaluation at step 3; the nearest is"),
+        (("diff", "{run}", "--mode", "greed"), "greedy"),
+        (("diff", "{run}", "-n", "-2"), "--n -2"),
+        (("diff", "{run}", "{run}", "{run}"), "3 runs: give one, or two"),
+    ],
+)
+def test_what_is_wrong_is_said(assay, run, args, said):
+    found = assay("rollouts", *(a.replace("{run}", str(run)) for a in args))
+    assert found.code == 2 and said in found.err
