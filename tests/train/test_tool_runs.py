@@ -137,9 +137,9 @@ def test_the_code_of_tools_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_a_prompt_that_its_tools_make_too_long_is_refused_before_the_run() -> None:
     run = replace(running(count_digits), model=models.Scratch(shape=replace(SHAPE, max_positions=64)))
     with pytest.raises(ConfigError, match=r"task 'sort/sort/3/train/0' .* has a prompt of \d{3} tokens"):
-        check_fits(run, models.load(run.model, lambda *_: Path()))
+        check_fits(run, models.load_source(run.model, lambda *_: Path()))
     bare = replace(run, stages=(replace(run.stages[0], sampler=PlayerSpec()),))
-    check_fits(bare, models.load(bare.model, lambda *_: Path()))
+    check_fits(bare, models.load_source(bare.model, lambda *_: Path()))
 
 
 def test_evaluations_play_with_the_tools(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from assay.measure.findings import Finding, Rule, Severity
     from assay.measure.history import History, MetricLine, Series
     from assay.measure.intervals import Interval, Paired, bootstrap, mean_interval, paired, student, wilson
-    from assay.measure.logprob_agreement import agreement, comparable
+    from assay.measure.logprob_agreement import MISMATCH_BARS, agreement, comparable
     from assay.measure.membership import auc, gap, mean_auc, mean_log_prob, min_k_prob, self_critique, zlib_ratio
     from assay.measure.metrics import (
         batch_metrics,
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from assay.measure.trackers import TensorBoardTracker, WandbTracker
 
 __all__ = [
+    "MISMATCH_BARS",
     "RULES",
     "CurriculumStuck",
     "EngineMismatch",
@@ -148,7 +149,7 @@ _HOME = {
         "batch_metrics component_mean divergences effective_sample_size fault_rates filtered_share "
         "group_metrics length_stats max_ratio reward_stats signal_fraction throughput truncated_share"
     ),
-    "logprob_agreement": "agreement comparable",
+    "logprob_agreement": "agreement comparable MISMATCH_BARS",
     "accuracy_at_k": "TaskOutcomes EvalRow EvalTable best_of_k eval_items maj_at_k pass_at_k tabulate",
     "report": "write_report",
     "rules_check": "RewardHacking",

@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     from assay.testing.records import as_outcomes, graded
     from assay.testing.schedules import check_schedule
     from assay.testing.scoring import ScriptedScoring, check_scorer
+    from assay.testing.slips import fuzz
     from assay.testing.sources import check_task_source
     from assay.testing.stages import check_stage
     from assay.testing.statistics import check_statistic
-    from assay.testing.streams import stream_digest
+    from assay.testing.streams import example_levels, first_task, stream_digest
     from assay.testing.tools import check_tool
     from assay.verify.rollouts import rollout_of
 
@@ -57,6 +58,9 @@ __all__ = [
     "check_term",
     "check_tool",
     "check_verifier",
+    "example_levels",
+    "first_task",
+    "fuzz",
     "graded",
     "objective_around",
     "random_batch",
@@ -66,6 +70,7 @@ __all__ = [
 ]
 
 _HOME = {
+    "slips": "fuzz",
     "assay.verify.rollouts": "rollout_of",
     "contracts": "ContractError Report check_environment check_verifier",
     "conversations": "check_context_manager check_sampler",
@@ -82,7 +87,7 @@ _HOME = {
     "sources": "check_task_source",
     "stages": "check_stage",
     "statistics": "check_statistic",
-    "streams": "stream_digest",
+    "streams": "stream_digest example_levels first_task",
     "tools": "check_tool",
 }
 

@@ -7,15 +7,19 @@ from typing import TYPE_CHECKING
 from assay.core.util.exports import lazy_exports
 
 if TYPE_CHECKING:
+    from assay.train.collect import collect_groups
+    from assay.train.columns import ColumnProvider
     from assay.train.demonstration import Demonstration
     from assay.train.driver import RunOutcome, load_run, resume, train
     from assay.train.imitate import Imitate
     from assay.train.independent_check import IndependentCheck
+    from assay.train.memory import memory_of, weights_of
     from assay.train.method_names import NamedMethod
-    from assay.train.mismatch import MismatchCheck
-    from assay.train.models import Built, Folder, Scratch
+    from assay.train.mismatch import MismatchCheck, TokenObserver
+    from assay.train.models import Built, Folder, Scratch, load_source, model_folder, scratch_tokenizer
     from assay.train.offline_rows import OneUpdate
     from assay.train.opening import open_stage
+    from assay.train.out_of_memory import format_bytes
     from assay.train.policy import Policy
     from assay.train.prefer import Prefer
     from assay.train.providers import (
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
     )
     from assay.train.reference_value import ReferenceValue
     from assay.train.reinforce import Reinforce
+    from assay.train.reinforce_runner import ReinforceRunner
     from assay.train.run import ContaminationCheck, Evaluation, Run
     from assay.train.runner import BaseRunner, StageRunner, StepResult
     from assay.train.session import Parts
@@ -40,13 +45,14 @@ if TYPE_CHECKING:
     from assay.train.texts import Texts
     from assay.train.until import Until
     from assay.train.warmup import WarmUp
-    from assay.train.wiring import WiredPart, wire, wire_run
+    from assay.train.wiring import WiredPart, models_of, updates_of, wire, wire_run
 
 __all__ = [
     "Age",
     "AsStream",
     "BaseRunner",
     "Built",
+    "ColumnProvider",
     "ConstantValue",
     "ContaminationCheck",
     "Demonstration",
@@ -68,6 +74,7 @@ __all__ = [
     "PromptConfidence",
     "ReferenceValue",
     "Reinforce",
+    "ReinforceRunner",
     "RightSoFar",
     "Run",
     "RunOutcome",
@@ -77,27 +84,42 @@ __all__ = [
     "StageRunner",
     "StepResult",
     "Texts",
+    "TokenObserver",
     "TurnState",
     "Until",
     "WarmUp",
     "WiredPart",
     "WithStored",
+    "collect_groups",
+    "format_bytes",
     "load_run",
+    "load_source",
+    "memory_of",
+    "model_folder",
+    "models_of",
     "open_stage",
     "resume",
+    "scratch_tokenizer",
     "train",
+    "updates_of",
+    "weights_of",
     "wire",
     "wire_run",
 ]
 
 _HOME = {
+    "reinforce_runner": "ReinforceRunner",
+    "out_of_memory": "format_bytes",
+    "memory": "memory_of weights_of",
+    "columns": "ColumnProvider",
+    "collect": "collect_groups",
     "independent_check": "IndependentCheck",
     "demonstration": "Demonstration",
     "driver": "RunOutcome load_run resume train",
     "offline_rows": "OneUpdate",
     "imitate": "Imitate",
-    "mismatch": "MismatchCheck",
-    "models": "Built Folder Scratch",
+    "mismatch": "MismatchCheck TokenObserver",
+    "models": "Built Folder Scratch load_source model_folder scratch_tokenizer",
     "method_names": "NamedMethod",
     "opening": "open_stage",
     "policy": "Policy",
@@ -113,7 +135,7 @@ _HOME = {
     "texts": "Texts",
     "until": "Until",
     "warmup": "WarmUp",
-    "wiring": "WiredPart wire wire_run",
+    "wiring": "WiredPart wire wire_run models_of updates_of",
 }
 
 _MOVED = {

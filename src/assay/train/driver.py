@@ -160,7 +160,7 @@ def _start(d: RunDriver) -> AnyModel:
         check_fits(d.run, model)  # no checkpoint yet: a file of preferences may have changed since
         return model
     check_run(d.run)
-    model = models.load(d.run.model, partial(_build_base, d))
+    model = models.load_source(d.run.model, partial(_build_base, d))
     others = {path: models.from_folder(path) for path in anchor_models(d.run)}
     with pause_collection():
         check_fits(d.run, model, others.__getitem__)
