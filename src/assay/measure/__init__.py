@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from assay.measure.accuracy_at_k import EvalRow, EvalTable, TaskOutcomes, best_of_k, eval_items, maj_at_k, pass_at_k, tabulate
     from assay.measure.doctor import RULES, diagnose
     from assay.measure.findings import Finding, Rule, Severity
-    from assay.measure.history import History, MetricLine, Series
+    from assay.measure.history import History, Series
     from assay.measure.intervals import Interval, Paired, bootstrap, mean_interval, paired, student, wilson
     from assay.measure.logprob_agreement import MISMATCH_BARS, agreement, comparable
     from assay.measure.membership import auc, gap, mean_auc, mean_log_prob, min_k_prob, self_critique, zlib_ratio
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
         NotFinite,
         StalledSteps,
     )
-    from assay.measure.runs import EvalLine, EventLine, RolloutLine, RunComparison, RunView, compare, read_run
+    from assay.measure.runs import EvalLine, RolloutLine, RunComparison, RunView, compare, read_run
     from assay.measure.tables import (
         comparison_json,
         comparison_table,
@@ -67,7 +67,6 @@ __all__ = [
     "EvalLine",
     "EvalRow",
     "EvalTable",
-    "EventLine",
     "Finding",
     "FormatFailure",
     "GraderHangs",
@@ -75,7 +74,6 @@ __all__ = [
     "History",
     "Interval",
     "LengthTruncation",
-    "MetricLine",
     "NoSignal",
     "NotFinite",
     "Paired",
@@ -142,7 +140,7 @@ __all__ = [
 _HOME = {
     "doctor": "RULES diagnose",
     "findings": "Finding Rule Severity",
-    "history": "History MetricLine Series",
+    "history": "History Series",
     "intervals": "Interval Paired bootstrap mean_interval paired student wilson",
     "membership": "auc gap mean_auc mean_log_prob min_k_prob self_critique zlib_ratio",
     "metrics": (
@@ -156,9 +154,14 @@ _HOME = {
     "rules_heldout": "CurriculumStuck HeldOutDropped SuspectVerifier",
     "rules_machinery": "EngineMismatch GraderHangs RisingFaults UnprovenWeights UntrainedWeights",
     "rules_policy": "EntropyCollapse EntropyExplosion FormatFailure LengthTruncation NoSignal NotFinite StalledSteps",
-    "runs": "RunComparison EvalLine EventLine RolloutLine RunView compare read_run",
+    "runs": "RunComparison EvalLine RolloutLine RunView compare read_run",
     "tables": "comparison_json comparison_table evaluation_json evaluation_table paired_json paired_table render",
     "trackers": "TensorBoardTracker WandbTracker",
 }
 
-__getattr__, __dir__ = lazy_exports(__name__, _HOME)
+_MOVED = {
+    "EventLine": "assay.runs",
+    "MetricLine": "assay.runs",
+}
+
+__getattr__, __dir__ = lazy_exports(__name__, _HOME, moved=_MOVED)

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 from assay.core.errors import CheckpointError, ConfigError, DataError, EngineError, OutOfMemoryError
 from assay.core.util.garbage import pause_collection
 from assay.core.util.threads import with_torch
-from assay.runs import checkpoint, lock, storage
-from assay.train import code, contamination, machine, models, record
+from assay.runs import checkpoint, lock, storage, user_code, versions
+from assay.runs.folder import remove_leftovers
+from assay.train import contamination, models, record
 from assay.train.preflight import check_fits, check_run
 from assay.train.record import load_run
 from assay.train.run import Run, anchor_models
@@ -53,7 +54,7 @@ def train(run: Run, folder: str | Path, *, watch: Watch = nobody, profile: bool 
         try:
             return _begin(RunDriver(run, path, watch, profile))
         except (ConfigError, DataError, EngineError, OutOfMemoryError):
-            record.unclaim(path)
+            record.release(path)
             raise
 
 
@@ -120,14 +121,14 @@ def _go_on(d: RunDriver, steps: int | None = None, ranks: int | None = None, all
     done = d.folder / "done.json"
     if run == d.run and done.exists():
         return RunOutcome(folder=d.folder, finished=True, **storage.read_json(done))
-    changed = machine.check_same(d.folder, run, allow_inexact) if found else []
-    edited = code.check_same(d.folder, run, allow_inexact) if found else []
+    changed = versions.check_versions(d.folder, record.versions_of(run), allow_inexact) if found else []
+    edited = user_code.check_code(d.folder, record.code_of(run), allow_inexact) if found else []
     overlap: Mapping[str, Any] = {}
     if found:  # without a checkpoint it begins, and looks then
         overlap = contamination.look(run, d.folder)
     d.run = run
     storage.remove(done)
-    record.tidy(d.folder, found)
+    remove_leftovers(d.folder, found)
     said = d.journal.newest("error")
     step = int(state["session"]["step"]) if state else -1
     gone = d.journal.missing(step)
@@ -141,10 +142,10 @@ def _go_on(d: RunDriver, steps: int | None = None, ranks: int | None = None, all
     d.journal.event(step, "resumed", f"from step {step}" + (f", after {said}" if said else ""))
     if changed:
         d.journal.event(step, "inexact", "resumed on a different machine: " + "; ".join(changed))
-        machine.record(d.folder, run)
+        versions.write_versions(d.folder, record.versions_of(run))
     if edited:
         d.journal.event(step, "inexact", "resumed with other code: " + "; ".join(edited))
-    code.record(d.folder, run)
+    user_code.write_code(d.folder, record.code_of(run))
     _tell_contamination(d, step, overlap)
     return d.drive(load_model(d.folder / "start"), found, state)
 
