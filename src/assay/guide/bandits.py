@@ -178,7 +178,7 @@ class Exp3(CellRule):
     """Exp3: a bandit whose estimates stay unbiased however the draws lean, because each is divided by its draw's probability.
 
     A group with success ``s`` gains ``g = 4 s (1 - s)``, the variance of a binary reward as a share of the largest. With the
-    probability ``p`` of its draw, its cell's total ``G`` grows by ``g / p``: in expectation by ``g`` at every draw, whichever cell
+    probability ``p`` of its draw, its cell's total ``G`` grows by ``g / p``: in expectation by ``g`` at each draw, whichever cell
     is drawn. Of ``K`` cells, one is drawn with probability ``(1 - gamma) softmax(gamma G / K) + gamma / K``. A rare draw thus
     counts for all the draws that it stands for, where averages (`Sec`, `Dump`) only see a cell as often as they draw it.
 

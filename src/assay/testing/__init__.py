@@ -9,6 +9,7 @@ from assay.core.util.exports import lazy_exports
 if TYPE_CHECKING:
     from assay.testing.contracts import ContractError, Report, check_environment, check_verifier
     from assay.testing.conversations import check_context_manager, check_sampler
+    from assay.testing.engines import check_engine
     from assay.testing.fakes import Ask, CharCodec, FakeLearner, ScriptedEngine
     from assay.testing.faults import BaseWeights, StaleModel, StaleTensor, WrongLogprobs, WrongTiedHead
     from assay.testing.guides import check_curriculum, check_filter, check_guidance
@@ -44,6 +45,7 @@ __all__ = [
     "as_outcomes",
     "check_context_manager",
     "check_curriculum",
+    "check_engine",
     "check_environment",
     "check_filter",
     "check_guidance",
@@ -72,6 +74,7 @@ __all__ = [
 _HOME = {
     "slips": "fuzz",
     "assay.verify.rollouts": "rollout_of",
+    "engines": "check_engine",
     "contracts": "ContractError Report check_environment check_verifier",
     "conversations": "check_context_manager check_sampler",
     "fakes": "Ask CharCodec FakeLearner ScriptedEngine",
