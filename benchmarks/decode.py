@@ -30,19 +30,20 @@ import torch
 import transformers
 from transformers.generation.configuration_utils import ContinuousBatchingConfig
 
-from assay.core.protocols import Request
-from assay.core.rollout import Ids, Sampling, ids_of
-from assay.core.seeds import derive, generator
-from assay.lab.machine import load, machine
-from assay.runtime.compiled.build import identity
-from assay.runtime.engine.hub_engine import TransformersEngine
-from assay.runtime.engine.native import NativeEngine
-from assay.runtime.engine.scheduler import RunningBatch
-from assay.runtime.models.any_model import AnyModel
-from assay.runtime.models.hf import load_model, save_model
-from assay.runtime.models.model import Model, init_model
-from assay.runtime.settings import DecoderShape
-from assay.runtime.text.tokenizer import char_tokenizer
+from assay.core import Ids, Request, Sampling, derive, generator, ids_of
+from assay.lab import describe_machine, load_average
+from assay.runtime import (
+    AnyModel,
+    DecoderShape,
+    Model,
+    NativeEngine,
+    TransformersEngine,
+    char_tokenizer,
+    decoder_identity,
+    init_model,
+    load_model,
+    save_model,
+)
 
 GROUP, CONTEXT = 8, 256
 SIZES = {
@@ -120,7 +121,7 @@ def prompts(batch: int, case: str, repeat: int) -> list[Ids]:
     return [ids_of(rng.integers(4, 97, n)) for n in lengths]
 
 
-def with_engine(engine: RunningBatch[Any], work: Work) -> int:
+def with_engine(engine: TransformersEngine | NativeEngine, work: Work) -> int:
     """Samples `GROUP` completions of every prompt; returns the tokens sampled."""
     sampling = Sampling(max_new_tokens=work.new, stop_ids=STOPS if work.ragged else ())
     requests = [
@@ -188,7 +189,7 @@ class Sides:
             hub = cast(Any, transformers.AutoModelForCausalLM).from_pretrained(Path(folder) / "model").eval()
             loaded: AnyModel = load_model(Path(folder) / "model")
         assert isinstance(loaded, Model)
-        made: dict[str, Callable[[], RunningBatch[Any]]] = {
+        made: dict[str, Callable[[], TransformersEngine | NativeEngine]] = {
             "native": lambda: NativeEngine(loaded),
             "native, bfloat16": lambda: NativeEngine(loaded, dtype="bfloat16"),
             "native, PyTorch": lambda: NativeEngine(loaded, kernel=False),
@@ -224,7 +225,7 @@ def compare(sides: Sides, size: str, case: str, threads: int, asked: argparse.Na
 def _row(sides: Sides, engine: str, found: dict[str, list[Spent]], products: list[float], row: dict[str, Any]) -> dict[str, Any]:
     ours, peers = found[engine], {side: found[side] for side in PEERS if side in found}
     rate = [2 * sides.parameters * s.tokens / s.cpu / 1e9 for s in ours]
-    row |= {"engine": engine, "parameters": sides.parameters, "load": load(), "repeats": len(ours)}
+    row |= {"engine": engine, "parameters": sides.parameters, "load": load_average(), "repeats": len(ours)}
     for side, spans in {engine: ours, **peers}.items():
         row[f"{'assay' if side == engine else side}_tokens_per_s"] = round(statistics.median(s.tokens / s.wall for s in spans))
         row[f"{'assay' if side == engine else side}_tokens_per_cpu_s"] = round(statistics.median(s.tokens / s.cpu for s in spans))
@@ -257,7 +258,10 @@ def main() -> None:
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     warnings.simplefilter("ignore")
-    print(json.dumps({"machine": machine(), "decoder": identity(), "batch": asked.batch, "new": asked.new}), flush=True)
+    print(
+        json.dumps({"machine": describe_machine(), "decoder": decoder_identity(), "batch": asked.batch, "new": asked.new}),
+        flush=True,
+    )
     for size in asked.models:
         sides = Sides(size, asked.engines)
         for threads in asked.threads:

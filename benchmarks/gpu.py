@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import assay
-from assay.core.errors import AssayError
+from assay.core import AssayError
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # where the package of studies is
 from evidence.gpu import KINDS, SHAPES, WORK, Row, Spread, done, record, rows_of

@@ -18,28 +18,27 @@ import torch
 from numpy.typing import NDArray
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers
 
-from assay.core.batch import Batch, pack_rows
-from assay.core.plan import Plan
-from assay.core.protocols import Request
-from assay.core.rollout import Ids, Sampling, ids_of
-from assay.core.sample import supervised
-from assay.core.seeds import derive, generator
+from assay.core import Batch, Ids, Plan, Request, Sampling, derive, generator, ids_of, pack_rows, supervised
 from assay.guide import Uniform
-from assay.objective.loss.aggregate import Token
-from assay.objective.methods import grpo
-from assay.runtime import AdamW, DecoderShape, InProcess, LearnerSettings, Model, TorchLearner, TransformersEngine, init_model
-from assay.runtime.models.hub_model import hub_of
-from assay.runtime.text.tokenizer import EOS, PAD, HubTokenizer
+from assay.objective import Token, grpo
+from assay.runtime import (
+    AdamW,
+    DecoderShape,
+    HubTokenizer,
+    InProcess,
+    LearnerSettings,
+    Model,
+    TorchLearner,
+    TransformersEngine,
+    hub_of,
+    init_model,
+)
 from assay.tasks import Rows
-from assay.train.memory import memory_of, weights_of
-from assay.train.models import Scratch
-from assay.train.opening import open_stage
-from assay.train.reinforce import Reinforce
-from assay.train.run import Evaluation, Run
-from assay.train.runner import StageRunner
+from assay.train import Evaluation, Reinforce, Run, Scratch, StageRunner, memory_of, open_stage, weights_of
 from assay.verify import ScoringPool
 from evidence.gpu import SHAPES, WORK, Row, Work, training_flops
 
+PAD, EOS = "<pad>", "<eos>"
 FIRST = 0x100
 """Character of the first id behind padding and the end of a text."""
 LR = 1e-6

@@ -16,10 +16,9 @@ from typing import Any, cast
 import torch
 import transformers
 
-from assay.runtime.models.hub_model import hub_of
-from assay.runtime.text.tokenizer import EOS, PAD
+from assay.runtime import hub_of
 from evidence.gpu import SHAPES, WORK, Row, Work
-from gpu_rows import LR, fresh, model_of, reward, seconds, texts, tokenizer_of, used
+from gpu_rows import EOS, LR, PAD, fresh, model_of, reward, seconds, texts, tokenizer_of, used
 
 BACKENDS: dict[str, dict[str, Any]] = {
     "trl": {},

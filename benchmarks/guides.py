@@ -30,7 +30,7 @@ from assay.guide import (
     SuccessWindow,
     Uniform,
 )
-from assay.lab.controls import RandomReward, Rewarded
+from assay.lab import RandomReward, Rewarded
 from assay.recipes import quickstart
 from assay.train import Evaluation, Reinforce, Run, train
 

@@ -17,11 +17,10 @@ import random
 from collections.abc import Sequence
 from time import perf_counter
 
-from assay.core.protocols import Verifier
+from assay.core import Verifier
 from assay.sandbox import Limits
-from assay.verify import ScoringPool, task_and_rollout
+from assay.verify import MathAnswer, ScoringPool, task_and_rollout
 from assay.verify.code import CodeCall
-from assay.verify.math import MathAnswer
 from assay.verify.sql import SqlMatch
 from math_verifier import HOSTILE, mixture
 from sql_verifier import DATABASE, GOLD, HONEST, RUNAWAY

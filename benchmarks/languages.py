@@ -18,7 +18,7 @@ from pathlib import Path
 from statistics import median
 from time import monotonic
 
-from assay.core.errors import ConfigError
+from assay.core import ConfigError
 from assay.sandbox import CompiledProgram, Language, Limits, Sandbox, language, languages
 
 PROGRAMS = Path(__file__).parents[1] / "tests" / "sandbox" / "programs.toml"

@@ -19,13 +19,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from assay.core.canon import FrozenMap
-from assay.core.rollout import Rollout
-from assay.core.task import Task
+from assay.core import FrozenMap, Rollout, Task
+from assay.testing import rollout_of
 from assay.testing.math_pairs import FAMILIES, MathPair, math_pairs
-from assay.testing.records import rollout_of
-from assay.verify.math import MathAnswer, exact, final_answer
-from assay.verify.workers.pool import ScoringPool
+from assay.verify import MathAnswer, ScoringPool
+from assay.verify.math import exact, final_answer
 
 CASES = Path(__file__).parent.parent / "tests" / "verify" / "math_cases.jsonl"
 FIELD = CASES.with_name("math_field.jsonl")

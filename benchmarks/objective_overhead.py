@@ -21,22 +21,12 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from assay.core.batch import Batch
-from assay.core.plan import Plan
-from assay.core.protocols import LossProgram
-from assay.lab.controls import RandomReward, Rewarded
-from assay.lab.machine import load, machine
-from assay.objective.methods import named
+from assay.core import Batch, LossProgram, Plan
+from assay.lab import RandomReward, Rewarded, describe_machine, load_average
+from assay.objective import named
 from assay.recipes import quickstart
-from assay.runtime.machine import set_threads
-from assay.runtime.settings import DecoderShape, ValueHead
-from assay.train.collect import collect
-from assay.train.models import Scratch
-from assay.train.models import load as load_model
-from assay.train.opening import open_stage
-from assay.train.reinforce import Reinforce
-from assay.train.reinforce_runner import ReinforceRunner
-from assay.train.run import Run
+from assay.runtime import DecoderShape, ValueHead, set_threads
+from assay.train import Reinforce, ReinforceRunner, Run, Scratch, collect_groups, load_source, open_stage
 from assay.verify import ScoringPool
 
 METHODS = ("grpo", "dapo", "gspo", "cispo", "ppo", "kl_cov", "rloo")
@@ -77,7 +67,7 @@ def measured_run(method: str) -> Run:
 async def measured_step(s: ReinforceRunner, number: int) -> dict[str, float]:
     """CPU seconds of one step's parts."""
     begin = process_time()
-    groups = (await collect(s)).kept
+    groups = (await collect_groups(s)).kept
     batch = s.stage.composer.compose(groups, None, s.parts.step)
     assert batch is not None
     batch = s.parts.annotate(batch)
@@ -103,7 +93,7 @@ async def measured_step(s: ReinforceRunner, number: int) -> dict[str, float]:
 
 async def measured(method: str, steps: int) -> dict[str, object]:
     run = measured_run(method)
-    model = load_model(run.model, lambda run, folder: folder)
+    model = load_source(run.model, lambda run, folder: folder)
     with ScoringPool(run.tasks.verifier(), run.reward_deadline) as pool:
         session = open_stage(run, run.stages[0], model, pool, 0)
         assert isinstance(session, ReinforceRunner)
@@ -122,7 +112,10 @@ def main() -> None:
     given = parser.parse_args()
     set_threads(1)
     for method in given.methods:
-        print(json.dumps({**asyncio.run(measured(method, given.steps)), "machine": machine(), "load": load()}), flush=True)
+        print(
+            json.dumps({**asyncio.run(measured(method, given.steps)), "machine": describe_machine(), "load": load_average()}),
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

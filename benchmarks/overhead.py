@@ -16,13 +16,10 @@ from pathlib import Path
 from statistics import median
 from typing import cast
 
-from assay.lab.controls import RandomReward, Rewarded
+from assay.lab import RandomReward, Rewarded
 from assay.recipes import quickstart
-from assay.runtime.settings import DecoderShape
-from assay.train.driver import train
-from assay.train.models import Scratch
-from assay.train.reinforce import Reinforce
-from assay.train.run import Evaluation, Run
+from assay.runtime import DecoderShape
+from assay.train import Evaluation, Reinforce, Run, Scratch, train
 
 SHAPES = {
     "0.34M": DecoderShape(),

@@ -20,17 +20,10 @@ import transformers
 from numpy.typing import NDArray
 from transformers.models.qwen3.modeling_qwen3 import Qwen3RMSNorm
 
-from assay.core.protocols import Request
-from assay.core.rollout import Completion, Ids, Sampling, ids_of
-from assay.core.seeds import derive
-from assay.recipes.sorting import base
-from assay.runtime.engine.native import NativeEngine
-from assay.runtime.learner.learner import TorchLearner
-from assay.runtime.models.hf import load_decoder
-from assay.runtime.models.model import Model
-from assay.runtime.settings import LearnerSettings
-from assay.train.driver import train
-from assay.train.models import model_folder
+from assay.core import Completion, Ids, Request, Sampling, derive, ids_of
+from assay.recipes import base
+from assay.runtime import LearnerSettings, Model, NativeEngine, TorchLearner, load_decoder
+from assay.train import model_folder, train
 from assay_tasks import SortDigits
 
 Values = NDArray[np.float64]

@@ -31,14 +31,10 @@ def write_rows(count: int, path: Path) -> None:
 
 def start(rows: Path, folder: Path) -> None:
     """Starts a run on rows, in this process."""
-    from assay.core.rollout import Sampling
-    from assay.runtime.settings import DecoderShape
-    from assay.tasks import Rows
-    from assay.tasks.rows import load_jsonl
-    from assay.train.driver import train
-    from assay.train.models import Scratch
-    from assay.train.reinforce import Reinforce
-    from assay.train.run import Evaluation, Run
+    from assay.core import Sampling
+    from assay.runtime import DecoderShape
+    from assay.tasks import Rows, load_jsonl
+    from assay.train import Evaluation, Reinforce, Run, Scratch, train
 
     shape = DecoderShape(
         hidden_size=16, num_layers=1, num_heads=1, num_kv_heads=1, head_dim=16, intermediate_size=32, max_positions=1024
@@ -61,7 +57,7 @@ def one(what: str, rows: Path, folder: Path) -> dict[str, float]:
     if what == "start":
         start(rows, folder)
     else:
-        from assay.train.driver import resume
+        from assay.train import resume
 
         resume(folder, steps=2)
     return {"CPU-seconds": process_time(), "MiB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}

@@ -18,9 +18,8 @@ from concurrent.futures import ThreadPoolExecutor
 from statistics import median
 from time import monotonic
 
-from assay.core.errors import SandboxError
-from assay.sandbox import Sandbox
-from assay.sandbox.levels import LEVELS, OTHERS, WASI
+from assay.core import SandboxError
+from assay.sandbox import SANDBOX_LEVELS, Sandbox
 
 
 def rate(run: Callable[[], None], workers: int, seconds: float) -> float:
@@ -59,7 +58,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     given = parser.parse_args()
     made: dict[str, Sandbox] = {}
-    for level in (*LEVELS, WASI, *OTHERS):
+    for level in SANDBOX_LEVELS:
         try:
             made[level] = Sandbox(level, workers=given.workers)
         except SandboxError as error:

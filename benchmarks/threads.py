@@ -29,13 +29,10 @@ WARM = 2
 
 async def steps_of(steps: int, kernel: bool) -> list[tuple[float, float]]:
     """Wall and CPU seconds of each step behind the first."""
-    from assay.lab.controls import RandomReward, Rewarded
+    from assay.lab import RandomReward, Rewarded
     from assay.recipes import quickstart
-    from assay.runtime.engine.settings import Native
-    from assay.runtime.settings import DecoderShape
-    from assay.train.models import Scratch
-    from assay.train.models import load as load_model
-    from assay.train.opening import open_stage
+    from assay.runtime import DecoderShape, Native
+    from assay.train import Scratch, load_source, open_stage
     from assay.verify import ScoringPool
 
     run = quickstart(0)
@@ -43,7 +40,7 @@ async def steps_of(steps: int, kernel: bool) -> list[tuple[float, float]]:
     run = replace(run, model=Scratch(shape=DecoderShape()), tasks=source, prove_weights=False)
     stage = replace(run.stages[0], learner=replace(run.stages[0].learner, kernel=kernel))
     run = replace(run, engine=Native(kernel=kernel), stages=(stage,))
-    model = load_model(run.model, lambda run, folder: folder)
+    model = load_source(run.model, lambda run, folder: folder)
     found: list[tuple[float, float]] = []
     with ScoringPool(run.tasks.verifier(), run.reward_deadline) as pool:
         session = open_stage(run, run.stages[0], model, pool, 0)
@@ -86,7 +83,7 @@ def main() -> None:
     if given.child:
         child(given.child, given.steps, given.passes == [PASSES[0]])
         return
-    from assay.lab.machine import load, machine
+    from assay.lab import describe_machine, load_average
 
     others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(given.beside)]
     found: dict[tuple[str, str], list[tuple[float, float]]] = {(passes, name): [] for passes in given.passes for name in CASES}
@@ -94,7 +91,7 @@ def main() -> None:
         for _ in range(given.rounds):
             for passes, name in found:
                 found[passes, name] += case(name, passes, given.steps)
-        busy = load()
+        busy = load_average()
     finally:
         for other in others:
             other.kill()
@@ -105,7 +102,7 @@ def main() -> None:
         row = {"passes": passes, "case": name, "wall_ms": round(wall, 1), "cpu_ms": round(cpu, 1)}
         row |= {"wall_ratio": round(wall / one[0], 2), "cpu_ratio": round(cpu / one[1], 2)}
         row |= {"steps": len(found[passes, name]), "beside": given.beside}
-        print(json.dumps({**row, "machine": machine(), "load": busy}), flush=True)
+        print(json.dumps({**row, "machine": describe_machine(), "load": busy}), flush=True)
 
 
 if __name__ == "__main__":

@@ -19,11 +19,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from assay.core.batch import Batch, pack_rows
-from assay.core.plan import Plan
-from assay.core.rollout import ids_of
-from assay.core.sample import supervised
-from assay.core.seeds import generator
+from assay.core import Batch, Plan, generator, ids_of, pack_rows, supervised
 from assay.runtime import DecoderShape, LearnerSettings, TorchLearner, char_tokenizer, init_model
 
 SHAPES = {

@@ -16,15 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from assay.core.batch import Batch, pack_rows
-from assay.core.plan import Plan
-from assay.core.sample import Sample
-from assay.core.vocab import FullEntropy, VocabStat
-from assay.lab.machine import machine
+from assay.core import Batch, FullEntropy, Plan, Sample, VocabStat, pack_rows
+from assay.lab import describe_machine
 from assay.objective import FullKl, Jsd, MinP, SupportLogp, TopKEntropy, TopP
-from assay.runtime import DecoderShape, TorchLearner, char_tokenizer, init_model
-from assay.runtime.machine import set_threads
-from assay.runtime.settings import LearnerSettings
+from assay.runtime import DecoderShape, LearnerSettings, TorchLearner, char_tokenizer, init_model, set_threads
 
 CASES: Mapping[str, tuple[VocabStat, ...]] = {
     "plain": (),
@@ -110,7 +105,8 @@ def main() -> None:
         plain = plain or peak
         share = round(peak / plain, 3)
         print(
-            json.dumps({"case": name, "mib": round(peak), "ratio": share, "met": share <= BAR, "machine": machine()}), flush=True
+            json.dumps({"case": name, "mib": round(peak), "ratio": share, "met": share <= BAR, "machine": describe_machine()}),
+            flush=True,
         )
 
 

@@ -40,11 +40,10 @@ from typing import Any
 
 import torch
 
-from assay.core.seeds import generator
-from assay.lab.machine import load, machine
-from assay.measure.intervals import student
-from assay.runtime import char_tokenizer, init_model
-from assay.runtime.models.hf import save_model
+from assay.core import generator
+from assay.lab import describe_machine, load_average
+from assay.measure import student
+from assay.runtime import char_tokenizer, init_model, save_model
 from assay.tasks import Rows
 from decode import SIZES, shape
 from paced import Side, Work
@@ -178,7 +177,7 @@ def main() -> None:
     parser.add_argument("--attention", nargs="+", default=["sdpa", "eager"], choices=["sdpa", "eager"])
     parser.add_argument("--cache", nargs="+", default=["dynamic"], choices=["dynamic", "static", "paged"])
     asked = parser.parse_args()
-    print(json.dumps({"machine": machine(), "load": load()}), flush=True)
+    print(json.dumps({"machine": describe_machine(), "load": load_average()}), flush=True)
     for size, threads in itertools.product(asked.models, asked.threads):
         with tempfile.TemporaryDirectory() as folder:
             place = Path(folder)
@@ -204,7 +203,9 @@ def main() -> None:
                 work, tried = tuned(work, asked, place)
                 row = {"model": size, "parameters": form.parameters, "llama": asked.llama, "case": case, "threads": threads}
                 row |= {"trl_as": [work.micro, work.attention, work.cache], "trl_tried_cpu_ms": tried}
-                print(json.dumps({**row, **compare(work, asked, place), "steps": asked.repeats, "load": load()}), flush=True)
+                print(
+                    json.dumps({**row, **compare(work, asked, place), "steps": asked.repeats, "load": load_average()}), flush=True
+                )
 
 
 if __name__ == "__main__":

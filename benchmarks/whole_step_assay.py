@@ -15,17 +15,12 @@ from typing import Any, cast
 
 import torch
 
-from assay.core.rollout import Sampling
+from assay.core import Sampling
 from assay.guide import Uniform
-from assay.objective.methods import grpo
-from assay.runtime import AdamW, LearnerSettings, Native
+from assay.objective import grpo
+from assay.runtime import AdamW, LearnerSettings, Native, load_model
 from assay.tasks import Rows
-from assay.train import train
-from assay.train.models import Folder, from_folder
-from assay.train.opening import open_stage
-from assay.train.reinforce import Reinforce
-from assay.train.run import Evaluation, Run
-from assay.train.runner import StepResult
+from assay.train import Evaluation, Folder, Reinforce, Run, StepResult, model_folder, open_stage, train
 from assay.verify import ScoringPool
 from paced import Pace, Work, paid
 
@@ -82,7 +77,8 @@ def first_step(run: Run, work: Work) -> tuple[list[float], float]:
     """
     torch.set_num_threads(work.threads)
     with ScoringPool(run.tasks.verifier(), run.reward_deadline, workers=run.reward_workers) as pool:
-        session = open_stage(replace(run, prove_weights=False), run.stages[0], from_folder(work.model), pool, 0)
+        model = load_model(model_folder(Path(work.model)))
+        session = open_stage(replace(run, prove_weights=False), run.stages[0], model, pool, 0)
 
         async def once() -> StepResult:
             await session.parts.serve()

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
-
-from assay.core.util.threads import sleeping_waits
 
 __all__ = ["main"]
 
@@ -17,7 +16,7 @@ USAGE = """usage, from the root of a checkout:
 
 def main(args: list[str]) -> int:
     """Makes pages, or one cell of a study, and gives the exit status."""
-    sleeping_waits()
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch is imported: waiting threads sleep instead of spinning
     if not any(word.startswith("-") for word in args):
         from evidence.pages import make
 

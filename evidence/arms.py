@@ -13,12 +13,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from assay.core.canon import canonical, digest
-from assay.core.errors import DataError
-from assay.core.protocols import TaskSource
-from assay.core.task import Task
-from assay.runs.storage import write_json
-from assay.testing.streams import first_task, stream_digest, told_levels
+from assay.core import DataError, Task, TaskSource, canonical, digest
+from assay.runs import write_json
+from assay.testing import example_levels, first_task, stream_digest
 
 __all__ = ["Drawn", "Measured", "Sizes", "drawn", "measure", "measured", "questions"]
 
@@ -148,7 +145,7 @@ def measure(source: TaskSource, arm: str, sizes: Sizes, asked: Drawn | None = No
     levels = source.arms()[arm]
     asked = asked or drawn(source, arm, levels[0], sizes.draws, sizes.draw_seconds)
     began = time.process_time()
-    told, rate, effort, commonest = told_levels(levels), dict[int, float](), dict[int, float](), dict[int, float]()
+    told, rate, effort, commonest = example_levels(levels), dict[int, float](), dict[int, float](), dict[int, float]()
     for level in levels:
         tasks, rate_here = _timed(source, arm, level, sizes, sizes.timed if level in told else 0.0)
         if level in told:

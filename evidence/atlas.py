@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from assay.objective.atlas import page
-from assay.runs.storage import write_text
+from assay.objective import atlas_page
+from assay.runs import write_text
 
 __all__ = ["make_page"]
 
@@ -17,5 +17,5 @@ def make_page(folder: Path) -> list[str]:
         Nothing: there is no bar to miss.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    write_text(folder / "atlas.md", page())
+    write_text(folder / "atlas.md", atlas_page())
     return []

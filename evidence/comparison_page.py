@@ -9,10 +9,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from assay.core.util.paths import cache_folder
-from assay.lab.cells import WORKERS, run_cells
-from assay.lab.comparison import Comparison, ComparisonResult
-from assay.runs.storage import write_json, write_text
+from assay.core import cache_folder
+from assay.lab import WORKERS, Comparison, ComparisonResult, run_cells
+from assay.runs import write_json, write_text
 
 __all__ = ["make_page"]
 

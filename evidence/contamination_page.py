@@ -10,14 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from assay.core.canon import digest
-from assay.core.errors import UnknownNameError
-from assay.core.task import Task
-from assay.core.util.paths import cache_folder
-from assay.lab.cells import run_cells
+from assay.core import Task, UnknownNameError, cache_folder, digest
+from assay.lab import run_cells
 from assay.measure import Interval, gap, mean_auc
-from assay.runs.storage import read_json, write_json, write_text
-from assay.select.membership_probe import MembershipProbe, right
+from assay.runs import read_json, write_json, write_text
+from assay.select import MembershipProbe, grade_answers
 from assay.tasks import Rows
 
 __all__ = ["CELLS", "SCORES", "SEEDS", "Row", "failures", "items", "make_page", "row_of"]
@@ -166,7 +163,10 @@ def _told(work: Path, cell: str, seed: int, which: str, result: str) -> Mapping[
 def _asked(probe: MembershipProbe, source: Rows, split: str) -> dict[str, Any]:
     tasks: list[Task] = [source.task(source.name, 1, split, i) for i in range(source.size(source.name, 1, split))]
     told = probe(tasks)
-    return {"scores": {n: told.scores[n].tolist() for n in SCORES}, "right": right(source.verifier(), tasks, told).tolist()}
+    return {
+        "scores": {n: told.scores[n].tolist() for n in SCORES},
+        "right": grade_answers(source.verifier(), tasks, told).tolist(),
+    }
 
 
 # ---- the page ---------------------------------------------------------------------------------------------------------

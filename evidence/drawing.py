@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from assay.core.errors import MissingExtraError
+from assay.core import MissingExtraError
 
 __all__ = ["grid", "plotting"]
 

@@ -7,12 +7,11 @@ from dataclasses import asdict
 from pathlib import Path
 from statistics import median
 
-from assay.core.protocols import TaskSource
-from assay.core.util.paths import cache_folder
-from assay.lab.machine import load, machine
-from assay.runs.storage import write_json, write_text
+from assay.core import TaskSource, cache_folder
+from assay.lab import describe_machine, load_average
+from assay.runs import write_json, write_text
 from assay.tasks import families, family
-from assay.testing.streams import told_levels
+from assay.testing import example_levels
 from evidence.arms import Measured, Sizes, measured
 
 __all__ = ["BARS", "failures", "make_page", "page"]
@@ -31,18 +30,18 @@ def make_page(folder: Path) -> list[str]:
     Returns:
         What is under a bar, in words.
     """
-    work, before = cache_folder() / "studies" / "tasks", load()
+    work, before = cache_folder() / "studies" / "tasks", load_average()
     found = {name: _arms(family(name), work / name) for name in families()}
     folder.mkdir(parents=True, exist_ok=True)
     write_json(
         folder / "tasks.json",
         {
-            "machine": machine(),
-            "load": [before, load()],
+            "machine": describe_machine(),
+            "load": [before, load_average()],
             "families": {name: [asdict(arm) for arm in arms] for name, arms in found.items()},
         },
     )
-    write_text(folder / "tasks.md", page(found, (before, load())))
+    write_text(folder / "tasks.md", page(found, (before, load_average())))
     return failures(found)
 
 
@@ -83,7 +82,7 @@ def page(found: Found, loads: Sequence[float]) -> str:
     arms = [arm for of in found.values() for arm in of]
     missed = failures(found)
     verdict = "None.\n" if not missed else "".join(f"- {line}\n" for line in missed)
-    sizes, total = arms[0].sizes, sum(arm.cpu_seconds + arm.drawn.cpu_seconds for arm in arms)
+    machine, sizes, total = describe_machine(), arms[0].sizes, sum(arm.cpu_seconds + arm.drawn.cpu_seconds for arm in arms)
     return f"""# Task families: how fast, how hard, how many
 
 All {len(arms)} arms of the {len(found)} built-in families, one after the other in one process.
@@ -100,7 +99,7 @@ All {len(arms)} arms of the {len(found)} built-in families, one after the other 
   {sizes.draw_seconds:g} s. *All* where none came only once: then the level has no others.
 - **alike**: questions among them that read, to the letter, like another one.
 
-Machine: {machine()}; load average while this page was put together {min(loads):.1f} to {max(loads):.1f}. Arms that were read
+Machine: {machine}; load average while this page was put together {min(loads):.1f} to {max(loads):.1f}. Arms that were read
 had been measured before, beside whatever else ran. Numbers of each arm: `tasks.json`.
 
 {_speeds(arms)}
@@ -134,7 +133,7 @@ def _speeds(arms: Sequence[Measured]) -> str:
     """Median and slowest over arms, at three levels."""
     rows: list[str] = []
     for at, word in ((0, "lowest"), (None, "middle"), (-1, "highest")):
-        rates = {arm.arm: arm.rate[told_levels(arm.levels)[len(arm.rate) // 2 if at is None else at]] for arm in arms}
+        rates = {arm.arm: arm.rate[example_levels(arm.levels)[len(arm.rate) // 2 if at is None else at]] for arm in arms}
         least = min(rates, key=lambda name: rates[name])
         rows.append(f"| {word} | {median(rates.values()):,.0f} | {rates[least]:,.0f} | `{least}` |")
     return "| level | median tasks/s | slowest | arm |\n|---|---|---|---|\n" + "\n".join(rows)

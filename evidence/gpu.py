@@ -13,10 +13,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from assay.core.errors import DataError, UnknownNameError
-from assay.runs.storage import read_json, write_json
-from assay.runtime.settings import DecoderShape
-from assay.train.memory import weights_of
+from assay.core import DataError, UnknownNameError
+from assay.runs import read_json, write_json
+from assay.runtime import DecoderShape
+from assay.train import weights_of
 
 __all__ = [
     "KINDS",

@@ -8,9 +8,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from assay.measure.logprob_agreement import BARS
-from assay.runs.storage import read_json, write_text
-from assay.train.out_of_memory import size as bytes_of
+from assay.measure import MISMATCH_BARS
+from assay.runs import read_json, write_text
+from assay.train import format_bytes
 from evidence.gpu import KINDS, SHAPES, WORK, Row, Spread, mfu, peak_of
 
 __all__ = ["FASTER", "LEAST_MFU", "MOST_OVERHEAD", "SIZES", "make_page"]
@@ -108,8 +108,8 @@ def _failures(records: Records, size: str) -> list[str]:
         share, k3 = _overhead(own).median, own["numbers"]["mismatch"].get("engine/mismatch_k3")
         if not share <= MOST_OVERHEAD:
             found.append(f"{size}: {share:.1%} of a step is the framework's, asked {MOST_OVERHEAD:.0%} at most")
-        if k3 is not None and not k3 < BARS["bfloat16"]:
-            found.append(f"{size}: k3 {k3:.2g} is beyond the alarm's bar {BARS['bfloat16']}")
+        if k3 is not None and not k3 < MISMATCH_BARS["bfloat16"]:
+            found.append(f"{size}: k3 {k3:.2g} is beyond the alarm's bar {MISMATCH_BARS['bfloat16']}")
         if not all(state == 1.0 for state in own["numbers"]["proved"]):
             found.append(f"{size}: an update was not proved to have arrived")
     return found
@@ -124,7 +124,7 @@ def _page(records: Records, failures: Sequence[str]) -> str:
     said = f"{missing} of {len(SIZES) * len(KINDS)} rows were not measured: `{UNVERIFIED}`. {verdict}".strip()
     w, where = WORK["0.6B"], sorted({_where(one) for one in records.values()})
     machine = f"Machine: {'; '.join(where)}." if where else "No GPU has run this yet."
-    sure = f"{Spread((0.0,) * w.repeats).confidence:.0%}"
+    bar, sure = MISMATCH_BARS["bfloat16"], f"{Spread((0.0,) * w.repeats).confidence:.0%}"
     return f"""# One GPU: speed, memory, mismatch
 
 Shapes of Qwen3-0.6B and Qwen3-1.7B ({_shape("0.6B")}; {_shape("1.7B")}) with
@@ -152,7 +152,7 @@ The device has finished before a clock is read. `benchmarks/gpu.py` says what is
   work.
 - **Framework**: what of a step is neither sampling nor passes nor optimiser: tasks, scoring, publishing and proving weights.
 - **Memory**: `torch.cuda.max_memory_allocated` over what `assay explain` tells.
-- **Mismatch**: of the first step's samples, engine in bf16, learner under bf16 autocast; {BARS["bfloat16"]} is the alarm's bar.
+- **Mismatch**: of the first step's samples, engine in bf16, learner under bf16 autocast; {bar} is the alarm's bar.
 """
 
 
@@ -223,7 +223,7 @@ def _table(records: Records) -> str:
     add("TRL's quickest step over assay's", ratio, f"at least {FASTER:.0f}")
     add("the framework's share of a step", own(lambda one: _shown(_overhead(one), "{:.1%}")), f"at most {MOST_OVERHEAD:.0%}")
     add("memory used over predicted", own(_told_memory))
-    add("mismatch: k3, largest ratio, ESS of attempts", own(_told_mismatch), f"k3 below {BARS['bfloat16']}")
+    add("mismatch: k3, largest ratio, ESS of attempts", own(_told_mismatch), f"k3 below {MISMATCH_BARS['bfloat16']}")
     return "\n".join(lines)
 
 
@@ -239,7 +239,7 @@ def _told_mfu(one: Mapping[str, Any]) -> str:
 
 def _told_memory(one: Mapping[str, Any]) -> str:
     used, predicted = one["numbers"]["memory_used"], one["numbers"]["memory_predicted"]
-    return f"{used / predicted:.2f} ({bytes_of(used)} over {bytes_of(predicted)})"
+    return f"{used / predicted:.2f} ({format_bytes(used)} over {format_bytes(predicted)})"
 
 
 def _told_mismatch(one: Mapping[str, Any]) -> str:

@@ -14,10 +14,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from assay.core.util.paths import cache_folder
-from assay.lab.machine import load, machine
-from assay.measure.intervals import wilson
-from assay.runs.storage import write_json, write_text
+from assay.core import cache_folder
+from assay.lab import describe_machine, load_average
+from assay.measure import wilson
+from assay.runs import write_json, write_text
 
 __all__ = ["BLOCKS", "TRIALS", "Trial", "make_page", "run_block"]
 
@@ -81,7 +81,7 @@ def run_block(number: int, code: str, digest: str, trial: Callable[[int], Trial]
     known = _read(path)
     if known is not None and known.code == code:
         return known
-    begin, before = time.monotonic(), load()
+    begin, before = time.monotonic(), load_average()
     trials = [trial(i) for i in range(TRIALS)]
     killed = [t for t in trials if t.killed]
     block = Block(
@@ -91,8 +91,8 @@ def run_block(number: int, code: str, digest: str, trial: Callable[[int], Trial]
         killed=len(killed),
         reached=dict(Counter(t.stage for t in killed)),
         different=[i for i, t in enumerate(trials) if t.digest != digest],
-        machine=machine(),
-        load=[before, load()],
+        machine=describe_machine(),
+        load=[before, load_average()],
         seconds=time.monotonic() - begin,
     )
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from assay.core.util.paths import cache_folder
-from assay.lab.cells import WORKERS, run_cells
-from assay.runs.storage import write_json, write_text
+from assay.core import cache_folder
+from assay.lab import WORKERS, run_cells
+from assay.runs import write_json, write_text
 from assay.tasks import family
 
 __all__ = ["FAMILIES", "SEEDS", "Ladder", "make_page", "rank_correlation"]

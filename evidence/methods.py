@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from assay.objective.loss.score import ScoreLoss
+from assay.objective import Objective, ScoreLoss
 from assay.objective.methods import methods
-from assay.objective.objective import Objective
-from assay.train.wiring import models_of, updates_of
+from assay.train import models_of, updates_of
 
 __all__ = [
     "CONTROLS",

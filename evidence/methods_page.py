@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from assay.core.util.paths import cache_folder
-from assay.lab.cells import WORKERS, run_cells
-from assay.lab.gate import accuracy, change
+from assay.core import cache_folder
+from assay.lab import WORKERS, accuracy, change, run_cells
 from assay.objective.methods import methods
-from assay.runs.storage import write_json, write_text
-from assay.train.wiring import updates_of
+from assay.runs import write_json, write_text
+from assay.train import updates_of
 from evidence.drawing import grid
 from evidence.methods import BROUGHT, CONTROLS, KINDS, MAKER, NOTES, STEPS, cells, kind_of, objective_of
 

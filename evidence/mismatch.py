@@ -10,26 +10,37 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from assay.core.batch import pack, pack_rows
-from assay.core.canon import FrozenMap
-from assay.core.columns import TokenColumn
-from assay.core.group import Draw, Group
-from assay.core.plan import Forward
-from assay.core.protocols import Engine, Request
-from assay.core.rollout import Call, Completion, Ids, Rollout, Sampling, ids_of
-from assay.core.sample import Sample
-from assay.core.score import Score
-from assay.core.seeds import derive, generator
-from assay.core.task import Context, Task
+from assay.core import (
+    Call,
+    Completion,
+    Context,
+    Draw,
+    Engine,
+    Forward,
+    FrozenMap,
+    Group,
+    Ids,
+    Request,
+    Rollout,
+    Sample,
+    Sampling,
+    Score,
+    Task,
+    TokenColumn,
+    derive,
+    generator,
+    ids_of,
+    pack,
+    pack_rows,
+)
 from assay.measure import agreement
 from assay.objective import IcePop, Objective, PolicyGradient, SeqSum, Truncate, tis
 from assay.runtime import AdamW, InProcess, LearnerSettings
-from assay.testing.models import random_model
-from assay.train.mismatch import TokenObserver
+from assay.testing import random_model
+from assay.train import TokenObserver
 
 if TYPE_CHECKING:
-    from assay.runtime.learner.learner import TorchLearner
-    from assay.runtime.models.hub_model import HubModel
+    from assay.runtime import HubModel, TorchLearner
 
 __all__ = [
     "ANSWER",

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from assay.lab.machine import load, machine
-from assay.measure.logprob_agreement import BARS
-from assay.runs.storage import write_json, write_text
+from assay.lab import describe_machine, load_average
+from assay.measure import MISMATCH_BARS
+from assay.runs import write_json, write_text
 from assay.runtime import InProcess, Native
-from assay.selftest.selftest_part import NotAvailable
-from assay.selftest.vllm_server import executable, served, version_of
+from assay.selftest import NotAvailable, serve_vllm, vllm_executable, vllm_version
 from evidence.mismatch import (
     ANSWER,
     CONTEXT,
@@ -33,7 +32,7 @@ from evidence.mismatch import (
 from evidence.mismatch import PROMPTS as STARTS
 
 if TYPE_CHECKING:
-    from assay.runtime.models.hub_model import HubModel
+    from assay.runtime import HubModel
 
 __all__ = ["make_page"]
 
@@ -49,20 +48,20 @@ CLOSE = 1e-4
 
 def make_page(folder: Path) -> list[str]:
     """Measures everything and writes ``mismatch.md`` and ``mismatch.json``; vLLM only where there is one
-    (`assay.selftest.vllm_server.executable`).
+    (`assay.selftest.vllm_executable`).
 
     Returns:
         What is not as it should be, in words.
     """
-    before = load()
+    before = load_average()
     pairs = [p for family in FAMILIES for p in _in_process(family)]
     beside, vllm = _served()
     pairs += beside
     errors = {family: _errors(family) for family in ("qwen3", "mixtral")}
     failures = _failures(pairs, errors)
     folder.mkdir(parents=True, exist_ok=True)
-    where = machine(vllm)
-    record = {"machine": where, "load": [before, load()], "pairs": [asdict(p) for p in pairs], "gradients": errors}
+    where = describe_machine(vllm)
+    record = {"machine": where, "load": [before, load_average()], "pairs": [asdict(p) for p in pairs], "gradients": errors}
     write_json(folder / "mismatch.json", record)
     write_text(folder / "mismatch.md", _page(pairs, errors, failures, where))
     return failures
@@ -100,7 +99,7 @@ def _served() -> tuple[list[Pair], str]:
     from assay.runtime import save_model
 
     try:
-        executable()
+        vllm_executable()
     except NotAvailable:
         return [Pair(engine="vLLM", dtype=dtype, family=SERVED, numbers={}) for dtype in DTYPES], ""
     model, found, version = model_of(SERVED), list[Pair](), ""
@@ -108,8 +107,8 @@ def _served() -> tuple[list[Pair], str]:
         place = Path(folder) / "model"
         save_model(model, place)
         for dtype in DTYPES:
-            with served(place, Path(folder) / "vllm.log", CONTEXT, print, dtype=dtype) as (settings, _):
-                learner, version = learner_of(model), version_of(settings)
+            with serve_vllm(place, Path(folder) / "vllm.log", CONTEXT, print, dtype=dtype) as (settings, _):
+                learner, version = learner_of(model), vllm_version(settings)
                 engine = settings.build(learner)
                 numbers = pair(engine, learner, attempts(engine, learner, PROMPTS, SIZE, LENGTH))
                 found.append(Pair(engine="vLLM", dtype=dtype, family=SERVED, numbers=numbers))
@@ -136,9 +135,9 @@ def _failures(pairs: Sequence[Pair], errors: Mapping[str, Mapping[str, Mapping[s
         if p.dtype == "float32" and not p.numbers["max"] < CLOSE:
             found.append(f"{name}: a token differs by {p.numbers['max']:.2g} nats, {CLOSE} is the most")
         if p.engine == REPLAYED or p.family not in MIXTURES:
-            if p.numbers["engine/mismatch_k3"] < BARS[p.dtype]:
+            if p.numbers["engine/mismatch_k3"] < MISMATCH_BARS[p.dtype]:
                 continue
-            found.append(f"{name}: k3 {p.numbers['engine/mismatch_k3']:.2g} is beyond the alarm's bar {BARS[p.dtype]}")
+            found.append(f"{name}: k3 {p.numbers['engine/mismatch_k3']:.2g} is beyond the alarm's bar {MISMATCH_BARS[p.dtype]}")
     for family in MIXTURES:
         plain, replayed = (_of(pairs, engine, "bfloat16", family)["engine/mismatch_k3"] for engine in ("in process", REPLAYED))
         if not replayed < plain:
@@ -157,6 +156,7 @@ def _of(pairs: Sequence[Pair], engine: str, dtype: str, family: str) -> Mapping[
 def _page(
     pairs: Sequence[Pair], errors: Mapping[str, Mapping[str, Mapping[str, float]]], failures: Sequence[str], where: str
 ) -> str:
+    single, half = MISMATCH_BARS["float32"], MISMATCH_BARS["bfloat16"]
     verdict = "All of it holds." if not failures else "Not met: " + "; ".join(failures) + "."
     return f"""# Mismatch: how far are sampler and learner apart?
 
@@ -168,7 +168,7 @@ temperature 1. One draw of weights, prompts and attempts: these are sizes, and n
     python -m evidence mismatch     # minutes on one core; with ASSAY_VLLM=/path/to/vllm that engine's rows too
 
 Machine: {where}. Numbers: `mismatch.json`. Asked: no token of a float32 pair differs by {CLOSE} nats; no pair passes the
-alarm's bar of `Run.mismatch` ({BARS["float32"]:.0e} in float32, {BARS["bfloat16"]:.0e} in bfloat16), mixtures of experts whose
+alarm's bar of `Run.mismatch` ({single:.0e} in float32, {half:.0e} in bfloat16), mixtures of experts whose
 routing is not replayed left out; replay brings these nearer; exact weights give the exact gradient. {verdict}
 
 `token ratio`: learner over engine, its extremes. `ESS`: Kish's effective share of the attempts under the products of these ratios

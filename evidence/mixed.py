@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from assay.core.canon import FrozenMap
+from assay.core import FrozenMap
 
 __all__ = ["LEDGER", "MIXED", "MixedGate", "MixedStudy", "cell_means", "family_means", "judge_mixed"]
 

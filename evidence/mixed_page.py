@@ -10,9 +10,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from assay.core.util.paths import cache_folder
-from assay.lab.cells import WORKERS, run_cells
-from assay.runs.storage import write_json, write_text
+from assay.core import cache_folder
+from assay.lab import WORKERS, run_cells
+from assay.runs import write_json, write_text
 from evidence.drawing import plotting
 from evidence.mixed import MixedGate, MixedStudy, cell_means, family_means, judge_mixed
 

@@ -10,11 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from assay.core.errors import UnknownNameError
-from assay.core.util.paths import cache_folder
-from assay.lab.cells import WORKERS, run_cells
-from assay.lab.gate import CONTROLS, MAKER, SEEDS, LearningGate, accuracy, change, judge
-from assay.runs.storage import write_json, write_text
+from assay.core import UnknownNameError, cache_folder
+from assay.lab import GATE_SEEDS, WORKERS, LearningGate, accuracy, change, judge, run_cells
+from assay.runs import write_json, write_text
 from evidence import (
     atlas,
     comparison_page,
@@ -31,6 +29,7 @@ from evidence import (
     speed_page,
 )
 from evidence.audits import page as verifiers_page
+from evidence.cells.gate import CONTROLS, MAKER
 from evidence.drawing import plotting
 from evidence.mixed import LEDGER, MIXED
 
@@ -66,7 +65,7 @@ def quickstart(folder: Path) -> list[str]:
         The bars that are not met, in words.
     """
     work = cache_folder() / "studies" / "quickstart"
-    cells = [("rl", s, None) for s in SEEDS] + [(c, s, None) for c in CONTROLS for s in SEEDS[:2]]
+    cells = [("rl", s, None) for s in GATE_SEEDS] + [(c, s, None) for c in CONTROLS for s in GATE_SEEDS[:2]]
     records = run_cells(MAKER, cells, work, WORKERS)
     gate = judge(records)
     curves = {r["seed"]: _curve(work / f"rl-{r['seed']}") for r in records if r["kind"] == "rl"}

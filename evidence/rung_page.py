@@ -9,16 +9,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
-from assay.core.util.paths import cache_folder
-from assay.lab.cells import run_cells
-from assay.lab.gate import accuracy, change
-from assay.measure.intervals import wilson
-from assay.runs.storage import read_json, write_json, write_text
-from assay.runtime.settings import LearnerSettings
-from assay.selftest.agreement import BAR, compare
-from assay.selftest.selftest_part import NotAvailable
-from assay.selftest.vllm_server import served, version_of
-from assay.train.models import from_folder
+from assay.core import cache_folder
+from assay.lab import accuracy, change, run_cells
+from assay.measure import wilson
+from assay.runs import read_json, write_json, write_text
+from assay.runtime import LearnerSettings
+from assay.selftest import AGREEMENT_BAR, NotAvailable, compare_with_learner, serve_vllm, vllm_version
+from assay.train import model_folder
 
 __all__ = ["KINDS", "make_page"]
 
@@ -31,7 +28,7 @@ SERVER = "server.json"
 def make_page(folder: Path) -> list[str]:
     """Runs the cells that are not done yet, and writes ``rung_l1.md`` and ``rung_l1.json``.
 
-    The cell of vLLM is run where there is one (`assay.selftest.vllm_server.executable`); without it the page says that it is
+    The cell of vLLM is run where there is one (`assay.selftest.vllm_executable`); without it the page says that it is
     missing.
 
     Returns:
@@ -59,21 +56,21 @@ def _through_vllm(maker: str, work: Path) -> dict[str, Any]:
     if not record.exists():
         engine = import_module(MODULE).ENGINES["vllm"]
         port, shape = int(engine.url.rpartition(":")[2]), import_module(MODULE).SHAPE
-        with served(work / "native-0" / "start", work / "vllm.log", shape.max_positions, print, port) as (settings, spent):
+        with serve_vllm(work / "native-0" / "start", work / "vllm.log", shape.max_positions, print, port) as (settings, spent):
             run_cells(maker, [("vllm", 0, None)], work, 1)
-            seconds, version = spent(), version_of(settings)
+            seconds, version = spent(), vllm_version(settings)
             write_json(work / SERVER, {"cpu_seconds": seconds, "mismatch": _mismatch("vllm", work), "version": version})
     return run_cells(maker, [("vllm", 0, None)], work, 1)[0]
 
 
 def _mismatch(kind: str, work: Path) -> dict[str, Any]:
     """An engine's log-probabilities of what it samples against the learner's, with the result of RL by the native one."""
-    from assay.runtime.learner.learner import TorchLearner
+    from assay.runtime import TorchLearner, load_model
 
-    learner = TorchLearner(from_folder(str(work / "native-0")), LearnerSettings(), total_steps=1)
+    learner = TorchLearner(load_model(model_folder(work / "native-0")), LearnerSettings(), total_steps=1)
     engine = import_module(MODULE).ENGINES[kind].build(learner)
     asyncio.run(engine.swap(learner.publish()))
-    return dict(compare(engine, learner, BAR).numbers)
+    return dict(compare_with_learner(engine, learner, AGREEMENT_BAR).numbers)
 
 
 def _cell(record: Mapping[str, Any], work: Path) -> dict[str, Any]:

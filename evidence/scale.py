@@ -11,16 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
-from assay.core.errors import DataError
-from assay.core.rollout import Sampling
-from assay.lab.controls import RandomReward, Rewarded
-from assay.lab.machine import load
-from assay.objective.methods import grpo
-from assay.runtime.settings import AdamW, DecoderShape, LearnerSettings
-from assay.train.driver import train
-from assay.train.models import Folder, Scratch, scratch_tokenizer
-from assay.train.reinforce import Reinforce
-from assay.train.run import Evaluation, Run
+from assay.core import DataError, Sampling
+from assay.lab import RandomReward, Rewarded, load_average
+from assay.objective import grpo
+from assay.runtime import AdamW, DecoderShape, LearnerSettings
+from assay.train import Evaluation, Folder, Reinforce, Run, Scratch, scratch_tokenizer, train
 from assay_tasks import SortDigits
 
 __all__ = ["AXES", "Cost", "Held", "Point", "Watch", "long_run", "measure", "shape_of"]
@@ -139,7 +134,7 @@ def measure(point: Point) -> Cost:
         wall=float(np.mean([line["time/step"] for line in counted])),
         parts={name: float(np.mean([line.get(prefix + name, 0.0) for line in counted])) for name in sorted(parts)},
         tokens=float(wanted),
-        load=load(),
+        load=load_average(),
     )
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from assay.core.errors import DataError
-from assay.measure.intervals import Interval, student
+from assay.core import DataError
+from assay.measure import Interval, student
 from evidence.scale import Held
 
 __all__ = ["Growth", "Law", "exponents", "growth", "law"]

@@ -7,27 +7,32 @@ import resource
 import shutil
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from assay.core.seeds import generator
-from assay.core.util.paths import cache_folder
-from assay.lab.cells import ONE_THREAD, LabError
-from assay.lab.machine import load, machine
-from assay.lab.processes import Processes, ProcessJob, last_words
-from assay.lab.seeds import State, side_by_side
-from assay.runs.storage import read_json, write_json, write_text
-from assay.train.driver import train
-from assay.train.run import Run
+from assay.core import cache_folder, generator
+from assay.lab import (
+    ONE_THREAD,
+    LabError,
+    Processes,
+    ProcessJob,
+    State,
+    describe_machine,
+    exit_reason,
+    load_average,
+    side_by_side,
+)
+from assay.runs import read_json, write_json, write_text
+from assay.runtime import decoder_identity
+from assay.train import Run, train
 from evidence.scale import AXES, Watch, long_run, measure
 from evidence.scale_text import Found
 
 __all__ = ["KINDS", "make_page", "one"]
 
-RECIPE = "assay.recipes.sorting:quickstart"
+RECIPE = "assay.recipes:quickstart"
 
 REPEATS, STEPS, SEEDS = 5, 10_000, (0, 1)
 """Repeats of all sizes; steps of the long run; seeds of the recipe."""
@@ -70,7 +75,7 @@ def _measured(kind: str, work: Path) -> dict[str, Any]:
             while not (ended := processes.ended()):
                 pass
         if ended[0][1]:
-            raise LabError(f"measuring {kind} failed: {last_words(job.log, ended[0][1])}; all of it stands in {job.log}")
+            raise LabError(f"measuring {kind} failed: {exit_reason(job.log, ended[0][1])}; all of it stands in {job.log}")
     return read_json(record)
 
 
@@ -80,14 +85,14 @@ def one(kind: str, out: Path) -> None:
     Raises:
         LabError: a run of a seed failed.
     """
-    before = load()
+    before = load_average()
     made: dict[str, Callable[[], dict[str, Any]]] = {
         "memory": lambda: _memory(out / "memory"),
         "apart": lambda: _seeds(out / "apart", 1),
         "together": lambda: _seeds(out / "together", len(SEEDS)),
     }
     found = made[kind]() if kind in made else _times(int(kind.removeprefix("times-")))
-    write_json(out / f"{kind}.json", found | {"machine": machine(), "load": [before, load()]})
+    write_json(out / f"{kind}.json", found | {"machine": describe_machine(), "load": [before, load_average()]})
 
 
 def _times(repeat: int) -> dict[str, Any]:
@@ -107,13 +112,10 @@ def _memory(folder: Path) -> dict[str, Any]:
 
 def _seeds(folder: Path, at_once: int) -> dict[str, Any]:
     """All seeds of the recipe, with their bases built anew; the compiled library is there."""
-    from assay.runtime.compiled import build
-
     shutil.rmtree(folder, ignore_errors=True)
     kernels = cache_folder() / "kernels"
     kernels.mkdir(parents=True, exist_ok=True)
-    with suppress(build.BuildError):  # runs without a compiler are measured too
-        build.build()
+    decoder_identity()  # compiles the library; runs without a compiler are measured too
     folder.mkdir(parents=True)
     (folder / "kernels").symlink_to(kernels)
     os.environ["ASSAY_CACHE"] = str(folder)

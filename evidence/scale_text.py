@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from assay.measure.intervals import Interval
+from assay.measure import Interval
 from evidence.drawing import plotting
 from evidence.scale import AXES, Cost, Held, Point
 from evidence.scale_laws import Growth, Law, exponents, growth, law

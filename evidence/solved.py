@@ -7,9 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from assay.core.protocols import Environment, TaskSource, Verifier
-from assay.core.seeds import derive
-from assay.core.task import Message, Task, TaskView
+from assay.core import Environment, Message, Task, TaskSource, TaskView, Verifier, derive
 
 __all__ = ["Solved"]
 

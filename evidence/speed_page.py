@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from assay.core.errors import DataError
-from assay.runs.storage import read_json, write_text
+from assay.core import DataError
+from assay.runs import read_json, write_text
 
 __all__ = ["DECODE", "FIRST", "PRODUCT", "PUBLISH", "QUICKSTART", "ROUNDED", "STEP", "make_page"]
 

@@ -52,7 +52,7 @@ def kernel() -> None:
     """The compiled library is found once per process, before a test names a cache of its own, in which it would be made anew."""
     from assay.runtime.compiled import build
 
-    build.identity()
+    build.decoder_identity()
 
 
 @pytest.fixture(scope="session")

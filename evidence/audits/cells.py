@@ -10,14 +10,11 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, ClassVar
 
-import assay.audit as room
-from assay.audit import Audit, AuditSettings, audit, resolve
-from assay.audit.built_in import BUILT_IN, cases_of
-from assay.audit.record import Check
-from assay.core.canon import digest
-from assay.core.errors import UnknownNameError
-from assay.testing.slips import fuzz
-from assay.verify.catalog import about, verifier, verifiers
+import assay.audit
+from assay.audit import BUILT_IN, Audit, AuditSettings, Check, audit, cases_of, resolve
+from assay.core import UnknownNameError, digest
+from assay.testing import fuzz
+from assay.verify import about, verifier, verifiers
 from evidence.audits.gym import UNKNOWN, data_sets, gym_cases
 from evidence.audits.rewards import MATH_VERIFY, SECOND
 
@@ -123,9 +120,7 @@ class Fuzz(AuditCell):
     group: ClassVar[str] = "fuzz"
 
     def made_of(self) -> dict[str, str]:
-        from assay.testing import slips
-
-        return {"fuzz": _files(Path(slips.__file__)), "verifier": _code_of(self.name), "cases": _files(*_own(_DRAWN))}
+        return {"fuzz": _files(Path(inspect.getfile(fuzz))), "verifier": _code_of(self.name), "cases": _files(*_own(_DRAWN))}
 
     def measure(self) -> dict[str, Any]:
         asked = [(c.task, c.gold) for c in cases_of(self.name, self.name, 0, 12)]
@@ -205,7 +200,7 @@ def _examples(check: Check) -> list[list[str]]:
 
 
 def _own(names: tuple[str, ...]) -> list[Path]:
-    return [Path(str(room.__file__)).with_name(name) for name in names]
+    return [Path(str(assay.audit.__file__)).with_name(name) for name in names]
 
 
 @cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from assay.verify.rollouts import rollout_of
+from assay.verify import rollout_of
 from evidence.audits.gym import GymScorer, gym_cases
 
 __all__ = ["CLAIMS", "Claim"]

@@ -10,11 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from assay.audit import AuditCase
-from assay.core.canon import FrozenMap
-from assay.core.errors import MissingExtraError
-from assay.core.rollout import Rollout
-from assay.core.score import Score
-from assay.core.task import Task
+from assay.core import FrozenMap, MissingExtraError, Rollout, Score, Task
 
 __all__ = ["MANY", "SEED", "SIZE", "UNKNOWN", "GymScorer", "data_sets", "gym_cases"]
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from assay.audit.record import shown
-from assay.core.util.paths import cache_folder
-from assay.runs.storage import write_json, write_text
+from assay.audit import printable
+from assay.core import cache_folder
+from assay.runs import write_json, write_text
 from evidence.audits.cells import cells
 from evidence.audits.claims import CLAIMS
 from evidence.audits.running import run_all
@@ -280,5 +280,5 @@ def _row(*words: str) -> str:
 
 
 def _code(text: str) -> str:
-    cut = shown(text if len(text) <= 60 else f"{text[:60]}…").replace("|", "¦").replace("`", "'")
+    cut = printable(text if len(text) <= 60 else f"{text[:60]}…").replace("|", "¦").replace("`", "'")
     return f"`` {cut} ``" if cut.strip() else "(nothing)"

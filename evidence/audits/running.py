@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from assay.lab.machine import load, machine
-from assay.runs.storage import write_json
+from assay.lab import describe_machine, load_average
+from assay.runs import write_json
 from evidence.audits.cells import AuditCell, cell
 
 __all__ = ["one", "run_all"]
@@ -25,7 +25,7 @@ _POLL = 0.2
 def one(key: str, folder: Path) -> None:
     """Measures a cell in this process, and writes its record."""
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
-    made, before, began = cell(key), load(), time.monotonic()
+    made, before, began = cell(key), load_average(), time.monotonic()
     found = made.measure()
     write_json(
         folder / f"{key}.json",
@@ -34,8 +34,8 @@ def one(key: str, folder: Path) -> None:
             "group": made.group,
             "name": made.name,
             "made_of": made.made_of(),
-            "machine": machine(),
-            "load": [before, load()],
+            "machine": describe_machine(),
+            "load": [before, load_average()],
             "seconds": round(time.monotonic() - began, 1),
             **found,
         },

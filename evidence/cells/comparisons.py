@@ -5,19 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from assay.core.errors import UnknownNameError
-from assay.core.rollout import Sampling
+from assay.core import Sampling, UnknownNameError
 from assay.guide import SuccessVariance
-from assay.lab.cells import Cell
-from assay.lab.comparison import Arm, Comparison
-from assay.objective.credit.baseline import Center
-from assay.objective.loss.aggregate import Token
-from assay.objective.methods import grpo
-from assay.recipes.sorting import base
-from assay.runtime.settings import AdamW, LearnerSettings, LearningRateSchedule
-from assay.train.models import Built
-from assay.train.reinforce import Reinforce
-from assay.train.run import Evaluation, Run
+from assay.lab import Arm, Cell, Comparison
+from assay.objective import Center, Token, grpo
+from assay.recipes import base
+from assay.runtime import AdamW, LearnerSettings, LearningRateSchedule
+from assay.train import Built, Evaluation, Reinforce, Run
 from assay_tasks import SortDigits
 
 __all__ = ["COMPARISONS", "comparison_cell"]

@@ -5,17 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from math import ceil
 
-from assay.core.errors import UnknownNameError
-from assay.core.rollout import Sampling
-from assay.lab.cells import Cell
-from assay.objective.loss.aggregate import Token
-from assay.objective.methods import grpo
-from assay.recipes.sorting import base
-from assay.runtime.settings import AdamW, LearnerSettings, LearningRateSchedule, Muon
-from assay.train.models import Built
-from assay.train.reinforce import Reinforce
-from assay.train.run import Evaluation, Run
-from assay.train.stages import WarmUp
+from assay.core import Sampling, UnknownNameError
+from assay.lab import Cell
+from assay.objective import Token, grpo
+from assay.recipes import base
+from assay.runtime import AdamW, LearnerSettings, LearningRateSchedule, Muon
+from assay.train import Built, Evaluation, Reinforce, Run, WarmUp
 from evidence.contamination_page import items
 
 __all__ = ["contamination_cell"]

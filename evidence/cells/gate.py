@@ -5,18 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import cast
 
-from assay.core.errors import UnknownNameError
-from assay.lab.cells import Cell
-from assay.lab.controls import FormatOnly, Inverted, RandomReward, Rewarded
-from assay.lab.gate import CONTROLS
-from assay.recipes.sorting import base, quickstart
-from assay.runtime.settings import LearnerSettings, LearningRateSchedule, Muon
-from assay.train.reinforce import Reinforce
-from assay.train.run import Evaluation, Run
-from assay.train.stages import WarmUp
+from assay.core import UnknownNameError
+from assay.lab import Cell, FormatOnly, Inverted, RandomReward, Rewarded
+from assay.recipes import base, quickstart
+from assay.runtime import LearnerSettings, LearningRateSchedule, Muon
+from assay.train import Evaluation, Reinforce, Run, WarmUp
 from assay_tasks import SortDigits
 
-__all__ = ["quickstart_cell"]
+__all__ = ["CONTROLS", "MAKER", "quickstart_cell"]
+
+MAKER = "evidence.cells.gate:quickstart_cell"
+"""Makes the cells: ``rl`` and the controls, each at any seed."""
+
+CONTROLS = ("random", "format", "inverted", "longer")
+"""What must not learn."""
 
 
 def quickstart_cell(kind: str, seed: int, steps: int | None = None) -> Cell:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from assay.core.rollout import Sampling
-from assay.lab.cells import Cell
-from assay.runtime.settings import DecoderShape, LearnerSettings, LearningRateSchedule, Muon
+from assay.core import Sampling
+from assay.lab import Cell
+from assay.runtime import DecoderShape, LearnerSettings, LearningRateSchedule, Muon
 from assay.tasks import family
-from assay.train.models import Scratch
-from assay.train.run import Evaluation, Run
-from assay.train.stages import WarmUp
+from assay.train import Evaluation, Run, Scratch, WarmUp
 
 __all__ = ["levels_cell"]
 

@@ -5,27 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from assay.core.errors import UnknownNameError
-from assay.core.protocols import BatchComposer
-from assay.core.rollout import Sampling
-from assay.core.util.paths import cache_folder
+from assay.core import BatchComposer, Sampling, UnknownNameError, cache_folder
 from assay.guide import Compose, Privileged, SuccessVariance
-from assay.lab.cells import Cell
-from assay.lab.controls import RandomReward, Rewarded
+from assay.lab import Cell, RandomReward, Rewarded
+from assay.objective import Objective
 from assay.objective.methods import methods
-from assay.objective.objective import Objective
-from assay.recipes.sorting import SHOWN, base
-from assay.runtime.settings import AdamW, LearnerSettings, LearningRateSchedule
-from assay.train.columns import ColumnProvider
-from assay.train.method_names import TEACHER as TEACHER_MODEL
-from assay.train.method_names import NamedMethod
-from assay.train.models import Built
-from assay.train.reference_value import ReferenceValue
-from assay.train.reinforce import Reinforce
-from assay.train.run import Evaluation, Run
-from assay.train.stages import WarmUp
-from assay.train.streams import WithStored
-from assay.train.wiring import models_of, wire
+from assay.recipes import base
+from assay.recipes.sorting import SHOWN
+from assay.runtime import AdamW, LearnerSettings, LearningRateSchedule
+from assay.train import (
+    Built,
+    ColumnProvider,
+    Evaluation,
+    NamedMethod,
+    ReferenceValue,
+    Reinforce,
+    Run,
+    WarmUp,
+    WithStored,
+    models_of,
+    wire,
+)
 from assay_tasks import SortDigits
 from evidence.methods import CONTROLS, READS, SEED, SETTINGS, STEPS, TEACHER, objective_of
 from evidence.solved import Solved
@@ -110,7 +110,7 @@ def _practised(name: str, steps: int) -> Reinforce:
     groups, size = GROUPS.get(name, (32, 8))
     method = name.removeprefix("random_")
     teacher = str(cache_folder() / "studies" / "methods" / f"{TEACHER}-{SEED}")
-    teaches = {TEACHER_MODEL: teacher} if "teacher" in models_of(objective_of(method)) else {}
+    teaches = {"teacher_model": teacher} if "teacher" in models_of(objective_of(method)) else {}
     plain = Reinforce(
         steps=steps,
         groups=groups,

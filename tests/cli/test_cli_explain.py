@@ -18,7 +18,7 @@ from assay.runtime.settings import DecoderShape
 from assay.runtime.text.tokenizer import char_tokenizer
 from assay.train.driver import train
 from assay.train.models import Folder
-from assay.train.out_of_memory import size
+from assay.train.out_of_memory import format_bytes
 
 # mine.py:tiny: alphabet of 12 characters and 2 specials; embedding 14*16 = 224; attention 16*16*4 + 2*16 = 1056;
 # mlp 3*16*32 = 1536; two norms of the layer 32; last norm 16.
@@ -314,4 +314,4 @@ def test_memory_is_that_of_the_stage_that_needs_most():
     ("count", "text"), [(512, "512 B"), (1536, "1.5 KiB"), (3 * 2**30, "3.0 GiB"), (5000 * 2**40, "5000.0 TiB")]
 )
 def test_bytes_for_people(count, text):
-    assert size(count) == text
+    assert format_bytes(count) == text

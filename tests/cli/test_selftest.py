@@ -143,10 +143,10 @@ def test_names_are_different_and_what_parts_show_fits_a_line() -> None:
 def test_mismatch_of_another_model_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agreement, "NEW", 16)
     learner = TorchLearner(small_models.decoder(), LearnerSettings(), total_steps=1)
-    same = agreement.compare(Native().build(learner), learner, agreement.BAR)
+    same = agreement.compare_with_learner(Native().build(learner), learner, agreement.AGREEMENT_BAR)
     assert not same.failures and 0 < same.numbers["max_nats"] < 1e-5 and same.numbers["tokens"] == 256
     other = TorchLearner(small_models.decoder(seed=1), LearnerSettings(), total_steps=1)
-    found = agreement.compare(Native().build(other), learner, agreement.BAR)
+    found = agreement.compare_with_learner(Native().build(other), learner, agreement.AGREEMENT_BAR)
     assert found.numbers["max_nats"] > 0.1 and "nats in one token, above 0.0001" in found.failures[0]
 
 
@@ -159,9 +159,9 @@ def test_not_a_number_and_too_few_tokens_fail(monkeypatch: pytest.MonkeyPatch) -
         def score(self, rows: Any) -> Any:
             return [np.full(len(row), np.nan, np.float32) for row in rows]
 
-    assert "nan nats" in agreement.compare(engine, Lost(), 1.0).failures[0]  # pyright: ignore[reportArgumentType]
+    assert "nan nats" in agreement.compare_with_learner(engine, Lost(), 1.0).failures[0]  # pyright: ignore[reportArgumentType]
     monkeypatch.setattr(agreement, "PROMPTS", 1)
-    drawn = agreement.compare(engine, learner, 1.0).numbers["tokens"]
+    drawn = agreement.compare_with_learner(engine, learner, 1.0).numbers["tokens"]
     assert drawn == 16
 
 
@@ -328,7 +328,7 @@ def test_without_vllm_its_parts_are_not_available(bench: SelftestContext, monkey
     monkeypatch.delenv("ASSAY_VLLM")
     monkeypatch.setenv("PATH", "")
     with pytest.raises(NotAvailable, match="no vllm on the path"):
-        vllm_server.executable()
+        vllm_server.vllm_executable()
     assert not list(bench.folder.iterdir())
 
 
@@ -351,12 +351,12 @@ def test_a_server_is_started_told_and_stopped(tmp_path: Path, monkeypatch: pytes
     program.chmod(0o755)
     monkeypatch.setenv("ASSAY_VLLM", str(program))
     with vllm_server.served_model(small_models.decoder(), tmp_path, 64, lambda text: None) as settings:
-        assert settings.url.startswith("http://127.0.0.1:") and vllm_server.version_of(settings) == "0.1"
+        assert settings.url.startswith("http://127.0.0.1:") and vllm_server.vllm_version(settings) == "0.1"
         with pytest.raises(EngineError, match="/health does not tell its version"):
-            vllm_server.version_of(replace(settings, url=f"{settings.url}/health"))
+            vllm_server.vllm_version(replace(settings, url=f"{settings.url}/health"))
     said = (tmp_path / "vllm.log").read_text()
     assert f"serve {tmp_path / 'served'} --host 127.0.0.1" in said and "--max-model-len 64" in said
-    with vllm_server.served(tmp_path / "served", tmp_path / "vllm.log", 64, lambda text: None) as (_, spent):
+    with vllm_server.serve_vllm(tmp_path / "served", tmp_path / "vllm.log", 64, lambda text: None) as (_, spent):
         assert spent() > 0.0
 
 
@@ -365,7 +365,10 @@ def test_a_server_that_does_not_start_is_said_with_its_last_words(tmp_path: Path
     program.write_text("#!/bin/sh\necho no room left\nexit 3\n")
     program.chmod(0o755)
     monkeypatch.setenv("ASSAY_VLLM", str(program))
-    with pytest.raises(EngineError, match="no room left"), vllm_server.served(tmp_path, tmp_path / "log", 64, lambda text: None):
+    with (
+        pytest.raises(EngineError, match="no room left"),
+        vllm_server.serve_vllm(tmp_path, tmp_path / "log", 64, lambda text: None),
+    ):
         pass
 
 

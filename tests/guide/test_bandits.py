@@ -1,17 +1,18 @@
-"""SEC, DUMP and RuleReasoner: the numbers of their sheets, and their laws."""
+"""SEC, DUMP, RuleReasoner and Exp3: the numbers of their sheets, and their laws."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from assay.core import FrozenMap, Group, Outcome, Task
+from assay.core import Draw, FrozenMap, Group, Outcome, Task
 from assay.core.canon import canonical
 from assay.core.errors import ConfigError
-from assay.guide import CellRule, Dump, RuleReasoner, Sec
+from assay.guide import CellRule, Dump, Exp3, RuleReasoner, Sec
 from assay.guide.cell_curricula import CellBook, Standing
 from assay.testing import check_curriculum, graded
 
@@ -37,7 +38,17 @@ def standing(value: Sequence[float], count: Sequence[int], recent: Sequence[tupl
 
 
 @pytest.mark.parametrize(
-    "spec", [Sec(), Sec(alpha=1.0, temperature=0.1), Dump(), Dump(window=3), RuleReasoner(), RuleReasoner(decay=0.0)]
+    "spec",
+    [
+        Sec(),
+        Sec(alpha=1.0, temperature=0.1),
+        Dump(),
+        Dump(window=3),
+        RuleReasoner(),
+        RuleReasoner(decay=0.0),
+        Exp3(),
+        Exp3(gamma=1.0),
+    ],
 )
 @pytest.mark.parametrize("arms", [ARMS, {"one": (1,)}, {"a": tuple(range(1, 6)), "b": (1, 2)}])
 def test_they_keep_the_laws_of_curricula(spec: CellRule, arms: dict[str, tuple[int, ...]]) -> None:
@@ -113,6 +124,51 @@ def test_rule_reasoner_draws_the_worst_cell_at_any_low_temperature() -> None:
     np.testing.assert_allclose(book.propensities, [1.0, 0.0], atol=1e-12)
 
 
+def drawn(book: CellBook, success: Mapping[str, float], n: int) -> list[Outcome]:
+    """Outcomes of the next ``n`` draws, each group of 4 with its arm's share of right answers."""
+    out: list[Outcome] = []
+    for draw in book.draw(n):
+        right = round(4 * success[draw.arm])
+        made = group(draw.arm, *[1.0] * right, *[0.0] * (4 - right))
+        out.append(Outcome(group=replace(made, draw=draw)))
+    return out
+
+
+def test_exp3_divides_by_the_probability_of_the_draw() -> None:
+    """Gains of .75 (3 of 4 right): drawn with probability .25 one counts 3, with .75 it counts 1; G = (3, 1, 0)."""
+    book = Exp3(gamma=0.5).build(ARMS, seed=0)
+    for arm, propensity in (("a", 0.25), ("b", 0.75)):
+        made = replace(group(arm, 1.0, 1.0, 1.0, 0.0), draw=Draw(arm, 1, propensity))
+        book.observe([Outcome(group=made)])
+    np.testing.assert_allclose(book.standing.value, [3.0, 1.0, 0.0])
+    powers = np.exp(0.5 * np.array([3.0, 1.0, 0.0]) / 3)
+    np.testing.assert_allclose(book.propensities, 0.5 * powers / powers.sum() + 0.5 / 3)
+    assert book.metrics()["curriculum/gain/a/level_1"] == pytest.approx(3.0)
+    assert book.standing.success[0] == pytest.approx(0.075)  # success is averaged as ever
+
+
+def test_exp3_estimates_all_cells_alike_however_the_draws_lean() -> None:
+    """Cells of equal gain, one drawn nine times as often: per draw both gain as much, where the plain sums differ ninefold."""
+    book = Exp3(gamma=0.2).build({"a": (1,), "b": (1,)}, seed=3)
+    leaning = {"turn": 0, "cells": [["a", 1, 0.5, 1, 0.5, 21.972, 1, []], ["b", 1, 0.5, 1, 0.5, 0.0, 1, []]]}
+    book.load_state_dict(leaning)
+    before = book.standing.value.copy()
+    assert book.propensities[0] == pytest.approx(0.82, abs=0.01)
+    book.observe(drawn(book, {"a": 0.5, "b": 0.5}, 4000))
+    gained = (book.standing.value - before) / 4000
+    np.testing.assert_allclose(gained, [1.0, 1.0], atol=0.12)
+
+
+def test_exp3_finds_the_frontier_and_comes_back_to_it() -> None:
+    book = Exp3(gamma=0.2).build({"easy": (1,), "hard": (1,)}, seed=0)
+    for _ in range(30):
+        book.observe(drawn(book, {"easy": 0.5, "hard": 0.0}, 8))
+    assert book.propensities[0] > 0.85 and book.propensities[1] >= 0.1
+    for _ in range(150):
+        book.observe(drawn(book, {"easy": 1.0, "hard": 0.5}, 8))
+    assert book.propensities[1] > 0.85
+
+
 def test_a_state_of_before_signals_loads() -> None:
     book: CellBook = Sec().build({"a": (1, 2)}, seed=0)
     book.load_state_dict({"turn": 3, "cells": [["a", 1, 0.5, 2, 0.25], ["a", 2, 0.75, 4, 0.75]]})
@@ -130,6 +186,8 @@ def test_a_state_of_before_signals_loads() -> None:
         (lambda: Sec(temperature=float("nan")), "Sec.temperature=nan"),
         (lambda: Dump(window=0), "Dump.window=0"),
         (lambda: RuleReasoner(decay=1.0), "RuleReasoner.decay=1.0"),
+        (lambda: Exp3(gamma=0.0), "Exp3.gamma=0.0"),
+        (lambda: Exp3(gamma=1.5), "Exp3.gamma=1.5"),
         (lambda: RuleReasoner(target=1.5), "RuleReasoner.target=1.5"),
     ],
 )

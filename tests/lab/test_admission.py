@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -14,14 +14,17 @@ from assay.core.rollout import Sampling
 from assay.core.task import Message, Task
 from assay.guide import Balanced, Frontier, SuccessVariance
 from assay.measure import wilson
+from assay.objective import Objective, grpo
 from assay.runtime.settings import DecoderShape, LearnerSettings, Muon
 from assay.select import Admission, ArmVerdict, admission, judge_arms
 from assay.tasks import TaskMixture, family
 from assay.train.driver import train
+from assay.train.levels import Levels
 from assay.train.models import Folder, Scratch
 from assay.train.preflight import check_run
 from assay.train.reinforce import Reinforce
 from assay.train.run import Evaluation, Run
+from assay.train.stage import Stage
 from assay.train.stages import WarmUp
 from assay_tasks import Reverse, SortDigits
 
@@ -139,10 +142,29 @@ def test_a_stages_own_levels_stay() -> None:
     assert [s.levels for s in untouched.stages] == [{"gates": (2,)}]  # nobody practises sorting, so nobody shows it
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Searching(Stage):
+    """A stage of somebody else's that samples answers to the run's tasks."""
+
+    steps: int = 2
+    objective: Objective = field(default_factory=grpo)
+    learner: LearnerSettings = field(default_factory=LearnerSettings)
+    levels: Levels = ()
+    samples: ClassVar[bool] = True
+    practises: ClassVar[bool] = True
+
+
+def test_any_stage_that_samples_answers_to_its_tasks_is_narrowed() -> None:
+    (stage,) = found(gates=90).admit(run(stages=(Searching(levels={"sort": (3, 4), "gates": (2,)}),))).stages
+    assert stage == Searching(levels={"sort": (3, 4)})
+    warm_up, stage = found(sort=0).admit(run(stages=(Searching(levels={"sort": (4,)}),))).stages
+    assert warm_up.levels == {"sort": (3,)} and isinstance(stage, Searching)
+
+
 def test_runs_that_cannot_be_narrowed() -> None:
     with pytest.raises(ConfigError, match="is of 'suite', the run's tasks are 'sort' with other arms"):
         found().admit(run(tasks=SortDigits(), stages=(Reinforce(),)))
-    with pytest.raises(ConfigError, match="has no stage Reinforce"):
+    with pytest.raises(ConfigError, match="has no stage that samples answers"):
         found().admit(run(stages=(WarmUp(),)))
     with pytest.raises(ConfigError, match=r"admitted to none of the arms that run 'suite' practises.*outside 0\.1 to 0\.6"):
         found(sort=99, reverse=99, gates=99, knights=99).admit(run())

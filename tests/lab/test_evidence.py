@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from assay.lab.gate import CONTROLS, SEEDS
+from assay.lab.gate import GATE_SEEDS
 from evidence import pages as evidence
+from evidence.cells.gate import CONTROLS
 
 
 def items(share: float, levels: Sequence[int] = (9, 10), n: int = 50) -> list[dict[str, Any]]:
@@ -36,8 +37,10 @@ def made(kind: str, seed: int, now: float) -> dict[str, Any]:
 def cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """Records of a study that is done; a test may change them before the page is made."""
     monkeypatch.setenv("ASSAY_CACHE", str(tmp_path / "cache"))
-    records = {("rl", s): made("rl", s, 0.96) for s in SEEDS} | {(c, s): made(c, s, 0.1) for c in CONTROLS for s in SEEDS[:2]}
-    for seed in SEEDS:
+    records = {("rl", s): made("rl", s, 0.96) for s in GATE_SEEDS} | {
+        (c, s): made(c, s, 0.1) for c in CONTROLS for s in GATE_SEEDS[:2]
+    }
+    for seed in GATE_SEEDS:
         folder = tmp_path / "cache" / "studies" / "quickstart" / f"rl-{seed}"
         folder.mkdir(parents=True)
         lines: list[dict[str, Any]] = [
@@ -70,7 +73,7 @@ def test_the_page_says_what_was_measured(cells: list[dict[str, Any]], tmp_path: 
     ):
         assert said in page, said
     data = json.loads((tmp_path / "docs" / "quickstart.json").read_text(encoding="utf-8"))
-    assert len(data["cells"]) == len(SEEDS) + 2 * len(CONTROLS)
+    assert len(data["cells"]) == len(GATE_SEEDS) + 2 * len(CONTROLS)
     assert data["cells"][0]["load"] == [0.5, 2.25]
     assert data["curves"]["4"]["hardest"] == [0.0, 200 / 600, 360 / 600, 400 / 600]
     assert data["cpu_seconds_to_bar"] == {"0": 56.0, "1": 56.0, "2": None, "3": 56.0, "4": 56.0}

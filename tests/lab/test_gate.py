@@ -9,7 +9,8 @@ import pytest
 
 from assay.core.errors import AssayError
 from assay.lab.cells import run_cells
-from assay.lab.gate import CONTROLS, MAKER, SEEDS, LearningGate, accuracy, judge
+from assay.lab.gate import GATE_SEEDS, LearningGate, accuracy, judge
+from evidence.cells.gate import CONTROLS, MAKER
 
 CONTROL_STEPS = 120
 """Controls of RL run for fewer steps here: a wrong reward has destroyed the policy long before."""
@@ -60,7 +61,7 @@ def test_each_bar_can_fail() -> None:
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_control_that_rises_at_one_seed_alone_is_seen(seed: int) -> None:
     rose = [record("format", s, 0.5, 0.6 if s == seed else 0.4) for s in (0, 1)]
-    gate = judge([*(record("rl", s, 0.5, 0.95) for s in SEEDS), *rose])
+    gate = judge([*(record("rl", s, 0.5, 0.95) for s in GATE_SEEDS), *rose])
     assert set(gate.controls) == {("format", 0), ("format", 1)}
     (failure,) = gate.failures()
     assert failure.startswith(f"control format, seed {seed}: upper end")
@@ -69,7 +70,7 @@ def test_a_control_that_rises_at_one_seed_alone_is_seen(seed: int) -> None:
 @pytest.mark.prove
 def test_the_learning_gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASSAY_CACHE", str(tmp_path / "cache"))
-    cells = [("rl", s, None) for s in SEEDS] + [(k, 0, None if k == "longer" else CONTROL_STEPS) for k in CONTROLS]
+    cells = [("rl", s, None) for s in GATE_SEEDS] + [(k, 0, None if k == "longer" else CONTROL_STEPS) for k in CONTROLS]
     records = run_cells(MAKER, cells, tmp_path / "gate")
     gate = judge(records)
     print("\nlearning gate:", json.dumps({"greedy": gate.greedy, "base": gate.base, "hardest": gate.hardest}))

@@ -60,7 +60,7 @@ def test_expectations_over_everything_are_exact() -> None:
 @pytest.mark.usefixtures("small")
 def test_the_page_says_what_was_measured_and_what_was_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mismatch_page, "_errors", lambda family: {n: {"cosine": 1.0, "norm": 1.0} for n in mismatch.CORRECTIONS})
-    monkeypatch.setattr(mismatch_page, "machine", lambda vllm: f"Abacus{vllm}")
+    monkeypatch.setattr(mismatch_page, "describe_machine", lambda vllm: f"Abacus{vllm}")
     failures = mismatch_page.make_page(tmp_path)
     page = (tmp_path / "mismatch.md").read_text()
     assert page.count("| vLLM |") == 2 and page.count("unverified") == 2 and "Machine: Abacus. " in page
@@ -78,11 +78,11 @@ def test_a_server_says_its_version_itself(monkeypatch: pytest.MonkeyPatch) -> No
         def build(self, learner: Any) -> None: ...
 
     for name, value in (
-        ("executable", lambda: Path("vllm")),
-        ("served", lambda *args, **more: nullcontext((Served(), None))),
+        ("vllm_executable", lambda: Path("vllm")),
+        ("serve_vllm", lambda *args, **more: nullcontext((Served(), None))),
         ("attempts", lambda *args: []),
         ("pair", lambda *args: {"max": 0.0}),
-        ("version_of", lambda settings: "0.1.2"),
+        ("vllm_version", lambda settings: "0.1.2"),
     ):
         monkeypatch.setattr(mismatch_page, name, value)
     found, version = mismatch_page._served()

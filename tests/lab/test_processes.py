@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.lab.processes import Processes, ProcessJob, last_words, own_cores
+from assay.lab.processes import Processes, ProcessJob, exit_reason, own_cores
 
 CORE = min(os.sched_getaffinity(0))
 WHERE = "import os; print(sorted(os.sched_getaffinity(0)), os.getsid(0) == os.getpid(), os.environ['SAID'])"
@@ -70,8 +70,8 @@ def test_ends_and_last_words() -> None:
         processes.ask(signal.SIGKILL)
         ended |= all_of(processes)
     assert ended == {"fails": 3, "sleeps": -9}
-    assert last_words(Path("fails.log"), 3) == "why"
-    assert last_words(Path("fails.log"), -9) == "was killed by signal 9"
+    assert exit_reason(Path("fails.log"), 3) == "why"
+    assert exit_reason(Path("fails.log"), -9) == "was killed by signal 9"
     again = ProcessJob(name="fails", words=("fails",), log=Path("fails.log"), new=False)
     with Processes([frozenset()]) as processes:
         processes.start(again)

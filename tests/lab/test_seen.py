@@ -17,7 +17,7 @@ from assay.measure import mean_log_prob, min_k_prob, self_critique
 from assay.runtime import DecoderShape, LearnerSettings, Lora, Muon, load_model, save_model
 from assay.runtime.models.likelihood import LikelihoodReader
 from assay.select import MembershipProbe, membership
-from assay.select.membership_probe import right
+from assay.select.membership_probe import grade_answers
 from assay.tasks import Rows
 from assay.train.driver import train
 from assay.train.models import Scratch
@@ -156,8 +156,8 @@ def test_what_is_refused(run):
 
 def test_an_answer_that_was_cut_off_is_not_right(run):
     told = MembershipProbe(model=run, **ASKED)(SEEN[:4])
-    assert right(SOURCE.verifier(), SEEN[:4], replace(told, finished=(False,) * 4)).sum() == 0
-    assert right(SOURCE.verifier(), SEEN[:4], told).sum() == 4
+    assert grade_answers(SOURCE.verifier(), SEEN[:4], replace(told, finished=(False,) * 4)).sum() == 0
+    assert grade_answers(SOURCE.verifier(), SEEN[:4], told).sum() == 4
 
 
 # ---- the command ------------------------------------------------------------------------------------------------------

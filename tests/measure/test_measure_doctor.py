@@ -6,7 +6,7 @@ import pytest
 
 from assay.measure import doctor
 from assay.measure.findings import Finding, Rule, Severity
-from assay.measure.history import History, MetricLine
+from assay.measure.history import History
 from assay.measure.rules_check import RewardHacking
 from assay.measure.rules_heldout import CurriculumStuck, HeldOutDropped, SuspectVerifier, drawn_level
 from assay.measure.rules_machinery import EngineMismatch, GraderHangs, RisingFaults, UnprovenWeights, UntrainedWeights
@@ -19,6 +19,7 @@ from assay.measure.rules_policy import (
     NotFinite,
     StalledSteps,
 )
+from assay.runs import MetricLine
 
 Course = Callable[[float], float]
 

@@ -13,10 +13,11 @@ import pytest
 
 from assay.core.errors import DataError, MissingExtraError
 from assay.measure import html, plots, report
-from assay.measure.history import MetricLine, Series
+from assay.measure.history import Series
 from assay.measure.intervals import Interval
 from assay.measure.rollout_line import RolloutLine
 from assay.measure.runs import read_run
+from assay.runs import MetricLine
 
 Make = Callable[..., Path]
 FACTS = ("time/cpu", "time/step", "tokens/sampled", "proof/state")

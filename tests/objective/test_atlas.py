@@ -30,7 +30,7 @@ from assay.objective import (
     rloo,
     tis,
 )
-from assay.objective.atlas import CONDITIONS, SEEDS, _attempt, _column, _named, batch, equivalences, left_out, page
+from assay.objective.atlas import CONDITIONS, SEEDS, _attempt, _column, _named, atlas_page, batch, equivalences, left_out
 from assay.objective.methods import methods
 
 SOME = {
@@ -156,10 +156,10 @@ def test_methods_that_need_more_are_named(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(atlas, "_named", lambda: {"strange": replace(strange, terms=()), "fine": rloo()})
     assert list(left_out()) == ["strange"]
     monkeypatch.setattr(atlas, "SEEDS", range(1))
-    text = page()
+    text = atlas_page()
     assert "Not compared:\n\n- `strange`: the objective has neither" in text
     monkeypatch.setattr(atlas, "_named", lambda: {"fine": rloo()})
-    assert "All named methods are compared." in page()
+    assert "All named methods are compared." in atlas_page()
 
 
 def test_the_committed_page_names_what_there_is() -> None:
@@ -172,4 +172,4 @@ def test_the_committed_page_names_what_there_is() -> None:
 
 @pytest.mark.prove
 def test_the_committed_page_is_the_present_one() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page()
+    assert PAGE.read_text(encoding="utf-8") == atlas_page()

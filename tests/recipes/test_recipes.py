@@ -15,7 +15,6 @@ import pytest
 from assay.cli import main
 from assay.core.config import dumps_toml, from_dict, loads_toml, to_dict
 from assay.core.errors import ConfigError, DataError
-from assay.lab.gate import CONTROLS
 from assay.objective import rloo
 from assay.recipes import RECIPES, on_rows
 from assay.recipes.school import CONFIGS
@@ -25,7 +24,7 @@ from assay.train.reinforce import Reinforce
 from assay.train.run import Run
 from assay.train.stages import WarmUp
 from assay_tasks import SortDigits
-from evidence.cells.gate import quickstart_cell
+from evidence.cells.gate import CONTROLS, quickstart_cell
 
 ROWS = [{"prompt": f"S{a}{b}>", "answer": "".join(sorted(f"{a}{b}"))} for a in range(6) for b in range(6)]
 

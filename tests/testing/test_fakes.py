@@ -83,7 +83,7 @@ def test_none_samples_from_the_weights_by_the_requests_seed() -> None:
 
 
 def test_a_prompt_without_room_is_refused() -> None:
-    with pytest.raises(EngineError, match="3 ids leave no room in a context of 10"):
+    with pytest.raises(ConfigError, match="3 ids and 8 new ones exceed the context of 10"):
         ask(ScriptedEngine(lambda a: "a", CODEC, context=10))
 
 

@@ -23,7 +23,7 @@ from assay.verify import ScoringPool
 
 
 def session(run: Run, wrap: Callable[[Any], Any] = lambda engine: engine, **player: Any) -> ReinforceRunner:
-    model = models.load(run.model, lambda run, folder: folder)
+    model = models.load_source(run.model, lambda run, folder: folder)
     s = open_stage(run, run.stages[0], model, ScoringPool(run.tasks.verifier()))
     assert isinstance(s, ReinforceRunner)
     s.parts.engine = wrap(s.parts.engine)

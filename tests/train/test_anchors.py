@@ -64,7 +64,7 @@ def settings(*anchors: Anchor, **changes: Any) -> LearnerSettings:
 
 def teacher(folder: Path, seed: int = 3, shape: Any = LARGE, **changes: Any) -> str:
     """A model folder with random weights, sharpened so that it has opinions; returns its path."""
-    made = models.load(Scratch(shape=shape, seed=seed, **changes), lambda run, place: place)
+    made = models.load_source(Scratch(shape=shape, seed=seed, **changes), lambda run, place: place)
     tensors = {n: t * 8 if n == "model.norm.weight" else t for n, t in made.tensors.items()}
     save_model(replace(made, tensors=tensors), folder)
     return str(folder)
@@ -82,7 +82,7 @@ def rl(**changes: Any) -> Run:
 
 
 def opened(run: Run) -> Any:
-    model = models.load(run.model, lambda run, folder: folder)
+    model = models.load_source(run.model, lambda run, folder: folder)
     return open_stage(run, run.stages[0], model, ScoringPool(run.tasks.verifier()), 0)
 
 
@@ -217,7 +217,7 @@ def test_the_divergence_from_the_start_does_not_move_with_the_reference(tmp_path
 def test_the_divergence_is_measured_from_the_start_of_its_stage() -> None:
     run = tiny()
     run = replace(run, stages=(run.stages[0], replace(run.stages[1], learner=settings(Anchor(refresh=Every(steps=1))))))
-    model = models.load(run.model, lambda run, folder: folder)
+    model = models.load_source(run.model, lambda run, folder: folder)
     pool = ScoringPool(run.tasks.verifier())
     first = open_stage(run, run.stages[0], model, pool, 0)
     first.parts.learner.version = 5  # type: ignore[attr-defined]
@@ -428,7 +428,7 @@ def test_alike_value_heads_go_on_in_the_next_stage(tmp_path: Path) -> None:
         ValueHead(name="gone", tau=0.5),
     )
     run = replace(rl(), stages=(stage, replace(stage, learner=settings(Anchor(), heads=then))))
-    model = models.load(run.model, lambda run, folder: folder)
+    model = models.load_source(run.model, lambda run, folder: folder)
     pool = ScoringPool(run.tasks.verifier())
     first = open_stage(run, run.stages[0], model, pool, 0)
     for _ in range(2):

@@ -65,13 +65,13 @@ def test_a_run_of_thoughts_and_stop_texts(tmp_path: Path) -> None:
 def test_a_stop_text_that_nobody_can_write_is_refused() -> None:
     run = replace(thinking_run(), sampling=Sampling(max_new_tokens=5, stop=("é",)))
     with pytest.raises(ConfigError, match=r"Run.sampling.stop=\('é',\): the model's tokenizer lacks 'é'"):
-        check_fits(run, models.load(run.model, lambda *_: Path()))
+        check_fits(run, models.load_source(run.model, lambda *_: Path()))
 
 
 def test_one_template_is_enough() -> None:
     with pytest.raises(ConfigError, match=r"Scratch.template and Scratch.chat.template both"):
         Scratch(template=ChatTemplate(), chat=Chat(template=ChatTemplate()))
-    made = models.load(Scratch(shape=SHAPE, chat=Chat(template=ChatTemplate(user="{content}>"))), lambda *_: Path())
+    made = models.load_source(Scratch(shape=SHAPE, chat=Chat(template=ChatTemplate(user="{content}>"))), lambda *_: Path())
     assert made.tokenizer.decode(made.tokenizer.render([Message("user", "1")])) == "1>"
 
 

@@ -21,8 +21,8 @@ from assay.core.score import Fault, Score
 from assay.core.task import Task
 from assay.lab.controls import FormatOnly, Rewarded
 from assay.measure import Finding, History, RewardHacking, Severity
-from assay.measure.history import MetricLine
 from assay.objective.methods import grpo
+from assay.runs import MetricLine
 from assay.runtime.models.hf import load_model
 from assay.runtime.settings import AdamW, LearnerSettings
 from assay.testing import graded

@@ -18,10 +18,12 @@ from tiny_runs import SHAPE, reinforce, tiny, warm_up
 
 from assay.core.errors import InexactResumeError
 from assay.core.rollout import Sampling
+from assay.runs import user_code
+from assay.runs.user_code import _Reader, code_digests
 from assay.tasks import Rows
-from assay.train import code, resume, train
-from assay.train.code import _Reader, code_digests
+from assay.train import resume, train
 from assay.train.models import Scratch
+from assay.train.record import code_of
 from assay.train.run import Evaluation, Run
 from assay.verify import RewardFunction
 
@@ -133,7 +135,7 @@ def events(folder: Path) -> list[dict[str, Any]]:
 
 
 def digest_of(fn: Any) -> dict[str, str]:
-    return code_digests(judged_by(fn))
+    return code_digests(code_of(judged_by(fn)))
 
 
 # ---- what counts as a change ------------------------------------------------------------------------------------------
@@ -153,8 +155,8 @@ def test_what_changes_nothing_does_not(project: Any, edit: str) -> None:
 
 
 def test_builtin_parts_are_told_by_versions() -> None:
-    assert code_digests(tiny()) == {}
-    assert code_digests(judged_by(RewardFunction(len))) == {}  # type: ignore[arg-type]
+    assert code_digests(code_of(tiny())) == {}
+    assert code_digests(code_of(judged_by(RewardFunction(len)))) == {}  # type: ignore[arg-type]
 
 
 # ---- a run ------------------------------------------------------------------------------------------------------------
@@ -163,7 +165,7 @@ def test_builtin_parts_are_told_by_versions() -> None:
 def test_an_edited_reward_is_refused_and_told(project: Any, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     train(judged_by(project(plain).reward), folder)
-    assert list(json.loads((folder / code.FILE).read_text())) == ["reward_of_runs:reward"]
+    assert list(json.loads((folder / user_code.FILE).read_text())) == ["reward_of_runs:reward"]
     project(SAME["a comment"])
     assert resume(folder, steps=3).step == 3
     assert "inexact" not in {e["kind"] for e in events(folder)}
@@ -180,7 +182,7 @@ def test_an_edited_reward_is_refused_and_told(project: Any, tmp_path: Path) -> N
 def test_folders_that_do_not_say_are_gone_on_with(project: Any, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     train(judged_by(project(plain).reward), folder)
-    (folder / code.FILE).unlink()
+    (folder / user_code.FILE).unlink()
     project(EDITS["the function"])
     assert resume(folder, steps=3).step == 3
     project(plain)
@@ -191,7 +193,7 @@ def test_folders_that_do_not_say_are_gone_on_with(project: Any, tmp_path: Path) 
 def test_a_run_without_own_code_has_no_such_file(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     train(replace(tiny(warm=1, rl=1), stages=(warm_up(steps=1),)), folder)
-    assert not (folder / code.FILE).exists()
+    assert not (folder / user_code.FILE).exists()
 
 
 def test_a_reward_that_changes_its_row_is_told_once(tmp_path: Path) -> None:
@@ -264,12 +266,12 @@ def test_closures_defaults_and_partials() -> None:
     assert _Reader(maker(1, table)).digest() != _Reader(maker(2, table)).digest()
     partial = functools.partial(maker, 1)
     assert _Reader(functools.wraps(maker)(lambda: partial)).digest()
-    found = code_digests(judged_by(functools.partial(recursive, 1)))
+    found = code_digests(code_of(judged_by(functools.partial(recursive, 1))))
     assert list(found) == [f"{__name__}:recursive"]
 
 
 def test_classes_bound_methods_and_instances() -> None:
-    found = code_digests(judged_by(RewardFunction(Judge().__call__)))
+    found = code_digests(code_of(judged_by(RewardFunction(Judge().__call__))))
     assert set(found) == {f"{__name__}:Judge", f"{__name__}:Judge.__call__"}
     assert all(re.fullmatch("[0-9a-f]+", d) for d in found.values())
     changed = type("Judge", (Judge,), {"double": property(lambda self: 3.0), "__module__": __name__, "__qualname__": "Judge"})

@@ -189,7 +189,7 @@ def test_routing_that_nobody_tells_of_is_refused(tmp_path):
 
 
 def opened(run: Run) -> Any:
-    model = models.load(run.model, lambda run, folder: folder)
+    model = models.load_source(run.model, lambda run, folder: folder)
     return open_stage(run, run.stages[1], model, ScoringPool(run.tasks.verifier()), 0)
 
 

@@ -272,7 +272,7 @@ def test_digests_are_of_what_the_files_hold(tmp_path: Path) -> None:
 
 def supply(stage: Imitate, seed: int = 0) -> Imitations:
     run = replace(imitating(stage), seed=seed)
-    return Imitations(run, stage, models.load(run.model, lambda run, folder: folder).tokenizer)
+    return Imitations(run, stage, models.load_source(run.model, lambda run, folder: folder).tokenizer)
 
 
 def questions(rows: Imitations, steps: range) -> list[tuple[int, ...]]:
@@ -428,7 +428,7 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(tmp_path: Path, moment:
 
 def test_the_levels_of_the_tasks_are_for_the_other_stages() -> None:
     run = imitating(imitate(steps=1))
-    check_fits(run, models.load(run.model, lambda run, folder: folder))
+    check_fits(run, models.load_source(run.model, lambda run, folder: folder))
     assert run.stages[0].levels == ()
 
 

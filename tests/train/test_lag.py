@@ -48,7 +48,7 @@ def lagging(lag: int = 2, **changes: Any) -> Run:
 
 
 def opened(run: Run) -> Any:
-    model = models.load(run.model, lambda run, folder: folder)
+    model = models.load_source(run.model, lambda run, folder: folder)
     return open_stage(run, run.stages[0], model, ScoringPool(run.tasks.verifier()), 0)
 
 
@@ -262,7 +262,7 @@ async def published(s: ReinforceRunner, engine: Any, updates: int = 6, lr: float
     from assay.runtime.learner.learner import TorchLearner
     from assay.runtime.models.model import with_arrays
 
-    model = models.load(s.parts.run.model, lambda run, folder: folder)
+    model = models.load_source(s.parts.run.model, lambda run, folder: folder)
     arrays = {n: np.array(a) for n, a in (s.parts.published().payload or {}).items()}
     assert s.parts.proof is not None
     await engine.swap(s.parts.published())

@@ -61,7 +61,7 @@ def teacher(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("teacher") / "model"
     run = named("grpo")
     assert isinstance(run.model, models.Scratch)
-    save_model(models.load(replace(run.model, seed=1), lambda run, folder: folder), folder)
+    save_model(models.load_source(replace(run.model, seed=1), lambda run, folder: folder), folder)
     return folder
 
 
@@ -92,7 +92,7 @@ def test_two_steps_by_name(name: str, teacher: Path, pool: ScoringPool) -> None:
     run = named(name, *taught, *MORE.get(name, []))
     (stage,) = run.stages
     assert isinstance(run.model, models.Scratch)
-    model = models.load(run.model, lambda run, folder: folder)
+    model = models.load_source(run.model, lambda run, folder: folder)
     check_fits(run, model)
     assert isinstance(stage, WarmUp) == (name == "nll")
     s = open_stage(run, stage, model, pool, 0)

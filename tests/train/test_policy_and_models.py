@@ -65,7 +65,7 @@ def test_what_names_no_model(run: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="has not finished, so it has no model yet: assay resume"):
         Policy(tmp_path / "half").model()
     with pytest.raises(ConfigError, match=r"Run.model is an int; use Folder\(path\)"):
-        models.load(3, lambda run, folder: folder)
+        models.load_source(3, lambda run, folder: folder)
 
 
 def test_sources_describe_themselves(run: Path) -> None:

@@ -59,7 +59,7 @@ def prompts(batch: Batch) -> list[str]:
 
 def supply(stage: Prefer, seed: int = 0) -> Preferences:
     run = replace(preferring(stage), seed=seed)
-    return Preferences(run, stage, models.load(run.model, lambda run, folder: folder).tokenizer)
+    return Preferences(run, stage, models.load_source(run.model, lambda run, folder: folder).tokenizer)
 
 
 def test_a_batch_is_a_function_of_seed_and_number_and_holds_whole_pairs() -> None:
@@ -218,7 +218,7 @@ def test_every_method_for_preferences_takes_a_step_and_all_others_are_refused() 
             continue
         taken.append(name)
         run = preferring(stage)
-        model = models.load(run.model, lambda run, folder: folder)
+        model = models.load_source(run.model, lambda run, folder: folder)
         s = open_stage(run, stage, model, ScoringPool(run.tasks.verifier()), 0)
         found = asyncio.run(s.step()).metrics
         assert found["grad/norm"] > 0 and np.isfinite(found["loss/total"])

@@ -63,7 +63,7 @@ class Nudged:
 
 def session(tmp_path: Path, lr: float = 1e-3) -> tuple[Run, Any]:
     run = rl_run(lr)
-    model = models.load(run.model, lambda run, folder: folder)
+    model = models.load_source(run.model, lambda run, folder: folder)
     return run, open_stage(run, run.stages[0], model, ScoringPool(run.tasks.verifier()), 0)
 
 
@@ -72,7 +72,7 @@ async def proved_steps(s: ReinforceRunner, engine: Engine, proof: WeightProof, l
     from assay.runtime.learner.learner import TorchLearner
     from assay.runtime.models.model import with_arrays
 
-    model = models.load(s.parts.run.model, lambda run, folder: folder)
+    model = models.load_source(s.parts.run.model, lambda run, folder: folder)
     nudged = Nudged(s, lr)
     await proof.calibrate(s.parts.published(), engine, s.parts.learner)
     found: list[bool] = []

@@ -117,7 +117,7 @@ def test_a_killed_run_of_rewritten_conversations_goes_on_to_the_same_bits(contex
 def test_branches_are_trained_once_and_the_run_goes_on_to_the_same_bits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     run = replace(running(Branching(tau=0.45), group_size=6, steps=4), checkpoint_every=2)
     seen = spied(monkeypatch)
-    s = open_stage(coin_toss(run), run.stages[0], models.load(run.model, lambda run, folder: folder), pool(run), 0)
+    s = open_stage(coin_toss(run), run.stages[0], models.load_source(run.model, lambda run, folder: folder), pool(run), 0)
     results = walk(s, 2)
     for result, batch in zip(results, seen, strict=True):
         played = rollouts(result)
@@ -196,7 +196,9 @@ class Restarting:
 
 def test_rollouts_that_begin_at_a_snapshot_are_judged_and_trained() -> None:
     run = replace(running(Midway(max_turns=9), steps=2), tasks=Heaps(levels=(2,)))
-    s = open_stage(run, run.stages[0], models.load(run.model, lambda run, folder: folder), ScoringPool(run.tasks.verifier()), 0)
+    s = open_stage(
+        run, run.stages[0], models.load_source(run.model, lambda run, folder: folder), ScoringPool(run.tasks.verifier()), 0
+    )
     (result,) = walk(s)
     played = rollouts(result)
     assert all(r.context.snapshot["turn"] == 1 and r.calls[0].role == "second" for r in played)

@@ -38,7 +38,7 @@ ROWS = [{"prompt": f"S{a}{b}>", "answer": "".join(sorted(f"{a}{b}"))} for a in r
 
 
 def opened(run: Run, stage: int = 0) -> Any:
-    model = models.load(run.model, lambda run, folder: folder)
+    model = models.load_source(run.model, lambda run, folder: folder)
     return open_stage(run, run.stages[stage], model, ScoringPool(run.tasks.verifier()), 0)
 
 

@@ -66,7 +66,7 @@ def talking(**changes: Any) -> Run:
 
 
 def opened(run: Run) -> ReinforceRunner:
-    model = models.load(run.model, lambda run, folder: folder)
+    model = models.load_source(run.model, lambda run, folder: folder)
     s = open_stage(run, run.stages[0], model, ScoringPool(run.tasks.verifier()))
     assert isinstance(s, ReinforceRunner)
     return s

@@ -242,7 +242,7 @@ def test_a_learner_of_another_shape_is_refused(stopped: Path, tmp_path: Path) ->
     shutil.rmtree(folder / "start")
     source = tiny().model
     assert isinstance(source, models.Scratch)
-    save_model(models.load(replace(source, shape=replace(source.shape, hidden_size=48)), lambda r, f: f), folder / "start")
+    save_model(models.load_source(replace(source, shape=replace(source.shape, hidden_size=48)), lambda r, f: f), folder / "start")
     with pytest.raises(CheckpointError, match="another learner: shape is"):
         resume(folder)
 

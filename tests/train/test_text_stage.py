@@ -153,7 +153,7 @@ def test_what_settings_and_rows_tell_is_refused_without_a_model(run: Run, error:
     ],
 )
 def test_what_does_not_fit_the_model_is_refused(run: Run, error: type[Exception], message: str) -> None:
-    model = models.load(run.model, lambda run, folder: folder)
+    model = models.load_source(run.model, lambda run, folder: folder)
     with pytest.raises(error, match=message):
         check_fits(run, model)
 

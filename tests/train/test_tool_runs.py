@@ -21,10 +21,11 @@ from assay.core.rollout import Sampling
 from assay.core.task import Prefill, Task
 from assay.guide.guidance import plain_context
 from assay.rollout import PlayerSpec
+from assay.runs.user_code import changed_code, code_digests, write_code
 from assay.train import models
-from assay.train.code import changes, code_digests, record
 from assay.train.driver import train
 from assay.train.preflight import check_fits
+from assay.train.record import code_of
 from assay.train.run import Run
 from assay_tasks import SortDigits
 
@@ -123,23 +124,23 @@ def test_the_code_of_tools_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     import sys
 
     run = running(import_module("own_tool").limit)
-    assert "own_tool:limit" in code_digests(run)
-    record(tmp_path, run)
-    assert changes(tmp_path, run) == []
+    assert "own_tool:limit" in code_digests(code_of(run))
+    write_code(tmp_path, code_of(run))
+    assert changed_code(tmp_path, code_of(run)) == []
     del sys.modules["own_tool"]
     (tmp_path / "own_tool.py").write_text(source.replace("return 3", "return 4  # another"))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     for cached in (tmp_path / "__pycache__").glob("*"):
         cached.unlink()
-    assert changes(tmp_path, running(import_module("own_tool").limit)) == ["own_tool:limit: edited"]
+    assert changed_code(tmp_path, code_of(running(import_module("own_tool").limit))) == ["own_tool:limit: edited"]
 
 
 def test_a_prompt_that_its_tools_make_too_long_is_refused_before_the_run() -> None:
     run = replace(running(count_digits), model=models.Scratch(shape=replace(SHAPE, max_positions=64)))
     with pytest.raises(ConfigError, match=r"task 'sort/sort/3/train/0' .* has a prompt of \d{3} tokens"):
-        check_fits(run, models.load(run.model, lambda *_: Path()))
+        check_fits(run, models.load_source(run.model, lambda *_: Path()))
     bare = replace(run, stages=(replace(run.stages[0], sampler=PlayerSpec()),))
-    check_fits(bare, models.load(bare.model, lambda *_: Path()))
+    check_fits(bare, models.load_source(bare.model, lambda *_: Path()))
 
 
 def test_evaluations_play_with_the_tools(tmp_path: Path) -> None:

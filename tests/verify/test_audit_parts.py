@@ -33,7 +33,7 @@ from assay.audit.effects import Played, WatchedVerifier, events_of
 from assay.audit.hostile import TRICKS, Canary, payloads
 from assay.audit.judge_probes import audit_context, rollout_saying
 from assay.audit.probes import PLACE, Side, right_answers, wrong_answers
-from assay.audit.record import Example, shown
+from assay.audit.record import Example, printable
 from assay.audit.run_audit import probes_of
 from assay.audit.subject import again, played, subject_of
 from assay.core.errors import ConfigError, DataError, UnknownNameError
@@ -434,8 +434,8 @@ def test_the_record_and_its_page() -> None:
 def test_rates_and_long_answers() -> None:
     assert str(Rate(1, 4)) == "1/4 = 0.250 [0.046, 0.699]"
     assert Rate(0, 0).value == 0.0 and Rate(0, 0).bounds == (0.0, 1.0)
-    assert shown("a\x00b\n") == "a\\x00b\\n" and shown("\ud800") == "\\ud800"
-    assert shown("x" * 300).endswith("… (300 characters)")
+    assert printable("a\x00b\n") == "a\\x00b\\n" and printable("\ud800") == "\\ud800"
+    assert printable("x" * 300).endswith("… (300 characters)")
     examples = [Example("f", "g", "long" * n, "s") for n in range(20, 0, -1)]
     lines = [Line("a", "a", Rate(1, 10)), Line("b", "b", Rate(2, 10)), Line("c", "c", Rate(9, 10), counts=False)]
     check = Check.of("n", lines, 0.05, "good", "bad: {worst}", examples)

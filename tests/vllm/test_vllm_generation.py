@@ -12,7 +12,8 @@ from vllm_servers import CONTEXT, arrays_of, gap, request, rows, version
 from assay.core.errors import ConfigError, DataError, EngineError
 from assay.core.manifest import manifest_of
 from assay.core.rollout import Stop
-from assay.runtime import NativeEngine, VllmEngine
+from assay.runtime import LearnerSettings, NativeEngine, TorchLearner, VllmEngine
+from assay.testing import check_engine
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +42,11 @@ def processed(exact, prompt, ids, temperature=1.0, top_k=0, top_p=1.0):
     outside = (p.cumsum(-1) - p) >= top_p
     logits = logits.masked_fill(torch.empty_like(outside).scatter_(1, order, outside), -torch.inf)
     return logits.log_softmax(-1).gather(1, torch.tensor(np.array(ids, np.int64))[:, None])[:, 0].numpy()
+
+
+def test_the_contract_of_engines(engine, model):
+    report = check_engine(engine, TorchLearner(model, LearnerSettings(), total_steps=1), tokens=16)
+    assert report.passed[-2:] == ("weights", "swaps") and report.skipped == ()
 
 
 @pytest.mark.parametrize("how", [{}, {"temperature": 0.5}, {"temperature": 1.3, "top_k": 7}, {"temperature": 0.8, "top_p": 0.6}])

@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 from assay.core.util.exports import lazy_exports
 
 if TYPE_CHECKING:
+    from assay.audit.built_in import BUILT_IN, cases_of
     from assay.audit.cases import AuditCase, case_of, read_cases
     from assay.audit.page import audit_page
     from assay.audit.probes import FAMILIES
-    from assay.audit.record import Audit, AuditSettings, AuditStatus, Check, Example, Latency, Line, Rate
+    from assay.audit.record import Audit, AuditSettings, AuditStatus, Check, Example, Latency, Line, Rate, printable
     from assay.audit.run_audit import CHECKS, audit
     from assay.audit.subject import Subject, resolve
 
 __all__ = [
+    "BUILT_IN",
     "CHECKS",
     "FAMILIES",
     "Audit",
@@ -30,16 +32,19 @@ __all__ = [
     "audit",
     "audit_page",
     "case_of",
+    "cases_of",
+    "printable",
     "read_cases",
     "resolve",
 ]
 
 _HOME = {
+    "built_in": "BUILT_IN cases_of",
     "run_audit": "CHECKS audit",
     "cases": "AuditCase case_of read_cases",
     "page": "audit_page",
     "probes": "FAMILIES",
-    "record": "Audit Check Example Latency Line Rate AuditSettings AuditStatus",
+    "record": "Audit Check Example Latency Line Rate AuditSettings AuditStatus printable",
     "subject": "Subject resolve",
 }
 

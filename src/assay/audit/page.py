@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from assay.audit.record import Audit, AuditStatus, Check, shown
+from assay.audit.record import Audit, AuditStatus, Check, printable
 
 __all__ = ["audit_page"]
 
@@ -78,8 +78,8 @@ def _section(check: Check) -> str:
         else ""
     )
     examples = "".join(
-        f"<li><b>{_e(x.family)}</b> gold <code>{_e(shown(x.gold))}</code>, answer <code>{_e(shown(x.answer))}</code>: "
-        f"{_e(shown(x.said))}</li>"
+        f"<li><b>{_e(x.family)}</b> gold <code>{_e(printable(x.gold))}</code>, answer <code>{_e(printable(x.answer))}</code>: "
+        f"{_e(printable(x.said))}</li>"
         for x in check.examples
     )
     listed = f"<h3>Examples, shortest first</h3><ul>{examples}</ul>" if examples else ""

@@ -250,11 +250,11 @@ class Audit:
                 low, high = known.rate.bounds
                 line["rate"] = {**line["rate"], "value": known.rate.value, "low": low, "high": high}
             for example in made["examples"]:
-                example["answer"], example["gold"] = shown(example["answer"]), shown(example["gold"])
+                example["answer"], example["gold"] = printable(example["answer"]), printable(example["gold"])
         return out
 
 
-def shown(text: str) -> str:
+def printable(text: str) -> str:
     """An answer as a report shows it: control characters escaped, cut in the middle where it is long."""
     safe = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text[: 4 * _SHOWN])
     if len(text) <= _SHOWN:

@@ -129,14 +129,14 @@ def _print(found: Audit) -> None:
 
 
 def _examples(check: Check) -> None:
-    from assay.audit.record import shown
+    from assay.audit.record import printable
 
     print(f"{check.name}:")
     for line in check.lines:
         if line.counts and line.rate.failed:
             print(f"  {line.name} ({line.says}): {line.rate}")
     for x in check.examples[:4]:
-        print(f"    gold '{shown(x.gold)}', answer '{shown(x.answer)}': {shown(x.said)}")
+        print(f"    gold '{printable(x.gold)}', answer '{printable(x.answer)}': {printable(x.said)}")
     print()
 
 

@@ -16,7 +16,7 @@ from assay.core.errors import ConfigError
 from assay.core.plan import Plan
 from assay.runtime.settings import DecoderShape
 from assay.train.models import Built
-from assay.train.out_of_memory import size
+from assay.train.out_of_memory import format_bytes
 from assay.train.run import Run
 from assay.train.schedules import describe_schedules
 from assay.train.support import support_note
@@ -186,6 +186,6 @@ def _plan(p: Plan) -> str:
 
 def _bytes(found: Derived) -> str:
     m = found.memory
-    less = ", ".join(f"{name} {size(saved)}" for name, saved in found.less)
-    lines = [f"about {size(m.total)}", *(f"{name} {size(value)}" for name, value in m.parts.items())]
+    less = ", ".join(f"{name} {format_bytes(saved)}" for name, saved in found.less)
+    lines = [f"about {format_bytes(m.total)}", *(f"{name} {format_bytes(value)}" for name, value in m.parts.items())]
     return "\n".join([*lines, f"less by: {less}"] if less else lines)

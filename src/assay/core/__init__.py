@@ -103,6 +103,7 @@ if TYPE_CHECKING:
     from assay.core.seeds import content_split, derive, generator, uniforms
     from assay.core.task import Context, Message, Prefill, Task, TaskView
     from assay.core.thinking import Thinking
+    from assay.core.util.paths import cache_folder
     from assay.core.util.wilson import wilson_bounds
     from assay.core.vocab import FullEntropy, VocabStat
     from assay.core.wire import (
@@ -256,9 +257,11 @@ __all__ = [
     "unanswered",
     "uniforms",
     "wilson_bounds",
+    "cache_folder",
 ]
 
 _HOME = {
+    "util.paths": "cache_folder",
     "batch": "Batch Counts pack pack_rows",
     "canon": "FrozenMap array_digest canonical digest freeze plain",
     "columns": "TokenColumn",

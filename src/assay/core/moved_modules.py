@@ -54,6 +54,8 @@ _FILED = {
     "assay.runtime.text.role_turns": "assay.runtime.role_turns",
     "assay.runtime.text.special_tokens": "assay.runtime.special_tokens",
     "assay.runtime.text.tokenizer": "assay.runtime.tokenizer",
+    "assay.runs.user_code": "assay.train.code",
+    "assay.runs.versions": "assay.train.machine",
     "assay.select.admit": "assay.lab.admitting",
     "assay.select.curation": "assay.lab.curation",
     "assay.select.distill": "assay.lab.distilling",

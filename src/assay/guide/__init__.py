@@ -8,7 +8,7 @@ from assay.core.util.exports import lazy_exports
 
 if TYPE_CHECKING:
     from assay.guide.balanced_arms import Balanced
-    from assay.guide.bandits import Dump, RuleReasoner, Sec
+    from assay.guide.bandits import Dump, Exp3, RuleReasoner, Sec
     from assay.guide.cell_curricula import CellBook, CellRule, Memory, Standing
     from assay.guide.compose import Compose
     from assay.guide.curriculum import Frontier, SuccessVariance, Uniform
@@ -29,6 +29,7 @@ __all__ = [
     "CellRule",
     "Compose",
     "Dump",
+    "Exp3",
     "FirstTasks",
     "Frontier",
     "Ghpo",
@@ -63,7 +64,7 @@ __all__ = [
 
 _HOME = {
     "balanced_arms": "Balanced",
-    "bandits": "Dump RuleReasoner Sec",
+    "bandits": "Dump Exp3 RuleReasoner Sec",
     "cell_curricula": "CellBook CellRule Memory Standing",
     "compose": "Compose",
     "curriculum": "Frontier SuccessVariance Uniform",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +12,11 @@ from numpy.typing import NDArray
 from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.group import Outcome
+from assay.core.protocols import CurriculumSpec
 from assay.guide.cell_curricula import CellBook, CellRule, Memory, Standing
 from assay.guide.curriculum import Frontier
 
-__all__ = ["Balanced"]
+__all__ = ["Balanced", "narrow_curriculum"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,3 +112,16 @@ class Balanced(CellRule):
             self.part(arm)
         self.rule.build(arms, seed)
         return CellBook(self, arms, seed)
+
+
+def narrow_curriculum(spec: CurriculumSpec, arms: Container[str]) -> CurriculumSpec:
+    """A curriculum that names no other arms than these; one that names none is itself.
+
+    >>> narrow_curriculum(Frontier(start={"sort": 3, "reverse": 2}), ("sort",)).start
+    FrozenMap({'sort': 3})
+    """
+    if isinstance(spec, Frontier):
+        return replace(spec, start=FrozenMap({arm: level for arm, level in spec.start.items() if arm in arms}))
+    if isinstance(spec, Balanced):
+        return replace(spec, rule=cast(CellRule, narrow_curriculum(spec.rule, arms)))
+    return spec

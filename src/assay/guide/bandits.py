@@ -1,4 +1,4 @@
-"""Curricula over cells that follow the size of advantages or the gap to a target: SEC, DUMP, RuleReasoner."""
+"""Curricula over cells that follow the size of advantages or the gap to a target: SEC, DUMP, RuleReasoner, Exp3."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from assay.core.errors import ConfigError
 from assay.core.group import Outcome
 from assay.guide.cell_curricula import CellRule, Memory, Standing
 
-__all__ = ["Dump", "RuleReasoner", "Sec", "softmax"]
+__all__ = ["Dump", "Exp3", "RuleReasoner", "Sec", "softmax"]
 
 
 def softmax(scores: NDArray[np.float64], temperature: float) -> NDArray[np.float64]:
@@ -171,3 +171,51 @@ class RuleReasoner(CellRule):
         # A constant factor changes no share: without it a low temperature gives powers beyond the largest number.
         shift = max(0.0, float(power.max()) - 700.0)
         return np.exp(power - shift) + self.floor * np.exp(-shift)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exp3(CellRule):
+    """Exp3: a bandit whose estimates stay unbiased however the draws lean, because each is divided by its draw's probability.
+
+    A group with success ``s`` gains ``g = 4 s (1 - s)``, the variance of a binary reward as a share of the largest. With the
+    probability ``p`` of its draw, its cell's total ``G`` grows by ``g / p``: in expectation by ``g`` at each draw, whichever cell
+    is drawn. Of ``K`` cells, one is drawn with probability ``(1 - gamma) softmax(gamma G / K) + gamma / K``. A rare draw thus
+    counts for all the draws that it stands for, where averages (`Sec`, `Dump`) only see a cell as often as they draw it.
+
+    Source: Auer, Cesa-Bianchi, Freund, Schapire 2002 (The nonstochastic multiarmed bandit problem, section 3); as a curriculum of
+    tasks Graves et al. 2017 (arXiv 1704.03003), whose Exp3.S also forgets and whose gain is a change of the loss.
+
+    Attributes:
+        gamma: share of draws that are uniform, in (0, 1]; the larger, the faster the weights move, too.
+
+    Raises:
+        ConfigError: a value out of range.
+
+    >>> Exp3().build({"sort": (3, 4)}, seed=0).propensities.tolist()
+    [0.5, 0.5]
+    """
+
+    gamma: float = 0.1
+
+    def __post_init__(self) -> None:
+        _check(self, [], ["gamma"])
+
+    @property
+    def memory(self) -> Memory:
+        """Gains are summed, from 0."""
+        return Memory(prior=0.0, total=True)
+
+    @property
+    def signal_name(self) -> str:
+        """Total gain, each divided by the probability of its draw."""
+        return "gain"
+
+    def signal(self, outcome: Outcome) -> Sequence[float]:
+        """The gain of a group over the probability with which its cell was drawn."""
+        success = outcome.group.success
+        return () if success is None else (4.0 * success * (1.0 - success) / outcome.group.draw.propensity,)
+
+    def weights(self, standing: Standing) -> NDArray[np.float64]:
+        """``[cells]`` probabilities, at least ``gamma / cells`` each: no gain is ever multiplied by more than the inverse."""
+        cells = len(standing.cells)
+        return (1.0 - self.gamma) * softmax(self.gamma * standing.value / cells, 1.0) + self.gamma / cells

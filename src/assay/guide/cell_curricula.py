@@ -33,7 +33,7 @@ class Memory:
     """How a cell remembers.
 
     After a batch whose groups of a cell gave ``k`` signals of mean ``m``, the cell's average ``v`` becomes
-    ``decay^k v + (1 - decay^k) m``; with ``per_batch`` it becomes ``decay v + (1 - decay) m``.
+    ``decay^k v + (1 - decay^k) m``; with ``per_batch`` it becomes ``decay v + (1 - decay) m``, with ``total`` ``v + k m``.
 
     Attributes:
         decay: share of the old average kept, in [0, 1).
@@ -41,6 +41,7 @@ class Memory:
         settle: groups until an average counts as known.
         per_batch: a batch moves an average once, however many groups it has of the cell.
         window: how many of a cell's last signals are kept one by one.
+        total: signals are summed instead of averaged. The average of success is not affected.
 
     Raises:
         ConfigError: a value out of range.
@@ -54,6 +55,7 @@ class Memory:
     settle: int = 1
     per_batch: bool = False
     window: int = 0
+    total: bool = False
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.decay < 1.0:
@@ -240,7 +242,9 @@ class CellBook:
                 self._best[cell] = max(self._best[cell], self._success[cell])
         for cell, values in signals.items():
             if values:
-                self._value[cell] = memory.moved(float(self._value[cell]), bool(self._count[cell]), values)
+                old = float(self._value[cell])
+                known = bool(self._count[cell])
+                self._value[cell] = old + sum(sorted(values)) if memory.total else memory.moved(old, known, values)
                 self._count[cell] += len(values)
                 self._recent[cell] = (*self._recent[cell], *values)[-memory.window :] if memory.window else ()
 

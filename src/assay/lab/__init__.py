@@ -7,13 +7,18 @@ from typing import TYPE_CHECKING
 from assay.core.util.exports import lazy_exports
 
 if TYPE_CHECKING:
-    from assay.lab.cells import Cell, LabError, run_cell, run_cells
+    from assay.lab.cells import ONE_THREAD, WORKERS, Cell, LabError, run_cell, run_cells
     from assay.lab.comparison import Arm, Comparison, ComparisonResult, over_seeds
     from assay.lab.controls import FormatOnly, Inverted, RandomReward, Rewarded
-    from assay.lab.gate import LearningGate, accuracy, change, judge
+    from assay.lab.gate import GATE_SEEDS, LearningGate, accuracy, change, judge
+    from assay.lab.machine import describe_machine, load_average
+    from assay.lab.processes import Processes, ProcessJob, exit_reason
     from assay.lab.seeds import Mean, RunEnding, State, StudyObserver, StudyRun, run_all, side_by_side
 
 __all__ = [
+    "GATE_SEEDS",
+    "ONE_THREAD",
+    "WORKERS",
     "Arm",
     "Cell",
     "Comparison",
@@ -23,6 +28,8 @@ __all__ = [
     "LabError",
     "LearningGate",
     "Mean",
+    "ProcessJob",
+    "Processes",
     "RandomReward",
     "Rewarded",
     "RunEnding",
@@ -31,7 +38,10 @@ __all__ = [
     "StudyRun",
     "accuracy",
     "change",
+    "describe_machine",
+    "exit_reason",
     "judge",
+    "load_average",
     "over_seeds",
     "run_all",
     "run_cell",
@@ -40,10 +50,12 @@ __all__ = [
 ]
 
 _HOME = {
-    "cells": "Cell LabError run_cell run_cells",
+    "processes": "ProcessJob Processes exit_reason",
+    "machine": "describe_machine load_average",
+    "cells": "Cell LabError run_cell run_cells ONE_THREAD WORKERS",
     "comparison": "Arm Comparison ComparisonResult over_seeds",
     "controls": "FormatOnly Inverted RandomReward Rewarded",
-    "gate": "LearningGate accuracy change judge",
+    "gate": "LearningGate accuracy change judge GATE_SEEDS",
     "seeds": "RunEnding Mean StudyRun StudyObserver State side_by_side run_all",
 }
 

@@ -20,8 +20,8 @@ from assay.core.protocols import TaskSource
 from assay.core.rollout import Sampling
 from assay.core.rowfile import rows_beside
 from assay.core.util.paths import cache_folder
-from assay.lab.machine import load, machine
-from assay.lab.processes import Processes, ProcessJob, last_words
+from assay.lab.machine import describe_machine, load_average
+from assay.lab.processes import Processes, ProcessJob, exit_reason
 from assay.runs.storage import write_json
 from assay.train.driver import resume, train
 from assay.train.models import Built
@@ -76,7 +76,7 @@ def run_cell(maker: str, kind: str, seed: int, out: Path, steps: int | None = No
     base = cache_folder() / "base" / cell.run.model.key if isinstance(cell.run.model, Built) else None
     if not alike or "failed" in known or (base and not base.exists()):  # begun from a base of other code
         shutil.rmtree(folder, ignore_errors=True)
-    before = load()
+    before = load_average()
     outcome = resume(folder, progress=False) if begun.exists() else train(cell.run, folder, progress=False)
     found: dict[str, Any] = {
         "kind": kind,
@@ -85,8 +85,8 @@ def run_cell(maker: str, kind: str, seed: int, out: Path, steps: int | None = No
         "recipe": digest(to_dict(cell.run), 8),
         "digest": outcome.digest,
         "cpu_seconds": cpu_seconds(folder),
-        "machine": machine(),
-        "load": [before, load()],
+        "machine": describe_machine(),
+        "load": [before, load_average()],
         **_evaluated(cell, folder),
     }
     if base:
@@ -134,7 +134,7 @@ def _failed(job: ProcessJob, cell: tuple[str, int, int | None], status: int, go_
     if not go_on:
         said = job.log.read_text(encoding="utf-8")
         raise LabError(f"cell {job.name} failed with status {status}:\n{said[-2000:]}")
-    write_json(job.log.with_suffix(".json"), {"kind": cell[0], "seed": cell[1], "failed": last_words(job.log, status)})
+    write_json(job.log.with_suffix(".json"), {"kind": cell[0], "seed": cell[1], "failed": exit_reason(job.log, status)})
 
 
 def cpu_seconds(folder: Path) -> float:

@@ -10,15 +10,10 @@ import numpy as np
 
 from assay.measure.intervals import paired
 
-__all__ = ["CONTROLS", "MAKER", "SEEDS", "LearningGate", "accuracy", "change", "judge"]
+__all__ = ["GATE_SEEDS", "LearningGate", "accuracy", "change", "judge"]
 
-MAKER = "evidence.cells.gate:quickstart_cell"
-"""Makes the cells: ``rl`` and the controls, each at any seed."""
-
-SEEDS = (0, 1, 2, 3, 4)
-
-CONTROLS = ("random", "format", "inverted", "longer")
-"""What must not learn."""
+GATE_SEEDS = (0, 1, 2, 3, 4)
+"""Of the gate's runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,8 +35,8 @@ class LearningGate:
     def failures(self) -> list[str]:
         """Each bar that is not met, in words; empty when the gate is passed."""
         found: list[str] = []
-        if len(self.greedy) < len(SEEDS) or not self.controls:
-            found.append(f"only {len(self.greedy)} of {len(SEEDS)} seeds and {len(self.controls)} controls were run")
+        if len(self.greedy) < len(GATE_SEEDS) or not self.controls:
+            found.append(f"only {len(self.greedy)} of {len(GATE_SEEDS)} seeds and {len(self.controls)} controls were run")
         if not np.median(list(self.greedy.values())) >= 0.90:
             found.append(f"median greedy pass@1 {np.median(list(self.greedy.values())):.3f} < .90")
         found += [f"seed {s}: greedy pass@1 {v:.3f} < .80" for s, v in self.greedy.items() if v < 0.80]

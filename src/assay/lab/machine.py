@@ -7,7 +7,7 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-__all__ = ["load", "machine", "processor"]
+__all__ = ["load_average", "describe_machine", "processor"]
 
 PACKAGES = ("torch", "transformers")
 """Libraries whose versions change numbers."""
@@ -16,21 +16,21 @@ INSTRUCTIONS = {"avx512_bf16": "AVX-512 with bfloat16", "avx512f": "AVX-512", "a
 """Flags of a processor that decide how fast it multiplies, best first: machines that are lent say no more than a maker's name."""
 
 
-def machine(vllm: str = "") -> str:
+def describe_machine(vllm: str = "") -> str:
     """Processor, cores, and the versions of what computes there, in one line; libraries that are not installed are left out.
 
     Args:
-        vllm: version of a vLLM server that was used beside (`assay.selftest.vllm_server.version_of`), which has a Python of its
+        vllm: version of a vLLM server that was used beside (`assay.selftest.vllm_version`), which has a Python of its
             own.
 
-    >>> "cores, Python 3." in machine() and machine("0.32.0").endswith(", vLLM 0.32.0")
+    >>> "cores, Python 3." in describe_machine() and describe_machine("0.32.0").endswith(", vLLM 0.32.0")
     True
     """
     found = {"Python": platform.python_version(), **_versions(), **({"vLLM": vllm} if vllm else {})}
     return f"{_processor()}, {os.cpu_count()} cores, {', '.join(f'{name} {number}' for name, number in found.items())}"
 
 
-def load() -> float:
+def load_average() -> float:
     """Load average of the machine over the last minute: processes that run or wait to run, those of the measurement included."""
     return round(os.getloadavg()[0], 2)
 

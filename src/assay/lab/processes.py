@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
-__all__ = ["ProcessJob", "Processes", "last_words", "own_cores"]
+__all__ = ["ProcessJob", "Processes", "exit_reason", "own_cores"]
 
 POLL = 0.1
 """Seconds between looks at the processes."""
@@ -131,10 +131,10 @@ class Processes:
                 r.process.wait()
 
 
-def last_words(log: Path, status: int) -> str:
+def exit_reason(log: Path, status: int) -> str:
     """Why a job ended, in one line: the signal that killed it, else the last line that it printed.
 
-    >>> last_words(Path("no such file"), -9), last_words(Path("no such file"), 3)
+    >>> exit_reason(Path("no such file"), -9), exit_reason(Path("no such file"), 3)
     ('was killed by signal 9', 'ended with status 3')
     """
     if status < 0:

@@ -19,7 +19,7 @@ from assay.core.canon import plain
 from assay.core.config import dumps_toml, from_dict, loads_toml, to_dict
 from assay.core.errors import AssayError, ConfigError, DataError
 from assay.core.rowfile import rows_beside
-from assay.lab.processes import Processes, ProcessJob, last_words, own_cores
+from assay.lab.processes import Processes, ProcessJob, exit_reason, own_cores
 from assay.measure.intervals import Interval, student
 from assay.measure.runs import EvalLine, read_run
 from assay.runs import lock, storage
@@ -350,7 +350,7 @@ class _Desk:
         elif status == 130 or (self._stop and status < 0):
             self._become(job.name, State.STOPPED)
         else:
-            self._become(job.name, State.FAILED, last_words(job.log, status))
+            self._become(job.name, State.FAILED, exit_reason(job.log, status))
 
     def _hear(self, running: Sequence[str]) -> None:
         for name in running:

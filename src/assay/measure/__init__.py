@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from assay.measure.accuracy_at_k import EvalRow, EvalTable, TaskOutcomes, best_of_k, eval_items, maj_at_k, pass_at_k, tabulate
     from assay.measure.doctor import RULES, diagnose
     from assay.measure.findings import Finding, Rule, Severity
-    from assay.measure.history import History, MetricLine, Series
+    from assay.measure.history import History, Series
     from assay.measure.intervals import Interval, Paired, bootstrap, mean_interval, paired, student, wilson
-    from assay.measure.logprob_agreement import agreement, comparable
+    from assay.measure.logprob_agreement import MISMATCH_BARS, agreement, comparable
     from assay.measure.membership import auc, gap, mean_auc, mean_log_prob, min_k_prob, self_critique, zlib_ratio
     from assay.measure.metrics import (
         batch_metrics,
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
         NotFinite,
         StalledSteps,
     )
-    from assay.measure.runs import EvalLine, EventLine, RunComparison, RunView, compare, read_metrics, read_run
+    from assay.measure.runs import EvalLine, RunComparison, RunView, compare, read_metrics, read_run
     from assay.measure.tables import (
         comparison_json,
         comparison_table,
@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from assay.measure.trackers import TensorBoardTracker, WandbTracker
 
 __all__ = [
+    "MISMATCH_BARS",
     "RULES",
     "CurriculumStuck",
     "EngineMismatch",
@@ -76,7 +77,6 @@ __all__ = [
     "EvalLine",
     "EvalRow",
     "EvalTable",
-    "EventLine",
     "Finding",
     "FormatFailure",
     "GraderHangs",
@@ -86,7 +86,6 @@ __all__ = [
     "ItemChange",
     "ItemDiff",
     "LengthTruncation",
-    "MetricLine",
     "NoSignal",
     "NotFinite",
     "Paired",
@@ -159,14 +158,14 @@ __all__ = [
 _HOME = {
     "doctor": "RULES diagnose",
     "findings": "Finding Rule Severity",
-    "history": "History MetricLine Series",
+    "history": "History Series",
     "intervals": "Interval Paired bootstrap mean_interval paired student wilson",
     "membership": "auc gap mean_auc mean_log_prob min_k_prob self_critique zlib_ratio",
     "metrics": (
         "batch_metrics component_mean divergences effective_sample_size fault_rates filtered_share "
         "group_metrics length_stats max_ratio reward_stats signal_fraction throughput truncated_share"
     ),
-    "logprob_agreement": "agreement comparable",
+    "logprob_agreement": "agreement comparable MISMATCH_BARS",
     "accuracy_at_k": "TaskOutcomes EvalRow EvalTable best_of_k eval_items maj_at_k pass_at_k tabulate",
     "report": "write_report",
     "rollout_line": "RolloutLine",
@@ -175,9 +174,14 @@ _HOME = {
     "rules_heldout": "CurriculumStuck HeldOutDropped SuspectVerifier",
     "rules_machinery": "EngineMismatch GraderHangs RisingFaults UnprovenWeights UntrainedWeights",
     "rules_policy": "EntropyCollapse EntropyExplosion FormatFailure LengthTruncation NoSignal NotFinite StalledSteps",
-    "runs": "RunComparison EvalLine EventLine RunView compare read_metrics read_run",
+    "runs": "RunComparison EvalLine RunView compare read_metrics read_run",
     "tables": "comparison_json comparison_table evaluation_json evaluation_table paired_json paired_table render",
     "trackers": "TensorBoardTracker WandbTracker",
 }
 
-__getattr__, __dir__ = lazy_exports(__name__, _HOME)
+_MOVED = {
+    "EventLine": "assay.runs",
+    "MetricLine": "assay.runs",
+}
+
+__getattr__, __dir__ = lazy_exports(__name__, _HOME, moved=_MOVED)

@@ -49,7 +49,7 @@ def diagnose(history: History, rules: Iterable[Rule] = RULES) -> tuple[Finding, 
         history: all metrics of the run.
         rules: what to look for; `dataclasses.replace` changes a threshold.
 
-    >>> from assay.measure.history import MetricLine
+    >>> from assay.runs import MetricLine
     >>> lines = [MetricLine(step=s, stage="rl", metrics={"length/truncated": 0.4, "proof/state": 1.0}) for s in range(1, 9)]
     >>> [f.rule for f in diagnose(History.of(lines))]
     ['LengthTruncation']

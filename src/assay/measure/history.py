@@ -8,22 +8,15 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["History", "MetricLine", "Series"]
+from assay.runs.reader import MetricLine
+
+__all__ = ["History", "Series"]
 
 SUPERVISED = "warm-up"
 """Stage whose numbers are not those of reinforcement learning."""
 
 PREFERENCES = "preferences"
 """Stage that learns from given preferences."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetricLine:
-    """A line of ``metrics.jsonl``."""
-
-    step: int
-    stage: str
-    metrics: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,6 +76,7 @@ class History:
         learned: name to the index of the series' first point from a stage of reinforcement learning; absent where there is none.
         eval_items: held-out items behind the smallest evaluation; 0 when unknown.
 
+    >>> from assay.runs import MetricLine
     >>> h = History.of([MetricLine(step=s, stage="rl", metrics={"reward/mean": s / 4}) for s in range(1, 5)])
     >>> h["reward/mean"].last(2).mean, h["no/such"].steps.tolist(), h.stages
     (0.875, [], (('rl', 1, 4),))

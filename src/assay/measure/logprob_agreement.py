@@ -16,9 +16,9 @@ from assay.core.batch import Batch
 from assay.core.errors import DataError
 from assay.core.sample import STREAMS
 
-__all__ = ["BARS", "MOST_RATIO", "agreement", "comparable", "kish"]
+__all__ = ["MISMATCH_BARS", "MOST_RATIO", "agreement", "comparable", "kish"]
 
-BARS = {"float32": 1e-6, "bfloat16": 5e-3}
+MISMATCH_BARS = {"float32": 1e-6, "bfloat16": 5e-3}
 """Largest k3, in nats per token, that rounding explains, by the coarser type of the two sides. On small models whose weights are
 exaggerated it is at most 1e-10 where both are float32; where one is bfloat16, 1e-5 to 2e-3 in dense families and 4e-3 in mixtures
 of experts whose routing is replayed (``docs/evidence/mismatch.md``)."""

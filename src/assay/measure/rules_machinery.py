@@ -11,7 +11,7 @@ import numpy as np
 
 from assay.measure.findings import Finding, Severity, at_start, lately, percent, steps_of
 from assay.measure.history import History, Series
-from assay.measure.logprob_agreement import BARS, MOST_RATIO
+from assay.measure.logprob_agreement import MISMATCH_BARS, MOST_RATIO
 
 __all__ = ["EngineMismatch", "GraderHangs", "RisingFaults", "UnprovenWeights", "UntrainedWeights"]
 
@@ -173,7 +173,7 @@ class EngineMismatch:
         most_ratio: largest healthy factor on a single token.
     """
 
-    most_k3: float = BARS["bfloat16"]
+    most_k3: float = MISMATCH_BARS["bfloat16"]
     most_ratio: float = MOST_RATIO
 
     def __call__(self, history: History) -> Finding | None:

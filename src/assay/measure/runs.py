@@ -3,31 +3,19 @@
 from __future__ import annotations
 
 import json
-import tomllib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
-from assay.core.errors import DataError, a_kind
+from assay.core.errors import DataError
 from assay.measure.accuracy_at_k import TaskOutcomes, eval_items
-from assay.measure.history import History, MetricLine
+from assay.measure.history import History
 from assay.measure.intervals import Interval, Paired, mean_interval, paired
 from assay.measure.rollout_line import RolloutLine, rollout_line
+from assay.runs.reader import MetricLine, RunRecord, metric_line, read_document, read_lines, read_record
 
-__all__ = [
-    "EvalLine",
-    "EventLine",
-    "RolloutLine",
-    "RunComparison",
-    "RunView",
-    "compare",
-    "read_metrics",
-    "read_run",
-    "rollout_line",
-]
-
-T = TypeVar("T")
+__all__ = ["EvalLine", "RolloutLine", "RunComparison", "RunView", "compare", "read_metrics", "read_run", "rollout_line"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,52 +57,20 @@ class EvalLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EventLine:
-    """A line of ``events.jsonl``: something that happened at a step."""
-
-    step: int
-    kind: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunView:
-    """Everything a run folder says.
+class RunView(RunRecord):
+    """Everything that the folder of a language model's run says.
 
     Attributes:
-        folder: where it is.
-        settings: ``run.toml``.
-        versions: ``versions.json``.
         isolation: ``isolation.json``: by judge, what contains the programs that it starts; empty where none does.
         contamination: ``contamination.json``: what was found when evaluation items were looked for among the training prompts;
             empty where nobody looked.
-        metrics, evals, events, rollouts: the lines of the four journals, in order of step.
-        finished: whether the run says that it reached its end (``done.json``).
-        problems: sentences on what is missing or was cut off.
+        evals, rollouts: the lines of the two journals that an `assay.runs.RunRecord` lacks, in order of step.
     """
 
-    folder: Path
-    settings: Mapping[str, Any]
-    versions: Mapping[str, Any]
     isolation: Mapping[str, Any] = field(default_factory=dict[str, Any])
     contamination: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    metrics: tuple[MetricLine, ...] = ()
     evals: tuple[EvalLine, ...] = ()
-    events: tuple[EventLine, ...] = ()
     rollouts: tuple[RolloutLine, ...] = ()
-    finished: bool = False
-    problems: tuple[str, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """The folder's name."""
-        return self.folder.resolve().name
-
-    @property
-    def seed(self) -> int | None:
-        """The run's seed, None where the settings do not say."""
-        seed = self.settings.get("seed")
-        return seed if isinstance(seed, int) else None
 
     @property
     def threshold(self) -> float:
@@ -122,18 +78,6 @@ class RunView:
         evaluation: Any = self.settings.get("evaluation")
         found: Any = cast("Mapping[str, Any]", evaluation).get("threshold") if isinstance(evaluation, Mapping) else None
         return float(found) if isinstance(found, int | float) else 1.0
-
-    @property
-    def planned_steps(self) -> int | None:
-        """Steps over all stages of the settings; None where they do not say."""
-        stages: Any = self.settings.get("stages")
-        tables = (
-            [cast("dict[str, Any]", s) for s in cast("list[Any]", stages) if isinstance(s, dict)]
-            if isinstance(stages, list)
-            else []
-        )
-        steps = [s["steps"] for s in tables if isinstance(s.get("steps"), int)]
-        return sum(steps) if steps and len(steps) == len(tables) else None
 
     @property
     def overlap(self) -> str:
@@ -204,23 +148,16 @@ def read_run(folder: Path) -> RunView:
     Raises:
         DataError: not a folder, no file of a run in it, or a file that cannot be read; names the file and the line.
     """
-    if not folder.is_dir():
-        raise DataError(f"{folder} is not a folder; give a run folder (it holds run.toml and metrics.jsonl)")
-    problems: list[str] = []
-    view = RunView(
-        folder=folder,
-        settings=_document(folder / "run.toml", tomllib.loads, problems),
-        versions=_document(folder / "versions.json", json.loads, problems),
-        isolation=_document(folder / "isolation.json", json.loads, problems, needed=False),
-        contamination=_document(folder / "contamination.json", json.loads, problems, needed=False),
-        metrics=_sorted(_lines(folder / "metrics.jsonl", _metric_line, problems)),
-        evals=_sorted(_lines(folder / "evals.jsonl", _eval_line, problems)),
-        events=_sorted(_lines(folder / "events.jsonl", _event_line, problems, needed=False)),
-        rollouts=_sorted(_lines(folder / "rollouts.jsonl", rollout_line, problems)),
+    found = read_record(folder, also=("evals.jsonl", "rollouts.jsonl"))
+    problems = list(found.problems)
+    return RunView(
+        **{f.name: getattr(found, f.name) for f in fields(found) if f.name != "problems"},
+        isolation=read_document(folder / "isolation.json", json.loads, problems, needed=False),
+        contamination=read_document(folder / "contamination.json", json.loads, problems, needed=False),
+        evals=read_lines(folder / "evals.jsonl", _eval_line, problems),
+        rollouts=read_lines(folder / "rollouts.jsonl", rollout_line, problems),
+        problems=tuple(problems),
     )
-    if sum(p.endswith("is missing") for p in problems) == 5 and not view.events:
-        raise DataError(f"{folder} holds no file of a run (run.toml, metrics.jsonl, ...); give a run folder")
-    return replace(view, finished=(folder / "done.json").exists(), problems=tuple(problems))
 
 
 def read_metrics(folder: Path) -> tuple[MetricLine, ...]:
@@ -231,64 +168,13 @@ def read_metrics(folder: Path) -> tuple[MetricLine, ...]:
     """
     if not folder.is_dir():
         raise DataError(f"{folder} is not a folder; give a run folder (it holds run.toml and metrics.jsonl)")
-    return _sorted(_lines(folder / "metrics.jsonl", _metric_line, [], needed=False))
-
-
-def _sorted(lines: list[Any]) -> Any:
-    return tuple(sorted(lines, key=lambda x: x.step))
-
-
-def _document(path: Path, parse: Callable[[str], Any], problems: list[str], needed: bool = True) -> Mapping[str, Any]:
-    if not path.exists():
-        if needed:
-            problems.append(f"{path.name} is missing")
-        return {}
-    try:
-        value = parse(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: {error}; restore the file or remove it") from None
-    if not isinstance(value, dict):
-        raise DataError(f"{path}, line 1: expected a table of settings, found {a_kind(value)}")
-    return value  # type: ignore[reportUnknownVariableType]
-
-
-def _lines(path: Path, build: Callable[[Mapping[str, Any]], T], problems: list[str], needed: bool = True) -> list[T]:
-    if not path.exists():
-        if needed:
-            problems.append(f"{path.name} is missing")
-        return []
-    lines = path.read_bytes().split(b"\n")
-    out: list[T] = []
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            out.append(build(json.loads(line)))
-        except json.JSONDecodeError as error:
-            if number != len(lines):  # only a line without its end can be torn
-                raise DataError(f"{path}, line {number}: not JSON ({error.msg}); remove the line or the file") from None
-            problems.append(f"{path.name}, line {number}: cut off in the middle, as a kill leaves it; it is not used")
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            reason = f"field {error} is missing" if isinstance(error, KeyError) else str(error)
-            raise DataError(f"{path}, line {number}: {reason}") from None
-    if not out and needed:
-        problems.append(f"{path.name} is empty")
-    return out
-
-
-def _metric_line(record: Mapping[str, Any]) -> MetricLine:
-    metrics = {str(n): float(v) for n, v in record["metrics"].items()}
-    return MetricLine(step=int(record["step"]), stage=str(record.get("stage", "rl")), metrics=metrics)
+    return read_lines(folder / "metrics.jsonl", metric_line, [], needed=False)
 
 
 def _eval_line(record: Mapping[str, Any]) -> EvalLine:
     return EvalLine(
         step=int(record["step"]), split=str(record["split"]), mode=str(record["mode"]), items=eval_items(record["items"])
     )
-
-
-def _event_line(record: Mapping[str, Any]) -> EventLine:
-    return EventLine(step=int(record["step"]), kind=str(record["kind"]), message=str(record["message"]))
 
 
 # ---- comparing --------------------------------------------------------------------------------------------------------

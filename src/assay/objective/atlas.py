@@ -16,7 +16,7 @@ from assay.objective.objective import Objective
 from assay.objective.padded_batch import required_inputs
 from assay.objective.reducers import F
 
-__all__ = ["CONDITIONS", "SEEDS", "Condition", "batch", "equivalences", "left_out", "page"]
+__all__ = ["CONDITIONS", "SEEDS", "Condition", "batch", "equivalences", "left_out", "atlas_page"]
 
 SEEDS: Sequence[int] = range(5)
 """Batches under each condition."""
@@ -118,7 +118,7 @@ def batch(objective: Objective, condition: Condition, seed: int) -> dict[str, An
     return inputs
 
 
-def page() -> str:
+def atlas_page() -> str:
     """The atlas as a page with one table."""
     found, missing = equivalences(), left_out()
     rows = "\n".join(

@@ -15,9 +15,10 @@ from assay.train.run import Evaluation, Run
 from assay.train.stages import WarmUp
 from assay_tasks import SortDigits
 
-__all__ = ["base", "quickstart"]
+__all__ = ["SHOWN", "base", "quickstart"]
 
 SHOWN = (3, 4, 5)
+"""Levels that the base is shown: lengths of the lists of digits."""
 
 
 def base(seed: int = 0) -> Run:

@@ -9,6 +9,7 @@ from assay.core.util.threads import with_torch
 
 if TYPE_CHECKING:
     from assay.runtime.anchors import Anchor, Ema, Every, Frozen
+    from assay.runtime.compiled.build import decoder_identity
     from assay.runtime.distributed.collectives import Collectives
     from assay.runtime.distributed.mesh import MeshLearner
     from assay.runtime.engine.hub_engine import TransformersEngine
@@ -16,9 +17,11 @@ if TYPE_CHECKING:
     from assay.runtime.engine.settings import Auto, EngineFootprint, EngineSpec, InProcess, LocalEngineSpec, Native
     from assay.runtime.engine.stale import StaleEngine
     from assay.runtime.learner.learner import TorchLearner
+    from assay.runtime.machine import set_threads
+    from assay.runtime.models.any_model import AnyModel
     from assay.runtime.models.exported import Reloaded
     from assay.runtime.models.hf import load_decoder, load_model, save_model
-    from assay.runtime.models.hub_model import Adapter, HubModel
+    from assay.runtime.models.hub_model import Adapter, HubModel, hub_of
     from assay.runtime.models.model import Model, init_model, parameter_shapes
     from assay.runtime.settings import (
         AdamW,
@@ -42,6 +45,7 @@ __all__ = [
     "AdamW",
     "Adapter",
     "Anchor",
+    "AnyModel",
     "Auto",
     "Chat",
     "ChatTemplate",
@@ -76,15 +80,21 @@ __all__ = [
     "VllmEngine",
     "VllmSettings",
     "char_tokenizer",
+    "decoder_identity",
+    "hub_of",
     "init_model",
     "load_decoder",
     "load_model",
     "parameter_shapes",
     "save_model",
+    "set_threads",
     "untied_copy",
 ]
 
 _HOME = {
+    "models.any_model": "AnyModel",
+    "machine": "set_threads",
+    "compiled.build": "decoder_identity",
     "anchors": "Anchor Ema Every Frozen",
     "distributed.collectives": "Collectives",
     "distributed.mesh": "MeshLearner",
@@ -95,7 +105,7 @@ _HOME = {
     "learner.learner": "TorchLearner",
     "models.exported": "Reloaded",
     "models.hf": "load_decoder load_model save_model",
-    "models.hub_model": "Adapter HubModel",
+    "models.hub_model": "Adapter HubModel hub_of",
     "models.model": "Model init_model parameter_shapes",
     "settings": "AdamW DecoderShape HubShape LearnerSettings Lora Mesh Muon LearningRateSchedule Trunk ValueHead",
     "text.chat": "Chat",

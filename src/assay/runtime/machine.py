@@ -23,7 +23,7 @@ _said: set[str] = set()
 def fingerprint(threads: int) -> dict[str, str]:
     """Everything besides the program and its inputs that may change a bit of the result."""
     return {
-        "decoder": build.identity(),
+        "decoder": build.decoder_identity(),
         "isa": torch.backends.cpu.get_cpu_capability(),
         "machine": platform.machine(),
         "numpy": np.__version__,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from assay.sandbox.backends.runsc import Runsc
     from assay.sandbox.backends.wasi import Wasi
     from assay.sandbox.compiled_program import CompiledProgram
-    from assay.sandbox.levels import ZygoteBackend, backend_named, choose
+    from assay.sandbox.levels import SANDBOX_LEVELS, ZygoteBackend, backend_named, choose
     from assay.sandbox.limits import Limits
     from assay.sandbox.python_session import PythonSession
     from assay.sandbox.result import Result, SandboxProgram, Status
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from assay.sandbox.toolchain import Language, language, languages
 
 __all__ = [
+    "SANDBOX_LEVELS",
     "Backend",
     "Bubblewrap",
     "CompiledProgram",
@@ -58,7 +59,7 @@ _HOME = {
     "backends.runsc": "Runsc",
     "backends.wasi": "Wasi",
     "compiled_program": "CompiledProgram",
-    "levels": "ZygoteBackend backend_named choose",
+    "levels": "ZygoteBackend backend_named choose SANDBOX_LEVELS",
     "limits": "Limits",
     "attack_probe": "IsolationProbe probe",
     "result": "SandboxProgram Result Status",

@@ -15,7 +15,7 @@ from assay.sandbox.backends.wasi import INSTALL, Wasi, installed
 from assay.sandbox.client import Zygote
 from assay.sandbox.readable_paths import check_readable
 
-__all__ = ["BANNER", "LEVELS", "OTHERS", "WASI", "ZygoteBackend", "backend_named", "choose"]
+__all__ = ["BANNER", "LEVELS", "SANDBOX_LEVELS", "OTHERS", "WASI", "ZygoteBackend", "backend_named", "choose"]
 
 LEVELS = ("strong", "landlock")
 """The contained levels, the best first."""
@@ -26,10 +26,13 @@ WASI = "wasi"
 OTHERS = ("bubblewrap", "runsc")
 """Tools that make containers: used when they are asked for, never by ``auto``."""
 
+SANDBOX_LEVELS = (*LEVELS, WASI, *OTHERS)
+"""All that contain a program, by the names that `Sandbox` takes: those that ``auto`` tries first."""
+
 UNSAFE = "rlimits"
 
 _HOME = {"bubblewrap": "Bubblewrap", "runsc": "Runsc"}
-_KNOWN = ("auto", *LEVELS, WASI, *OTHERS, "http://HOST:PORT", UNSAFE)
+_KNOWN = ("auto", *SANDBOX_LEVELS, "http://HOST:PORT", UNSAFE)
 
 _TAGGED = "Every score is tagged."
 BANNER = (

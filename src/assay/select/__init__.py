@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from assay.select.admit import Admission, ArmAdmission, ArmVerdict, admission, judge_arms
     from assay.select.curation import VerifierGrader
     from assay.select.distill import Distillation, Distilled
-    from assay.select.membership_probe import ItemScores, Membership, MembershipProbe, membership
+    from assay.select.membership_probe import ItemScores, Membership, MembershipProbe, grade_answers, membership
     from assay.select.probes import GradientProbe, UpdateProbe, VectorProbe
     from assay.select.teachers import ModelTeacher, ServerTeacher, Teacher
 
@@ -31,6 +31,7 @@ __all__ = [
     "VectorProbe",
     "VerifierGrader",
     "admission",
+    "grade_answers",
     "judge_arms",
     "membership",
 ]
@@ -39,7 +40,7 @@ _HOME = {
     "admit": "Admission ArmAdmission ArmVerdict admission judge_arms",
     "curation": "VerifierGrader",
     "distill": "Distillation Distilled",
-    "membership_probe": "Membership MembershipProbe ItemScores membership",
+    "membership_probe": "Membership MembershipProbe ItemScores membership grade_answers",
     "probes": "GradientProbe UpdateProbe VectorProbe",
     "teachers": "ModelTeacher ServerTeacher Teacher",
 }

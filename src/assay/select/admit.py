@@ -17,19 +17,16 @@ from typing import Any
 
 import numpy as np
 
-from assay.core.canon import FrozenMap
 from assay.core.config import from_dict, to_dict
 from assay.core.errors import ConfigError, DataError, RewardError
 from assay.core.import_path import filed_as
-from assay.core.protocols import CurriculumSpec, TaskSource
+from assay.core.protocols import TaskSource
 from assay.core.rollout import Sampling
-from assay.guide import Balanced, Frontier
 from assay.measure import wilson
 from assay.runs.storage import write_json
 from assay.tasks import TaskMixture
 from assay.testing.streams import first_task
 from assay.train.policy import Policy
-from assay.train.reinforce import Reinforce
 from assay.train.run import Run
 from assay.train.stage import Stage
 from assay.train.stages import WarmUp
@@ -125,10 +122,13 @@ class Admission:
         if sorted(run.tasks.arms()) != sorted(a.arm for a in self.arms):
             raise ConfigError(f"the admission is of {self.tasks!r}, the run's tasks are {run.tasks.name!r} with other arms")
         kept = {*self.of(ArmVerdict.TRAIN, ArmVerdict.WARM)}
-        stages = [self._narrowed(run, stage, kept) if isinstance(stage, Reinforce) else stage for stage in run.stages]
-        first = next((i for i, stage in enumerate(stages) if isinstance(stage, Reinforce)), None)
+        stages = [self._narrowed(run, stage, kept) if _is_rl(stage) else stage for stage in run.stages]
+        first = next((i for i, stage in enumerate(stages) if _is_rl(stage)), None)
         if first is None:
-            raise ConfigError(f"run {run.name!r} has no stage Reinforce, so there is nothing that arms could be admitted to")
+            raise ConfigError(
+                f"run {run.name!r} has no stage that samples answers to its tasks and learns from them, as Reinforce does, "
+                "so there is nothing that arms could be admitted to"
+            )
         oracles, practised = _oracles(run.tasks), _practised(stages)
         shown = {a.arm: (a.level,) for a in self.arms if a.arm in practised and oracles[a.arm]}
         if practised & {*self.of(ArmVerdict.WARM)}:
@@ -153,7 +153,7 @@ class Admission:
             raise DataError(f"cannot read an admission from {path}: {error}") from None
         return found
 
-    def _narrowed(self, run: Run, stage: Reinforce, kept: set[str]) -> Reinforce:
+    def _narrowed(self, run: Run, stage: Stage, kept: set[str]) -> Stage:
         """A stage of RL with the admitted ones of its arms."""
         asked = run.tasks.arms()
         levels = (
@@ -167,7 +167,7 @@ class Admission:
                 f"the model {self.model} is admitted to none of the arms that run {run.name!r} practises: its accuracy at their "
                 f"lowest levels is outside {self.least} to {self.most}; use other tasks or another model"
             )
-        return replace(stage, levels=left, curriculum=_without(stage.curriculum, left))
+        return stage.on_levels(left)
 
 
 def admission(
@@ -252,9 +252,14 @@ def _verdict(accuracy: float, least: float, most: float, shown: bool) -> ArmVerd
     return ArmVerdict.WARM if shown else ArmVerdict.HARD
 
 
+def _is_rl(stage: Stage) -> bool:
+    """Whether a stage samples answers to the run's tasks and learns from them."""
+    return stage.samples and stage.practises
+
+
 def _practised(stages: Sequence[Stage]) -> set[str]:
     """Arms of the stages of RL, whose levels are told arm by arm."""
-    return {arm for s in stages if isinstance(s, Reinforce) and isinstance(s.levels, Mapping) for arm in s.levels}
+    return {arm for s in stages if _is_rl(s) and isinstance(s.levels, Mapping) for arm in s.levels}
 
 
 def _parts(tasks: TaskSource) -> Mapping[str, Mapping[str, Sequence[str]]]:
@@ -269,13 +274,3 @@ def _oracles(tasks: TaskSource) -> Mapping[str, bool]:
     """Each arm with whether an oracle can demonstrate its lowest level."""
     rng = np.random.default_rng(0)
     return {arm: tasks.trace(first_task(tasks, arm, levels[0]), 0.0, rng) is not None for arm, levels in tasks.arms().items()}
-
-
-def _without(curriculum: CurriculumSpec, left: Mapping[str, tuple[int, ...]]) -> CurriculumSpec:
-    """A curriculum that names no arm which is not practised."""
-    if isinstance(curriculum, Frontier):
-        return replace(curriculum, start=FrozenMap({arm: level for arm, level in curriculum.start.items() if arm in left}))
-    if isinstance(curriculum, Balanced):
-        rule: Any = _without(curriculum.rule, left)
-        return replace(curriculum, rule=rule)
-    return curriculum

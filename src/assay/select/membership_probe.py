@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from assay.runtime.models.any_model import AnyModel
     from assay.runtime.models.likelihood import LikelihoodReader, TextLikelihood
 
-__all__ = ["ItemScores", "Membership", "MembershipProbe", "membership", "right"]
+__all__ = ["ItemScores", "Membership", "MembershipProbe", "membership", "grade_answers"]
 
 Floats = NDArray[np.float64]
 
@@ -259,8 +259,8 @@ def membership(
         task = next(t for t in fresh if t.content in both)
         raise DataError(f"{len(both)} items are also fresh ones, such as {task.id!r}: {_question(task)[:80]!r}; leave them out")
     told, other = probe(items), probe(fresh)
-    known = right(verifier, items, told, deadline=deadline, threshold=threshold)
-    new = right(of_fresh or verifier, fresh, other, deadline=deadline, threshold=threshold)
+    known = grade_answers(verifier, items, told, deadline=deadline, threshold=threshold)
+    new = grade_answers(of_fresh or verifier, fresh, other, deadline=deadline, threshold=threshold)
     shared = [name for name in told.scores if name in other.scores]
     missing = {**other.missing, **told.missing}
     for name, found, of in (("verdicts on items", known, items), ("verdicts on fresh ones", new, fresh)):
@@ -279,7 +279,7 @@ def membership(
     )
 
 
-def right(
+def grade_answers(
     verifier: Verifier, tasks: Sequence[Task], told: ItemScores, *, deadline: float = 5.0, threshold: float = 1.0
 ) -> Floats:
     """Whether each answer is right, 1 or 0; one on which the verifier fails is left out.

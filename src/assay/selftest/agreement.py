@@ -18,9 +18,9 @@ from assay.selftest.small_models import SHAPE, decoder
 if TYPE_CHECKING:
     from assay.runtime.learner.learner import TorchLearner
 
-__all__ = ["BAR", "compare", "in_process", "native", "vllm"]
+__all__ = ["AGREEMENT_BAR", "compare_with_learner", "in_process", "native", "vllm"]
 
-BAR = 1e-4
+AGREEMENT_BAR = 1e-4
 """Nats by which two float32 paths may differ in one token."""
 PROMPTS, NEW = 16, 64
 
@@ -47,10 +47,10 @@ def _here(spec: EngineSpec) -> SelftestFinding:
     from assay.runtime.learner.learner import TorchLearner
 
     learner = TorchLearner(decoder(), LearnerSettings(), total_steps=1)
-    return compare(spec.build(learner), learner, BAR)
+    return compare_with_learner(spec.build(learner), learner, AGREEMENT_BAR)
 
 
-def compare(engine: Engine, learner: TorchLearner, bar: float) -> SelftestFinding:
+def compare_with_learner(engine: Engine, learner: TorchLearner, bar: float) -> SelftestFinding:
     """Samples, and scores what was sampled by the learner.
 
     Args:

@@ -8,7 +8,7 @@ from assay.core.rollout import ids_of
 from assay.core.seeds import generator
 from assay.runtime.engine.settings import InProcess
 from assay.runtime.settings import LearnerSettings
-from assay.selftest.agreement import compare
+from assay.selftest.agreement import compare_with_learner
 from assay.selftest.selftest_part import NotAvailable, SelftestContext, SelftestFinding
 from assay.selftest.small_models import SHAPE, decoder
 
@@ -55,7 +55,7 @@ def bfloat16_on(device: str) -> SelftestFinding:
     from assay.runtime.learner.learner import TorchLearner
 
     made = TorchLearner(decoder(), LearnerSettings(device=device), total_steps=1)
-    return compare(InProcess(dtype="bfloat16").build(made), made, HALF)
+    return compare_with_learner(InProcess(dtype="bfloat16").build(made), made, HALF)
 
 
 def there(wanted: int) -> None:

@@ -8,7 +8,7 @@ import shutil
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from assay.lab.machine import load, machine
+from assay.lab.machine import describe_machine, load_average
 from assay.selftest.selftest_part import SelftestContext, SelftestFinding
 
 __all__ = ["facts"]
@@ -30,8 +30,8 @@ def facts(bench: SelftestContext) -> SelftestFinding:
         if have < LEAST
     ]
     numbers = {
-        "machine": machine(),
-        "load": load(),
+        "machine": describe_machine(),
+        "load": load_average(),
         "cores": len(os.sched_getaffinity(0)),
         "memory_available_gib": round(memory, 2),
         "disk_free_gib": round(disk, 2),

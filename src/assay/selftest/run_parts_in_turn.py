@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import assay
 from assay.core.canon import FrozenMap
-from assay.lab.machine import load, machine
+from assay.lab.machine import describe_machine, load_average
 from assay.selftest.selftest_part import NotAvailable, SelftestContext, SelftestPart
 
 __all__ = ["SelftestOutcome", "report", "run_parts"]
@@ -71,8 +71,8 @@ def report(outcomes: Sequence[SelftestOutcome], *, stopped: bool = False) -> dic
     count = {kind: sum(o.outcome == kind for o in outcomes) for kind in (PASSED, FAILED, MISSING)}
     return {
         "assay": assay.__version__,
-        "machine": machine(),
-        "load": load(),
+        "machine": describe_machine(),
+        "load": load_average(),
         "date": datetime.now(UTC).date().isoformat(),
         "stopped": stopped,
         **count,

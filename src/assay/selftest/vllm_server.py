@@ -21,7 +21,7 @@ from assay.selftest.selftest_part import NotAvailable
 if TYPE_CHECKING:
     from assay.runtime.models.any_model import AnyModel
 
-__all__ = ["executable", "served", "served_model", "version_of"]
+__all__ = ["vllm_executable", "serve_vllm", "served_model", "vllm_version"]
 
 VARIABLE = "ASSAY_VLLM"
 SECONDS = 300.0
@@ -35,7 +35,7 @@ _DEFAULTS = {
 }
 
 
-def executable() -> Path:
+def vllm_executable() -> Path:
     """The ``vllm`` command: what the environment variable ASSAY_VLLM names, else the first on the path.
 
     Raises:
@@ -54,14 +54,14 @@ def served_model(model: AnyModel, folder: Path, context: int, say: Callable[[str
     """A server of a model that is written below ``folder`` first; as `served`."""
     from assay.runtime.models.hf import save_model
 
-    executable()  # before anything is written
+    vllm_executable()  # before anything is written
     save_model(model, folder / "served")
-    with served(folder / "served", folder / "vllm.log", context, say) as (settings, _):
+    with serve_vllm(folder / "served", folder / "vllm.log", context, say) as (settings, _):
         yield settings
 
 
 @contextmanager
-def served(
+def serve_vllm(
     model: Path, log: Path, context: int, say: Callable[[str], None], port: int = 0, dtype: str = "float32"
 ) -> Generator[tuple[VllmSettings, Callable[[], float]]]:
     """A server of a model folder on this machine's own address, for one user.
@@ -81,7 +81,7 @@ def served(
         NotAvailable: there is no vLLM here.
         EngineError: it did not start; with the end of its log.
     """
-    command = executable()
+    command = vllm_executable()
     settings = VllmSettings(url=f"http://127.0.0.1:{port or _free_port()}", swap_seconds=120.0, request_seconds=1200.0)
     options = (
         "--dtype",
@@ -113,7 +113,7 @@ def served(
         _stop(process)
 
 
-def version_of(settings: VllmSettings) -> str:
+def vllm_version(settings: VllmSettings) -> str:
     """Version of the vLLM that runs a server, as it says itself; its command may be of another environment.
 
     Raises:

@@ -9,6 +9,7 @@ from assay.core.util.exports import lazy_exports
 if TYPE_CHECKING:
     from assay.testing.contracts import ContractError, Report, check_environment, check_verifier
     from assay.testing.conversations import check_context_manager, check_sampler
+    from assay.testing.engines import check_engine
     from assay.testing.fakes import Ask, CharCodec, FakeLearner, ScriptedEngine
     from assay.testing.faults import BaseWeights, StaleModel, StaleTensor, WrongLogprobs, WrongTiedHead
     from assay.testing.guides import check_curriculum, check_filter, check_guidance
@@ -19,10 +20,11 @@ if TYPE_CHECKING:
     from assay.testing.records import as_outcomes, graded
     from assay.testing.schedules import check_schedule
     from assay.testing.scoring import ScriptedScoring, check_scorer
+    from assay.testing.slips import fuzz
     from assay.testing.sources import check_task_source
     from assay.testing.stages import check_stage
     from assay.testing.statistics import check_statistic
-    from assay.testing.streams import stream_digest
+    from assay.testing.streams import example_levels, first_task, stream_digest
     from assay.testing.tools import check_tool
     from assay.verify.rollouts import rollout_of
 
@@ -43,6 +45,7 @@ __all__ = [
     "as_outcomes",
     "check_context_manager",
     "check_curriculum",
+    "check_engine",
     "check_environment",
     "check_filter",
     "check_guidance",
@@ -57,6 +60,9 @@ __all__ = [
     "check_term",
     "check_tool",
     "check_verifier",
+    "example_levels",
+    "first_task",
+    "fuzz",
     "graded",
     "objective_around",
     "random_batch",
@@ -66,7 +72,9 @@ __all__ = [
 ]
 
 _HOME = {
+    "slips": "fuzz",
     "assay.verify.rollouts": "rollout_of",
+    "engines": "check_engine",
     "contracts": "ContractError Report check_environment check_verifier",
     "conversations": "check_context_manager check_sampler",
     "fakes": "Ask CharCodec FakeLearner ScriptedEngine",
@@ -82,7 +90,7 @@ _HOME = {
     "sources": "check_task_source",
     "stages": "check_stage",
     "statistics": "check_statistic",
-    "streams": "stream_digest",
+    "streams": "stream_digest example_levels first_task",
     "tools": "check_tool",
 }
 

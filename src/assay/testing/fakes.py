@@ -24,7 +24,7 @@ from assay.core.errors import ConfigError, DataError, EngineError
 from assay.core.manifest import Manifest, manifest_of
 from assay.core.plan import Forward, Plan
 from assay.core.protocols import EngineInfo, LossProgram, PassObserver, PerturbsWeights, Request, Stats, SwapMode, Tokenizer
-from assay.core.rollout import Completion, Ids, Span, Stop, ids_of
+from assay.core.rollout import Completion, Ids, Sampling, Span, Stop, ids_of
 from assay.core.seeds import generator, uniforms
 from assay.core.task import Message
 
@@ -137,11 +137,17 @@ class ScriptedEngine:
         """The script's answer, cut at the first stop token or text and at ``max_new_tokens``.
 
         Raises:
-            EngineError: the prompt leaves no room in the context.
+            ConfigError: prompt plus ``max_new_tokens`` exceed the context.
+            DataError: an empty prompt, or an id outside the vocabulary.
         """
         self.requests.append(request)
         if len(request.prompt) + request.sampling.max_new_tokens > self.context:
-            raise EngineError(f"request {request.id}: {len(request.prompt)} ids leave no room in a context of {self.context}")
+            raise ConfigError(
+                f"request {request.id}: {len(request.prompt)} ids and {request.sampling.max_new_tokens} new ones exceed the "
+                f"context of {self.context}"
+            )
+        if not len(request.prompt) or not 0 <= int(request.prompt.min()) <= int(request.prompt.max()) < self.tokenizer.size:
+            raise DataError(f"request {request.id}: give 1 id or more, each from 0 to {self.tokenizer.size - 1}")
         ask = Ask(
             prompt=self.tokenizer.decode(request.prompt),
             ids=request.prompt,
@@ -157,7 +163,8 @@ class ScriptedEngine:
         ids = ids[: request.sampling.max_new_tokens]
         stops = [i for i, token in enumerate(ids) if token in request.sampling.stop_ids or self._stopped(request, ids[: i + 1])]
         ids = ids[: stops[0] + 1] if stops else ids
-        logp = _logp(self._weights)[ids].astype(np.float32)
+        odds = _logp(self._weights)  # of what a script says, the policy's own: the sampling need not allow it
+        logp = (_truncated(odds, request.sampling) if said is None else odds)[ids].astype(np.float32)
         spans = (Span(self.version, 0, len(ids)),) if ids else ()
         stop = Stop.DONE if stops else Stop.LENGTH
         return Completion(ids=ids_of(ids), logp_engine=logp, spans=spans, stop=stop, sampling=request.sampling)
@@ -195,9 +202,23 @@ class ScriptedEngine:
         return EngineInfo(version=self.version, vocabulary=self.tokenizer.size, context=self.context, media=self.media)
 
     def _sampled(self, request: Request) -> list[int]:
-        cdf: list[float] = np.cumsum(np.exp(_logp(self._weights))).tolist()
+        cdf: list[float] = np.cumsum(np.exp(_truncated(_logp(self._weights), request.sampling))).tolist()
         u = uniforms(np.array([request.seed], np.uint64), request.first, request.sampling.max_new_tokens)[0]
         return [min(bisect_right(cdf, float(x) * cdf[-1]), len(cdf) - 1) for x in u]
+
+
+def _truncated(logp: NDArray[np.float64], sampling: Sampling) -> NDArray[np.float64]:
+    """Log-probabilities after temperature, ``min_p``, ``top_k`` and ``top_p``, in the order in which engines apply them."""
+    order = np.argsort(-logp, kind="stable")
+    if sampling.temperature == 0.0:
+        return np.where(np.arange(len(logp)) == order[0], 0.0, -np.inf)
+    p = np.exp(logp / sampling.temperature - logp.max() / sampling.temperature)
+    p[p < sampling.min_p * p.max()] = 0.0
+    p[order[sampling.top_k or len(p) :]] = 0.0
+    p /= p.sum()
+    p[order[np.cumsum(p[order]) - p[order] >= sampling.top_p]] = 0.0  # the token that completes top_p is still drawn
+    with np.errstate(divide="ignore"):
+        return np.log(p / p.sum())
 
 
 class FakeLearner:

@@ -9,7 +9,7 @@ from assay.core.errors import DataError
 from assay.core.protocols import TaskSource
 from assay.core.task import Task
 
-__all__ = ["first_task", "stream_digest", "told_levels"]
+__all__ = ["first_task", "stream_digest", "example_levels"]
 
 _FIGURES = 9
 """Significant figures of a float that count: the last ones may differ between the mathematics libraries of two machines."""
@@ -32,14 +32,14 @@ def stream_digest(source: TaskSource, arm: str, size: int = 8) -> str:
     >>> stream_digest(SortDigits(), "sort") == stream_digest(SortDigits(seed=1), "sort")
     False
     """
-    tasks = [first_task(source, arm, level) for level in told_levels(source.arms()[arm])]
+    tasks = [first_task(source, arm, level) for level in example_levels(source.arms()[arm])]
     return digest(_rounded(plain(tasks)), size)
 
 
-def told_levels(levels: tuple[int, ...]) -> tuple[int, ...]:
+def example_levels(levels: tuple[int, ...]) -> tuple[int, ...]:
     """The lowest, the middle and the highest of some levels, each once.
 
-    >>> told_levels((1, 2, 3, 4)), told_levels((3, 5)), told_levels((7,))
+    >>> example_levels((1, 2, 3, 4)), example_levels((3, 5)), example_levels((7,))
     ((1, 3, 4), (3, 5), (7,))
     """
     return tuple(dict.fromkeys((levels[0], levels[len(levels) // 2], levels[-1])))

@@ -8,15 +8,19 @@ from assay.core.util.exports import lazy_exports
 
 if TYPE_CHECKING:
     from assay.train.callbacks import Callback
+    from assay.train.collect import collect_groups
+    from assay.train.columns import ColumnProvider
     from assay.train.demonstration import Demonstration
     from assay.train.driver import load_run, resume, train
     from assay.train.imitate import Imitate
     from assay.train.independent_check import IndependentCheck
+    from assay.train.memory import memory_of, weights_of
     from assay.train.method_names import NamedMethod
-    from assay.train.mismatch import MismatchCheck
-    from assay.train.models import Built, Folder, Scratch
+    from assay.train.mismatch import MismatchCheck, TokenObserver
+    from assay.train.models import Built, Folder, Scratch, load_source, model_folder, scratch_tokenizer
     from assay.train.offline_rows import OneUpdate
     from assay.train.opening import open_stage
+    from assay.train.out_of_memory import format_bytes
     from assay.train.outcome import RunOutcome
     from assay.train.policy import Policy
     from assay.train.prefer import Prefer
@@ -34,6 +38,7 @@ if TYPE_CHECKING:
     )
     from assay.train.reference_value import ReferenceValue
     from assay.train.reinforce import Reinforce
+    from assay.train.reinforce_runner import ReinforceRunner
     from assay.train.run import ContaminationCheck, Evaluation, Run
     from assay.train.runner import BaseRunner, StageRunner, StepResult
     from assay.train.session import Parts
@@ -42,7 +47,7 @@ if TYPE_CHECKING:
     from assay.train.texts import Texts
     from assay.train.until import Until
     from assay.train.warmup import WarmUp
-    from assay.train.wiring import WiredPart, wire, wire_run
+    from assay.train.wiring import WiredPart, models_of, updates_of, wire, wire_run
 
 __all__ = [
     "Age",
@@ -50,6 +55,7 @@ __all__ = [
     "BaseRunner",
     "Built",
     "Callback",
+    "ColumnProvider",
     "ConstantValue",
     "ContaminationCheck",
     "Demonstration",
@@ -71,6 +77,7 @@ __all__ = [
     "PromptConfidence",
     "ReferenceValue",
     "Reinforce",
+    "ReinforceRunner",
     "RightSoFar",
     "Run",
     "RunOutcome",
@@ -80,28 +87,43 @@ __all__ = [
     "StageRunner",
     "StepResult",
     "Texts",
+    "TokenObserver",
     "TurnState",
     "Until",
     "WarmUp",
     "WiredPart",
     "WithStored",
+    "collect_groups",
+    "format_bytes",
     "load_run",
+    "load_source",
+    "memory_of",
+    "model_folder",
+    "models_of",
     "open_stage",
     "resume",
+    "scratch_tokenizer",
     "train",
+    "updates_of",
+    "weights_of",
     "wire",
     "wire_run",
 ]
 
 _HOME = {
+    "reinforce_runner": "ReinforceRunner",
+    "out_of_memory": "format_bytes",
+    "memory": "memory_of weights_of",
+    "columns": "ColumnProvider",
+    "collect": "collect_groups",
     "independent_check": "IndependentCheck",
     "callbacks": "Callback",
     "demonstration": "Demonstration",
     "driver": "load_run resume train",
     "offline_rows": "OneUpdate",
     "imitate": "Imitate",
-    "mismatch": "MismatchCheck",
-    "models": "Built Folder Scratch",
+    "mismatch": "MismatchCheck TokenObserver",
+    "models": "Built Folder Scratch load_source model_folder scratch_tokenizer",
     "method_names": "NamedMethod",
     "opening": "open_stage",
     "outcome": "RunOutcome",
@@ -118,7 +140,7 @@ _HOME = {
     "texts": "Texts",
     "until": "Until",
     "warmup": "WarmUp",
-    "wiring": "WiredPart wire wire_run",
+    "wiring": "WiredPart wire wire_run models_of updates_of",
 }
 
 _MOVED = {

@@ -23,7 +23,7 @@ from assay.train.scoring import grade_rollouts
 if TYPE_CHECKING:
     from assay.train.reinforce_runner import ReinforceRunner
 
-__all__ = ["Collected", "collect", "outcomes_of", "pose_and_grade"]
+__all__ = ["Collected", "collect_groups", "outcomes_of", "pose_and_grade"]
 
 
 _NOT = float("nan")
@@ -56,7 +56,7 @@ class Collected:
         return [new if len(new.rollouts) == len(old.rollouts) else old for new, old in zip(same, self.graded, strict=True)]
 
 
-async def collect(s: ReinforceRunner) -> Collected:
+async def collect_groups(s: ReinforceRunner) -> Collected:
     """Draws tasks and grades rollouts of them; with a `Refill` again, until enough groups are kept.
 
     Raises:

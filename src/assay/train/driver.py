@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 from assay.core.errors import CheckpointError, ConfigError, DataError, EngineError, OutOfMemoryError
 from assay.core.util.garbage import pause_collection
 from assay.core.util.threads import with_torch
-from assay.runs import checkpoint, lock, storage
-from assay.train import code, contamination, machine, models, record
+from assay.runs import checkpoint, lock, storage, user_code, versions
+from assay.runs.folder import remove_leftovers
+from assay.train import contamination, models, record
 from assay.train.callbacks import Callback
 from assay.train.outcome import RunOutcome
 from assay.train.preflight import check_fits, check_run
@@ -67,7 +68,7 @@ def train(
         try:
             outcome = _begin(RunDriver(run, path, with_view(watch, path) if show else watch, profile, callbacks))
         except (ConfigError, DataError, EngineError, OutOfMemoryError):
-            record.unclaim(path)
+            record.release(path)
             raise
     return _summed_up(outcome) if show else outcome
 
@@ -146,14 +147,14 @@ def _go_on(d: RunDriver, steps: int | None = None, ranks: int | None = None, all
     done = d.folder / "done.json"
     if run == d.run and done.exists():
         return RunOutcome(folder=d.folder, finished=True, **storage.read_json(done))
-    changed = machine.check_same(d.folder, run, allow_inexact) if found else []
-    edited = code.check_same(d.folder, run, allow_inexact) if found else []
+    changed = versions.check_versions(d.folder, record.versions_of(run), allow_inexact) if found else []
+    edited = user_code.check_code(d.folder, record.code_of(run), allow_inexact) if found else []
     overlap: Mapping[str, Any] = {}
     if found:  # without a checkpoint it begins, and looks then
         overlap = contamination.look(run, d.folder)
     d.run = run
     storage.remove(done)
-    record.tidy(d.folder, found)
+    remove_leftovers(d.folder, found)
     said = d.journal.newest("error")
     step = int(state["session"]["step"]) if state else -1
     gone = d.journal.missing(step)
@@ -167,10 +168,10 @@ def _go_on(d: RunDriver, steps: int | None = None, ranks: int | None = None, all
     d.journal.event(step, "resumed", f"from step {step}" + (f", after {said}" if said else ""))
     if changed:
         d.journal.event(step, "inexact", "resumed on a different machine: " + "; ".join(changed))
-        machine.record(d.folder, run)
+        versions.write_versions(d.folder, record.versions_of(run))
     if edited:
         d.journal.event(step, "inexact", "resumed with other code: " + "; ".join(edited))
-    code.record(d.folder, run)
+    user_code.write_code(d.folder, record.code_of(run))
     _tell_contamination(d, step, overlap)
     return d.drive(load_model(d.folder / "start"), found, state)
 
@@ -186,7 +187,7 @@ def _start(d: RunDriver) -> AnyModel:
         check_fits(d.run, model)  # no checkpoint yet: a file of preferences may have changed since
         return model
     check_run(d.run)
-    model = models.load(d.run.model, partial(_build_base, d))
+    model = models.load_source(d.run.model, partial(_build_base, d))
     others = {path: models.from_folder(path) for path in anchor_models(d.run)}
     with pause_collection():
         check_fits(d.run, model, others.__getitem__)

@@ -16,7 +16,7 @@ from assay.core.batch import Batch
 from assay.core.columns import TokenColumn
 from assay.core.seeds import generator
 from assay.core.timing import StepTimer, span
-from assay.train.collect import collect, outcomes_of
+from assay.train.collect import collect_groups, outcomes_of
 from assay.train.complete_columns import complete_batch, complete_groups, complete_update
 from assay.train.experts import expert_groups
 from assay.train.independent_check import IndependentVerdicts
@@ -34,7 +34,7 @@ async def step(s: ReinforceRunner) -> StepResult:
     p, stage, replay = s.parts, s.stage, s.replay
     with StepTimer() as timer:
         with p.recorded():
-            taken = await collect(s)
+            taken = await collect_groups(s)
         found = IndependentVerdicts()
         if p.checker:
             with span("check"):

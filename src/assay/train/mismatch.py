@@ -15,7 +15,7 @@ from assay.core.errors import ConfigError, MismatchError
 from assay.core.plan import Forward
 from assay.core.protocols import Learner
 from assay.core.timing import span
-from assay.measure.logprob_agreement import BARS, MOST_RATIO, agreement, comparable
+from assay.measure.logprob_agreement import MISMATCH_BARS, MOST_RATIO, agreement, comparable
 
 __all__ = ["Agreement", "Disagreement", "MismatchCheck", "TokenObserver", "coarser"]
 
@@ -63,7 +63,7 @@ class MismatchCheck:
 
     def bar(self, dtype: str) -> float:
         """Where the alarm begins, for the coarser type of the two sides."""
-        return self.alarm if self.alarm is not None else min(BARS[dtype], self.abort or math.inf)
+        return self.alarm if self.alarm is not None else min(MISMATCH_BARS[dtype], self.abort or math.inf)
 
     def alarmed(self, metrics: Mapping[str, float], dtype: str) -> str:
         """What is too far apart, in words; empty when nothing is or nothing was measured."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from assay.train.run import Run
     from assay.train.stage import Stage
 
-__all__ = ["Built", "Folder", "Scratch", "from_folder", "held", "load", "model_folder", "scratch_tokenizer"]
+__all__ = ["Built", "Folder", "Scratch", "from_folder", "held", "load_source", "model_folder", "scratch_tokenizer"]
 
 _SOURCES = {".py", ".cpp", ".h"}
 
@@ -102,7 +102,7 @@ class Built:
         return f"{self.run.name}-{digest([to_dict(self.run), data_digests(self.run), _code_digest(), _numerics()], 8)}"
 
 
-def load(source: object, build: Builder) -> AnyModel:
+def load_source(source: object, build: Builder) -> AnyModel:
     """The model that a source names.
 
     Args:

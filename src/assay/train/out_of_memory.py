@@ -14,7 +14,7 @@ from assay.train.models import held
 from assay.train.run import Run
 from assay.train.stage import Stage
 
-__all__ = ["advice", "advised", "size"]
+__all__ = ["advice", "advised", "format_bytes"]
 
 _SHOWN = 4
 
@@ -42,16 +42,16 @@ def advice(run: Run, stage: Stage, shape: DecoderShape | HubShape, folder: Path)
     given = (run, stage, shape, weights, others, evaluated)
     found, less = memory_of(*given), savings(*given)[:_SHOWN]
     parts = sorted(((n, v) for n, v in found.parts.items() if v > found.total / 100), key=lambda p: -p[1])
-    told = ", ".join(f"{name} {size(value)}" for name, value in parts)
-    saved = ", ".join(f"{name} saves {size(value)}" for name, value in less)
+    told = ", ".join(f"{name} {format_bytes(value)}" for name, value in parts)
+    saved = ", ".join(f"{name} saves {format_bytes(value)}" for name, value in less)
     means = f"what would take less, in a new run: {saved}" if less else "take a smaller model, or a machine with more memory"
-    return f"this stage needs about {size(found.total)} ({told}); {means}"
+    return f"this stage needs about {format_bytes(found.total)} ({told}); {means}"
 
 
-def size(count: int) -> str:
+def format_bytes(count: int) -> str:
     """Bytes for people.
 
-    >>> size(1_310_720), size(512)
+    >>> format_bytes(1_310_720), format_bytes(512)
     ('1.2 MiB', '512 B')
     """
     value, units = float(count), ["B", "KiB", "MiB", "GiB", "TiB"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,12 +16,13 @@ from assay.core.group import Group
 from assay.core.protocols import Verifier
 from assay.core.rowfile import rows_beside
 from assay.core.util.hub import PREFIX
-from assay.runs import lock, storage
+from assay.runs import folder as run_folder
+from assay.runs import storage, user_code, versions
+from assay.runs.folder import RunFiles
 from assay.runs.journal import Journal
-from assay.runs.rollout_files import RolloutFiles
 from assay.runtime.engine.settings import Movable
 from assay.runtime.settings import Mesh
-from assay.train import code, machine, models
+from assay.train import models
 from assay.train.mismatch import MismatchCheck
 from assay.train.run import Run
 from assay.verify.abilities import abilities_of
@@ -31,23 +31,24 @@ if TYPE_CHECKING:
     from assay.train.session import Parts
 
 __all__ = [
+    "FILES",
     "claim",
-    "fresh_folder",
+    "code_of",
     "isolation",
     "load_run",
     "refuse_used",
+    "release",
     "run_digest",
     "run_id",
-    "tidy",
-    "unclaim",
+    "versions_of",
     "write_run",
 ]
 
-CLAIM = ("run.toml", "versions.json", code.FILE, "recipe.json", "contamination.json")
-"""Files that a run has before it has done anything; without ``run.toml`` they are leftovers of a process that was killed."""
-
-BEFORE, BEFORE_FOLDERS = ("events.jsonl", "isolation.json"), ("start", "anchors", "bases", "checkpoints", "rollouts")
-"""What a run may have besides before its first checkpoint counts."""
+FILES = RunFiles(
+    claim=(run_folder.SETTINGS, versions.FILE, user_code.FILE, "recipe.json", "contamination.json"),
+    before=("events.jsonl", "isolation.json"),
+    folders=("start", "anchors", "bases", "checkpoints", "rollouts"),
+)
 
 BY_THE_CLOCK = ("time/", "verify/")
 """Metrics of how a step went, not of what came out: they depend on the machine's load, as a verifier's deadline does."""
@@ -55,17 +56,7 @@ BY_THE_CLOCK = ("time/", "verify/")
 
 def refuse_used(folder: Path) -> None:
     """Raises ConfigError when ``folder`` holds a run, or anything else that a new run would write beside."""
-    if (folder / "run.toml").exists():
-        raise ConfigError(f"{folder} holds a run already: go on with it by 'assay resume {folder}', or choose another folder")
-    leftovers = {lock.LOCK, *CLAIM, *_rows_in(folder)}
-    leftovers |= {f".{name}.tmp" for name in leftovers}
-    if folder.exists() and (not folder.is_dir() or any(p.name not in leftovers for p in folder.iterdir())):
-        raise ConfigError(f"{folder} is not an empty folder; choose another one")
-
-
-def _rows_in(folder: Path) -> list[str]:
-    """Files of rows, and those of a process that was killed over one."""
-    return [path.name.removeprefix(".").removesuffix(".tmp") for of in ("rows-*", ".rows-*.tmp") for path in folder.glob(of)]
+    run_folder.check_unused(folder, FILES)
 
 
 def fresh_folder(parent: Path, name: str) -> Path:
@@ -76,28 +67,34 @@ def fresh_folder(parent: Path, name: str) -> Path:
 
 def claim(folder: Path, run: Run) -> None:
     """Makes ``folder`` a run folder; ``run.toml`` comes last, so that a folder which has it can be resumed."""
-    machine.record(folder, run)
-    code.record(folder, run)
+    versions.write_versions(folder, versions_of(run))
+    user_code.write_code(folder, code_of(run))
     write_run(folder, run)
 
 
-def unclaim(folder: Path) -> None:
-    """Frees a folder whose run could never begin, unless it has a checkpoint: what it had put there goes with it."""
-    if not (folder / "LATEST").exists():
-        for name in (*CLAIM, *BEFORE, *_rows_in(folder)):
-            storage.remove(folder / name)
-        for name in BEFORE_FOLDERS:
-            shutil.rmtree(folder / name, ignore_errors=True)
+def release(folder: Path) -> None:
+    """Frees a folder whose run could never begin, unless it has a checkpoint."""
+    run_folder.release_folder(folder, FILES)
 
 
 def write_run(folder: Path, run: Run) -> None:
     """Writes ``run.toml``, and beside it the rows of tasks that have many; those of a run that it was before go."""
-    with rows_beside(folder, storage.write_bytes) as store:
-        text = dumps_toml(to_dict(run))
-    storage.write_text(folder / "run.toml", text)
-    for path in (*folder.glob("rows-*.jsonl"), *folder.glob("rows-*.npz")):
-        if path.with_suffix(".jsonl").name not in store.names:
-            storage.remove(path)
+    run_folder.write_settings(folder, run)
+
+
+def versions_of(run: Run) -> dict[str, str]:
+    """What the bits of a run's results depend on besides its settings, on this machine."""
+    import assay
+    from assay.runtime.machine import fingerprint
+
+    mesh = run.mesh
+    ranks = str(mesh.data) if mesh.context == 1 else f"{mesh.data} x {mesh.context}"
+    return {**fingerprint(run.threads), "ranks": ranks, "assay": assay.__version__}
+
+
+def code_of(run: Run) -> list[object]:
+    """What may hold code of the user's: a run's settings and its judges."""
+    return [run, [run.tasks.verifier(), *([run.check.verifier] if run.check else [])]]
 
 
 def isolation(folder: Path, judges: Mapping[str, Verifier]) -> list[str]:
@@ -183,20 +180,6 @@ def _identity(run: Run) -> str:
     for stage in table["stages"]:
         del stage["steps"]
     return digest(table)
-
-
-def tidy(folder: Path, checkpoint: Path | None) -> None:
-    """Removes what a killed process left half written, and checkpoints later than the one gone on from."""
-    for pattern in (".*.tmp", "checkpoints/.*.tmp"):
-        for path in folder.glob(pattern):
-            if path.is_dir():
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                path.unlink(missing_ok=True)
-    RolloutFiles(folder).cut(int(checkpoint.name.removeprefix("step_")) if checkpoint else -1)
-    for path in folder.glob("checkpoints/step_*"):
-        if checkpoint is None or path.name > checkpoint.name:
-            shutil.rmtree(path, ignore_errors=True)
 
 
 def ids_digest(before: str, groups: Sequence[Group]) -> str:

@@ -23,6 +23,7 @@ from assay.core.protocols import (
 from assay.core.scoring import ScorerSpec
 from assay.core.task import Task
 from assay.guide import Compose, InOrder, Plain, Refill, SuccessVariance
+from assay.guide.balanced_arms import narrow_curriculum
 from assay.objective.methods import grpo
 from assay.objective.objective import Objective
 from assay.objective.plan import lagging
@@ -198,6 +199,10 @@ class Reinforce(Stage):
         few, least = min(self.groups, groups), max(min(self.group_size, size), self.objective.min_group)
         kept = {k: v for k, v in self.schedules.items() if k not in ("group_size", "max_new_tokens")}
         return replace(self, groups=few, group_size=least, minibatches=min(self.minibatches, few), schedules=FrozenMap(kept))
+
+    def on_levels(self, levels: Mapping[str, tuple[int, ...]]) -> Reinforce:
+        """With a curriculum that names no arm which is not practised."""
+        return replace(self, levels=levels, curriculum=narrow_curriculum(self.curriculum, levels))
 
     def wire(self, wiring: Wiring, objective: Objective) -> Stage:
         """Under a method; one that learns from demonstrations makes another stage of it."""

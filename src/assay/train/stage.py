@@ -6,8 +6,8 @@ own; a stage overrides what is different of it. See ``docs/add/stage.md``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 from assay.core.protocols import IndexPolicySpec, SamplerSpec, Tokenizer
@@ -181,6 +181,10 @@ class Stage(Protocol):
     def reduced(self, groups: int, size: int) -> Self:
         """The same with steps of at most ``groups * size`` rows, to try a recipe."""
         return self
+
+    def on_levels(self, levels: Mapping[str, tuple[int, ...]]) -> Self:
+        """The same on these levels of these arms of the run's tasks, as what is admitted of them."""
+        return replace(self, levels=levels)
 
     # ---- methods by name
 

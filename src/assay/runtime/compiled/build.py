@@ -18,7 +18,7 @@ from pathlib import Path
 from assay.core.errors import AssayError
 from assay.core.util.paths import cache_folder
 
-__all__ = ["FLAGS", "SOURCES", "BuildError", "build", "compiler", "identity", "kernel"]
+__all__ = ["FLAGS", "SOURCES", "BuildError", "build", "compiler", "decoder_identity", "kernel"]
 
 _PARTS = ("decode", "train", "head", "muon", "adamw", "digest")
 SOURCES = tuple(Path(__file__).parent / "cpp" / f"{name}.cpp" for name in _PARTS)
@@ -56,7 +56,7 @@ def kernel() -> ctypes.CDLL | None:
     return found
 
 
-def identity() -> str:
+def decoder_identity() -> str:
     """What decodes and trains here: a name of source, compiler and processor; or ``PyTorch``, where nothing can be compiled."""
     return "PyTorch" if isinstance(_found(), BuildError) else f"C++ {_key(name := compiler(), _flags(name))}"
 

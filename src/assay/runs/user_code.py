@@ -19,7 +19,7 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from pathlib import Path
 from types import CodeType, FunctionType, MethodType, ModuleType
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -28,10 +28,7 @@ from assay.core.errors import InexactResumeError
 from assay.core.import_path import name_of
 from assay.runs import storage
 
-if TYPE_CHECKING:
-    from assay.train.run import Run
-
-__all__ = ["FILE", "changes", "check_same", "code_digests", "record"]
+__all__ = ["FILE", "changed_code", "check_code", "code_digests", "write_code"]
 
 FILE = "code.json"
 
@@ -43,20 +40,20 @@ _PLACES = [sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "pur
 _LIBRARIES = tuple({Path(p).resolve() for p in (*_PLACES, *site.getsitepackages(), site.getusersitepackages())})
 
 
-def record(folder: Path, run: Run) -> None:
-    """Writes ``code.json``: the digest of each function and class of the user's by name; nothing where there is none."""
-    found = code_digests(run)
+def write_code(folder: Path, parts: Sequence[object]) -> None:
+    """Writes ``code.json``: the digest of each function and class of the user's in ``parts`` by name; nothing where none is."""
+    found = code_digests(parts)
     if found or (folder / FILE).exists():
         storage.write_json(folder / FILE, found)
 
 
-def check_same(folder: Path, run: Run, allow_inexact: bool) -> list[str]:
-    """As `changes`, of a folder that is gone on with.
+def check_code(folder: Path, parts: Sequence[object], allow_inexact: bool) -> list[str]:
+    """As `changed_code`, of a folder that is gone on with.
 
     Raises:
         InexactResumeError: there are some and ``allow_inexact`` is False.
     """
-    found = changes(folder, run)
+    found = changed_code(folder, parts)
     if found and not allow_inexact:
         raise InexactResumeError(
             f"the code that {folder} was made with has changed ({'; '.join(found)}): what follows would be another experiment; "
@@ -65,11 +62,11 @@ def check_same(folder: Path, run: Run, allow_inexact: bool) -> list[str]:
     return found
 
 
-def changes(folder: Path, run: Run) -> list[str]:
+def changed_code(folder: Path, parts: Sequence[object]) -> list[str]:
     """What is other code now than when the folder was written, by name; nothing where the folder does not say."""
     if not (folder / FILE).exists():
         return []
-    before, now = storage.read_json(folder / FILE), code_digests(run)
+    before, now = storage.read_json(folder / FILE), code_digests(parts)
     return [
         f"{name}: {_change(before.get(name), now.get(name))}"
         for name in sorted({*before, *now})
@@ -77,15 +74,13 @@ def changes(folder: Path, run: Run) -> list[str]:
     ]
 
 
-def code_digests(run: Run) -> dict[str, str]:
-    """Name to digest of every function and class of the user's in a run's settings and its judges.
+def code_digests(parts: Sequence[object]) -> dict[str, str]:
+    """Name to digest of every function and class of the user's in ``parts``: settings, and what else a run calls.
 
-    >>> from assay.recipes import quickstart
-    >>> code_digests(quickstart())
+    >>> code_digests([len, {"rate": 0.1}])  # Python's own, and data
     {}
     """
-    judges = [run.tasks.verifier(), *([run.check.verifier] if run.check else [])]
-    found = {name_of(part): part for part in _parts([run, judges], set())}
+    found = {name_of(part): part for part in _parts(parts, set())}
     return {name: _Reader(part).digest() for name, part in sorted(found.items())}
 
 

@@ -1,0 +1,90 @@
+"""Which files make a folder a run's: a new one is claimed, one that could not begin is released, leftovers go."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from assay.core.config import dumps_toml, to_dict
+from assay.core.errors import ConfigError
+from assay.core.rowfile import rows_beside
+from assay.runs import lock, storage
+from assay.runs.rollout_files import RolloutFiles
+
+__all__ = ["SETTINGS", "RunFiles", "check_unused", "release_folder", "remove_leftovers", "write_settings"]
+
+SETTINGS = "run.toml"
+"""The settings of a run; a folder that has it can be resumed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFiles:
+    """What a kind of run writes into its folder before its first checkpoint.
+
+    Attributes:
+        claim: files that a run has before it has done anything; without `SETTINGS` they are leftovers of a killed process.
+        before: files that it may have besides before its first checkpoint.
+        folders: folders likewise.
+    """
+
+    claim: tuple[str, ...] = (SETTINGS,)
+    before: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ("checkpoints",)
+
+
+def check_unused(folder: Path, files: RunFiles) -> None:
+    """Raises ConfigError when ``folder`` holds a run, or anything else that a new run would write beside."""
+    if (folder / SETTINGS).exists():
+        raise ConfigError(f"{folder} holds a run already: go on with it by 'assay resume {folder}', or choose another folder")
+    leftovers = {lock.LOCK, *files.claim, *_rows_in(folder)}
+    leftovers |= {f".{name}.tmp" for name in leftovers}
+    if folder.exists() and (not folder.is_dir() or any(p.name not in leftovers for p in folder.iterdir())):
+        raise ConfigError(f"{folder} is not an empty folder; choose another one")
+
+
+def release_folder(folder: Path, files: RunFiles) -> None:
+    """Frees a folder whose run could never begin, unless it has a checkpoint: what the run had put there goes with it."""
+    if not (folder / "LATEST").exists():
+        for name in (*files.claim, *files.before, *_rows_in(folder)):
+            storage.remove(folder / name)
+        for name in files.folders:
+            shutil.rmtree(folder / name, ignore_errors=True)
+
+
+def write_settings(folder: Path, settings: object) -> None:
+    """Writes a spec as `SETTINGS`, and beside it the rows of parts that have many; those of settings of before go.
+
+    Args:
+        folder: a run folder.
+        settings: a frozen dataclass, as `assay.core.to_dict` takes it.
+
+    Raises:
+        ConfigError: a part of it cannot be named.
+        StorageError: the disk is full.
+    """
+    with rows_beside(folder, storage.write_bytes) as store:
+        text = dumps_toml(to_dict(settings))
+    storage.write_text(folder / SETTINGS, text)
+    for path in (*folder.glob("rows-*.jsonl"), *folder.glob("rows-*.npz")):
+        if path.with_suffix(".jsonl").name not in store.names:
+            storage.remove(path)
+
+
+def remove_leftovers(folder: Path, checkpoint: Path | None) -> None:
+    """Removes what a killed process left half written, and checkpoints and rollouts later than the one gone on from."""
+    for pattern in (".*.tmp", "checkpoints/.*.tmp"):
+        for path in folder.glob(pattern):
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+    RolloutFiles(folder).cut(int(checkpoint.name.removeprefix("step_")) if checkpoint else -1)
+    for path in folder.glob("checkpoints/step_*"):
+        if checkpoint is None or path.name > checkpoint.name:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _rows_in(folder: Path) -> list[str]:
+    """Files of rows, and those of a process that was killed over one."""
+    return [path.name.removeprefix(".").removesuffix(".tmp") for of in ("rows-*", ".rows-*.tmp") for path in folder.glob(of)]
