@@ -15,6 +15,7 @@ from assay.core.util.garbage import pause_collection
 from assay.core.util.threads import with_torch
 from assay.runs import checkpoint, lock, storage
 from assay.train import code, contamination, machine, models, record
+from assay.train.describe_settings import told_settings
 from assay.train.preflight import check_fits, check_run
 from assay.train.record import load_run
 from assay.train.run import Run, anchor_models
@@ -104,6 +105,8 @@ def _begin(d: RunDriver) -> RunOutcome:
     except _Stopped:
         return RunOutcome(folder=d.folder, step=0, finished=False)
     _tell_contamination(d, 0, found)
+    for line in told_settings(d.run, d.folder / "start"):
+        print(line, file=sys.stderr, flush=True)
     return d.drive(model)
 
 
