@@ -194,9 +194,9 @@ def entries(path: Path | str, one_split: bool = False) -> list[Path]:
     if one_split and len(splits) > 1:
         shown = ", ".join(f"{name} ({splits[name].name})" for name in sorted(splits))
         whole = str(path).rpartition(":")[0] if str(path).count(":") > int(hub) else str(path)
-        first = next((s for s in ("train", *sorted(splits)) if s in splits))
+        first = next(s for s in ("train", *sorted(splits)) if s in splits)
         raise ConfigError(
-            f"{path} has several splits: {shown}; they are not put together, for rows to evaluate on would be trained on: name the "
+            f"{path} has several splits: {shown}; together, rows to evaluate on would be trained on: name the "
             f"files of one, such as {whole}:*{first}*"
         )
     return found
@@ -205,8 +205,8 @@ def entries(path: Path | str, one_split: bool = False) -> list[Path]:
 def split_of(file: Path) -> str:
     """The split that a file's name, or its folder's, says; empty where neither says one.
 
-    >>> split_of(Path("main/train-00000-of-00001.parquet")), split_of(Path("saved/validation/data.arrow")), split_of(Path("a.jsonl"))
-    ('train', 'validation', '')
+    >>> [split_of(Path(file)) for file in ("main/train-00000-of-00001.parquet", "validation/data.arrow", "a.jsonl")]
+    ['train', 'validation', '']
     """
     for part in (file.name, file.parent.name):
         if found := _SPLIT_WORD.search(part.lower()):

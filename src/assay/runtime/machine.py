@@ -41,7 +41,8 @@ def gpus() -> list[str]:
 
 def gpu_memory() -> int:
     """Bytes of the first CUDA device's memory; 0 without one."""
-    return int(torch.cuda.get_device_properties(0).total_memory) if gpus() else 0
+    found: Any = torch.cuda
+    return int(found.get_device_properties(0).total_memory) if gpus() else 0
 
 
 def wait_for(device: torch.device) -> Callable[[], None] | None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, cast
 
-from assay.core.errors import ConfigError, UnknownNameError, a_kind
+from assay.core.canon import check_row_text
+from assay.core.errors import ConfigError, DataError, UnknownNameError, a_kind
+from assay.curate.rows import entries, parsed, read_rows, split_of
 
-__all__ = ["TEST", "TRAIN", "train_and_test"]
+__all__ = ["TEST", "TRAIN", "read_splits", "train_and_test"]
 
 TRAIN = ("train", "training")
 TEST = ("test", "validation", "valid", "val", "dev", "eval", "evaluation", "testing")
@@ -66,6 +69,45 @@ def _by_name(known: list[str]) -> tuple[str, ...]:
 def _rows(name: str, value: Any) -> Split:
     if isinstance(value, str | bytes | Mapping) or not (hasattr(value, "__len__") and hasattr(value, "__iter__")):
         raise ConfigError(
-            f"split {name!r} is {a_kind(value)}, no list of rows; a row itself is a dict with 'prompt', and rows are a list of them"
+            f"split {name!r} is {a_kind(cast(object, value))}, no list of rows; rows are dicts with 'prompt', in a list"
         )
     return cast("Split", value)
+
+
+def read_splits(path: str | Path) -> Split | dict[str, Split]:
+    """The rows of a file; of a folder or a data set on the hub by the splits that the names of its files say.
+
+    Args:
+        path: as `assay.curate.entries` takes it: JSON lines, CSV, Parquet, Arrow, a folder of them, or ``hub:OWNER/NAME:FILES``.
+
+    Returns:
+        The rows, or name to rows where the files are of splits.
+
+    Raises:
+        ConfigError: there is no such file, or some files of a folder are of splits and others are not.
+        DataError: a file that cannot be read, or a line that is no row; names it.
+    """
+    files = entries(path)
+    if files == [Path(path)]:
+        return _read(files[0])
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for file in files:
+        found.setdefault(split_of(file), []).extend(_read(file))
+    if "" in found and len(found) > 1:
+        odd = next(file.name for file in files if not split_of(file))
+        raise ConfigError(
+            f"{path}: {odd} says no split, and other files do ({', '.join(sorted(filter(None, found)))}); name the files"
+        )
+    return found[""] if "" in found else dict(found)
+
+
+def _read(file: Path) -> list[Mapping[str, Any]]:
+    rows: list[Mapping[str, Any]] = []
+    for number, entry in read_rows(file):
+        place = f"{file}, row {number}"
+        try:
+            rows.append(parsed(entry))
+        except DataError as error:
+            raise DataError(f"{place}: {error}") from None
+        check_row_text(rows[-1], place)
+    return rows

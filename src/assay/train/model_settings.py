@@ -12,8 +12,8 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
 from importlib.util import find_spec
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from assay.core.errors import ConfigError
@@ -134,6 +134,7 @@ class ModelSettings:
         context: longest prompt plus answer, in tokens.
         max_new_tokens: of an answer.
         groups, group_size: prompts of a step, and rollouts of each.
+        warmup: steps in which the rate rises, at most a twentieth of the stage.
         memory: bytes that this takes, about.
         fits: it is at most three quarters of the machine's.
     """
@@ -151,14 +152,23 @@ class ModelSettings:
     max_new_tokens: int
     groups: int
     group_size: int
+    warmup: int = 5
     memory: int = 0
     fits: bool = True
+
+    def overridden(self, given: GivenSettings) -> ModelSettings:
+        """With what a person gave, and nothing else derived anew."""
+        names = ("learning_rate", "max_new_tokens", "groups", "group_size", "precision", "micro_tokens", "threads", "engine")
+        changes = {name: value for name in names if (value := getattr(given, name)) is not None}
+        if given.lora is not None:
+            changes["lora"] = _adapter_given(given.lora)
+        return replace(self, **changes)
 
     def learner(self, steps: int) -> LearnerSettings:
         """For a stage of so many steps: a short warm-up, and a decay in the second half."""
         return LearnerSettings(
             optimizer=AdamW(lr=self.learning_rate),
-            schedule=LearningRateSchedule(kind="linear", warmup=min(5, steps // 20), start=0.5, floor=0.1),
+            schedule=LearningRateSchedule(kind="linear", warmup=min(self.warmup, steps // 20), start=0.5, floor=0.1),
             precision=self.precision,
             adapter=self.lora,
             checkpointing=self.checkpointing,
@@ -281,7 +291,11 @@ def _candidates(facts: ModelFacts, machine: MachineFacts, rows: RowFacts, given:
 def _adapters(facts: ModelFacts, given: GivenSettings) -> tuple[Lora | None, ...]:
     if given.lora is None:
         return (Lora(),) if facts.count > _LARGEST_FULL else (None, Lora())
-    return (given.lora if isinstance(given.lora, Lora) else Lora() if given.lora else None,)
+    return (_adapter_given(given.lora),)
+
+
+def _adapter_given(lora: Lora | bool | int) -> Lora | None:
+    return lora if isinstance(lora, Lora) else Lora() if lora else None
 
 
 def _sizes(context: int, machine: MachineFacts, given: GivenSettings) -> Iterator[tuple[bool, int, int]]:
