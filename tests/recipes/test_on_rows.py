@@ -268,12 +268,12 @@ def test_a_file_of_rows_is_a_recipe(tmp_path: Path, capsys: pytest.CaptureFixtur
     rows = written(tmp_path / "rows.jsonl", ROWS)
     code = tmp_path / "mine.py"
     code.write_text("def right(prompt, completion, row):\n    return float(completion == row['answer'])\n", encoding="utf-8")
-    args = [str(rows), "--model", model, f"--reward={code}:right", "--objective", "rloo", "--stages.0.steps", "50"]
+    args = [str(rows), "--model", model, f"--reward={code}:right", "--objective", "rloo", "--stages.0.group_size", "4"]
     assert main(["explain", *args, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)["settings"]
-    run = on_rows(ROWS, share_right, model=model, objective="rloo", steps=50)
+    run = on_rows(ROWS, share_right, model=model, objective="rloo")
     assert told["stages"][0]["learner"] == to_dict(run)["stages"][0]["learner"]
-    assert told["tasks"]["reward"]["function"].endswith(":right")
+    assert ":right" in str(told["tasks"]["reward"])
     assert main(["explain", str(rows), "--model"]) == 2
     assert "--model needs a value" in capsys.readouterr().err
     assert main(["explain", str(rows), "--reward", f"{code}:__name__"]) == 2

@@ -150,7 +150,7 @@ def _facts(run: RunView) -> list[tuple[str, str, str]]:
             values = (x.accuracy(run.threshold).value for x in (base, now))
             out.append(
                 (
-                    f"{_whose(now).capitalize()}, {mode}",
+                    f"{'Held out' if now.split == 'test' else 'Training tasks'}, {mode}",
                     " → ".join(f"{100 * v:.1f}" for v in values) + "\u00a0%",
                     f"step {base.step} to {now.step}",
                 )
