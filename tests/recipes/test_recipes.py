@@ -142,10 +142,6 @@ def test_rows_train_the_embedded_base_of_their_seed() -> None:
     assert on_rows(ROWS, seed=2).model == Built(run=made("base", seed=2))
 
 
-def test_rows_train_a_given_model() -> None:
-    assert on_rows(ROWS, model="somewhere/model").model == Folder("somewhere/model")
-
-
 def test_a_lambda_trains_but_cannot_be_read_back() -> None:
     run = on_rows(ROWS, lambda prompt, completion, row: 1.0)
     table = loads_toml(dumps_toml(to_dict(run)))

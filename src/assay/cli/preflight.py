@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from assay.cli.sizes import AnyShape, model_shape
 from assay.core.protocols import Tokenizer
-from assay.core.util.jsonl import parsed_json
 from assay.runtime.models.adapter_base import whole_of
+from assay.train.model_facts import tokenizer_in
 from assay.train.models import Built, Folder, Scratch, model_folder, scratch_tokenizer
 from assay.train.preflight import check_fits, check_run
 from assay.train.run import Run
@@ -59,8 +59,6 @@ def outline(source: object) -> Outline:
     Raises:
         ConfigError, DataError: as `check`.
     """
-    from assay.runtime.text.tokenizer import HubTokenizer
-
     if isinstance(source, Built):
         return outline(source.run.model)
     shape = model_shape(source)  # refuses what is neither of the two
@@ -68,12 +66,5 @@ def outline(source: object) -> Outline:
         return Outline(shape=shape, tokenizer=scratch_tokenizer(source))
     given = cast(Folder, source)
     folder = whole_of(model_folder(Path(given.path)))
-    tokenizer = HubTokenizer.load(folder, eos=_end(folder / "config.json"), rows=shape.vocab_size)
+    tokenizer = tokenizer_in(folder, shape.vocab_size)
     return Outline(shape=shape, tokenizer=tokenizer if given.chat is None else tokenizer.with_chat(given.chat))
-
-
-def _end(path: Path) -> int | None:
-    """The id that ends an answer where the tokenizer's own files name none; a config may name several."""
-    ends: Any = parsed_json(path).get("eos_token_id")
-    known: list[Any] = cast("list[Any]", ends) if isinstance(ends, list) else [ends]
-    return next((int(i) for i in known if i is not None), None)

@@ -14,6 +14,7 @@ from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from assay.cli.options import parse_with
+from assay.cli.row_recipe import RowRecipe, names_rows
 from assay.cli.user_files import USER_FILES, module_of
 from assay.core.config import from_dict, loads_toml
 from assay.core.errors import AssayError, ConfigError, UnknownNameError, a_kind
@@ -57,7 +58,8 @@ def user_files() -> tuple[str, ...]:
 
 
 def find(word: str) -> Callable[..., Run]:
-    """The recipe that a word names: one of assay's, ``my_file.py:function``, ``package.module:function``, or ``run.toml``.
+    """The recipe that a word names: one of assay's, ``my_file.py:function``, ``package.module:function``, ``run.toml``,
+    or rows: ``rows.jsonl``, ``hub:OWNER/NAME``.
 
     Raises:
         UnknownNameError: no recipe of that name; with the nearest.
@@ -67,6 +69,8 @@ def find(word: str) -> Callable[..., Run]:
 
     if word.endswith(".toml"):
         return _Written(Path(word))
+    if names_rows(word):
+        return RowRecipe(word, _reward)
     if ":" not in word:
         if word.endswith(".py"):
             raise ConfigError(f"recipe {word!r} names a file only; say which function: {word}:my_recipe")
@@ -77,6 +81,18 @@ def find(word: str) -> Callable[..., Run]:
     if not callable(found):
         raise ConfigError(f"recipe {word} is {a_kind(found)}; it must be a function that returns an assay Run")
     return cast("Callable[..., Run]", found)
+
+
+def _reward(word: str) -> Any:
+    """The reward function that a word names.
+
+    Raises:
+        ConfigError, UnknownNameError: there is none.
+    """
+    found = _named(word, "reward")
+    if not callable(found):
+        raise ConfigError(f"reward {word} is {a_kind(found)}; name a function of (prompt, completion, row)")
+    return found
 
 
 def settle(options: type[O], word: str, args: Sequence[str], prog: str) -> tuple[O, Run]:
@@ -99,6 +115,8 @@ def settle_wired(options: type[O], word: str, args: Sequence[str], prog: str) ->
 
     recipe = find(word)
     seed, rest = _seed(args)
+    if isinstance(recipe, RowRecipe):
+        recipe, rest = recipe.taking(rest)
     run, wires = _call(recipe, word, seed), recipe.wires if isinstance(recipe, _Written) else ()
     rest, named = split_names(rest, _objectives())
     if named:

@@ -11,12 +11,12 @@ from assay.core.config import dumps_toml, to_dict
 from assay.core.errors import AssayError, DataError, a_kind
 from assay.core.plan import Plan
 from assay.core.rowfile import rows_beside
-from assay.core.util.jsonl import parsed_json
 from assay.core.util.paths import cache_folder
 from assay.runtime.models.adapter_base import whole_of
 from assay.runtime.settings import DecoderShape, HubShape
 from assay.train.levels import arms_of
 from assay.train.memory import MemoryEstimate, WeightSizes, memory_of, savings, weights_in, weights_of
+from assay.train.model_facts import decoder_of, shape_in
 from assay.train.models import Built, Folder, Scratch, model_folder
 from assay.train.preflight import check_run
 from assay.train.run import Run
@@ -138,7 +138,7 @@ def model_shape(source: object) -> AnyShape:
         return replace(source.shape, vocab_size=len(source.alphabet) + _SPECIAL)
     if isinstance(source, Folder):
         stated = stated_config(source)
-        return _shape_in(whole_of(model_folder(Path(source.path))) / "config.json") if stated is None else _decoder(stated)
+        return shape_in(whole_of(model_folder(Path(source.path))) / "config.json") if stated is None else decoder_of(stated)
     raise DataError(f"the sizes of {a_kind(source)} are only known once it is loaded; give Folder, Scratch or Built")
 
 
@@ -155,46 +155,6 @@ def stated_config(source: object) -> Mapping[str, Any] | None:
     except AssayError:
         return CONFIGS[source.path]
     return None
-
-
-def _shape_in(path: Path) -> AnyShape:
-    """The few numbers of a Hugging Face config that decide sizes; whether the model can be run is for the runtime to say."""
-    try:
-        config = parsed_json(path)
-        kind = str(config.get("model_type", "")).lower()
-        if kind not in ("qwen3", "llama"):
-            other = HubShape.of(config, 0)  # first of all, is it one at all?
-            return replace(other, parameters=weights_in(path.parent).count)
-        return _decoder(config)
-    except DataError:
-        raise
-    except (ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{path}: {type(error).__name__} {error}; it does not describe a decoder") from None
-
-
-def _decoder(config: Mapping[str, Any]) -> DecoderShape:
-    """Of the Llama or Qwen3 family."""
-    heads, hidden = _whole(config, "num_attention_heads"), _whole(config, "hidden_size")
-    qwen = str(config["model_type"]).lower() == "qwen3"
-    return DecoderShape(
-        vocab_size=_whole(config, "vocab_size"),
-        hidden_size=hidden,
-        num_layers=_whole(config, "num_hidden_layers"),
-        num_heads=heads,
-        num_kv_heads=_whole(config, "num_key_value_heads", heads),
-        head_dim=_whole(config, "head_dim", 128 if qwen else hidden // heads),
-        intermediate_size=_whole(config, "intermediate_size"),
-        max_positions=_whole(config, "max_position_embeddings", 32768 if qwen else 2048),
-        tied=bool(config.get("tie_word_embeddings", False)),
-        qk_norm=qwen,
-    )
-
-
-def _whole(config: Mapping[str, Any], name: str, default: int | None = None) -> int:
-    found = config[name] if default is None else config.get(name) or default
-    if not isinstance(found, int):
-        raise ValueError(f"{name}={found!r} is no whole number")
-    return found
 
 
 def _items(run: Run, per_level: int) -> int:

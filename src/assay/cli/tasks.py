@@ -299,7 +299,11 @@ def _import(args: list[str]) -> int:
         raise ConfigError(f"-n {own.n}, --level {own.level}: both are at least 1")
     if own.out.exists() and Path(own.source).exists() and own.out.samefile(own.source):
         raise ConfigError(f"{own.out} is what is read; name another file to write")
-    files = [] if own.source.partition(":")[0] in ("gym", "taskset") else [Source.of(path) for path in entries(own.source)]
+    files = (
+        []
+        if own.source.partition(":")[0] in ("gym", "taskset")
+        else [Source.of(path) for path in entries(own.source, one_split=True)]
+    )
     repo = own.source.removeprefix(PREFIX).partition(":")[0].partition("@")[0] if own.source.startswith(PREFIX) else ""
     importer = Importer(
         prompt=own.prompt,

@@ -84,7 +84,7 @@ def plan_of(pipeline: Pipeline, files: Sequence[Path | str]) -> CurationPlan:
         "test_share": pipeline.test_share,
         "seed": pipeline.seed,
     }
-    inputs = tuple(Source.of(path) for place in files for path in entries(place))
+    inputs = tuple(Source.of(path) for place in files for path in entries(place, one_split=True))
     versions = {"assay": assay.__version__, "unicode": unicodedata.unidata_version} | {
         name: found for name in _LIBRARIES if (found := _version(name))
     }

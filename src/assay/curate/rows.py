@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import importlib
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -28,6 +29,13 @@ _TABLES = (".parquet", ".arrow")
 _SHEETS = (".csv",)
 _FORMS = (*_LINES, *_TABLES, *_SHEETS)
 _SPLITS = ("train", "test", "valid", "dev")
+_SPLIT_WORD = re.compile(r"(?:^|[^a-z])(train(?:ing)?|test(?:ing)?|valid(?:ation)?|val|dev|eval(?:uation)?)(?:[^a-z]|$)")
+_SPLIT_WORDS = {
+    "train": ("train", "training"),
+    "test": ("test", "testing"),
+    "validation": ("valid", "validation", "val"),
+    "eval": ("eval", "evaluation"),
+}
 _SORTED = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 _PLAIN = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 _MARK = "\ufeff".encode()
@@ -165,19 +173,56 @@ class Source:
         return cls(str(path), path.stat().st_size, digest)
 
 
-def entries(path: Path | str) -> list[Path]:
+def entries(path: Path | str, one_split: bool = False) -> list[Path]:
     """The files that a name stands for: itself, or what a folder holds, by name.
 
     A folder may be a dataset of the ``datasets`` library saved to disk, with its splits or without, or hold files of rows of any
-    form; what is hidden is left out. ``hub:OWNER/NAME``, ``hub:OWNER/NAME@REVISION`` and ``hub:OWNER/NAME:FILES`` are a data set
-    on the hub, ``FILES`` a pattern such as ``main/train*``.
+    form; what is hidden is left out. ``FOLDER:FILES`` are those of its files that match a pattern such as ``train*``.
+    ``hub:OWNER/NAME``, ``hub:OWNER/NAME@REVISION`` and ``hub:OWNER/NAME:FILES`` are a data set on the hub.
+
+    Args:
+        path: the name.
+        one_split: refuse files of several splits, by their names: what becomes training rows must not be the official test items.
 
     Raises:
-        ConfigError: it does not exist, holds no rows, or is of a form that is not read.
+        ConfigError: it does not exist, holds no rows, is of a form that is not read, or holds several splits.
         HubError: a name on the hub that neither the cache nor the hub gives.
     """
-    if str(path).startswith(PREFIX):
-        return _on_hub(str(path).removeprefix(PREFIX))
+    hub = str(path).startswith(PREFIX)
+    found = _on_hub(str(path).removeprefix(PREFIX)) if hub else _here(path)
+    splits = {split: file for file in reversed(found) if (split := split_of(file))}
+    if one_split and len(splits) > 1:
+        shown = ", ".join(f"{name} ({splits[name].name})" for name in sorted(splits))
+        whole = str(path).rpartition(":")[0] if str(path).count(":") > int(hub) else str(path)
+        first = next(s for s in ("train", *sorted(splits)) if s in splits)
+        raise ConfigError(
+            f"{path} has several splits: {shown}; together, rows to evaluate on would be trained on: name the "
+            f"files of one, such as {whole}:*{first}*"
+        )
+    return found
+
+
+def split_of(file: Path) -> str:
+    """The split that a file's name, or its folder's, says; empty where neither says one.
+
+    >>> [split_of(Path(file)) for file in ("main/train-00000-of-00001.parquet", "validation/data.arrow", "a.jsonl")]
+    ['train', 'validation', '']
+    """
+    for part in (file.name, file.parent.name):
+        if found := _SPLIT_WORD.search(part.lower()):
+            word = found[1]
+            return next((name for name, words in _SPLIT_WORDS.items() if word in words), word)
+    return ""
+
+
+def _here(path: Path | str) -> list[Path]:
+    """The files of a name that is not on a hub."""
+    folder, colon, pattern = str(path).rpartition(":")
+    if colon and Path(folder).is_dir() and not Path(path).exists():
+        files = [p for p in _here(folder) if fnmatch(p.relative_to(folder).as_posix(), pattern)]
+        if not files:
+            raise ConfigError(f"{folder} holds no file of rows like {pattern}")
+        return files
     place = Path(path)
     if not place.exists():
         raise ConfigError(
@@ -190,7 +235,7 @@ def entries(path: Path | str) -> list[Path]:
     splits = place / "dataset_dict.json"
     if splits.is_file():
         names = json.loads(splits.read_text(encoding="utf-8")).get("splits", [])
-        return [path for name in names for path in entries(place / str(name))]
+        return [path for name in names for path in _here(place / str(name))]
     state = place / "state.json"
     if state.is_file():  # in the order that the library wrote them, which need not be by name
         named = json.loads(state.read_text(encoding="utf-8")).get("_data_files", [])

@@ -119,7 +119,7 @@ def verdict(run: RunView) -> str:
     only = run.final("greedy") or run.final("sampled")
     if only:
         return (
-            f"{what}; held-out {only.mode} accuracy was {_share(only.accuracy(run.threshold))} at step {only.step}, not "
+            f"{what}; {_whose(only)} {only.mode} accuracy was {_share(only.accuracy(run.threshold))} at step {only.step}, not "
             f"evaluated since.{unfinished}"
         )
     return f"{what}, without a held-out evaluation.{unfinished}"
@@ -136,15 +136,21 @@ def _learning(run: RunView) -> tuple[int, str]:
 
 def _change(run: RunView, mode: str, base: EvalLine, now: EvalLine) -> str:
     before, after = base.scores(run.threshold), now.scores(run.threshold)
+    whose = _whose(now)
     ends = f"from {_share(base.accuracy(run.threshold))} to {_share(now.accuracy(run.threshold))} over {len(now.items)} items"
     if not before.keys() & after.keys():
-        return f"took held-out {mode} accuracy {ends} (other items than before, so not paired)."
+        return f"took {whose} {mode} accuracy {ends} (other items than before, so not paired)."
     d = paired(before, after).difference
     if d.low > 0:
-        return f"raised held-out {mode} accuracy {ends}."
+        return f"raised {whose} {mode} accuracy {ends}."
     if d.high < 0:
-        return f"lowered held-out {mode} accuracy {ends}."
-    return f"left held-out {mode} accuracy where it was, within its interval: {ends}."
+        return f"lowered {whose} {mode} accuracy {ends}."
+    return f"left {whose} {mode} accuracy where it was, within its interval: {ends}."
+
+
+def _whose(line: EvalLine) -> str:
+    """Whose accuracy an evaluation says: a run without held-out tasks evaluates on those that it trains on."""
+    return "held-out" if line.split == "test" else "training tasks'"
 
 
 def _facts(run: RunView) -> list[tuple[str, str, str]]:
@@ -154,7 +160,11 @@ def _facts(run: RunView) -> list[tuple[str, str, str]]:
         if base and now and base.step < now.step:
             values = (x.accuracy(run.threshold).value for x in (base, now))
             out.append(
-                (f"Held out, {mode}", " → ".join(f"{100 * v:.1f}" for v in values) + "\u00a0%", f"step {base.step} to {now.step}")
+                (
+                    f"{'Held out' if now.split == 'test' else 'Training tasks'}, {mode}",
+                    " → ".join(f"{100 * v:.1f}" for v in values) + "\u00a0%",
+                    f"step {base.step} to {now.step}",
+                )
             )
     history = run.history()
     tokens = history["tokens/sampled"].finite().values.sum()

@@ -2,64 +2,353 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
+from assay.core.canon import canonical
+from assay.core.errors import ConfigError, HubError, a_kind
+from assay.core.protocols import TaskSource
 from assay.core.rollout import Sampling
 from assay.objective.loss.aggregate import Token
 from assay.objective.methods import grpo
+from assay.objective.objective import Objective
+from assay.recipes.prompt_lengths import LongPrompts, fit_prompts, longest_answer, longest_prompt, turns_of
+from assay.recipes.school import CONFIGS
 from assay.recipes.sorting import base
-from assay.runtime.settings import AdamW, LearnerSettings, LearningRateSchedule
-from assay.tasks import Rows
-from assay.train.models import Built, Folder
+from assay.rollout.spec import PlayerSpec
+from assay.runtime.anchors import Anchor
+from assay.runtime.engine.settings import Auto, EngineSpec
+from assay.runtime.settings import Lora
+from assay.runtime.text.chat import Chat
+from assay.tasks import Rows, TaskMixture, family, judged_rows
+from assay.tasks.row_splits import read_splits, train_and_test
+from assay.train.levels import Levels
+from assay.train.method_names import NamedMethod
+from assay.train.model_facts import ModelFacts, facts_in, facts_of_config, facts_of_scratch, small_files, tokenizer_in
+from assay.train.model_settings import GivenSettings, ModelSettings, RowFacts, pick_settings, this_machine
+from assay.train.models import Built, Folder, Scratch, scratch_tokenizer
 from assay.train.reinforce import Reinforce
-from assay.train.run import Evaluation, Run
+from assay.train.run import ContaminationCheck, Evaluation, ModelSource, Run
+from assay.train.stage import Stage
+from assay.train.wiring import models_in, wire
+
+if TYPE_CHECKING:
+    from assay.core.protocols import Tokenizer
 
 __all__ = ["on_rows"]
 
+Data = Sequence[Mapping[str, Any]] | Mapping[str, Sequence[Mapping[str, Any]]] | str | Path
+"""Rows, rows by the names of their splits, or where they are."""
+
+_BASE = ModelSettings(
+    device="cpu",
+    precision="fp32",
+    learning_rate=5e-4,
+    lora=None,
+    reference=True,
+    checkpointing=False,
+    micro_tokens=4096,
+    engine=Auto(),
+    threads=1,
+    context=128,
+    max_new_tokens=16,
+    groups=16,
+    group_size=8,
+    warmup=0,
+)
+"""Of the embedded base, whatever the machine: its runs are the same everywhere."""
+
 
 def on_rows(
-    rows: Sequence[Mapping[str, Any]],
-    reward: Callable[..., float] | None = None,
+    rows: Data,
+    reward: Callable[..., Any] | None = None,
     *,
-    model: str = "base",
+    model: str | Path | ModelSource = "base",
+    objective: str | Objective | None = None,
     steps: int = 100,
-    max_new_tokens: int = 16,
+    learning_rate: float | None = None,
+    groups: int | None = None,
+    group_size: int | None = None,
+    max_new_tokens: int | None = None,
+    temperature: float = 1.0,
+    lora: Lora | bool | int | None = None,
+    tools: Sequence[Callable[..., Any]] = (),
+    evaluate: Data | TaskSource | None = None,
+    split: str | Sequence[str] | None = None,
+    test_share: float = 0.1,
+    long_prompts: LongPrompts = "error",
+    chat: Chat | None = None,
+    engine: EngineSpec | None = None,
+    device: str | None = None,
+    precision: str | None = None,
+    micro_tokens: int | None = None,
+    threads: int | None = None,
     seed: int = 0,
 ) -> Run:
-    """GRPO on rows ``{"prompt": ..., "answer": ...}``.
+    """Reinforcement learning on your rows, by settings that fit the model and the machine.
+
+    What is None is derived from the model's size and kind, the rows, the device and its memory
+    (`assay.train.model_settings.pick_settings`), and printed when the run begins. The embedded base has settings of its own.
 
     Args:
-        rows: the data; see `assay.tasks.Rows` for the fields.
-        reward: ``reward(prompt, completion, row) -> float``; without one, the answer must match exactly.
-        model: a model folder in Hugging Face format, a finished run's folder, or ``"base"``, the embedded base.
-        steps: rollout batches of 16 prompts x 8 attempts.
-        max_new_tokens: cut-off of an answer.
+        rows: the data; see `assay.tasks.Rows` for the fields. A ``DatasetDict`` or another mapping from the names of splits keeps
+            them: ``train`` trains, ``test`` or ``validation`` is held out. A path or ``hub:OWNER/NAME`` is read.
+        reward: ``reward(prompt, completion, row) -> float``; without one, the answer must match exactly, or the verifier that a
+            row names judges.
+        model: a model folder in Hugging Face format, a name on the hub, a finished run's folder, or ``"base"``, the embedded
+            base.
+        objective: any name that ``assay methods`` lists, with all that the method needs, or an `Objective`; None: GRPO without a
+            KL term, averaged over tokens.
+        steps: rollout batches.
+        learning_rate: of AdamW.
+        groups: prompts of a step.
+        group_size: rollouts of a prompt.
+        max_new_tokens: most tokens of an answer.
+        temperature: of sampling.
+        lora: train an adapter: True, a rank or a `Lora`; False trains all weights.
+        tools: Python functions that the policy may call; see `assay.rollout.FunctionTool`.
+        evaluate: rows to evaluate on, the name of a suite or family, or a task source. None holds out the rows' own test split,
+            else ``test_share`` of the prompts, else nothing: then accuracies are of the training rows, and the run says so.
+        split: of rows in splits, the one to train on, or a pair: that, and the one to hold out.
+        test_share: share of the prompts that is held out where rows have no splits.
+        long_prompts: what becomes of prompts that the context cannot hold: ``error``, ``skip`` or ``truncate``.
+        chat: how the model is talked to; None: as its own template says.
+        engine: what samples.
+        device: ``cpu``, ``cuda`` or ``auto``.
+        precision: ``fp32`` or ``bf16``.
+        micro_tokens: most tokens of a micro-batch.
+        threads: of torch.
         seed: all randomness derives from it.
 
     Raises:
-        DataError: a row is wrong; names its number and field.
+        DataError: a row is wrong; names its number and field. Or prompts are too long; says how many.
+        ConfigError: splits that have to be named, or settings that contradict each other.
+        HubError: a model or data set that neither the cache nor the hub has.
 
     >>> run = on_rows([{"prompt": "S21>", "answer": "12"}, {"prompt": "S31>", "answer": "13"}], steps=3)
-    >>> run.steps, run.stages[0].group_size
-    (3, 8)
+    >>> run.steps, run.stages[0].group_size, run.evaluation.split
+    (3, 8, 'train')
     """
-    schedule = LearningRateSchedule(kind="linear", start=0.5, floor=0.1)
+    given = GivenSettings(
+        learning_rate=learning_rate,
+        max_new_tokens=max_new_tokens,
+        groups=groups,
+        group_size=group_size,
+        precision=precision,
+        micro_tokens=micro_tokens,
+        threads=threads,
+        lora=lora,
+        engine=engine,
+    )
+    source = _source(model, chat, seed)
+    data = _Data.of(rows, evaluate, split)
+    known = _Known.of(source)
+    settings = _settings(source, known, data, given, device, bool(tools))
+    data = _fitted(data, known, settings, long_prompts)
+    tasks, levels, evaluation = _tasks(data, reward, evaluate, test_share)
+    stage = Reinforce(
+        steps=steps,
+        groups=settings.groups,
+        group_size=settings.group_size,
+        learner=settings.learner(steps),
+        levels=levels,
+        sampler=PlayerSpec(tools=tuple(tools)),
+    )
     return Run(
         name="rows",
         seed=seed,
-        model=Built(run=base(seed)) if model == "base" else Folder(model),
-        tasks=Rows(rows, reward=reward),
-        stages=(
-            Reinforce(
-                steps=steps,
-                groups=16,
-                group_size=8,
-                objective=replace(grpo(kl=0.0), aggregate=Token()),
-                learner=LearnerSettings(optimizer=AdamW(lr=5e-4), schedule=schedule),
-            ),
-        ),
-        sampling=Sampling(max_new_tokens=max_new_tokens),
-        evaluation=Evaluation(every=20, final_per_level=128),
+        model=source,
+        tasks=tasks,
+        stages=(_with_objective(stage, objective, settings, given),),
+        sampling=Sampling(max_new_tokens=settings.max_new_tokens, temperature=temperature),
+        evaluation=replace(evaluation, kl_to_base=settings.reference),
+        engine=settings.engine,
+        threads=settings.threads,
+        contamination=ContaminationCheck(mode="report") if data.repeats_training else ContaminationCheck(),
     )
+
+
+# ---- the model --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What of a model is here: facts, and a tokenizer where it can be loaded."""
+
+    facts: ModelFacts
+    tokenizer: Tokenizer | None
+
+    @classmethod
+    def of(cls, source: ModelSource) -> _Known:
+        while isinstance(source, Built):
+            source = source.run.model
+        readable = find_spec("tokenizers") is not None
+        if isinstance(source, Scratch):
+            return cls(facts_of_scratch(source), scratch_tokenizer(source) if readable else None)
+        if not isinstance(source, Folder):
+            raise ConfigError(
+                f"model is {a_kind(source)}; give a folder, a name on the hub, Folder(...), Scratch(...) or Built(...)"
+            )
+        try:
+            folder = small_files(source)
+        except HubError:
+            if source.path not in CONFIGS:
+                raise
+            return cls(facts_of_config(CONFIGS[source.path], "chat" if source.chat else "thinking"), None)
+        facts = facts_in(folder)
+        quiet = source.chat is not None and source.chat.options.get("enable_thinking") is False
+        facts = replace(facts, kind="chat") if quiet and facts.kind == "thinking" else facts
+        if not readable:
+            return cls(facts, None)
+        tokenizer = tokenizer_in(folder, facts.shape.vocab_size)
+        return cls(facts, tokenizer if source.chat is None else tokenizer.with_chat(source.chat))
+
+
+def _source(model: str | Path | ModelSource, chat: Chat | None, seed: int) -> ModelSource:
+    if isinstance(model, str | Path):
+        if str(model) != "base":
+            return Folder(str(model), chat=chat)
+        model = Built(run=base(seed))
+    if chat is not None:
+        raise ConfigError("chat is for a model folder or a name on the hub; give Folder(path, chat=...) or Scratch(chat=...)")
+    return model
+
+
+def _settings(
+    source: ModelSource, known: _Known, data: _Data, given: GivenSettings, device: str | None, turns: bool
+) -> ModelSettings:
+    if isinstance(source, Built) and source.run.name == "base-sort":
+        found = _BASE.overridden(given)
+        return found if device is None else replace(found, device=device)
+    tokenizer = known.tokenizer
+    facts = RowFacts(
+        prompts=len(data.train),
+        longest=longest_prompt((*data.train, *(data.test or ())), tokenizer) if tokenizer and not data.elsewhere else 0,
+        answer=longest_answer(data.train, tokenizer) if tokenizer else 0,
+        turns=turns,
+    )
+    found = pick_settings(known.facts, this_machine(device or "auto"), facts, given)
+    return replace(found, device=device or "auto")
+
+
+def _with_objective(stage: Reinforce, objective: str | Objective | None, settings: ModelSettings, given: GivenSettings) -> Stage:
+    """The stage under a method by its name, with all that it needs, or under an objective."""
+    if isinstance(objective, str):
+        fields = {name for name in ("groups", "group_size") if getattr(given, name) is not None}
+        named = NamedMethod(method=objective, settings={}, given=frozenset(fields))
+        return wire(stage, named, answer=settings.max_new_tokens)[0]
+    objective = replace(grpo(kl=0.0), aggregate=Token()) if objective is None else objective
+    learner = stage.learner
+    if "ref" in models_in(objective) and not learner.anchors:  # it was left out for its size, and is needed
+        learner = replace(learner, anchors=(Anchor(),))
+    return replace(stage, objective=objective, learner=learner)
+
+
+# ---- the data ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Data:
+    """Rows as they are trained and evaluated on.
+
+    Attributes:
+        train: rows; where ``test`` is None, a share of them may be held out.
+        test: rows that are held out.
+        elsewhere: evaluated are other tasks than rows.
+    """
+
+    train: Sequence[Mapping[str, Any]]
+    test: Sequence[Mapping[str, Any]] | None = None
+    elsewhere: bool = False
+
+    @classmethod
+    def of(cls, rows: Data, evaluate: Data | TaskSource | None, split: str | Sequence[str] | None) -> _Data:
+        found = read_splits(rows) if isinstance(rows, str | Path) else rows
+        if isinstance(found, Mapping):
+            train, test = train_and_test(found, split)
+        elif split is not None:
+            raise ConfigError(
+                f"split={split!r}, but the rows come in no splits; give a mapping from names to rows, or leave it out"
+            )
+        else:
+            train, test = found, ()
+        if evaluate is None:
+            return cls(train=train, test=test if len(test) else None)
+        if isinstance(evaluate, TaskSource) or (isinstance(evaluate, str) and not _is_file(evaluate)):
+            return cls(train=train, elsewhere=True)
+        other = read_splits(evaluate) if isinstance(evaluate, str | Path) else evaluate
+        if isinstance(other, Mapping):
+            first, second = train_and_test({**other, "train": ()} if "train" not in other else other)
+            other = second if len(second) else first
+        if not len(other):
+            raise ConfigError("evaluate holds no rows; give some, the name of a suite, or leave it out")
+        return cls(train=train, test=other)
+
+    @property
+    def repeats_training(self) -> bool:
+        """Every row that is evaluated on is trained on too: somebody overfits on purpose."""
+        if self.test is None:
+            return False
+        asked = {_asked(row) for row in self.train}
+        return all(_asked(row) in asked for row in self.test)
+
+
+def _is_file(text: str) -> bool:
+    return text.startswith("hub:") or "." in Path(text).name or Path(text).exists()
+
+
+def _asked(row: Mapping[str, Any]) -> bytes:
+    """What a row asks; a row that is wrong is refused by `Rows`."""
+    turns = turns_of(row) or ()
+    return canonical([[turn.role, turn.content] for turn in turns])
+
+
+def _fitted(data: _Data, known: _Known, settings: ModelSettings, mode: LongPrompts) -> _Data:
+    """The rows whose prompts fit; says what became of others."""
+    if known.tokenizer is None:
+        return data
+    limits = known.tokenizer, known.facts.shape.max_positions, settings.max_new_tokens, mode
+    train, said = fit_prompts(data.train, *limits)
+    test, also = fit_prompts(data.test, *limits) if data.test is not None else (None, "")
+    for what, text in (("training", said), ("evaluation", also)):
+        if text:
+            warnings.warn(f"{what} rows: {text}", UserWarning, stacklevel=3)
+    return replace(data, train=train, test=test)
+
+
+def _tasks(
+    data: _Data, reward: Callable[..., Any] | None, evaluate: Any, test_share: float
+) -> tuple[TaskSource, Levels, Evaluation]:
+    """The tasks, the levels to train on (all when empty), and how the run is evaluated."""
+    plan = Evaluation(every=20, final_per_level=128)
+    if data.elsewhere:
+        other: TaskSource = family(evaluate) if isinstance(evaluate, str) else evaluate
+        mine = _rows(data.train, reward, tests=0)
+        both = TaskMixture(name="rows", sources=(mine, other))
+        return both, mine.arms(), replace(plan, levels=other.arms())
+    if data.test is not None:
+        source = _rows((*data.train, *data.test), reward, tests=len(data.test))
+        return source, _trained_levels(source), plan
+    source = _rows(data.train, reward, test_share=test_share)
+    cells = [(arm, level) for arm, levels in source.arms().items() for level in levels]
+    if all(sum(source.size(arm, level, split) for arm, level in cells) for split in ("train", "test")):
+        return source, (), plan
+    return _rows(data.train, reward, test_share=0.0), (), replace(plan, split="train")
+
+
+def _rows(rows: Sequence[Mapping[str, Any]], reward: Callable[..., Any] | None, **settings: Any) -> Rows:
+    if reward is None and any(isinstance(row, Mapping) and "verifier" in row for row in rows):  # pyright: ignore[reportUnnecessaryIsInstance]
+        return judged_rows(rows, **settings)
+    return Rows(rows, reward=reward, **settings)
+
+
+def _trained_levels(source: Rows) -> Levels:
+    """The levels with training rows, where some have none; else ()."""
+    found = {arm: tuple(n for n in levels if source.size(arm, n, "train")) for arm, levels in source.arms().items()}
+    if found == dict(source.arms()):
+        return ()
+    return cast("Levels", {arm: levels for arm, levels in found.items() if levels})

@@ -13,7 +13,7 @@ import torch
 from assay.core.util.threads import policy_known
 from assay.runtime.compiled import build
 
-__all__ = ["calm", "fingerprint", "gpus", "set_threads", "threads_in_force", "wait_for"]
+__all__ = ["calm", "fingerprint", "gpu_memory", "gpus", "set_threads", "threads_in_force", "wait_for"]
 
 # torch's OpenMP reads the policy when torch is imported: setting it later does nothing
 _POLICY_KNOWN = policy_known()
@@ -37,6 +37,12 @@ def gpus() -> list[str]:
     """Names of the CUDA devices that PyTorch sees; empty where there is none, or PyTorch was built without CUDA."""
     found: Any = torch.cuda
     return [str(found.get_device_name(i)) for i in range(found.device_count())] if found.is_available() else []
+
+
+def gpu_memory() -> int:
+    """Bytes of the first CUDA device's memory; 0 without one."""
+    found: Any = torch.cuda
+    return int(found.get_device_properties(0).total_memory) if gpus() else 0
 
 
 def wait_for(device: torch.device) -> Callable[[], None] | None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from assay.tasks.problems import Problems
     from assay.tasks.programs import Foreign, ProgramTask, Scaled, scaled
     from assay.tasks.registry import Card, card, families, family, reseeded, written
+    from assay.tasks.row_splits import read_splits, train_and_test
     from assay.tasks.rows import Rows, load_jsonl
     from assay.tasks.single import SingleTurn
 
@@ -40,12 +41,14 @@ __all__ = [
     "judged_rows",
     "load_jsonl",
     "load_rows",
+    "read_splits",
     "redraw",
     "reseeded",
     "scaled",
     "slip",
     "suite",
     "suites",
+    "train_and_test",
     "verifier_of",
     "written",
 ]
@@ -53,6 +56,7 @@ __all__ = [
 _HOME = {
     "draws": "TaskCoordinates distinct in_turn redraw slip",
     "judged": "judged_rows load_rows verifier_of",
+    "row_splits": "read_splits train_and_test",
     "mixture": "TaskMixture",
     "named_suites": "suite suites",
     "problem": "Facts Form Problem Solution",

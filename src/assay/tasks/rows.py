@@ -22,6 +22,7 @@ from assay.core.task import Message, Task, TaskView
 from assay.core.util.garbage import pause_collection
 from assay.core.util.jsonl import object_of
 from assay.tasks.draws import SPLITS, TaskCoordinates, slip
+from assay.tasks.row_splits import train_and_test
 from assay.verify.exact import ExactMatch
 from assay.verify.reward_function import RewardFunction
 
@@ -56,31 +57,37 @@ class _Table:
 class Rows:
     """Rows such as ``{"prompt": "2+2=", "answer": "4"}`` with a reward: the user's own task.
 
-    A row has ``prompt`` (text) or ``messages`` (a list of ``{"role", "content"}`` that the assistant is to answer); it may have
-    ``answer``, ``level`` (a whole number, 1 by default) and ``arm`` (text, the family's name by default). Everything but the
-    prompt is
-    private: only the reward sees it. Train and test are told apart by a hash of the prompt, so no prompt is in both. A row
-    that repeats another one is dropped and counted; one that has the prompt of another and says something else is a task of its
-    own, and counted too.
+    A row has ``prompt`` (text, or a list of ``{"role", "content"}`` that the assistant is to answer) or ``messages`` (such a
+    list); it may have ``answer``, ``level`` (a whole number, 1 by default) and ``arm`` (text, the family's name by default).
+    Everything but the prompt is private: only the reward sees it. A row that repeats another one is dropped and counted; one that
+    has the prompt of another and says something else is a task of its own, and counted too.
+
+    Train and test are told apart by a hash of the prompt, so no prompt is in both. Rows that come in splits keep them: a
+    ``DatasetDict`` or another mapping from names to rows. Its ``train`` trains, its ``test`` or ``validation`` is held out
+    (`assay.tasks.train_and_test` says which, and takes other names).
 
     ``task(arm, level, split, index)`` goes through the rows of a cell epoch by epoch, each epoch in an order of its own.
 
     Attributes:
-        rows: the data.
+        rows: the data, or a mapping from the names of splits to it.
         reward: ``fn(prompt, completion, row) -> float``, or a `assay.verify.RewardFunction`.
         scorer: a verifier instead. With neither, ``answer`` must be matched, white space around it aside.
         name: name of the family.
         seed: chooses other orders.
         test_share: share of prompts held out. At 0 none is: good for one half of a source of your own; a run on it is refused,
-            because runs are evaluated on held-out rows.
+            unless its `assay.train.Evaluation` takes the training rows.
+        tests: how many rows at the end are held out, instead of a share of the prompts; None for a share.
 
     Raises:
         DataError: a row that is wrong; names its number (from 0), the field and a fix.
-        ConfigError: both a reward and a scorer, or a share outside [0, 1).
+        ConfigError: both a reward and a scorer, a share outside [0, 1), or splits that have to be named.
 
     >>> source = Rows([{"prompt": f"{a}+{b}=", "answer": str(a + b)} for a in range(5) for b in range(5)])
     >>> source.arms(), source.size("rows", 1, "train") + source.size("rows", 1, "test")
     ({'rows': (1,)}, 25)
+    >>> splits = Rows({"train": [{"prompt": "1+1=", "answer": "2"}], "test": [{"prompt": "2+2=", "answer": "4"}]})
+    >>> splits.task("rows", 1, "test", 0).public["prompt"]
+    '2+2='
     """
 
     rows: Sequence[Mapping[str, Any]] = field(repr=False, metadata={BESIDE: "_beside"})
@@ -89,6 +96,7 @@ class Rows:
     name: str = field(default="rows", kw_only=True)
     seed: int = field(default=0, kw_only=True)
     test_share: float = field(default=0.1, kw_only=True)
+    tests: int | None = field(default=None, kw_only=True)
     _table: _Table = field(init=False, repr=False, compare=False)
     _known: dict[str, Any] = field(init=False, repr=False, compare=False, default_factory=dict[str, Any])
 
@@ -97,6 +105,12 @@ class Rows:
             raise ConfigError("Rows has both a reward and a scorer; keep one")
         if not 0.0 <= self.test_share < 1.0:
             raise ConfigError(f"Rows.test_share must be in [0, 1), got {self.test_share}")
+        if isinstance(self.rows, Mapping):
+            train, test = train_and_test(cast("Mapping[str, Any]", self.rows))
+            object.__setattr__(self, "rows", (*train, *test))
+            object.__setattr__(self, "tests", len(test) if test else None)
+        if self.tests is not None and not 0 <= self.tests <= len(self.rows):
+            raise ConfigError(f"Rows.tests={self.tests} of {len(self.rows)} rows; use a number of rows at the end")
         with pause_collection():
             self._read_rows()
 
@@ -123,7 +137,8 @@ class Rows:
         """Every character of prompts and answers, sorted."""
         found = set(self._table.symbols)
         for row in self.rows:
-            for text in (row["prompt"],) if "prompt" in row else [turn["content"] for turn in row["messages"]]:
+            said = row["prompt"] if "prompt" in row else row["messages"]
+            for text in (said,) if isinstance(said, str) else [turn["content"] for turn in said]:
                 if not found.issuperset(text):
                     found.update(text)
         return "".join(sorted(found))
@@ -156,7 +171,7 @@ class Rows:
         tasks themselves, of which there may be many. None where they are made otherwise, or a question is more than a text.
         """
         rows = self._table.numbers.get((arm, level, split), _NONE)
-        if type(self).task is not Rows.task or any("prompt" not in self.rows[int(number)] for number in rows):
+        if type(self).task is not Rows.task or any(not isinstance(self.rows[int(number)].get("prompt"), str) for number in rows):
             return None
         order = _order(self.seed, f"{self.name}/{arm}/{level}/{split}", 0, len(rows))
         numbers = (int(rows[at]) for at in order)
@@ -182,6 +197,10 @@ class Rows:
         return (Message("assistant", slip(str(task.private["answer"]), noise, self._table.symbols, rng)),)
 
     def _why_empty(self, arm: str, level: int, split: str) -> str:
+        if self.tests is not None:
+            return (
+                f"none of the rows of level {level} is in the {split} split that they came with; add some, or leave the level out"
+            )
         if not self.test_share:
             return "no row falls in the test split, on which runs are evaluated: test_share is 0; give a share, such as 0.1"
         here = sum(self.size(arm, level, s) for s in SPLITS)
@@ -193,7 +212,8 @@ class Rows:
     @property
     def _kind(self) -> str:
         """Digest of everything but the rows that a table depends on."""
-        return digest([_FORMAT, self.name, self.test_share, self.reward is None and self.scorer is None])
+        known = [_FORMAT, self.name, self.test_share, self.reward is None and self.scorer is None]
+        return digest(known if self.tests is None else [*known, self.tests])
 
     def _beside(self) -> tuple[dict[str, Any], Callable[[], bytes]]:
         """The digest of the rows, where it is known, and what their table says (`assay.core.rowfile`)."""
@@ -202,13 +222,14 @@ class Rows:
     def _tabulate(self) -> _Table:
         if not self.rows:
             raise DataError("Rows needs at least one row, got none")
-        first: dict[str, int] = {}
-        said: dict[str, set[str]] = {}
+        first: dict[tuple[str, str], int] = {}  # of splits that rows came with, each for itself
+        said: dict[tuple[str, str], set[str]] = {}
         places: list[tuple[str, int, str]] = []
         symbols: set[str] = set()
         differing = 0
         for number, row in enumerate(self.rows):
-            key, place = _checked(self, number, row)
+            asks, place = _checked(self, number, row)
+            key = (asks, "" if self.tests is None else place[2])
             seen = first.setdefault(key, number)
             places.append(place)
             if seen != number:
@@ -218,14 +239,14 @@ class Rows:
                     continue
                 others.add(mine)
                 differing += 1
-                first[digest([key, mine])] = number  # a task of its own, with a name of its own
+                first[digest([asks, mine]), key[1]] = number  # a task of its own, with a name of its own
             if "answer" in row:
                 symbols.update(str(row["answer"]))
         cells: dict[tuple[str, int, str], list[int]] = {}
         for number in first.values():
             cells.setdefault(places[number], []).append(number)
         keys = np.empty(len(places), "S32")
-        keys[list(first.values())] = list(first)
+        keys[list(first.values())] = [asks for asks, _ in first]
         return _Table(
             numbers={cell: np.array(rows, np.int64) for cell, rows in cells.items()},
             keys=keys,
@@ -361,28 +382,35 @@ def _checked(source: Rows, number: int, row: Mapping[str, Any]) -> tuple[str, tu
         raise DataError(
             f"row {number}, field 'answer': {row.get('answer')!r} cannot be matched; give text, or pass a reward function"
         )
-    return hashed(public), (arm, level, text_split(public, source.test_share))
+    return hashed(public), (arm, level, _split(source, number, public))
+
+
+def _split(source: Rows, number: int, public: bytes) -> str:
+    if source.tests is None:
+        return text_split(public, source.test_share)
+    return "test" if number >= len(source.rows) - source.tests else "train"
 
 
 def _posed(number: int, row: Mapping[str, Any]) -> dict[str, Any]:
     if "prompt" in row and "messages" in row:
         raise DataError(f"row {number} has both 'prompt' and 'messages'; keep one")
-    if "prompt" in row:
+    place = "prompt" if "prompt" in row else "messages"
+    if "prompt" in row and not isinstance(row["prompt"], list | tuple):
         if not isinstance(row["prompt"], str) or not row["prompt"]:
             raise DataError(f"row {number}, field 'prompt': {row['prompt']!r} is not text with at least one character")
         return {"prompt": row["prompt"]}
-    if "messages" not in row:
+    if place not in row:
         close = nearest("prompt", row) or nearest("messages", row)
         hint = f"rename {close!r}" if close else "add one"
         raise DataError(f"row {number} has no 'prompt' and no 'messages'; {hint}. It has {sorted(row)}")
-    turns = row["messages"]
+    turns = row[place]
     if not isinstance(turns, list | tuple) or not turns:
-        raise DataError(f"row {number}, field 'messages': {turns!r} is not a list of turns")
+        raise DataError(f"row {number}, field {place!r}: {turns!r} is not a list of turns")
     for turn in cast("Sequence[Any]", turns):
         if not _is_turn(turn):
-            raise DataError(f"row {number}, field 'messages': {turn!r} is not {{'role': one of {_ROLES}, 'content': text}}")
+            raise DataError(f"row {number}, field {place!r}: {turn!r} is not {{'role': one of {_ROLES}, 'content': text}}")
     if turns[-1]["role"] == "assistant":
-        raise DataError(f"row {number}, field 'messages': the last turn is the assistant's; end with what it shall answer")
+        raise DataError(f"row {number}, field {place!r}: the last turn is the assistant's; end with what it shall answer")
     return {"messages": [{"role": t["role"], "content": t["content"]} for t in cast("Sequence[Any]", turns)]}
 
 

@@ -147,7 +147,12 @@ def _looked(run: Run) -> dict[str, Any]:
 
 
 def _held_out(run: Run) -> list[Task]:
-    """What the run evaluates on; of finite data all rows of the test split, since a later evaluation may take others."""
+    """What the run evaluates on; of finite data all rows of the test split, since a later evaluation may take others.
+
+    Nothing where the run evaluates on its training tasks.
+    """
+    if run.evaluation.split == "train":
+        return []
     found = held_out(run.tasks, run.evaluation.levels, run.evaluation.final_per_level)
     for arm, levels in arms_of(run.tasks, run.evaluation.levels).items():
         if (size := _size(run.tasks, arm)) is not None:

@@ -43,7 +43,7 @@ def rows_of(stage: OfflineRows) -> tuple[Placed, ...]:
     if not isinstance(stage.data, str):
         return tuple((f"{of}.data, row {i}", row) for i, row in enumerate(stage.data))
     try:
-        files = entries(stage.data)
+        files = entries(stage.data, one_split=True)
         rows = _read(stage.data, tuple((str(p), p.stat().st_mtime_ns, p.stat().st_size) for p in files))
     except ConfigError as error:
         raise ConfigError(f"{of}.data: {error}") from None

@@ -47,7 +47,7 @@ class Evaluator:
         await runner.prepare_evaluation()
         per_level = plan.final_per_level if full else plan.per_level
         if per_level not in self._tasks:
-            self._tasks[per_level] = held_out(self.run.tasks, plan.levels, per_level)
+            self._tasks[per_level] = held_out(self.run.tasks, plan.levels, per_level, plan.split)
             self._record_tasks()
         metrics: dict[str, float] = {}
         async with runner.parts.present():
@@ -64,7 +64,9 @@ class Evaluator:
     async def gate(self, parts: Parts) -> float:
         """The temperature-1 accuracy on the levels that a stage's gate looks at, of the arm where it is lowest."""
         stage: Stage = parts.stage
-        tasks = held_out(self.run.tasks, stage.gate_levels(self.run), self.run.evaluation.final_per_level)
+        tasks = held_out(
+            self.run.tasks, stage.gate_levels(self.run), self.run.evaluation.final_per_level, self.run.evaluation.split
+        )
         rollouts = await self._rollouts(parts, tasks, replace(self.run.sampling.whole, temperature=1.0), 1)
         found = by_arm(items_of(rollouts), self.run.evaluation.threshold)
         arms = ", ".join(f"{arm} {value:.3f}" for arm, value in found.items())
@@ -79,7 +81,8 @@ class Evaluator:
         rollouts = await self._rollouts(parts, tasks, drawn, n)
         items = items_of(rollouts)
         self._journal.append(
-            "evals", {"step": parts.step, "stage": parts.stage.name, "split": "test", "mode": mode, "full": full, "items": items}
+            "evals",
+            {"step": parts.step, "stage": parts.stage.name, "split": plan.split, "mode": mode, "full": full, "items": items},
         )
         found = summary(mode, items, plan.threshold)
         # The divergence is of the model's own distribution, so rollouts drawn from another one cannot tell it.

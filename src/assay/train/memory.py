@@ -32,7 +32,17 @@ from assay.train.run import Run
 from assay.train.stage import Stage
 from assay.train.stage_learner import learner_of
 
-__all__ = ["MemoryEstimate", "WeightSizes", "activations_of", "head_of", "memory_of", "savings", "weights_in", "weights_of"]
+__all__ = [
+    "MemoryEstimate",
+    "WeightSizes",
+    "activations_of",
+    "head_of",
+    "memory_of",
+    "savings",
+    "sizes_of",
+    "weights_in",
+    "weights_of",
+]
 
 _FLOAT, _HALF = 4, 2
 _IN_LAYER = re.compile(r"\.\d+\.")
@@ -150,8 +160,20 @@ def weights_in(folder: Path) -> WeightSizes:
     shapes = dict(_headers(folder))
     if not shapes:
         raise DataError(f"{folder} has no *.safetensors; save the model with save_pretrained")
+    return sizes_of(shapes, _config(folder))
+
+
+def sizes_of(shapes: Mapping[str, tuple[int, ...]], config: Mapping[str, Any]) -> WeightSizes:
+    """Of tensors by their names.
+
+    Args:
+        shapes: of all weights.
+        config: what ``config.json`` says of experts and soft caps.
+
+    >>> sizes_of({"layers.0.up.weight": (8, 4), "norm.weight": (4,)}, {}).count
+    36
+    """
     count = sum(_product(size) for size in shapes.values())
-    config = _config(folder)
     experts = config.get("num_local_experts") or config.get("num_experts")
     share = float(config.get("num_experts_per_tok") or 1) / float(experts) if experts else 1.0
     capped = int(config.get("num_attention_heads") or 0) if config.get("attn_logit_softcapping") else 0

@@ -37,7 +37,8 @@ def advised(run: Run, stage: Stage, shape: DecoderShape | HubShape, folder: Path
 def advice(run: Run, stage: Stage, shape: DecoderShape | HubShape, folder: Path) -> str:
     """What a stage needs, the largest part first, and what would save most, by the arithmetic of ``assay explain``."""
     weights = weights_of(shape) if isinstance(shape, DecoderShape) else weights_in(folder / "start")
-    evaluated = max(run.evaluation.n, 1) * len(held_out(run.tasks, run.evaluation.levels, run.evaluation.final_per_level))
+    plan = run.evaluation
+    evaluated = max(plan.n, 1) * len(held_out(run.tasks, plan.levels, plan.final_per_level, plan.split))
     others = sum(weights_in(held(folder, a.model)).count for a in stage.learner.anchors if a.model)
     given = (run, stage, shape, weights, others, evaluated)
     found, less = memory_of(*given), savings(*given)[:_SHOWN]

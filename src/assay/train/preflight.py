@@ -54,7 +54,7 @@ def check_run(run: Run) -> None:
         plan = stage.effective_objective.plan(stage.updates, stage.learner.offers)
         _check_anchors(stage, plan)
         stage.check(run)
-    held_out(run.tasks, run.evaluation.levels, 1)  # refuses a run that could not be evaluated at all
+    held_out(run.tasks, run.evaluation.levels, 1, run.evaluation.split)  # refuses a run that could not be evaluated at all
 
 
 def check_fits(run: Run, model: AnyModel, others: Callable[[str], AnyModel] = from_folder) -> None:
@@ -103,7 +103,7 @@ def check_fits(run: Run, model: AnyModel, others: Callable[[str], AnyModel] = fr
             _check_turns(played, task, model.tokenizer)
             stage.check_task(run, task, model.tokenizer, (context, min(context, short)))
     played = _with_tools(run, max(run.stages, key=lambda stage: len(_tools_of(stage))), model.tokenizer)
-    for task in _first_tasks(played.tasks, run.evaluation.levels, "test"):
+    for task in _first_tasks(played.tasks, run.evaluation.levels, run.evaluation.split):
         if not fits(task, context - new):
             _check_prompt(task, model.tokenizer, new, context)
         check_answer(task)

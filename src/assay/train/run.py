@@ -58,6 +58,7 @@ class Evaluation:
         threshold: a rollout passes when its primary component reaches this.
         kl_to_base: measure the divergence from the stage's starting weights on the sampled rollouts, where these are drawn at
             temperature 1 from all of the vocabulary.
+        split: ``test``, or ``train`` where no task is held out: accuracies are then of the training tasks.
     """
 
     every: int = 25
@@ -67,9 +68,12 @@ class Evaluation:
     levels: Levels = ()
     threshold: float = 1.0
     kl_to_base: bool = True
+    split: Literal["test", "train"] = later("test")
 
     def __post_init__(self) -> None:
         settle_levels(self)
+        if self.split not in ("test", "train"):
+            raise UnknownNameError("Evaluation.split", self.split, ("test", "train"))
         for name in ("per_level", "final_per_level", "n"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"Evaluation.{name}={getattr(self, name)}; use at least 1")

@@ -30,7 +30,7 @@ from assay.train.warmup import WarmUp
 if TYPE_CHECKING:
     from assay.train.run import Run
 
-__all__ = ["WiredPart", "Wiring", "models_of", "updates_of", "wire", "wire_run"]
+__all__ = ["WiredPart", "Wiring", "models_in", "models_of", "updates_of", "wire", "wire_run"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,10 +72,11 @@ def models_of(objective: Objective) -> tuple[str, ...]:
     >>> models_of(grpo()), models_of(opd())
     ((), ('teacher',))
     """
-    return tuple(sorted(_models(objective) - {"policy", "ref"}))
+    return tuple(sorted(models_in(objective) - {"policy", "ref"}))
 
 
-def _models(objective: Objective) -> set[str]:
+def models_in(objective: Objective) -> set[str]:
+    """All models whose distributions an objective reads, the policy and its reference included."""
     plan = objective.plan(2)
     stats = (*plan.vocab, *(f.stat for f in plan.forwards if f.stat))
     return {*(f.model for f in plan.forwards), *(m for s in stats for m in s.models)}
@@ -200,7 +201,7 @@ class Wiring:
     ) -> LearnerSettings:
         """The learner with models (``also``: those that columns are made by), heads and their models."""
         changes: dict[str, Any] = {}
-        if anchors := tuple(self._anchors(learner, {*_models(objective), *also} - {"policy"})):
+        if anchors := tuple(self._anchors(learner, {*models_in(objective), *also} - {"policy"})):
             why = self.method.requires.why or "it reads their probabilities"
             self._put(changes, "learner.anchors", (*learner.anchors, *anchors), why, anchors)
         heads = tuple(self._heads(learner, objective))

@@ -21,7 +21,7 @@ from assay.runtime.models.model_files import config_of
 from assay.runtime.settings import HubShape, Lora
 from assay.runtime.text.tokenizer import HubTokenizer
 
-__all__ = ["Adapter", "HubModel", "adapted", "hub_config", "hub_of", "kept_buffers", "merged"]
+__all__ = ["Adapter", "HubModel", "adapted", "hub_config", "hub_of", "kept_buffers", "merged", "parameter_shapes"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -144,6 +144,22 @@ def kept_buffers(module: nn.Module) -> dict[str, Tensor]:
     """
     saved: Mapping[str, Tensor] = cast(Any, module).state_dict()
     return {name: buffer for name, buffer in module.named_buffers() if name in saved}
+
+
+def parameter_shapes(config: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    """Names and sizes of the weights that a ``config.json`` describes, tied ones once; no number is allocated.
+
+    Raises:
+        ConfigError: transformers does not know the kind, or has no causal language model of it.
+    """
+    found = hub_config(config)
+    try:
+        with torch.device("meta"), no_init_weights():
+            made: Any = cast(Any, AutoModelForCausalLM).from_config(found)
+    except ValueError as error:
+        raise ConfigError(f"transformers has no causal language model of this config ({_first_line(error)})") from error
+    made.tie_weights()
+    return {name: tuple(p.shape) for name, p in made.named_parameters()}
 
 
 def hub_config(config: Mapping[str, Any]) -> PreTrainedConfig:

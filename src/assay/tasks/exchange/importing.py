@@ -404,7 +404,7 @@ def found_in(source: str, n: int = 1000, level: int = 1, seed: int = 0) -> Itera
     if colon and kind in ("gym", "taskset"):
         rows = gym_rows(name, n, seed=seed, level=level) if kind == "gym" else taskset_rows(name, n)
         return (ImportableRows(source, number, row) for number, row in enumerate(rows, 1))
-    return _read(entries(source))
+    return _read(entries(source, one_split=True))
 
 
 def _read(files: Iterable[Path]) -> Iterator[ImportableRows]:

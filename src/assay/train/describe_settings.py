@@ -1,0 +1,98 @@
+"""What a run is set to, and why, in at most five lines: printed before the first step."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from assay.runtime.engine.settings import InProcess
+from assay.runtime.settings import AdamW
+from assay.train.memory import memory_of
+from assay.train.model_facts import ModelFacts, facts_in
+from assay.train.model_settings import MachineFacts, learning_rate, this_machine
+from assay.train.models import Folder
+from assay.train.reinforce import Reinforce
+from assay.train.run import Run
+
+__all__ = ["describe_settings", "told_settings"]
+
+_KINDS = {"base": "no chat template", "chat": "a chat template", "thinking": "a chat template that lets it think"}
+_GIB = 1 << 30
+
+
+def told_settings(run: Run, start: Path) -> tuple[str, ...]:
+    """`describe_settings` of a run that starts from a model folder or a name on the hub, on this machine; () of any other.
+
+    Args:
+        run: settings.
+        start: the folder with its starting weights.
+    """
+    stage = next((s for s in run.stages if isinstance(s, Reinforce)), None)
+    if not isinstance(run.model, Folder) or stage is None:
+        return _notes(run)
+    return (*describe_settings(run, stage, facts_in(start), this_machine(stage.learner.device)), *_notes(run))
+
+
+def describe_settings(run: Run, stage: Reinforce, facts: ModelFacts, machine: MachineFacts) -> tuple[str, ...]:
+    """What is trained how, in three or four lines.
+
+    Args:
+        run, stage: settings.
+        facts: of its model.
+        machine: what it computes on.
+    """
+    learner, new = stage.learner, run.sampling.max_new_tokens
+    lora = learner.adapter
+    what = f"LoRA of rank {lora.rank} ({_count(facts.weights.trained(lora))} weights)" if lora else "all weights"
+    rate = learner.optimizer.lr
+    usual = learning_rate(facts.count, lora is not None)
+    how = "an adapter on a model" if lora else "full training"
+    why = f"for {how} of this size"
+    if not isinstance(learner.optimizer, AdamW):
+        why = f"of {type(learner.optimizer).__name__}"
+    elif not math.isclose(rate, usual):
+        why = f"as given; {usual:g} is derived for {how} of this size"
+    again = ", layers computed again in the backward pass" if learner.checkpointing else ""
+    name = run.model.describe()
+    return (
+        f"model {name}: {_count(facts.count)} weights ({facts.family}, {_KINDS[facts.kind]}), context of "
+        f"{facts.shape.max_positions:,} tokens; on {machine.device} with {machine.memory / _GIB:.0f} GiB",
+        f"trains {what} in {learner.precision}, lr {rate:g} {why}{_reference(run, stage)}",
+        f"{stage.groups} prompts x {stage.group_size} rollouts a step, answers of at most {new:,} tokens; micro-batches of "
+        f"{learner.micro_tokens:,} tokens{again}; samples with {_engine(run, machine)}{_memory(run, stage, facts, machine)}",
+    )
+
+
+def _notes(run: Run) -> tuple[str, ...]:
+    if run.evaluation.split == "test":
+        return ()
+    return ("no row is held out: accuracies are of the training rows, and say nothing of others",)
+
+
+def _reference(run: Run, stage: Reinforce) -> str:
+    if stage.learner.anchors or run.evaluation.kl_to_base:
+        return ""
+    return "; without a copy of the start, so the divergence from it is not measured"
+
+
+def _engine(run: Run, machine: MachineFacts) -> str:
+    engine = run.engine
+    if not isinstance(engine, InProcess):
+        return type(engine).__name__
+    dtype = engine.dtype if engine.dtype != "auto" else "bfloat16" if machine.device == "cuda" else "float32"
+    return f"InProcess in {dtype}, at most {engine.max_batch} at once"
+
+
+def _memory(run: Run, stage: Reinforce, facts: ModelFacts, machine: MachineFacts) -> str:
+    """Where the engine's context is bounded: else the most that there could be says nothing of what there will be."""
+    if not isinstance(run.engine, InProcess):
+        return ""
+    found = memory_of(run, stage, facts.shape, facts.weights, 0, run.evaluation.final_per_level).total
+    much = found > machine.memory
+    return f"; about {found / _GIB:.1f} GiB" + (
+        ", more than there is: take a smaller model, or lower max_new_tokens" if much else ""
+    )
+
+
+def _count(n: int) -> str:
+    return f"{n / 1e9:.2f}B" if n >= 1e9 else f"{n / 1e6:.1f}M" if n >= 1e5 else f"{n:,}"

@@ -1,0 +1,336 @@
+"""The first call: rows, a reward and a model, with nothing else said, or all of it."""
+
+from __future__ import annotations
+
+import json
+from collections import UserDict
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.cli import main
+from assay.core.canon import digest
+from assay.core.config import to_dict
+from assay.core.errors import ConfigError, DataError, HubError, UnknownNameError
+from assay.objective.methods import grpo
+from assay.recipes import on_rows
+from assay.recipes.prompt_lengths import fit_prompts, longest_answer, longest_prompt
+from assay.runtime import Chat, Lora, char_tokenizer
+from assay.runtime.models.reduced import write_reduced
+from assay.tasks import Rows, TaskMixture
+from assay.train import Policy, train
+from assay.train.models import Built, Folder, Scratch
+from assay.train.run import Run
+from assay.train.stages import WarmUp
+
+ROWS = [{"prompt": f"S{a}{b}>", "answer": "".join(sorted(f"{a}{b}"))} for a in range(6) for b in range(6)]
+QWEN = {"model_type": "qwen3", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2}
+SIZES = {"head_dim": 16, "intermediate_size": 128, "max_position_embeddings": 1024, "vocab_size": 99, "tie_word_embeddings": True}
+
+
+class LookAlike(dict[str, Any]):
+    """As much of ``datasets.DatasetDict`` as rows need: a dict of objects that have a length and give dicts."""
+
+
+class Split:
+    def __init__(self, rows: list[dict[str, Any]]) -> None:
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(self.rows)
+
+
+def share_right(prompt: str, completion: str, row: dict[str, Any]) -> float:
+    return sum(a == b for a, b in zip(completion, row["answer"], strict=False)) / max(len(completion), len(row["answer"]))
+
+
+def double(number: int) -> int:
+    """Twice a number."""
+    return 2 * number
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("hub") / "small"
+    write_reduced({**QWEN, **SIZES}, folder)
+    return str(folder)
+
+
+def prompts(run: Run, split: str) -> set[str]:
+    tasks = run.tasks
+    assert isinstance(tasks, Rows)
+    cells = [(arm, level) for arm, levels in tasks.arms().items() for level in levels]
+    return {
+        tasks.task(arm, level, split, i).exposed().messages[0].content
+        for arm, level in cells
+        for i in range(tasks.size(arm, level, split))
+    }
+
+
+def stage_of(run: Run) -> Any:
+    return run.stages[0]
+
+
+# ---- settings ---------------------------------------------------------------------------------------------------------
+
+
+def test_runs_of_the_embedded_base_are_what_they_were() -> None:
+    known = ("2a90017d954ff5f0a087450c07606f27", "16eb1fe93e192735313243a7464530f3")
+    assert (digest(to_dict(on_rows(ROWS))), digest(to_dict(on_rows(ROWS, steps=7, max_new_tokens=4, seed=3)))) == known
+
+
+def test_another_model_gets_settings_of_its_own(model: str) -> None:
+    run = on_rows(ROWS, model=model, device="cpu")
+    learner = stage_of(run).learner
+    assert (learner.device, learner.precision, learner.adapter) == ("cpu", "fp32", None)
+    assert run.sampling.max_new_tokens == 16  # four times an answer of three tokens, its end included
+    assert stage_of(on_rows(ROWS, model=Folder(model))).learner.device == "auto"
+
+
+def test_every_setting_can_be_given(model: str) -> None:
+    run = on_rows(
+        ROWS,
+        model=model,
+        learning_rate=3e-4,
+        groups=2,
+        group_size=3,
+        max_new_tokens=9,
+        temperature=0.7,
+        lora=4,
+        precision="bf16",
+        device="cpu",
+        micro_tokens=512,
+        threads=1,
+        objective=grpo(),
+        chat=Chat(system="Sort."),
+        seed=5,
+    )
+    stage = stage_of(run)
+    assert (stage.learner.optimizer.lr, stage.groups, stage.group_size) == (3e-4, 2, 3)
+    assert (run.sampling.max_new_tokens, run.sampling.temperature, run.seed) == (9, 0.7, 5)
+    assert stage.learner.adapter == Lora(rank=4, alpha=8.0)
+    assert (stage.learner.precision, stage.learner.device, stage.learner.micro_tokens) == ("bf16", "cpu", 512)
+    assert stage.objective == grpo()
+    assert run.model == Folder(model, chat=Chat(system="Sort."))
+    changed = on_rows(ROWS, learning_rate=1e-4, groups=2, device="auto")
+    assert (stage_of(changed).learner.optimizer.lr, stage_of(changed).groups, changed.threads) == (1e-4, 2, 1)
+    assert stage_of(changed).learner.device == "auto"
+
+
+def test_a_method_comes_by_its_name_with_what_it_needs(model: str) -> None:
+    stage = stage_of(on_rows(ROWS, model=model, objective="ppo"))
+    assert [head.name for head in stage.learner.heads] == ["values"]
+    assert stage_of(on_rows(ROWS, objective="dapo")).objective != stage_of(on_rows(ROWS)).objective
+    assert isinstance(on_rows(ROWS, model=model, objective="nll").stages[0], WarmUp)
+    with pytest.raises(UnknownNameError, match="grpo"):
+        on_rows(ROWS, objective="grppo")
+
+
+def test_a_reference_that_an_objective_reads_is_kept(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("assay.train.model_settings._LARGEST_REFERENCE", 1)
+    quiet = on_rows(ROWS, model=model)
+    assert stage_of(quiet).learner.anchors == ()
+    assert not quiet.evaluation.kl_to_base
+    assert [a.name for a in stage_of(on_rows(ROWS, model=model, objective=grpo(kl=0.1))).learner.anchors] == ["ref"]
+
+
+def test_models_of_other_kinds() -> None:
+    fresh = Scratch(alphabet="S>0123456789")
+    assert on_rows(ROWS, model=fresh).model == fresh
+    inner = Built(run=replace(on_rows(ROWS, model=fresh), name="mine"))
+    assert on_rows(ROWS, model=inner).model == inner
+    with pytest.raises(ConfigError, match="chat is for a model folder"):
+        on_rows(ROWS, chat=Chat())
+    with pytest.raises(ConfigError, match="model is"):
+        on_rows(ROWS, model=3)  # pyright: ignore[reportArgumentType]
+
+
+def test_a_name_on_the_hub_that_is_not_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    with pytest.raises(HubError, match="nobody/knows"):
+        on_rows(ROWS, model="nobody/knows")
+    run = on_rows(ROWS, model="Qwen/Qwen3-0.6B", device="cpu")  # its sizes are known
+    assert stage_of(run).learner.optimizer.lr in (2e-6, 2e-5)
+    assert run.sampling.max_new_tokens == 2048
+    quiet = on_rows(ROWS, model="Qwen/Qwen3-0.6B", chat=Chat(options={"enable_thinking": False}))
+    assert quiet.sampling.max_new_tokens == 512
+
+
+def test_tools_are_given_to_the_sampler(model: str) -> None:
+    assert stage_of(on_rows(ROWS, model=model, tools=[double])).sampler.tools == (double,)
+
+
+# ---- splits and evaluation --------------------------------------------------------------------------------------------
+
+
+def test_splits_are_kept() -> None:
+    splits = LookAlike(train=Split(ROWS[:20]), test=Split(ROWS[20:30]), validation=Split(ROWS[30:]))
+    run = on_rows(splits, share_right)  # pyright: ignore[reportArgumentType]
+    assert prompts(run, "train") == {row["prompt"] for row in ROWS[:20]}
+    assert prompts(run, "test") == {row["prompt"] for row in ROWS[20:30]}
+    other = on_rows(UserDict(splits), share_right, split=("train", "validation"))  # pyright: ignore[reportArgumentType]
+    assert prompts(other, "test") == {row["prompt"] for row in ROWS[30:]}
+
+
+def test_splits_whose_names_say_nothing_are_asked_for() -> None:
+    with pytest.raises(ConfigError, match="split='first'"):
+        on_rows({"first": ROWS[:9], "second": ROWS[9:]})
+    assert prompts(on_rows({"first": ROWS[:9], "second": ROWS[9:]}, split=["second", "first"]), "test") == {
+        row["prompt"] for row in ROWS[:9]
+    }
+    with pytest.raises(ConfigError, match="come in no splits"):
+        on_rows(ROWS, split="train")
+
+
+def test_levels_that_only_one_split_has() -> None:
+    train, test = [{**row, "level": 1} for row in ROWS[:9]], [{**row, "level": 2} for row in ROWS[9:]]
+    run = on_rows({"train": train, "test": test})
+    assert dict(stage_of(run).levels) == {"rows": (1,)}
+
+
+def test_rows_to_evaluate_on_are_given() -> None:
+    run = on_rows(ROWS[:20], evaluate=ROWS[20:])
+    assert (len(prompts(run, "train")), len(prompts(run, "test"))) == (20, 16)
+    both = on_rows(ROWS[:20], evaluate={"test": ROWS[20:]})
+    assert both.tasks == run.tasks
+    with pytest.raises(ConfigError, match="evaluate holds no rows"):
+        on_rows(ROWS, evaluate=[])
+
+
+def test_a_suite_is_evaluated_on() -> None:
+    run = on_rows(ROWS, evaluate="sort")
+    assert isinstance(run.tasks, TaskMixture)
+    assert dict(stage_of(run).levels) == {"rows": (1,)}
+    assert list(run.evaluation.levels) == ["sort"]
+    assert run.tasks.source("rows").size("rows", 1, "test") == 0  # pyright: ignore[reportAttributeAccessIssue]
+    with pytest.raises(UnknownNameError, match="did you mean"):
+        on_rows(ROWS, evaluate="assay-sixx")
+
+
+def test_one_prompt_can_be_overfitted(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = on_rows([{"prompt": [{"role": "user", "content": "S21>"}]}], share_right_or_none, model=model, steps=2, group_size=4)
+    assert (stage_of(run).groups, run.evaluation.split) == (1, "train")
+    assert train(replace(run, evaluation=replace(run.evaluation, final_per_level=2)), tmp_path / "run").finished
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) <= 5
+    assert told[0].startswith(f"model {model}: ")
+    assert told[-1].startswith("no row is held out")
+    evals = [json.loads(text) for text in (tmp_path / "run" / "evals.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert {line["split"] for line in evals} == {"train"}
+    assert Policy(tmp_path / "run").evaluate(run.tasks, n=0, split="train", per_level=1)
+
+
+def share_right_or_none(prompt: str, completion: str, row: dict[str, Any]) -> float:
+    return completion.count("a") / 64
+
+
+def test_rows_that_are_trained_on_can_be_evaluated_on() -> None:
+    assert on_rows(ROWS[:2], evaluate=ROWS[:1]).contamination.mode == "report"
+    assert on_rows(ROWS[:2], evaluate=ROWS[1:]).contamination.mode == "refuse"
+
+
+def test_rows_name_their_verifiers() -> None:
+    run = on_rows([{**row, "verifier": "numeric"} for row in ROWS])
+    assert type(run.tasks.verifier()).__name__ == "Routed"
+
+
+# ---- files ------------------------------------------------------------------------------------------------------------
+
+
+def written(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def test_files_are_read_with_their_splits(tmp_path: Path) -> None:
+    one = written(tmp_path / "rows.jsonl", ROWS)
+    assert on_rows(one).tasks == on_rows(ROWS).tasks
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    written(folder / "train-0.jsonl", ROWS[:10])
+    written(folder / "train-1.jsonl", ROWS[10:20])
+    written(folder / "test.jsonl", ROWS[20:])
+    run = on_rows(str(folder))
+    assert (len(prompts(run, "train")), len(prompts(run, "test"))) == (20, 16)
+    written(folder / "more.jsonl", ROWS[20:])
+    with pytest.raises(ConfigError, match=r"more.jsonl says no split"):
+        on_rows(folder)
+
+
+def test_a_file_of_rows_is_a_recipe(tmp_path: Path, capsys: pytest.CaptureFixture[str], model: str) -> None:
+    rows = written(tmp_path / "rows.jsonl", ROWS)
+    code = tmp_path / "mine.py"
+    code.write_text("def right(prompt, completion, row):\n    return float(completion == row['answer'])\n", encoding="utf-8")
+    args = [str(rows), "--model", model, f"--reward={code}:right", "--objective", "rloo", "--stages.0.group_size", "4"]
+    assert main(["explain", *args, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["settings"]
+    run = on_rows(ROWS, share_right, model=model, objective="rloo")
+    assert told["stages"][0]["learner"] == to_dict(run)["stages"][0]["learner"]
+    assert ":right" in str(told["tasks"]["reward"])
+    assert main(["explain", str(rows), "--model"]) == 2
+    assert "--model needs a value" in capsys.readouterr().err
+    assert main(["explain", str(rows), "--reward", f"{code}:__name__"]) == 2
+    assert "name a function" in capsys.readouterr().err
+
+
+# ---- long prompts -----------------------------------------------------------------------------------------------------
+
+LONG = [{"prompt": "12"}, {"prompt": "1" * 30}, {"prompt": "2" * 20, "answer": "2"}]
+
+
+def test_long_prompts_are_counted_and_refused() -> None:
+    with pytest.raises(DataError, match=r"2 of 3 prompts exceed the 12 tokens .* row 1, has 30"):
+        fit_prompts(LONG, char_tokenizer("12"), 16, 4)
+    rows = [*ROWS, {"prompt": "S" + "1" * 200 + ">", "answer": "1"}]
+    with pytest.raises(DataError, match="1 of 37 prompts exceed the 112 tokens"):
+        on_rows(rows)
+    with pytest.warns(UserWarning, match="training rows: 1 of 37 prompts left out"):
+        assert len(on_rows(rows, long_prompts="skip").tasks.rows) == 36  # pyright: ignore
+    with pytest.warns(UserWarning, match="evaluation rows: 1 of 1 prompts cut at their front to 112 tokens"):
+        assert on_rows(ROWS, evaluate=rows[-1:], long_prompts="truncate").steps == 100
+
+
+def test_long_prompts_are_left_out_or_cut() -> None:
+    tokenizer = char_tokenizer("12")
+    kept, said = fit_prompts(LONG, tokenizer, 16, 4, "skip")
+    assert kept == ({"prompt": "12"},)
+    assert said.startswith("2 of 3 prompts left out")
+    cut, _ = fit_prompts(LONG, tokenizer, 16, 4, "truncate")
+    assert [len(row["prompt"]) for row in cut] == [2, 12, 12]
+    assert cut[2]["answer"] == "2"
+    turns = [{"role": "system", "content": "1" * 5}, {"role": "user", "content": "12" * 10}]
+    (chat,), _ = fit_prompts([{"messages": turns}], tokenizer, 16, 4, "truncate")
+    assert chat["messages"][0] == turns[0]
+    assert chat["messages"][1]["content"] == ("12" * 10)[-7:]
+
+
+def test_prompts_that_cannot_be_made_to_fit() -> None:
+    tokenizer = char_tokenizer("12")
+    system = [{"role": "system", "content": "1" * 30}, {"role": "user", "content": "12"}]
+    with pytest.raises(DataError, match="without its longest turn"):
+        fit_prompts([{"prompt": system}], tokenizer, 16, 4, "truncate")
+    with pytest.raises(DataError, match="leaves none"):
+        fit_prompts(LONG[1:], tokenizer, 16, 4, "skip")
+    with pytest.raises(ConfigError, match="leaves no room"):
+        fit_prompts(LONG, tokenizer, 16, 16)
+    with pytest.raises(UnknownNameError, match="truncate"):
+        fit_prompts(LONG, tokenizer, 16, 4, "trunctate")  # pyright: ignore[reportArgumentType]
+
+
+def test_rows_that_are_wrong_are_left_to_whoever_names_their_fault() -> None:
+    wrong: list[Any] = [{"prompt": 3}, {"prompt": "ß"}, "text", {}]
+    tokenizer = char_tokenizer("12")
+    assert fit_prompts(wrong, tokenizer, 16, 4) == (wrong, "")
+    assert longest_prompt(wrong, tokenizer) == 0
+    assert longest_answer([{"answer": "ß"}], tokenizer) == 0
+    assert longest_answer([{"answer": "12"}, {}], tokenizer) == 0
+    assert longest_answer([{"answer": "12"}, {"answer": 1}], tokenizer) == 3
+    with pytest.raises(DataError, match="row 2"):
+        on_rows(wrong)
