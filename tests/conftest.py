@@ -3,6 +3,7 @@
 import faulthandler
 import gc
 import os
+import sys
 from collections.abc import Generator
 
 import pytest
@@ -19,10 +20,23 @@ TIMEOUTS = {"prove": 3600, "gpu": 3600, "vllm": 3600, "evidence": 24 * 3600}
 """Seconds after which a test with a mark fails with the stacks of its threads; others have ``timeout`` of pyproject.toml."""
 
 
+class NoTorch:
+    """Refuses torch to the tests that run apart because they load none (LIGHT in the Makefile): one that did would make a large
+    process of each of the many that the others fork.
+    """
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
+        if name == "torch":
+            raise ImportError("this test loads torch: it belongs in a folder that LIGHT of the Makefile does not name")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Only a machine that loses its power tells a synced file from another: tests wait for no disk, proofs do."""
     if "not prove" in config.option.markexpr:
         os.fsync = lambda fd: None
+    if os.environ.get("ASSAY_TESTS_WITHOUT_TORCH") == "1":
+        sys.meta_path.insert(0, NoTorch)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -212,19 +212,6 @@ def test_plans_and_steps_have_quiet_defaults() -> None:
     assert context().score_messages is None
 
 
-def test_rounding_to_bfloat16_is_torchs() -> None:
-    import torch
-
-    bits = np.random.default_rng(0).integers(0, 2**32, 20000, dtype=np.uint32)
-    array = np.concatenate([bits.view(np.float32), np.float32([0.0, -0.0, np.inf, -np.inf, np.nan, 3.4e38, 1e-45])])
-    made = manifest_of(3, {"w": array}).rounded("bfloat16")
-    expected = torch.from_numpy(array).to(torch.bfloat16)
-    found = torch.from_numpy(np.array((made.payload or {})["w"]).view(np.int16)).view(torch.bfloat16)
-    same = (found == expected) | (found.isnan() & expected.isnan())
-    assert bool(same.all()) and made.version == 3
-    assert made.tensors["w"].dtype == "bfloat16" and made.rounded("float32") is made
-
-
 def test_rounding_refuses_what_it_cannot_round() -> None:
     whole = manifest_of(1, {"w": np.zeros(2, np.float32)})
     for manifest, dtype, said in (
