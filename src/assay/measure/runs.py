@@ -106,6 +106,8 @@ class RunView:
         metrics, evals, events, rollouts: the lines of the four journals, in order of step.
         finished: whether the run says that it reached its end (``done.json``).
         problems: sentences on what is missing or was cut off.
+
+    Carries: Open RL Benchmark (arXiv 2402.03046), in part.
     """
 
     folder: Path
