@@ -56,7 +56,7 @@ class Paper:
 
     @property
     def whole(self) -> bool:
-        """Whether all of the paper's method is here."""
+        """Whether all of the paper's method is here, and has trained or run beside a control."""
         return not self.missing
 
 
