@@ -11,8 +11,9 @@ HEAD = """# Published systems
 
 Which part of a paper is here, what is missing, and the command that runs it. `assay papers list` prints this table,
 `assay papers show PAPER` one of them with its tests, and `assay papers run PAPER` runs it; further options go to the command.
-*Whole* says that the paper's method is here as a whole; its models, data and hardware never are. The table is made of
-`papers.toml` in each package by `python tools/papers_page.py`.
+A paper is found by its key, any of its names, its title or its arXiv id. *Whole* says that the paper's method is here as a whole
+and has trained or run here beside a control; its models, data and hardware never are. The table is made of `papers.toml` in each
+package by `python tools/papers_page.py`.
 """
 
 

@@ -37,6 +37,8 @@ class ToolCalls(SingleUse):
         ConfigError: two tools of one name, none, one whose schema has no name, or ``turns`` below 1.
         DataError: started twice, stepped before the start or after the end.
 
+    Carries: VerlTool (arXiv 2509.01055), in part.
+
     >>> from asyncio import run
     >>> from assay_tasks.keyvalue import KeyValue, LookUp
     >>> bench = ToolCalls(KeyValue().task("keyvalue", 1, "train", 0).exposed(), [LookUp()])

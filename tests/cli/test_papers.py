@@ -15,7 +15,7 @@ import pytest
 
 from assay.cli import main
 from assay.core import papers
-from assay.core.errors import DataError, UnknownNameError
+from assay.core.errors import ConfigError, DataError, UnknownNameError
 from assay.core.papers import Paper, load_papers, paper_named
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -144,8 +144,37 @@ def test_wrong_declarations_name_file_and_key(tmp_path: Path, monkeypatch: pytes
 
 
 def test_an_unknown_paper_is_refused() -> None:
-    with pytest.raises(UnknownNameError):
-        paper_named("nothing like it")
+    for key in ("nothing like it", "", "(", "9999.99999"):
+        with pytest.raises(UnknownNameError):
+            paper_named(key)
+
+
+def test_a_paper_is_found_by_key_name_title_and_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(papers, "load_papers", lambda: ALL)
+    for paper in ALL:
+        for said in (paper.key, paper.name, paper.title.upper(), f"{paper.title} (2025)", *filter(None, [paper.arxiv])):
+            assert paper_named(said) == paper
+        assert not paper.arxiv or paper_named(f"https://arxiv.org/abs/{paper.arxiv}v2") == paper
+
+
+@pytest.mark.parametrize(
+    ("said", "key"),
+    [
+        ("DAPO", "dynamic-sampling"),  # before the title's colon
+        ("GRPO", "grpo"),
+        ("MiniMax-M1", "cispo"),  # in parentheses
+        ("KL-Cov", "entropy-mechanism"),  # behind a comma
+        ("random policy valuation", "rover"),  # words of one title
+        ("arXiv:2503.14476", "dynamic-sampling"),
+    ],
+)
+def test_a_paper_is_found_by_what_people_call_it(said: str, key: str) -> None:
+    assert paper_named(said).key == key
+
+
+def test_words_of_several_titles_are_asked_back() -> None:
+    with pytest.raises(ConfigError, match="'Back to Basics' fits 2 papers: name one, such as progrpo, rloo"):
+        paper_named("Back to Basics")
 
 
 def test_an_unknown_name_of_many_is_answered_in_a_line_or_two(capsys: pytest.CaptureFixture[str]) -> None:

@@ -42,6 +42,22 @@ def test_a_window_of_success_keeps_its_bounds() -> None:
     assert window.select(group(Score(components={}, fault=Fault.INFRA))) is None
 
 
+def test_a_window_that_leaves_out_the_ends_alone_is_dapos_rule() -> None:
+    window = SuccessWindow(low=1e-9, high=1 - 1e-9)
+    for right in range(9):
+        given = group(*[1.0] * right, *[0.0] * (8 - right))
+        assert window.select(given) == Mixed().select(given)
+
+
+def test_a_window_around_one_half_keeps_the_largest_bounds_on_what_is_left_to_learn() -> None:
+    """``p (1 - p) / (2 beta^2)`` at beta 1: .125 at 1/2, .09375 at 1/4 and 3/4, 0 at 0 and 1."""
+    bound = {k / 8: k / 8 * (1 - k / 8) / 2 for k in range(9)}
+    assert [bound[p] for p in (0.5, 0.25, 0.75, 0.0, 1.0)] == [0.125, 0.09375, 0.09375, 0.0, 0.0]
+    kept = {p for p in bound if SuccessWindow().select(group(*[1.0] * round(8 * p), *[0.0] * round(8 * (1 - p))))}
+    assert kept
+    assert min(bound[p] for p in kept) > max(bound[p] for p in bound.keys() - kept)
+
+
 def quotas(right: int, wrong: int, keep: int, least: int = 1) -> tuple[int, int]:
     found = ResampleOnCorrect(keep=keep, least=least).select(group(*[1.0] * right, *[0.0] * wrong))
     assert found is not None

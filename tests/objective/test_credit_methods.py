@@ -73,6 +73,14 @@ def test_one_success_of_four(objective: Objective, expected: object) -> None:
     near(made(objective, batch), expected, 1e-5)
 
 
+def test_grpo_s_is_grpo_times_the_weight_of_each_attempt() -> None:
+    """Hardness .8 beside a mean of .5, responsiveness 1.2 beside .6: 1.1085 times 1.1903."""
+    batch = tiny([1, 0], hardness=[0.8, 0.2], responsiveness=[1.2, 0.0], columns={"logp_ref": -1.0})
+    near(made(weighted.grpo_s(), batch)[0] / made(grpo(kl=0.0), batch)[0], 1.3194)
+    equal = tiny([1, 0], hardness=[0.3, 0.3], responsiveness=[0.9, 0.9], columns={"logp_ref": -1.0})
+    near(made(weighted.grpo_s(), equal), made(grpo(kl=0.0), equal), 1e-12)
+
+
 def test_what_methods_reduce_to() -> None:
     batch = tiny([1, 0, 0.5, 0, 1, 1], [0, 0, 0, 1, 1, 1], lengths=[1, 2, 1, 3, 1, 1], difficulty=[1.0] * 6, peers=[0] * 6)
     group = made(replace(grpo(kl=0.0), credit=(Center(),)), batch)

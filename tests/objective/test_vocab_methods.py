@@ -121,6 +121,15 @@ def test_restricted_to_everything_nlpo_is_ppo():
     assert found.gradients["logp_kept"].tolist() == pytest.approx(plain.gradients["logp_new"].tolist())
 
 
+def test_a_fifth_of_the_tokens_the_most_uncertain_ones_have_all_of_the_loss():
+    entropy = [0.1, 2.0, 0.3, 0.4, 0.5, 0.6, 1.9, 0.8, 0.9, 1.0]
+    batch = tiny([1.0, 0.0], [0, 0], [5, 5], columns={"logp_old": -1.0, "entropy_now": entropy})
+    whole = slopes(dapo(), batch)
+    expected = np.where(np.isin(np.arange(10), [1, 6]), whole, 0.0)
+    assert slopes(top_entropy(), batch).tolist() == pytest.approx(expected.tolist())
+    assert slopes(top_entropy(normalise=True), batch).tolist() == pytest.approx((5 * expected).tolist())
+
+
 # ---- what they ask for ------------------------------------------------------------------------------------------------
 
 

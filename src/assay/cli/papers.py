@@ -18,7 +18,7 @@ _HELP = """usage: assay papers list | show PAPER | run PAPER [OPTIONS]
 Published systems: what of each is here, its tests, the command that runs it.
 
   list         all of them; --whole: those that are here as a whole; --json
-  show PAPER   one, by its key, name or arXiv id; --json
+  show PAPER   one, by its key, name, title or arXiv id; --json
   run PAPER    run its command; further options go to that command
 """
 
@@ -41,7 +41,7 @@ class ShowOptions:
     """Shows one published system.
 
     Attributes:
-        paper: its key, name or arXiv id.
+        paper: its key, name, title or arXiv id.
         json: print JSON.
     """
 

@@ -5,6 +5,7 @@ Packages that offer task families (entry points ``assay.tasks``) declare theirs 
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterator
 from dataclasses import MISSING, dataclass, fields
@@ -13,7 +14,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Any
 
-from assay.core.errors import DataError, UnknownNameError
+from assay.core.errors import ConfigError, DataError, UnknownNameError
 
 __all__ = ["Paper", "load_papers", "paper_named"]
 
@@ -55,7 +56,7 @@ class Paper:
 
     @property
     def whole(self) -> bool:
-        """Whether all of the paper's method is here."""
+        """Whether all of the paper's method is here, and has trained or run beside a control."""
         return not self.missing
 
 
@@ -102,17 +103,51 @@ def _paper(key: str, row: Any, place: str) -> Paper:
 
 
 def paper_named(key: str) -> Paper:
-    """The paper of a key, a name or an arXiv id.
+    """The paper of a key, a name, an arXiv id or a title.
+
+    A name in parentheses or behind a comma will do, and so will the first words of a title before its colon, or any words of it
+    that stand in no other title. An id may be a link or name a version. Case and punctuation do not matter.
 
     Raises:
         UnknownNameError: none; with the nearest.
+        ConfigError: several; names them.
 
     >>> paper_named("SEC").arxiv, paper_named("2504.09710").key
     ('2505.14970', 'dump')
+    >>> paper_named("https://arxiv.org/abs/2402.03300v3").key, paper_named("the markovian thinker").key
+    ('grpo', 'delethink')
     """
     papers = load_papers()
-    wanted = key.casefold()
-    for paper in papers:
-        if wanted in (paper.key.casefold(), paper.name.casefold(), paper.arxiv) and wanted:
-            return paper
+    link = _ARXIV.search(key)
+    wanted = _plain(link[1] if link else key)
+    for names in (_exact, _loose, _within):
+        found = [p for p in papers if wanted and names(p, wanted)]
+        if len(found) > 1:
+            several = ", ".join(p.key for p in found[:8])
+            raise ConfigError(f"{key!r} fits {len(found)} papers: name one, such as {several}")
+        if found:
+            return found[0]
+    bare, bracket, _ = key.partition("(")
+    if bracket and bare.strip():  # a remark behind the name
+        return paper_named(bare)
     raise UnknownNameError("paper", key, [name for p in papers for name in (p.key, p.name)])
+
+
+_ARXIV = re.compile(r"\b(\d{4}\.\d{4,5})(v\d+)?\b")
+
+
+def _plain(text: str) -> str:
+    """Words in lower case; what tells names apart (``pass@k``, ``A*-PO``, ``REINFORCE++``) stays."""
+    return " ".join(re.findall(r"[\w+@*.]+", text.casefold()))
+
+
+def _exact(paper: Paper, wanted: str) -> bool:
+    return wanted in {_plain(text) for text in (paper.key, paper.name, paper.arxiv, paper.title)}
+
+
+def _loose(paper: Paper, wanted: str) -> bool:
+    return wanted in {_plain(text) for text in (*re.split(r"[(),]", paper.name), paper.title.partition(":")[0])}
+
+
+def _within(paper: Paper, wanted: str) -> bool:
+    return f" {wanted} " in f" {_plain(paper.title)} "

@@ -73,6 +73,8 @@ class Sampling:
     Raises:
         DataError: a number out of range, an empty stop text, or ``keep_support`` where nothing is truncated.
 
+    Carries: DeepSeek-V3.2's sampling masks (arXiv 2512.02556), in part.
+
     >>> Sampling(stop=("\n",)).stop
     ('\n',)
     """

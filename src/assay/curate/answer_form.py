@@ -31,8 +31,8 @@ class AnswerForm(RowStep):
     Raises:
         ConfigError: a limit below 0.
 
-    Source: Guru drops mathematics with answers of more than 100 characters; NEMOTRON-CrossThink drops multiple choice without the
-    gold option, and open answers of more than 10 words.
+    Source: Guru (arXiv 2506.14965) drops mathematics with answers of more than 100 characters; NEMOTRON-CrossThink (arXiv
+    2504.13941) drops multiple choice without the gold option, and open answers of more than 10 words.
     """
 
     characters: int = 100

@@ -58,7 +58,8 @@ class Prefix(Stateless):
     """With some probability the answer begins with a share of the oracle's own text; the group shares one prefix.
 
     The text is ``private["solution"]``, else ``private["answer"]``. It is cut on token ids, never trained, and the attempt's
-    group has one start state, so its baseline compares like with like.
+    group has one start state, so its baseline compares like with like: behind ``x + y[:h]`` the policy writes the rest, with
+    ``h / |y|`` uniform between the bounds.
 
     Attributes:
         share: ``(low, high)``, between which the share given is drawn evenly.
@@ -67,6 +68,8 @@ class Prefix(Stateless):
 
     Raises:
         ConfigError: a value out of range.
+
+    Source: DR-PO (arXiv 2404.08495), in part; POPE (arXiv 2601.18779), in part; PrefixRL (arXiv 2601.18795), in part.
     """
 
     share: tuple[float, float] = (0.0, 0.9)

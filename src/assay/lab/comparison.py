@@ -61,6 +61,8 @@ class Comparison:
     Raises:
         ConfigError: budgets differ, a seed both tunes and tests, or too few seeds.
         UnknownNameError: the prediction is no verdict.
+
+    Carries: Hyperparameters in RL and how to tune them (arXiv 2306.01324), in part.
     """
 
     name: str

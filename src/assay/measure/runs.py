@@ -65,6 +65,8 @@ class RunView(RunRecord):
         contamination: ``contamination.json``: what was found when evaluation items were looked for among the training prompts;
             empty where nobody looked.
         evals, rollouts: the lines of the two journals that an `assay.runs.RunRecord` lacks, in order of step.
+
+    Carries: Open RL Benchmark (arXiv 2402.03046), in part.
     """
 
     isolation: Mapping[str, Any] = field(default_factory=dict[str, Any])

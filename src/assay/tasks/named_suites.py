@@ -42,6 +42,8 @@ def suite(name: str) -> TaskMixture:
     Raises:
         UnknownNameError: no such suite, or no such part; says the nearest.
 
+    Carries: SynLogic (arXiv 2505.19641), in part.
+
     >>> six = suite("assay-six")
     >>> list(six.members()), six.balanced().parts["logic"]
     (['math', 'code', 'science', 'logic', 'simulation', 'tabular'], ('graphs', 'grids', 'knaves', 'riddles', 'sat'))

@@ -54,6 +54,8 @@ class Card:
 def families() -> tuple[str, ...]:
     """Names of the families of all installed packages, sorted.
 
+    Carries: InternBootcamp (arXiv 2508.08636), in part.
+
     >>> "sort" in families()
     True
     """

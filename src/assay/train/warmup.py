@@ -46,6 +46,8 @@ class WarmUp(OneUpdate):
             the run stops with a `GateError`, because RL from almost no success collapses. Arms that ``Evaluation.levels`` leaves
             out need not pass: they are there to help others.
         objective, learner: what is minimised, and how.
+
+    Source: Warm Up Before You Train (arXiv 2505.13718), in part.
     """
 
     practises: ClassVar[bool] = True

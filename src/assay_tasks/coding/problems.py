@@ -310,6 +310,8 @@ def _shown(facts: Facts) -> str:
 class Translate(CodeProblem):
     """Write in Python a function that is given in another language. The level is the number of its statements.
 
+    Source: OORL (arXiv 2505.12723), in part.
+
     >>> body = [["let", "w", ["*", "u", "v"]], ["return", "w"]]
     >>> facts = {"language": "c", "function": ["f", ["u", "v"], body], "tests": [[2, 3]]}
     >>> Translate().solve(facts).gold["tests"]

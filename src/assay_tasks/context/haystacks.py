@@ -103,6 +103,8 @@ class Needles(LongText):
         keys: keys that have numbers; all but those asked for distract.
         asked: keys asked for.
         values: numbers that each key has.
+
+    Carries: RULER (arXiv 2404.06654), in part.
     """
 
     name: str = "context/needle"
@@ -393,7 +395,10 @@ class Mentions(LongText):
 
 
 def context() -> Problems:
-    """Questions about texts of 128 to 32768 words."""
+    """Questions about texts of 128 to 32768 words.
+
+    Carries: GoLongRL, TMN-Reweight (arXiv 2605.19577), in part.
+    """
     return Problems(
         name="context",
         summary="Questions about long texts, of 128 to 32768 words.",

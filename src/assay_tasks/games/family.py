@@ -13,7 +13,10 @@ __all__ = ["games"]
 
 
 def games() -> Problems:
-    """Games of one player, in several turns."""
+    """Games of one player, in several turns.
+
+    Carries: AgentGym-RL (arXiv 2509.08755), in part.
+    """
     return Problems(
         name="games",
         summary="Games of one player, in several turns: what they lead to decides.",

@@ -251,6 +251,8 @@ class Find(_Quest):
     """Find a thing in a house and take it. Level n has 2 n + 2 rooms; boxes grow with it.
 
     STARLING (2024) writes such games with a language model and keeps those that can be won; here a program draws them.
+
+    Source: STARLING (arXiv 2406.05872), in part.
     """
 
     name: str = "games/find"

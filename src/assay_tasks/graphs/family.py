@@ -15,7 +15,10 @@ __all__ = ["graphs"]
 
 
 def graphs() -> Problems:
-    """Questions about graphs: paths, parts, orders, flows, sets, tours, trees and counts."""
+    """Questions about graphs: paths, parts, orders, flows, sets, tours, trees and counts.
+
+    Source: G1 (arXiv 2505.18499).
+    """
     return Problems(
         name="graphs",
         summary="Graphs of roads, friends or plain edges: paths, trees, cuts, colourings, tours and what else can be asked.",

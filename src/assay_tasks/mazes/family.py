@@ -257,7 +257,10 @@ def _cells(start: Cell, way: list[str]) -> list[Cell]:
 
 
 def mazes() -> Problems:
-    """Ways through mazes, seen from above or from inside."""
+    """Ways through mazes, seen from above or from inside.
+
+    Carries: Ariadne (arXiv 2511.00710), in part.
+    """
     return Problems(
         name="mazes",
         summary="Ways through mazes, seen from above or from inside.",

@@ -84,6 +84,8 @@ class Lore:
         pages: name to text.
         found: candidates of a clue, filled as they are asked for (`having`).
         index: the pages as a full-text table.
+
+    Source: ReSeek (arXiv 2510.00568), in part.
     """
 
     size: int

@@ -82,6 +82,8 @@ class Clues(SearchProblem):
 
     After BMGQ (2025): clues are collected from the thing backwards, and it is proved over all pages that each leaves more than
     one candidate and all together exactly one, of which none can be left out.
+
+    Source: BMGQ (arXiv 2510.24151), in part.
     """
 
     name: str = "search/clues"

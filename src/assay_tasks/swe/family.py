@@ -10,7 +10,10 @@ __all__ = ["swe"]
 
 
 def swe() -> Problems:
-    """Small Python repositories with bugs, to be mended from a user's report."""
+    """Small Python repositories with bugs, to be mended from a user's report.
+
+    Carries: Multi-SWE-bench, Multi-SWE-RL (arXiv 2504.02605), in part.
+    """
     return Problems(
         name="swe", summary="Small Python repositories with bugs, mended from a user's report.", problems=(Patch(), Repair())
     )

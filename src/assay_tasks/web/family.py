@@ -16,6 +16,8 @@ def web(browser: str = "text") -> Problems:
 
     Args:
         browser: what shows the pages: ``text``, or ``chromium`` with the extra ``web``.
+
+    Carries: WebAgent-R1 (arXiv 2505.16421), in part.
     """
     kinds = (FillForm, Wizard, Settings, Tasks, Orders, Folders, Library, Mail, Shop, Booking)
     return Problems(

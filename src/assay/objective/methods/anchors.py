@@ -25,6 +25,8 @@ __all__ = ["dph_rl", "pro_rl", "pro_rl_v2"]
 def pro_rl(kl: float = 0.001, estimator: str = "k3", low: float = 0.2, high: float = 0.4) -> Objective:
     """ProRL (2025): DAPO's clip-higher, dynamic sampling and token mean, *with* k3 to a reference that is reset to the policy.
 
+    ``1/D sum_it [-min(r_t A_i, clip(r_t, 1 - low, 1 + high) A_i) + kl k3_t]``, ``A_i = (R_i - mu_q) / sd_q``, D tokens.
+
     Args:
         kl: coefficient of the divergence.
         estimator: of `Kl`.
@@ -34,6 +36,8 @@ def pro_rl(kl: float = 0.001, estimator: str = "k3", low: float = 0.2, high: flo
     whose reference is the policy that it starts from. Right behind it every log-ratio to the reference is 0, and so is the
     divergence's gradient. BroRL (2025) is the same with 512 attempts per prompt. Unsure: coefficient, estimator and trigger of
     the reset.
+
+    Source: BroRL (arXiv 2510.01180), in part; ProRL (arXiv 2505.24864).
     """
     return Objective(
         credit=(DropZeroVariance(), *GROUP_NORM),
@@ -47,12 +51,17 @@ def pro_rl(kl: float = 0.001, estimator: str = "k3", low: float = 0.2, high: flo
 def pro_rl_v2(kl: float = 1e-4, low: float = 0.2, high: float = 0.27, band: tuple[float, float] | None = (0.5, 5.0)) -> Objective:
     """ProRL v2 (2025): REINFORCE++-baseline with clip-higher, dynamic sampling, k2 to the reference, and IcePop's mask.
 
+    ``1/D sum_it [-w_t min(r_t A_i, clip(r_t) A_i) + kl k2_t]``, ``A_i = R_i - mu_q`` whitened over tokens, ``w_t = pi_old /
+    pi_engine`` inside the band and 0 outside, D tokens.
+
     Args:
         kl: coefficient of k2 to the reference.
         low, high: distances of the bounds from 1.
         band: of ``pi_old / pi_engine``; None for no mask.
 
     Left out: reward 0 for attempts that were cut off, and a length penalty that comes and goes, both parts of ``credit``.
+
+    Source: ProRL (arXiv 2505.24864).
     """
     weights = (IcePop(low=band[0], high=band[1]),) if band else ()
     return Objective(
@@ -82,6 +91,8 @@ def dph_rl(generator: str = "forward_kl", coef: float = 0.01, alpha: float | Non
         stored: the answers' rows bring ``logp_ref``; False: a pass of the reference fills it.
 
     The answers are drawn before training, with their log-probabilities, and stand in the stream ``offline``.
+
+    Source: DPH-RL (arXiv 2509.07430), in part.
     """
     term = AnchorDivergence(generator, coef=coef, alpha=alpha, aggregate=Token())
     return replace(dapo(filter_groups=False) + term, brings=("logp_ref",) if stored else ())

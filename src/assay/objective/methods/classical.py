@@ -52,6 +52,8 @@ def reinforce_pp(kl: float = 0.0, gamma: float = 1.0) -> Objective:
     Args:
         kl: coefficient of k1 per token in the return (published ones differ: 1e-4 to 1e-2); 0 leaves it out.
         gamma: worth of the next token.
+
+    Source: REINFORCE++ (arXiv 2501.03262).
     """
     shape: tuple[CreditTerm, ...] = (KlInReward(coef=kl),) if kl else ()
     discount = (Discount(gamma),) if kl or gamma != 1.0 else ()
@@ -66,6 +68,8 @@ def reinforce_pp_baseline(kl: float = 1e-4) -> Objective:
         kl: coefficient of k2 to the reference; 0 leaves it out.
 
     The whitening subtracts a token mean, so a group without variance may still get an advantage.
+
+    Source: REINFORCE++ (arXiv 2501.03262).
     """
     return Objective(
         credit=(Center("group"), Whiten("token")), policy=PolicyGradient(), aggregate=Token(), terms=kl_term("k2", kl)
@@ -79,6 +83,8 @@ def rloo(kl: float = 0.0) -> Objective:
 
     Args:
         kl: coefficient of the summed k1 subtracted from the reward (0.03 in TRL); 0 leaves it out.
+
+    Source: RLOO (arXiv 2402.14740).
     """
     shape: tuple[CreditTerm, ...] = (KlInReward(coef=kl),) if kl else ()
     return Objective(
@@ -90,9 +96,13 @@ def rloo(kl: float = 0.0) -> Objective:
 def loop(eps: float = 0.1, drop: float = 0.01) -> Objective:
     """LOOP (2025): leave-one-out advantage, PPO clip with reciprocal bounds ``[1 / (1 + eps), 1 + eps]``, mean per attempt.
 
+    ``-1/N sum_i 1/T_i sum_t min(r_t A_i, clip(r_t, 1 / (1 + eps), 1 + eps) A_i)``, ``A_i = R_i - mean_(j != i) R_j``.
+
     Args:
         eps: 0.1 as in the released code; the paper prints none (unsure).
         drop: attempts with a smaller advantage leave the loss and its denominator (0.01 in the released code); 0 keeps them.
+
+    Source: LOOP (arXiv 2502.01600).
     """
     clip = MinClip(low=1 - 1 / (1 + eps), high=eps)
     small = (DropSmall(limit=drop),) if drop else ()

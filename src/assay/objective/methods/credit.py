@@ -65,6 +65,8 @@ def remax(column: str = "greedy", kl: float = 0.0) -> Objective:
     Args:
         column: column of the attempts with the greedy answer's reward; the sampler brings it.
         kl: coefficient of the k1 penalty per token in the reward, which later tokens alone are credited with; 0 leaves it out.
+
+    Source: ReMax (arXiv 2310.10505).
     """
     shape: tuple[CreditTerm, ...] = (*kl_shape(kl), Discount(1.0)) if kl else ()
     return Objective(credit=(*shape, Against(column)), policy=_FREE, aggregate=SeqSum())
@@ -75,6 +77,8 @@ def opo() -> Objective:
     """OPO (2025): ``A_i = R_i - sum_j T_j R_j / sum_j T_j``, the mean weighted by length; ``-1/D sum_i A_i sum_t logp_it``.
 
     Exactly on-policy: no ratio, no divergence, no entropy, one optimiser step per rollout batch.
+
+    Source: OPO (arXiv 2505.23585).
     """
     return Objective(credit=(Center("length_weighted"),), policy=_FREE, aggregate=SeqSum())
 
@@ -104,6 +108,8 @@ def maxrl(eps: float = 1e-6, clip: float = 0.2) -> Objective:
         clip: distance of the bounds from 1.
 
     A group that solves nothing gets 0, whatever its rewards. Rewards are 0 or more. Unsure: clip and aggregation beside it.
+
+    Source: MaxRL (arXiv 2602.02710).
     """
     policy = PolicyGradient(trust=MinClip(low=clip, high=clip))
     return Objective(credit=(Center("group"), ScaleByMean(eps=eps)), policy=policy, aggregate=Token())
@@ -119,6 +125,8 @@ def gdpo(weights: tuple[tuple[str, float], ...] = (), unit: str = "rollout", cli
         clip: distance of the bounds from 1.
 
     The components may have any names; the reward that is reported is their (weighted) sum.
+
+    Source: GDPO (arXiv 2601.05242).
     """
     credit = (ComponentNorm(weights=weights, scale=Scale("group", eps=1e-4)), Whiten(unit, eps=1e-4, ddof=1))
     return Objective(
@@ -150,6 +158,8 @@ def grpo_passk(scale: bool = True, clip: float = 0.2) -> Objective:
     Args:
         scale: divide by the group's standard deviation.
         clip: distance of the bounds from 1.
+
+    Source: pass@k policy gradient (arXiv 2503.19595), in part.
     """
     divide = (Scale("group"),) if scale else ()
     return Objective(credit=(TopGap(), *divide), policy=PolicyGradient(trust=MinClip(low=clip, high=clip)), aggregate=Token())
@@ -164,6 +174,8 @@ def pass_at_k_training(k: int = 2, clip: float = 0.2) -> Objective:
     Args:
         k: draws of which one must solve the task.
         clip: distance of the bounds from 1.
+
+    Source: Pass@k Training (arXiv 2508.10751), in part.
     """
     return Objective(credit=(PassAtK(k=k),), policy=PolicyGradient(trust=MinClip(low=clip, high=clip)), aggregate=Token())
 
@@ -179,6 +191,8 @@ def rae(by: str = "role", decay: float = 0.95, clip: float = 0.2) -> Objective:
 
     A batch moves ``b`` once, after it was judged; published code moves it attempt by attempt, in the order of the batch. Unsure:
     the loss beside it.
+
+    Source: SPIRAL (arXiv 2506.24119), in part.
     """
     policy = PolicyGradient(trust=MinClip(low=clip, high=clip))
     return Objective(credit=(RunningBaseline(by, decay),), policy=policy, aggregate=Token())
@@ -209,6 +223,8 @@ def gigpo(
         state: token column that names the state in which a step begins.
         by: token column that names the steps.
         clip: distance of the bounds from 1.
+
+    Source: GiGPO (arXiv 2505.10978).
     """
     episode = GROUP_NORM if scale else GROUP_NORM[:1]
     credit = (*episode, StateGroups(state=state, by=by, gamma=gamma, weight=weight, scale=scale))
@@ -223,6 +239,8 @@ def agentic_reinforce(gamma: float = 1.0, by: str = "call") -> Objective:
     Args:
         gamma: worth of the next turn.
         by: token column that names the turns.
+
+    Source: Practitioner's guide to multi-turn RL (arXiv 2510.01132), in part.
     """
     return Objective(credit=(Turns(by, gamma), Whiten("token")), policy=PolicyGradient(), aggregate=Token())
 
@@ -238,6 +256,8 @@ def grpo_process(column: str = "process_reward", by: str = "segment", eps: float
         clip: distance of the bounds from 1.
 
     The outcome is not paid besides. Left out: the divergence term of `grpo`.
+
+    Source: GRPO (arXiv 2402.03300).
     """
     credit = (TokenReward(column, alone=True), ProcessNorm(by, eps=eps))
     policy = PolicyGradient(trust=MinClip(low=clip, high=clip))
@@ -256,7 +276,10 @@ def prpo(eps: float = 1e-6) -> Objective:
 
 @method("verl 2026, gpg")
 def gpg_nonzero() -> Objective:
-    """GPG as in verl: ``alpha (R_i - mu_q)``, ``alpha = attempts / attempts whose reward is not 0``; ``-1/D sum A_i logp_it``."""
+    """GPG as in verl: ``alpha (R_i - mu_q)``, ``alpha = attempts / attempts whose reward is not 0``; ``-1/D sum A_i logp_it``.
+
+    Source: GPG (arXiv 2504.02546).
+    """
     return Objective(credit=(Center("group"), ScaleBySignal("reward")), policy=_FREE, aggregate=Token())
 
 
@@ -283,6 +306,8 @@ def ppo(
         value: weight of the critic.
         value_clip: largest change of a value that still lowers its loss; None for any.
         whiten: ``token``, ``rollout`` or ``none``.
+
+    Source: PPO (arXiv 1707.06347).
     """
     trust = MinClip(low=clip, high=clip) if dual is None else MinClip(low=clip, high=clip, dual=dual)
     critic = TdLoss(target=ColumnTarget(column="returns"), clip=value_clip, coef=value / 2)

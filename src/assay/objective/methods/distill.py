@@ -155,6 +155,8 @@ def gkd(beta: float = 0.5) -> Objective:
 
     Left out: the share of attempts that come from data; such rows stand in the stream ``expert`` (``Distill.streams``). Both
     distributions are at temperature 1.
+
+    Source: GKD (arXiv 2306.13649), in part.
     """
     return _taught(Distill(Jsd("teacher", beta=beta)))
 

@@ -58,6 +58,8 @@ def clip_cov(
         seed: of the random choice, which also depends on the weights' version and on the token itself.
 
     Dual clip 10 as in the authors' scripts, token mean, no divergence.
+
+    Source: Clip-Cov, KL-Cov (arXiv 2505.22617).
     """
     chosen = (ClipCovariance(fraction=fraction, least=least, most=most, low=low, high=high, seed=seed),) if fraction else ()
     trust = MinClip(low=low, high=high, dual=10.0)
@@ -76,6 +78,8 @@ def kl_cov(fraction: float = 0.002, coef: float = 1.0) -> Objective:
         coef: of the penalty (1 in the scripts, 0.1 in verl's configuration).
 
     On the first step of a batch the penalty is 0, and so is its slope. Token mean.
+
+    Source: Clip-Cov, KL-Cov (arXiv 2505.22617).
     """
     term = (SelectedKl("abs", coef=coef, weights=(TopCovariance(fraction=fraction),), label="kl_cov"),) if fraction else ()
     return Objective(credit=GROUP_NORM, policy=PolicyGradient(trust=None), aggregate=Token(), terms=term)
@@ -95,6 +99,8 @@ def steer(
         low, high, dual: of the ratio's clip.
 
     The largest change is that of the optimiser batch; the released code takes the micro-batch's. GRPO advantage, token mean.
+
+    Source: STEER (arXiv 2510.10150).
     """
     return Objective(
         credit=GROUP_NORM,
@@ -121,6 +127,8 @@ def lp_reg(kappa: float | None = 0.02, fraction: float = 0.01, coef: float = 1.0
 
     The ratio's bounds are 0 and 10, as in the authors' scripts, so that tokens with A < 0 are not clipped. Token mean, no
     divergence from a reference. Left out: the same for tokens with A > 0, whose fraction is 0 in all scripts.
+
+    Source: Lp-Reg (arXiv 2510.03222).
     """
     if kappa is not None and threshold is None:
         support = MinP(kappa)
@@ -139,12 +147,16 @@ def lp_reg(kappa: float | None = 0.02, fraction: float = 0.01, coef: float = 1.0
 def top_entropy(fraction: float = 0.2, low: float = 0.2, high: float = 0.28, normalise: bool = False) -> Objective:
     """80/20 rule (2025): DAPO's loss on the ``fraction`` of tokens at the most uncertain places alone; the others have none.
 
+    ``-1/D sum_it M_t min(r_t A, clip(r_t, 1 - low, 1 + high) A)``, ``M_t = 1`` for the largest entropies ``H_t``, else 0.
+
     Args:
         fraction: share of the optimiser batch's loss tokens, by the current policy's entropy.
         low, high: distances of the ratio's bounds from 1.
         normalise: divide by the number of chosen tokens; else by that of all (TRL).
 
     Groups whose task metric does not vary are dropped; their refill is the sampler's.
+
+    Source: 80/20 rule (arXiv 2506.01939).
     """
     chosen = TopEntropy(fraction=fraction, normalise=normalise)
     policy = PolicyGradient(trust=MinClip(low=low, high=high), weights=(chosen,))
@@ -162,6 +174,8 @@ def cure(low: float = 0.2, high: float = 0.28, overlong: Overlong | DropTruncate
     The rest is the sampler's: 4 full attempts a prompt, in each a cut at one of its 20 most uncertain tokens, 3 continuations
     from there; all 16 have one group, and the shared prefix is context, without loss. From about step 300 it is plain DAPO, with
     16 full attempts.
+
+    Source: CURE (arXiv 2508.11016), in part.
     """
     return dapo(low=low, high=high, overlong=overlong)
 
@@ -191,6 +205,8 @@ def one_shot(kl: float = 0.001, entropy: float = 0.001, clip: float = 0.2) -> Ob
         clip: distance of the ratio's bounds from 1.
 
     The data's part: one prompt, repeated to fill the batch, chosen for the variance of its accuracy over a training run.
+
+    Source: 1-shot RLVR (arXiv 2504.20571), in part.
     """
     return grpo_entropy(coef=entropy, kl=kl, clip=clip)
 
@@ -218,6 +234,8 @@ def skywork_or1(target: float = 0.2, step: float = 0.005, start: float = 0.0, mo
         clip: distance of the ratio's bounds from 1.
 
     The entropy that decides is that of the batch before. Groups whose task metric does not vary are dropped.
+
+    Source: Skywork-OR1 (arXiv 2505.22312), in part.
     """
     return Objective(
         credit=(DropZeroVariance(), *GROUP_NORM),
@@ -249,6 +267,8 @@ def rapo(
 
     Unsure: alpha, the entropy's coefficient, phi (here the clipped mean reward) and how tokens are averaged inside an attempt
     (here each attempt's mean).
+
+    Source: RAPO (arXiv 2510.03865).
     """
     terms = (ReweightedKl(estimator, coef=alpha, low=low, high=high),) if alpha else ()
     bonus = (Entropy(coef=entropy),) if entropy else ()
@@ -283,6 +303,8 @@ def nlpo(
 
     The mask policy is a copy of the policy that is brought up to date every few updates (5 for IMDB, 20 for CommonGen):
     ``Anchor("mask", refresh=Every(steps=5))``. Left to the sampler: tokens are to be drawn from the restricted policy.
+
+    Source: NLPO (arXiv 2210.01241), in part.
     """
     shaped = gae_chain(0.0, 1.0, lam, "token")
     penalty: tuple[CreditTerm, ...] = ()

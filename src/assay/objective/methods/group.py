@@ -29,7 +29,9 @@ def grpo(kl: float = 0.001, clip: float = 0.2, eps: float = 1e-6) -> Objective:
         clip: distance of the bounds from 1.
         eps: added to the standard deviation.
 
-    Left out: step rewards of a process reward model.
+    Left out: step rewards of a process reward model, which `grpo_process` has.
+
+    Source: GRPO (arXiv 2402.03300).
     """
     return Objective(
         credit=(Center("group"), Scale("group", eps=eps)),
@@ -49,6 +51,8 @@ def dr_grpo(length: int | None = None, clip: float = 0.2) -> Objective:
         length: the generation budget in tokens (a constant, not the batch's longest row); an objective without it does not
         compile.
         clip: distance of the bounds from 1.
+
+    Source: Dr. GRPO (arXiv 2503.20783).
     """
     return Objective(
         credit=(Center("group"),), policy=PolicyGradient(trust=MinClip(low=clip, high=clip)), aggregate=Constant(length=length)
@@ -61,6 +65,8 @@ def dapo(
 ) -> Objective:
     """DAPO (Yu 2025), as four independent parts on GRPO without KL: clip-higher, dynamic sampling, token mean, overlong handling.
 
+    ``-1/D sum_it min(r_t A_i, clip(r_t, 1 - low, 1 + high) A_i)``, ``A_i = (R_i - mu_q) / sd_q``, D tokens of groups that vary.
+
     Args:
         low, high: distances of the bounds from 1.
         filter_groups: drop groups whose task metric does not vary, and count only what is kept. The *refill* of the batch is
@@ -70,6 +76,8 @@ def dapo(
             neither.
 
     The released recipe adds a dual clip of 10: ``MinClip(low=0.2, high=0.28, dual=10.0)``.
+
+    Source: DAPO dynamic sampling (arXiv 2503.14476).
     """
     shape: tuple[CreditTerm, ...] = (overlong,) if overlong else ()
     filters: tuple[CreditTerm, ...] = (DropZeroVariance(),) if filter_groups else ()
@@ -85,6 +93,8 @@ def lite_ppo(clip: float = 0.2) -> Objective:
 
     Args:
         clip: distance of the bounds from 1.
+
+    Source: Lite PPO (arXiv 2508.08221).
     """
     return Objective(
         credit=(Center("group"), Scale("batch")), policy=PolicyGradient(trust=MinClip(low=clip, high=clip)), aggregate=Token()
@@ -100,6 +110,8 @@ def gspo(low: float = 3e-4, high: float = 4e-4) -> Objective:
 
     Args:
         low, high: distances of the bounds from 1; so small that both log-probabilities must come from the same numerics.
+
+    Source: GSPO (arXiv 2507.18071).
     """
     trust = MinClip(low=low, high=high)
     return Objective(credit=GROUP_NORM, policy=PolicyGradient(ratio=Ratio("sequence_mean"), trust=trust), aggregate=SeqMean())
@@ -111,6 +123,8 @@ def cispo(cap: float = 5.0) -> Objective:
 
     Args:
         cap: absolute upper bound of the weight (5 in ScaleRL and TRL; the report prints none).
+
+    Source: CISPO (arXiv 2506.13585).
     """
     return Objective(credit=GROUP_NORM, policy=PolicyGradient(trust=capped(cap)), aggregate=Token())
 
@@ -120,10 +134,14 @@ def dispo(overlong: Overlong | DropTruncated | None = None) -> Objective:
     """DISPO (2026): CISPO with bounds by the sign of A: ``[0.8, 11]`` where A > 0, ``[0, 101]`` where A < 0; groups filtered
     as in DAPO.
 
+    ``-1/D sum_it sg(clip(r_t, low, high)) A_i logp_it``, D tokens.
+
     Args:
         overlong: as in `dapo`.
 
     Unsure: the bounds come from a reimplementation; another uses 5 for both upper offsets.
+
+    Source: DISPO (arXiv 2602.00983).
     """
     trust = WeightClip(positive=(0.8, 11.0), negative=(0.0, 101.0))
     shape: tuple[CreditTerm, ...] = (overlong,) if overlong else ()
@@ -140,6 +158,8 @@ def scale_rl(cap: float = 5.0) -> Objective:
 
     Groups without variance are dropped, not refilled. Pass-rate filter, forced interruption and fp32 head belong to sampler
     and model.
+
+    Source: ScaleRL (arXiv 2510.13786), in part.
     """
     return Objective(
         credit=(DropZeroVariance(), Center("group"), Scale("batch")),

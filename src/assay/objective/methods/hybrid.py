@@ -77,6 +77,8 @@ def kdrl(kl: float = 5e-3, step: float = 5e-5, floor: float = 1e-3, mask: str = 
 
     Unsure: the formulas come from secondary sources; whether mask and annealing were ever combined. Best published setting: the
     defaults.
+
+    Source: KDRL (arXiv 2506.02208).
     """
     if mask not in _MASKS:
         raise UnknownNameError("mask of KDRL", mask, _MASKS)
@@ -109,6 +111,8 @@ def rl_plus(
         own: own attempts per prompt, beside one expert attempt: D counts both.
 
     Unsure: ``uniform`` in the paper's text, perhaps one over the vocabulary's size.
+
+    Source: RL-PLUS (arXiv 2508.00222).
     """
     if own < 1:
         raise ConfigError(f"rl_plus(own={own}): a prompt has at least one own attempt")
@@ -140,6 +144,8 @@ def calib_rl(coef: float = 0.1, slope: float = 0.5, clip: float = 0.2, dual: flo
     The expert's attempt at the same prompt stands in the stream ``expert``; it enters neither statistics nor losses. Tokens are
     compared by place up to the end of the shorter answer; the released code goes on past the expert's end. Unsure: the alignment
     that the paper means.
+
+    Source: CalibRL (arXiv 2602.20197).
     """
     return Objective(
         credit=(AlignExpert(), Center("group")),
@@ -153,12 +159,17 @@ def calib_rl(coef: float = 0.1, slope: float = 0.5, clip: float = 0.2, dual: flo
 def visurf(clip: float = 0.2, smooth: bool = True) -> Objective:
     """ViSurf (2025): GRPO over a prompt's attempts and its given solution, one more attempt of the group, in one batch.
 
+    ``-1/(G + 1) sum_i 1/T_i sum_t min(r_t A_i, clip(r_t) A_i)``, ``A_i = (R_i - mu_q) / sd_q`` over all G + 1; the
+    solution's ``R`` is the mean of the others once one of them is as good.
+
     Args:
         clip: distance of the bounds from 1.
         smooth: once an own attempt is as good as the given solution, that one gets no advantage.
 
     The ratio of an expert row is against the policy's own old log-probabilities of it. Left out: rewards for formats that the
     solution cannot have, which are the verifier's. Unsure: the paper's third reward control was read in secondary sources only.
+
+    Source: ViSurf (arXiv 2510.10606), in part.
     """
     streams = ("on_policy", "replay", "expert")
     return Objective(
@@ -200,6 +211,8 @@ def oreal(kl: float = 0.01, negative: float = 0.5, scores: str | None = None, ba
 
     Left out: steps at the start in which only the head learns (``LearnerSettings.policy_after``). Unsure: the paper's reshaping
     of negative rewards; this is the released code's.
+
+    Source: OREAL (arXiv 2502.06781).
     """
     down: tuple[TokenWeight, ...] = ()
     up: tuple[TokenWeight, ...] = ()
@@ -229,6 +242,8 @@ def rest_grpo(spread: float = 0.05, kl: float = 0.001, clip: float = 0.2) -> Obj
 
     The sampler's part: for prompts whose best attempt has a reward of 0.9 or more, that attempt is cut after each line and half
     as many sub-prompts as lines are drawn from the cuts, with weights ``0.95^i`` from the shortest on; the given part is context.
+
+    Source: ReST-RL (arXiv 2508.19576), in part.
     """
     if not spread > 0:
         raise ConfigError(f"rest_grpo(spread={spread}): keep it positive, or use grpo()")
@@ -257,6 +272,8 @@ def a_lol(variant: str = "sequence", eps: float = 0.9, beta: float = 0.1, advant
         advantage: False: the reward itself in place of the advantage (R-LoL).
 
     ``value_ref``, the reference's expected reward at the prompt, is a column of the attempts. Left out: sampling by advantage.
+
+    Source: A-LoL, R-LoL (arXiv 2305.14718), in part.
     """
     ratios = {"sequence": Ratio("sequence_product", anchor="ref"), "token": Ratio("token", anchor="ref")}
     if variant not in (*ratios, "reference_free", "kl"):
@@ -276,7 +293,10 @@ def a_lol(variant: str = "sequence", eps: float = 0.9, beta: float = 0.1, advant
 
 @method("weighted behaviour cloning, as in A-LoL 2023")
 def weighted_bc() -> Objective:
-    """Weighted behaviour cloning: ``-1/D sum_i max(R_i, 0) logp(y_i|x_i)`` on stored answers, D attempts."""
+    """Weighted behaviour cloning: ``-1/D sum_i max(R_i, 0) logp(y_i|x_i)`` on stored answers, D attempts.
+
+    Source: A-LoL, R-LoL (arXiv 2305.14718), in part.
+    """
     return Objective(scalarise=Scalarise(streams=_OFFLINE), aggregate=SeqSum(), terms=(Nll(by="reward", streams=_OFFLINE),))
 
 
@@ -288,6 +308,8 @@ def r_gold(floor: float = 0.1) -> Objective:
 
     Args:
         floor: least weight of a token.
+
+    Source: A-LoL, R-LoL (arXiv 2305.14718), in part.
     """
     term = Nll(by="reward", weights=(Confidence(floor),), streams=_OFFLINE)
     return Objective(scalarise=Scalarise(streams=_OFFLINE), aggregate=SeqSum(), terms=(term,))
@@ -305,6 +327,8 @@ def kl_rl(beta: float = 0.1, baseline: str = "leave_one_out") -> Objective:
     Args:
         beta: coefficient of the divergence; the optimum's temperature.
         baseline: of `Center`: ``leave_one_out``, ``group`` or ``batch``; ``none``.
+
+    Source: KL-RL as Bayesian inference (arXiv 2205.11275).
     """
     centre: tuple[CreditTerm, ...] = () if baseline == "none" else (Center(baseline),)
     return Objective(credit=(KlInReward(coef=beta), *centre), policy=_plain(), aggregate=SeqSum())
@@ -324,6 +348,8 @@ def gdc(
         behaviour: ``q``, who drew the attempts: ``engine`` or ``old``.
         baseline: subtract 1 from the weights, their mean (GDC++).
         cap: largest weight.
+
+    Source: GDC (arXiv 2012.11635), as in KL-RL as Bayesian inference (arXiv 2205.11275).
     """
     less: tuple[CreditTerm, ...] = (Center("constant", value=1.0),) if baseline else ()
     return Objective(

@@ -39,6 +39,8 @@ def icepop(low: float = 0.5, high: float = 5.0) -> Objective:
         low, high: the band.
 
     Denominators count masked tokens.
+
+    Source: Ring-1T (arXiv 2510.18855), in part.
     """
     return Objective(credit=GROUP_NORM, policy=PolicyGradient(weights=(IcePop(low=low, high=high),)), aggregate=Token())
 
@@ -88,6 +90,8 @@ def areal(cap: float = 5.0, mask: bool = False, loglinear: bool = False, clip: f
         clip: distance of the bounds from 1.
 
     Left out: rejection by other statistics, which is a `Reject` among the weights.
+
+    Source: AReaL (arXiv 2505.24298), in part.
     """
     trust = MinClip(low=clip, high=clip)
     if loglinear:
@@ -116,6 +120,8 @@ def hispo(
 
     Unsure: the report prints none of the five numbers (low, high and dual here are customary) and does not say how the
     advantage is scaled; its formula divides by the batch's longest row, here by the constant budget.
+
+    Source: LongCat-Flash-Prover (arXiv 2603.21065), in part.
     """
     masks = (
         IcePop(low=max(1 - sequence, 0.0), high=1 + sequence, level="sequence_mean", unit=True),

@@ -51,6 +51,8 @@ def dpo(
         score: ``sum``, or ``mean`` over the attempt's tokens.
         pairs: ``all`` of a group, or its ``extreme`` one, best and worst.
         nll: coefficient of the better attempts' token mean of ``-logp_new``.
+
+    Source: DPO (arXiv 2305.18290).
     """
     phi = Pairwise(shape=LogisticGap(beta=beta), pairs=pairs, smoothing=smoothing, robust=robust)
     return Objective(policy=to_reference(phi, score), terms=supervised_too(nll, pairs=pairs))
@@ -64,6 +66,8 @@ def ipo(tau: float = 0.1, score: str = "mean", pairs: str = "all") -> Objective:
         tau: strength of the pull to the reference.
         score: ``mean`` over the attempt's tokens, as the authors say they did; ``sum`` is the paper's text.
         pairs: ``all`` of a group, or its ``extreme`` one.
+
+    Source: IPO (arXiv 2310.12036).
     """
     return Objective(policy=to_reference(Pairwise(shape=SquareGap(target=_half_over("ipo", "tau", tau)), pairs=pairs), score))
 
@@ -83,6 +87,8 @@ def inpo(eta: float = 0.0075, tau: float = 0.0025, previous: str = "old", label:
         label: ``hard``, ``probability`` or ``bradley_terry``, as in `assay.objective.Pairwise`.
 
     Unsure: whether the paper's pairs are symmetric draws with expected labels; ``label`` gives that form.
+
+    Source: INPO (arXiv 2407.00617).
     """
     if not 0 <= tau <= eta:
         raise ConfigError(f"inpo(eta={eta}, tau={tau}): use 0 <= tau <= eta, tau / eta is the reference's share")
@@ -109,6 +115,8 @@ def cpl(
         pairs: ``all`` of a group, or its ``extreme`` one.
 
     Left out: the behaviour cloning before; put a supervised stage before this one.
+
+    Source: CPL (arXiv 2310.13639).
     """
     phi = Pairwise(shape=LogisticGap(beta=alpha, bias=bias), pairs=pairs)
     cloning = (Nll(coef=bc, streams=OFF_POLICY, aggregate=Token(), label="cloning"),) if bc else ()
@@ -125,6 +133,8 @@ def simpo(beta: float = 2.0, gamma: float = 0.5, alpha: float = 0.0, smoothing: 
         alpha: AlphaPO's: ``l`` becomes ``(1 - exp(-alpha l)) / alpha``; 0 for none.
         smoothing: chance that a label is wrong.
         pairs: ``all`` of a group, or its ``extreme`` one.
+
+    Source: SimPO (arXiv 2405.14734).
     """
     link = PowerLink(-alpha) if alpha else None
     phi = Pairwise(shape=LogisticGap(beta=beta, margin=gamma), link=link, smoothing=smoothing, pairs=pairs)
@@ -140,6 +150,8 @@ def cpo(beta: float = 0.1, nll: float = 1.0, smoothing: float = 0.0, pairs: str 
         nll: coefficient of the supervised part, a mean over the tokens of the better attempts.
         smoothing: chance that a label is wrong.
         pairs: ``all`` of a group, or its ``extreme`` one.
+
+    Source: CPO (arXiv 2401.08417).
     """
     phi = Pairwise(shape=LogisticGap(beta=beta), smoothing=smoothing, pairs=pairs)
     return Objective(policy=ScoreLoss(phi=phi, anchor="", streams=OFF_POLICY), terms=supervised_too(nll, pairs=pairs))
@@ -154,6 +166,8 @@ def orpo(beta: float = 0.1, pairs: str = "all") -> Objective:
         pairs: ``all`` of a group, or its ``extreme`` one.
 
     The likelihood is over the answer's tokens, a mean over answers; TRL takes prompt and answer, a mean over tokens.
+
+    Source: ORPO (arXiv 2403.07691).
     """
     phi = Pairwise(shape=LogisticGap(beta=1.0), link=OddsLink(), pairs=pairs)
     odds = ScoreLoss(phi=phi, coef=beta, score="mean", anchor="", streams=OFF_POLICY)
@@ -171,6 +185,8 @@ def kto(beta: float = 0.1, desirable: float = 1.0, undesirable: float = 1.0, bas
 
     Unsure: KTO estimates ``z`` on mismatched answers of the same batch; here it is the mean over the answers themselves, which is
     unbiased on attempts of the current policy only.
+
+    Source: KTO (arXiv 2402.01306).
     """
     return Objective(policy=to_reference(Kto(beta=beta, desirable=desirable, undesirable=undesirable, baseline=baseline)))
 

@@ -36,6 +36,8 @@ def rso(beta: float = 0.05) -> Objective:
         beta: scale of the scores.
 
     Left out: the sampling of pairs by rejection.
+
+    Source: RSO (arXiv 2309.06657), in part.
     """
     return Objective(policy=to_reference(Pairwise(shape=HingeGap(beta=beta))))
 
@@ -49,6 +51,8 @@ def f_dpo(beta: float = 0.1, divergence: str = "forward_kl", alpha: float = 0.5,
         divergence: ``forward_kl``, ``js`` or ``alpha``; the reverse KL is `dpo`.
         alpha: of ``alpha``; not 1.
         score: ``sum``, or ``mean`` over the attempt's tokens.
+
+    Source: f-DPO (arXiv 2309.16240).
     """
     links: dict[str, Link] = {"forward_kl": PowerLink(-1.0), "js": JsLink()}
     if divergence == "alpha":
@@ -62,11 +66,16 @@ def f_dpo(beta: float = 0.1, divergence: str = "forward_kl", alpha: float = 0.5,
 def ld_dpo(beta: float = 0.1, alpha: float = 0.5) -> Objective:
     """LD-DPO (2024): DPO in which tokens beyond the length of the group's shortest attempt count ``alpha``.
 
+    ``-log sigmoid(beta (s+ - s-))``, ``s = sum_(t <= l) d_t + alpha sum_(t > l) d_t``, ``d = logp_new - logp_ref``,
+    l that length.
+
     Args:
         beta: strength of the pull to the reference.
         alpha: in [0, 1]; 1 is DPO.
 
     In a group of two this is the pair's shorter attempt, as published.
+
+    Source: LD-DPO (arXiv 2409.06411).
     """
     return Objective(policy=to_reference(Pairwise(shape=LogisticGap(beta=beta)), tail=alpha))
 
@@ -78,6 +87,8 @@ def exo(beta: float = 0.1, eps: float = 1e-3) -> Objective:
     Args:
         beta: scale of the scores.
         eps: how far the label is from certain.
+
+    Source: EXO (arXiv 2402.00856).
     """
     return Objective(policy=to_reference(Pairwise(shape=ExoGap(beta=beta, eps=eps))))
 
@@ -88,6 +99,8 @@ def nca(beta: float = 0.01) -> Objective:
 
     Args:
         beta: scale of the scores.
+
+    Source: NCA (arXiv 2402.05369).
     """
     return Objective(policy=to_reference(Pairwise(shape=NcaPair(beta=beta))))
 
@@ -100,6 +113,8 @@ def bco(beta: float = 0.1) -> Objective:
         beta: scale of the scores.
 
     Left out: the running shift of the scores and the density ratio.
+
+    Source: BCO (arXiv 2404.04656), in part.
     """
     return Objective(policy=to_reference(Pairwise(shape=BcoPair(beta=beta))))
 
@@ -111,6 +126,8 @@ def sppo(beta: float = 0.001, label: str = "hard") -> Objective:
     Args:
         beta: strength of the pull to the reference.
         label: ``hard``, or a soft label as in `assay.objective.Pairwise`.
+
+    Source: SPPO (arXiv 2405.00675), in part.
     """
     return Objective(policy=to_reference(Pairwise(shape=SppoPair(beta=beta), label=label)))
 
@@ -122,6 +139,8 @@ def apo(beta: float = 0.1, side: str = "zero") -> Objective:
     Args:
         beta: scale of the scores.
         side: ``zero`` where better attempts are above what the policy writes, ``down`` where they are under it.
+
+    Source: APO (arXiv 2408.06266), in part.
     """
     shapes = {"zero": ApoZero(beta=beta), "down": ApoDown(beta=beta)}
     if side not in shapes:
@@ -136,6 +155,8 @@ def discopop(beta: float = 0.05, tau: float = 0.05) -> Objective:
     Args:
         beta: scale of the scores.
         tau: temperature of the blend.
+
+    Source: DiscoPOP (arXiv 2406.08414), in part.
     """
     return Objective(policy=to_reference(Pairwise(shape=DiscoGap(beta=beta, tau=tau))))
 
@@ -150,6 +171,8 @@ def aot(beta: float = 0.1, paired: bool = True, smoothing: float = 0.0) -> Objec
         smoothing: chance that a label is wrong.
 
     One pair per group, best and worst.
+
+    Source: AOT (arXiv 2406.05882).
     """
     return Objective(policy=to_reference(SortedGaps(beta=beta, paired=paired, smoothing=smoothing)))
 
@@ -162,6 +185,8 @@ def mpo(beta: float = 0.1, preference: float = 0.8, quality: float = 0.2, genera
         beta: scale of the scores.
         preference, quality: weights of the losses on scores.
         generation: weight of the better attempts' token mean of ``-logp_new``.
+
+    Source: MPO (arXiv 2411.10442), in part.
     """
     both = Mix(of=((preference, Pairwise(shape=LogisticGap(beta=beta))), (quality, Pairwise(shape=BcoPair(beta=beta)))))
     return Objective(policy=to_reference(both), terms=supervised_too(generation))

@@ -31,6 +31,8 @@ def pacs(beta: float = 1.0, psi: str = "leave_one_out", score: str = "sum") -> O
         score: ``sum``, or ``mean``: ``beta mean_t logp_new``, without the old policy, as the released code has it.
 
     Whole groups per optimiser step.
+
+    Source: PACS (arXiv 2509.02522).
     """
     anchor = "old" if score == "sum" else ""
     return Objective(policy=ScoreLoss(phi=BalancedBce(psi=psi), scale=beta, score=score, anchor=anchor))
@@ -48,6 +50,8 @@ def real(tau: float = 0.5, form: str = "sum") -> Objective:
         form: ``sum``; ``product``: ``log(1 + sum_+ e^(-s/tau) sum_- e^(s/tau))``; or ``bce``: the cross-entropy of ``s/tau``,
             averaged over the attempts of mixed groups. The released code takes the group's best reward for the positive class
             there; here it is a reward of 1/2 and more in all forms.
+
+    Source: REAL (arXiv 2602.05630).
     """
     if form not in ("sum", "product", "bce"):
         raise UnknownNameError("form", form, ("sum", "product", "bce"))
@@ -70,6 +74,8 @@ def copg(beta: float = 0.1) -> Objective:
         beta: strength of the pull to the reference.
 
     Unsure: the paper's main settings; longer answers need a smaller beta.
+
+    Source: CoPG (arXiv 2406.19185).
     """
     return Objective(policy=ScoreLoss(phi=RewardGaps(beta=beta), anchor="ref", streams=OFF_POLICY))
 
@@ -87,6 +93,8 @@ def direct_advantage(beta: float = 0.01, segment: str = "") -> Objective:
             advantage. The whole attempt when empty.
 
     Left out: the critic's training. Unsure: whether the paper's advantage is this one or a GAE of the critic.
+
+    Source: Direct Advantage Policy Optimization (arXiv 2412.18279), in part.
     """
     return Objective(
         scalarise=Scalarise(streams=OFF_POLICY),
@@ -106,6 +114,8 @@ def a2po(beta: float = 1e-3, column: str = "optimal_value") -> Objective:
     Args:
         beta: strength of the pull to the reference, beta_2.
         column: of the attempts, with ``V*``; whoever samples from the reference brings it.
+
+    Source: A*-PO (arXiv 2505.20686), in part.
     """
     phi = ScoreSquare(beta=beta)
     return Objective(credit=(Against(column),), policy=ScoreLoss(phi=phi, coef=2 * phi.beta**2, anchor="ref", streams=OFF_POLICY))

@@ -52,6 +52,8 @@ def sapo(positive: float = 1.0, negative: float = 1.05, level: str = "token") ->
     Args:
         positive, negative: the temperature ``tau`` where ``A > 0`` and elsewhere: the larger, the faster the gradient fades.
         level: of the ratio.
+
+    Source: SAPO (arXiv 2511.20347).
     """
     policy = PolicyGradient(ratio=Ratio(level), trust=SoftGate(positive=positive, negative=negative))
     return Objective(credit=GROUP_NORM, policy=policy, aggregate=SeqMean())
@@ -64,6 +66,8 @@ def gmpo(low: float = 0.4, high: float = 0.4) -> Objective:
 
     Args:
         low, high: bounds of the log-ratio in nats (verl's ``geo_mean`` reads them from its ratio clip, 0.2).
+
+    Source: GMPO (arXiv 2507.20673).
     """
     return Objective(credit=GROUP_NORM, policy=PolicyGradient(ratio=GeoMean(low=low, high=high), trust=None), aggregate=SeqMean())
 
@@ -134,6 +138,8 @@ def topr(baseline: float = 0.5, level: str = "sequence_product", anchor: str = "
 
     Left out: the paper's further bounds, which `WeightClip` takes; ROLL splits by the raw score even where a baseline turns the
     advantage's sign.
+
+    Source: TOPR (arXiv 2503.14286).
     """
     policy = PolicyGradient(ratio=Ratio(level, anchor=anchor), trust=WeightClip(positive=(1.0, 1.0), negative=(0.0, 1.0)))
     return Objective(credit=(Center("constant", value=baseline),), policy=policy, aggregate=SeqSum())
@@ -149,6 +155,8 @@ def gpg(filter_groups: bool = True) -> Objective:
 
     One optimiser step per rollout batch. Left out: drawing again until enough groups vary, the sampler's work. verl's ``gpg``
     counts rewards that are not 0 instead of groups that vary.
+
+    Source: GPG (arXiv 2504.02546).
     """
     filters = (DropZeroVariance(),) if filter_groups else ()
     return Objective(credit=(*filters, Center("group")), policy=_FREE, aggregate=Token())
@@ -162,6 +170,8 @@ def kimi15(tau: float = 0.1, level: str = "sequence") -> Objective:
     Args:
         tau: weight of the square (0.1 in ROLL; the paper prints none).
         level: ``sequence`` as published; ``token`` squares each token's log-ratio, as ROLL does.
+
+    Source: Kimi k1.5 (arXiv 2501.12599), in part.
     """
     return Objective(credit=(Center("group"),), policy=_FREE, aggregate=SeqSum(), terms=(_square(level, tau),))
 
@@ -188,6 +198,8 @@ def cispo_masked(cap: float = 5.0, low: float = 0.2, high: float = 0.28) -> Obje
     Args:
         cap: absolute upper bound of the weight.
         low, high: distances of the mask's bounds from 1.
+
+    Source: CISPO (arXiv 2506.13585).
     """
     trust = Within(inner=capped(cap), gate=MinClip(low=low, high=high))
     return Objective(credit=GROUP_NORM, policy=PolicyGradient(trust=trust), aggregate=Token())
@@ -207,6 +219,8 @@ def m2po(
         anchor: the policy that sampled.
 
     One pass more before each optimiser step. The released code takes the mean over what its process sees of a mini-batch.
+
+    Source: M2PO (arXiv 2510.01161).
     """
     weight = SecondMoment(budget=budget, rule=rule, free=(free_low, free_high), anchor=anchor)
     policy = PolicyGradient(ratio=Ratio("token", anchor=anchor), trust=None, weights=(weight,))

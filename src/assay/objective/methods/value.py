@@ -52,6 +52,8 @@ def ppo_hl_gauss(
         whiten: ``token``, ``rollout`` or ``none``.
 
     There is no clipping of values. The number of bins and the range for language models are choices of this library.
+
+    Source: HL-Gauss critic (arXiv 2403.03950).
     """
     fit = HlGauss(low=low, high=high, bins=bins, ratio=ratio)
     return Objective(
@@ -95,6 +97,8 @@ def vapo(
 
     The critic learns first: ``LearnerSettings(policy_after=50)``. Groups of attempts are the sampler's. Unsure: whether values
     are clipped, and the critic's weight (it is a model of its own there).
+
+    Source: VAPO (arXiv 2504.05118).
     """
     critic = TdLoss(target=ColumnTarget(column="returns"), clip=value_clip, coef=value / 2, label="critic")
     own = Nll(coef=imitate, streams=("on_policy", "replay"), aggregate=Token(), label="own_success") if imitate else None
@@ -118,6 +122,8 @@ def rover(rho: float = 1.0, scale: bool = False) -> Objective:
 
     Where other tokens stand between two loss tokens, the authors' code takes 0 for ``V'``; here it is the next loss token's. Left
     out: the authors' optional clip of ``Q``, and their factor on ``V'``.
+
+    Source: ROVER (arXiv 2509.24981).
     """
     td = TdLoss(value=LogRatioValue(rho=rho), target=MeanTarget(rho=rho), label="rover")
     credit = (Center("group"), Scale("group")) if scale else (Center("group"),)
@@ -152,6 +158,8 @@ def b_coder(
     V is the head ``ValueHead()``; the paper trains it first (``LearnerSettings(policy_after=...)``).
     Unsure: alpha, gamma and both weights, none of which was found. Left out: the initial value ``V^r``, and ranking candidates by
     ``Q - gamma V``.
+
+    Source: B-Coder (arXiv 2310.03173), in part.
     """
     td = TdLoss(
         value=DuelingValue(alpha=alpha), target=ConservativeTarget(alpha=alpha, gamma=gamma, values=values), label="b_coder"
@@ -189,6 +197,8 @@ def archer(gamma: float = 0.95, value: float = 1.0) -> Objective:
 
     Unsure: ``V`` learns from the attempt's own action instead of one drawn anew. Left out: a baseline per token, and replay,
     which needs actions drawn anew.
+
+    Source: ArCHer (arXiv 2402.19446), in part.
     """
     terms: list[LossTerm] = []
     for k in ("1", "2"):

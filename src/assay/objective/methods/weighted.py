@@ -51,6 +51,8 @@ def gui_g1(length: int | None = None, column: str = "difficulty", clip: float = 
 
     Unsure: the closed form of the weight from the target's relative area; the released code reads a column too. Left out: the
     reward ``hit + 0.25 IoU + 0.125 box`` (`Scalarise.weights`), and dropping prompts with equal outcomes beforehand.
+
+    Source: GUI-G1 (arXiv 2505.15810), in part.
     """
     credit = (Center("group"), ScaleByPrompt(rule="column", column=column))
     return Objective(credit=credit, policy=PolicyGradient(trust=MinClip(low=clip, high=clip)), aggregate=Constant(length=length))
@@ -69,6 +71,8 @@ def univg_r1(rule: str = "exp", gamma: float = 1.0, component: str = "", kl: flo
         clip: distance of the bounds from 1.
 
     The group's standard deviation weighs prompts too; the factor comes on top.
+
+    Source: UniVG-R1 (arXiv 2505.14231), in part.
     """
     return Objective(
         credit=(*GROUP_NORM, ScaleByPrompt(rule=rule, gamma=gamma, component=component)),
@@ -109,6 +113,8 @@ def srpo(k: int = 4, kl: float = 0.001, hit: float = 1.0, filter_groups: bool = 
         kl: coefficient of k3; 0 leaves it out.
         hit: task metric of an exact hit.
         filter_groups: drop groups whose metric does not vary; refilling is the sampler's.
+
+    Source: GREAM (arXiv 2510.20815), in part.
     """
     filters = (DropZeroVariance(),) if filter_groups else ()
     return Objective(
@@ -130,6 +136,8 @@ def progrpo(coef: float = 1.0, fraction: float = 0.2) -> Objective:
         fraction: share of the tokens that is meant.
 
     The prompt's confidence comes with the attempts (``prompt_confidence``). Unsure: whether groups without a failure skip it too.
+
+    Source: ProGRPO (arXiv 2602.05281).
     """
     credit = (*GROUP_NORM, ConfidenceBonus(coef=coef, fraction=fraction))
     return Objective(credit=credit, policy=PolicyGradient(trust=_HIGHER), aggregate=Token())
@@ -146,6 +154,8 @@ def w_grpo(penalty: float = 1.0, scale: str = "group", clip: float = 0.2) -> Obj
         clip: distance of the bounds from 1.
 
     The pair of a hard and an easy prompt that makes rare outcomes weigh is the sampler's. Unsure: penalty, scope, aggregation.
+
+    Source: W-GRPO (arXiv 2602.03452), in part.
     """
     if scale not in ("group", "batch", "none"):
         raise ConfigError(f"w_grpo(scale={scale!r}): use 'group', 'batch' or 'none'")
@@ -170,6 +180,8 @@ def pf_grpo(rule: str = "best_random", power: float = 2.0, draw: bool = False, s
         seed: of all draws.
 
     Unsure: the size of the groups. `pf_ppo` is the paper's own, with a critic.
+
+    Source: PF-PPO (arXiv 2409.06957).
     """
     return Objective(credit=(_filtration(rule, power, draw, seed), *GROUP_NORM), policy=PolicyGradient(), aggregate=Token())
 
@@ -194,6 +206,8 @@ def pf_ppo(
         kl, gamma, lam: of `ppo`.
 
     Unsure: the size of the groups.
+
+    Source: PF-PPO (arXiv 2409.06957).
     """
     plain = ppo(kl=kl, gamma=gamma, lam=lam)
     return replace(plain, credit=(_filtration(rule, power, draw, seed), *plain.credit))
@@ -208,12 +222,16 @@ def _filtration(rule: str, power: float, draw: bool, seed: int) -> CreditTerm:
 def campo(penalty: float = 0.1, graded: bool = False, filter_groups: bool = True) -> Objective:
     """CAMPO (MiroMind-M1 2025): DAPO without divergence; a cut-off answer that ends in a loop loses ``penalty``; dual clip 10.
 
+    ``A_i = (R'_i - mu_q) / sd_q``, ``R' = R - penalty`` where the end repeats itself; graded: ``R - penalty (T - start) / T``.
+
     Args:
         penalty: what is subtracted before the group's statistics, and behind the filter.
         graded: penalty times the looped share instead, the paper's idea that its code does not use.
         filter_groups: drop groups whose metric does not vary.
 
     Its stages of longer and longer contexts are a schedule of the stage: ``Reinforce.schedules``, key ``max_new_tokens``.
+
+    Source: MiroMind-M1 CAMPO (arXiv 2507.14683), in part.
     """
     filters = (DropZeroVariance(),) if filter_groups else ()
     return Objective(
@@ -233,6 +251,8 @@ def expert_iteration(threshold: float = 0.5, deduplicate: bool = True) -> Object
 
     With rewards of 0 and 1 supervised learning on what the verifier accepted. Rounds, and whether each begins at the first
     weights, are a schedule of runs.
+
+    Source: Echo Chamber (arXiv 2504.07912), in part.
     """
     once = (Deduplicate(),) if deduplicate else ()
     policy = PolicyGradient(ratio=Ratio("none"), trust=None)
@@ -249,6 +269,8 @@ def pairwise_rl(centre: float = 0.5, both: bool = True, clip: float = 0.2) -> Ob
         clip: distance of PPO's bounds from 1.
 
     Unsure: the paper's calibration, and its pairwise value and advantage; a group's mean stands in for its critic.
+
+    Source: Pairwise-RL (arXiv 2504.04950), in part.
     """
     credit = (PairwiseWin(centre=centre, loss="loss" if both else None), Center("group"))
     return Objective(credit=credit, policy=PolicyGradient(trust=MinClip(low=clip, high=clip)), aggregate=Token())

@@ -60,6 +60,8 @@ class MeshLearner:
         ConfigError: settings that parts of weights cannot be stepped by, fewer devices than ranks, or a process group that is
             there already.
         RankError: a process did not start.
+
+    Carries: HybridFlow (arXiv 2409.19256), in part.
     """
 
     def __init__(

@@ -63,6 +63,8 @@ class Instructions(AnswerVerifier):
     Raises:
         DataError: no constraint, an unknown one, or wrong settings; names the nearest.
 
+    Source: IFEval (arXiv 2311.07911).
+
     >>> from assay.verify.rollouts import task_and_rollout
     >>> gold = [{"constraint": "no_commas"}, {"constraint": "words", "count": 3}]
     >>> dict(Instructions()(*task_and_rollout(gold, "One, two")).components)

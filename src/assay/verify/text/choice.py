@@ -37,6 +37,8 @@ class Choice(AnswerVerifier):
         UnknownNameError: ``where`` is no place.
         DataError: the gold is no option.
 
+    Source: AlphaMed (arXiv 2505.17952), in part.
+
     >>> from assay.verify.rollouts import task_and_rollout
     >>> [Choice()(*task_and_rollout("B", said)).primary for said in ("(B)", "First A. Then: Answer: b", "A or B", "C")]
     [1.0, 1.0, 0.0, 0.0]

@@ -44,6 +44,8 @@ class Ranking(AnswerVerifier):
         UnknownNameError: ``metric`` or ``where`` is unknown.
         DataError: the gold has no relevant candidate, a negative gain, or is of another form.
 
+    Source: RLocator (arXiv 2305.05586), in part.
+
     >>> from assay.verify.rollouts import task_and_rollout
     >>> score = Ranking()(*task_and_rollout({"candidates": ["a", "b", "c", "d"], "relevant": ["a", "c"]}, "a, b, c, d"))
     >>> score.components["mrr"], round(score.components["ap"], 3)
