@@ -22,7 +22,7 @@ from assay.cli.train_options import ResumeOptions, TrainOptions, ViewOptions
 from assay.core.errors import AssayError, ConfigError, MissingExtraError
 from assay.core.protocols import Tracker
 from assay.train.driver import RunOutcome, Watch, resume, train
-from assay.train.progress_view import say
+from assay.train.progress_view import say, tell_settings
 from assay.train.record import fresh_folder, refuse_used
 from assay.train.run import Run
 
@@ -123,6 +123,8 @@ def _work(
         if record:
             record.keep(folder)
         loaded()
+        if where == folder and not first:
+            tell_settings(run, where)
         return [Loading(loaded), *_trackers(run, where, first, where == folder, own)]
 
     logging.getLogger("asyncio").addFilter(_no_interrupts)

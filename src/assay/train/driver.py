@@ -17,7 +17,6 @@ from assay.runs import checkpoint, lock, storage, user_code, versions
 from assay.runs.folder import remove_leftovers
 from assay.train import contamination, models, record
 from assay.train.callbacks import Callback
-from assay.train.describe_settings import told_settings
 from assay.train.outcome import RunOutcome
 from assay.train.preflight import check_fits, check_run
 from assay.train.progress_view import say, shown, with_view
@@ -132,8 +131,6 @@ def _begin(d: RunDriver) -> RunOutcome:
     except _Stopped:
         return RunOutcome(folder=d.folder, step=0, finished=False)
     _tell_contamination(d, 0, found)
-    for line in told_settings(d.run, d.folder / "start"):
-        print(line, file=sys.stderr, flush=True)
     return d.drive(model)
 
 

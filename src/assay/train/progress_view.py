@@ -17,7 +17,18 @@ if TYPE_CHECKING:
     from assay.train.run import Run
     from assay.train.run_driver import Watch
 
-__all__ = ["LiveView", "PlainView", "RunProgress", "in_notebook", "say", "shown", "title_of", "view", "with_view"]
+__all__ = [
+    "LiveView",
+    "PlainView",
+    "RunProgress",
+    "in_notebook",
+    "say",
+    "tell_settings",
+    "shown",
+    "title_of",
+    "view",
+    "with_view",
+]
 
 BARS = "▁▂▃▄▅▆▇█"
 GREEDY, SAMPLED = "eval/greedy/all", "eval/sampled/all"
@@ -67,10 +78,20 @@ def with_view(watch: Watch, folder: Path) -> Watch:
     """The trackers of ``watch`` and a view of the run in ``folder``, and of each base that it builds first."""
 
     def trackers(run: Run, where: Path, first: int) -> Sequence[Tracker]:
+        if where == folder and not first:
+            tell_settings(run, where)
         others = watch(run, where, first)
         return [*others, view(run, title_of(run, where, where == folder), False, first)]  # last: it takes the screen
 
     return trackers
+
+
+def tell_settings(run: Run, folder: Path) -> None:
+    """Prints what a new run is set to, and why, to standard error; see `told_settings`."""
+    from assay.train.describe_settings import told_settings
+
+    for line in told_settings(run, folder / "start"):
+        print(line, file=sys.stderr, flush=True)
 
 
 class RunProgress:
