@@ -155,6 +155,20 @@ def test_a_file_that_explain_printed_changes_nothing(assay, mine):
     assert assay("explain", "mine.py:tiny", "--config", "whole.toml", "--toml").out == whole
 
 
+def test_what_no_words_can_say_is_json(assay, mine):
+    word = 'json:{"sort": [1, 2]}'
+    found = settings(assay("explain", "mine.py:tiny", f"--evaluation.levels={word}", "--stages.0.levels", word, "--toml"))
+    assert found["evaluation"]["levels"] == found["stages"][0]["levels"] == {"sort": [1, 2]}
+    said = assay("explain", "mine.py:tiny", "--evaluation.levels=json:{", "--lr", "json:[1]")
+    assert "what follows json: is no JSON" in said.err and "--lr: a list where float is declared" in said.err
+
+
+def test_a_whole_number_in_a_file_is_the_float_that_it_is_on_the_command_line(assay, mine):
+    mine.with_name("a.toml").write_text("lr = 1\n")
+    words = ("explain", "mine.py:tiny", "--toml")
+    assert assay(*words, "--config", "a.toml").out == assay(*words, "--lr", "1").out
+
+
 def test_a_later_layer_that_replaces_a_part_drops_what_earlier_ones_said_of_it(assay, mine):
     mine.with_name("a.toml").write_text('[[stages]]\nobjective = { kind = "ppo", kl = 0.5 }\ncurriculum = { least = 0.5 }\n')
     words = ("explain", "mine.py:tiny", "--config", "a.toml", "--toml")
@@ -165,7 +179,8 @@ def test_a_later_layer_that_replaces_a_part_drops_what_earlier_ones_said_of_it(a
 
 
 def test_a_run_from_a_file_does_not_need_it_again(assay, mine, tmp_path):
-    mine.with_name("a.toml").write_text('recipe = "mine.py:rewarded"\ngroup_size = 3\nseed = 5\n')
+    text = 'recipe = "mine.py:rewarded"\ngroup_size = 3\nseed = 5\n[evaluation.levels]\nrows = [1]\n'
+    mine.with_name("a.toml").write_text(text)
     said = assay("train", "--config", "a.toml", "--folder", "r", "--plain", "--no-report", "--steps", "1")
     assert said.code == 0, said.err
     mine.with_name("a.toml").unlink()
@@ -176,7 +191,7 @@ def test_a_run_from_a_file_does_not_need_it_again(assay, mine, tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("lr = 'high'", "a.toml: lr: stages.0.learner.optimizer.lr='high' is a str; declared is float"),
+        ("lr = 'high'", "a.toml: lr: lr='high' is a str; declared is float"),
         ("grup_size = 3", "a.toml: grup_size: grup_size: there is no such option; did you mean group_size?"),
         ("[sampling]\ntemprature = 1.0", "did you mean sampling.temperature?"),
         ("folder = 'x'", "a.toml: folder: it belongs to the command, not to a file of settings"),

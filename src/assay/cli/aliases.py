@@ -226,7 +226,8 @@ def shown_value(run: Run, alias: Alias) -> str:
     if "objective" in alias.names:
         return ""
     if "kl" in alias.names:
-        terms = (*run.stages[stages[0]].objective.credit, *run.stages[stages[0]].objective.terms)
+        objective = run.stages[stages[0]].objective
+        terms: list[Any] = [*objective.credit, *objective.terms]
         return next((str(t.coef) for t in terms if type(t).__name__ in ("Kl", "KlInReward")), "0")
     value: Any = run
     for name in alias.path.format(stage=f"stages.{stages[0] if stages else 0}").split("."):

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 from assay.cli.given_options import GivenOption, Mistakes, last_given
 from assay.cli.leaf_options import Flag, flag_of
 from assay.cli.option_names import unknown_option
-from assay.cli.option_values import read_value, value_name
+from assay.cli.option_values import is_typed, read_value, typed_value, value_name
 from assay.cli.part_tree import MISSING, Node, assemble, at, build, class_word, hints, put, take, values_of
 from assay.core.errors import AssayError
 
@@ -51,7 +51,7 @@ def apply_options(
     for option in given:
         if option in kinds or any(option.path.startswith(f"{path}.") for path in refused):
             continue
-        leaf = _leaf_of(option.path, root)
+        leaf = _leaf_of(option, root)
         if option.path in names and not option.file:
             own.setdefault(option.path, []).append(option)
         elif leaf:
@@ -87,9 +87,9 @@ def _part_of(path: str, root: Node) -> str:
     return head if head and word == class_word(at(root, head.split("."))) else ""
 
 
-def _leaf_of(path: str, root: Node) -> str:
+def _leaf_of(option: GivenOption, root: Node) -> str:
     """The leaf that an option sets, denies or adds an entry to; empty where there is none."""
-    node, words = root, path.split(".")
+    node, words = root, option.path.split(".")
     for depth, word in enumerate(words):
         last = depth + 1 == len(words)
         if last and word not in node.fields and word.startswith("no_"):
@@ -100,9 +100,11 @@ def _leaf_of(path: str, root: Node) -> str:
             return ""
         child = node.fields[word]
         if not isinstance(child, Node):
-            flag = flag_of(child, node.declared_at(word))
+            declared = node.declared_at(word)
+            flag = flag_of(child, declared)
+            held = flag is not None or is_typed(declared, option.path, option)
             table = flag is not None and isinstance(flag.shown, Mapping)
-            return ".".join((*words[:depth], word)) if flag is not None and (last or table) else ""
+            return ".".join((*words[:depth], word)) if held and (last or table) else ""
         node = child
     return ""
 
@@ -134,9 +136,14 @@ def _set(root: Node, path: str, about: Sequence[GivenOption], mistakes: Mistakes
     head, _, name = path.rpartition(".")
     node = cast(Node, at(root, head.split(".")) if head else root)
     declared = node.declared_at(name)
-    flag = cast(Flag, flag_of(node.fields[name], declared))
+    flag = flag_of(node.fields[name], declared)
     try:
-        new = read_value(flag, declared, path, about)
+        if flag is None or is_typed(declared, path, about[-1]):
+            new = typed_value(declared, about[-1])
+            if new != node.fields[name] or type(new) is not type(node.fields[name]):
+                node.fields[name] = new
+            return
+        new = read_value(flag, path, about)
         if flag.shown is MISSING or new != flag.shown or type(new) is not type(flag.shown):
             node.fields[name] = flag.read(new, about[-1].typed)
     except AssayError as error:
@@ -163,7 +170,7 @@ def _own(options: type[O], given: Mapping[str, Sequence[GivenOption]], mistakes:
     for name, about in given.items():
         flag = own_flag(options, name)
         try:
-            values[name] = read_value(flag, flag.type, name, about)
+            values[name] = read_value(flag, name, about)
         except AssayError as error:
             mistakes.add(about[-1:], error)
     try:
@@ -206,7 +213,7 @@ def _find_refused(node: Any, path: str, given: Sequence[GivenOption], mistakes: 
 
 
 def _blame(
-    node: Node, path: str, values: Mapping[str, Any], error: AssayError, given: Sequence[GivenOption], mistakes: Mistakes
+    node: Node, path: str, values: dict[str, Any], error: AssayError, given: Sequence[GivenOption], mistakes: Mistakes
 ) -> None:
     """Notes which changes a part refuses: those that are wrong alone, else all together."""
 

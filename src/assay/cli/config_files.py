@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from assay.cli.given_options import GivenOption
-from assay.cli.part_tree import Node, class_word
+from assay.cli.part_tree import MISSING, Node, class_word
 from assay.core.config import loads_toml
 from assay.core.errors import AssayError, ConfigError
 from assay.core.import_path import load_class
@@ -17,6 +17,9 @@ __all__ = ["CONFIG", "config_options", "names_recipe", "read_config", "recipe_of
 CONFIG = "config"
 RECIPE = "recipe"
 """The key that names a file's recipe."""
+
+_VALUES = ("function", "path", "map", "rows")
+"""Kinds of a table that is a value, as `assay.core.config` reads them."""
 
 
 def split_config(options: Sequence[GivenOption]) -> tuple[list[Path], list[GivenOption]]:
@@ -96,44 +99,41 @@ def _flat(table: Mapping[str, Any], node: Any, above: str) -> Iterator[Row]:
     """Each value below a table, with its path. What names the class that stands there already says nothing."""
     for name, value in table.items():
         place = f"{above}{name.replace('-', '_')}"
-        child = node.fields.get(name.replace("-", "_")) if isinstance(node, Node) else None
         if name in ("kind", "class") and isinstance(value, str):
             if not (name == class_word(node) and _stands_there(node, value)):
                 yield place, (value,), value
         else:
-            yield from _value(value, child, place)
+            yield from _value(value, _child(node, name.replace("-", "_")), place)
+
+
+def _child(node: Any, name: str) -> Any:
+    """What stands there: a part or a leaf; MISSING where that is not known."""
+    return node.fields.get(name, MISSING) if isinstance(node, Node) else MISSING
 
 
 def _value(value: Any, child: Any, place: str) -> Iterator[Row]:
+    """A value, or what a table says of the parts below it."""
+    part = isinstance(child, Node)
     match value:
         case {"kind": "none"}:
-            yield (f"{place}.kind" if isinstance(child, Node) else place), ("none",), None
-        case {"kind": "function", "name": str() as name}:
-            yield place, (name,), None
-        case {"kind": "path", "value": str() as text}:
-            yield place, (text,), None
-        case {"kind": "map", "items": dict()}:
-            yield from _flat(cast("dict[str, Any]", value["items"]), child, f"{place}.")
-        case dict():
+            yield (f"{place}.kind" if part else place), ("none",), None
+        case {"kind": str() as kind} if kind in _VALUES:
+            yield place, (), value
+        case dict() if part or child is MISSING or _names_class(cast("dict[str, Any]", value)):
             yield from _flat(cast("dict[str, Any]", value), child, f"{place}.")
-        case [] if isinstance(child, Node) and child.kind is tuple:
+        case [] if part and child.kind is tuple:
             yield from ((f"{place}.{name}.kind", ("none",), None) for name in child.fields)
-        case list() if any(isinstance(v, dict) for v in cast("list[Any]", value)):
+        case list() if part or (child in (MISSING, ()) and any(isinstance(v, dict) for v in cast("list[Any]", value))):
             for index, item in enumerate(cast("list[Any]", value)):
-                below = child.fields.get(str(index)) if isinstance(child, Node) else None
-                yield from _value(item, below, f"{place}.{index}")
-        case list():
-            yield place, tuple(_words(cast("list[Any]", value))), value
+                yield from _value(item, _child(child, str(index)), f"{place}.{index}")
+        case list() | dict():
+            yield place, (), value
         case _:
-            yield place, tuple(_words([value])), value
+            yield place, (str(value).lower() if isinstance(value, bool) else str(value),), value
 
 
-def _words(values: Sequence[Any]) -> Iterator[str]:
-    for value in values:
-        if isinstance(value, list):
-            yield from _words(cast("list[Any]", value))
-        else:
-            yield str(value).lower() if isinstance(value, bool) else str(value)
+def _names_class(table: Mapping[str, Any]) -> bool:
+    return any(isinstance(table.get(word), str) for word in ("kind", "class"))
 
 
 def _stands_there(node: Any, word: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -9,12 +10,16 @@ from typing import Any
 
 from assay.core.errors import ConfigError
 
-__all__ = ["GivenOption", "Mistakes", "last_given", "split_options", "words_of"]
+__all__ = ["JSON", "GivenOption", "Mistakes", "last_given", "split_options", "words_of"]
 
 _STARTS = re.compile(
     r"--|-[A-Za-z]|\+{0,2}(actor_rollout_ref|algorithm|critic|data|trainer|reward_model|reward|ray_kwargs)\.[\w.]+="
 )
 """How an option begins; the last are those of libraries whose settings have no dashes."""
+
+
+JSON = "json:"
+"""How a value begins that is written as JSON: one that words cannot say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +79,9 @@ def words_of(options: Sequence[GivenOption]) -> tuple[str, ...]:
     out: list[str] = []
     for option in options:
         flag = f"--{option.path.replace('_', '-')}"
+        if not option.words and option.value is not None:
+            out.append(f"{flag}={JSON}{json.dumps(option.value)}")
+            continue
         out += [f"{flag}={option.words[0]}"] if len(option.words) == 1 else [flag, *option.words]
     return tuple(out)
 

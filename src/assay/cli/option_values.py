@@ -1,33 +1,34 @@
-"""The value that the words of an option give: plain ones are read here, collections by tyro."""
+"""The value that an option gives: plain words are read here, collections by tyro, values of a file as files of runs are."""
 
 from __future__ import annotations
 
 import dataclasses
 import io
+import json
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, Literal, cast, get_args, get_origin
 
-from assay.cli.given_options import GivenOption
+from assay.cli.given_options import JSON, GivenOption
 from assay.cli.leaf_options import Flag
 from assay.cli.part_tree import MISSING
+from assay.core.config import from_dict
 from assay.core.errors import ConfigError, nearest
-from assay.core.fields import check_scalar, spell, union_members
+from assay.core.fields import spell, union_members
 
-__all__ = ["read_value", "value_name"]
+__all__ = ["is_typed", "read_value", "typed_value", "value_name"]
 
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 _WORDS: Mapping[Any, str] = {int: "a whole number", float: "a number", str: "a word", Path: "a path"}
 
 
-def read_value(flag: Flag, declared: Any, path: str, options: Sequence[GivenOption]) -> Any:
+def read_value(flag: Flag, path: str, options: Sequence[GivenOption]) -> Any:
     """What options say of a leaf.
 
     Args:
         flag: how the command line holds it.
-        declared: its type, which a value of a file must have as it is.
         path: of the leaf; an option may name an entry below it, or deny it: ``no_kernel``.
         options: all that are about it, in order.
 
@@ -35,8 +36,6 @@ def read_value(flag: Flag, declared: Any, path: str, options: Sequence[GivenOpti
         ConfigError: the words give no such value.
     """
     last = options[-1]
-    if last.file and last.path == path and last.value is not None and not isinstance(last.value, list | dict):
-        check_scalar(last.value, declared, last.path)
     kinds = union_members(flag.type)
     if bool in kinds and (not last.words or len(kinds) == 1):
         return _truth(last, path)
@@ -47,6 +46,40 @@ def read_value(flag: Flag, declared: Any, path: str, options: Sequence[GivenOpti
     if not last.words and not any(get_origin(kind) is tuple for kind in kinds):
         raise ConfigError(f"{last.typed} needs a value: {value_name(flag)}")
     return _by_tyro(flag, ["--value", *last.words] if len(last.words) != 1 else [f"--value={last.words[0]}"], last)
+
+
+def typed_value(declared: Any, option: GivenOption) -> Any:
+    """What stands in a file, or behind ``json:``, as a field of the declared type holds it.
+
+    Raises:
+        ConfigError: it does not fit.
+    """
+    given = option.value
+    if option.words and option.words[0].startswith(JSON):
+        try:
+            given = json.loads(option.words[0].removeprefix(JSON))
+        except ValueError as error:
+            raise ConfigError(f"{option.typed}: what follows {JSON} is no JSON: {error}") from None
+    holder = dataclasses.make_dataclass("Value", [("value", declared)])
+    try:
+        return _as_float(from_dict(holder, {"value": given}).value, declared)
+    except ConfigError as error:
+        raise ConfigError(str(error).replace("Value.value", option.typed)) from None
+
+
+def _as_float(value: Any, declared: Any) -> Any:
+    """A whole number where only others are declared, so that 1 and 1.0 in a file are the same run."""
+    kinds = union_members(declared)
+    if isinstance(value, int) and not isinstance(value, bool) and float in kinds and int not in kinds:
+        return float(value)
+    return value
+
+
+def is_typed(declared: Any, path: str, option: GivenOption) -> bool:
+    """Whether an option gives a value as it is, and not words that say one."""
+    if option.path != path or (declared is Any and option.words):
+        return False  # of an undeclared type: what stands there says how words are read
+    return option.value is not None or (len(option.words) == 1 and option.words[0].startswith(JSON))
 
 
 def value_name(flag: Flag) -> str:
@@ -94,10 +127,9 @@ def _plain(kinds: Sequence[Any], flag: Flag, option: GivenOption) -> Any:
     """One word as the first of several plain types that it fits."""
     if not option.words:
         raise ConfigError(f"{option.typed} needs a value: {value_name(flag)}")
-    if len(option.words) > 1:
-        more = " ".join(option.words[1:])
-        raise ConfigError(f"{option.typed} takes one value, and {more!r} follows it; quote a value that holds spaces")
-    word = option.words[0]
+    word, *more = option.words
+    if more:
+        raise ConfigError(f"{option.typed} takes one value, and {' '.join(more)!r} follows it; quote a value that holds spaces")
     for kind in sorted(kinds, key=lambda k: k is str):  # everything is a text
         if get_origin(kind) is Literal:
             if (found := [choice for choice in get_args(kind) if str(choice) == word]) != []:

@@ -99,7 +99,7 @@ def build(node: Any, path: str = "") -> Any:
     return assemble(node, {name: build(child, f"{path}{name}.") for name, child in node.fields.items()}, path)
 
 
-def assemble(node: Node, values: Mapping[str, Any], path: str = "") -> Any:
+def assemble(node: Node, values: dict[str, Any], path: str = "") -> Any:
     """A part of the values of its fields, or the very same as before.
 
     Raises:
@@ -109,17 +109,15 @@ def assemble(node: Node, values: Mapping[str, Any], path: str = "") -> Any:
         if value is MISSING:
             option = f"--{path}{name}"
             raise ConfigError(f"{option}: {node.kind.__name__} needs a part there, for example {option}.kind module:Class")
-    if node.kind is tuple:
+    if any(value is GONE for value in values.values()):
         values = {name: value for name, value in values.items() if value is not GONE}
     if node.before is not MISSING:
         old = values_of(node.before)
         if values.keys() == old.keys() and all(values[k] is old[k] for k in values):
             return node.before
     if node.kind is tuple:
-        return cast(Any, tuple(values.values()))
-    if node.kind is dict:
-        return type(node.before)(values)
-    return node.kind(**values)
+        return tuple(values.values())
+    return cast(Any, type(node.before))(values) if node.kind is dict else node.kind(**values)
 
 
 def put(root: Node, path: Sequence[str], kind: str, extra: Sequence[str] = ()) -> None:

@@ -10,7 +10,8 @@ __all__ = ["peer_names", "peer_option"]
 
 _SAME = {
     "--objective NAME": """loss-type importance-sampling-level advantage-estimator algo.advantage.estimator
-        algorithm.adv-estimator actor.policy-loss-type actor-rollout-ref.actor.policy-loss.loss-mode adv-estimator algo method loss policy-loss
+        algorithm.adv-estimator actor.policy-loss-type
+        actor-rollout-ref.actor.policy-loss.loss-mode adv-estimator algo method loss policy-loss
         actor-rollout-ref.actor.loss-agg-mode loss-agg-mode scale-rewards algorithm.norm-adv-by-std-in-grpo""",
     "--groups (prompts per step)": """rollout-batch-size rollout.batch-size data.train-batch-size data.gen-batch-size
         num-prompts-per-step num-prompts""",
@@ -41,7 +42,8 @@ _SAME = {
         actor-rollout-ref.actor.use-kl-loss algorithm.kl-ctrl.kl-coef algorithm.use-kl-in-reward use-kl-loss kl-coeff kl-penalty
         kl-weight kl-ctrl""",
     "--stages.N.objective.clip or .low and .high, settings of the method: 'assay methods NAME' lists them": """epsilon
-        epsilon-high epsilon-low eps-clip clip-ratio clip-ratio-low clip-ratio-high actor-rollout-ref.actor.clip-ratio cliprange clip-eps
+        epsilon-high epsilon-low eps-clip
+        clip-ratio clip-ratio-low clip-ratio-high actor-rollout-ref.actor.clip-ratio cliprange clip-eps
         actor-rollout-ref.actor.clip-ratio-low actor-rollout-ref.actor.clip-ratio-high actor.eps-clip actor.eps-clip-low-high
         clip-range delta clip""",
     "--stages.N.objective.gamma and .lam, settings of methods with returns, as ppo": """gamma lambd lam gae-lambda

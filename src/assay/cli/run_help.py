@@ -94,15 +94,14 @@ def _objective(run: Run) -> str:
 
 
 def _alias_row(run: Run, alias: Alias) -> tuple[str, str, str]:
-    others = f" (--{alias.names[1]})" if len(alias.names) > 1 else ""
+    name, *others = alias.names
+    also = f" (--{others[0]})" if others else ""
     value = str(run.stages[-1].steps) if "steps" in alias.names else shown_value(run, alias)
-    return (
-        f"--{alias.names[0]} {alias.metavar}".rstrip(),
-        value if len(value) <= _WIDEST else f"{value[: _WIDEST - 3]}...",
-        alias.says + others,
-    )
+    value = value if len(value) <= _WIDEST else f"{value[: _WIDEST - 3]}..."
+    return f"--{name} {alias.metavar}".rstrip(), value, alias.says + also
 
 
 def _first(text: str) -> str:
     """The first clause of a help text."""
-    return re.split(r"[;:.] |[;:.]$|: ", text)[0]
+    clause = re.split(r"[;:.] |[;.]$", text)[0]
+    return clause if clause.count("(") == clause.count(")") else clause.rpartition(" (")[0]

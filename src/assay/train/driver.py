@@ -48,12 +48,13 @@ def train(run: Run, folder: str | Path, *, watch: Watch = nobody, profile: bool 
     record.refuse_used(path)
     with_torch("assay.runtime.machine")
     run = models.pinned(run)
+    made = [p for p in (path, *path.parents) if not p.exists()]
     with lock.worker(path):
         record.refuse_used(path)
         try:
             return _begin(RunDriver(run, path, watch, profile))
         except (ConfigError, DataError, EngineError, OutOfMemoryError):
-            record.unclaim(path)
+            record.unclaim(path, made)
             raise
 
 

@@ -6,6 +6,7 @@ import hashlib
 import re
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -63,13 +64,23 @@ def claim(folder: Path, run: Run) -> None:
     write_run(folder, run)
 
 
-def unclaim(folder: Path) -> None:
-    """Frees a folder whose run could never begin, unless it has a checkpoint: what it had put there goes with it."""
+def unclaim(folder: Path, made: Sequence[Path] = ()) -> None:
+    """Frees a folder whose run could never begin, unless it has a checkpoint: what it had put there goes with it.
+
+    Args:
+        folder: of the run.
+        made: folders that were not there before, the innermost first: those that are then empty go too.
+    """
     if not (folder / "LATEST").exists():
         for name in (*CLAIM, *BEFORE, *_rows_in(folder)):
             storage.remove(folder / name)
         for name in BEFORE_FOLDERS:
             shutil.rmtree(folder / name, ignore_errors=True)
+        if folder in made and [p.name for p in folder.iterdir()] == [lock.LOCK]:
+            storage.remove(folder / lock.LOCK)
+        for path in made:
+            with suppress(OSError):  # something else stands there by now
+                path.rmdir()
 
 
 def write_run(folder: Path, run: Run) -> None:
