@@ -144,3 +144,13 @@ def test_slips_in_values(assay, words: str, said: str) -> None:
     got = assay("explain", *words.split())
     assert got.code == 2
     assert said in got.err
+
+
+def test_every_short_option_stands_in_the_docs() -> None:
+    from pathlib import Path
+
+    from assay.cli.aliases import ALIASES, OWN_ALIASES
+
+    page = (Path(__file__).parents[2] / "docs/packages/cli.md").read_text(encoding="utf-8")
+    names = {n for group in ALIASES.values() for alias in group for n in alias.names} | {n.replace("_", "-") for n in OWN_ALIASES}
+    assert [n for n in sorted(names) if f"`--{n}`" not in page and f"`--{n} " not in page] == []

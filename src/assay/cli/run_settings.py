@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from assay.cli.aliases import OWN_ALIASES, replace_aliases
 from assay.cli.apply_options import apply_options
 from assay.cli.given_options import GivenOption, Mistakes, last_given
-from assay.cli.method_options import wire_all
 from assay.cli.part_tree import Node, at, class_word, take
 
 if TYPE_CHECKING:
@@ -80,6 +79,8 @@ def change_run(
     Raises:
         ConfigError: something is wrong; all of it, each with its place.
     """
+    from assay.cli.method_options import wire_all  # loads objectives, which a list of verifiers does not need
+
     own = {f.name for f in fields(cast(Any, options))}
     given = replace_aliases(run, given, own, mistakes)
     root = cast(Node, take(run))
