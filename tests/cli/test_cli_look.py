@@ -55,6 +55,10 @@ def test_list(assay, runs):
     rows = assay("runs", "list", "--json").json
     assert rows[0] == {
         "run": "sort-1",
+        "recipe": None,
+        "objective": None,
+        "model": None,
+        "changed": None,
         "tasks": "SortDigits",
         "seed": 3,
         "step": "10/10",
@@ -116,7 +120,7 @@ def test_show_before_any_evaluation(assay, runs):
     found = assay("runs", "show", folder, "--json").json
     assert (found["levels"], found["newest"], found["tasks"], found["step"]) == ([], {}, None, "0")
     text = assay("runs", "show", folder).out
-    assert "base     –" in text and "overlap  nobody looked whether training prompts contain evaluation items" in text
+    assert "base       –" in text and "overlap    nobody looked whether training prompts contain evaluation items" in text
 
 
 @pytest.mark.parametrize(
@@ -165,3 +169,37 @@ def test_unknown_sub_command(assay):
     assert said.code == 2
     assert "unknown command of 'assay runs' 'lst': did you mean 'list'?" in said.err
     assert "show" in flat(assay("runs", "-h").out)
+
+
+def test_a_list_says_how_a_run_was_asked_for(assay, runs):
+    words = ["--plain", "--out", "x", "--objective", "gspo", "--lr=1e-4", "--group_size", "4", "--steps", "3", "--wandb"]
+    record = {"recipe": "quickstart", "args": words, "files": []}
+    (runs / "sort-1" / "recipe.json").write_text(json.dumps(record))
+    (runs / "sort-2" / "recipe.json").write_text(json.dumps({**record, "args": []}))
+    model = '[model]\nkind = "assay.train.models:Built"\n[model.run]\nname = "base-sort"\n'
+    (runs / "sort-1" / "run.toml").write_text(TOML + model)
+    (runs / "sort-2" / "run.toml").write_text(TOML + '[model]\nkind = "assay.train.models:Folder"\npath = "m"\n')
+    one, two = assay("runs", "list", "--json").json
+    assert (one["recipe"], one["objective"], one["model"]) == ("quickstart", "gspo", "base base-sort")
+    assert one["changed"] == "lr=1e-4 group-size=4 steps=3"
+    assert (two["objective"], two["model"], two["changed"]) == ("the recipe's", "m", "")
+    text = assay("runs", "list").out
+    assert "gspo" in text and "lr=1e-4 group-size=4 steps=3" in text
+    assert "changed    lr=1e-4 group-size=4 steps=3" in assay("runs", "show", runs / "sort-1").out
+
+
+def test_a_run_that_is_worked_on_is_running(assay, runs):
+    import subprocess
+    import sys
+
+    code = (
+        "import sys; from pathlib import Path; from assay.runs import lock\n"
+        "with lock.worker(Path(sys.argv[1])):\n print('held', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(runs / "sort-2")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout is not None and other.stdout.readline() == "held\n"
+        assert [r["state"] for r in assay("runs", "list", "--json").json] == ["finished", "running"]
+        other.communicate()
+    assert [r["state"] for r in assay("runs", "list", "--json").json] == ["finished", "not finished"]

@@ -135,5 +135,5 @@ def test_parts_of_ones_own_still_stand_there(assay, mine):
 def test_help_says_that_a_method_may_be_named(assay, mine):
     from cli_support import flat
 
-    assert "a method of 'assay methods', with all that it needs" in flat(assay("train", "mine.py:tiny", "--help").out)
+    assert "a method of 'assay methods', with all that it needs" in flat(assay("train", "mine.py:tiny", "--help-all").out)
     assert "--stages.0.objective.kind ppo" in assay("methods", "ppo").out

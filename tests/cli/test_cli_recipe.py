@@ -88,13 +88,13 @@ def test_bare_names_are_looked_up_in_the_users_file(assay, mine):
 
 def test_users_part_that_refuses_a_setting(assay, mine):
     said = assay("explain", "mine.py:tiny", "--stages.0.curriculum.least", "-1")
-    assert (said.code, said.err) == (2, "assay: Mine.least=-1.0; use at least 0\n")
+    assert (said.code, said.err) == (2, "assay: --stages.0.curriculum.least -1: Mine.least=-1.0; use at least 0\n")
 
 
 def test_help_lists_the_users_fields(assay, mine):
     from cli_support import flat
 
-    text = flat(assay("train", "mine.py:tiny", "--help").out)
+    text = flat(assay("train", "mine.py:tiny", "--help-all").out)
     assert "--stages.0.curriculum.pace {calm,quick} how fast it moves. (default: calm)" in text
     assert "--stages.0.curriculum.least FLOAT bounds of the weights, both included. (default: 0.0)" in text
     assert "--stages.0.curriculum.shape MODULE:FUNCTION a function of the weight. (default: mine:twice)" in text

@@ -243,19 +243,51 @@ def test_wrong_parts_are_refused_with_the_place(args, said):
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (["--cont", "3"], "--count INT"),
-        (["--count", "x"], "invalid literal for int() with base 10: 'x'"),
-        (["--tint", "green"], "Expected one of ('red', 'blue')"),
-        (["--part.kind", "Other"], "--part.y INT"),
-        (["--many.1.x", "3"], "--many.0.x FLOAT"),
-        (["extra"], "Unrecognized options: extra"),
+        (["--cont", "3"], "--cont: there is no such option; did you mean --count?"),
+        (["--count", "x"], "--count x: 'x' is not a whole number"),
+        (["--count"], "--count needs a value: INT"),
+        (["--count", "1", "2"], "--count takes one value, and '2' follows it"),
+        (["--maybe", "x"], "--maybe x: 'x' is not a number or none"),
+        (["--on", "maybe"], "'maybe' is neither true nor false; give --on alone, or with true or false"),
+        (["--tint", "green"], "'green' is none of red, blue"),
+        (["--mode", "hihg"], "did you mean 'high'?"),
+        (["--sizes", "1", "x"], "--sizes 1 x: '1 x' cannot be read; give [INT ...]"),
+        (["--part.kind", "Other"], "--part.kind Other: Other needs a value for 'y': --part.y INT"),
+        (["--many.1.x", "3"], "did you mean --many.0.x?"),
+        (["extra"], "extra belongs to no option"),
     ],
 )
-def test_usage_errors_name_option_and_neighbours(args, said, capsys):
-    with pytest.raises(SystemExit) as stop:
+def test_usage_errors_name_option_and_neighbours(args, said):
+    with pytest.raises(ConfigError) as error:
         changed(*args)
-    assert stop.value.code == 2
-    assert said in flat(capsys.readouterr().err)
+    assert said in str(error.value)
+
+
+@pytest.mark.parametrize(("word", "value"), [("true", True), ("False", False), ("no", False), ("1", True)])
+def test_a_switch_may_say_its_value(word, value):
+    assert changed("--on", word).on is value
+    assert changed("--no-on", word).on is not value
+
+
+def test_all_that_is_wrong_is_told_at_once():
+    with pytest.raises(ConfigError) as error:
+        changed("stray", "--cont", "3", "--rate", "x", "--part.kind", "Othr", "--many.0.x", "y", "--part.z", "3", "--sizes", "q")
+    first, *lines = str(error.value).split("\n  ")
+    assert first == "6 settings are wrong"
+    assert len(lines) == 6, "what follows from a part that is not there is left out"
+    for said in ("--cont:", "'x' is not a number", "did you mean 'Other'", "'y' is not a number", "--sizes q", "stray"):
+        assert sum(said in line for line in lines) == 1
+
+
+def test_parts_that_refuse_settings_are_told_each_with_its_options():
+    with pytest.raises(ConfigError) as error:
+        changed("--count", "9", "--rate", "0.5", "--name", "n")
+    assert str(error.value) == "--count 9: Root.count=9 needs rate >= 1", "alone it is wrong, whatever else changed"
+
+
+def test_an_entry_of_a_tuple_may_be_taken_away():
+    assert changed("--many.0.kind", "none").many == ()
+    assert changed("--many.1.kind", "Other", "--many.1.y", "1", "--many.0.kind", "none").many == (Other(y=1),)
 
 
 @pytest.mark.parametrize("columns", [80, 120])

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from live import coin_toss
 
-from assay.cli.recipe import settle_wired
+from assay.cli.recipe import settle_all
 from assay.cli.train import TrainOptions
 from assay.core.errors import ConfigError
 from assay.objective.methods import methods
@@ -74,7 +74,7 @@ def pool() -> Iterator[ScoringPool]:
 
 def named(name: str, *more: str) -> Run:
     few = [] if name == "nll" else FEW
-    _, run, _ = settle_wired(TrainOptions, "quickstart", ["--stages.0.objective.kind", name, *SMALL, *few, *more], "assay train")
+    run = settle_all(TrainOptions, ["quickstart", "--stages.0.objective.kind", name, *SMALL, *few, *more], "assay train").run
     return coin_toss(run)
 
 

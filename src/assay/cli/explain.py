@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from assay.cli.output import lines, note, show
 from assay.cli.part_tree import Node, take
 from assay.cli.preflight import check, outline
-from assay.cli.recipe import reduced, settle_wired, with_rows
+from assay.cli.recipe import reduced, settle_all, with_rows
 from assay.cli.sizes import Derived, StageSizes, derive, stated_config
+from assay.cli.usage import asks_usage, usage
 from assay.core.config import dumps_toml, to_dict
 from assay.core.errors import ConfigError
 from assay.core.plan import Plan
@@ -48,12 +49,11 @@ class ExplainOptions:
 
 def explain_command(args: list[str]) -> int:
     """``assay explain RECIPE [options] [any field of the recipe]``."""
-    if not args or args[0].startswith("-"):
-        from assay.cli.train import usage
-
+    if asks_usage(args):
         return usage("explain", ExplainOptions, args)
-    own, run, wires = settle_wired(ExplainOptions, args[0], args[1:], "assay explain")
-    run = reduced(run) if own.random_init else run
+    asked = settle_all(ExplainOptions, args, "assay explain")
+    own, wires = asked.own, asked.wires
+    run = reduced(asked.run) if own.random_init else asked.run
     if own.toml:
         print(dumps_toml(to_dict(run)), end="")
         return 0

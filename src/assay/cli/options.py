@@ -1,7 +1,7 @@
 """Options from a tree of parts: every field of every part becomes an option with its own type, default and help.
 
 tyro derives options from types, but a field declared as a protocol has no useful type. So the tree is mirrored: a dataclass per
-part, its fields typed by what is declared and what stands there. This module alone talks to tyro.
+part, its fields typed by what is declared and what stands there, and tyro prints the help of that.
 """
 
 from __future__ import annotations
@@ -11,19 +11,20 @@ import inspect
 import io
 import re
 import sys
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
 from functools import cache
 from types import NoneType
-from typing import Annotated, Any, TextIO, TypeVar, cast
+from typing import Annotated, Any, NoReturn, TextIO, TypeVar, cast
 
+from assay.cli.apply_options import apply_options
+from assay.cli.given_options import Mistakes, split_options
 from assay.cli.leaf_options import NONE, Flag, flag_of
-from assay.cli.part_tree import MISSING, Node, at, build, candidates, class_word, hints, put, take
+from assay.cli.part_tree import MISSING, Node, candidates, class_word, hints, put, take
 from assay.cli.text_wrap import fill
-from assay.core.errors import ConfigError
 from assay.core.fields import union_members
 
-__all__ = ["option_rows", "parse", "parse_with"]
+__all__ = ["helps_of", "option_rows", "parse", "parse_with", "print_all"]
 
 T = TypeVar("T")
 O = TypeVar("O")  # noqa: E741
@@ -60,20 +61,26 @@ def parse_with(
         modules: where bare names of parts are looked up besides the packages: the user's own.
 
     Raises:
-        ConfigError: a part refuses its new settings, or a part named by ``--PATH.kind`` cannot be put there.
-        SystemExit: 2 after a usage error, 0 after ``--help``.
+        ConfigError: options that are not there, values that cannot be read or that a part refuses: all of them.
+        SystemExit: 0 after ``--help``.
     """
-    root = cast(Node, take(value))
-    rest, kinds = _split_kinds(args, root)
-    for path, kind in sorted(kinds, key=lambda k: len(k[0])):
-        put(root, path, kind, modules)
-    if not rest and not kinds and _is_complete(options):
-        return options(), build(root)
-    parsed = _read_named(options, root, rest, prog)
-    if parsed is None:  # help, or a wrong word: told with all options in view
-        parsed = _read(_both(options, root, None), rest, prog, description)
-    _apply(root, parsed.tree, "")
-    return _settled(options, parsed.own), build(root)
+    strays, given = split_options(args)
+    if asked := [o for o in given if o.path in ("h", "help")]:
+        root = cast(Node, take(value))
+        for option in given:
+            if option not in asked and option.path.endswith((".kind", ".class")) and option.words:
+                put(root, option.path.split(".")[:-1], option.words[0], modules)
+        print_all(options, root, prog, description)
+    mistakes = Mistakes()
+    for word in strays:
+        mistakes.add([], f"{word} belongs to no option")
+    return apply_options(options, value, given, mistakes, modules)
+
+
+def print_all(options: type[Any], root: Node, prog: str, description: str) -> NoReturn:
+    """Prints the help of every option, and ends the command."""
+    _read(_both(options, root), ["--help"], prog, description)
+    raise SystemExit(0)
 
 
 def _is_complete(options: type[Any]) -> bool:
@@ -82,25 +89,11 @@ def _is_complete(options: type[Any]) -> bool:
     return all(f.default is not missing or f.default_factory is not missing for f in dataclasses.fields(options))
 
 
-def _read_named(options: type[Any], root: Node, args: Sequence[str], prog: str) -> Any:
-    """What tyro makes of the arguments when it knows the options that they name alone, which is much quicker; None where it
-    refuses them, or was asked for help.
-    """
-    words = {w.partition("=")[0].removeprefix("--").replace("-", "_") for w in args if w.startswith("--")}
-    if "-h" in args or "help" in words:
-        return None
-    try:
-        with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
-            return _read(_both(options, root, words), args, prog, "")
-    except SystemExit:
-        return None
-
-
-def _both(options: type[Any], root: Node, words: Collection[str] | None) -> type[Any]:
-    """A command's own options and those of the tree: all, or the ``words`` alone."""
+def _both(options: type[Any], root: Node) -> type[Any]:
+    """A command's own options and those of the tree."""
     import tyro
 
-    tree = _mirror(root, "", words)
+    tree = _mirror(root)
     both = dataclasses.make_dataclass(
         "Options",
         [("own", Annotated[_explained(options), tyro.conf.arg(name="")]), ("tree", Annotated[tree, tyro.conf.arg(name="")])],
@@ -146,66 +139,33 @@ class _Held(io.StringIO):
         return self._out.encoding
 
 
-# ---- kinds ------------------------------------------------------------------------------------------------------------
-
-
-def _split_kinds(args: Sequence[str], root: Node) -> tuple[list[str], list[tuple[list[str], str]]]:
-    """The other arguments, and (path, class) of each ``--PATH.kind CLASS``; later ones win.
-
-    A part with a field of its own called ``kind`` is replaced by ``--PATH.class`` instead.
-    """
-    rest: list[str] = []
-    kinds: list[tuple[list[str], str]] = []
-    words = iter(args)
-    for word in words:
-        flag, equals, given = word.partition("=")
-        path = flag[2:].replace("-", "_").split(".")
-        if not flag.startswith("--") or len(path) < 2 or path[-1] != class_word(at(root, path[:-1])):
-            rest.append(word)
-            continue
-        kind = given if equals else next(words, "")
-        if not kind or kind.startswith("--"):
-            raise ConfigError(f"{flag} needs a value: module:Class, as in --stages.0.curriculum.kind assay.guide:Uniform")
-        kinds.append((path[:-1], kind))
-    return rest, kinds
-
-
 # ---- the mirror -------------------------------------------------------------------------------------------------------
 
 
-def _mirror(node: Node, path: str, words: Collection[str] | None) -> type[Any]:
-    """A dataclass with one field per field of ``node`` that a command line can hold; small parts first.
-
-    Of ``words``, options without their dashes, only these fields, and those that lack a value; all when None.
-    """
+def _mirror(node: Node) -> type[Any]:
+    """A dataclass with one field per field of ``node`` that a command line can hold; small parts first."""
     import tyro
 
     fields: list[Any] = []
-    helps = _helps(node.kind)
+    helps = helps_of(node.kind)
     for name, child in sorted(node.fields.items(), key=lambda item: _depth(item[1])):
         if isinstance(child, Node):
-            inner = _mirror(child, f"{path}{name}.", words)  # with its help: else tyro looks for one in the sources
-            if words is not None and not dataclasses.fields(inner):
-                continue
+            inner = _mirror(child)  # with its help: else tyro looks for one in the sources
             fields.append((_safe(name), Annotated[inner, tyro.conf.arg(name=name, help=_summary(child.kind))]))
-        elif words is not None and child is not MISSING and not _is_named(path, name, words):
-            continue
         elif (flag := flag_of(child, node.declared_at(name))) is not None:
             text = helps.get(name, "")
             made = Annotated[flag.type, tyro.conf.arg(name=name, help=text, metavar=flag.metavar, help_behavior_hint=_hint(flag))]
             fields.append((_safe(name), made) if flag.shown is MISSING else (_safe(name), made, _default(flag.shown)))
-        elif words is None and (child is None or child is MISSING):
+        elif child is None or child is MISSING:
             fields.append(_class_option(f"{name}.kind", helps.get(name, ""), NONE, candidates(child, node.declared_at(name))))
-    if words is not None:
-        pass  # parts that were put elsewhere are no words for tyro
-    elif _is_open(node):
+    if _is_open(node):
         known = candidates(node, node.declared)
         fields.insert(0, _class_option(class_word(node), "which class to use here", node.kind.__name__, known))
     elif named_by := getattr(node.kind, "named_by", ""):
         fields.insert(0, _class_option(class_word(node), named_by, node.kind.__name__, {"a method's name": node.kind}))
-    if words is None and node.kind is tuple and not node.fields:
+    if node.kind is tuple and not node.fields:
         fields.append(_class_option("0.kind", "class of a first entry", NONE, candidates(None, node.declared_at("0"))))
-    if words is None and node.kind is dict and not node.fields:
+    if node.kind is dict and not node.fields:
         known = candidates(None, node.declared_at("NAME"))
         fields.append(_class_option("NAME.kind", "class of an entry with this name", NONE, known))
     mirror = dataclasses.make_dataclass(f"{getattr(node.kind, '__name__', '')}Options", fields, frozen=True, kw_only=True)
@@ -213,31 +173,14 @@ def _mirror(node: Node, path: str, words: Collection[str] | None) -> type[Any]:
     return mirror
 
 
-def _is_named(path: str, name: str, words: Collection[str]) -> bool:
-    """Whether an option, or the one that denies it, is among the words."""
-    return any(f"{path}{word}{name}".replace("-", "_") in words for word in ("", "no_"))
-
-
 def _class_option(name: str, text: str, shown: str, known: Mapping[str, Any]) -> Any:
-    """Help for ``--PATH.kind``, which is taken out of the arguments before tyro reads them."""
+    """Help for ``--PATH.kind``."""
     import tyro
 
     which = f"{', '.join(sorted(known))} or " if len(known) <= _LISTED else ""
     hint = f"({which}module:Class; default: {shown})"
     made = Annotated[str, tyro.conf.arg(name=name, help=text, metavar="CLASS", help_behavior_hint=hint)]
     return _safe(name), made, _default(shown)
-
-
-def _apply(node: Node, mirror: Any, path: str) -> None:
-    """Writes what was parsed into the tree."""
-    for name, child in node.fields.items():
-        if not hasattr(mirror, _safe(name)):
-            continue
-        new = getattr(mirror, _safe(name))
-        if isinstance(child, Node):
-            _apply(child, new, f"{path}{name}.")
-        elif (flag := flag_of(child, node.declared_at(name))) is not None and (flag.shown is MISSING or new != flag.shown):
-            node.fields[name] = flag.read(new, f"--{path}{name}")
 
 
 def _is_open(node: Node) -> bool:
@@ -269,7 +212,7 @@ def _explained(options: type[Any]) -> type[Any]:
     import tyro
 
     fields: list[Any] = []
-    types, helps = hints(options), _helps(options)
+    types, helps = hints(options), helps_of(options)
     for f in dataclasses.fields(options):
         nothing = any(f.default is x for x in (None, False)) or f.default == ()
         extra = {"metavar": _metavar(types[f.name]), "help_behavior_hint": "" if nothing else None}
@@ -284,10 +227,11 @@ def _explained(options: type[Any]) -> type[Any]:
 
 def option_rows(options: type[Any]) -> dict[str, str]:
     """A command's options with their help, for a list without boxes."""
-    types, helps = hints(options), _helps(options)
+    types, helps = hints(options), helps_of(options)
     out: dict[str, str] = {}
     for f in dataclasses.fields(options):
-        value = "" if types[f.name] is bool else f" {_metavar(types[f.name]) or types[f.name].__name__.upper()}"
+        named = f.metadata.get("arg", {}).get("metavar") or _metavar(types[f.name])
+        value = "" if types[f.name] is bool else f" {named or types[f.name].__name__.upper()}"
         out[f"--{f.name.replace('_', '-')}{value}"] = helps.get(f.name, "")
     return out
 
@@ -303,7 +247,7 @@ def _settled(options: type[O], parsed: Any) -> O:
 
 
 @cache
-def _helps(kind: Any) -> Mapping[str, str]:
+def helps_of(kind: Any) -> Mapping[str, str]:
     """Field to its text in the ``Attributes`` of the class or of its bases; one entry may name several fields."""
     out: dict[str, str] = {}
     for owner in reversed(kind.__mro__):

@@ -22,16 +22,17 @@ from assay.core.errors import ConfigError, UnknownNameError, nearest
 from assay.core.fields import hints_of, union_members
 from assay.core.import_path import load_class
 
-__all__ = ["MISSING", "Node", "at", "build", "candidates", "class_word", "hints", "put", "take"]
+__all__ = ["GONE", "MISSING", "Node", "assemble", "at", "build", "candidates", "class_word", "hints", "put", "take", "values_of"]
 
 
 class Unset(Enum):
-    """Stands where a value must be given."""
+    """Stands where a value must be given, and where an entry of a tuple was taken away."""
 
     MISSING = "missing"
+    GONE = "gone"
 
 
-MISSING = Unset.MISSING
+MISSING, GONE = Unset.MISSING, Unset.GONE
 _PACKAGES = (
     "assay.guide",
     "assay.objective",
@@ -95,20 +96,28 @@ def build(node: Any, path: str = "") -> Any:
     """
     if not isinstance(node, Node):
         return node
-    values = {name: build(child, f"{path}{name}.") for name, child in node.fields.items()}
+    return assemble(node, {name: build(child, f"{path}{name}.") for name, child in node.fields.items()}, path)
+
+
+def assemble(node: Node, values: dict[str, Any], path: str = "") -> Any:
+    """A part of the values of its fields, or the very same as before.
+
+    Raises:
+        ConfigError: as `build`.
+    """
     for name, value in values.items():
         if value is MISSING:
             option = f"--{path}{name}"
             raise ConfigError(f"{option}: {node.kind.__name__} needs a part there, for example {option}.kind module:Class")
+    if any(value is GONE for value in values.values()):
+        values = {name: value for name, value in values.items() if value is not GONE}
     if node.before is not MISSING:
-        old = _values(node.before)
+        old = values_of(node.before)
         if values.keys() == old.keys() and all(values[k] is old[k] for k in values):
             return node.before
     if node.kind is tuple:
         return tuple(values.values())
-    if node.kind is dict:
-        return type(node.before)(values)
-    return node.kind(**values)
+    return cast(Any, type(node.before))(values) if node.kind is dict else node.kind(**values)
 
 
 def put(root: Node, path: Sequence[str], kind: str, extra: Sequence[str] = ()) -> None:
@@ -117,7 +126,8 @@ def put(root: Node, path: Sequence[str], kind: str, extra: Sequence[str] = ()) -
     Args:
         root: the tree, changed in place.
         path: names down to the place; in a tuple, the position behind the last one adds an entry, in a mapping any new name.
-        kind: ``module:Class``; or a bare name from the package or module of the part that stands there; or ``none``.
+        kind: ``module:Class``; or a bare name from the package or module of the part that stands there; or ``none``, which takes
+            an entry out of a tuple too.
         extra: further modules in which a bare name is looked up.
 
     Raises:
@@ -139,6 +149,9 @@ def put(root: Node, path: Sequence[str], kind: str, extra: Sequence[str] = ()) -
     name = path[-1]
     declared, now = parent.declared_at(name), parent.fields.get(name)
     if kind in ("none", "None"):
+        if parent.kind is tuple and name in parent.fields:
+            parent.fields[name] = GONE
+            return
         if NoneType not in union_members(declared) and declared is not Any:
             raise ConfigError(f"{place} none: a part must stand there")
         parent.fields[name] = None
@@ -227,7 +240,8 @@ def _element(declared: Any) -> Any:
     return Any
 
 
-def _values(before: Any) -> dict[str, Any]:
+def values_of(before: Any) -> dict[str, Any]:
+    """What stood in a part or a collection of parts, by name."""
     if isinstance(before, tuple):
         return {str(i): v for i, v in enumerate(cast("tuple[Any, ...]", before))}
     if isinstance(before, Mapping):

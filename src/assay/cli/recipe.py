@@ -11,10 +11,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
-from assay.cli.options import parse_with
+from assay.cli.config_files import config_options, names_recipe, read_config, recipe_of, split_config
+from assay.cli.given_options import GivenOption, Mistakes, split_options, words_of
+from assay.cli.options import print_all
+from assay.cli.part_tree import Node, take
 from assay.cli.row_recipe import RowRecipe, names_rows
+from assay.cli.run_settings import HELPS, Settled, change_run, name_own, seed_of
 from assay.cli.user_files import USER_FILES, module_of
 from assay.core.config import from_dict, loads_toml
 from assay.core.errors import AssayError, ConfigError, UnknownNameError, a_kind
@@ -34,7 +38,7 @@ __all__ = [
     "reduced",
     "scorer",
     "settle",
-    "settle_wired",
+    "settle_all",
     "source",
     "user_files",
     "user_modules",
@@ -99,31 +103,73 @@ def settle(options: type[O], word: str, args: Sequence[str], prog: str) -> tuple
     """A command's options, and the run of a recipe with the command line's changes.
 
     Raises:
-        ConfigError: the recipe does not give a `Run`, or a change is refused.
-        SystemExit: a usage error, or ``--help``.
+        ConfigError: the recipe does not give a `Run`, or changes are refused: all of them.
+        SystemExit: ``--help``.
     """
-    return settle_wired(options, word, args, prog)[:2]
+    found = settle_all(options, [word, *args], prog)
+    return found.own, found.run
 
 
-def settle_wired(options: type[O], word: str, args: Sequence[str], prog: str) -> tuple[O, Run, tuple[WiredPart, ...]]:
-    """The same, and what was put into the run for methods that a file or the command line names.
+def settle_all(options: type[O], args: Sequence[str], prog: str) -> Settled[O]:
+    """The same with all that is known of the request; the recipe stands first, or in a file of settings.
 
     Raises:
         ConfigError, SystemExit: as `settle`.
     """
-    from assay.cli.method_options import split_names, wire_named
-
+    named, given = split_options(args)
+    mistakes, root = Mistakes(), prog.split()[-1]
+    files, given = split_config(name_own(options, given))
+    if named and named[0].endswith(".toml") and names_recipe(Path(named[0])):
+        files.insert(0, Path(named.pop(0)))
+    tables = {path: read_config(path) for path in files}
+    words = [w for path, table in tables.items() if (w := recipe_of(path, table))]
+    if not named and not words:
+        raise ConfigError(f"give the recipe first: assay {root} RECIPE {' '.join(args)}, or name it in a file: recipe = ...")
+    for stray in named[1:]:
+        mistakes.add([], f"{stray} belongs to no option")
+    word = named[0] if named else words[-1]
     recipe = find(word)
-    seed, rest = _seed(args)
+    seed, typed = seed_of([*_seeds(tables), *given], mistakes)
+    taken: list[GivenOption] = []
     if isinstance(recipe, RowRecipe):
-        recipe, rest = recipe.taking(rest)
+        recipe, taken, typed = recipe.taking(typed)
     run, wires = _call(recipe, word, seed), recipe.wires if isinstance(recipe, _Written) else ()
-    rest, named = split_names(rest, _objectives())
-    if named:
-        run, more = wire_named(run, named)
-        wires = (*wires, *more)
-    own, run = parse_with(options, run, rest, f"{prog} {word}", first_line(recipe).replace("`", ""), user_modules())
-    return own, run, wires
+    if tables:
+        tree = cast(Node, take(run))
+        rows = [config_options(path, table, tree, layer) for layer, (path, table) in enumerate(tables.items())]
+        typed = [*(o for of_file in rows for o in of_file if o.path != "seed"), *(replace(o, layer=len(tables)) for o in typed)]
+    helps = [o for o in typed if o.path in HELPS]
+    try:
+        made = change_run(options, run, [o for o in typed if o not in helps], _objectives(), user_modules(), mistakes)
+    except ConfigError:
+        if not helps:
+            raise
+        made = None
+    if helps:
+        _print_help(options, made[1] if made else run, helps[-1], f"{prog} {word}", first_line(recipe).replace("`", ""))
+    own, run, more, given = cast(Any, made)
+    said = (*words_of([*taken, *given]), *(() if seed is None else ("--seed", str(seed)))) if tables else tuple(args[1:])
+    return Settled(own=own, run=run, wires=(*wires, *more), recipe=word, words=said)
+
+
+def _seeds(tables: Mapping[Path, Mapping[str, Any]]) -> list[GivenOption]:
+    """The seeds that files of settings give."""
+    return [
+        GivenOption(path="seed", words=(str(table["seed"]),), typed="seed", file=str(path))
+        for path, table in tables.items()
+        if "seed" in table
+    ]
+
+
+def _print_help(options: type[Any], run: Run, asked: GivenOption, prog: str, description: str) -> NoReturn:
+    """The help that was asked for, after which the command ends."""
+    if asked.path == "help_all":
+        print_all(options, cast(Node, take(run)), prog, description)
+    from assay.cli.run_help import find_options, short_help
+
+    words = " ".join(asked.words)
+    print(find_options(options, run, prog, words) if words else short_help(options, run, prog, description))
+    raise SystemExit(0)
 
 
 def _objectives() -> tuple[str, ...]:
@@ -237,21 +283,6 @@ def _parameters(function: Callable[..., Any], what: str) -> Mapping[str, inspect
         if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
             raise ConfigError(f"{what} needs a value for {p.name!r}; give the parameter a default")
     return found
-
-
-def _seed(args: Sequence[str]) -> tuple[int | None, list[str]]:
-    """``--seed`` taken out of the arguments: the recipe itself may depend on it."""
-    rest = list(args)
-    seed: int | None = None
-    while (at := next((i for i, a in enumerate(rest) if a == "--seed" or a.startswith("--seed=")), None)) is not None:
-        flag, equals, given = rest[at].partition("=")
-        value = given if equals else rest[at + 1] if at + 1 < len(rest) else ""
-        try:
-            seed = int(value)
-        except ValueError:
-            raise ConfigError(f"{flag} {value!r} is no whole number; give one, as in --seed 3") from None
-        del rest[at : at + (1 if equals else 2)]
-    return seed, rest
 
 
 # ---- task families ----------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from assay.cli.given_options import GivenOption
 from assay.core.errors import ConfigError
 from assay.core.util.hub import PREFIX
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["RowRecipe", "names_rows"]
 
 _FORMS = (".jsonl", ".jsonl.gz", ".ndjson", ".json", ".csv", ".parquet", ".arrow")
-_OPTIONS = ("model", "reward", "objective", "evaluate", "split", "long-prompts")
+_OPTIONS = ("model", "reward", "objective", "evaluate", "split", "long_prompts")
 
 
 def names_rows(word: str) -> bool:
@@ -41,27 +42,20 @@ class RowRecipe:
     load: Callable[[str], Any]
     given: tuple[tuple[str, str], ...] = field(default=())
 
-    def taking(self, args: Sequence[str]) -> tuple[RowRecipe, list[str]]:
-        """With its own options taken out of the arguments, and the other arguments.
+    def taking(self, options: Sequence[GivenOption]) -> tuple[RowRecipe, list[GivenOption], list[GivenOption]]:
+        """With its own options, these options, and the others.
 
         Raises:
-            ConfigError: an option without a value.
+            ConfigError: an option without a value, or with several.
         """
-        given, rest = dict(self.given), list[str]()
-        words = iter(args)
-        for word in words:
-            flag, equals, value = word.partition("=")
-            name = flag.removeprefix("--").replace("_", "-")
-            if not flag.startswith("--") or name not in _OPTIONS:
-                rest.append(word)
-                continue
-            value = value if equals else next(words, "")
-            if not value or value.startswith("--"):
+        taken = [o for o in options if o.path in _OPTIONS]
+        for option in taken:
+            if len(option.words) != 1:
                 raise ConfigError(
-                    f"{flag} needs a value, as in: assay train {self.word} --model MODEL --reward my_file.py:my_reward"
+                    f"{option.typed} needs one value, as in: assay train {self.word} --model MODEL --reward my_file.py:my_reward"
                 )
-            given[name.replace("-", "_")] = value
-        return replace(self, given=tuple(given.items())), rest
+        given = dict(self.given) | {o.path: o.words[0] for o in taken}
+        return replace(self, given=tuple(given.items())), taken, [o for o in options if o.path not in _OPTIONS]
 
     def __call__(self, seed: int = 0) -> Run:
         """The run."""

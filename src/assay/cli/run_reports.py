@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from assay.cli.options import parse
 from assay.cli.output import cell, choose, grid, lines, show, table
 from assay.cli.run_request import run_folder
+from assay.cli.run_rows import run_row
 from assay.core.errors import AssayError, ConfigError, DataError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def report_command(args: list[str]) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunsListOptions:
-    """Lists the runs of a folder.
+    """Lists the runs of a folder: recipe, objective, model, progress, held-out accuracy, and what differs from the recipe.
 
     Attributes:
         root: the folder that holds run folders.
@@ -113,7 +114,7 @@ def _runs_list(args: list[str]) -> int:
     for folder in sorted({p.parent for p in (*own.root.glob("*/run.toml"), *beside)}):
         name = str(folder.relative_to(own.root))
         try:
-            rows.append({**_row(read_run(folder)), "run": name})
+            rows.append({**run_row(read_run(folder)), "run": name})
         except AssayError as error:
             rows.append({"run": name, "state": f"unreadable: {error}"})
 
@@ -121,8 +122,8 @@ def _runs_list(args: list[str]) -> int:
         if not rows:
             print(f"no runs in {own.root}; start one: assay train quickstart")
             return
-        columns = ("run", "tasks", "seed", "step", "state", "base", "now")
-        grid(columns, [[cell(r.get(c)) for c in columns] for r in rows], right=(2, 3, 5, 6))
+        columns = ("run", "recipe", "objective", "model", "seed", "step", "state", "base", "now", "changed")
+        grid(columns, [[cell(r.get(c)) for c in columns] for r in rows], right=(4, 5, 7, 8))
 
     return show(own.json, rows, text)
 
@@ -133,13 +134,13 @@ def _runs_show(args: list[str]) -> int:
     own = parse(RunsShowOptions, args, "assay runs show")
     view = read_run(run_folder(own.run))
     findings = diagnose(view.history())
-    row, levels = _row(view), _levels(view)
+    row, levels = run_row(view), _levels(view)
     newest = dict(view.metrics[-1].metrics) if view.metrics else {}
     value = {**row, "folder": str(own.run), "levels": levels, "newest": newest, "doctor": findings, "problems": view.problems}
     value["contamination"] = view.contamination
 
     def text() -> None:
-        lines({k: cell(row[k]) for k in ("run", "tasks", "seed", "step", "state", "base", "now")} | {"overlap": view.overlap})
+        lines({k: cell(v) for k, v in row.items()} | {"overlap": view.overlap})
         if levels:
             several = len({x["arm"] for x in levels}) > 1
             grid(
@@ -172,23 +173,6 @@ def _runs_compare(args: list[str]) -> int:
         comparison_json(found),
         lambda: table(comparison_table(found, f"held-out accuracy, {own.mode}, 95 % intervals over tasks")),
     )
-
-
-def _row(view: RunView) -> dict[str, Any]:
-    base, now = view.base("greedy"), view.final("greedy")
-    tasks: Any = view.settings.get("tasks")
-    kind = str(tasks.get("kind", "")) if isinstance(tasks, dict) else ""  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
-    planned = view.planned_steps
-    finished = (view.folder / "done.json").exists()
-    return {
-        "run": view.name,
-        "tasks": kind.rpartition(":")[2] or None,
-        "seed": view.seed,
-        "step": f"{view.last_step}/{planned}" if planned else str(view.last_step),
-        "state": "finished" if finished else "not finished",
-        "base": base.accuracy(view.threshold).value if base else None,
-        "now": now.accuracy(view.threshold).value if now else None,
-    }
 
 
 def _levels(view: RunView) -> list[dict[str, Any]]:

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from assay.cli import ignore_interrupts
 from assay.cli.gc_pause import Loading, loading
 from assay.cli.multi_run import Study, resume_all, train_many
-from assay.cli.options import option_rows, parse
-from assay.cli.output import busy, note, unquoted
+from assay.cli.options import parse
+from assay.cli.output import busy, note
 from assay.cli.preflight import check
-from assay.cli.recipe import first_line, settle_wired, user_files
+from assay.cli.recipe import settle_all, user_files
 from assay.cli.run_request import Record, made_again, run_folder
-from assay.cli.text_wrap import columns, fill
 from assay.cli.train_options import ResumeOptions, TrainOptions, ViewOptions
+from assay.cli.usage import asks_usage, usage
 from assay.core.errors import AssayError, ConfigError, MissingExtraError
 from assay.core.protocols import Tracker
 from assay.train.driver import RunOutcome, Watch, resume, train
@@ -31,20 +29,21 @@ __all__ = ["resume_command", "train_command"]
 
 def train_command(args: list[str]) -> int:
     """``assay train RECIPE [options] [any field of the recipe]``."""
-    if not args or args[0].startswith("-"):
+    if asks_usage(args):
         return usage("train", TrainOptions, args)
     with loading() as loaded:
-        own, run, wires = settle_wired(TrainOptions, args[0], args[1:], "assay train")
+        asked = settle_all(TrainOptions, args, "assay train")
+        own = asked.own
         if own.several:
             loaded()
-            return train_many(args[0], args[1:], own)
-        run = own.settled(run)
+            return train_many(asked.recipe, asked.words, own)
+        run = own.settled(asked.run)
         folder = own.folder or fresh_folder(Path("runs"), run.name)
         refuse_used(folder)
         check(run)
-        record = Record(recipe=args[0], args=tuple(args[1:]), files=user_files())
+        record = Record(recipe=asked.recipe, args=asked.words, files=user_files())
         note(f"{run.name}: {run.steps} steps in {folder}")
-        for w in wires:
+        for w in asked.wires:
             note(f"{w.method}: {w.place} = {w.value}: {w.why}")
         return _work(
             lambda watch: train(run, folder, progress=False, watch=watch, profile=own.profile), folder, own, record, loaded
@@ -78,32 +77,6 @@ def resume_command(args: list[str]) -> int:
             record,
             loaded,
         )
-
-
-def usage(command: str, options: type[Any], args: Sequence[str]) -> int:
-    """Help of a command that takes a recipe first, whose fields are options too; ``options`` are the command's own."""
-    from assay.cli.recipe import find
-    from assay.recipes import RECIPES
-
-    if args and args[0] not in ("-h", "--help"):
-        raise ConfigError(f"give the recipe first: assay {command} RECIPE {' '.join(args)}")
-    own = {
-        "my_file.py:my_recipe": "a function that returns an assay Run; also my_package.module:my_recipe",
-        "rows.jsonl --model MODEL --reward my_file.py:my_reward": "your rows, by settings that fit the model and the machine",
-        "my_run.toml": "settings as 'assay explain RECIPE --toml' prints them",
-    }
-    parts = (
-        f"usage: assay {command} RECIPE [OPTIONS]",
-        fill(inspect.cleandoc(options.__doc__ or "").split("\n")[0]),
-        f"recipes:\n{columns({name: unquoted(first_line(find(name))) for name in RECIPES})}",
-        f"your own:\n{columns(own)}",
-        f"options:\n{columns(option_rows(options))}",
-        fill(f"Every field of a recipe is an option too; 'assay {command} RECIPE --help' lists them. For example:")
-        + f"\n  assay {command} quickstart --seed 1 --stages.0.steps 100"
-        + f"\n  assay {command} quickstart --stages.0.curriculum.kind Uniform",
-    )
-    print("\n\n".join(parts))
-    return 0 if args else 2
 
 
 # ---- working ----------------------------------------------------------------------------------------------------------

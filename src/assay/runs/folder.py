@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,13 +45,25 @@ def check_unused(folder: Path, files: RunFiles) -> None:
         raise ConfigError(f"{folder} is not an empty folder; choose another one")
 
 
-def release_folder(folder: Path, files: RunFiles) -> None:
-    """Frees a folder whose run could never begin, unless it has a checkpoint: what the run had put there goes with it."""
-    if not (folder / "LATEST").exists():
-        for name in (*files.claim, *files.before, *_rows_in(folder)):
-            storage.remove(folder / name)
-        for name in files.folders:
-            shutil.rmtree(folder / name, ignore_errors=True)
+def release_folder(folder: Path, files: RunFiles, made: Sequence[Path] = ()) -> None:
+    """Frees a folder whose run could never begin, unless it has a checkpoint: what the run had put there goes with it.
+
+    Args:
+        folder: of the run.
+        files: what such a run writes.
+        made: folders that were not there before, the innermost first: those that are then empty go too.
+    """
+    if (folder / "LATEST").exists():
+        return
+    for name in (*files.claim, *files.before, *_rows_in(folder)):
+        storage.remove(folder / name)
+    for name in files.folders:
+        shutil.rmtree(folder / name, ignore_errors=True)
+    if folder in made and [p.name for p in folder.iterdir()] == [lock.LOCK]:
+        storage.remove(folder / lock.LOCK)
+    for path in made:
+        with suppress(OSError):  # something else stands there by now
+            path.rmdir()
 
 
 def write_settings(folder: Path, settings: object) -> None:

@@ -63,12 +63,13 @@ def train(
     record.refuse_used(path)
     with_torch("assay.runtime.machine")
     run, show = models.pinned(run), shown(progress)
+    made = [p for p in (path, *path.parents) if not p.exists()]
     with lock.worker(path):
         record.refuse_used(path)
         try:
             outcome = _begin(RunDriver(run, path, with_view(watch, path) if show else watch, profile, callbacks))
         except (ConfigError, DataError, EngineError, OutOfMemoryError):
-            record.release(path)
+            record.release(path, made)
             raise
     return _summed_up(outcome) if show else outcome
 

@@ -72,9 +72,14 @@ def claim(folder: Path, run: Run) -> None:
     write_run(folder, run)
 
 
-def release(folder: Path) -> None:
-    """Frees a folder whose run could never begin, unless it has a checkpoint."""
-    run_folder.release_folder(folder, FILES)
+def release(folder: Path, made: Sequence[Path] = ()) -> None:
+    """Frees a folder whose run could never begin, unless it has a checkpoint.
+
+    Args:
+        folder: of the run.
+        made: folders that were not there before, the innermost first: those that are then empty go too.
+    """
+    run_folder.release_folder(folder, FILES, made)
 
 
 def write_run(folder: Path, run: Run) -> None:

@@ -1,0 +1,235 @@
+"""Short options of a run, by the names that trainers of language models share, and the settings of a run they stand for.
+
+``--lr 1e-4`` is ``--stages.0.learner.optimizer.lr 1e-4`` where stage 0 is the one of reinforcement learning. A run is the same
+whichever of the two was written: aliases are replaced before any setting is changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from assay.cli.given_options import GivenOption, Mistakes
+from assay.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from assay.train.run import Run
+
+__all__ = ["ALIASES", "OWN_ALIASES", "Alias", "alias_named", "replace_aliases", "rl_stage", "shown_value"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alias:
+    """A short option.
+
+    Attributes:
+        names: with dashes, the one that is shown first first.
+        path: the setting, ``{stage}`` for ``stages.N`` of the stage of reinforcement learning.
+        metavar: what its value is.
+        says: in a few words, what it sets.
+        important: shown by ``--help``.
+        make: the settings for a value, where it is not ``path`` alone.
+    """
+
+    names: tuple[str, ...]
+    path: str
+    metavar: str
+    says: str
+    important: bool = True
+    make: Callable[[_Place, GivenOption], list[tuple[str, tuple[str, ...]]]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The run, the number of its stage, the method that is named for it, and the paths that are given already."""
+
+    run: Run
+    stage: int
+    method: str
+    paths: Collection[str]
+
+    @property
+    def path(self) -> str:
+        return f"stages.{self.stage}"
+
+
+Settings = list[tuple[str, tuple[str, ...]]]
+"""Paths with their words."""
+
+
+def _with_kl(at: _Place, option: GivenOption) -> Settings:
+    """The coefficient of the divergence: the method's setting, else a term's, which is added, or for 0 taken away."""
+    from assay.objective.methods import methods
+
+    path, stage = f"{at.path}.objective", at.run.stages[at.stage]
+    method = methods().get(at.method)
+    if method and "kl" in method.settings:
+        return [(f"{path}.kl", option.words)]
+    objective = method.objective() if method else stage.objective
+    off = len(option.words) == 1 and _number(option.words[0]) == 0.0
+    for name, terms in (("credit", objective.credit), ("terms", objective.terms)):
+        for index, term in enumerate(terms):
+            if type(term).__name__ in ("Kl", "KlInReward"):
+                place = f"{path}.{name}.{index}"
+                return [(f"{place}.kind", ("none",))] if off else [(f"{place}.coef", option.words)]
+    place = f"{path}.terms.{len(objective.terms)}"
+    return [] if off else [(f"{place}.kind", ("assay.objective:Kl",)), (f"{place}.coef", option.words)]
+
+
+def _with_lora(at: _Place, option: GivenOption) -> Settings:
+    """Rank or factor of an adapter, which is put there if need be; rank 0 trains all weights."""
+    path = f"{at.path}.learner.adapter"
+    if option.path == "lora_rank" or option.path == "lora_r":
+        if option.words == ("0",):
+            return [(f"{path}.kind", ("none",))]
+        setting = (f"{path}.rank", option.words)
+    else:
+        setting = (f"{path}.alpha", option.words)
+    there = at.run.stages[at.stage].learner.adapter is not None or f"{path}.kind" in at.paths
+    return [setting] if there else [(f"{path}.kind", ("Lora",)), setting]
+
+
+def _with_model(at: _Place, option: GivenOption) -> Settings:
+    """Weights from a folder or the hub."""
+    from assay.train.models import Folder
+
+    there = isinstance(at.run.model, Folder) or "model.kind" in at.paths
+    return [*([] if there else [("model.kind", ("Folder",))]), ("model.path", option.words)]
+
+
+def _number(word: str) -> float | None:
+    try:
+        return float(word)
+    except ValueError:
+        return None
+
+
+def _alias(names: str, path: str, metavar: str, says: str, important: bool = True, make: Any = None) -> Alias:
+    return Alias(names=tuple(names.split()), path=path, metavar=metavar, says=says, important=important, make=make)
+
+
+ALIASES: dict[str, tuple[Alias, ...]] = {
+    "method": (
+        _alias("objective algorithm", "{stage}.objective", "NAME", "a method by name, with all that it needs"),
+        _alias("kl beta kl-coef", "{stage}.objective.kl", "FLOAT", "coefficient of the divergence from the start", make=_with_kl),
+        _alias("epochs num-iterations ppo-epochs", "{stage}.epochs", "INT", "passes over the rollouts of a step"),
+        _alias("minibatches", "{stage}.minibatches", "INT", "optimiser steps per pass"),
+        _alias("lag staleness", "{stage}.lag", "INT", "steps between weights that sample and that learn"),
+    ),
+    "rollouts": (
+        _alias("steps max-steps", "{stage}.steps", "INT", "steps of the last stage"),
+        _alias(
+            "groups batch-size prompts-per-step", "{stage}.groups", "INT", "prompts per step; each gets --group-size rollouts"
+        ),
+        _alias("group-size num-generations", "{stage}.group_size", "INT", "rollouts per prompt"),
+        _alias("max-new-tokens max-completion-length", "sampling.max_new_tokens", "INT", "tokens of an answer, at most"),
+        _alias("temperature", "sampling.temperature", "FLOAT", "divides the logits"),
+        _alias("top-p", "sampling.top_p", "FLOAT", "probability that is kept; 1 for all"),
+        _alias("top-k", "sampling.top_k", "INT", "tokens that are kept; 0 for all"),
+        _alias("min-p", "sampling.min_p", "FLOAT", "least share of the likeliest", important=False),
+        _alias("max-turns max-tool-calling-iterations", "max_turns", "INT", "answers per rollout", important=False),
+    ),
+    "learner": (
+        _alias("lr learning-rate", "{stage}.learner.optimizer.lr", "FLOAT", "learning rate"),
+        _alias("lr-schedule lr-scheduler-type", "{stage}.learner.schedule.kind", "WORD", "constant, linear or cosine"),
+        _alias("warmup-steps lr-warmup-steps", "{stage}.learner.schedule.warmup", "INT", "steps up to the full rate"),
+        _alias("weight-decay", "{stage}.learner.optimizer.weight_decay", "FLOAT", "decoupled", important=False),
+        _alias("clip-norm max-grad-norm", "{stage}.learner.clip_norm", "FLOAT", "bound on the gradient's norm; 0 for none"),
+        _alias("lora-rank lora-r", "{stage}.learner.adapter.rank", "INT", "train an adapter; 0: all weights", make=_with_lora),
+        _alias("lora-alpha", "{stage}.learner.adapter.alpha", "FLOAT", "factor of an adapter", False, _with_lora),
+        _alias("micro-tokens", "{stage}.learner.micro_tokens", "INT", "tokens of a micro-batch, at most"),
+        _alias("precision", "{stage}.learner.precision", "WORD", "fp32 or bf16"),
+        _alias("gradient-checkpointing", "{stage}.learner.checkpointing", "", "less memory, more time", important=False),
+        _alias("device", "{stage}.learner.device", "WORD", "cpu, cuda or auto"),
+    ),
+    "run": (
+        _alias("model model-name-or-path", "model", "PATH", "weights: a folder, or a name on the hub", make=_with_model),
+        _alias("seed", "seed", "INT", "all randomness derives from it"),
+        _alias("threads", "threads", "INT", "threads of torch"),
+        _alias("eval-every eval-steps", "evaluation.every", "INT", "steps between evaluations; 0: at the ends"),
+        _alias("checkpoint-every save-steps", "checkpoint_every", "INT", "steps between checkpoints"),
+    ),
+}
+"""By the headings of the help."""
+
+OWN_ALIASES = {"out": "folder", "output_dir": "folder", "run_dir": "folder", "max_steps": "steps", "num_seeds": "seeds"}
+"""Other names of a command's own options, by which they are called."""
+
+_BY_NAME = {name.replace("-", "_"): alias for group in ALIASES.values() for alias in group for name in alias.names}
+
+
+def alias_named(path: str) -> Alias | None:
+    """The alias of a name with underscores."""
+    return _BY_NAME.get(path)
+
+
+def rl_stage(run: Run, path: str, option: GivenOption) -> int:
+    """The number of the stage of reinforcement learning.
+
+    Raises:
+        ConfigError: there is none, or more than one; names the options that say which.
+    """
+    from assay.train.reinforce import Reinforce
+
+    found = [i for i, stage in enumerate(run.stages) if isinstance(stage, Reinforce)]
+    if len(found) == 1:
+        return found[0]
+    of = found or range(len(run.stages))
+    full = " or ".join(option.spell(path.format(stage=f"stages.{i}")) for i in of)
+    what = f"{len(found)} stages" if found else "no stage"
+    kinds = ", ".join(f"{i} {type(stage).__name__}" for i, stage in enumerate(run.stages))
+    raise ConfigError(
+        f"{option.typed} is about the stage of reinforcement learning; {run.name} has {what} of it ({kinds}): {full}"
+    )
+
+
+def replace_aliases(run: Run, options: Sequence[GivenOption], own: Collection[str], mistakes: Mistakes) -> list[GivenOption]:
+    """The options with the settings that their aliases stand for.
+
+    Args:
+        run: as the recipe gives it.
+        options: in order.
+        own: options of the command itself, which go before aliases.
+        mistakes: takes those that cannot be placed.
+    """
+    out: list[GivenOption] = []
+    for option in options:
+        alias = alias_named(option.path)
+        if alias is None or option.path == "seed" or (option.path in own and not option.file):
+            out.append(option)
+            continue
+        try:
+            out += _settings(run, alias, option, [*out, *options])
+        except ConfigError as error:
+            mistakes.add([option], error)
+    return out
+
+
+def _settings(run: Run, alias: Alias, option: GivenOption, others: Sequence[GivenOption]) -> list[GivenOption]:
+    stage = rl_stage(run, alias.path, option) if "{stage}" in alias.path else 0
+    if alias.make is None:
+        return [replace(option, path=alias.path.format(stage=f"stages.{stage}"))]
+    named = f"stages.{stage}.objective"
+    methods = [o.words[0] for o in others if o.path in (named, f"{named}.kind", "objective", "algorithm") and o.words]
+    place = _Place(run, stage, methods[-1] if methods else "", {o.path for o in others})
+    return [replace(option, path=path, words=words, value=None) for path, words in alias.make(place, option)]
+
+
+def shown_value(run: Run, alias: Alias) -> str:
+    """What stands there now, in a word; a dash where nothing does."""
+    from assay.train.reinforce import Reinforce
+
+    stages = [i for i, stage in enumerate(run.stages) if isinstance(stage, Reinforce)]
+    if "{stage}" in alias.path and len(stages) != 1:
+        return "–"
+    if "objective" in alias.names:
+        return ""
+    if "kl" in alias.names:
+        objective = run.stages[stages[0]].objective
+        terms: list[Any] = [*objective.credit, *objective.terms]
+        return next((str(t.coef) for t in terms if type(t).__name__ in ("Kl", "KlInReward")), "0")
+    value: Any = run
+    for name in alias.path.format(stage=f"stages.{stages[0] if stages else 0}").split("."):
+        value = value[int(name)] if name.isdecimal() else getattr(value, name, None)
+    return "–" if value is None else value.describe() if hasattr(value, "describe") else str(value)

@@ -1,0 +1,78 @@
+"""What a list of runs says of each: how it was asked for, how far it is, how good it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, cast
+
+from assay.cli.given_options import GivenOption, split_options
+from assay.cli.run_request import Record
+from assay.cli.run_settings import name_own
+from assay.cli.train_options import TrainOptions
+from assay.runs import lock
+
+if TYPE_CHECKING:
+    from assay.measure import RunView
+
+__all__ = ["run_row"]
+
+
+def run_row(view: RunView) -> dict[str, Any]:
+    """One run: ``None`` where nothing is known, as of the recipe of a run that was started from Python."""
+    base, now = view.base("greedy"), view.final("greedy")
+    record = Record.read(view.folder)
+    given = name_own(TrainOptions, split_options(record.args)[1]) if record else []
+    planned = view.planned_steps
+    return {
+        "run": view.name,
+        "recipe": record.recipe if record else None,
+        "objective": _objective(given) if record else None,
+        "model": _model(_table(view.settings.get("model"))),
+        "changed": _changed(given) if record else None,
+        "tasks": _kind(_table(view.settings.get("tasks"))) or None,
+        "seed": view.seed,
+        "step": f"{view.last_step}/{planned}" if planned else str(view.last_step),
+        "state": _state(view),
+        "base": base.accuracy(view.threshold).value if base else None,
+        "now": now.accuracy(view.threshold).value if now else None,
+    }
+
+
+def _state(view: RunView) -> str:
+    if (view.folder / "done.json").exists():
+        return "finished"
+    return "running" if lock.holder(view.folder) else "not finished"
+
+
+def _objective(given: Sequence[GivenOption]) -> str:
+    """The method that was named last; else the recipe's."""
+    named = [o.words[0] for o in given if _names_method(o.path) and o.words]
+    return named[-1] if named else "the recipe's"
+
+
+def _names_method(path: str) -> bool:
+    return path in ("objective", "algorithm") or path.removesuffix(".kind").endswith(".objective")
+
+
+def _changed(given: Sequence[GivenOption]) -> str:
+    """What differs from the recipe, as it was asked for, without what is about the command and the folder."""
+    own = {f.name for f in fields(TrainOptions)} - {"steps", "random_init"}
+    kept = [o for o in given if o.path not in own and not _names_method(o.path)]
+    return " ".join("=".join((o.path.replace("_", "-"), *filter(None, [" ".join(o.words)]))) for o in kept)
+
+
+def _model(table: Mapping[str, Any]) -> str | None:
+    """The model's folder or name, or that of the base that is built first."""
+    kind = _kind(table)
+    if kind == "Built":
+        return f"base {_table(table.get('run')).get('name', '')}".strip()
+    return str(table["path"]) if "path" in table else "fresh" if kind == "Scratch" else kind or None
+
+
+def _kind(table: Mapping[str, Any]) -> str:
+    return str(table.get("kind", "")).rpartition(":")[2]
+
+
+def _table(value: Any) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}

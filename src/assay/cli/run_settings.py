@@ -1,0 +1,98 @@
+"""From a recipe's run to the one that a person asked for: aliases, methods by name, then every other option."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+
+from assay.cli.aliases import OWN_ALIASES, replace_aliases
+from assay.cli.apply_options import apply_options
+from assay.cli.given_options import GivenOption, Mistakes, last_given
+from assay.cli.part_tree import Node, at, class_word, take
+
+if TYPE_CHECKING:
+    from assay.train.run import Run
+    from assay.train.wiring import WiredPart
+
+__all__ = ["HELPS", "Settled", "change_run", "name_own", "seed_of"]
+
+O = TypeVar("O")  # noqa: E741
+
+HELPS = ("h", "help", "help_all")
+"""Options that ask for help."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled(Generic[O]):
+    """What a command was asked for.
+
+    Attributes:
+        own: the command's own options.
+        run: the recipe's, with every change.
+        wires: what was put into it for methods that were named.
+        recipe: the word that names the recipe, on the command line or in a file.
+        words: of the command line behind the recipe, which say the same without the files of settings.
+    """
+
+    own: O
+    run: Run
+    wires: tuple[WiredPart, ...]
+    recipe: str
+    words: tuple[str, ...]
+
+
+def name_own(options: type[Any], given: Sequence[GivenOption]) -> list[GivenOption]:
+    """A command's own options by the names that it calls them by, where they have others: ``--out`` is ``--folder``."""
+    own = {f.name for f in fields(options)}
+    named = {other: name for other, name in OWN_ALIASES.items() if name in own}
+    return [replace(o, path=named[o.path]) if o.path in named and not o.file else o for o in given]
+
+
+def seed_of(given: Sequence[GivenOption], mistakes: Mistakes) -> tuple[int | None, list[GivenOption]]:
+    """The seed, taken out of the options: the recipe itself may depend on it."""
+    seed: int | None = None
+    for option in given:
+        if option.path != "seed":
+            continue
+        word = " ".join(option.words)
+        try:
+            seed = int(word)
+        except ValueError:
+            mistakes.add([option], f"{option.typed} {word!r} is no whole number; give one, as in --seed 3")
+    return seed, [o for o in given if o.path != "seed"]
+
+
+def change_run(
+    options: type[O], run: Run, given: Sequence[GivenOption], parts: Sequence[str], modules: Sequence[str], mistakes: Mistakes
+) -> tuple[O, Run, tuple[WiredPart, ...], list[GivenOption]]:
+    """The command's own options, the run with all changes, what was wired, and the options as they were understood.
+
+    Args:
+        options: of the command, a dataclass.
+        run: as the recipe gives it.
+        given: in the order in which they count.
+        parts: names of classes that may stand in the place of an objective.
+        modules: the user's own, where bare names of parts are looked up too.
+        mistakes: what was wrong before.
+
+    Raises:
+        ConfigError: something is wrong; all of it, each with its place.
+    """
+    from assay.cli.method_options import wire_all  # loads objectives, which a list of verifiers does not need
+
+    own = {f.name for f in fields(cast(Any, options))}
+    given = replace_aliases(run, given, own, mistakes)
+    root = cast(Node, take(run))
+    given = last_given(given, lambda path: _replaced(path, root))
+    wired, wires, rest = wire_all(run, given, parts, mistakes)
+    made, changed = apply_options(options, wired, rest, mistakes, modules)
+    return made, changed, wires, given
+
+
+def _replaced(path: str, root: Node) -> str:
+    """The part that an option replaces, or the objective that it names."""
+    head, _, word = path.rpartition(".")
+    if word == "objective":
+        return path
+    return head if head and word == class_word(at(root, head.split("."))) else ""
