@@ -36,7 +36,7 @@ from assay.verify import ExactMatch
 class CountOnes(SingleTurn):
     """How often the digit 1 stands in a row of ones and twos. The level is the number of digits."""
 
-    levels: tuple[int, ...] = (4, 5, 6)
+    levels: tuple[int, ...] = (8, 9, 10)
     name = "count-ones"
     alphabet = "S>0123456789"
     symbols = "0123456789"
@@ -161,6 +161,14 @@ def test_the_readme_names_the_role_and_the_package(tmp_path: Path) -> None:
     plain, played = write_package("sort", tmp_path / "a"), write_package("keyvalue", tmp_path / "b", name="kv")
     assert "vf-eval assay-sort " in plain.files["README.md"] and "--env.agent.harness.id null" in plain.files["README.md"]
     assert "vf-eval kv " in played.files["README.md"] and "--env.player.harness.id null" in played.files["README.md"]
+
+
+def test_the_readme_of_a_small_family_asks_for_no_more_than_there_is(tmp_path: Path) -> None:
+    (tmp_path / "few.py").write_text(FAMILY.replace("(8, 9, 10)", "(2,)"))
+    assert "--taskset.num-tasks 1 " in write_package(f"{tmp_path}/few.py:CountOnes", tmp_path / "few").files["README.md"]
+    (tmp_path / "rows.jsonl").write_text('{"prompt": "1+1=", "answer": "2"}\n')
+    text = write_package(str(tmp_path / "rows.jsonl"), tmp_path / "rows").files["README.md"]
+    assert "--env.taskset.num-tasks 1 " in text and ("split train" in text or "split test" in text)
 
 
 def test_what_cannot_be_packed_leaves_nothing(tmp_path: Path, others: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,7 @@
 """Exported packages in the library ``verifiers`` itself: installed, asked, and judged as assay judges.
 
-The scratch environment is made here, of what pip finds now: a few minutes, and an index that has ``verifiers``.
+The scratch environment is made here, of what pip finds now: a few minutes, and an index that has ``verifiers``. One that
+``ASSAY_VERIFIERS`` names is used, or made there, and kept.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import shlex
 import subprocess
 import sys
 import threading
+import tomllib
 import venv
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -56,10 +58,13 @@ class Scratch:
 @pytest.fixture(scope="module")
 def scratch(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
     home = tmp_path_factory.mktemp("verifiers")
-    venv.create(home / "venv", with_pip=True)
-    python = home / "venv" / "bin" / "python"
+    place = Path(os.environ.get("ASSAY_VERIFIERS") or home / "venv")
+    if not place.exists():
+        venv.create(place, with_pip=True)
+    python = place / "bin" / "python"
     pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    done = subprocess.run([*pip, "verifiers", "uv", "hatchling"], capture_output=True, text=True, check=False)
+    needs = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    done = subprocess.run([*pip, "verifiers", "uv", "hatchling", *needs], capture_output=True, text=True, check=False)
     if done.returncode:
         pytest.skip(f"pip cannot install verifiers here: {(done.stderr.strip().splitlines() or ['no reason'])[-1]}")
     author = home / "count"
@@ -72,7 +77,7 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
         '[project]\nname = "count-tasks"\nversion = "1.2"\ndependencies = ["assay-rl"]\nlicense = "MIT"\n'
         '[project.entry-points."assay.tasks"]\ncount = "count_tasks.catalog"\n'
     )
-    subprocess.run([*pip, str(ROOT), str(author)], check=True)
+    subprocess.run([*pip, "--force-reinstall", "--no-deps", str(ROOT), str(author)], check=True)
     listed = subprocess.run([str(python), "-m", "pip", "list", "--format", "json"], capture_output=True, check=True).stdout
     return Scratch(home, python.parent, {p["name"]: p["version"] for p in json.loads(listed)})
 
@@ -148,7 +153,7 @@ def test_the_commands_of_an_exports_readme_run_and_judge_as_assay_does(
     assert f"Requires: {needs}" in met
 
     outcomes = json.loads(re.search(r"^\{.*^\}", scratch.run(f"{validate} --no-rich", folder), re.M | re.S).group())  # type: ignore[union-attr]
-    assert outcomes["valid_rate"] == 1.0 and outcomes["checks"]["noop"]["valid"] == 20
+    assert outcomes["valid_rate"] == 1.0 and outcomes["checks"]["noop"]["valid"] == 20, outcomes
     assert len(set(scratch.run(python, folder).splitlines())) >= 3
 
     own = source_of(

@@ -15,6 +15,7 @@ import tomli_w
 from assay.core.canon import digest, plain
 from assay.core.errors import ConfigError, DataError
 from assay.core.protocols import TaskSource
+from assay.tasks.draws import in_turn
 from assay.tasks.exchange.origin import FamilyOrigin, check_license, origin_of, own_version, read_authors
 from assay.tasks.exchange.tasksets import source_of
 
@@ -201,8 +202,23 @@ def _line(author: Mapping[str, str]) -> str:
     return f"{name} <{mail}>" if name and mail else name or mail
 
 
+def _enough(source: TaskSource) -> tuple[int, str]:
+    """How many tasks the page may ask for, at most 20, and of which split: a small family has few, or none that are held out."""
+    for n, split in ((20, "test"), (5, "test"), (1, "test"), (5, "train"), (1, "train")):
+        try:
+            for one in dict.fromkeys((split, "train")):
+                list(in_turn(source, n, one))
+        except DataError:
+            continue
+        return n, split
+    return 1, "train"
+
+
 def _readme(made: WrittenPackage, source: TaskSource, plays: bool) -> str:
+    n, split = _enough(source)
     return _README.format(
+        n=n,
+        split=split,
         name=made.name,
         module=made.module,
         family=source.name,
@@ -266,14 +282,14 @@ first, from its folder, what is on none. `uv` runs the programs of `verifiers`.
 
     pip install . uv
 
-Check 20 tasks without a model: each task's own solution must be right, and no answer at all must not be.
+Check {n} tasks without a model: each task's own solution must be right, and no answer at all must not be.
 
-    vf-validate {name} --taskset.num-tasks 20 --runtime.type subprocess
+    vf-validate {name} --taskset.num-tasks {n} --runtime.type subprocess
 
-Ask a model behind any OpenAI-compatible server 20 held-out questions, with no tools and no container:
+Ask a model behind any OpenAI-compatible server {n} questions of the {split} split, with no tools and no container:
 
     vf-eval {name} -m MODEL --client.base-url http://localhost:8000/v1 --env.{role}.harness.id null \\
-        --env.{role}.runtime.type subprocess --env.taskset.split test --env.taskset.num-tasks 20 --no-push
+        --env.{role}.runtime.type subprocess --env.taskset.split {split} --env.taskset.num-tasks {n} --no-push
 
 In Python, the taskset:
 
@@ -281,7 +297,7 @@ In Python, the taskset:
 import verifiers.v1 as vf
 
 config = vf.taskset_config_type("{name}")
-for task in vf.load_taskset(config(id="{name}", num_tasks=3)):
+for task in vf.load_taskset(config(id="{name}", num_tasks={n})):
     print(task.data.prompt)
 ```
 
