@@ -1,4 +1,4 @@
-"""The pages about parts of one's own: their code stands in a file and trains; tests/project/test_pages_run.py reads their commands."""
+"""Pages about parts of one's own: their code stands in a file, and trains. Their commands: tests/project/test_pages_run.py."""
 
 from __future__ import annotations
 

@@ -235,6 +235,7 @@ def test_a_family_of_several_turns_is_played_in_its_own_environment() -> None:
         assert played[0].info["assay"] == worth and asyncio.run(task.correct(played[0])) == worth
     assert len(store) == 2
     assert asyncio.run(task.validate(None)) is True
+    assert asyncio.run(task.correct(reply(""))) == 0.0  # untouched, as vf-validate looks at it
 
 
 def test_an_arm_without_an_environment_is_one_turn_in_one() -> None:

@@ -24,6 +24,7 @@ COMMANDS = {
     "runs": ("run_reports", "list, show or compare runs"),
     "tasks": ("tasks", "list, show, sample or check task families"),
     "recipes": ("recipes", "list the recipes"),
+    "init": ("init", "write a package for a task, environment, reward, verifier or recipe of your own, with a test that passes"),
     "verify": ("verify", "list verifiers, score answers with one, or audit one"),
     "curate": ("curate", "select rows to train on: drop duplicates, evaluation items, unverifiable, too easy and too hard rows"),
     "contamination": (

@@ -122,7 +122,7 @@ def taskset_of(name: str) -> type[Any]:
             """The primary component of the verdict."""
             own: Any = self
             task, judge, played = _task_of(own.data)
-            if played:
+            if played and "assay" in trace.info:
                 return float(trace.info["assay"])  # its environment has judged the whole play
             return (await judge.score(task, trace.last_reply)).primary
 
