@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import json
 import sys
 from collections.abc import Iterator
@@ -20,7 +19,6 @@ from assay.core.score import Score
 from assay.core.task import Task
 from assay.interop.taskset import TasksetReward, taskset_class
 from assay.tasks import Problems, family, in_turn, judged_rows, load_rows, verifier_of
-from assay.tasks.exchange.packaging import write_package
 from assay.tasks.exchange.tasksets import TasksetJudge, environment_of, source_of, taskset_of
 from assay.testing import check_task_source
 from assay.verify import ExactMatch, MathAnswer, Numeric
@@ -236,9 +234,26 @@ def test_a_family_of_several_turns_is_played_in_its_own_environment() -> None:
         asyncio.run(environment_of()().run(task, fake.player(policy, played)))
         assert played[0].info["assay"] == worth and asyncio.run(task.correct(played[0])) == worth
     assert len(store) == 2
+    assert asyncio.run(task.validate(None)) is True
+    assert asyncio.run(task.correct(reply(""))) == 0.0  # untouched, as vf-validate looks at it
+
+
+def test_an_arm_without_an_environment_is_one_turn_in_one() -> None:
     (plain,) = loaded("sort", num_tasks=1)
-    with pytest.raises(ConfigError, match="has no environment"):
-        asyncio.run(environment_of()().run(plain, fake.player(oracle, played)))
+    played: list[Any] = []
+    solution = family("sort").task("sort", 3, "train", 0).private["solution"]
+    for said, worth in ((solution, 1.0), ("x", 0.0)):
+        played.clear()
+        asyncio.run(environment_of()().run(plain, fake.player(lambda heard, said=said: said, played)))
+        assert played[0].last_reply == said and "assay" not in played[0].info
+        assert asyncio.run(plain.correct(played[0])) == worth
+
+
+def test_the_oracles_own_answer_validates_a_task() -> None:
+    (task,) = loaded("arithmetic", num_tasks=1)
+    assert asyncio.run(task.validate(None)) is True
+    (row,) = loaded("assay_tasks:SortDigits", num_tasks=1)
+    assert asyncio.run(row.validate(None)) is True
 
 
 class Broken(Problems):
@@ -265,24 +280,12 @@ def test_a_fault_is_no_zero() -> None:
 def test_sources_by_module() -> None:
     assert source_of("assay_tasks:SortDigits", seed=3).seed == 3  # pyright: ignore
     assert source_of("assay_tasks.math.arithmetic:arithmetic") == family("arithmetic")
-
-
-@pytest.mark.parametrize("name", ["arithmetic", "keyvalue"])
-def test_a_package_is_what_its_files_say(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    files = write_package(name, tmp_path / "made")
-    assert {p: (tmp_path / "made" / p).read_text() for p in files} == files
-    monkeypatch.syspath_prepend(str(tmp_path / "made"))
-    module = importlib.import_module(f"assay_{name}")
-    assert set(module.__all__) == ({"AssayTaskset", "AssayEnv"} if name == "keyvalue" else {"AssayTaskset"})
-    (task,) = module.AssayTaskset(module.AssayTaskset.made[1](num_tasks=1))
-    assert task.data.family == name
-    with pytest.raises(DataError, match="there already"):
-        write_package(name, tmp_path / "made")
-
-
-def test_what_cannot_be_packed(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="is a file"):
-        write_package("mine.py:family", tmp_path / "x")
-    with pytest.raises(UnknownNameError, match="did you mean 'sort'"):
-        write_package("srot", tmp_path / "x")
-    assert not (tmp_path / "x").exists()
+    for name, why in {
+        "nowhere.families:f": "there is no module 'nowhere'; install the package that has it",
+        "assay.nowhere:f": "there is no module 'assay.nowhere' in package 'assay'",
+        "assay_tasks.catalog:FAMILIES": "is a dict, no task family",
+        "assay.tasks:families": "gives a tuple, no task family",
+        "assay.tasks:family": "failed: TypeError: .*name",
+    }.items():
+        with pytest.raises(ConfigError, match=why):
+            source_of(name)

@@ -122,7 +122,7 @@ def test_parts_hold_every_family_once(parts: dict[str, Any]) -> None:
 
 
 def test_a_package_of_a_suite(tmp_path: Path) -> None:
-    files = write_package("assay-six/tabular", tmp_path / "out")
+    files = write_package("assay-six/tabular", tmp_path / "out").files
     assert 'name = "assay-six-tabular"' in files["pyproject.toml"] and "assay_six_tabular/__init__.py" in files
     assert 'taskset_of("assay-six/tabular")' in files["assay_six_tabular/__init__.py"]
 

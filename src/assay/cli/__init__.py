@@ -25,6 +25,7 @@ COMMANDS = {
     "rollouts": ("rollouts", "show recorded rollouts of a run, or what changed between two evaluations"),
     "tasks": ("tasks", "list, show, sample or check task families"),
     "recipes": ("recipes", "list the recipes"),
+    "init": ("init", "write a package for a task, environment, reward, verifier or recipe of your own, with a test that passes"),
     "verify": ("verify", "list verifiers, score answers with one, or audit one"),
     "curate": ("curate", "select rows to train on: drop duplicates, evaluation items, unverifiable, too easy and too hard rows"),
     "contamination": (

@@ -79,13 +79,20 @@ class TasksExportOptions:
     """Writes a family as an installable environment of the library verifiers.
 
     Attributes:
-        name: a task family, one of its arms, or a suite ('assay tasks list' names them), or package.module:my_source.
-        folder: new; 'pip install FOLDER' installs what is written there.
+        family: a task family, one of its arms, or a suite ('assay tasks list' names them), package.module:my_source, or a
+            file, which is copied: my_file.py:my_source, rows.jsonl, puzzle.toml.
+        folder: new; 'pip install ./FOLDER' installs what is written there.
+        name: of the package; assay- and the family's name when not given.
+        license: SPDX identifier; the licence of the package that has the family when not given.
+        author: 'Name <mail>'; the authors of the package that has the family when not given.
         json: print JSON.
     """
 
-    name: str = field(metadata=_FAMILY)
+    family: str = field(metadata=_FAMILY)
     folder: Path = field(metadata={"positional": True, "arg": {"metavar": "FOLDER"}})
+    name: str = field(default="", metadata={"arg": {"metavar": "NAME"}})
+    license: str = field(default="", metadata={"arg": {"metavar": "SPDX"}})
+    author: str = field(default="", metadata={"arg": {"metavar": "AUTHOR"}})
     json: bool = False
 
 
@@ -351,9 +358,29 @@ def _export(args: list[str]) -> int:
     from assay.tasks.exchange.packaging import write_package
 
     own = parse(TasksExportOptions, args, "assay tasks export")
-    files = write_package(own.name, own.folder)
-    value = {"folder": str(own.folder), "files": sorted(files)}
-    return show(own.json, value, lambda: print(f"{own.folder}: {', '.join(sorted(files))}; next: pip install {own.folder}"))
+    made = write_package(own.family, own.folder, name=own.name, license=own.license or None, author=own.author or None)
+    path = str(own.folder) if own.folder.is_absolute() else f"./{own.folder}"  # a bare name is one of the index to pip
+    value = {
+        "folder": str(own.folder),
+        "name": made.name,
+        "files": sorted(made.files),
+        "license": made.license or None,
+        "authors": list(made.authors),
+        "dependencies": list(made.dependencies),
+    }
+
+    def text() -> None:
+        lines(
+            {
+                "package": f"{made.name}: {', '.join(sorted(made.files))}",
+                "needs": ", ".join(made.dependencies),
+                "licence": made.license or "none stamped: the family's package names none; --license MIT would",
+                "authors": ", ".join(made.authors) or "none named; --author 'Name <mail>' would",
+                "next": f"pip install {path}; then as {own.folder / 'README.md'} says",
+            }
+        )
+
+    return show(own.json, value, text)
 
 
 def _check(args: list[str]) -> int:

@@ -41,8 +41,20 @@ def load(name: str) -> object:
 def _of_package(where: str) -> ModuleType:
     try:
         return importlib.import_module(where)
+    except ModuleNotFoundError as error:
+        raise ConfigError(f"cannot import {where}: {_missing(where, error)}") from error
     except (Exception, SystemExit) as error:
         raise ConfigError(f"cannot import {where}: {type(error).__name__}: {error}") from error
+
+
+def _missing(where: str, error: ModuleNotFoundError) -> str:
+    """What is not there, and what to install."""
+    lacks = error.name or where
+    if where == lacks or where.startswith(f"{lacks}."):
+        part = "" if "." not in lacks else f" in package {lacks.partition('.')[0]!r}"
+        return f"there is no module {lacks!r}{part}; install the package that has it, or give path/to/file.py:name"
+    top = lacks.partition(".")[0]
+    return f"it needs the module {lacks!r}, which is not here; install the package that has it: pip install {top}"
 
 
 def _of_file(where: str) -> ModuleType:
@@ -59,6 +71,9 @@ def _of_file(where: str) -> ModuleType:
     sys.path.append(str(file.parent))
     try:
         spec.loader.exec_module(module)
+    except ModuleNotFoundError as error:
+        del sys.modules[name]
+        raise ConfigError(f"importing {where} failed: {_missing(where, error)}") from error
     except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise ConfigError(f"importing {where} failed: {type(error).__name__}: {error}") from error

@@ -57,6 +57,7 @@ class Installed:
         readers: end of a file's name to ``module:function``.
         clashes: names that two packages offer, and which.
         broken: packages whose catalog cannot be read, and why.
+        packages: each name with the distribution that offers it; "" where its entry point says none.
     """
 
     families: Mapping[str, str]
@@ -64,6 +65,7 @@ class Installed:
     readers: Mapping[str, str]
     clashes: Mapping[str, str]
     broken: Mapping[str, str]
+    packages: Mapping[str, str] = field(default_factory=FrozenMap)
 
     def family(self, name: str) -> TaskSource:
         """The family of that name with its default settings.
@@ -133,6 +135,7 @@ def read_catalogs(points: tuple[EntryPoint, ...]) -> Installed:
     owners: dict[str, str] = {}
     clashes: dict[str, str] = {}
     broken: dict[str, str] = {}
+    packages: dict[str, str] = {}
     for point in sorted(set(points), key=lambda p: (p.name, p.value)):
         try:
             catalog = point.load()
@@ -146,10 +149,11 @@ def read_catalogs(points: tuple[EntryPoint, ...]) -> Installed:
             if name in owners:
                 clashes[name] = f"{owners[name]} and {_owner(point)}"
             owners.setdefault(name, _owner(point))
+            packages.setdefault(name, point.dist.name if point.dist else "")
         families = {**offered[0], **families}
         suites = {**offered[1], **suites}
         readers = {**offered[2], **readers}
-    return Installed(families=families, suites=suites, readers=readers, clashes=clashes, broken=broken)
+    return Installed(families=families, suites=suites, readers=readers, clashes=clashes, broken=broken, packages=packages)
 
 
 def _owner(point: EntryPoint) -> str:

@@ -135,7 +135,10 @@ class _Check:
         for task in self.tasks:
             own = content_split(task.question, share)
             require(
-                own == task.split, self.subject, f"task {task.id!r} is of split {task.split!r}, its content hashes to {own!r}"
+                own == task.split,
+                self.subject,
+                f"task {task.id!r} is of split {task.split!r}, its content hashes to {own!r}; where the public part is changed "
+                "after the split was decided, keep what it was decided by as public['facts']",
             )
             contents[task.split].add(task.content)
             same = content_of.setdefault(task.id, task.content) == task.content

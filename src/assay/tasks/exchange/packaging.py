@@ -3,99 +3,306 @@
 from __future__ import annotations
 
 import re
+import shutil
+import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-import assay
+import tomli_w
+
+from assay.core.canon import digest, plain
 from assay.core.errors import ConfigError, DataError
+from assay.core.protocols import TaskSource
+from assay.tasks.draws import in_turn
+from assay.tasks.exchange.origin import FamilyOrigin, check_license, origin_of, own_version, read_authors
 from assay.tasks.exchange.tasksets import source_of
 
-__all__ = ["write_package"]
+__all__ = ["WrittenPackage", "write_package"]
+
+_TAKEN = {"assay", "assay_tasks", "verifiers", *sys.stdlib_module_names}
 
 
-def write_package(name: str, folder: Path) -> Mapping[str, str]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenPackage:
+    """A package that was written.
+
+    Attributes:
+        name: of the distribution; ``vf-eval NAME`` finds it.
+        module: that it installs.
+        files: relative path to content.
+        license: SPDX expression; "" where none was stamped.
+        authors: as ``Name <mail>``.
+        dependencies: its requirements.
+    """
+
+    name: str
+    module: str
+    files: Mapping[str, str]
+    license: str
+    authors: tuple[str, ...]
+    dependencies: tuple[str, ...]
+
+
+def write_package(
+    family: str, folder: Path, *, name: str = "", license: str | None = None, author: str | None = None
+) -> WrittenPackage:
     """A folder that ``pip install`` makes an environment of ``verifiers``: a taskset, and where needed an environment.
 
     The package holds the family's name, no tasks: they are drawn where it runs, of the arms, levels, stream and number that its
-    config says (``--env.taskset.levels``, ``--env.taskset.num-tasks``, ...).
+    config says (``--env.taskset.levels``, ``--env.taskset.num-tasks``, ...). It depends on the package that has the family. A
+    family that lives in one file is copied into it.
 
     Args:
-        name: of a built-in family, one of its arms or a suite, or ``package.module:thing`` of an installed package.
+        family: of an installed package, one of its arms or a suite; ``package.module:thing``; or ``FILE.py:thing``,
+            ``rows.jsonl``, ``puzzle.toml``.
         folder: new, or empty.
-
-    Returns:
-        Relative path to content of each file written.
+        name: of the package; ``assay-`` and the family's name when not given.
+        license: SPDX expression; that of the family's package when not given, and none for a file.
+        author: ``Name <mail>``; those of the family's package when not given.
 
     Raises:
         UnknownNameError: no such family.
-        ConfigError: a family in a file of its own, which an installed package could not find.
+        ConfigError: no installed package has the family, a name or licence that cannot be, or a file that cannot stand alone.
         DataError: the folder holds something already.
     """
-    if ".py:" in name or name.endswith((".py", ".toml", ".jsonl")):
-        raise ConfigError(
-            f"{name} is a file, which an installed package could not find; put the family in a package of its own: "
-            "package.module:my_source"
-        )
-    source = source_of(name)
+    stamped = None if license is None else check_license(license)
+    source = source_of(family)
+    origin = origin_of(family)
+    dashed = _dashed(name or _default_name(family), origin, given=bool(name))
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise DataError(f"{folder} is there already and not empty; name another folder")
-    arm, levels = next(iter(source.arms().items()))
-    several = source.environment(source.task(arm, levels[0], "train", 0).exposed()) is not None
-    dashed = "assay-" + re.sub(r"[^a-z0-9]+", "-", name.rpartition(":")[2].lower()).strip("-").removeprefix("assay-")
-    package = dashed.replace("-", "_")
-    files = {
-        "pyproject.toml": _PROJECT.format(dashed=dashed, package=package, version=assay.__version__, name=name),
-        "README.md": _README.format(dashed=dashed, name=name, arms=", ".join(source.arms()), package=package),
-        f"{package}/__init__.py": (_WORLD if several else _PLAIN).format(name=name),
-    }
+    module = dashed.replace("-", "_")
+    copied, inside = _copied(family, module)
+    files = {**copied, f"{module}/__init__.py": _init(family if inside is None else inside, source.name, _plays(source))}
+    made = WrittenPackage(
+        name=dashed,
+        module=module,
+        files=files,
+        license=origin.license if stamped is None else stamped,
+        authors=tuple(map(_line, read_authors(author) if author else origin.authors)),
+        dependencies=(f"assay-rl>={own_version()}", *origin.dependencies, "verifiers>=0.4"),
+    )
+    files["pyproject.toml"] = _project(made, source.name, origin)
+    files["README.md"] = _readme(made, source, _plays(source))
+    there = folder.exists()
     for path, text in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text, encoding="utf-8")
-    return files
+    if inside is not None:
+        try:
+            _compare(source, folder / module / "family.py", inside.rpartition(":")[2])
+        except Exception:
+            _remove(folder, itself=not there)
+            raise
+    return made
 
 
-_PROJECT = """[build-system]
-requires = ["hatchling"]
-build-backend = "hatchling.build"
+def _remove(folder: Path, *, itself: bool) -> None:
+    for path in [folder] if itself else list(folder.iterdir()):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
 
-[project]
-name = "{dashed}"
-version = "{version}"
-description = "Tasks of assay's family {name} as an environment of verifiers."
-requires-python = ">=3.11"
-license = "Apache-2.0"
-dependencies = ["assay-rl>={version}", "verifiers>=0.4"]
 
-[tool.hatch.build.targets.wheel]
-packages = ["{package}"]
-"""
+# ---- names ------------------------------------------------------------------------------------------------------------
 
-_PLAIN = '''"""Tasks of assay's family {name}, drawn where this runs and judged by its own verifier."""
+
+def _default_name(family: str) -> str:
+    """``assay-`` and the family's name, so that it is the name of no module that the family itself needs."""
+    if family.endswith((".jsonl", ".toml")):
+        family = Path(family).stem
+    words = re.sub(r"[^a-z0-9]+", "-", family.rpartition(":")[2].lower()).strip("-")
+    return "assay-" + words.removeprefix("assay-")
+
+
+def _dashed(name: str, origin: FamilyOrigin, *, given: bool) -> str:
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9]*([-_.][A-Za-z0-9]+)*", name):
+        what = "--name" if given else "the name of the family"
+        raise ConfigError(f"{what} {name!r} is no name of a package; give letters, digits and '-': --name my-tasks")
+    dashed = re.sub(r"[-_.]+", "-", name).lower()
+    if dashed.replace("-", "_") in {*_TAKEN, *origin.modules}:
+        raise ConfigError(
+            f"--name {name}: a module of that name is needed by the export itself; give another, such as {name}-env"
+        )
+    return dashed
+
+
+# ---- files ------------------------------------------------------------------------------------------------------------
+
+
+def _plays(source: TaskSource) -> bool:
+    """Whether a task of any arm is played in an environment."""
+    firsts = (source.task(arm, levels[0], "train", 0) for arm, levels in source.arms().items())
+    return any(source.environment(task.exposed()) is not None for task in firsts)
+
+
+def _copied(family: str, module: str) -> tuple[dict[str, str], str | None]:
+    """The files that a family in one file becomes, and the family's name inside of the package; None where nothing is copied."""
+    where, _, thing = family.rpartition(":")
+    if where.endswith(".py"):
+        return {f"{module}/family.py": Path(where).read_text(encoding="utf-8")}, f"{module}.family:{thing}"
+    if where or not family.endswith((".jsonl", ".toml")):
+        return {}, None
+    reader = _ROWS if family.endswith(".jsonl") else _FILE
+    beside = Path(family).name
+    return {
+        f"{module}/{beside}": Path(family).read_text(encoding="utf-8"),
+        f"{module}/family.py": reader.format(name=beside),
+    }, f"{module}.family:source"
+
+
+def _compare(source: TaskSource, copy: Path, thing: str) -> None:
+    """Raises where the copy is not the family that it was made of."""
+    try:
+        copied = source_of(f"{copy}:{thing}")
+        same = [_shown(copied), _shown(source)]
+    except Exception as error:
+        raise ConfigError(
+            f"the family cannot stand in a file of its own: {error}; put it and what it reads into a package, install that, "
+            "and export package.module:thing"
+        ) from error
+    if same[0] != same[1]:
+        raise ConfigError(
+            f"the copy of {source.name!r} draws other tasks than the file: it depends on where it lies; put it into a package"
+        )
+
+
+def _shown(source: TaskSource) -> list[str]:
+    return [digest(plain(source.task(arm, levels[0], "train", 0).public)) for arm, levels in source.arms().items()]
+
+
+def _init(family: str, called: str, plays: bool) -> str:
+    return (_PLAYED if plays else _PLAIN).format(name=called, family=_quoted(family))
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _project(made: WrittenPackage, called: str, origin: FamilyOrigin) -> str:
+    project: dict[str, Any] = {
+        "name": made.name,
+        "version": origin.version or "0.1.0",
+        "description": f"Tasks of the family {called} as an environment of verifiers.",
+        "readme": "README.md",
+        "requires-python": ">=3.11",
+    }
+    if made.license:
+        project["license"] = made.license
+    if made.authors:
+        project["authors"] = [dict(a) for line in made.authors for a in read_authors(line)]
+    project["dependencies"] = list(made.dependencies)
+    build = {"requires": ["hatchling>=1.27"], "build-backend": "hatchling.build"}
+    tool = {"hatch": {"build": {"targets": {"wheel": {"packages": [made.module]}}}}}
+    return tomli_w.dumps({"build-system": build, "project": project, "tool": tool})
+
+
+def _line(author: Mapping[str, str]) -> str:
+    name, mail = author.get("name", ""), author.get("email", "")
+    return f"{name} <{mail}>" if name and mail else name or mail
+
+
+def _enough(source: TaskSource) -> tuple[int, str]:
+    """How many tasks the page may ask for, at most 20, and of which split: a small family has few, or none that are held out."""
+    for n, split in ((20, "test"), (5, "test"), (1, "test"), (5, "train"), (1, "train")):
+        try:
+            for one in dict.fromkeys((split, "train")):
+                list(in_turn(source, n, one))
+        except DataError:
+            continue
+        return n, split
+    return 1, "train"
+
+
+def _readme(made: WrittenPackage, source: TaskSource, plays: bool) -> str:
+    n, split = _enough(source)
+    return _README.format(
+        n=n,
+        split=split,
+        name=made.name,
+        module=made.module,
+        family=source.name,
+        role="player" if plays else "agent",
+        arms=", ".join(f"`{arm}`" for arm in source.arms()),
+        levels=" ".join(map(str, next(iter(source.arms().values()))[:2])),
+        needs=", ".join(f"`{one}`" for one in made.dependencies),
+    )
+
+
+_PLAIN = '''"""Tasks of the family {name}, drawn where this runs and judged by the family's own verifier."""
 
 from assay.tasks.exchange.tasksets import taskset_of
 
-AssayTaskset = taskset_of("{name}")
+AssayTaskset = taskset_of({family})
 
 __all__ = ["AssayTaskset"]
 '''
 
-_WORLD = '''"""Tasks of assay's family {name}: drawn where this runs, played in its environment, judged by its verifier."""
+_PLAYED = '''"""Tasks of the family {name}: drawn where this runs, played in its environment, judged by its verifier."""
 
 from assay.tasks.exchange.tasksets import environment_of, taskset_of
 
-AssayTaskset, AssayEnv = taskset_of("{name}"), environment_of()
+AssayTaskset, AssayEnv = taskset_of({family}), environment_of()
 
 __all__ = ["AssayEnv", "AssayTaskset"]
 '''
 
-_README = """# {dashed}
+_ROWS = '''"""Rows as a family."""
 
-Tasks of assay's family `{name}` as an environment of `verifiers`.
+from pathlib import Path
 
-    pip install .
-    vf-eval {package} --env.taskset.num-tasks 20 --env.taskset.split test
+from assay.core.protocols import TaskSource
+from assay.tasks import load_rows
 
-Config of the taskset: `family`, `arm` (one of {arms}), `levels`, `split` (train or test: told apart by content), `seed`,
-`form` (how answers are asked for) and `num_tasks`. No task occurs twice. Tasks hold no answers: a task's reward makes it anew
-from its place in the family.
+
+def source() -> TaskSource:
+    """The rows of the file beside this one."""
+    return load_rows(Path(__file__).with_name("{name}"))
+'''
+
+_FILE = '''"""A family that a file describes."""
+
+from pathlib import Path
+
+from assay.core.protocols import TaskSource
+from assay.tasks.packages import installed
+
+
+def source() -> TaskSource:
+    """The family of the file beside this one."""
+    made = installed().read(str(Path(__file__).with_name("{name}")))
+    assert made is not None, "no installed package reads {name}"
+    return made
+'''
+
+_README = """# {name}
+
+Tasks of the family `{family}` as an environment of `verifiers`. It needs {needs}. pip takes them from your index; install
+first, from its folder, what is on none. `uv` runs the programs of `verifiers`.
+
+    pip install . uv
+
+Check {n} tasks without a model: each task's own solution must be right, and no answer at all must not be.
+
+    vf-validate {name} --taskset.num-tasks {n} --runtime.type subprocess
+
+Ask a model behind any OpenAI-compatible server {n} questions of the {split} split, with no tools and no container:
+
+    vf-eval {name} -m MODEL --client.base-url http://localhost:8000/v1 --env.{role}.harness.id null \\
+        --env.{role}.runtime.type subprocess --env.taskset.split {split} --env.taskset.num-tasks {n} --no-push
+
+In Python, the taskset:
+
+```python
+import verifiers.v1 as vf
+
+config = vf.taskset_config_type("{name}")
+for task in vf.load_taskset(config(id="{name}", num_tasks={n})):
+    print(task.data.prompt)
+```
+
+Config of the taskset, each an option `--env.taskset.OPTION`: `arm` (one of {arms}; all when not given), `levels` (such as
+`--env.taskset.levels {levels}`), `split` (`train` or `test`: told apart by content), `seed`, `form` (how answers are asked
+for, where the family has several), `num-tasks`. No task occurs twice. Tasks hold no answers: a task's reward makes it anew from
+its place in the family.
 """

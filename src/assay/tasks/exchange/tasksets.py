@@ -5,17 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from functools import lru_cache
-from importlib import import_module
 from itertools import islice
 from threading import Lock
 from typing import Any
 
-from assay.core.errors import ConfigError, RewardError, UnknownNameError
+import numpy as np
+
+from assay.core.errors import AssayError, ConfigError, RewardError, UnknownNameError, a_kind
 from assay.core.protocols import TaskSource
 from assay.core.score import Score
 from assay.core.task import Task
+from assay.interop.load_object import load
 from assay.interop.taskset import taskset_class, unjudged, vf
 from assay.tasks.draws import in_turn
+from assay.tasks.judged import load_rows
+from assay.tasks.packages import installed
 from assay.tasks.registry import family, reseeded, written
 from assay.verify.rollouts import rollout_of
 from assay.verify.workers.pool import ScoringPool
@@ -24,17 +28,36 @@ __all__ = ["TasksetJudge", "environment_of", "source_of", "taskset_of", "taskset
 
 
 def source_of(name: str, seed: int | None = None, form: str | None = None) -> TaskSource:
-    """A family by name, or by ``package.module:thing``, with another stream and form where they are given.
+    """A family by name, by ``package.module:thing`` or ``FILE.py:thing``, or in a file of rows or puzzles; with another stream
+    and form where they are given.
 
     Raises:
         UnknownNameError: no such family.
-        ConfigError: the family has no such setting.
+        ConfigError: the family has no such setting, what was named is no family, or its module cannot be imported.
     """
-    module, colon, thing = name.partition(":")
-    made: Any = getattr(import_module(module), thing) if colon else family(name)
-    source: TaskSource = made() if isinstance(made, type) or not isinstance(made, TaskSource) else made
+    source = _named(name)
     source = source if seed is None else reseeded(source, seed)
     return source if form is None else written(source, form)
+
+
+def _named(name: str) -> TaskSource:
+    if ":" not in name:
+        if name.endswith(".jsonl"):
+            return load_rows(name)
+        return installed().read(name) or family(name)
+    found: Any = load(name)
+    if isinstance(found, type) or not isinstance(found, TaskSource):
+        if not callable(found):
+            raise ConfigError(f"{name} is {a_kind(found)}, no task family; name a family, or a function that gives one")
+        try:
+            found = found()
+        except AssayError:
+            raise
+        except Exception as error:  # a person's own code
+            raise ConfigError(f"task family {name} failed: {type(error).__name__}: {error}") from error
+    if not isinstance(found, TaskSource):
+        raise ConfigError(f"{name} gives {a_kind(found)}, no task family (assay.core.protocols.TaskSource)")
+    return found
 
 
 class TasksetJudge:
@@ -99,14 +122,23 @@ def taskset_of(name: str) -> type[Any]:
             """The primary component of the verdict."""
             own: Any = self
             task, judge, played = _task_of(own.data)
-            if played:
+            if played and "assay" in trace.info:
                 return float(trace.info["assay"])  # its environment has judged the whole play
             return (await judge.score(task, trace.last_reply)).primary
+
+        async def validate(self, runtime: Any) -> bool | None:
+            """Whether the oracle's own turns are right, for ``vf-validate``; None without an oracle."""
+            own: Any = self
+            task, judge, _ = _task_of(own.data)
+            source, _ = _opened(own.data.family, own.data.seed, own.data.form)
+            turns = source.trace(task, 0.0, np.random.default_rng(0))
+            said = [turn.content for turn in turns or () if turn.role == "assistant"]
+            return (await judge.score(task, *said)).primary == 1.0 if said else None
 
     class AssayConfig(api.TasksetConfig):
         family: str = name
         arm: str | None = None
-        levels: tuple[int, ...] = ()
+        levels: list[int] = []  # noqa: RUF012 -- of pydantic; a tuple could not be given on the command line
         split: str = "train"
         seed: int | None = None
         form: str | None = None
@@ -117,7 +149,7 @@ def taskset_of(name: str) -> type[Any]:
             """The tasks."""
             own: Any = self.config  # pyright: ignore
             source, _ = _opened(own.family, own.seed, own.form)
-            for task in in_turn(source, own.num_tasks, own.split, (own.arm,) if own.arm else (), own.levels):
+            for task in in_turn(source, own.num_tasks, own.split, (own.arm,) if own.arm else (), tuple(own.levels)):
                 turns = [{"role": m.role, "content": m.content} for m in task.exposed().messages]
                 yield AssayTask(
                     AssayData(
@@ -139,7 +171,8 @@ def taskset_of(name: str) -> type[Any]:
 
 
 def environment_of() -> type[Any]:
-    """The environment of families of several turns: the family's own world answers what the policy says.
+    """The environment of families of several turns: the family's own answers what the policy says. A task of an arm without one
+    is a single turn.
 
     Raises:
         MissingExtraError: ``verifiers`` is not installed.
@@ -154,20 +187,20 @@ def environment_of() -> type[Any]:
             """One episode."""
             own, judge, _ = _task_of(task.data)
             source, _ = _opened(task.data.family, task.data.seed, task.data.form)
-            world = source.environment(own.exposed())
-            if world is None:
-                raise ConfigError(f"arm {own.arm!r} of {source.name!r} has no environment; export it without the environment")
+            environment = source.environment(own.exposed())
             said: list[str] = []
-            await world.start()
+            if environment is not None:
+                await environment.start()
             async with agents.player.interaction(task) as interaction:
                 segment = await interaction.turn()
-                while not segment.terminated:
+                while environment is not None and not segment.terminated:
                     said.append(segment.last_reply)
-                    step = await world.step(said[-1])
+                    step = await environment.step(said[-1])
                     if step.done:
                         break
                     segment = await interaction.turn("\n".join(m.content for m in step.obs.messages))
-                interaction.trace.info["assay"] = (await judge.score(own, *said)).primary if said else 0.0
+                if environment is not None:
+                    interaction.trace.info["assay"] = (await judge.score(own, *said)).primary if said else 0.0
 
     return AssayEnv
 

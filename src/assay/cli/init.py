@@ -1,0 +1,97 @@
+"""``assay init``: a package for a part of one's own, which passes its checks as it is written."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import assay
+from assay.cli.options import parse
+from assay.cli.output import lines, show
+from assay.cli.scaffolds import PROJECT, README, SCAFFOLDS
+from assay.core.errors import ConfigError, DataError, UnknownNameError
+
+__all__ = ["init_command", "scaffold"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InitOptions:
+    """Writes a small package for a part of your own: one module, a test that passes, and a README with the next three commands.
+
+    Attributes:
+        kind: task, environment (a task of several turns), reward, verifier or recipe.
+        name: of the package, and of its family.
+        out: the new folder; NAME when not given.
+        json: print JSON.
+    """
+
+    kind: str = field(metadata={"positional": True, "arg": {"metavar": "KIND"}})
+    name: str = field(metadata={"positional": True, "arg": {"metavar": "NAME"}})
+    out: Path | None = field(default=None, metadata={"arg": {"metavar": "DIR"}})
+    json: bool = False
+
+
+def init_command(args: list[str]) -> int:
+    """``assay init KIND NAME``."""
+    own = parse(InitOptions, args, "assay init")
+    folder = own.out or Path(own.name)
+    files = scaffold(own.kind, own.name, folder)
+    commands = re.findall(r"^    (\S.*)$", files["README.md"], re.MULTILINE)
+    value = {"folder": str(folder), "files": sorted(files), "next": commands}
+
+    def text() -> None:
+        lines({"wrote": f"{folder}: {', '.join(sorted(files))}", "next": "\n".join([f"cd {folder}", *commands])})
+
+    return show(own.json, value, text)
+
+
+def scaffold(kind: str, name: str, folder: Path) -> Mapping[str, str]:
+    """Writes a package.
+
+    Args:
+        kind: of `SCAFFOLDS`.
+        name: of the package: letters, digits and ``-``.
+        folder: new, or empty.
+
+    Returns:
+        Relative path to content of each file written.
+
+    Raises:
+        UnknownNameError: no such kind.
+        ConfigError: a name that is none of a package, or of a module that is there already.
+        DataError: the folder holds something already.
+    """
+    if kind not in SCAFFOLDS:
+        raise UnknownNameError("kind of part", kind, SCAFFOLDS)
+    if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
+        raise ConfigError(f"{name!r} is no name of a package; give small letters, digits and '-', such as my-{kind}")
+    module = name.replace("-", "_")
+    if module in sys.stdlib_module_names or importlib.util.find_spec(module) is not None:
+        raise ConfigError(f"{name}: there is a module {module!r} already, which the new one would hide; give another name")
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise DataError(f"{folder} is there already and not empty; name another folder with --out")
+    parts = SCAFFOLDS[kind]
+    texts = {
+        "pyproject.toml": PROJECT + parts.get("entry", ""),
+        "README.md": README.replace("@commands@", parts["commands"]),
+        f"{module}/__init__.py": parts["module"],
+        f"tests/test_{module}.py": parts["test"],
+        **({"cases.jsonl": parts["cases"]} if "cases" in parts else {}),
+    }
+    named = {
+        "name": name,
+        "module": module,
+        "Class": "".join(word.capitalize() for word in name.split("-")),
+        "about": parts["about"],
+        "page": parts["page"],
+        "version": assay.__version__,
+    }
+    files = {path: re.sub(r"@(\w+)@", lambda m: named[m.group(1)], text) for path, text in texts.items()}
+    for path, text in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text, encoding="utf-8")
+    return files

@@ -1,0 +1,430 @@
+"""What ``assay init`` writes: a package with one module, a test, and the commands that come next.
+
+``@name@`` is the name that was given, ``@module@`` the module, ``@Class@`` its main class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+__all__ = ["SCAFFOLDS"]
+
+_PROJECT = """[build-system]
+requires = ["setuptools>=77"]
+build-backend = "setuptools.build_meta"
+
+[project]
+name = "@name@"
+version = "0.1.0"
+description = "@about@"
+readme = "README.md"
+requires-python = ">=3.11"
+dependencies = ["assay-rl[train]>=@version@"]
+
+[tool.setuptools]
+packages = ["@module@"]
+"""
+
+_ENTRY = """
+[project.entry-points."assay.tasks"]
+@module@ = "@module@"
+"""
+
+_RUN = '''
+
+def recipe(seed: int = 0) -> Run:
+    """A tiny model that is shown answers and then practises, in seconds of CPU. For one of yours: model=Folder("path/to/model")."""
+    return Run(
+        name="@name@",
+        seed=seed,
+        model=Scratch(shape=DecoderShape(max_positions=64)),
+        tasks=@tasks@,
+        stages=(
+            WarmUp(steps=100, levels=@levels@),
+            Reinforce(steps=20, groups=8, group_size=8),
+        ),
+        sampling=Sampling(max_new_tokens=8),
+        evaluation=Evaluation(every=10, per_level=4, final_per_level=8),
+    )
+'''
+
+_IMPORTS = """from assay.core import Sampling
+from assay.runtime import DecoderShape
+from assay.train import Evaluation, Reinforce, Run, Scratch, WarmUp
+"""
+
+_TASK = (
+    '''"""A family of tasks: write every second digit of a number."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from assay.core.protocols import Verifier
+'''
+    + _IMPORTS.replace("from assay.train", "from assay.tasks import SingleTurn\nfrom assay.train")
+    + '''from assay.verify import ExactMatch
+
+FAMILIES = {"@name@": "@module@:@Class@"}  # what assay finds by the entry point of pyproject.toml
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class @Class@(SingleTurn):
+    """Write every second digit: ``E4821>`` asks for ``42``. The level is the number of digits."""
+
+    levels: tuple[int, ...] = (3, 4, 5, 6)
+
+    @property
+    def name(self) -> str:
+        return "@name@"
+
+    @property
+    def symbols(self) -> str:
+        return "0123456789"
+
+    @property
+    def alphabet(self) -> str:
+        return self.symbols + "E>"
+
+    def ask(self, level: int, rng: np.random.Generator) -> str:
+        return "E" + "".join(self.symbols[i] for i in rng.integers(0, 10, level)) + ">"
+
+    def solve(self, prompt: str) -> str:
+        return prompt[1:-1:2]
+
+    def verifier(self) -> Verifier:
+        return ExactMatch()
+'''
+    + _RUN.replace("@tasks@", "@Class@()").replace("@levels@", "(3, 4)")
+)
+
+_TASK_TEST = '''"""The family keeps the contract of task families, and its recipe is a run."""
+
+from @module@ import @Class@, recipe
+
+from assay.testing import check_task_source
+
+
+def test_the_family_keeps_its_contract() -> None:
+    assert check_task_source(@Class@()).passed
+
+
+def test_an_example() -> None:
+    assert @Class@().solve("E4821>") == "42"
+
+
+def test_the_recipe_trains_on_it() -> None:
+    assert recipe().tasks == @Class@()
+'''
+
+_ENVIRONMENT = (
+    '''"""A family of several turns: the environment answers what the policy asks, until it answers itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from assay.core import Message, Task, TaskView
+from assay.core.protocols import Obs, Step, Verifier
+'''
+    + _IMPORTS.replace("from assay.train", "from assay.tasks import SingleTurn, slip\nfrom assay.train")
+    + '''from assay.verify import ExactMatch
+from assay_tasks.phases import SingleUse
+
+FAMILIES = {"@name@": "@module@:@Class@"}  # what assay finds by the entry point of pyproject.toml
+
+
+def follow(number: str) -> str:
+    """The number that stands behind a number."""
+    return f"{(int(number) * 387 + 61) % 1000:03d}"
+
+
+class Numbers(SingleUse):
+    """``?123`` is answered with the number behind 123; anything else is the answer, and ends the rollout."""
+
+    def __init__(self, world: TaskView) -> None:
+        super().__init__(world.id)
+        self.left = world.level + 2  # more questions than are needed
+
+    async def step(self, action: str) -> Step:
+        self._enter("open", "step")
+        self.left -= 1
+        asked = action[:1] == "?"
+        self._phase = "open" if asked and self.left else "over"
+        if not asked:
+            return Step(done=True)
+        known = len(action) == 4 and action[1:].isascii() and action[1:].isdigit()
+        return Step(obs=Obs((Message("tool", f"={follow(action[1:])}>" if known else "!>"),)), done=not self.left)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class @Class@(SingleTurn):
+    """Follow a number: ``F2123>`` asks for the second number behind 123. The level is how many to follow."""
+
+    levels: tuple[int, ...] = (1, 2)
+
+    @property
+    def name(self) -> str:
+        return "@name@"
+
+    @property
+    def symbols(self) -> str:
+        return "0123456789"
+
+    @property
+    def alphabet(self) -> str:
+        return self.symbols + "F>?=!"
+
+    def ask(self, level: int, rng: np.random.Generator) -> str:
+        return f"F{level}{rng.integers(0, 1000):03d}>"
+
+    def solve(self, prompt: str) -> str:
+        number = prompt[2:-1]
+        for _ in range(int(prompt[1])):
+            number = follow(number)
+        return number
+
+    def verifier(self) -> Verifier:
+        return ExactMatch()
+
+    def environment(self, world: TaskView) -> Numbers:
+        return Numbers(world)
+
+    def trace(self, task: Task, noise: float, rng: np.random.Generator) -> tuple[Message, ...]:
+        turns: list[Message] = []
+        number = str(task.public["prompt"])[2:-1]
+        for _ in range(task.level):
+            turns += [Message("assistant", f"?{number}"), Message("tool", f"={follow(number)}>")]
+            number = follow(number)
+        return (*turns, Message("assistant", slip(number, noise, self.symbols, rng)))
+'''
+    + _RUN.replace("@tasks@", "@Class@()").replace("@levels@", "(1,)")
+)
+
+_ENVIRONMENT_TEST = '''"""The family and its environment keep their contracts, and its recipe is a run."""
+
+from @module@ import @Class@, recipe
+
+from assay.testing import check_environment, check_task_source
+
+
+def test_the_family_keeps_its_contract() -> None:
+    assert check_task_source(@Class@()).passed
+
+
+def test_the_environment_keeps_its_contract() -> None:
+    source = @Class@()
+    assert check_environment(source, source.task("@name@", 2, "train", 0)).passed
+
+
+def test_the_recipe_trains_on_it() -> None:
+    assert recipe().tasks == @Class@()
+'''
+
+_ROWS = '''
+
+def rows() -> list[dict[str, Any]]:
+    """Questions with their answers: yours, or `assay.tasks.load_jsonl("rows.jsonl")`."""
+    numbers = Random(0).sample(range(100, 1000), 200)
+    return [{"prompt": f"S{n}>", "answer": "".join(sorted(str(n)))} for n in numbers]
+'''
+
+_REWARD = (
+    '''"""A reward of your own: how much of an answer is right, place by place."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+'''
+    + _IMPORTS.replace("from assay.train", "from assay.tasks import Rows\nfrom assay.train")
+    + '''
+
+def reward(prompt: str, completion: str, row: dict[str, Any]) -> float:
+    """From 0 to 1: the share of the places of the answer that are right."""
+    right = sum(a == b for a, b in zip(completion, row["answer"], strict=False))
+    return right / max(len(completion), len(row["answer"]))
+'''
+    + _ROWS
+    + _RUN.replace("@tasks@", "Rows(rows(), reward=reward)").replace("@levels@", "(1,)")
+)
+
+_REWARD_TEST = '''"""The reward pays what it should, as a verifier too, and its recipe is a run."""
+
+from @module@ import recipe, reward, rows
+
+from assay.testing import check_verifier, rollout_of
+
+
+def test_what_is_paid() -> None:
+    row = {"answer": "123"}
+    assert [reward("", said, row) for said in ("123", "193", "", "1234")] == [1.0, 2 / 3, 0.0, 3 / 4]
+
+
+def test_it_keeps_the_contract_of_verifiers() -> None:
+    source = recipe().tasks
+    task = source.task("rows", 1, "train", 0)
+    answer = task.private["answer"]
+    check_verifier(source.verifier(), [(task, rollout_of(task, answer), 1.0), (task, rollout_of(task, ""), 0.0)])
+
+
+def test_the_rows_have_answers() -> None:
+    assert all(row["answer"] for row in rows())
+'''
+
+_VERIFIER = (
+    '''"""A verifier of your own: the last number of an answer must be the gold."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from assay.core import Score
+'''
+    + _IMPORTS.replace("from assay.train", "from assay.tasks import Rows\nfrom assay.train")
+    + '''from assay.verify import AnswerVerifier
+from assay.verify.answer_verifier import answer_in, ruled
+
+
+@dataclass(frozen=True, slots=True)
+class @Class@(AnswerVerifier):
+    """``correct`` is 1 when the last number of the answer is the gold."""
+
+    def rule(self, gold: Any, text: str) -> Score:
+        found = re.findall(r"[0-9]+", answer_in(text) or "")
+        if not found:
+            return self.nothing("unparsed")
+        right = found[-1] == gold
+        return ruled("equal" if right else "different", {"correct": float(right)})
+'''
+    + _ROWS
+    + _RUN.replace("@tasks@", "Rows(rows(), scorer=@Class@())").replace("@levels@", "(1,)")
+)
+
+_VERIFIER_TEST = '''"""The verifier keeps its contract, and its recipe is a run."""
+
+from @module@ import @Class@, recipe
+
+from assay.testing import check_verifier, rollout_of
+
+
+def test_the_verifier_keeps_its_contract() -> None:
+    task = recipe().tasks.task("rows", 1, "train", 0)
+    answer = task.private["answer"]
+    cases = {f"it is {answer}": 1.0, f"{answer}, no, 7": 0.0, "": 0.0, "no number": 0.0}
+    check_verifier(@Class@(), [(task, rollout_of(task, said), worth) for said, worth in cases.items()])
+'''
+
+_RECIPE = '''"""A recipe of your own: digits are sorted, with a method and a curriculum that you choose."""
+
+from __future__ import annotations
+
+from assay.core import Sampling
+from assay.guide import Uniform
+from assay.objective import rloo
+from assay.runtime import DecoderShape
+from assay.train import Evaluation, Reinforce, Run, Scratch, WarmUp
+from assay_tasks import SortDigits
+
+
+def recipe(seed: int = 0) -> Run:
+    """A tiny model that is shown answers and then practises, in seconds of CPU. For one of yours: model=Folder("path/to/model")."""
+    return Run(
+        name="@name@",
+        seed=seed,
+        model=Scratch(shape=DecoderShape(max_positions=64)),
+        tasks=SortDigits(levels=(2, 3)),
+        stages=(
+            WarmUp(steps=100, levels=(2,)),
+            Reinforce(steps=20, groups=8, group_size=8, curriculum=Uniform(), objective=rloo()),
+        ),
+        sampling=Sampling(max_new_tokens=8),
+        evaluation=Evaluation(every=10, per_level=4, final_per_level=8),
+    )
+'''
+
+_RECIPE_TEST = '''"""The recipe is a run that can be written down and read again."""
+
+from @module@ import recipe
+
+from assay.core import digest
+from assay.core.config import from_dict, to_dict
+from assay.train import Run
+
+
+def test_the_recipe_can_be_filed() -> None:
+    assert digest(to_dict(from_dict(Run, to_dict(recipe())))) == digest(to_dict(recipe()))
+
+
+def test_the_seed_is_its_own() -> None:
+    assert recipe(seed=3).seed == 3
+'''
+
+_README = """# @name@
+
+@about@ The code is `@module@/__init__.py`, its test `tests/test_@module@.py`.
+
+    pip install -e .
+@commands@
+
+Then change the code, and run `python -m pytest` here. `docs/add/@page@.md` of assay has what else there is to know.
+"""
+
+_CASES = """{"gold": "123", "answer": "123"}
+{"gold": "123", "answer": "it is 123"}
+{"gold": "123", "answer": "321"}
+"""
+
+SCAFFOLDS: Mapping[str, Mapping[str, str]] = {
+    "task": {
+        "about": "A family of tasks for assay.",
+        "module": _TASK,
+        "test": _TASK_TEST,
+        "entry": _ENTRY,
+        "page": "task",
+        "commands": "    assay tasks check @name@\n    assay train @module@:recipe",
+    },
+    "environment": {
+        "about": "A family of tasks of several turns for assay.",
+        "module": _ENVIRONMENT,
+        "test": _ENVIRONMENT_TEST,
+        "entry": _ENTRY,
+        "page": "environment",
+        "commands": "    assay tasks check @name@\n    assay train @module@:recipe",
+    },
+    "reward": {
+        "about": "A reward for assay.",
+        "module": _REWARD,
+        "test": _REWARD_TEST,
+        "cases": _CASES,
+        "page": "rows",
+        "commands": "    assay verify run @module@:reward cases.jsonl\n    assay train @module@:recipe",
+    },
+    "verifier": {
+        "about": "A verifier for assay.",
+        "module": _VERIFIER,
+        "test": _VERIFIER_TEST,
+        "cases": _CASES,
+        "page": "verifier",
+        "commands": "    assay verify run @module@:@Class@ cases.jsonl\n    assay train @module@:recipe",
+    },
+    "recipe": {
+        "about": "A recipe for assay.",
+        "module": _RECIPE,
+        "test": _RECIPE_TEST,
+        "page": "model",
+        "commands": "    assay explain @module@:recipe\n    assay train @module@:recipe",
+    },
+}
+"""By kind: its parts by name; ``entry`` where it offers families, ``cases`` where there is something to judge."""
+
+PROJECT, README = _PROJECT, _README
+"""Of every package."""

@@ -1,0 +1,102 @@
+"""``assay init``: what is written passes its own checks, is listed once it is installed, and trains."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from assay.cli.scaffolds import SCAFFOLDS
+from assay.tasks import families
+from assay.tasks.packages import GROUP, installed
+
+
+def install(package: Path, site: Path) -> None:
+    """What pip would put into a folder: the modules, and the metadata with the entry points."""
+    project = tomllib.loads((package / "pyproject.toml").read_text())["project"]
+    module = project["name"].replace("-", "_")
+    (site / module).symlink_to(package / module)
+    info = site / f"{module}-{project['version']}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
+    points = project.get("entry-points", {}).get(GROUP, {})
+    (info / "entry_points.txt").write_text("".join([f"[{GROUP}]\n", *(f"{k} = {v}\n" for k, v in points.items())]))
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder of installed packages; what is imported from it is forgotten."""
+    folder = tmp_path / "site"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(str(folder))
+    installed.cache_clear()
+    before = set(sys.modules)
+    yield folder
+    installed.cache_clear()
+    for name in set(sys.modules) - before:
+        if name.startswith(("my_new_", "test_my_new_")):
+            del sys.modules[name]
+
+
+def run_tests(file: Path) -> int:
+    """Runs the test functions of a file here; how many there were."""
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    tests = [value for name, value in vars(module).items() if name.startswith("test_")]
+    for test in tests:
+        test()
+    return len(tests)
+
+
+@pytest.mark.parametrize("kind", SCAFFOLDS)
+def test_what_is_written_passes_is_listed_and_trains(
+    kind: str, assay, tmp_path: Path, site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, module = f"my-new-{kind}", f"my_new_{kind}"
+    said = assay("init", kind, name)
+    assert said.code == 0, said.err
+    folder = tmp_path / name
+    install(folder, site)
+    monkeypatch.chdir(folder)
+    assert run_tests(folder / "tests" / f"test_{module}.py") >= 1
+    pip, *commands = re.findall(r"^    (\S.*)$", (folder / "README.md").read_text(), re.MULTILINE)
+    assert pip == "pip install -e ." and len(commands) == 2 and all(command in said.out for command in (pip, *commands))
+    if "entry" in SCAFFOLDS[kind]:
+        assert name in families()
+    if kind == "task":
+        rows = assay("tasks", "list", "--json").json
+        assert name in [row["name"] for row in rows]
+    for command in commands:
+        words = command.split()[1:]
+        if words[0] == "train":
+            words += ["--stages.0.steps", "2", "--steps", "2", "--stages.1.groups", "2", "--plain", "--folder", "run"]
+        said = assay(*words)
+        assert said.code == 0, f"{command}\n{said.out}\n{said.err}"
+    assert json.loads((folder / "run" / "done.json").read_text())
+    assert "@" not in re.sub(r"@(dataclass|property)\b", "", (folder / module / "__init__.py").read_text())
+
+
+def test_what_cannot_be_written(assay, tmp_path: Path) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").write_text("")
+    for words, why in {
+        ("tsak", "a"): "did you mean 'task'",
+        ("task", "My Tasks"): "is no name of a package",
+        ("task", "json"): "there is a module 'json' already",
+        ("task", "assay-tasks"): "there is a module 'assay_tasks' already",
+        ("task", "full"): "there already and not empty",
+    }.items():
+        said = assay("init", *words)
+        assert said.code == 2 and why in said.err and said.err.count("\n") == 1, said.err
+    assert [path.name for path in tmp_path.iterdir() if path.name != "cache"] == ["full"]
+    said = assay("init", "recipe", "my-own", "--out", "elsewhere", "--json")
+    assert said.json["folder"] == "elsewhere" and "my_own/__init__.py" in said.json["files"]
+    assert said.json["next"] == ["pip install -e .", "assay explain my_own:recipe", "assay train my_own:recipe"]
