@@ -183,10 +183,13 @@ LATE = "ASSAY_TEST_LATE"
 
 
 def late(prompt: str, completion: str, row: dict[str, Any]) -> float:
-    """Raises on one answer of the third step, as long as it is not mended."""
-    calls = Path(os.environ[LATE])
-    calls.write_text(str(int(calls.read_text() or 0) + 1))
-    if BROKEN in os.environ and int(calls.read_text()) in (19, 20):  # a step judges 8 answers; what raises is judged twice
+    """Raises on one answer of the second step or the third, as often as it is judged, until it is mended."""
+    calls, odd = Path(os.environ[LATE]) / "calls", Path(os.environ[LATE]) / "odd"
+    with calls.open("a") as file:
+        file.write(".")
+    if BROKEN in os.environ and calls.stat().st_size == 25:  # a step judges 8 answers
+        odd.write_text(prompt + completion)
+    if BROKEN in os.environ and odd.exists() and odd.read_text() == prompt + completion:
         raise ValueError("an answer that nobody thought of")
     return length_reward(prompt, completion, row)
 
@@ -194,8 +197,7 @@ def late(prompt: str, completion: str, row: dict[str, Any]) -> float:
 def test_an_error_of_the_reward_stops_the_run_and_nothing_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     changes: dict[str, Any] = {"reward_workers": 1, "evaluation": Evaluation(every=4, final_per_level=2), "checkpoint_every": 100}
     monkeypatch.setenv(BROKEN, "1")
-    monkeypatch.setenv(LATE, str(tmp_path / "calls"))
-    (tmp_path / "calls").write_text("-8")  # the first evaluation judges so many
+    monkeypatch.setenv(LATE, str(tmp_path))
     with pytest.raises(RewardError) as caught:
         train(on_rows(late, **changes), tmp_path / "run")
     told = str(caught.value)

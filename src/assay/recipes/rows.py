@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from assay.objective.methods import grpo
 from assay.recipes.sorting import base
 from assay.runtime.settings import AdamW, LearnerSettings, LearningRateSchedule
 from assay.tasks import Rows
+from assay.tasks.rewards import Reward
 from assay.train.models import Built, Folder
 from assay.train.reinforce import Reinforce
 from assay.train.run import Evaluation, Run
@@ -21,7 +22,7 @@ __all__ = ["on_rows"]
 
 def on_rows(
     rows: Sequence[Mapping[str, Any]],
-    reward: Callable[..., float] | None = None,
+    reward: Reward | None = None,
     *,
     model: str = "base",
     steps: int = 100,
@@ -32,7 +33,8 @@ def on_rows(
 
     Args:
         rows: the data; see `assay.tasks.Rows` for the fields.
-        reward: ``reward(prompt, completion, row) -> float``; without one, the answer must match exactly.
+        reward: ``reward(prompt, completion, row) -> float``, or what else `assay.tasks.Rows` takes, also several by name; without
+            one, the answer must match exactly.
         model: a model folder in Hugging Face format, a finished run's folder, or ``"base"``, the embedded base.
         steps: rollout batches of 16 prompts x 8 attempts.
         max_new_tokens: cut-off of an answer.
