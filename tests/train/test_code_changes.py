@@ -266,7 +266,7 @@ def test_closures_defaults_and_partials() -> None:
     assert _Reader(maker(1, table)).digest() != _Reader(maker(2, table)).digest()
     partial = functools.partial(maker, 1)
     assert _Reader(functools.wraps(maker)(lambda: partial)).digest()
-    found = code_digests(code_of(judged_by(functools.partial(recursive, 1))))
+    found = code_digests(code_of(judged_by(RewardFunction(functools.partial(recursive, 1)))))
     assert list(found) == [f"{__name__}:recursive"]
 
 

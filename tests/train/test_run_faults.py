@@ -162,7 +162,7 @@ def test_a_reward_that_raises_ends_the_run_and_can_be_mended(tmp_path: Path, mon
 
 
 def test_faults_on_some_answers_are_counted_and_masked(tmp_path: Path) -> None:
-    assert train(on_rows(sometimes), tmp_path / "run").finished
+    assert train(on_rows(sometimes, reward_errors="count"), tmp_path / "run").finished
     rates = [m["fault/verifier"] for m in metrics(tmp_path / "run") if "fault/verifier" in m]
     assert max(rates) > 0.0
     shown = [json.loads(line) for line in (tmp_path / "run" / "rollouts.jsonl").read_text().splitlines()]
@@ -172,11 +172,57 @@ def test_faults_on_some_answers_are_counted_and_masked(tmp_path: Path) -> None:
 @pytest.mark.parametrize("reward", [often_nan, RewardFunction(wrong_count, batched=True)])
 def test_a_reward_that_breaks_its_contract(tmp_path: Path, reward: Any) -> None:
     if reward is often_nan:
-        assert train(on_rows(reward), tmp_path / "run").finished
+        assert train(on_rows(reward, reward_errors="count"), tmp_path / "run").finished
         assert max(m.get("fault/verifier", 0.0) for m in metrics(tmp_path / "run")) > 0.0
         return
     with pytest.raises(RewardError, match=r"returned \d+ values for \d+ completions"):
         train(on_rows(reward), tmp_path / "run")
+
+
+LATE = "ASSAY_TEST_LATE"
+
+
+def late(prompt: str, completion: str, row: dict[str, Any]) -> float:
+    """Raises on one answer of the second step or the third, as often as it is judged, until it is mended."""
+    calls, odd = Path(os.environ[LATE]) / "calls", Path(os.environ[LATE]) / "odd"
+    with calls.open("a") as file:
+        file.write(".")
+    if BROKEN in os.environ and calls.stat().st_size == 25:  # a step judges 8 answers
+        odd.write_text(prompt + completion)
+    if BROKEN in os.environ and odd.exists() and odd.read_text() == prompt + completion:
+        raise ValueError("an answer that nobody thought of")
+    return length_reward(prompt, completion, row)
+
+
+def test_an_error_of_the_reward_stops_the_run_and_nothing_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    changes: dict[str, Any] = {"reward_workers": 1, "evaluation": Evaluation(every=4, final_per_level=2), "checkpoint_every": 100}
+    monkeypatch.setenv(BROKEN, "1")
+    monkeypatch.setenv(LATE, str(tmp_path))
+    with pytest.raises(RewardError) as caught:
+        train(on_rows(late, **changes), tmp_path / "run")
+    told = str(caught.value)
+    assert "test_run_faults.py" in told and 'raise ValueError("an answer that nobody thought of")' in told
+    assert "row: {'prompt': 'S" in told and "completion: " in told and "reward_errors='count'" in told
+    assert "src/assay" not in told
+    found = checkpoint.latest(tmp_path / "run")
+    assert found and int(found.name.removeprefix("step_")) > 0
+    assert len(metrics(tmp_path / "run")) == 1 + int(found.name.removeprefix("step_"))
+    monkeypatch.delenv(BROKEN)
+    assert resumed(tmp_path / "run") == trained(on_rows(late, **changes), tmp_path / "clean")
+
+
+def test_an_error_in_an_evaluation_stops_the_run_behind_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    held_out = {row["prompt"] for row in ROWS if Rows(ROWS).task("rows", 1, "test", 0).public["prompt"] == row["prompt"]}
+
+    def judge(prompt: str, completion: str, row: dict[str, Any]) -> float:
+        if prompt in held_out:
+            raise ValueError("a held-out row")
+        return length_reward(prompt, completion, row)
+
+    with pytest.raises(RewardError, match="a held-out row"):
+        train(on_rows(judge, evaluation=Evaluation(every=0, final_per_level=4)), tmp_path / "run")
+    assert len(metrics(tmp_path / "run")) == 1  # of the first evaluation, which is whole
+    assert checkpoint.latest(tmp_path / "run") is not None
 
 
 def test_a_reward_that_always_hangs_ends_the_run(tmp_path: Path) -> None:

@@ -187,7 +187,6 @@ def test_reward_function_takes_numbers_and_named_numbers(returned: object, compo
 @pytest.mark.parametrize(
     ("returned", "told"),
     [
-        (None, "returned a NoneType"),
         ("1.0", "returned a str"),
         ([1.0], "returned a list"),
         (1j, "returned a complex"),
@@ -204,6 +203,26 @@ def test_reward_function_refuses_anything_else(returned: object, told: str) -> N
     with pytest.raises(RewardError, match=told) as caught:
         RewardFunction(lambda p, c, r: returned)(TWO, rollout_of(TWO, "2"))
     assert "'answer': '2'" in str(caught.value)  # the row
+
+
+def test_none_is_no_score_and_no_zero() -> None:
+    for returned in (None, {"correct": None}):
+        score = RewardFunction(lambda p, c, r, returned=returned: returned)(TWO, rollout_of(TWO, "2"))
+        assert (score.valid, dict(score.components), score.info["verdict"]) == (False, {}, "none")
+    some = RewardFunction(lambda p, c, r: {"correct": True, "style": None})(TWO, rollout_of(TWO, "2"))
+    assert dict(some.components) == {"correct": 1.0}
+    batch = RewardFunction(lambda p, c, r: [None, np.bool_(True)], batched=True)
+    assert batch.values(["p", "p"], ["a", "b"], [{}, {}]) == [{}, {"reward": 1.0}]
+
+
+def test_errors_name_the_function() -> None:
+    def odd(prompt: str, completion: str, row: object) -> object:
+        return "much"
+
+    with pytest.raises(
+        RewardError, match=r"returned a str \('much'\) for row .*It is 'test_errors.*odd' \(.*test_exact.py:\d+\)"
+    ):
+        RewardFunction(odd)(TWO, rollout_of(TWO, "2"))
 
 
 def test_reward_function_sees_prompt_completion_and_row() -> None:

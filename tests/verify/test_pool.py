@@ -111,7 +111,7 @@ def test_what_raised_is_judged_again_on_a_fresh_worker() -> None:
         spoiled.append(completion)
         return 1.0
 
-    with ScoringPool(RewardFunction(forgetful), LONG) as pool:
+    with ScoringPool(RewardFunction(forgetful), LONG, workers=1) as pool:
         verdicts = pool.score(items("a", "b", "c", "d", "e"))
         assert [s.fault for s in verdicts.values()] == [Fault.NONE] * 5
         assert pool.counts == Counter(retried=2)
@@ -365,7 +365,7 @@ def test_an_interrupt_leaves_nothing_and_loses_no_later_verdict(monkeypatch: pyt
     with ScoringPool(RewardFunction(act), LONG) as pool:
         pool.score(items("yes"))
         worker = pids(pool)[1]
-        monkeypatch.setattr(pool._crew, "_answers", lambda worker, calls: (_ for _ in ()).throw(KeyboardInterrupt))  # pyright: ignore
+        monkeypatch.setattr(pool._crew, "_look", lambda call: (_ for _ in ()).throw(KeyboardInterrupt))  # pyright: ignore
         with pytest.raises(KeyboardInterrupt):
             pool.score(items("no", "yes"))
         monkeypatch.undo()
@@ -394,7 +394,7 @@ def test_a_copy_of_the_worker_that_a_function_forks_judges_nothing() -> None:
             os.fork()
         return {"correct": act(prompt, completion, row), "pid": float(os.getpid())}
 
-    with ScoringPool(RewardFunction(forks), LONG) as pool:
+    with ScoringPool(RewardFunction(forks), LONG, workers=1) as pool:
         for _ in range(3):
             verdicts = pool.score(items("fork", "yes", "no", "fork", "yes"))
             assert [s.components["correct"] for s in verdicts.values()] == [0.0, 1.0, 0.0, 0.0, 1.0]
@@ -414,7 +414,7 @@ def test_a_worker_that_ends_behind_its_last_verdict_has_given_it(monkeypatch: py
         return {"correct": act(prompt, "yes", row), completion: 1.0}
 
     monkeypatch.setattr(ResultsFile, "add", ends)  # workers are forked with it
-    with ScoringPool(RewardFunction(judge), LONG) as pool:
+    with ScoringPool(RewardFunction(judge), LONG, workers=1) as pool:
         for _ in range(2):
             assert [s.primary for s in pool.score(items("well", "well", "farewell")).values()] == [1.0] * 3
             assert len(pids(pool)) == 1

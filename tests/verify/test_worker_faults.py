@@ -229,8 +229,10 @@ def test_no_memory_in_a_worker_is_its_end_and_elsewhere_a_fault(monkeypatch: pyt
         def __call__(self, task: Task, rollout: Rollout) -> Score:
             raise MemoryError
 
-        def score_views(self, items: Any) -> Any:
+        def start(self, view: Any) -> Any:
             raise MemoryError
+
+        start_batch = start
 
     (item,) = items("yes")
     assert judge(Greedy(), *item).fault is Fault.VERIFIER
@@ -238,7 +240,9 @@ def test_no_memory_in_a_worker_is_its_end_and_elsewhere_a_fault(monkeypatch: pyt
     with pytest.raises(MemoryError):
         worker._judge(Greedy(), item)
     with pytest.raises(MemoryError):
-        worker._judge_together(Greedy(), [item])
+        worker._judge_user(Greedy(), item)
+    with pytest.raises(MemoryError):
+        worker._judge_together(Greedy(), [item], worker._Loop())
 
 
 def test_nobody_is_stopped_that_is_not_there() -> None:

@@ -1,19 +1,21 @@
 """Configurations as trees of frozen dataclasses, to plain tables and TOML and back.
 
 A table says ``kind = "module:Class"`` wherever the field's declared type leaves the class open (protocols, unions,
-subclasses), and ``class = ...`` instead when the class has a field of its own called ``kind``. Five kinds have no colon:
-``none`` (TOML has no null), ``function``, ``path``, ``map`` (a mapping that could be misread as something else), and ``rows`` (a
-file of them beside the configuration, `assay.core.rowfile`). A class with a class method ``read_table(table, read)`` reads its
-own tables: it gives what ``read`` makes of a table of its fields.
+subclasses), and ``class = ...`` instead when the class has a field of its own called ``kind``. Seven kinds have no colon:
+``none`` (TOML has no null), ``function``, ``partial``, ``method`` (of a dataclass), ``path``, ``map`` (a mapping that could be
+misread as something else), and ``rows`` (a file of them beside the configuration, `assay.core.rowfile`). A class with a class
+method ``read_table(table, read)`` reads its own tables: it gives what ``read`` makes of a table of its fields.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import tomllib
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from pathlib import Path
+from types import MethodType
 from typing import Any, cast, get_origin
 
 import numpy as np
@@ -34,7 +36,7 @@ from assay.core.fields import (
     takes_sequence,
     union_members,
 )
-from assay.core.import_path import Function, load_class, load_function, name_of
+from assay.core.import_path import Function, load_class, load_function, name_of, name_of_callable
 from assay.core.rowfile import BESIDE, RowFile, current_store
 
 __all__ = ["dumps_toml", "from_dict", "loads_toml", "part", "replace_at", "to_dict"]
@@ -164,10 +166,23 @@ def _write(value: Any, declared: Any, place: str) -> Any:
         return [_write(v, element(declared, i), f"{place}[{i}]") for i, v in enumerate(items)]
     if isinstance(value, Function):
         return {"kind": "function", "name": name_of(value)}
+    if callable(value) and not isinstance(value, type):
+        return _write_callable(value, place)
     raise ConfigError(
         f"{place}: {a_kind(value)} cannot be written to a file: {value!r}; use numbers, strings, tuples, mappings, "
         "dataclasses or functions of a module"
     )
+
+
+def _write_callable(value: Any, place: str) -> Table:
+    """A partial or a method by its parts; any other callable object by its class alone, which no file can bring back."""
+    if isinstance(value, functools.partial):
+        of = cast("functools.partial[Any]", value)
+        inner = {"function": of.func, "args": of.args, "keywords": of.keywords}
+        return {"kind": "partial", **{name: _write(v, Any, f"{place}.{name}") for name, v in inner.items()}}
+    if isinstance(value, MethodType) and dataclasses.is_dataclass(value.__self__) and not isinstance(value.__self__, type):
+        return {"kind": "method", "name": value.__name__, "of": _write(value.__self__, Any, f"{place}.of")}
+    return {"kind": "function", "name": name_of_callable(value)}
 
 
 def _write_part(value: Any, declared: Any, place: str) -> Table:
@@ -225,6 +240,11 @@ def _read_table(data: Mapping[str, Any], declared: Any, place: str) -> Any:
             return None
         case "function":
             return load_function(str(data.get("name")), place)
+        case "partial":
+            inner = {name: _read(data[name], Any, f"{place}.{name}") for name in ("function", "args", "keywords")}
+            return functools.partial(inner["function"], *inner["args"], **inner["keywords"])
+        case "method":
+            return getattr(_read(data["of"], Any, f"{place}.of"), str(data["name"]))
         case "path":
             return Path(data["value"])
         case "map":

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from dataclasses import is_dataclass
 from enum import Enum
 from importlib import import_module
-from types import BuiltinFunctionType, FunctionType
-from typing import Any, TypeVar
+from types import BuiltinFunctionType, FunctionType, MethodType
+from typing import Any, TypeVar, cast
 
 from assay.core.errors import ConfigError, UnknownNameError, a_kind
 from assay.core.moved_modules import filed_module, module_of_filed
 
-__all__ = ["Function", "filed_as", "load_class", "load_function", "name_of"]
+__all__ = ["Function", "filed_as", "load_class", "load_function", "name_of", "name_of_callable"]
 
 Function = FunctionType | BuiltinFunctionType
 Class = TypeVar("Class", bound=type)
@@ -58,11 +58,32 @@ def name_of(value: type | Callable[..., Any]) -> str:
     module, qualified = value.__module__, value.__qualname__
     if module != "__main__" and _walk(sys.modules.get(module), qualified) is value:
         return f"{filed_module(module)}:{qualified}"
+    return _in_file(value)
+
+
+def name_of_callable(value: Any) -> str:
+    """What files call an object that can be called and is no function: a bound method, or an instance of a class.
+
+    A method of a class is found again by this name; an instance is not: its name says its class, and loading it is an error.
+
+    >>> name_of_callable(dict.fromkeys)
+    'builtins:dict.fromkeys'
+    """
+    owner: Any = getattr(value, "__self__", None)
+    if isinstance(owner, type):
+        return f"{name_of(cast('type[Any]', owner))}.{value.__name__}"
+    if isinstance(value, MethodType):
+        return f"{_in_file(type(owner))}().{value.__name__}"
+    return f"{_in_file(cast('type[Any]', type(value)))}()"
+
+
+def _in_file(value: Any) -> str:
+    """``FILE.py:Name``."""
     try:
         file = inspect.getsourcefile(value) or "unknown.py"
     except (TypeError, OSError):  # a class of __main__ without a file, as in an interactive session
         file = "interactive.py"
-    return f"{file if file.endswith('.py') else file + '.py'}:{qualified}"
+    return f"{file if file.endswith('.py') else file + '.py'}:{value.__qualname__}"
 
 
 def load_class(name: str, place: str) -> type[Any]:
@@ -86,7 +107,7 @@ def load_function(name: str, place: str) -> Callable[..., Any]:
         UnknownNameError: the module has no such name.
     """
     found = _load(name, place)
-    if isinstance(found, Function):
+    if isinstance(found, Function | MethodType):
         return found
     raise ConfigError(f"{place}: {name!r} is {a_kind(found)}, not a function")
 
@@ -97,8 +118,9 @@ def _load(name: str, place: str) -> object:
         raise ConfigError(f"{place}: {name!r} is no import path; write 'module:Name'")
     if module_name.endswith(".py"):
         raise ConfigError(
-            f"{place}: {qualified} was defined in {module_name} where no import can find it (a script, notebook, lambda or inner "
-            "function); move it to the top of a module on the Python path and name it 'module:name'"
+            f"{place}: {qualified} was defined in {module_name} where no import can find it (a script, notebook, lambda, inner "
+            "function, or an object that is no dataclass); move it to the top of a module on the Python path and name it "
+            "'module:name'"
         )
     try:
         module = import_module(module_of_filed(module_name))

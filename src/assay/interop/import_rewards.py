@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from inspect import isawaitable
 from typing import Any, cast
 
 from assay.core.canon import plain
@@ -15,6 +16,7 @@ from assay.core.task import Task
 from assay.interop.signature import parameters_of
 from assay.interop.values import listed, scored, settled
 from assay.verify.reward_function import copy_of, prompt_of, row_of
+from assay.verify.user_reward import Pending, is_async
 
 __all__ = ["GOLD_NAMES", "ForeignReward", "OpenRlhfReward", "RubricReward", "TrlReward", "VerlReward", "gold_of", "numbers_in"]
 
@@ -57,9 +59,36 @@ class ForeignReward(ABC):
         """
         return self.many([(task, rollout)])[0]
 
-    @abstractmethod
     def many(self, items: Sequence[Pair]) -> list[Score]:
-        """Judge several attempts: in one call where the function takes several."""
+        """Judge several rollouts: in one call where the function takes several.
+
+        Raises:
+            RewardError: the function broke its contract.
+            DataError: a task lacks a column that the function needs.
+        """
+        if self.batched:
+            found = self.start_batch(items)
+            return settled(found.result()) if isinstance(found, Pending) else found
+        begun = (self.start(item) for item in items)
+        return [settled(found.result()) if isinstance(found, Pending) else found for found in begun]
+
+    @property
+    def concurrent(self) -> bool:
+        """Whether the function is an ``async def`` that judges one rollout."""
+        return not self.batched and is_async(self.fn)
+
+    def views(self, items: Sequence[Pair]) -> list[Pair]:
+        """The rollouts with their tasks."""
+        return list(items)
+
+    def start(self, view: Pair) -> Score | Pending[Score]:
+        """Calls the function for one rollout."""
+        found = self.start_batch([view])
+        return Pending(found.awaitable, lambda value: found.read(value)[0]) if isinstance(found, Pending) else found[0]
+
+    @abstractmethod
+    def start_batch(self, views: Sequence[Pair]) -> list[Score] | Pending[list[Score]]:
+        """Calls the function for several rollouts; for one alone where it is not ``batched``."""
         ...
 
     def columns(self, task: Task) -> dict[str, Any]:
@@ -114,16 +143,15 @@ class VerlReward(ForeignReward):
         """As ``batch`` says."""
         return self.batch
 
-    def many(self, items: Sequence[Pair]) -> list[Score]:
-        if not self.batch:
-            return [self._one(self._call(self._of(item)), row_of(item[0])) for item in items]
-        each = [self._of(item) for item in items]
-        lists = {f"{name}s": [one[name] for one in each] for name in each[0]}
-        values = listed(self._call(lists), len(items), "the reward")
-        return [self._one(value, row_of(task)) for value, (task, _) in zip(values, items, strict=True)]
+    def start_batch(self, views: Sequence[Pair]) -> list[Score] | Pending[list[Score]]:
+        each = [self._of(item) for item in views]
+        keywords = {f"{name}s": [one[name] for one in each] for name in each[0]} if self.batch else each[0]
 
-    def _call(self, keywords: dict[str, Any]) -> Any:
-        return settled(self.fn(**self._keywords(self.fn, keywords, None, "the reward function")))
+        def read(value: Any) -> list[Score]:
+            values = listed(value, len(views), "the reward") if self.batch else [value]
+            return [self._one(one, row_of(task)) for one, (task, _) in zip(values, views, strict=True)]
+
+        return _begun(self.fn(**self._keywords(self.fn, keywords, None, "the reward function")), read)
 
     def _of(self, item: Pair) -> dict[str, Any]:
         task, rollout = item
@@ -140,11 +168,11 @@ class VerlReward(ForeignReward):
 
     def _one(self, value: Any, row: Mapping[str, Any]) -> Score:
         if not isinstance(value, Mapping):
-            return scored(value, row)
+            return scored(value, row, self.fn)
         named = dict(cast("Mapping[str, Any]", value))
         if "score" not in named:
             raise RewardError(f"the reward function returned a dict without 'score': {named!r}")
-        return scored(named.pop("score"), row, extra=numbers_in(named))
+        return scored(named.pop("score"), row, self.fn, extra=numbers_in(named))
 
 
 @dataclass(frozen=True)
@@ -163,7 +191,8 @@ class TrlReward(ForeignReward):
         """It always does."""
         return True
 
-    def many(self, items: Sequence[Pair]) -> list[Score]:
+    def start_batch(self, views: Sequence[Pair]) -> list[Score] | Pending[list[Score]]:
+        items = views
         rows = [self.columns(task) for task, _ in items]
         reserved = {"prompt", "completion", "completion_ids", "messages"}
         offered: dict[str, Any] = {
@@ -179,8 +208,12 @@ class TrlReward(ForeignReward):
         }
         golds = [gold_of(task) for task, _ in items]
         keywords = self._keywords(self.fn, offered, golds if any(g is not None for g in golds) else None, "the reward function")
-        values = listed(settled(self.fn(**keywords)), len(items), "the list of rewards")
-        return [scored(value, row) for value, row in zip(values, rows, strict=True)]
+
+        def read(value: Any) -> list[Score]:
+            values = listed(value, len(items), "the list of rewards")
+            return [scored(one, row, self.fn) for one, row in zip(values, rows, strict=True)]
+
+        return _begun(self.fn(**keywords), read)
 
 
 @dataclass(frozen=True)
@@ -198,14 +231,19 @@ class OpenRlhfReward(ForeignReward):
         """It always does."""
         return True
 
-    def many(self, items: Sequence[Pair]) -> list[Score]:
+    def start_batch(self, views: Sequence[Pair]) -> list[Score] | Pending[list[Score]]:
+        items = views
         prompts = [prompt_of(task) for task, _ in items]
         offered: dict[str, Any] = {
             "queries": [prompt + rollout.text for prompt, (_, rollout) in zip(prompts, items, strict=True)],
             "prompts": prompts,
             "labels": [gold_of(task) if self.gold is None else self.columns(task).get(self.gold) for task, _ in items],
         }
-        found: Any = settled(self.fn(**self._keywords(self.fn, offered, None, "the reward function")))
+        found = self.fn(**self._keywords(self.fn, offered, None, "the reward function"))
+        return _begun(found, lambda value: self._read(value, items))
+
+    def _read(self, found: Any, items: Sequence[Pair]) -> list[Score]:
+        """The verdicts in what the function gave."""
         logs: list[dict[str, float]] = [{}] * len(items)
         if isinstance(found, Mapping):
             named = cast("Mapping[str, Any]", found)
@@ -216,7 +254,7 @@ class OpenRlhfReward(ForeignReward):
             logs = [numbers_in({name: values[i] for name, values in lists.items()}) for i in range(len(items))]
             found = named["rewards"]
         values = listed(found, len(items), "the list of rewards")
-        return [scored(v, row_of(t), extra=log) for v, (t, _), log in zip(values, items, logs, strict=True)]
+        return [scored(v, row_of(t), self.fn, extra=log) for v, (t, _), log in zip(values, items, logs, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -256,8 +294,8 @@ class RubricReward(ForeignReward):
         """One per function; all 1 where the rubric has none."""
         return list(getattr(self.fn, "weights", None) or [1.0] * len(self.functions))
 
-    def many(self, items: Sequence[Pair]) -> list[Score]:
-        return [self._judge(task, rollout) for task, rollout in items]
+    def start_batch(self, views: Sequence[Pair]) -> list[Score]:
+        return [self._judge(task, rollout) for task, rollout in views]
 
     def _judge(self, task: Task, rollout: Rollout) -> Score:
         row, gold = self.columns(task), gold_of(task)
@@ -275,12 +313,17 @@ class RubricReward(ForeignReward):
         for function, weight in zip(self.functions, self.weights, strict=True):
             offered = {**copy_of(row), **getattr(self.fn, "class_objects", {}), **copy_of(own), "state": state}
             keywords = self._keywords(function, offered, copy_of(gold), _name(function))
-            score = scored(settled(function(**keywords)), row)
+            score = scored(settled(function(**keywords)), row, function)
             if not score.valid:
                 return score
             values[_name(function)] = score.components["reward"]
             total += weight * score.components["reward"]
         return scored(total, row, extra=values)
+
+
+def _begun(value: Any, read: Callable[[Any], list[Score]]) -> list[Score] | Pending[list[Score]]:
+    """The verdicts in what a function returned, or what is to be awaited for them."""
+    return Pending(value, read) if isawaitable(value) else read(value)
 
 
 def gold_of(task: Task) -> Any:

@@ -2,34 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-import inspect
-from collections.abc import Awaitable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from assay.core.canon import FrozenMap
 from assay.core.errors import RewardError, a_kind
-from assay.core.score import Fault, Score
+from assay.core.score import Score
 from assay.verify.reward_function import finite
+from assay.verify.user_reward import abstention, settled
 
 __all__ = ["listed", "scored", "settled"]
-
-
-def settled(value: Any) -> Any:
-    """The value itself, or what an awaitable gives, from any thread and also while an event loop runs in this one."""
-    if not inspect.isawaitable(value):
-        return value
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(_awaited(value))
-    with ThreadPoolExecutor(1) as other:
-        return other.submit(asyncio.run, _awaited(value)).result()
-
-
-async def _awaited(value: Awaitable[Any]) -> Any:
-    return await value
 
 
 def listed(value: Any, n: int, what: str) -> list[Any]:
@@ -49,17 +31,16 @@ def listed(value: Any, n: int, what: str) -> list[Any]:
     return list(many)
 
 
-def scored(value: Any, row: Mapping[str, Any], **info: Any) -> Score:
+def scored(value: Any, row: Mapping[str, Any], fn: Any = None, **info: Any) -> Score:
     """The score for one number; None, which says that the function has no verdict on this item, is a ``verifier`` fault.
 
     Raises:
         RewardError: no finite number.
     """
     if value is None:
-        words = "the reward function gave None: no verdict on this item"
-        return Score(components={}, fault=Fault.VERIFIER, info=FrozenMap({"error": words, "verdict": "none"}))
+        return abstention()
     kept = {name: number for name, number in info.items() if number}
-    return Score(components={"reward": finite(_alone(value), row)}, info=FrozenMap(kept))
+    return Score(components={"reward": finite(_alone(value), row, fn)}, info=FrozenMap(kept))
 
 
 def _alone(value: Any) -> Any:

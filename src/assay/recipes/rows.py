@@ -25,6 +25,7 @@ from assay.runtime.engine.settings import Auto, EngineSpec
 from assay.runtime.settings import Lora
 from assay.runtime.text.chat import Chat
 from assay.tasks import Rows, TaskMixture, family, judged_rows
+from assay.tasks.rewards import Reward
 from assay.tasks.row_splits import read_splits, train_and_test
 from assay.train.levels import Levels
 from assay.train.method_names import NamedMethod
@@ -65,7 +66,7 @@ _BASE = ModelSettings(
 
 def on_rows(
     rows: Data,
-    reward: Callable[..., Any] | None = None,
+    reward: Reward | None = None,
     *,
     model: str | Path | ModelSource = "base",
     objective: str | Objective | None = None,
@@ -97,8 +98,8 @@ def on_rows(
     Args:
         rows: the data; see `assay.tasks.Rows` for the fields. A ``DatasetDict`` or another mapping from the names of splits keeps
             them: ``train`` trains, ``test`` or ``validation`` is held out. A path or ``hub:OWNER/NAME`` is read.
-        reward: ``reward(prompt, completion, row) -> float``; without one, the answer must match exactly, or the verifier that a
-            row names judges.
+        reward: ``reward(prompt, completion, row) -> float``, or what else `assay.tasks.Rows` takes, also several by name; without
+            one, the answer must match exactly, or the verifier that a row names judges.
         model: a model folder in Hugging Face format, a name on the hub, a finished run's folder, or ``"base"``, the embedded
             base.
         objective: any name that ``assay methods`` lists, with all that the method needs, or an `Objective`; None: GRPO without a
@@ -320,9 +321,7 @@ def _fitted(data: _Data, known: _Known, settings: ModelSettings, mode: LongPromp
     return replace(data, train=train, test=test)
 
 
-def _tasks(
-    data: _Data, reward: Callable[..., Any] | None, evaluate: Any, test_share: float
-) -> tuple[TaskSource, Levels, Evaluation]:
+def _tasks(data: _Data, reward: Reward | None, evaluate: Any, test_share: float) -> tuple[TaskSource, Levels, Evaluation]:
     """The tasks, the levels to train on (all when empty), and how the run is evaluated."""
     plan = Evaluation(every=20, final_per_level=128)
     if data.elsewhere:
@@ -340,7 +339,7 @@ def _tasks(
     return _rows(data.train, reward, test_share=0.0), (), replace(plan, split="train")
 
 
-def _rows(rows: Sequence[Mapping[str, Any]], reward: Callable[..., Any] | None, **settings: Any) -> Rows:
+def _rows(rows: Sequence[Mapping[str, Any]], reward: Reward | None, **settings: Any) -> Rows:
     if reward is None and any(isinstance(row, Mapping) and "verifier" in row for row in rows):  # pyright: ignore[reportUnnecessaryIsInstance]
         return judged_rows(rows, **settings)
     return Rows(rows, reward=reward, **settings)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from assay.core.canon import FrozenMap, canonical, check_row_text, digest, hashed, plain
 from assay.core.errors import ConfigError, DataError, a_kind, nearest
+from assay.core.fields import LATER
 from assay.core.protocols import Environment, Verifier
 from assay.core.rowfile import BESIDE, RowFile
 from assay.core.seeds import generator, text_split
@@ -22,9 +23,9 @@ from assay.core.task import Message, Task, TaskView
 from assay.core.util.garbage import pause_collection
 from assay.core.util.jsonl import object_of
 from assay.tasks.draws import SPLITS, TaskCoordinates, slip
+from assay.tasks.rewards import Reward, reward_verifier, weighted_rewards
 from assay.tasks.row_splits import train_and_test
 from assay.verify.exact import ExactMatch
-from assay.verify.reward_function import RewardFunction
 
 __all__ = ["Rows", "load_jsonl"]
 
@@ -70,7 +71,10 @@ class Rows:
 
     Attributes:
         rows: the data, or a mapping from the names of splits to it.
-        reward: ``fn(prompt, completion, row) -> float``, or a `assay.verify.RewardFunction`.
+        reward: ``fn(prompt, completion, row) -> float``, with fewer parameters as ``fn(completion, answer)``, asynchronous, or
+            with TRL's, verl's or OpenRLHF's parameters; a `assay.verify.RewardFunction`; or several, by name, as
+            ``{"right": f, "short": (g, 0.2)}``, or in a list. Several become a `assay.verify.WeightedRewards`.
+        weights: of a list of rewards.
         scorer: a verifier instead. With neither, ``answer`` must be matched, white space around it aside.
         name: name of the family.
         seed: chooses other orders.
@@ -80,7 +84,8 @@ class Rows:
 
     Raises:
         DataError: a row that is wrong; names its number (from 0), the field and a fix.
-        ConfigError: both a reward and a scorer, a share outside [0, 1), or splits that have to be named.
+        ConfigError: both a reward and a scorer, a share outside [0, 1), a reward whose parameters do not say what it takes, or
+            splits that have to be named.
 
     >>> source = Rows([{"prompt": f"{a}+{b}=", "answer": str(a + b)} for a in range(5) for b in range(5)])
     >>> source.arms(), source.size("rows", 1, "train") + source.size("rows", 1, "test")
@@ -91,12 +96,13 @@ class Rows:
     """
 
     rows: Sequence[Mapping[str, Any]] = field(repr=False, metadata={BESIDE: "_beside"})
-    reward: Callable[..., Any] | RewardFunction | None = field(default=None, kw_only=True)
+    reward: Reward | None = field(default=None, kw_only=True)
     scorer: Verifier | None = field(default=None, kw_only=True)
     name: str = field(default="rows", kw_only=True)
     seed: int = field(default=0, kw_only=True)
     test_share: float = field(default=0.1, kw_only=True)
     tests: int | None = field(default=None, kw_only=True)
+    weights: tuple[float, ...] = field(default=(), kw_only=True, metadata={LATER: True})
     _table: _Table = field(init=False, repr=False, compare=False)
     _known: dict[str, Any] = field(init=False, repr=False, compare=False, default_factory=dict[str, Any])
 
@@ -113,6 +119,15 @@ class Rows:
             raise ConfigError(f"Rows.tests={self.tests} of {len(self.rows)} rows; use a number of rows at the end")
         with pause_collection():
             self._read_rows()
+        several = weighted_rewards(self.reward, self.weights, self._columns)
+        if several is not None:
+            object.__setattr__(self, "reward", several)
+            object.__setattr__(self, "weights", ())
+        self.verifier()  # says at once what is wrong with the reward
+
+    @property
+    def _columns(self) -> Sequence[str]:
+        return list(dict.fromkeys(name for row in self.rows[:_LOOKED_AT] for name in row))
 
     def _read_rows(self) -> None:
         noted = _noted(self.rows.notes, self._kind) if isinstance(self.rows, RowFile) else None
@@ -184,7 +199,7 @@ class Rows:
             return self.scorer
         if self.reward is None:
             return ExactMatch(strip=True)
-        return self.reward if isinstance(self.reward, RewardFunction) else RewardFunction(self.reward)
+        return cast("Verifier", reward_verifier(self.reward, self._columns))
 
     def environment(self, world: TaskView) -> Environment | None:
         """None: one answer ends the task."""
@@ -284,6 +299,8 @@ def _order(seed: int, stream: str, epoch: int, n: int) -> tuple[int, ...]:
 
 
 _NONE = np.empty(0, np.int64)
+_LOOKED_AT = 256
+"""Rows whose fields a reward may take by name."""
 _FORMAT = 1
 """Of the notes that stand beside rows."""
 

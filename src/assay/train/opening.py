@@ -16,6 +16,7 @@ from assay.train.models import from_folder
 from assay.train.proof import WeightProof, probe_rows
 from assay.train.run import Run
 from assay.train.runner import StageRunner
+from assay.train.scoring import weigh_rewards
 from assay.train.session import Parts
 from assay.train.stage import Stage
 from assay.train.stage_learner import learner_of
@@ -62,6 +63,7 @@ def open_stage(
         )
     if not arms_of(run.tasks, stage.levels):
         raise ConfigError(f"no arm of task family {run.tasks.name!r} has a level of {stage.levels}")
+    stage = weigh_rewards(run, stage)
     settings = learner_of(run, stage)
     program = stage.effective_objective.compile(stage.updates, offers=stage.learner.offers)
     learner, engine = _build(run, stage, settings, model, before.learner if before else None, others)

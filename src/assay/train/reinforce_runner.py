@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
+from assay.core.errors import RewardError
 from assay.core.group import Outcome
 from assay.core.protocols import Curriculum, Guidance, Replay, Sampler
 from assay.core.scoring import Scorer
@@ -15,6 +17,7 @@ from assay.train.loop import step
 from assay.train.runner import BaseRunner, StepResult
 from assay.train.schedules import StageSchedules
 from assay.train.support import sampling_of
+from assay.verify.scorers import FromTasks
 
 if TYPE_CHECKING:
     from assay.train.reinforce import Reinforce
@@ -51,7 +54,7 @@ class ReinforceRunner(BaseRunner):
     @classmethod
     def of(cls, stage: Reinforce, parts: Parts) -> Self:
         """As the settings say."""
-        run, step = parts.run, parts.step
+        run, step = parts.run, parts.step - parts.stage_step
         seed = derive("curriculum", run.seed, "stage", step) if step else run.seed
         return cls(
             parts=parts,
@@ -72,9 +75,38 @@ class ReinforceRunner(BaseRunner):
     async def step(self) -> StepResult:
         """One rollout batch, with the scheduled settings of the step; they are in its metrics if there are schedules."""
         self._apply_schedules()
-        result = await step(self)
+        before = self._drawn_state()
+        try:
+            result = await step(self)
+        except RewardError:
+            self._go_back(before)
+            raise
         values = {f"schedule/{key}": float(value) for key, value in self.scheduled.items()}
         return replace(result, metrics={**result.metrics, **self.scorer.metrics(), **values})
+
+    def _drawn_state(self) -> dict[str, Any] | None:
+        """What a step changes before its rollouts are scored; None where no reward of a user's can fail."""
+        if self.parts.pool.abilities.trusted and type(self.scorer) is FromTasks:
+            return None
+        return deepcopy(
+            {
+                "curriculum": self.curriculum.state_dict(),
+                "guidance": self.guidance.state_dict(),
+                "scorer": self.scorer.state_dict(),
+                "index": self.parts.index.state_dict(),
+            }
+        )
+
+    def _go_back(self, before: dict[str, Any] | None) -> None:
+        """To before the step: a reward that fails does so before anything is learned."""
+        if before is None:
+            return
+        made, self.parts.index = type(self).of(self.stage, self.parts), self.stage.index.build(self.parts.run.seed)
+        self.curriculum, self.guidance, self.scorer = made.curriculum, made.guidance, made.scorer
+        self.curriculum.load_state_dict(before["curriculum"])
+        self.guidance.load_state_dict(before["guidance"])
+        self.scorer.load_state_dict(before["scorer"])
+        self.parts.index.load_state_dict(before["index"])
 
     def _apply_schedules(self) -> None:
         """Sets the scheduled values of the step. A sampler has no state, so it can be built anew."""

@@ -137,8 +137,12 @@ class Run:
         rollouts_every: steps between those whose rollouts are recorded: some in ``rollouts.jsonl``, all in ``rollouts/``.
         max_turns: model calls per rollout in environments, unless a stage's sampler says otherwise.
         reward_deadline: seconds that a verifier may take for one rollout.
-        reward_workers: most processes in which a verifier that is not trusted judges at once; 1 for one that must be alone, as
-            with a port or a device of its own.
+        reward_workers: processes in which a verifier that is not trusted, as every user's reward, judges at once; 1 for one that
+            must be alone, as with a port or a device of its own.
+        reward_errors: what an error of a user's reward does, raised twice on an answer: ``stop`` ends the run with its step's
+            checkpoint, ``count`` masks the rollout as a fault and goes on. Lost connections never end a run by themselves.
+        reward_in_flight: calls of an asynchronous reward at the same time.
+        reward_attempts: tries of such a call whose connection fails.
         reward_memory: GiB that each of those processes may have; None for a share of the machine's (`ScoringPool`).
         environment_deadline: seconds that an environment may take for one start or step.
         prove_weights: compare the engine's weights with the learner's after each update.
@@ -172,9 +176,15 @@ class Run:
     judges: tuple[Judge, ...] = later(())
     reward_memory: float | None = later(None)
     rollouts_kept: int = later(512)
+    reward_errors: Literal["stop", "count"] = later("stop")
+    reward_in_flight: int = later(64)
+    reward_attempts: int = later(4)
 
     def __post_init__(self) -> None:
         check_positive(self, "threads", "checkpoint_every", "rollouts_every", "max_turns", "reward_workers")
+        check_positive(self, "reward_in_flight", "reward_attempts")
+        if self.reward_errors not in ("stop", "count"):
+            raise UnknownNameError("Run.reward_errors", self.reward_errors, ("stop", "count"))
         if not isinstance(self.seed, int):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f"Run.seed={self.seed!r}; use a whole number")
         if not isinstance(self.rollouts_kept, int) or self.rollouts_kept < 0:  # pyright: ignore[reportUnnecessaryIsInstance]

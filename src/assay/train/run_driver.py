@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from assay.core.errors import MismatchError, StorageError
+from assay.core.errors import AssayError, MismatchError, RewardError, StorageError
 from assay.core.protocols import Tracker
 from assay.core.timing import Profile, span
 from assay.core.util.event_loop import run_async
@@ -119,7 +119,14 @@ class RunDriver:
         self._tell_isolation(step)
         self._trackers = self.watch(self.run, self.folder, step + 1 if found else 0)
         run, deadline = self.run, self.run.reward_deadline
-        pool = ScoringPool(run.tasks.verifier(), deadline, workers=run.reward_workers, memory=run.reward_memory)
+        pool = ScoringPool(
+            run.tasks.verifier(),
+            deadline,
+            workers=run.reward_workers,
+            memory=run.reward_memory,
+            in_flight=run.reward_in_flight,
+            attempts=run.reward_attempts,
+        )
         checker = IndependentChecker(run.check, run.seed, deadline, run.reward_workers, run.reward_memory) if run.check else None
 
         async def judged() -> RunOutcome:
@@ -234,6 +241,8 @@ class RunDriver:
                 self._log(p, found := await self._evaluate(runner, full=True))
                 self._callbacks.evaluation(p.step, found)
             self._checkpoint(index, runner)
+            if (error := p.reward_error()) is not None:
+                raise error
         elif self.progress.ended not in (0, p.stage.steps):  # a stage that had ended was lengthened: its patience begins anew
             self.progress.ended, self.progress.stale = 0, 0
         while p.stage_step < p.stage.steps and self.progress.ended != p.stage.steps:
@@ -246,8 +255,13 @@ class RunDriver:
     async def _advance(self, index: int, runner: StageRunner) -> None:
         """One step, with the evaluation and the checkpoint that are due behind it."""
         p = runner.parts
-        metrics = await self._one_step(runner)
-        refused = self._judge_agreement(p, metrics)
+        try:
+            metrics = await self._one_step(runner)
+        except RewardError:  # the stage stands as before the step
+            if int((checkpoint.latest_name(self.folder) or "-1").removeprefix("step_")) != p.step:
+                self._checkpoint(index, runner)
+            raise
+        refused: AssayError | None = self._judge_agreement(p, metrics)
         self._tell_untrained(p)
         last = p.stage_step >= p.stage.steps
         if last or runner.evaluate_at(p.stage_step):
@@ -259,6 +273,7 @@ class RunDriver:
             self.progress.ended = p.stage.steps
             if p.stage.gate:
                 self.progress.gate = await self._evaluator.gate(p)
+        refused = refused or p.reward_error()  # of the evaluation, which is whole
         runner.observe_metrics(metrics)
         self._log(p, metrics)
         self._callbacks.step(p.step, metrics)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +16,17 @@ from assay.core.scoring import JudgePort
 from assay.core.timing import span
 from assay.train.grade import Posed, ScoredRollouts, VerifierContext, grade, no_stage
 from assay.train.stage_learner import scoring_model
+from assay.verify.abilities import ability_of
+from assay.verify.scorers import FromTasks
+from assay.verify.user_reward import abstained
 
 if TYPE_CHECKING:
     from assay.train.reinforce_runner import ReinforceRunner
+    from assay.train.run import Run
     from assay.train.session import Parts
+    from assay.train.stage import Stage
 
-__all__ = ["StageContext", "grade_rollouts"]
+__all__ = ["StageContext", "grade_rollouts", "weigh_rewards"]
 
 
 class StageContext(VerifierContext):
@@ -56,15 +62,31 @@ class StageContext(VerifierContext):
         return self._parts.judges.client(name, self._parts.step)
 
 
+def weigh_rewards(run: Run, stage: Stage) -> Stage:
+    """The stage with an objective that learns from the weighted sum of the tasks' rewards, where they are such a sum and the
+    objective itself weighs no components.
+    """
+    summed = ability_of(run.tasks.verifier(), "weighted_sum") and isinstance(getattr(stage, "reward", None), FromTasks)
+    if not summed or stage.objective.scalarise.combines:
+        return stage
+    scalarise = replace(stage.objective.scalarise, weights=(("reward", 1.0),))
+    return cast("Stage", replace(cast("Any", stage), objective=replace(stage.objective, scalarise=scalarise)))
+
+
 async def grade_rollouts(s: ReinforceRunner, posed: Posed, rollouts: Sequence[Rollout]) -> list[ScoredRollouts]:
     """`grade` by the scorer of a stage.
 
     Raises:
-        RewardError: no score on more than half of the rollouts; shows the first failure.
+        RewardError: no score on more than half of the rollouts, or a user's reward failed and `Run.reward_errors` says to stop;
+            shows the first failure.
     """
     graded = await grade(s.scorer, StageContext(s.parts), posed, rollouts)
+    if (error := s.parts.reward_error()) is not None:
+        raise error
     shown = [(r, x) for a in graded for r, x in zip(a.rollouts, a.scores, strict=True) if r.stop is not Stop.ERROR]
     failed = [(r, x) for r, x in shown if not x.valid]
+    if len(failed) < len(shown):  # that a reward has no verdict on some is what it says of them
+        failed = [(r, x) for r, x in failed if not abstained(x)]
     if 2 * len(failed) > len(shown):
         rollout, score = failed[0]
         raise RewardError(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.core.batch import Batch
+from assay.core.errors import RewardError
 from assay.core.group import Group
 from assay.core.manifest import Manifest
 from assay.core.plan import Plan
@@ -170,6 +171,16 @@ class Parts:
             self.checker.load_state_dict(state["checker"])
         if self.proof is not None:
             self.proof.load_state_dict(state["proof"])
+
+    def reward_error(self) -> RewardError | None:
+        """What the run is to end with because the user's reward failed since the last call; None where it is to go on."""
+        failure = self.pool.take_failure()
+        if failure is None or self.run.reward_errors != "stop":
+            return None
+        return RewardError(
+            f"{failure}\nThe run stops and keeps the {self.step} steps that it has. Mend the reward and go on with 'assay resume "
+            "--allow-inexact' (the code has changed). Run.reward_errors='count' counts such rollouts as faults instead"
+        )
 
     def counts(self) -> dict[str, int]:
         """What the scoring pool and the judges counted so far."""

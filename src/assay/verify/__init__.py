@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     from assay.verify.text.ranking import Ranking, RankMetric
     from assay.verify.text.schema import JsonSchema
     from assay.verify.text.tags import Combine, Formatted, TagFormat
+    from assay.verify.user_reward import UserReward
     from assay.verify.verdict import judge
+    from assay.verify.weighted_rewards import RewardPart, WeightedRewards
     from assay.verify.workers.pool import ScoringPool
 
 __all__ = [
@@ -73,6 +75,7 @@ __all__ = [
     "ReferenceProbability",
     "Relation",
     "RewardFunction",
+    "RewardPart",
     "Routed",
     "Rubric",
     "RubricJudge",
@@ -82,6 +85,8 @@ __all__ = [
     "SpreadFilter",
     "TagFormat",
     "Together",
+    "UserReward",
+    "WeightedRewards",
     "abilities_of",
     "about",
     "constraint_of",
@@ -121,7 +126,9 @@ _HOME = {
     "text.ranking": "RankMetric Ranking",
     "text.schema": "JsonSchema",
     "text.tags": "Combine Formatted TagFormat",
+    "user_reward": "UserReward",
     "verdict": "judge",
+    "weighted_rewards": "RewardPart WeightedRewards",
     "workers.pool": "ScoringPool",
 }
 

@@ -7,6 +7,7 @@ import math
 import numbers
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from inspect import isawaitable
 from types import NoneType
 from typing import Any, cast
 
@@ -14,9 +15,11 @@ import numpy as np
 
 from assay.core.canon import FrozenMap, plain
 from assay.core.errors import ConfigError, RewardError, a_kind
+from assay.core.fields import later
 from assay.core.rollout import Rollout
 from assay.core.score import Score
 from assay.core.task import TOOLS, Task
+from assay.verify.user_reward import Pending, abstention, describe_function, is_async, settled
 
 __all__ = ["RewardFunction", "View", "copy_of", "finite", "prompt_of", "row_of"]
 
@@ -33,21 +36,24 @@ class RewardFunction:
     ``prompt`` is the text of the opening conversation, ``completion`` the text of the last call, ``row`` the user's own row
     (for other task families: the public, world and private parts as one dict). The function returns a finite number, also as a
     numpy scalar or a tensor of one element, or a dict of finite numbers by component name; of several components one is the
-    task's own metric, and is called ``correct`` or ``reward``. Anything else raises `RewardError`; run it in a `ScoringPool`,
-    which also survives a function that hangs or kills its process.
+    task's own metric, and is called ``correct`` or ``reward``. None, alone or for a component, says that the function has no
+    verdict: no score, never a 0. Anything else raises `RewardError`; run it in a `ScoringPool`, which also survives a function
+    that hangs or kills its process. An ``async def`` is awaited, in a pool many calls at once.
 
     Each call gets its own copy of the row, so that what it does to it is not seen with the next answer; the fields that it
     changed stand in ``info["changed"]`` of the verdict.
 
     Attributes:
-        fn: the function.
+        fn: the function; also a partial, a method, or an object that can be called.
         batched: ``fn(prompts, completions, rows)`` takes lists and returns one value per item.
         floor: the lowest value that it gives: -1 for a reward in [-1, 1]. An answer that hangs or kills its judge twice scores
             this. One number for all components, or one per component, which names them. Lower values are counted
             (``verify/below_floor``).
+        takes: parameters that ``fn`` is called with by name: of ``prompt``, ``completion``, ``row``, and the row's fields;
+            ``"**"`` for all of them. None for prompt, completion and row by position.
 
     Raises:
-        ConfigError: ``fn`` cannot be called, or ``floor`` is not finite.
+        ConfigError: ``fn`` cannot be called, ``floor`` is not finite, or ``takes`` stands beside ``batched``.
 
     >>> f = RewardFunction(lambda prompt, completion, row: float(completion == row["answer"]))
     >>> f.values(["1+1="], ["2"], [{"answer": "2"}])
@@ -57,8 +63,11 @@ class RewardFunction:
     fn: Callable[..., Any]
     batched: bool = False
     floor: float | Mapping[str, float] = 0.0
+    takes: tuple[str, ...] | None = later(None)
 
     def __post_init__(self) -> None:
+        if self.takes is not None and self.batched:
+            raise ConfigError("RewardFunction.takes names what a function of one rollout takes; leave it out, or batched")
         if not callable(self.fn):  # pyright: ignore[reportUnnecessaryComparison]
             raise ConfigError(f"RewardFunction.fn is {a_kind(self.fn)}; pass a function of (prompt, completion, row)")
         floors = self.floor.values() if isinstance(self.floor, Mapping) else (self.floor,)
@@ -72,8 +81,13 @@ class RewardFunction:
         """Components that it gives: those that ``floor`` names, else ``reward``, for a function that returns plain numbers."""
         return tuple(self.floor) if isinstance(self.floor, Mapping) else ("reward",)
 
+    @property
+    def concurrent(self) -> bool:
+        """Whether the function is an ``async def`` that judges one rollout."""
+        return not self.batched and is_async(self.fn)
+
     def __call__(self, task: Task, rollout: Rollout) -> Score:
-        """Judge one attempt.
+        """Judge one rollout.
 
         Raises:
             RewardError: the function broke its contract.
@@ -81,53 +95,111 @@ class RewardFunction:
         return self.score_views([self.view(task, rollout)])[0]
 
     def view(self, task: Task, rollout: Rollout) -> View:
-        """What the function sees of an attempt: prompt, completion and row."""
+        """What the function sees of a rollout: prompt, completion and row."""
         return prompt_of(task), rollout.text, row_of(task)
 
+    def views(self, items: Sequence[tuple[Task, Rollout]]) -> list[View]:
+        """What the function sees of rollouts; those of a task share its row, and pickle writes a shared row once."""
+        rows: dict[int, dict[str, Any]] = {}
+        out: list[View] = []
+        for task, rollout in items:
+            if id(task) not in rows:
+                rows[id(task)] = row_of(task)
+            out.append((prompt_of(task), rollout.text, rows[id(task)]))
+        return out
+
     def score_views(self, views: Sequence[View]) -> list[Score]:
-        """Judge several attempts: in one call when ``batched``.
+        """Judge several rollouts: in one call when ``batched``.
 
         Raises:
             RewardError: the function broke its contract.
         """
+        if self.batched:
+            found = self.start_batch(views)
+            return settled(found.result()) if isinstance(found, Pending) else found
+        begun = (self.start(view) for view in views)
+        return [settled(found.result()) if isinstance(found, Pending) else found for found in begun]
+
+    def start(self, view: View) -> Score | Pending[Score]:
+        """Calls the function for one rollout.
+
+        Raises:
+            RewardError: the function broke its contract.
+        """
+        if self.batched:
+            found = self.start_batch([view])
+            return Pending(found.awaitable, lambda value: found.read(value)[0]) if isinstance(found, Pending) else found[0]
+        prompt, completion, row = view
+        own = copy_of(row)
+
+        def read(value: Any) -> Score:
+            return _scored(_components(value, row, self.fn), row, own)
+
+        value = self.fn(prompt, completion, own) if self.takes is None else self.fn(**self._named(prompt, completion, own))
+        return Pending(value, read) if isawaitable(value) else read(value)
+
+    def start_batch(self, views: Sequence[View]) -> list[Score] | Pending[list[Score]]:
+        """Calls a ``batched`` function for several rollouts, any other for one after the other.
+
+        Raises:
+            RewardError: the function broke its contract.
+        """
+        if not self.batched:
+            return self.score_views(views)
         prompts, completions, rows = zip(*views, strict=True)
         own = [copy_of(row) for row in rows]
-        found = self._values(prompts, completions, own, rows)
-        pairs = zip(found, (_changed(row, mine) for row, mine in zip(rows, own, strict=True)), strict=True)
-        return [Score(components=values, info=FrozenMap({"changed": names} if names else {})) for values, names in pairs]
+
+        def read(value: Any) -> list[Score]:
+            found = self._batch(value, rows)
+            return [_scored(values, row, mine) for values, row, mine in zip(found, rows, own, strict=True)]
+
+        value = self.fn(list(prompts), list(completions), own)
+        return Pending(value, read) if isawaitable(value) else read(value)
 
     def values(
         self, prompts: Sequence[str], completions: Sequence[str], rows: Sequence[Mapping[str, Any]]
     ) -> list[dict[str, float]]:
-        """Components per item; the rows stay as they are.
+        """Components per item, none where the function has no verdict; the rows stay as they are.
 
         Raises:
             RewardError: a value of the wrong type, not finite, or the wrong number of values.
         """
-        return self._values(prompts, completions, [copy_of(row) for row in rows], rows)
+        views = [
+            (prompt, text, cast("dict[str, Any]", row)) for prompt, text, row in zip(prompts, completions, rows, strict=True)
+        ]
+        return [dict(score.components) for score in self.score_views(views)]
 
-    def _values(
-        self, prompts: Sequence[str], completions: Sequence[str], own: Sequence[Any], rows: Sequence[Mapping[str, Any]]
-    ) -> list[dict[str, float]]:
-        """`values` with the copies that the function is given."""
-        if not self.batched:
-            given = zip(prompts, completions, own, rows, strict=True)
-            return [_components(self.fn(prompt, text, mine), row) for prompt, text, mine, row in given]
-        return self._batch(self.fn(list(prompts), list(completions), list(own)), rows)
+    def _named(self, prompt: str, completion: str, row: dict[str, Any]) -> dict[str, Any]:
+        """What ``fn`` takes by name.
+
+        Raises:
+            RewardError: the row has no such field.
+        """
+        assert self.takes is not None
+        offered = {**row, "prompt": prompt, "completion": completion, "row": row}
+        lacking = [name for name in self.takes if name not in offered and name != "**"]
+        if lacking:
+            raise RewardError(
+                f"the reward function takes {lacking[0]!r}, and the row has only {sorted(row)}; add the field to the row, or "
+                f"take the row itself: {row!r}. It is {describe_function(self.fn)}"
+            )
+        return offered if "**" in self.takes else {name: offered[name] for name in self.takes}
 
     def _batch(self, returned: object, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, float]]:
         if _is_tensor(returned):
             returned = cast("Any", returned).tolist()
         if not isinstance(returned, list | tuple | np.ndarray):
             raise RewardError(
-                f"a batched reward function must return a list of {len(rows)} numbers, got {a_kind(returned)}: {returned!r}"
+                f"a batched reward function must return a list of {len(rows)} numbers, got {a_kind(returned)}: {returned!r}. It "
+                f"is {describe_function(self.fn)}"
             )
         many = cast("Sequence[Any]", returned)
         if len(many) != len(rows):
             raise RewardError(
-                f"the reward function returned {len(many)} values for {len(rows)} completions; return one per completion"
+                f"the reward function returned {len(many)} values for {len(rows)} completions; return one per completion. It is "
+                f"{describe_function(self.fn)}; the first row is {rows[0]!r}"
             )
-        return [_components(value, row) for value, row in zip(many, rows, strict=True)]
+        return [_components(value, row, self.fn) for value, row in zip(many, rows, strict=True)]
 
 
 def copy_of(value: Any) -> Any:
@@ -169,30 +241,55 @@ def row_of(task: Task) -> dict[str, Any]:
     return plain({**task.public, **task.world, **task.private})
 
 
-def _components(value: object, row: Mapping[str, Any]) -> dict[str, float]:
+def _scored(values: dict[str, float], row: Mapping[str, Any], own: Any) -> Score:
+    """The verdict of named numbers; with the fields of the row that the function changed."""
+    if not values:
+        return abstention()
+    names = _changed(row, own)
+    return Score(components=values, info=FrozenMap({"changed": names} if names else {}))
+
+
+def _components(value: object, row: Mapping[str, Any], fn: Any) -> dict[str, float]:
+    """The numbers that a function returned, by name; those that are None are left out."""
+    if value is None:
+        return {}
     if isinstance(value, Mapping):
         named = cast("Mapping[object, object]", value)
         if not named:
-            raise RewardError(f"the reward function returned no component for row {row!r}; return a number or a dict of numbers")
-        return {str(name): finite(v, row) for name, v in named.items()}
-    return {"reward": finite(value, row)}
+            raise RewardError(
+                f"the reward function returned no component for row {row!r}; return a number or a dict of numbers. It is "
+                f"{describe_function(fn)}"
+            )
+        return {str(name): finite(v, row, fn, f" as {str(name)!r}") for name, v in named.items() if v is not None}
+    return {"reward": finite(value, row, fn)}
 
 
-def finite(value: Any, row: Mapping[str, Any]) -> float:
+def finite(value: Any, row: Mapping[str, Any], fn: Any = None, place: str = "") -> float:
     """What a reward function returned, as a number.
 
+    Args:
+        value: what it returned.
+        row: of the data.
+        fn: the function, for the error; None where it is not known.
+        place: which of several values this is.
+
     Raises:
-        RewardError: it is no finite number; names the row.
+        RewardError: it is no finite number; names the function, the value and the row.
     """
     number = _unwrapped(value)
+    who = "" if fn is None else f". It is {describe_function(fn)}"
     if not isinstance(number, numbers.Real):
-        raise RewardError(f"the reward function returned {a_kind(value)} ({value!r}) for row {row!r}; return a number")
+        raise RewardError(
+            f"the reward function returned {a_kind(value)} ({value!r}){place} for row {row!r}; return a number{who}"
+        )
     try:
         number = float(number)
     except OverflowError:
-        raise RewardError(f"the reward function returned a number beyond 1e308 for row {row!r}; return a finite number") from None
+        raise RewardError(
+            f"the reward function returned a number beyond 1e308{place} for row {row!r}; return a finite number{who}"
+        ) from None
     if not math.isfinite(number):
-        raise RewardError(f"the reward function returned {number} for row {row!r}; return a finite number")
+        raise RewardError(f"the reward function returned {number}{place} for row {row!r}; return a finite number{who}")
     return number
 
 

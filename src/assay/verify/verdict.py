@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import traceback
 from collections.abc import Mapping
+from pathlib import Path
 
 from assay.core.canon import FrozenMap
 from assay.core.errors import RewardError, a_kind
@@ -15,6 +17,9 @@ from assay.verify.abilities import abilities_of, measured
 from assay.verify.workers.fork import in_worker
 
 __all__ = ["broken", "checked", "failed_rollout", "judge"]
+
+_PACKAGE = str(Path(__file__).parents[1]) + os.sep
+"""Where assay's own files are."""
 
 _LONG = 8000
 """Characters of an error's message, and of its traceback, that are kept."""
@@ -88,10 +93,24 @@ def failed_rollout(rollout: Rollout, floor: Mapping[str, float]) -> Score | None
 def broken(error: BaseException) -> Score:
     """A ``verifier`` fault with the error's message and traceback, the middle of which is left out where they are long."""
     try:
-        text, message = "".join(traceback.format_exception(error)), f"{type(error).__name__}: {error}"
+        text, message = "".join(_own_lines(error).format()), f"{type(error).__name__}: {error}"
     except Exception:  # its own __str__ raises
         text = message = type(error).__name__
     return Score(components={}, fault=Fault.VERIFIER, info=FrozenMap({"error": _cut(message), "traceback": _cut(text)}))
+
+
+def _own_lines(error: BaseException) -> traceback.TracebackException:
+    """The traceback of an error, from the first line that is not assay's on: how a function was called tells its author nothing.
+
+    A broken contract is told without lines, since none of the function's was running then.
+    """
+    told = traceback.TracebackException.from_exception(error)
+    own = next((n for n, frame in enumerate(told.stack) if not frame.filename.startswith(_PACKAGE)), None)
+    if own is not None:
+        told.stack = traceback.StackSummary.from_list(told.stack[own:])
+    elif isinstance(error, RewardError):
+        told.stack = traceback.StackSummary.from_list([])
+    return told
 
 
 def _cut(text: str) -> str:

@@ -15,9 +15,11 @@ from assay.core.rollout import Rollout, Stop
 from assay.core.score import Fault, Score
 from assay.core.task import Task
 from assay.verify.abilities import abilities_of, measured
-from assay.verify.reward_function import RewardFunction, row_of
+from assay.verify.reward_function import row_of
+from assay.verify.user_reward import UserReward, abstained
 from assay.verify.verdict import failed_rollout, judge
 from assay.verify.workers.cache import VerdictCache
+from assay.verify.workers.connections import UNREACHED, FlightPlan
 from assay.verify.workers.dispatch import Dispatcher, JudgingEnd, JudgingJob, JudgingOutcome
 
 __all__ = ["ScoringPool"]
@@ -50,9 +52,12 @@ class ScoringPool:
     it never pays better than the worst answer beside it. Such an attempt gets every component that the verifier has given, or
     declares.
 
-    One worker judges a batch, one answer after another. After the first hang or death in a batch, what is left of it and what
-    is judged again is spread over several workers, so that deadlines run out side by side: an answer may be judged beside
-    others as long as it has a core of its own or they sleep. A verifier whose answers are programs is spread from the first.
+    A batch is spread over the workers, unless its verdicts are so quick that one is through sooner: an answer may be judged
+    beside others as long as it has a core of its own or they sleep. What hangs or dies is judged again on a worker of its own.
+
+    Calls of an asynchronous reward are in flight at once on the event loop of one worker. Each has its deadline. One whose
+    connection fails is made again, alone; one that no service answers in the end is an ``infra`` fault that says the first cause.
+    A call that blocks the event loop for a deadline, or ends the process, is told from the others by judging each alone.
 
     Of a built-in verifier whose verdict depends on nothing but how an attempt ended and its last text (``by_text``), attempts at
     a task that end alike are judged once.
@@ -70,16 +75,20 @@ class ScoringPool:
         deadline: seconds for one verdict, from when a worker begins it; for a batched `RewardFunction`, for one call. Time that
             the worker waits for a core does not count, up to three more deadlines (on Linux): a busy machine is no fault of an
             answer.
-        workers: how many answers are judged at once at most; 1 for a function that must not run twice at the same time.
+        workers: how many processes judge at once at most; 1 for a function that must not run twice at the same time. Of those
+            that compute there are as many as cores; ones that wait give way to others.
         refuse: raise where training on the verdicts would be blind; False to get every verdict as it is, as when answers are
             judged one by one.
         memory: GiB that each worker, and each program that it starts, may have beyond what it begins with (on Linux; shared
             memory does not count); None for equal shares of the machine's memory to the workers that compute at once and to this
             program. A worker that asks for more is ended as if it had died.
+        in_flight: calls of an asynchronous reward (`RewardFunction` of an ``async def``) at the same time, in one process.
+        attempts: tries of such a call whose connection fails, with growing pauses.
 
     Attributes:
         counts: since the pool was made, how often a verdict was ``retried``, a call ``hung``, a worker ``died`` (and was
-            ``out_of_memory``, where it met its limit), a batched call was ``split`` into single ones, a verdict lay
+            ``out_of_memory``, where it met its limit), a batched call was ``split`` into single ones, an asynchronous call was
+            ``reconnected`` (made once more after its connection failed), a verdict was lost to an ``unreached`` service, one lay
             ``below_floor``, a function ``changed`` its copy of a row, the process that starts workers was ``replaced``; 0 for
             what never happened.
 
@@ -93,12 +102,22 @@ class ScoringPool:
     """
 
     def __init__(
-        self, verifier: Verifier, deadline: float = 5.0, *, workers: int = 8, refuse: bool = True, memory: float | None = None
+        self,
+        verifier: Verifier,
+        deadline: float = 5.0,
+        *,
+        workers: int = 8,
+        refuse: bool = True,
+        memory: float | None = None,
+        in_flight: int = 64,
+        attempts: int = 4,
     ) -> None:
         if not deadline > 0:
             raise ConfigError(f"ScoringPool.deadline is in seconds and must be > 0, got {deadline}")
         if workers < 1:
             raise ConfigError(f"ScoringPool.workers={workers}; use at least 1")
+        if in_flight < 1 or attempts < 1:
+            raise ConfigError(f"ScoringPool.in_flight={in_flight}, attempts={attempts}; use at least 1 of each")
         if memory is not None and not memory > 0:
             raise ConfigError(
                 f"ScoringPool.memory is in GiB and must be > 0, got {memory}; leave it out for a share of the machine's"
@@ -112,13 +131,15 @@ class ScoringPool:
         self._answered = False
         self._names = self.abilities.components
         self._news: list[str] = []
-        self._changes = False
+        self._changes = self._split = False
+        self._failure: str | None = None
+        self._awaits = isinstance(verifier, UserReward) and verifier.concurrent
         self._lock = threading.Lock()
         self._crew: Dispatcher | None = None
         if not self.abilities.trusted:
-            self._crew = Dispatcher(
-                verifier, self.deadline, workers, self.counts, None if memory is None else int(memory * 2**30)
-            )
+            held = None if memory is None else int(memory * 2**30)
+            flight = FlightPlan(in_flight, self.deadline, attempts)
+            self._crew = Dispatcher(verifier, self.deadline, workers, self.counts, held, flight)
         self._ahead = VerdictCache(verifier)
 
     def score(self, items: Sequence[tuple[Task, Rollout]]) -> dict[str, Score]:
@@ -139,6 +160,7 @@ class ScoringPool:
             if floor != self.floor():
                 self.counts["below_floor"] += self._below(verdicts)
         self._refuse_blindness(rest, verdicts)
+        self._note_failure(rest, verdicts)
         by_id = {r.id: score for (_, r), score in zip(rest, verdicts, strict=True)}
         return {r.id: failed_rollout(r, floor) or by_id[r.id] for _, r in items}
 
@@ -146,6 +168,14 @@ class ScoringPool:
         """What a run's record should say of the verifier, each thing once: since the last call."""
         said, self._news = self._news, []
         return said
+
+    def take_failure(self) -> str | None:
+        """The first error that the user's reward raised on an answer, twice, with its lines and the row; None without one.
+
+        A rollout whose call failed is a fault and no score, whether this is asked for or not. Each failure is told once.
+        """
+        found, self._failure = self._failure, None
+        return found
 
     def state_dict(self) -> State:
         """What a resumed run must remember: whether the verifier ever answered, its components, and whether it was said that it
@@ -209,6 +239,7 @@ class ScoringPool:
         self.counts.update(["retried"] * len(seconds))
         self._news += [_NEWS[name] for name, n in before.items() if self.counts[name] > n and _NEWS[name] not in self._news]
         verdicts = [(seconds.get(i) or firsts[i]).score for i in range(len(items))]
+        self.counts.update("unreached" for score in verdicts if score.info.get("verdict") == UNREACHED)
         self._learn(verdicts)
         self._notice_changes(items, verdicts)
         floor = self._floor(verdicts)
@@ -222,33 +253,91 @@ class ScoringPool:
     def _judged(self, items: Sequence[_Pair], crew: Dispatcher) -> tuple[dict[int, JudgingOutcome], dict[int, JudgingOutcome]]:
         """The first outcome of each item, and the second of those whose first was not good, by place in the batch."""
         firsts, stopped = self._together(items, crew)
-        if not firsts and not stopped and not crew.wide:
-            firsts = dict(enumerate(crew.pipeline(items)))
+        if not firsts and not stopped:
+            firsts = self._at_first(items, crew)
         seconds: dict[int, JudgingOutcome] = {}
-        queue = deque(JudgingJob(i) for i in range(len(firsts), len(items)))
-        queue.extend(JudgingJob(i, fresh=True) for i, outcome in firsts.items() if outcome.stopped)
-        for i, outcome in crew.deal(items, queue):
-            if i in firsts:
+        queue = deque(JudgingJob((i,)) for i in range(len(items)) if i not in firsts)
+        queue.extend(JudgingJob((i,), fresh=True) for i, outcome in firsts.items() if outcome.stopped)
+        awaits = self._deal(items, queue, firsts, seconds, crew)
+        if awaits:  # found out now
+            firsts |= self._fly(items, awaits, crew)
+            self._deal(items, deque(JudgingJob((i,)) for i in awaits if i not in firsts), firsts, seconds, crew)
+        again = [i for i in sorted(firsts) if not firsts[i].good and not firsts[i].stopped and not self._given_up(firsts[i])]
+        return firsts, seconds | self._judge_again(items, again, crew)
+
+    def _deal(
+        self,
+        items: Sequence[_Pair],
+        queue: deque[JudgingJob],
+        firsts: dict[int, JudgingOutcome],
+        seconds: dict[int, JudgingOutcome],
+        crew: Dispatcher,
+    ) -> list[int]:
+        """Judges by several workers, into ``firsts`` and ``seconds``; the places of those whose calls turned out to await."""
+        awaits: list[int] = []
+        for i, outcome in crew.deal(items, queue, self._awaits):
+            if outcome.end is JudgingEnd.AWAITS:
+                awaits += [i, *(place for job in queue if not job.fresh for place in job.places)]
+                for job in [job for job in queue if not job.fresh]:
+                    queue.remove(job)
+            elif i in firsts:
                 seconds[i] = outcome
-                continue
-            firsts[i] = outcome
-            self._refuse_hanging(items, firsts)
-            if outcome.stopped:
-                queue.append(JudgingJob(i, fresh=True))
-        again = [i for i in sorted(firsts) if not firsts[i].good and not firsts[i].stopped]
-        retried = crew.pipeline([items[i] for i in again], fresh=True)
-        seconds.update(zip(again, retried, strict=False))  # it ends early where a worker was stopped
-        seconds.update(crew.deal(items, deque(JudgingJob(i, fresh=True) for i in again if i not in seconds)))
-        return firsts, seconds
+            else:
+                firsts[i] = outcome
+                self._refuse_hanging(items, firsts)
+                if outcome.stopped:
+                    queue.append(JudgingJob((i,), fresh=True))
+        return sorted(awaits)
+
+    def _at_first(self, items: Sequence[_Pair], crew: Dispatcher) -> dict[int, JudgingOutcome]:
+        """Outcomes of what one worker takes whole; none where the batch is to be spread over several."""
+        if self._awaits:
+            return self._fly(items, range(len(items)), crew)
+        if crew.spreads(len(items)):
+            return {}
+        firsts = dict(enumerate(crew.pipeline(items)))
+        awaits = [i for i, outcome in firsts.items() if outcome.end is JudgingEnd.AWAITS]
+        if not awaits:
+            return firsts
+        rest = [*awaits, *range(len(firsts), len(items))]
+        return {i: outcome for i, outcome in firsts.items() if i not in awaits} | self._fly(items, rest, crew)
+
+    def _fly(
+        self, items: Sequence[_Pair], places: Sequence[int], crew: Dispatcher, fresh: bool = False
+    ) -> dict[int, JudgingOutcome]:
+        """Outcomes of asynchronous calls in flight, by place in the batch; from here on the verifier is known to await."""
+        self._awaits = True
+        return {places[at]: outcome for at, outcome in crew.fly([items[i] for i in places], fresh=fresh).items()}
+
+    def _given_up(self, outcome: JudgingOutcome) -> bool:
+        """Whether all tries of an asynchronous call have been made."""
+        return self._awaits and outcome.score.info.get("verdict") == UNREACHED
+
+    def _judge_again(self, items: Sequence[_Pair], places: Sequence[int], crew: Dispatcher) -> dict[int, JudgingOutcome]:
+        """Second outcomes of answers on which the function failed, on a worker that has judged nothing."""
+        if not places:
+            return {}
+        if self._awaits:
+            found = self._fly(items, places, crew, fresh=True)
+        else:
+            found = dict(zip(places, crew.pipeline([items[i] for i in places], fresh=True), strict=False))
+        left = deque(JudgingJob((i,), fresh=True) for i in places if i not in found)  # it ends early where a worker is stopped
+        return found | dict(crew.deal(items, left, self._awaits))
 
     def _together(self, items: Sequence[_Pair], crew: Dispatcher) -> tuple[dict[int, JudgingOutcome], bool]:
         """Outcomes of one call for all, where there is such a form and it succeeds; and whether it stopped its worker."""
-        if not (isinstance(self.verifier, RewardFunction) and self.verifier.batched) or len(items) < 2:
+        if not (isinstance(self.verifier, UserReward) and self.verifier.batched) or len(items) < 2:
             return {}, False
         answer = crew.call(items)
         if isinstance(answer, list):
             return {i: JudgingOutcome(JudgingEnd.VERDICT, score) for i, score in enumerate(answer)}, False
         self.counts["split"] += 1  # single calls find the culprit
+        if not self._split:
+            self._split = True
+            self._news.append(
+                f"a call of the batched reward function failed, and its {len(items)} answers were judged one by one. The cause: "
+                f"{answer.score.info.get('error')}"
+            )
         return {}, answer.stopped
 
     # ---- what it has seen
@@ -309,15 +398,29 @@ class ScoringPool:
         enough = sum(ended) >= _HANGS  # an answer or two may hang or kill their judge; most answers of a batch do not
         silent = [not s.valid or (floored and enough) for s, floored in zip(verdicts, ended, strict=True)]
         failed = [(item, score) for item, score, none in zip(items, verdicts, silent, strict=True) if none]
+        if len(failed) < len(items):  # that a function has no verdict on some is what it says of them
+            failed = [(item, score) for item, score in failed if not abstained(score)]
         if not self._refuse or 2 * len(failed) <= len(items):
             return
-        (task, rollout), score = failed[0]
-        detail = str(score.info.get("traceback", score.info.get("error", "no detail"))).rstrip()
         raise RewardError(
             f"no verdict on {len(failed)} of {len(items)} answers: the reward function failed, hung, or ended its process; "
-            "training on the rest would be blind. The first failure:\n"
-            f"{detail}\nrow: {row_of(task)!r}\ncompletion: {rollout.text!r}{_printed(score)}"
+            f"training on the rest would be blind. The first failure:\n{_told(*failed[0])}"
         )
+
+    def _note_failure(self, items: Sequence[_Pair], verdicts: Sequence[Score]) -> None:
+        """Keeps the first error of the user's own code."""
+        if self._failure is not None or not isinstance(self.verifier, UserReward):
+            return
+        for item, score in zip(items, verdicts, strict=True):
+            if score.fault is Fault.VERIFIER and "traceback" in score.info:
+                self._failure = f"the reward failed on an answer to task {item[0].id!r}:\n{_told(item, score)}"
+                return
+
+
+def _told(item: _Pair, score: Score) -> str:
+    """A failure with the lines of the function, the row and the answer."""
+    detail = str(score.info.get("traceback", score.info.get("error", "no detail"))).rstrip()
+    return f"{detail}\nrow: {row_of(item[0])!r}\ncompletion: {item[1].text!r}{_printed(score)}"
 
 
 def _printed(score: Score) -> str:

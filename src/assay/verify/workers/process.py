@@ -12,11 +12,12 @@ import signal
 import socket
 import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from assay.core.canon import FrozenMap
 from assay.core.errors import RewardError
@@ -25,17 +26,29 @@ from assay.core.rollout import Rollout
 from assay.core.score import Score
 from assay.core.task import Task
 from assay.verify.abilities import abilities_of
-from assay.verify.reward_function import RewardFunction, prompt_of, row_of
+from assay.verify.user_reward import Pending, UserReward
 from assay.verify.verdict import broken, checked, judge
+from assay.verify.workers.connections import FlightPlan, is_connection_error, unreached
 from assay.verify.workers.cpu import stopped
 from assay.verify.workers.fork import OUT_OF_MEMORY, end_copy, flush, fork_fork_server, fork_worker, raised, within_memory
 from assay.verify.workers.results import CorruptResults, ResultsFile
 from assay.verify.workers.stdout import StdoutFile, capture
 
-__all__ = ["OUT_OF_MEMORY", "ForkServer", "Item", "hear", "run_fork_server", "serve", "views"]
+if TYPE_CHECKING:
+    import asyncio
+
+__all__ = ["AWAITS", "BEAT", "OUT_OF_MEMORY", "ForkServer", "Item", "hear", "run_fork_server", "serve", "views"]
+
+_Result = TypeVar("_Result")
 
 Item = Any
-"""A task with its rollout, or the `RewardFunction`'s view of them."""
+"""A task with its rollout, or a `UserReward`'s view of them."""
+
+AWAITS = "awaits"
+"""In the place of a verdict: the function returned an awaitable, and waits to be called among others."""
+
+BEAT = b""
+"""In the place of a verdict: the event loop of asynchronous rewards goes round."""
 
 _ORDER = struct.Struct("!cq")
 _ANSWER = struct.Struct("!q")
@@ -143,24 +156,65 @@ class ForkServer:
 def serve(connection: Connection, verifier: Verifier, printed: StdoutFile, verdicts: ResultsFile) -> None:
     """The worker's loop: batches in, a word when each has been read and one when it is judged, until the other side closes.
 
+    A batch comes with how it is judged: one by one (False), in one call (True), or by calls in flight at once (`FlightPlan`).
     What the verifier prints on an answer stands in the verdict's ``info["printed"]``; of a batched call, in its first verdict's.
     A copy of this process that a verifier forks and lets return ends there: it must not judge the rest of the batch once more.
     """
-    own = os.getpid()
+    own, loop = os.getpid(), _Loop()
+    one = _judge_user if isinstance(verifier, UserReward) else _judge
     while True:
         try:
-            items, together = connection.recv()
+            items, how = connection.recv()
         except EOFError:
-            return
+            return loop.close()
         verdicts.clear()
+        printed.clear()
         connection.send_bytes(_WORD)  # the batch is here: the clock of the first item starts
-        calls: list[list[Item]] = [items] if together else [[item] for item in items]
-        for call in calls:
-            printed.clear()
-            verdict = _judge_together(verifier, call) if together else _judge(verifier, call[0])
-            end_copy(own)
-            verdicts.add(_pickled(_with(printed.text(), verdict)))
+        if isinstance(how, FlightPlan):
+            for_each = partial(_tell, printed, verdicts, own)
+            loop.score(verifier, items, how, for_each, lambda: verdicts.add(BEAT))
+        else:
+            calls: list[list[Item]] = [items] if how else [[item] for item in items]
+            for call in calls:
+                printed.clear()
+                verdict = _judge_together(verifier, call, loop) if how else one(verifier, call[0])
+                end_copy(own)
+                verdicts.add(_pickled(_with(printed.text(), verdict)))
         connection.send_bytes(_WORD)
+
+
+class _Loop:
+    """The event loop of a worker, made when it is first needed: a client that a function keeps stays with its loop."""
+
+    def __init__(self) -> None:
+        self._runner: asyncio.Runner | None = None
+
+    def run(self, work: Coroutine[Any, Any, _Result]) -> _Result:
+        """What it gives."""
+        if self._runner is None:
+            from asyncio import Runner  # not above: workers of other rewards need no event loop
+
+            self._runner = Runner()
+        return self._runner.run(work)
+
+    def score(self, verifier: Any, items: Sequence[Item], plan: FlightPlan, *heard: Callable[..., None]) -> None:
+        """Calls in flight at once."""
+        from assay.verify.workers.asynchronous import score_concurrently
+
+        self.run(score_concurrently(verifier, items, plan, *heard))
+
+    def close(self) -> None:
+        """Ends it."""
+        if self._runner is not None:
+            self._runner.close()
+
+
+def _tell(printed: StdoutFile, verdicts: ResultsFile, own: int, number: int, tries: int, score: Score) -> None:
+    """Writes the verdict of one of many calls with its number, its tries, and what was printed since the last one."""
+    end_copy(own)
+    score = _with(printed.text(), score)
+    printed.clear()
+    verdicts.add(_pickled((number, tries, score)))
 
 
 def hear(connection: Connection) -> None:
@@ -178,52 +232,58 @@ def hear(connection: Connection) -> None:
 
 
 def views(verifier: Verifier, items: Sequence[tuple[Task, Rollout]]) -> list[Item]:
-    """What travels to the worker: for a `RewardFunction` only what it sees, which is a tenth of the bytes."""
-    if not isinstance(verifier, RewardFunction):
-        return list(items)
-    rows: dict[int, dict[str, Any]] = {}  # a group shares its task, and pickle writes a shared row once
-    out: list[Item] = []
-    for task, rollout in items:
-        if id(task) not in rows:
-            rows[id(task)] = row_of(task)
-        out.append((prompt_of(task), rollout.text, rows[id(task)]))
-    return out
+    """What travels to the worker: for a `UserReward` only what it sees, which can be a tenth of the bytes."""
+    return verifier.views(items) if isinstance(verifier, UserReward) else list(items)
 
 
 def _judge(verifier: Verifier, item: Item) -> Score:
     try:
-        if not isinstance(verifier, RewardFunction):
-            return judge(verifier, *item)
-        (score,) = verifier.score_views([item])
-        return checked(score)
+        return judge(verifier, *item)
     except MemoryError:
         raise
-    except BaseException as error:  # sys.exit() in a reward function must not look like a crash
+    except BaseException as error:  # sys.exit() in a verifier must not look like a crash
         return broken(error)
 
 
-def _judge_together(verifier: Any, items: Sequence[Item]) -> list[Score] | Score:
+def _judge_user(verifier: Any, view: Item) -> Score | str:
     try:
-        return [checked(score) for score in verifier.score_views(items)]
+        found: Score | Pending[Score] = verifier.start(view)
+        if isinstance(found, Pending):
+            found.close()
+            return AWAITS
+        return checked(found)
     except MemoryError:
         raise
     except BaseException as error:
-        return broken(error)
+        return unreached(error) if is_connection_error(error) else broken(error)
 
 
-def _with(printed: str, verdict: list[Score] | Score) -> list[Score] | Score:
-    if not printed:
+def _judge_together(verifier: Any, items: Sequence[Item], loop: _Loop) -> list[Score] | Score:
+    try:
+        found: list[Score] | Pending[list[Score]] = verifier.start_batch(items)
+        scores = loop.run(found.result()) if isinstance(found, Pending) else found
+        return [checked(score) for score in scores]
+    except MemoryError:
+        raise
+    except BaseException as error:
+        return unreached(error) if is_connection_error(error) else broken(error)
+
+
+def _with(printed: str, verdict: Any) -> Any:
+    """A verdict, or several, with what was printed meanwhile."""
+    if not printed or isinstance(verdict, str):
         return verdict
-    first, *rest = verdict if isinstance(verdict, list) else [verdict]
+    first, *rest = cast("list[Score]", verdict) if isinstance(verdict, list) else [verdict]
     first = replace(first, info=FrozenMap({"printed": printed, **first.info}))
     return [first, *rest] if isinstance(verdict, list) else first
 
 
-def _pickled(verdict: list[Score] | Score) -> bytes:
+def _pickled(verdict: Any) -> bytes:
     try:
         return pickle.dumps(verdict, protocol=pickle.HIGHEST_PROTOCOL)
     except Exception as error:  # pickle raises whatever a foreign __reduce__ raises
-        return pickle.dumps(broken(RewardError(f"the verdict cannot leave its process: {error}")))
+        lost = broken(RewardError(f"the verdict cannot leave its process: {error}"))
+        return pickle.dumps((*cast("tuple[int, int]", verdict[:2]), lost) if isinstance(verdict, tuple) else lost)
 
 
 def run_fork_server(control: socket.socket, verifier: Verifier, memory: int) -> None:
@@ -234,6 +294,8 @@ def run_fork_server(control: socket.socket, verifier: Verifier, memory: int) -> 
     workers: set[int] = set()
     with suppress(Exception):  # a worker will meet the same failure, and say so
         abilities_of(verifier).prepare()
+        if isinstance(verifier, UserReward) and verifier.concurrent:
+            import assay.verify.workers.asynchronous  # noqa: F401  # pyright: ignore[reportUnusedImport]
     parent = os.getppid()
     control.settimeout(_GLANCE)
     try:

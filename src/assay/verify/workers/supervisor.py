@@ -20,6 +20,7 @@ from assay.core.errors import DataError, RewardError
 from assay.core.protocols import Verifier
 from assay.core.rollout import Rollout
 from assay.core.task import Task
+from assay.verify.workers.connections import FlightPlan
 from assay.verify.workers.cpu import stopped
 from assay.verify.workers.process import OUT_OF_MEMORY, ForkServer, hear, views
 from assay.verify.workers.results import ResultsFile, blank
@@ -92,12 +93,14 @@ class WorkerSupervisor:
         self._lock = threading.RLock()
         self._appoint()
 
-    def hand(self, items: Sequence[tuple[Task, Rollout]], *, together: bool = False, fresh: bool = False) -> ScoringWorker:
+    def hand(
+        self, items: Sequence[tuple[Task, Rollout]], *, how: bool | FlightPlan = False, fresh: bool = False
+    ) -> ScoringWorker:
         """A worker that has read a batch and begins: an idle one, or a new one.
 
         Args:
             items: what it is to judge.
-            together: in one call.
+            how: one by one, in one call (True), or as asynchronous calls in flight at once.
             fresh: it has judged nothing yet; idle ones are ended.
 
         Raises:
@@ -105,7 +108,7 @@ class WorkerSupervisor:
             RewardError: no worker comes up, or the bench is closed.
         """
         try:
-            data = pickle.dumps((views(self._verifier, items), together), protocol=pickle.HIGHEST_PROTOCOL)
+            data = pickle.dumps((views(self._verifier, items), how), protocol=pickle.HIGHEST_PROTOCOL)
         except Exception as error:  # pickle raises whatever a foreign __reduce__ raises
             raise DataError(
                 f"a task or rollout cannot be sent to the scoring process: {error}; keep plain values in it"

@@ -1,0 +1,157 @@
+"""Several rewards of the user's as one: a weighted sum, and each by its name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, cast
+
+from assay.core.canon import FrozenMap
+from assay.core.errors import ConfigError, RewardError, a_kind
+from assay.core.protocols import Verifier
+from assay.core.rollout import Rollout
+from assay.core.score import Score
+from assay.core.task import Task
+from assay.verify.abilities import measured, scale_of
+from assay.verify.user_reward import Pending, UserReward, abstained, abstention, gathered, settled
+
+__all__ = ["RewardPart", "WeightedRewards"]
+
+
+@dataclass(frozen=True, slots=True)
+class RewardPart:
+    """One of several rewards.
+
+    Attributes:
+        name: of its component.
+        verifier: a `RewardFunction`, or an adapter of `assay.interop`.
+        weight: factor in the sum.
+
+    Raises:
+        ConfigError: the name or the weight cannot stand.
+    """
+
+    name: str
+    verifier: UserReward
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        weight: Any = self.weight
+        if isinstance(weight, bool) or not isinstance(weight, int | float) or not math.isfinite(weight):
+            raise ConfigError(f"the weight of reward {self.name!r} is {a_kind(weight)} ({weight!r}); give a finite number")
+        if not self.name or self.name == "reward" or "/" in self.name:
+            raise ConfigError(
+                f"a reward is called {self.name!r}; give another name, without '/': 'reward' is the weighted sum of all of them"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedRewards:
+    """The weighted sum of several rewards under ``reward``, and each value, unweighted, under its name.
+
+    A part that has no verdict (None) is left out of the sum; where no part has one, there is no score. A part that returns named
+    values counts by its main one, ``correct`` or ``reward``; the others stand under ``PART/NAME``. A stage learns from the sum,
+    also where a part is called ``correct``, which evaluations then report. Asynchronous parts are awaited together; others are
+    called on the same event loop.
+
+    Attributes:
+        parts: in order.
+
+    Raises:
+        ConfigError: no part, or two of one name.
+
+    >>> from assay.verify import RewardFunction
+    >>> right, short = RewardFunction(lambda p, c, row: c == row["answer"]), RewardFunction(lambda p, c, row: 1 / len(c))
+    >>> both = WeightedRewards((RewardPart("right", right), RewardPart("short", short, 0.5)))
+    >>> both.names
+    ('reward', 'right', 'short')
+    """
+
+    parts: tuple[RewardPart, ...]
+
+    weighted_sum: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        names = [part.name for part in self.parts]
+        if not names or len(set(names)) < len(names):
+            raise ConfigError(f"the rewards are called {names}; give at least one, and each a name of its own")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Components: the sum first."""
+        return ("reward", *(part.name for part in self.parts))
+
+    @property
+    def floor(self) -> Mapping[str, float]:
+        """The lowest value of each component that the parts declare."""
+        floors = {part.name: min(scale_of(cast("Verifier", part.verifier)).floors.values()) for part in self.parts}
+        return FrozenMap({"reward": sum(part.weight * floors[part.name] for part in self.parts), **floors})
+
+    @property
+    def batched(self) -> bool:
+        """Whether a part judges several rollouts in one call."""
+        return any(part.verifier.batched for part in self.parts)
+
+    @property
+    def concurrent(self) -> bool:
+        """Whether a part is known to be asynchronous, and none is batched."""
+        return not self.batched and any(part.verifier.concurrent for part in self.parts)
+
+    def __call__(self, task: Task, rollout: Rollout) -> Score:
+        """Judge one rollout.
+
+        Raises:
+            RewardError: a function broke its contract.
+        """
+        found = self.start(self.views([(task, rollout)])[0])
+        return settled(found.result()) if isinstance(found, Pending) else found
+
+    def views(self, items: Sequence[tuple[Task, Rollout]]) -> list[tuple[Any, ...]]:
+        """What each part sees."""
+        return list(zip(*(part.verifier.views(items) for part in self.parts), strict=True))
+
+    def start(self, view: tuple[Any, ...]) -> Score | Pending[Score]:
+        """Calls every part for one rollout."""
+        return gathered([part.verifier.start(seen) for part, seen in zip(self.parts, view, strict=True)], self._joined)
+
+    def start_batch(self, views: Sequence[tuple[Any, ...]]) -> list[Score] | Pending[list[Score]]:
+        """Calls every part for several rollouts, those that are batched once."""
+        columns = [_column(part.verifier, seen) for part, seen in zip(self.parts, zip(*views, strict=True), strict=True)]
+        return gathered(columns, lambda found: [self._joined(scores) for scores in zip(*found, strict=True)])
+
+    def _joined(self, scores: Sequence[Score]) -> Score:
+        """The verdict, from those of the parts."""
+        total, components, info = 0.0, dict[str, float](), dict[str, Any]()
+        for part, score in zip(self.parts, scores, strict=True):
+            if abstained(score):
+                continue
+            main = _main(part, score)
+            total += part.weight * score.components[main]
+            components[part.name] = score.components[main]
+            components |= {f"{part.name}/{name}": value for name, value in score.components.items() if name != main}
+            info |= score.info
+        if not components:
+            return abstention("every one of the reward functions gave None: no verdict on this item")
+        return Score(components={"reward": total, **components}, info=FrozenMap(info))
+
+
+def _column(verifier: UserReward, views: Sequence[Any]) -> Any:
+    """What a part says of several rollouts."""
+    if verifier.batched:
+        return verifier.start_batch(views)
+    return gathered([verifier.start(view) for view in views], list)
+
+
+def _main(part: RewardPart, score: Score) -> str:
+    """The component that counts.
+
+    Raises:
+        RewardError: it gave several, and none of them is the main one.
+    """
+    if not measured(score.components):
+        raise RewardError(
+            f"the reward {part.name!r} gave {list(score.components)}, and none of them says what counts; call one of them "
+            "'correct' or 'reward', or return a number"
+        )
+    return next((name for name in ("correct", "reward") if name in score.components), next(iter(score.components)))
