@@ -68,7 +68,7 @@ def measured(name: str, seed: int, steps: int, control: bool) -> dict[str, Any]:
 
     run = run_of(name, seed, steps, control)
     with tempfile.TemporaryDirectory() as folder:
-        done = train(run, Path(folder) / "run")
+        done = train(run, Path(folder) / "run", progress=False)
         lines = [json.loads(line) for line in (done.folder / "metrics.jsonl").read_text().splitlines()]
         tasks = quickstart(seed).tasks
         before, after = (

@@ -188,7 +188,7 @@ def test_planted_faults_are_found_in_this_process(bench: SelftestContext, monkey
 def test_a_resumed_run_that_differs_fails(bench: SelftestContext, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resuming, "MOMENTS", (18,))
     whole = resuming.train(small_models.two_stages(), bench.folder / "elsewhere")
-    monkeypatch.setattr(resuming, "train", lambda run, folder: replace(whole, digest="another"))
+    monkeypatch.setattr(resuming, "train", lambda run, folder, **more: replace(whole, digest="another"))
     found = resuming.killed_and_resumed(bench)
     (reached,) = found.numbers["killed_after_steps"]
     assert 18 <= reached <= 24
@@ -283,7 +283,7 @@ def test_ranks_on_gpus_do_what_ranks_on_the_cpu_do(bench: SelftestContext, monke
     monkeypatch.setattr(ranks, "_gap", lambda one, other: 0.0 if other.name == "2-1" else 1.0)
     for device, check in (("cpu", ranks.other_world_sizes), ("cuda", ranks.on_gpus)):
         seen = found[device]
-        monkeypatch.setattr(ranks, "train", lambda run, folder, seen=seen: seen.append((Path(folder).name, run)))
+        monkeypatch.setattr(ranks, "train", lambda run, folder, seen=seen, **more: seen.append((Path(folder).name, run)))
         monkeypatch.setattr(ranks, "resume", lambda folder, seen=seen, **more: seen.append((Path(folder).name, more)))
         assert check(bench).failures == ("from 1 to 2: 1 nats in one token, above 0.005",)
     on_cpu, on_cuda = found["cpu"], found["cuda"]

@@ -46,7 +46,7 @@ def synced(bench: SelftestContext, engine: EngineSpec) -> SelftestFinding:
     """
     bench.say(f"{STEPS} updates")
     train(practice(engine, STEPS), bench.folder / "healthy", progress=False)
-    proved = sum(m.get("proof/state") == 1.0 for m in _steps(bench.folder / "healthy", progress=False))
+    proved = sum(m.get("proof/state") == 1.0 for m in _steps(bench.folder / "healthy"))
     failures = [] if proved == STEPS else [f"{STEPS - proved} of {STEPS} updates are not proved to have arrived"]
     caught: list[str] = []
     for fault in FAULTS:
