@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from assay.cli import main
 from assay.core.canon import digest
 from assay.core.config import to_dict
 from assay.core.errors import ConfigError, DataError, HubError, UnknownNameError
@@ -262,22 +261,6 @@ def test_files_are_read_with_their_splits(tmp_path: Path) -> None:
     written(folder / "more.jsonl", ROWS[20:])
     with pytest.raises(ConfigError, match=r"more.jsonl says no split"):
         on_rows(folder)
-
-
-def test_a_file_of_rows_is_a_recipe(tmp_path: Path, capsys: pytest.CaptureFixture[str], model: str) -> None:
-    rows = written(tmp_path / "rows.jsonl", ROWS)
-    code = tmp_path / "mine.py"
-    code.write_text("def right(prompt, completion, row):\n    return float(completion == row['answer'])\n", encoding="utf-8")
-    args = [str(rows), "--model", model, f"--reward={code}:right", "--objective", "rloo", "--stages.0.group_size", "4"]
-    assert main(["explain", *args, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)["settings"]
-    run = on_rows(ROWS, share_right, model=model, objective="rloo")
-    assert told["stages"][0]["learner"] == to_dict(run)["stages"][0]["learner"]
-    assert ":right" in str(told["tasks"]["reward"])
-    assert main(["explain", str(rows), "--model"]) == 2
-    assert "--model needs a value" in capsys.readouterr().err
-    assert main(["explain", str(rows), "--reward", f"{code}:__name__"]) == 2
-    assert "name a function" in capsys.readouterr().err
 
 
 # ---- long prompts -----------------------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ def usage(command: str, options: type[Any], args: Sequence[str]) -> int:
         raise ConfigError(f"give the recipe first: assay {command} RECIPE {' '.join(args)}")
     own = {
         "my_file.py:my_recipe": "a function that returns an assay Run; also my_package.module:my_recipe",
-        "rows.jsonl --model MODEL --reward my_file.py:my_reward": "your rows, by settings that fit the model and the machine",
+        "rows.jsonl": "your rows, with --model MODEL and --reward my_file.py:my_reward; settings fit the model and the machine",
         "my_run.toml": "settings as 'assay explain RECIPE --toml' prints them",
     }
     parts = (
