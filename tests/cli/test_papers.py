@@ -69,9 +69,12 @@ def test_commands_on_files_of_the_users_ask_for_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    reading = [p for p in ALL if p.run.startswith(("assay curate ", "assay tasks import ", "assay contamination "))]
+    reading = [
+        p for p in ALL if p.run.startswith(("assay curate ", "assay tasks import ", "assay contamination ", "assay eval "))
+    ]
     assert reading
-    Path("runs", "model").mkdir(parents=True)  # empty: a folder that is not there would be looked for on the hub
+    for folder in ("model", "quickstart-1"):  # empty: a folder that is not there would be looked for on the hub
+        Path("runs", folder).mkdir(parents=True)
     for paper in reading:
         words = shlex.split(paper.run)[1:]
         named = [word.rpartition("=")[2] for word in words if word.endswith(".jsonl") or word.startswith("runs/")]
