@@ -117,39 +117,50 @@ def settle_all(options: type[O], args: Sequence[str], prog: str) -> Settled[O]:
         ConfigError, SystemExit: as `settle`.
     """
     named, given = split_options(args)
-    mistakes, root = Mistakes(), prog.split()[-1]
+    mistakes = Mistakes()
     files, given = split_config(name_own(options, given))
     if named and named[0].endswith(".toml") and names_recipe(Path(named[0])):
         files.insert(0, Path(named.pop(0)))
     tables = {path: read_config(path) for path in files}
-    words = [w for path, table in tables.items() if (w := recipe_of(path, table))]
-    if not named and not words:
-        raise ConfigError(f"give the recipe first: assay {root} RECIPE {' '.join(args)}, or name it in a file: recipe = ...")
+    word = _recipe_word(named, tables, f"{prog} RECIPE {' '.join(args)}")
     for stray in named[1:]:
         mistakes.add([], f"{stray} belongs to no option")
-    word = named[0] if named else words[-1]
     recipe = find(word)
     seed, typed = seed_of([*_seeds(tables), *given], mistakes)
     taken: list[GivenOption] = []
     if isinstance(recipe, RowRecipe):
         recipe, taken, typed = recipe.taking(typed)
     run, wires = _call(recipe, word, seed), recipe.wires if isinstance(recipe, _Written) else ()
-    if tables:
-        tree = cast(Node, take(run))
-        rows = [config_options(path, table, tree, layer) for layer, (path, table) in enumerate(tables.items())]
-        typed = [*(o for of_file in rows for o in of_file if o.path != "seed"), *(replace(o, layer=len(tables)) for o in typed)]
+    typed = _in_layers(tables, run, typed)
     helps = [o for o in typed if o.path in HELPS]
     try:
-        made = change_run(options, run, [o for o in typed if o not in helps], _objectives(), user_modules(), mistakes)
+        asked = [o for o in typed if o not in helps]
+        own, changed, more, given = change_run(options, run, asked, _objectives(), user_modules(), mistakes)
     except ConfigError:
-        if not helps:
-            raise
-        made = None
+        if helps:
+            _print_help(options, run, helps[-1], f"{prog} {word}", first_line(recipe))
+        raise
     if helps:
-        _print_help(options, made[1] if made else run, helps[-1], f"{prog} {word}", first_line(recipe).replace("`", ""))
-    own, run, more, given = cast(Any, made)
+        _print_help(options, changed, helps[-1], f"{prog} {word}", first_line(recipe))
     said = (*words_of([*taken, *given]), *(() if seed is None else ("--seed", str(seed)))) if tables else tuple(args[1:])
-    return Settled(own=own, run=run, wires=(*wires, *more), recipe=word, words=said)
+    return Settled(own=own, run=changed, wires=(*wires, *more), recipe=word, words=said)
+
+
+def _recipe_word(named: Sequence[str], tables: Mapping[Path, Mapping[str, Any]], usage: str) -> str:
+    """The recipe of the command line, else the one that the last of the files names."""
+    words = [w for path, table in tables.items() if (w := recipe_of(path, table))]
+    if not named and not words:
+        raise ConfigError(f"give the recipe first: {usage}, or name it in a file: recipe = ...")
+    return named[0] if named else words[-1]
+
+
+def _in_layers(tables: Mapping[Path, Mapping[str, Any]], run: Run, typed: Sequence[GivenOption]) -> list[GivenOption]:
+    """What files of settings say, in their order, then the options of the command line."""
+    if not tables:
+        return list(typed)
+    tree = cast(Node, take(run))
+    rows = [o for layer, (path, table) in enumerate(tables.items()) for o in config_options(path, table, tree, layer)]
+    return [*(o for o in rows if o.path != "seed"), *(replace(o, layer=len(tables)) for o in typed)]
 
 
 def _seeds(tables: Mapping[Path, Mapping[str, Any]]) -> list[GivenOption]:
@@ -164,10 +175,10 @@ def _seeds(tables: Mapping[Path, Mapping[str, Any]]) -> list[GivenOption]:
 def _print_help(options: type[Any], run: Run, asked: GivenOption, prog: str, description: str) -> NoReturn:
     """The help that was asked for, after which the command ends."""
     if asked.path == "help_all":
-        print_all(options, cast(Node, take(run)), prog, description)
+        print_all(options, cast(Node, take(run)), prog, description.replace("`", ""))
     from assay.cli.run_help import find_options, short_help
 
-    words = " ".join(asked.words)
+    words, description = " ".join(asked.words), description.replace("`", "")
     print(find_options(options, run, prog, words) if words else short_help(options, run, prog, description))
     raise SystemExit(0)
 
