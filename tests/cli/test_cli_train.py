@@ -414,6 +414,12 @@ def test_tools_are_named_by_file_or_module(assay, mine, tmp_path):
     said = assay(*words, "mine_tools.py:add", "--folder", "out")
     assert said.code == 0, said.err
     assert 'name = "mine_tools:add"' in (tmp_path / "out" / "run.toml").read_text()
+    small = assay(*words, "mine_tools:add", "--model.shape.max-positions", "64", "--folder", "small")
+    alone = re.search(r"the description of the tools add alone has (\d+) tokens, so no task fits", flat(small.err))
+    assert small.code == 2 and alone is not None, small.err
+    just = str(int(alone.group(1)) + 4)  # and an answer, but no question
+    small = assay(*words, "mine_tools:add", "--model.shape.max-positions", just, "--folder", "small")
+    assert small.code == 2 and f"{alone.group(1)} tokens describe the tools add; shorten" in flat(small.err), small.err
     refused = assay(*words, "mine_tools:silent")
     assert refused.code == 2 and "tool 'silent' has no docstring, which is what the model reads" in flat(refused.err)
     missing = assay(*words, "mine_tools:ad")

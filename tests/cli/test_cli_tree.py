@@ -19,6 +19,7 @@ from assay.cli.part_tree import Node, build, candidates, put, take
 from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError
 from assay.core.protocols import CurriculumSpec
+from assay.tasks import family
 
 
 class Tint(Enum):
@@ -348,3 +349,17 @@ def test_trees_of_the_recipes_come_back_the_same():
 def test_a_type_that_cannot_be_a_key_is_looked_up_too():
     assert candidates(None, Annotated[Any, ["said"]]) == {}
     assert {"Uniform", "SuccessVariance"} <= set(candidates(None, CurriculumSpec)) == set(candidates(None, CurriculumSpec))
+
+
+def test_a_family_is_named_where_tasks_stand() -> None:
+    from assay.recipes import quickstart
+
+    run = take(quickstart())
+    put(run, ("tasks",), "reverse")
+    assert build(run).tasks == family("reverse")
+    put(run, ("tasks",), "arithmetic/expression")
+    assert list(build(run).tasks.arms()) == ["arithmetic/expression"]
+    with pytest.raises(ConfigError, match=r"there is no such part; did you mean 'reverse'.* or a name of 'assay tasks list'"):
+        put(run, ("tasks",), "revers")
+    with pytest.raises(ConfigError, match="there is no such part"):
+        put(run, ("stages", "0", "curriculum"), "reverse")

@@ -23,7 +23,7 @@ PAGE = (Path(__file__).parents[2] / "docs/add/task.md").read_text(encoding="utf-
 def package(tmp_path: Path) -> Path:
     """The page's package as pip would install it: its modules, and its entry point in a folder of metadata."""
     blocks = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    modules = {"families": "class Inversions", "catalog": "FAMILIES = "}
+    modules = {"families": "class Inversions", "catalog": "FAMILIES = ", "recipes": "def small"}
     folder = tmp_path / "list_tasks"
     folder.mkdir()
     (folder / "__init__.py").write_text("")
@@ -61,6 +61,28 @@ def test_the_commands_of_the_page_know_the_package(package: Path) -> None:
     assert "pass" in checked
     assert len(sampled.splitlines()) == 3 and "inversions" in sampled
     assert "lists-and-more" in run_assay(package, ["tasks", "list"])
+
+
+def test_the_recipes_of_the_page_train_on_it(package: Path) -> None:
+    own, other = re.findall(r"^    assay train (.* ?lists.*)$|^    assay train (list_tasks.*)$", PAGE, re.MULTILINE)
+    words = [next(filter(None, found)).split() for found in (own, other)]
+    tiny = [
+        "--stages.0.steps",
+        "2",
+        "--steps",
+        "2",
+        "--stages.1.groups",
+        "2",
+        "--evaluation.per-level",
+        "1",
+        "--evaluation.final-per-level",
+        "1",
+        "--plain",
+        "--no-report",
+    ]
+    run_assay(package, ["train", *words[0], *tiny, "--folder", "run"])
+    assert "list_tasks.families:Inversions" in (package / "run" / "run.toml").read_text()
+    assert "lists/inversions" in run_assay(package, ["explain", *words[1], "--random-init"])
 
 
 def points(**values: str) -> tuple[EntryPoint, ...]:

@@ -21,6 +21,7 @@ from assay.cli.user_files import module_of
 from assay.core.errors import ConfigError, UnknownNameError, nearest
 from assay.core.fields import hints_of, union_members
 from assay.core.import_path import load_class
+from assay.core.protocols import TaskSource
 
 __all__ = ["GONE", "MISSING", "Node", "assemble", "at", "build", "candidates", "class_word", "hints", "put", "take", "values_of"]
 
@@ -156,7 +157,9 @@ def put(root: Node, path: Sequence[str], kind: str, extra: Sequence[str] = ()) -
             raise ConfigError(f"{place} none: a part must stand there")
         parent.fields[name] = None
         return
-    parent.fields[name] = _fresh(_class(kind, place, now, declared, extra), declared)
+    names = _family_names(declared) if kind not in candidates(now, declared, extra) else ()
+    made = _family(kind) if kind.partition("/")[0] in names else None
+    parent.fields[name] = _fresh(_class(kind, place, now, declared, extra), declared) if made is None else take(made, declared)
 
 
 def at(node: Any, path: Sequence[str]) -> Any:
@@ -272,6 +275,21 @@ def _may_hold_part(declared: Any) -> bool:
     )
 
 
+def _family(word: str) -> Any:
+    from assay.tasks import family
+
+    return family(word)
+
+
+def _family_names(declared: Any) -> tuple[str, ...]:
+    """Names of the task families and suites of all installed packages, where a family may stand; () elsewhere."""
+    if TaskSource not in union_members(declared):
+        return ()
+    from assay.tasks import families, suites
+
+    return (*families(), *suites())
+
+
 def _class(word: str, place: str, now: Any, declared: Any, extra: Sequence[str]) -> Any:
     if ":" in word:
         where, _, name = word.rpartition(":")
@@ -284,9 +302,10 @@ def _class(word: str, place: str, now: Any, declared: Any, extra: Sequence[str])
         return kind
     known = candidates(now, declared, extra)
     if word not in known:
-        close = _like(word, known)
+        close = _like(word, [*known, *_family_names(declared)])
         hint = f"did you mean {close!r}? " if close else ""
-        raise ConfigError(f"{place} {word}: there is no such part; {hint}known: {_listed(known)}")
+        named = ", or a name of 'assay tasks list'" if _family_names(declared) else ""
+        raise ConfigError(f"{place} {word}: there is no such part; {hint}known: {_listed(known)}{named}")
     return known[word]
 
 

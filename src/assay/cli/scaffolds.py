@@ -33,7 +33,7 @@ _ENTRY = """
 _RUN = '''
 
 def recipe(seed: int = 0) -> Run:
-    """A tiny model that is shown answers and then practises, in seconds. For one of yours: model=Folder("path/to/model")."""
+    """A tiny model that is shown answers and then practises, in seconds of CPU. For yours: model=Folder("path/to/model")."""
     return Run(
         name="@name@",
         seed=seed,
@@ -336,7 +336,7 @@ from assay_tasks import SortDigits
 
 
 def recipe(seed: int = 0) -> Run:
-    """A tiny model that is shown answers and then practises, in seconds. For one of yours: model=Folder("path/to/model")."""
+    """A tiny model that is shown answers and then practises, in seconds of CPU. For yours: model=Folder("path/to/model")."""
     return Run(
         name="@name@",
         seed=seed,

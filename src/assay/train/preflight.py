@@ -96,16 +96,16 @@ def check_fits(run: Run, model: AnyModel, others: Callable[[str], AnyModel] = fr
         played = _with_tools(run, stage, model.tokenizer)
         for task in _first_tasks(played.tasks, stage.levels, "train"):
             if not fits(task, context - new):
-                fits.note(task, _check_prompt(task, model.tokenizer, new, context))
+                fits.note(task, _check_prompt(played.tasks, task, model.tokenizer, new, context))
             if short < context:
-                _check_prompt(task, model.tokenizer, new, short, "anchors' shortest")
+                _check_prompt(played.tasks, task, model.tokenizer, new, short, "anchors' shortest")
             check_answer(task)
             _check_turns(played, task, model.tokenizer)
             stage.check_task(run, task, model.tokenizer, (context, min(context, short)))
     played = _with_tools(run, max(run.stages, key=lambda stage: len(_tools_of(stage))), model.tokenizer)
     for task in _first_tasks(played.tasks, run.evaluation.levels, run.evaluation.split):
         if not fits(task, context - new):
-            _check_prompt(task, model.tokenizer, new, context)
+            _check_prompt(played.tasks, task, model.tokenizer, new, context)
         check_answer(task)
         _check_turns(played, task, model.tokenizer)
 
@@ -160,7 +160,7 @@ def _count(source: TaskSource, arm: str, level: int, split: str) -> int:
     return size(arm, level, split) if size is not None else PROBES
 
 
-def _check_prompt(task: Task, tokenizer: Tokenizer, new: int, context: int, whose: str = "model's") -> int:
+def _check_prompt(tasks: TaskSource, task: Task, tokenizer: Tokenizer, new: int, context: int, whose: str = "model's") -> int:
     """Tokens of a task's prompt."""
     try:
         tokens = len(tokenizer.render(task.exposed().messages))
@@ -169,10 +169,22 @@ def _check_prompt(task: Task, tokenizer: Tokenizer, new: int, context: int, whos
     if tokens + new > context:
         raise ConfigError(
             f"task {task.id!r} (arm {task.arm!r}, level {task.level}) has a prompt of {tokens} tokens; with "
-            f"Run.sampling.max_new_tokens={new} that exceeds the {whose} context of {context}: lower max_new_tokens, leave the "
-            "level out, or use a model with more positions"
+            f"Run.sampling.max_new_tokens={new} that exceeds the {whose} context of {context}: "
+            + (_told_of_tools(tasks, task, tokenizer, tokens, context - new) or "lower max_new_tokens, leave the level out,")
+            + " or use a model with more positions"
         )
     return tokens
+
+
+def _told_of_tools(tasks: TaskSource, task: Task, tokenizer: Tokenizer, tokens: int, most: int) -> str:
+    """How much of a prompt describes a stage's tools, and what to do; "" where it has none."""
+    if not isinstance(tasks, ToolSource):
+        return ""
+    bare = len(tokenizer.render(tasks.source.task(task.arm, task.level, task.split, task.index).exposed().messages))
+    names, described = ", ".join(str(tool.schema["name"]) for tool in tasks.tools), tokens - bare
+    if described > most:
+        return f"the description of the tools {names} alone has {described} tokens, so no task fits; shorten their docstrings,"
+    return f"{described} tokens describe the tools {names}; shorten their docstrings, lower max_new_tokens, leave the level out,"
 
 
 class _Fits:
