@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -227,7 +228,7 @@ def test_partials_and_methods_come_back() -> None:
     partial = from_dict(Deeper, loads_toml(dumps_toml(table))).loose
     assert (partial.func, partial.args, partial.keywords) == (reward, ("p",), {"completion": Scale(factor=3.0)})
     assert from_dict(Deeper, to_dict(Deeper(1, loose=Scale(factor=3.0).apply))).loose(2.0) == 6.0
-    assert from_dict(Deeper, to_dict(Deeper(1, loose=dict.fromkeys))).loose("ab") == {"a": None, "b": None}
+    assert from_dict(Deeper, to_dict(Deeper(1, loose=Fraction.from_float))).loose(0.5) == Fraction(1, 2)
 
 
 class Called:

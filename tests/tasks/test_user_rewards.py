@@ -133,6 +133,11 @@ def test_what_does_not_is_refused_with_the_accepted_forms() -> None:
     assert scores(lambda p, c, r, *, extra=1.0: extra * plain(p, c, r)) == [1.0, 0.0]
 
 
+def test_a_function_that_does_not_say_is_called_by_position() -> None:
+    assert isinstance(Rows(ROWS, reward=max).verifier(), RewardFunction)
+    assert Rows(ROWS, reward=lambda completion, *, factor=1.0: factor).verifier().takes == ("completion",)  # pyright: ignore
+
+
 def test_a_row_without_a_field_that_the_function_takes_is_named() -> None:
     rows = [{"prompt": "a", "answer": "1", "unit": "m"}, {"prompt": "b", "answer": "2"}]
     source = Rows(rows, reward=lambda completion, unit: 1.0, test_share=0.0)

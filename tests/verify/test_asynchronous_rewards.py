@@ -71,6 +71,7 @@ def test_eight_calls_are_in_flight_at_once(function: Any) -> None:
     with ScoringPool(RewardFunction(function), LONG) as pool:
         verdicts = pool.score(items(*"abcdefgh"))
         assert [s.primary for s in verdicts.values()] == [1.0] * 8
+        assert pool.score([]) == {}
         assert pool.counts == Counter()
 
 
@@ -269,7 +270,7 @@ class Scripted:
         self.script = list(script)
 
     def __call__(self, task: Task, rollout: Rollout) -> Score:
-        raise NotImplementedError
+        raise AssertionError("a pool starts it")
 
     def views(self, items: Any) -> list[Any]:
         return list(items)
@@ -281,7 +282,7 @@ class Scripted:
         return act
 
     def start_batch(self, views: Any) -> list[Score]:
-        raise NotImplementedError
+        raise AssertionError("it is not batched")
 
 
 def flown(*script: Any, **plan: Any) -> list[tuple[int, int, Score]]:
@@ -303,6 +304,8 @@ def test_tries_in_this_process() -> None:
     assert (tries, score.fault) == (2, Fault.INFRA)
     with pytest.raises(MemoryError):
         flown(MemoryError())
+    ((_, tries, score),) = flown(Pending(asyncio.sleep(60), float), good, deadline=0.01)
+    assert (tries, score) == (2, good)
 
 
 def test_a_pool_without_calls_or_tries_is_refused() -> None:

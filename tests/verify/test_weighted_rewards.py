@@ -28,8 +28,8 @@ def short(prompt: str, completion: str, row: Row) -> float | None:
 
 
 def weighted(**parts: tuple[Callable[..., Any] | Any, float]) -> WeightedRewards:
-    made = {name: (f if hasattr(f, "start") else RewardFunction(f), weight) for name, (f, weight) in parts.items()}
-    return WeightedRewards(tuple(RewardPart(name, f, weight) for name, (f, weight) in made.items()))
+    made: dict[str, Any] = {name: f if hasattr(f, "start") else RewardFunction(f) for name, (f, _) in parts.items()}
+    return WeightedRewards(tuple(RewardPart(name, made[name], weight) for name, (_, weight) in parts.items()))
 
 
 def test_the_sum_and_each_value_by_its_name() -> None:
@@ -56,6 +56,20 @@ def test_a_part_without_a_verdict_is_left_out_and_none_at_all_is_no_score() -> N
         assert dict(other.score(items("skip"))["r0"].components) == {"reward": 0.0, "right": 0.0}
         with pytest.raises(RewardError, match=r"no verdict on 2 of 2 answers(?s:.*)every one of the reward functions gave None"):
             pool.score(items("skip", "skip"))
+
+
+def test_without_a_pool_it_judges_the_same() -> None:
+    both = weighted(right=(lambda p, c, r: None if c == "skip" else 1.0, 1.0), short=(short, 0.5))
+    skipped, judged = (both(*item) for item in items("skip", "ab"))
+    assert abstained(skipped) and dict(judged.components) == {"reward": 1.25, "right": 1.0, "short": 0.5}
+    batched = weighted(size=(TrlReward(lambda completions: [float(len(c)) for c in completions]), 1.0), right=(right, 1.0))
+    found = batched.start_batch(batched.views(items("yes", "no")))
+    assert isinstance(found, list)
+    assert [dict(s.components) for s in found] == [
+        {"reward": 4.0, "size": 3.0, "right": 1.0},
+        {"reward": 2.0, "size": 2.0, "right": 0.0},
+    ]
+    assert dict(batched.floor) == {"reward": 0.0, "size": 0.0, "right": 0.0}
 
 
 def test_a_part_of_several_values_counts_by_its_main_one() -> None:

@@ -1,5 +1,6 @@
 """The loops on the far side of a scoring pool, run in this process."""
 
+import asyncio
 import itertools
 import os
 import pickle
@@ -24,7 +25,8 @@ from assay.core.score import Fault, Score
 from assay.core.task import Task
 from assay.testing import rollout_of
 from assay.verify import ExactMatch, RewardFunction
-from assay.verify.workers.process import run_fork_server, serve, views
+from assay.verify.workers.connections import FlightPlan
+from assay.verify.workers.process import AWAITS, BEAT, _pickled, run_fork_server, serve, views
 from assay.verify.workers.results import ResultsFile, blank
 from assay.verify.workers.stdout import StdoutFile
 
@@ -49,12 +51,12 @@ class Near:
     def __init__(self, connection: Connection, verdicts: int) -> None:
         self.connection, self.verdicts = connection, ResultsFile(verdicts)
 
-    def judged(self, items: list[Any], together: bool = False) -> list[Any]:
-        """The verdicts on a batch."""
+    def judged(self, items: list[Any], together: bool | FlightPlan = False) -> list[Any]:
+        """The verdicts on a batch; without beats."""
         self.verdicts.begin()
         self.connection.send((items, together))
         assert [self.connection.recv_bytes(), self.connection.recv_bytes()] == [b"through"] * 2
-        return [pickle.loads(data) for _, data in self.verdicts.new()]
+        return [pickle.loads(data) for _, data in self.verdicts.new() if data != BEAT]
 
 
 def served(verifier: Any, printed: StdoutFile, verdicts: int) -> tuple[Near, threading.Thread]:
@@ -72,6 +74,69 @@ def test_the_workers_loop(output: int, verdicts: int) -> None:
     near.connection.close()
     thread.join(LONG)
     assert not thread.is_alive()
+
+
+async def asked(prompt: str, completion: str, row: dict[str, Any]) -> float:
+    await asyncio.sleep(0)
+    if completion == "lost":
+        raise ConnectionResetError("gone")
+    return act(prompt, completion, row)
+
+
+class Unsendable(float):
+    """A number that no other process can be told."""
+
+    def __reduce__(self) -> Any:
+        raise ValueError("stays here")
+
+
+def called(prompt: str, completion: str, row: dict[str, Any]) -> float:
+    if completion == "lost":
+        raise ConnectionResetError("gone")
+    return act(prompt, completion, row)
+
+
+def test_the_workers_loop_with_calls_in_flight(output: int, verdicts: int) -> None:
+    near, thread = served(RewardFunction(asked), StdoutFile(output), verdicts)
+    view = ("p", "yes", {"answer": "yes"})
+    assert near.judged([view]) == [AWAITS]
+    found = {n: (tries, s) for n, tries, s in near.judged([view, ("p", "lost", {})], FlightPlan(attempts=2, pause=0.0))}
+    assert (found[0][0], found[0][1].primary) == (1, 1.0)
+    assert (found[1][0], found[1][1].fault) == (2, Fault.INFRA)
+    near.connection.close()
+    thread.join(LONG)
+    assert not thread.is_alive()
+
+
+def test_lost_connections_of_synchronous_calls(output: int, verdicts: int) -> None:
+    async def batch(prompts: list[str], completions: list[str], rows: list[dict[str, Any]]) -> list[float]:
+        return [await asked(*one) for one in zip(prompts, completions, rows, strict=True)]
+
+    views = [("p", "yes", {"answer": "yes"}), ("p", "lost", {})]
+    near, _ = served(RewardFunction(called), StdoutFile(output), verdicts)
+    assert [s.fault for s in near.judged(views)] == [Fault.NONE, Fault.INFRA]
+    near.connection.close()
+    near, _ = served(RewardFunction(batch, batched=True), StdoutFile(output), verdicts)
+    assert near.judged(views, together=True)[0].fault is Fault.INFRA
+    assert [s.primary for s in near.judged(views[:1], together=True)[0]] == [1.0]
+    near.connection.close()
+
+
+def test_a_verifier_that_ends_its_program_is_at_fault(output: int, verdicts: int) -> None:
+    class Ends:
+        def __call__(self, task: Task, rollout: Rollout) -> Score:
+            raise SystemExit("goodbye")
+
+    near, _ = served(Ends(), StdoutFile(output), verdicts)
+    (found,) = near.judged(items("yes"))
+    assert (found.fault, "goodbye" in found.info["error"]) == (Fault.VERIFIER, True)
+    near.connection.close()
+
+
+def test_a_verdict_that_cannot_leave_its_process_keeps_its_number() -> None:
+    alone, (number, tries, score) = (pickle.loads(_pickled(verdict)) for verdict in (Unsendable(), (3, 2, Unsendable())))
+    assert (number, tries, score.fault, alone.fault) == (3, 2, Fault.VERIFIER, Fault.VERIFIER)
+    assert "the verdict cannot leave its process: stays here" in score.info["error"]
 
 
 @pytest.mark.parametrize("together", [True, False])

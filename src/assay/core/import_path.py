@@ -66,8 +66,9 @@ def name_of_callable(value: Any) -> str:
 
     A method of a class is found again by this name; an instance is not: its name says its class, and loading it is an error.
 
-    >>> name_of_callable(dict.fromkeys)
-    'builtins:dict.fromkeys'
+    >>> from fractions import Fraction
+    >>> name_of_callable(Fraction.from_float)
+    'fractions:Fraction.from_float'
     """
     owner: Any = getattr(value, "__self__", None)
     if isinstance(owner, type):

@@ -101,8 +101,8 @@ class Rows:
     name: str = field(default="rows", kw_only=True)
     seed: int = field(default=0, kw_only=True)
     test_share: float = field(default=0.1, kw_only=True)
-    tests: int | None = field(default=None, kw_only=True)
-    weights: tuple[float, ...] = field(default=(), kw_only=True, metadata={LATER: True})
+    tests: int | None = field(default=None, kw_only=True, metadata={LATER: True})
+    weights: Sequence[float] = field(default=(), kw_only=True, metadata={LATER: True})
     _table: _Table = field(init=False, repr=False, compare=False)
     _known: dict[str, Any] = field(init=False, repr=False, compare=False, default_factory=dict[str, Any])
 

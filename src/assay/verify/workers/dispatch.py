@@ -72,10 +72,17 @@ class JudgingOutcome:
 
 @dataclass(frozen=True, slots=True)
 class JudgingJob:
-    """Answers to judge one after another: their places in the batch, and whether on a worker that has judged nothing yet."""
+    """Answers to judge one after another.
+
+    Attributes:
+        places: in the batch.
+        fresh: on a worker that has judged nothing yet.
+        alone: without others, since one of the batch has stopped its worker: so it is known who does.
+    """
 
     places: tuple[int, ...]
     fresh: bool = False
+    alone: bool = False
 
 
 @dataclass(slots=True)
@@ -209,17 +216,17 @@ class Dispatcher:
                 yield from zip(job.places[known:], new, strict=False)
                 if call.over:
                     busy.remove(entry)
-                    queue.extendleft(JudgingJob((place,)) for place in reversed(job.places[len(call.found) :]))
+                    queue.extendleft(JudgingJob((place,), alone=True) for place in reversed(job.places[len(call.found) :]))
         self.bench.shrink(self._workers)
 
     def _next(self, queue: deque[JudgingJob]) -> JudgingJob:
         """The next job; together with those behind it where verdicts are so quick that to send each alone would cost more."""
         job = queue.popleft()
-        if self.wide or job.fresh or self._pace is None:
+        if self.wide or job.fresh or job.alone or self._pace is None:
             return job
         most = min(int(_PART / max(self._pace, 1e-9)), -(-(len(queue) + 1) // self._workers))
         places = list(job.places)
-        while len(places) < most and queue and not queue[0].fresh:
+        while len(places) < most and queue and not queue[0].fresh and not queue[0].alone:
             places += queue.popleft().places
         return JudgingJob(tuple(places))
 
@@ -258,7 +265,7 @@ class Dispatcher:
             call.clock.again(new[-1][0])
             self._measure(call, new[-1][0])
         if through:
-            call.found, call.over = self._rested(worker, call.found, call.calls), True
+            call.found, call.over = self._rested(worker, call.found, call.calls, known), True
         elif call.clock.left() <= 0.0 and not new:  # to read what was new may have taken us longer than the deadline
             call.found, call.over = self._late(worker, call.found, call.calls), True
 
@@ -268,12 +275,12 @@ class Dispatcher:
         self._pace = taken if self._pace is None else (taken + self._pace) / 2
 
     def _rested(
-        self, worker: ScoringWorker, found: list[JudgingOutcome | list[Score]], calls: int
+        self, worker: ScoringWorker, found: list[JudgingOutcome | list[Score]], calls: int, known: int
     ) -> list[JudgingOutcome | list[Score]]:
         try:
             hear(worker.connection)
-        except CorruptResults as error:
-            return [*found[: calls - 1], self._died(worker, str(error))]
+        except CorruptResults as error:  # whoever wrote there may have written verdicts too: only those seen before count
+            return [*found[: min(known, calls - 1)], self._died(worker, str(error))]
         except (EOFError, OSError):
             if len(found) < calls:
                 return [*found, self._died(worker)]

@@ -134,6 +134,8 @@ class ScoringPool:
         self._changes = self._split = False
         self._failure: str | None = None
         self._awaits = isinstance(verifier, UserReward) and verifier.concurrent
+        if self._awaits:  # before the fork, so that no worker does
+            import assay.verify.workers.asynchronous  # noqa: F401  # pyright: ignore[reportUnusedImport]
         self._lock = threading.Lock()
         self._crew: Dispatcher | None = None
         if not self.abilities.trusted:
@@ -256,7 +258,8 @@ class ScoringPool:
         if not firsts and not stopped:
             firsts = self._at_first(items, crew)
         seconds: dict[int, JudgingOutcome] = {}
-        queue = deque(JudgingJob((i,)) for i in range(len(items)) if i not in firsts)
+        stopped = stopped or any(outcome.stopped for outcome in firsts.values())
+        queue = deque(JudgingJob((i,), alone=stopped) for i in range(len(items)) if i not in firsts)
         queue.extend(JudgingJob((i,), fresh=True) for i, outcome in firsts.items() if outcome.stopped)
         awaits = self._deal(items, queue, firsts, seconds, crew)
         if awaits:  # found out now

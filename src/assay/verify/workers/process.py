@@ -294,8 +294,6 @@ def run_fork_server(control: socket.socket, verifier: Verifier, memory: int) -> 
     workers: set[int] = set()
     with suppress(Exception):  # a worker will meet the same failure, and say so
         abilities_of(verifier).prepare()
-        if isinstance(verifier, UserReward) and verifier.concurrent:
-            import assay.verify.workers.asynchronous  # noqa: F401  # pyright: ignore[reportUnusedImport]
     parent = os.getppid()
     control.settimeout(_GLANCE)
     try:
