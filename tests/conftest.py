@@ -35,7 +35,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Only a machine that loses its power tells a synced file from another: tests wait for no disk, proofs do."""
     if "not prove" in config.option.markexpr:
         os.fsync = lambda fd: None
-    if os.environ.get("ASSAY_TESTS_WITHOUT_TORCH") == "1":
+    if os.environ.get("ASSAY_TESTS_LOAD_TORCH") == "no":
         sys.meta_path.insert(0, NoTorch)
 
 

@@ -90,7 +90,11 @@ def test_how_a_function_is_called_can_be_said(assay, files) -> None:
     assert "written as '#### {answer}'" in said.out
 
 
-def test_what_stops_its_judge_is_left_out(assay, files, tmp_path) -> None:
+def test_what_stops_its_judge_is_left_out(assay, files, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(
+        "assay.audit.judge_probes._CHUNK", 4
+    )  # a tenth of the answers is enough to see it, and each costs a process
+    monkeypatch.setattr("assay.audit.judge_probes._MOST", 8)
     (tmp_path / "dies.py").write_text("import os\n\ndef reward(prompt, completion, row):\n    os._exit(1)\n")
     one = ("--skip", f"{FAST[1]},tricks,payload,wrong_answers", "--items", "1", "--deadline", "20", "--no-sandbox")
     said = assay("verify", "audit", "dies.py:reward", "--cases", "cases.jsonl", *one)

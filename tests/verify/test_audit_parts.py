@@ -366,7 +366,12 @@ def test_fewer_items_are_drawn_by_seed_and_known_weaknesses_only_inform() -> Non
     assert "accepts wrong answers; options: 3/3" in found.check("wrong_answers").says
 
 
-def test_what_stops_its_judge_every_time_is_left_early() -> None:
+def test_what_stops_its_judge_every_time_is_left_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "assay.audit.judge_probes._CHUNK", 4
+    )  # a tenth of the answers is enough to see it, and each costs a process
+    monkeypatch.setattr("assay.audit.judge_probes._MOST", 8)
+
     def dies(prompt, completion, row):
         os._exit(1)
 
