@@ -302,13 +302,6 @@ def test_an_import_that_takes_nothing_has_failed_and_never_replaces_what_it_read
     assert same.code == 2 and "is what is read" in same.err and (tmp_path / "raw.jsonl").read_text() == raw
 
 
-@pytest.mark.parametrize("name", ["farm.toml", "rows.jsonl", "own.py:family"])
-def test_families_in_files_cannot_be_exported(assay, tmp_path, name):
-    got = assay("tasks", "export", name, "out")
-    assert got.code == 2 and "is a file, which an installed package could not find" in flat(got.err)
-    assert not (tmp_path / "out").exists()
-
-
 _SUMS = '''from dataclasses import dataclass
 from assay.tasks import Problem, Problems, Solution
 

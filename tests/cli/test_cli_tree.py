@@ -359,7 +359,7 @@ def test_a_family_is_named_where_tasks_stand() -> None:
     assert build(run).tasks == family("reverse")
     put(run, ("tasks",), "arithmetic/expression")
     assert list(build(run).tasks.arms()) == ["arithmetic/expression"]
-    with pytest.raises(ConfigError, match=r"there is no such part; did you mean 'reverse'.* or a name of 'assay tasks list'"):
+    with pytest.raises(ConfigError, match=r"there is no such part; did you mean 'Reverse'.* or a name of 'assay tasks list'"):
         put(run, ("tasks",), "revers")
     with pytest.raises(ConfigError, match="there is no such part"):
         put(run, ("stages", "0", "curriculum"), "reverse")

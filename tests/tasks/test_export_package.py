@@ -55,6 +55,7 @@ class CountOnes(SingleTurn):
 @pytest.fixture(autouse=True)
 def library(monkeypatch: pytest.MonkeyPatch) -> None:
     fake.install(monkeypatch, {})
+    monkeypatch.syspath_prepend("no-such-folder")  # restores the path, to which a file that is loaded adds its folder
 
 
 @pytest.fixture
