@@ -15,13 +15,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from assay.lab.controls import RandomReward, Rewarded
+from assay.lab import RandomReward, Rewarded
 from assay.objective import Objective
 from assay.objective.methods import gigpo, grpo, oreal
 from assay.recipes import quickstart, tools
 from assay.runtime import Anchor, ValueHead
-from assay.train import Evaluation, Policy, Reinforce, Run, train
-from assay.train.providers import TurnState
+from assay.train import Evaluation, Policy, Reinforce, Run, TurnState, train
 
 PARTS = ("OREAL, token reward model", "GiGPO on tools")
 """Rows of the table."""

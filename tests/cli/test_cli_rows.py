@@ -27,7 +27,7 @@ def test_words_beside_rows_that_are_wrong(assay, tmp_path):
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
     (tmp_path / "mine.py").write_text("number = 3\n")
     for words, said in (
-        (("--model",), "--model needs a value, as in: assay train rows.jsonl --model MODEL"),
+        (("--model",), "--model needs one value, as in: assay train rows.jsonl --model MODEL"),
         (("--reward", "mine.py:number"), "reward mine.py:number is an int; name a function of (prompt, completion, row)"),
         (("--long-prompts", "cut"), "unknown long_prompts 'cut'"),
         (("--split", "train"), "the rows come in no splits"),

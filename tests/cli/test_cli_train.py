@@ -143,6 +143,7 @@ def work(outcome, folder, own=None):
 
 def test_how_a_job_can_end(done, monkeypatch, capsys):
     monkeypatch.setattr(train, "_trackers", lambda *args: [])
+    monkeypatch.setattr(train, "tell_settings", lambda *args: None)
     assert work(KeyboardInterrupt(), done) == 130
     assert capsys.readouterr().err == f"stopped; continue with: assay resume {done}\n"
     assert work(KeyboardInterrupt(), done / "nothing") == 130

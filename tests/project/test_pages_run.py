@@ -44,11 +44,13 @@ NOT_RUN: dict[str, tuple[str, str]] = {
     "docs/add/service.md": ("client = RewardClient(url=", "server"),  # tests/verify/test_service.py asks one
     "docs/add/trl.md": ("from trl import GRPOTrainer", "library"),
     "docs/packages/lab.md": ("side_by_side(runs", "minutes"),
+    "docs/packages/train-outcome.md": ("train(", "minutes"),
     "docs/packages/proof.md": ("set.mm", "library"),
 }
 """Pieces of Python that do not run, by their page."""
 COMMANDS_NOT_RUN = {
     "selftest": "minutes",
+    "rollouts diff": "minutes",
     "serve": "server",
     "distill": "network",
     "contamination": "minutes",
@@ -76,7 +78,7 @@ OWN_TEST = {
     "docs/add/task.md": "tests/tasks/test_task_packages.py",  # a package of several files, installed
 }
 """Pages whose blocks belong together in a way that a test of their own knows."""
-TRAIN_ONLY = {"--folder": 1, "--seeds": 1, "--profile": 0, "--plain": 0, "--no-report": 0, "--steps": 1, "--against": 9}
+TRAIN_ONLY = {"--out": 1, "--output-dir": 1, "--output_dir": 1, "--folder": 1, "--seeds": 1, "--profile": 0, "--plain": 0, "--no-report": 0, "--steps": 1, "--against": 9}
 """Options that `train` has and `explain` has not, with how many values."""
 
 
@@ -118,6 +120,7 @@ ROWS = [{"prompt": f"What is {i} + {i + 1}?", "question": f"What is {i} + {i + 1
 CASES = [{"gold": "42", "answer": "42", "prompt": "What is 6 times 7?", "wrong": ["67"], "solutions": ["42"]}]
 PLAIN = {
     "rows.jsonl": ROWS,
+    "train.jsonl": ROWS,
     "aime.jsonl": [{"prompt": "How many sides has a die of the usual kind?", "answer": "6"}],
     "math500.jsonl": [{"prompt": "How many corners has a cube?", "answer": "8"}],
     "fresh.jsonl": ROWS[:4],
@@ -136,10 +139,11 @@ def folder(world: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     tmp_path.chmod(0o755)
     for name, rows in PLAIN.items():
         (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
-    for name in ("quickstart-1", "mine-1", "big", "mine", "shown"):
+    for name in ("quickstart-1", "quickstart-2", "rows-1", "mine-1", "big", "mine", "shown"):
         shutil.copytree(world / "runs" / "quickstart-1", tmp_path / "runs" / name)
     for name in ("model", "my_model", "MODEL", "FOLDER"):
         (tmp_path / name).symlink_to(world / "model")
+    (tmp_path / "RUN").symlink_to(tmp_path / "runs" / "quickstart-1")
     (tmp_path / "program.py").write_text("print(1)\n")
     (tmp_path / "docs").symlink_to(ROOT / "docs")
     monkeypatch.chdir(tmp_path)

@@ -216,7 +216,7 @@ def test_a_suite_is_evaluated_on() -> None:
 def test_one_prompt_can_be_overfitted(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = on_rows([{"prompt": [{"role": "user", "content": "S21>"}]}], share_right_or_none, model=model, steps=2, group_size=4)
     assert (stage_of(run).groups, run.evaluation.split) == (1, "train")
-    assert train(replace(run, evaluation=replace(run.evaluation, final_per_level=2)), tmp_path / "run").finished
+    assert train(replace(run, evaluation=replace(run.evaluation, final_per_level=2)), tmp_path / "run", progress=True).finished
     told = capsys.readouterr().err.splitlines()
     assert len(told) <= 5
     assert told[0].startswith(f"model {model}: ")

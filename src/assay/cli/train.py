@@ -120,6 +120,8 @@ def _work(
         say(f"done: {outcome.step} steps in {folder}, digest {outcome.digest}")
     else:
         say(f"stopped after step {outcome.step}; continue with: assay resume {folder}")
+    for line in (outcome.sentence, *map(str, outcome.findings)):
+        say(line)
     if own.profile:
         say(_profile(folder))
     if report:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 from assay.runtime.engine.settings import InProcess
 from assay.runtime.settings import AdamW
@@ -27,7 +28,7 @@ def told_settings(run: Run, start: Path) -> tuple[str, ...]:
         run: settings.
         start: the folder with its starting weights.
     """
-    stage = next((s for s in run.stages if isinstance(s, Reinforce)), None)
+    stage = next((cast(Reinforce, s) for s in run.stages if s.practises), None)
     if not isinstance(run.model, Folder) or stage is None:
         return _notes(run)
     return (*describe_settings(run, stage, facts_in(start), this_machine(stage.learner.device)), *_notes(run))
