@@ -105,7 +105,7 @@ def shortened(text: str) -> str:
     """A text, without its middle where that is longer than `MOST_CHARACTERS`.
 
     >>> len(shortened("1" * 9000)), shortened("12")
-    (8037, '12')
+    (8031, '12')
     """
     left = len(text) - MOST_CHARACTERS
     half = MOST_CHARACTERS // 2
