@@ -261,7 +261,7 @@ KEPT: list[bytearray] = []
 
 
 def test_a_reward_that_writes_into_descriptors_and_keeps_memory_harms_no_run(tmp_path: Path) -> None:
-    run = on_rows(scribbles, reward_deadline=60.0, reward_memory=0.25)
+    run = on_rows(scribbles, reward_deadline=60.0, reward_memory=0.25, reward_workers=1)
     assert train(replace(run, stages=only_rl(steps=3).stages, evaluation=Evaluation(every=0)), tmp_path / "run").finished
     assert (tmp_path / "run" / ".lock").read_text().strip() == str(os.getpid())
     assert sum(m.get("verify/out_of_memory", 0.0) for m in metrics(tmp_path / "run")) >= 1.0
