@@ -89,9 +89,9 @@ def here(assay, mine, tmp_path):
         ("explain quickstart --tasks.kind assay.tasks:SortDigits", "write: from assay_tasks import SortDigits"),
         ("explain quickstart --stages.0.until.kind Until --stages.0.until.metric eval/gredy/all", "did you mean 'eval/greedy"),
         # ---- options
-        ("explain quickstart --seeed 3", "--seed INT"),
-        ("explain quickstart --stages.0.stepz 4", "--stages.0.steps INT"),
-        ("explain quickstart --stages.7.steps 4", "Unrecognized options"),
+        ("explain quickstart --seeed 3", "did you mean --seed?"),
+        ("explain quickstart --stages.0.stepz 4", "did you mean --stages.0.steps?"),
+        ("explain quickstart --stages.7.steps 4", "--stages.7.steps: there is no such option"),
         ("runs list --rot x", "--root PATH"),
         ("runs list extra", "Unrecognized options: extra"),
         ("recipes x", "Unrecognized options: x"),
@@ -105,7 +105,7 @@ def here(assay, mine, tmp_path):
         ("explain", ""),
         # ---- values
         ("explain quickstart --seed x", "is no whole number"),
-        ("explain quickstart --stages.0.steps x", "invalid literal"),
+        ("explain quickstart --stages.0.steps x", "is not a whole number"),
         ("explain quickstart --stages.0.steps 0", "use a whole number, at least 1"),
         ("explain quickstart --sampling.max-new-tokens 120", "exceeds the model's context of 128"),
         ("explain quickstart --model.run.sampling.max-new-tokens 128", "leaves no room for a prompt"),
