@@ -63,7 +63,7 @@ def test_a_server_teaches_and_is_not_asked_twice(assay, tmp_path, monkeypatch):
 
 
 def test_a_model_teaches_what_it_knows(assay, mine, tmp_path):
-    assert assay("train", "mine.py:tiny", "--folder", "run", "--plain").code == 0
+    assert assay("train", "mine.py:tiny", "--folder", "run", "--plain", "--no-report").code == 0
     words = ("distill", "run", "sort", "out.jsonl", "--arm", "sort", *SMALL, "--max-new-tokens", "4")
     found = assay(*words, "--json")
     assert found.json["attempts"]["asked"] == 6 and found.code == (0 if found.json["rows"] else 1)

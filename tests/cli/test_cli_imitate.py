@@ -51,7 +51,7 @@ def test_explain_tells_rows_epochs_and_tokens(assay, page):
 def test_the_page_of_demonstrations_runs(assay, page, tmp_path):
     said = assay("explain", "mine_sft.py:my_run")
     assert said.code == 2 and "Imitate.batch=16, but the data has 3 rows; use at most 3" in said.err
-    said = assay("train", "mine_sft.py:my_run", *SHRUNK, "--folder", "run", "--plain")
+    said = assay("train", "mine_sft.py:my_run", *SHRUNK, "--folder", "run", "--plain", "--no-report")
     assert said.code == 0, said.err
     stages = [json.loads(line)["stage"] for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     assert stages == ["sft", "sft", "sft", "rl"]

@@ -39,11 +39,11 @@ def test_a_judge_trains_from_the_command_line(assay, mine: Path, page: Path, tmp
         return str(min(9, messages[-1].content.count("1")))
 
     words = ["mine.py:tiny", "--stages.0.reward.kind", "my_judge.py:Polite"]
-    said = assay("train", *words, "--folder", "run", "--plain")
+    said = assay("train", *words, "--folder", "run", "--plain", "--no-report")
     assert said.code == 2 and "unknown judge in Run.judges, which Polite asks: 'critic'" in said.err
     with JudgeServer(reply) as server:
         words += ["--judges.0.kind", "Judge", "--judges.0.name", "critic", "--judges.0.url", server.url]
-        said = assay("train", *words, "--folder", "run", "--plain")
+        said = assay("train", *words, "--folder", "run", "--plain", "--no-report")
         assert said.code == 0, said.err
         asked = server.asked.total()
         assert asked > 0

@@ -19,6 +19,7 @@ from cli_support import flat
 from assay.cli import multi_run
 from assay.cli.multi_run import PlainStudyView, Study, StudyTable, parse_vary, print_summary, seeds_of, shared
 from assay.core.errors import CheckpointError, ConfigError
+from assay.core.util.paths import cache_folder
 from assay.lab.seeds import RunEnding, State, StudyRun
 from assay.recipes import quickstart
 
@@ -27,6 +28,16 @@ def digests(folder):
     return {p.parent.name: json.loads(p.read_text())["digest"] for p in Path(folder).glob("*/done.json")}
 
 
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """The cache of a test whose runs are processes has the compiled library, which each would else wait for half a minute."""
+    kernels = cache_folder() / "kernels"
+    request.getfixturevalue("assay")
+    (cache_folder() / "kernels").parent.mkdir()
+    (cache_folder() / "kernels").symlink_to(kernels)
+
+
+@pytest.mark.usefixtures("compiled")
 def test_seeds_side_by_side_are_what_they_are_alone_and_one_that_fails_stops_no_other(assay, mine, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
     assert assay("train", "mine.py:tiny", "--seed", "1", "--folder", "alone", "--plain", "--no-report").code == 0

@@ -49,7 +49,7 @@ def test_the_part_of_the_page_trains(assay, mine: Path, page: str, tmp_path: Pat
     (tmp_path / "my_file.py").write_text(code_of(page))
     (words,) = [words for words in commands_of(page) if any("my_file.py" in word for word in words)]
     options = words[1:]
-    said = assay("train", "mine.py:tiny", *options, "--folder", "run", "--plain")
+    said = assay("train", "mine.py:tiny", *options, "--folder", "run", "--plain", "--no-report")
     assert said.code == 0, said.err
     steps = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
     assert max(line["step"] for line in steps if line["stage"] == "rl") == 2

@@ -57,9 +57,9 @@ def test_lists_of_answers_count_as_many_rows(assay, pairs):
 
 
 def test_a_run_is_trained_resumed_and_refused_on_another_file(assay, pairs, tmp_path):
-    said = assay("train", *PREFER, "--folder", "run", "--plain")
+    said = assay("train", *PREFER, "--folder", "run", "--plain", "--no-report")
     assert said.code == 2 and "pairs.jsonl, line 3 is the same as the held-out task" in said.err  # all pairs of four digits
-    said = assay("train", *PREFER, "--folder", "run", "--plain", "--allow-contamination")
+    said = assay("train", *PREFER, "--folder", "run", "--plain", "--no-report", "--allow-contamination")
     assert said.code == 0, said.err
     assert "in order" in said.out
     assert 'data = "pairs.jsonl"' in (tmp_path / "run" / "run.toml").read_text()
@@ -99,7 +99,7 @@ def test_the_page_of_preferences_runs(assay, tmp_path):
     assert said.code == 2 and "line 2: 1 answer where the objective compares at least 2" in " ".join(said.err.split())
     (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in PAIRS * 3))
     shrunk = ["--model.shape.hidden-size", "16", "--model.shape.num-layers", "1", "--evaluation.final-per-level", "2"]
-    said = assay("train", "mine_prefer.py:my_run", "--stages.0.steps", "2", *shrunk, "--folder", "run", "--plain")
+    said = assay("train", "mine_prefer.py:my_run", "--stages.0.steps", "2", *shrunk, "--folder", "run", "--plain", "--no-report")
     assert said.code == 0, said.err
     found = json.loads((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()[-1])["metrics"]
     for name in re.findall(r"`((?:score|loss|kl)/\w+)`", page):

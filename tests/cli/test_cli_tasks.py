@@ -52,7 +52,7 @@ def test_suites(assay, tmp_path):
 
 
 def test_admission(assay, mine, tmp_path):
-    assert assay("train", "mine.py:tiny", "--folder", "runs/a").code == 0
+    assert assay("train", "mine.py:tiny", "--folder", "runs/a", "--no-report").code == 0
     said = assay("tasks", "admit", "runs/a", "sort/sort")
     assert said.code == 2
     said = assay("tasks", "admit", "runs/a", "mine.py:my_source", "-n", "5", "--out", "found.json", "--max-new-tokens", "3")

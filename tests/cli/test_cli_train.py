@@ -61,7 +61,7 @@ def test_more_steps_for_a_finished_run(assay, done):
     said = assay("resume", done, "--steps", "4", "--plain", "--no-report", "--profile")
     assert said.code == 0, said.err
     assert "done: 4 steps" in said.out
-    assert re.search(r"^a step of \d+ ms: \w+ \d+ %, .*rollout \d+ %", said.out, re.MULTILINE)
+    assert re.search(r"^a step of \d+ ms: .*\brollout \d+ %", said.out, re.MULTILINE)
     assert len((done / "metrics.jsonl").read_text().splitlines()) == 5  # the first evaluation, then four steps
     again = assay("resume", done, "--plain", "--no-report", "--profile")
     assert again.code == 0 and "a step of" in again.out
@@ -372,7 +372,18 @@ def test_busy_shows_on_a_terminal_only(monkeypatch, capsys):
 
 def test_evaluation_items_among_the_prompts_stop_training_unless_allowed(assay, mine):
     (mine.parent / "eval.jsonl").write_text('{"problem": "what else?"}\n{"problem": "S34>"}\n{"problem": "s21>"}\n')
-    words = ("train", "mine.py:rewarded", "--plain", "--folder", "r", "--stages.0.steps", "1", "--against", "eval.jsonl")
+    words = (
+        "train",
+        "mine.py:rewarded",
+        "--plain",
+        "--no-report",
+        "--folder",
+        "r",
+        "--stages.0.steps",
+        "1",
+        "--against",
+        "eval.jsonl",
+    )
     said = assay(*words)
     assert said.code == 2 and not (mine.parent / "r").joinpath("run.toml").exists()
     assert "training prompts contain" in said.err and "--allow-contamination" in said.err

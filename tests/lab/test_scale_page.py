@@ -203,6 +203,7 @@ def test_what_is_missing_is_measured_in_a_process_of_its_own(work: Path, tmp_pat
     assert (work / "apart.json").read_bytes() == before
 
 
+@pytest.mark.evidence  # which measures by this command; here twenty seconds of a processor at sizes that tell nothing
 def test_each_kind_is_measured_through_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Small, but for real: sizes, a long run, and seeds with the digest that they have alone."""
     (tmp_path / "cache").mkdir()

@@ -160,5 +160,6 @@ def main(rank: int, folder: Path, alone: Path, names: Sequence[str], sharing: Se
         kept(rank, folder, out)
 
 
+NEEDS = ("assay.runtime.learner.hub_decoder", "torch.distributed.checkpoint")
 CONTEXT = ("grpo", "whole distribution", "checkpointing", "gpt2", "gemma2", "mixtral", "routing replayed", "lora", "bf16")
 RESUMED = ("grpo", "critics", "whole distribution", "lora")

@@ -12,7 +12,10 @@ from assay.runtime.compiled import build
 HERE = Path(__file__).parent
 
 
-@pytest.mark.parametrize("flags", [(), ("-fsanitize=thread", "-g")], ids=["plain", "threads looked at"])
+@pytest.mark.parametrize(
+    "flags",
+    [pytest.param((), id="plain"), pytest.param(("-fsanitize=thread", "-g"), id="threads looked at", marks=pytest.mark.prove)],
+)
 def test_pieces_do_not_overlap_and_go_when_they_are_over(tmp_path, flags):
     program = tmp_path / "law"
     library = build.SOURCES[0].parent

@@ -440,7 +440,7 @@ def test_what_does_not_fit_is_computed(decoder):
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_as_many_are_left_as_fit(decoder, threads):
-    engine, requests = engine_of(decoder), posed(24, 4)
+    engine, requests = engine_of(decoder), posed(12, 4)
     sampled(engine, requests)
     most, found = engine.trail.left().bytes, []
     for share in (0.002, 0.3, 0.7, 1.0):
@@ -451,7 +451,7 @@ def test_as_many_are_left_as_fit(decoder, threads):
             assert engine.trail.left().bytes <= share * most
             recalled(decoder, rows, engine.trail)
             found.append(sum(recalled(decoder, [row], engine.trail)[0] > 0 for row in rows))
-    assert found[0] == found[1] == 0 < min(found[2:6]) <= max(found[2:6]) < found[6] == found[7] == 96
+    assert found[0] == found[1] == 0 < min(found[2:6]) <= max(found[2:6]) < found[6] == found[7] == 48
 
 
 def test_where_nothing_is_left_there_is_no_trail(decoder):
@@ -629,8 +629,8 @@ async def cut_off():
 with engine.trail.open():
     assert all("MemoryError" in str(error) for error in asyncio.run(cut_off()))
     rows = rows_of(requests, run(engine, requests))
-for row in rows:
-    for n in range(5, len(row) + 1):
+for i, row in enumerate(rows):
+    for n in range(5 + i % 3, len(row) + 1, 3):
         plain = passed(decoder, [row[:n]], None)
         assert passed(decoder, [row[:n]], engine.trail) == plain, (n, counts(decoder))
 print("the same")

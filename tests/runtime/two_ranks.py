@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import pickle
@@ -13,6 +14,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -25,70 +27,81 @@ GRACE = 10.0  # seconds for a rank to tell what it saw of the other's failure
 TOLD = 30_000  # characters of a rank's last words: behind the stacks of a fatal error all extension modules are listed
 
 
-def on_two_ranks(main: Callable[..., None], folder: Path, *given: Any) -> tuple[Results, Results]:
+def on_two_ranks(main: Callable[..., None], folder: Path, *given: Any, needs: Sequence[str] = ()) -> tuple[Results, Results]:
     """What ``main(rank, folder, *given)`` left with `kept` in each of two processes.
 
-    They begin afresh: this one's threads, its state of autograd and its process groups would be broken in a fork of it.
+    They are forks of a process that begins afresh and has only imported what they need, which takes seconds: the module of
+    ``main`` and those that ``needs`` names. This one's threads, its state of autograd and its process groups would be broken in a
+    fork of it.
 
     Raises:
         AssertionError: one ended with another status than 0: how both ended, and what they said.
     """
-    (folder / "call.pickle").write_bytes(pickle.dumps((main, given)))
-    started: list[subprocess.Popen[bytes]] = []
+    (folder / "call.pickle").write_bytes(pickle.dumps((main, given, needs)))
+    path = os.pathsep.join(filter(None, sys.path))
+    environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
+    command = [sys.executable, "-X", "faulthandler", "-c", "from two_ranks import begin; begin()", str(folder)]
+    process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
     try:
-        for rank in (0, 1):
-            started.append(begun(rank, folder))
-        failed = ended(started)
+        said = process.communicate()[1].decode(errors="replace")
     finally:
-        for process in started:
-            process.kill()
-            process.wait()
-    if failed:
-        said = ((folder / f"{rank}.said").read_text(errors="replace")[-TOLD:] for rank in (0, 1))
-        raise AssertionError("; ".join(failed) + "".join(f"\n\nrank {rank} said:\n{text}" for rank, text in enumerate(said)))
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    if process.returncode:
+        raise AssertionError(f"the process that starts the ranks ended with status {process.returncode}:\n{said[-TOLD:]}")
+    if failed := json.loads((folder / "failed.json").read_text()):
+        told = ((folder / f"{rank}.said").read_text(errors="replace")[-TOLD:] for rank in (0, 1))
+        raise AssertionError("; ".join(failed) + "".join(f"\n\nrank {rank} said:\n{text}" for rank, text in enumerate(told)))
     first, second = (pickle.loads((folder / f"{rank}.pickle").read_bytes()) for rank in (0, 1))
     return first, second
 
 
-def begun(rank: int, folder: Path) -> subprocess.Popen[bytes]:
-    """A process that is a rank; it finds the modules that this one finds."""
-    path = os.pathsep.join(filter(None, sys.path))
-    environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
-    command = [sys.executable, "-X", "faulthandler", "-c", "from two_ranks import begin; begin()", str(rank), str(folder)]
-    with (folder / f"{rank}.said").open("wb") as said:
-        return subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT)
-
-
 def begin() -> None:
-    """What such a process does."""
+    """What the process does that starts the ranks: it imports, forks two, and writes down how those ended that failed."""
     warnings.filterwarnings("error", module=r"assay(\.|$)")  # as in pyproject.toml for pytest
-    rank, folder = int(sys.argv[1]), Path(sys.argv[2])
-    main, given = pickle.loads((folder / "call.pickle").read_bytes())
-    main(rank, folder, *given)
+    folder = Path(sys.argv[1])
+    main, given, needs = pickle.loads((folder / "call.pickle").read_bytes())
+    for module in needs:
+        import_module(module)
+    ranks: list[int] = []
+    for rank in (0, 1):
+        if not (pid := os.fork()):
+            with (folder / f"{rank}.said").open("wb") as said:
+                os.dup2(said.fileno(), 1)
+                os.dup2(said.fileno(), 2)
+            return main(rank, folder, *given)
+        ranks.append(pid)
+    (folder / "failed.json").write_text(json.dumps(ended(ranks)))
 
 
-def ended(started: Sequence[subprocess.Popen[bytes]]) -> list[str]:
+def ended(ranks: Sequence[int]) -> list[str]:
     """How each rank ended, when all have; nothing where all did what they should.
 
     Where one fails, another that goes on waiting for it is ended, and shows by `faulthandler` where it stood.
     """
+    codes: dict[int, int] = {}
+    hanging: list[int] = []
     deadline = math.inf
-    while hanging := [rank for rank, process in enumerate(started) if process.poll() is None]:
-        if any(process.returncode for process in started):
+    while len(codes) < len(ranks):
+        for rank, pid in enumerate(ranks):
+            if rank not in codes and (found := os.waitpid(pid, os.WNOHANG))[0]:
+                codes[rank] = os.waitstatus_to_exitcode(found[1])
+        if any(codes.values()):
             deadline = min(deadline, time.monotonic() + GRACE)
         if time.monotonic() > deadline:
-            for rank in hanging:
-                started[rank].send_signal(signal.SIGABRT)
-                with suppress(subprocess.TimeoutExpired):
-                    started[rank].wait(GRACE)
-                started[rank].kill()
-            break
+            left = [rank for rank in range(len(ranks)) if rank not in codes]
+            for rank in left:
+                os.kill(ranks[rank], signal.SIGKILL if rank in hanging else signal.SIGABRT)
+            hanging, deadline = left or hanging, time.monotonic() + GRACE
         time.sleep(0.02)
-    codes = [process.wait() for process in started]
-    how = [f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}" for code in codes]
+    how = [
+        f"was killed by {signal.Signals(-codes[r]).name}" if codes[r] < 0 else f"ended with status {codes[r]}"
+        for r in sorted(codes)
+    ]
     for rank in hanging:
         how[rank] = f"hung, and was ended {GRACE:g} s later"
-    return [f"rank {rank} {text}" for rank, text in enumerate(how)] if any(codes) else []
+    return [f"rank {rank} {text}" for rank, text in enumerate(how)] if any(codes.values()) else []
 
 
 @contextmanager

@@ -11,11 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.ctypeslib
+import numpy.ma
+import tomli_w  # noqa: F401
 import torch
 
+# What every run loads, loaded once for the many children that are forked here:
+import assay.runtime.distributed.worker
 import assay.runtime.engine.native
+import assay.runtime.engine.stale
 import assay.runtime.learner.learner
-import assay.runtime.models.hf  # noqa: F401
+import assay.runtime.models.hf
+import assay.train.reinforce_checks
+import assay.train.reinforce_runner  # noqa: F401
 from assay.core.manifest import Manifest
 from assay.core.protocols import Engine
 from assay.core.rollout import Sampling
