@@ -78,7 +78,7 @@ def here(assay, mine, tmp_path):
         ("tasks show sort --level 44", "the nearest is 10"),
         ("runs compare runs/a runs/b --mode gready", "did you mean 'greedy'"),
         ("explain quickstart --tasks.kind Wrong", "--tasks.kind Wrong: there is no such part; known: Gsm8k, "),
-        ("explain quickstart --tasks.kind sort", "did you mean 'SortDigits'"),
+        ("explain quickstart --tasks.kind srot", "did you mean 'sort'"),
         ("explain quickstart --model.kind Fodler", "did you mean 'Folder'"),
         ("explain quickstart --sampling.kind X", "there is no such part; known: Sampling"),
         ("explain quickstart --stages.0.replay.kind Recen", "did you mean 'Recent'? known: Recent\n"),

@@ -78,7 +78,18 @@ OWN_TEST = {
     "docs/add/task.md": "tests/tasks/test_task_packages.py",  # a package of several files, installed
 }
 """Pages whose blocks belong together in a way that a test of their own knows."""
-TRAIN_ONLY = {"--out": 1, "--output-dir": 1, "--output_dir": 1, "--folder": 1, "--seeds": 1, "--profile": 0, "--plain": 0, "--no-report": 0, "--steps": 1, "--against": 9}
+TRAIN_ONLY = {
+    "--out": 1,
+    "--output-dir": 1,
+    "--output_dir": 1,
+    "--folder": 1,
+    "--seeds": 1,
+    "--profile": 0,
+    "--plain": 0,
+    "--no-report": 0,
+    "--steps": 1,
+    "--against": 9,
+}
 """Options that `train` has and `explain` has not, with how many values."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from assay.runtime.engine.settings import InProcess
 from assay.runtime.settings import AdamW
