@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.lab import RandomReward, Rewarded
-from assay.objective import Objective
-from assay.objective.methods import gigpo, grpo, oreal
+from assay.objective import Objective, gigpo, grpo, oreal
 from assay.recipes import quickstart, tools
 from assay.runtime import Anchor, ValueHead
 from assay.train import Evaluation, Policy, Reinforce, Run, TurnState, train
