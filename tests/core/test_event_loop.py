@@ -41,7 +41,7 @@ def waits(thread: threading.Thread) -> bool:
     """Whether it has come to where it waits for the work."""
     frame = sys._current_frames().get(thread.ident or 0)
     names = [f.f_code.co_name for f, _ in traceback.walk_stack(frame)]
-    return "join" in names and "_in_thread" in names
+    return "wait" in names and "_in_thread" in names
 
 
 def test_without_a_loop_it_runs_in_this_thread() -> None:

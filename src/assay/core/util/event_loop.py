@@ -6,7 +6,7 @@ import asyncio
 import contextvars
 import threading
 from collections.abc import Coroutine
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from typing import Any, TypeVar
 
 __all__ = ["run_async"]
@@ -53,12 +53,12 @@ def _in_thread(work: Coroutine[Any, Any, T]) -> T:
 
     context = contextvars.copy_context()
     thread = threading.Thread(target=context.run, args=(run,), name="assay-loop", daemon=True)
-    thread.start()
     try:
-        thread.join()
+        thread.start()  # waits until it has begun, and may be interrupted there too
+        wait((ended,))  # not Thread.join: after an interrupt Python 3.11 takes the thread for one that has ended
     except BaseException:
         loop, task = started.result()
         loop.call_soon_threadsafe(task.cancel)
-        thread.join()
+        wait((ended,))
         raise
     return ended.result()
