@@ -102,7 +102,7 @@ def methods() -> Mapping[str, Method]:
 
     >>> from assay.objective.methods import methods
     >>> list(methods())[:3]
-    ['areal', 'cispo', 'dapo']
+    ['a2po', 'a_lol', 'agentic_reinforce']
     """
     for module in _HOME:
         import_module(f"assay.objective.methods.{module}")
