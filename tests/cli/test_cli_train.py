@@ -372,18 +372,7 @@ def test_busy_shows_on_a_terminal_only(monkeypatch, capsys):
 
 def test_evaluation_items_among_the_prompts_stop_training_unless_allowed(assay, mine):
     (mine.parent / "eval.jsonl").write_text('{"problem": "what else?"}\n{"problem": "S34>"}\n{"problem": "s21>"}\n')
-    words = (
-        "train",
-        "mine.py:rewarded",
-        "--plain",
-        "--no-report",
-        "--folder",
-        "r",
-        "--stages.0.steps",
-        "1",
-        "--against",
-        "eval.jsonl",
-    )
+    words = ("train", "mine.py:rewarded", "--plain", "--folder", "r", "--stages.0.steps", "1", "--against", "eval.jsonl")
     said = assay(*words)
     assert said.code == 2 and not (mine.parent / "r").joinpath("run.toml").exists()
     assert "training prompts contain" in said.err and "--allow-contamination" in said.err
