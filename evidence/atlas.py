@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from assay.objective import atlas_page
+from assay.objective.atlas import atlas_page
 from assay.runs import write_text
 
 __all__ = ["make_page"]

@@ -122,7 +122,7 @@ def test_a_model_that_does_not_fit_frees_the_folder(tmp_path):
     run = replace(only_rl(), model=Scratch(shape=replace(SHAPE, max_positions=1 << 40)))
     with pytest.raises(OutOfMemoryError, match=r"learner and engine, as they were built, asked for more .*TiB"):
         train(run, tmp_path / "run")
-    assert [p.name for p in (tmp_path / "run").iterdir()] in ([], [".lock"])
+    assert not (tmp_path / "run").exists()
     assert train(only_rl(steps=1), tmp_path / "run").finished
 
 

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 from assay.core.util.exports import lazy_exports
 
 if TYPE_CHECKING:
-    from assay.objective.atlas import atlas_page
-
     # fmt: off
     from assay.objective.credit.base import Credit, CreditTerm
     from assay.objective.credit.baseline import Against, Center, OptimalToken, RunningBaseline, TopGap
@@ -332,7 +330,6 @@ __all__ = [
     "apo",
     "archer",
     "areal",
-    "atlas_page",
     "b_coder",
     "bco",
     "calib_rl",
@@ -466,7 +463,6 @@ __all__ = [
 # fmt: on
 
 _HOME = {
-    "atlas": "atlas_page",
     "credit.base": "Credit CreditTerm",
     "credit.baseline": "Against Center OptimalToken RunningBaseline TopGap",
     "credit.components": "ComponentNorm",
