@@ -358,6 +358,13 @@ def test_a_file_that_fails_says_how(tmp_path) -> None:
         sys.path.remove(str(tmp_path))
 
 
+def test_a_package_that_fails_says_how(tmp_path, monkeypatch) -> None:
+    (tmp_path / "fails_on_import.py").write_text("raise SystemExit('no')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ConfigError, match=r"cannot import fails_on_import: SystemExit: no"):
+        load("fails_on_import:f")
+
+
 def test_a_closed_set_of_signatures() -> None:
     assert [str(s) for s in Signature] == ["assay", "plain", "verl", "verl-batch", "trl", "openrlhf", "verifiers"]
 
