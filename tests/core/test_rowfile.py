@@ -12,7 +12,6 @@ from assay.core import FrozenMap
 from assay.core.config import dumps_toml, from_dict, loads_toml, to_dict
 from assay.core.errors import ConfigError
 from assay.core.rowfile import BESIDE, FEW, RowFile, as_lines, rows_beside
-from assay.core.util.garbage import pause_collection
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(alphabet='aé\n\u2028\ud800"\\'),
@@ -92,11 +91,3 @@ def test_rows_that_are_not_there_or_others_are_refused(tmp_path: Path) -> None:
     next(tmp_path.glob("*.npz")).unlink()
     with rows_beside(tmp_path):
         assert from_dict(Held, loads_toml(text)).rows.notes == b""
-
-
-def test_the_collector_goes_on_as_it_was() -> None:
-    import gc
-
-    with pause_collection(), pause_collection():
-        assert not gc.isenabled()
-    assert gc.isenabled()

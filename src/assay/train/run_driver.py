@@ -15,6 +15,7 @@ from assay.core.protocols import Tracker
 from assay.core.timing import Profile, span
 from assay.core.util.event_loop import run_async
 from assay.core.util.folder_digest import seal_folder
+from assay.core.util.garbage import collect_rarely
 from assay.runs import checkpoint, storage
 from assay.runs.journal import Journal
 from assay.runs.rollout_files import RolloutFiles
@@ -134,7 +135,7 @@ class RunDriver:
                 return await self._stages(model, (pool, checker, judges), found, state)
 
         try:
-            with pool, checker.pool if checker else nullcontext(), when_stopped(self._stop):
+            with pool, checker.pool if checker else nullcontext(), when_stopped(self._stop), collect_rarely():
                 return run_async(judged())
         except Exception as error:
             with suppress(StorageError):  # the first error is the one to tell
