@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -97,22 +97,28 @@ async def grade(scorer: Scorer, ctx: ScoreContext, posed: Posed, rollouts: Seque
     at: dict[str, list[Rollout]] = {context.key: [] for _, context in posed}
     for rollout in rollouts:
         at[rollout.context.key].append(rollout)
-    groups = [RolloutGroup(task=t, context=c, rollouts=tuple(r for r in at[c.key] if r.stop is not Stop.ERROR)) for t, c in posed]
-    groups = [g for g in groups if g.rollouts]
+    errors = [r for r in rollouts if r.stop is Stop.ERROR]
+    groups = [RolloutGroup(task=t, context=c, rollouts=tuple(at[c.key])) for t, c in posed]
+    if errors:
+        shown = [replace(g, rollouts=tuple([r for r in g.rollouts if r.stop is not Stop.ERROR])) for g in groups]
+    else:
+        shown = groups
+    shown = [g for g in shown if g.rollouts]
     with span("verify"):
-        found = _lists(await scorer.score(groups, ctx), scorer)
-    if [len(scores) for scores in found] != [len(g.rollouts) for g in groups]:
+        found = _lists(await scorer.score(shown, ctx), scorer)
+    if [len(scores) for scores in found] != [len(g.rollouts) for g in shown]:
         raise RewardError(
             f"{type(scorer).__name__}.score gave {[len(scores) for scores in found]} scores for groups of "
-            f"{[len(g.rollouts) for g in groups]} rollouts; give one score per rollout, in order"
+            f"{[len(g.rollouts) for g in shown]} rollouts; give one score per rollout, in order"
         )
-    pairs = ((r, x) for g, of_group in zip(groups, found, strict=True) for r, x in zip(g.rollouts, of_group, strict=True))
-    # the tasks' own verdicts were checked where they were given
-    scores = {r.id: x for r, x in pairs} if type(scorer) is FromTasks else {r.id: checked(x) for r, x in pairs}
-    scores |= _failed([r for r in rollouts if r.stop is Stop.ERROR], scorer, ctx)
+    if type(scorer) is not FromTasks:  # the tasks' own verdicts were checked where they were given
+        found = [[checked(score) for score in scores] for scores in found]
+    scores = _failed(errors, scorer, ctx)
+    for group, of_group in zip(shown, found, strict=True):
+        scores.update(zip([r.id for r in group.rollouts], of_group, strict=True))
     return [
-        ScoredRollouts(task=t, context=c, rollouts=tuple(at[c.key]), scores=tuple(scores[r.id] for r in at[c.key]))
-        for t, c in posed
+        ScoredRollouts(task=g.task, context=g.context, rollouts=g.rollouts, scores=tuple([scores[r.id] for r in g.rollouts]))
+        for g in groups
     ]
 
 

@@ -83,14 +83,17 @@ async def grade_rollouts(s: ReinforceRunner, posed: Posed, rollouts: Sequence[Ro
     graded = await grade(s.scorer, StageContext(s.parts), posed, rollouts)
     if (error := s.parts.reward_error()) is not None:
         raise error
-    shown = [(r, x) for a in graded for r, x in zip(a.rollouts, a.scores, strict=True) if r.stop is not Stop.ERROR]
-    failed = [(r, x) for r, x in shown if not x.valid]
-    if len(failed) < len(shown):  # that a reward has no verdict on some is what it says of them
+    shown = sum([len(a.rollouts) for a in graded])
+    failed = [(r, x) for a in graded for r, x in zip(a.rollouts, a.scores, strict=True) if not x.valid]
+    if failed:
+        shown -= sum([r.stop is Stop.ERROR for a in graded for r in a.rollouts])
+        failed = [(r, x) for r, x in failed if r.stop is not Stop.ERROR]
+    if len(failed) < shown:  # that a reward has no verdict on some is what it says of them
         failed = [(r, x) for r, x in failed if not abstained(x)]
-    if 2 * len(failed) > len(shown):
+    if 2 * len(failed) > shown:
         rollout, score = failed[0]
         raise RewardError(
-            f"{type(s.scorer).__name__} gave no score on {len(failed)} of {len(shown)} rollouts; training on the rest would be "
+            f"{type(s.scorer).__name__} gave no score on {len(failed)} of {shown} rollouts; training on the rest would be "
             f"blind. The first failure: {score.info.get('error', score.fault)}, on the answer {rollout.text[:200]!r}"
         )
     return graded
