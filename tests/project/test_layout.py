@@ -14,7 +14,7 @@ CODE = [p for folder in ("src", "tests", "evidence", "benchmarks", "tools") for 
 
 FILES_IN_A_FOLDER = 25
 LINES_OF_THE_LOOP = 200
-LINES_OF_A_PACKAGE = 21_000
+LINES_OF_A_PACKAGE = 20_000
 SKIPS = 20
 SKIP = re.compile("# fmt" + r":\s*(skip|off)")
 

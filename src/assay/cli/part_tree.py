@@ -40,6 +40,7 @@ _PACKAGES = (
     "assay.tasks",
     "assay_tasks",
     "assay.verify",
+    "assay.scorers",
     "assay.train",
     "assay.rollout",
     "assay.core",

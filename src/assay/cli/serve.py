@@ -90,10 +90,10 @@ def serve_command(args: list[str]) -> int:
 def _verifier(args: list[str]) -> int:
     own = parse(ServeVerifierOptions, gathered(args), "assay serve verifier")
     try:
-        from assay.verify.service.server import serve
+        from assay.interop.service.server import serve
     except ImportError:
         raise MissingExtraError("starlette and uvicorn", "serve") from None
-    from assay.verify.service.request_handler import ScoringRequestHandler, ServiceLimits
+    from assay.interop.service.request_handler import ScoringRequestHandler, ServiceLimits
 
     limits = ServiceLimits(
         parallel=own.parallel, deadline=own.deadline, items=own.items, megabytes=own.megabytes, waiting=own.waiting

@@ -29,6 +29,7 @@ from assay.objective.objective import Objective
 from assay.objective.plan import lagging
 from assay.rollout.spec import PlayerSpec
 from assay.runtime.settings import AdamW, LearnerSettings
+from assay.scorers import FromTasks
 from assay.train.columns import ColumnProvider
 from assay.train.levels import Levels, settle_levels
 from assay.train.method_names import refuse_name
@@ -36,7 +37,6 @@ from assay.train.runner import StageRunner
 from assay.train.schedules import settle_schedules
 from assay.train.stage import Stage, StageRows
 from assay.train.until import Until
-from assay.verify.scorers import FromTasks
 
 if TYPE_CHECKING:
     from assay.guide import Recent

@@ -12,12 +12,12 @@ from assay.core.group import Outcome
 from assay.core.protocols import Curriculum, Guidance, Replay, Sampler
 from assay.core.scoring import Scorer
 from assay.core.seeds import derive
+from assay.scorers import FromTasks
 from assay.train.levels import arms_of
 from assay.train.loop import step
 from assay.train.runner import BaseRunner, StepResult
 from assay.train.schedules import StageSchedules
 from assay.train.support import sampling_of
-from assay.verify.scorers import FromTasks
 
 if TYPE_CHECKING:
     from assay.train.reinforce import Reinforce

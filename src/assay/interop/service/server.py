@@ -11,8 +11,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from assay.core.errors import DataError
+from assay.interop.service.request_handler import Busy, ScoringRequestHandler, TooMany
 from assay.sandbox.service.http import guarded, listen, refused, sent, table
-from assay.verify.service.request_handler import Busy, ScoringRequestHandler, TooMany
 
 __all__ = ["application", "serve"]
 
