@@ -20,8 +20,8 @@ from page_blocks import ROOT, Block, blocks, pages, words_of
 
 from assay.cli import main
 from assay.cli.aliases import OWN_ALIASES
-from assay.cli.recipe import user_modules
 from assay.cli.user_files import USER_FILES
+from assay.cli.user_objects import user_modules
 from assay.core.rollout import Sampling
 from assay.guide import Uniform
 from assay.runtime import DecoderShape, char_tokenizer, init_model, save_model

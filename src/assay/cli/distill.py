@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Literal
 
 from assay.cli.options import parse
 from assay.cli.output import lines, note, show
-from assay.cli.recipe import own_code, source
 from assay.cli.run_request import missing
+from assay.cli.sources import own_code, source
 from assay.core.errors import ConfigError, EngineError, RewardError
 from assay.core.protocols import TaskSource
 from assay.train.levels import Levels, check_levels

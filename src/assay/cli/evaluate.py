@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from assay.cli.options import parse
 from assay.cli.output import busy, grid, note, show, table
-from assay.cli.recipe import source
 from assay.cli.run_request import missing, recorded
+from assay.cli.sources import source
 from assay.core.config import from_dict, loads_toml
 from assay.core.errors import ConfigError, DataError, RewardError
 from assay.core.protocols import TaskSource
@@ -240,11 +240,11 @@ def _by_k(found: EvalTable) -> None:
     kinds = list(dict.fromkeys(n.partition("@")[0] for n in found.names if not n.startswith("avg")))
     ks = sorted({int(n.partition("@")[2]) for n in found.names if not n.startswith("avg")})
     values = found.total.metrics
-    rows = [[k, *(_shown(values.get(f"{kind}@{k}")) for kind in kinds)] for k in ks]
+    rows = [[k, *(_interval_text(values.get(f"{kind}@{k}")) for kind in kinds)] for k in ks]
     grid(("k", *(f"{kind}@k, all" for kind in kinds)), rows, range(len(kinds) + 1))
 
 
-def _shown(x: Interval | None) -> str:
+def _interval_text(x: Interval | None) -> str:
     return f"{x.value:.3f} ({x.low:.3f}, {x.high:.3f})" if x else "–"
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from assay.cli.options import parse
 from assay.cli.output import choose, note
-from assay.cli.recipe import scorer, source
+from assay.cli.sources import scorer, source
 from assay.cli.verify import gathered, settings_of
 from assay.core.errors import ConfigError, MissingExtraError
 
@@ -100,8 +100,8 @@ def _verifier(args: list[str]) -> int:
     )
     family = None if own.family is None else source(own.family)
     token = "" if own.token_file is None else _token(own.token_file)
-    with ScoringRequestHandler(scorer(own.name, settings_of(own.set)), own.name, limits, family) as desk:
-        serve(desk, own.host, own.port, token, note)
+    with ScoringRequestHandler(scorer(own.name, settings_of(own.set)), own.name, limits, family) as handler:
+        serve(handler, own.host, own.port, token, note)
     return 0
 
 
