@@ -267,7 +267,7 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(tmp_path: Path, moment:
     assert resumed(tmp_path / "run") == whole
 
 
-@pytest.mark.prove  # of a stage of given rows; `test_imitate` has a kill, `test_going_on` interrupts
+@pytest.mark.prove  # of a stage of given rows; `test_imitate` has a kill, `test_resume_longer` interrupts
 def test_one_interrupt_ends_the_step_and_the_run_goes_on(tmp_path: Path) -> None:
     whole = trained(preferring(), tmp_path / "whole")
     steps = 0

@@ -281,7 +281,7 @@ async def published(s: ReinforceRunner, engine: Any, updates: int = 6, lr: float
 def proving(**changes: Any) -> Any:
     s = opened(lagging(2))
     assert s.parts.proof is not None
-    s.parts.proof = WeightProof(rows=s.parts.proof.rows, lag=2, rehearse=False, **changes)
+    s.parts.proof = WeightProof(rows=s.parts.proof.rows, lag=2, perturb=False, **changes)
     return s
 
 

@@ -97,7 +97,7 @@ class TrlFunction(_Function):
             n: v for n, v in columns.items() if isinstance(v, list | tuple) and len(cast("list[Any]", v)) == len(prompts)
         }
         rows: list[dict[str, Any]] = [{n: v[i] for n, v in lists.items() if n != "completion_ids"} for i in range(len(prompts))]
-        scores = self._scores(prompts, [_said(c) for c in completions], rows)
+        scores = self._scores(prompts, [_answer_text(c) for c in completions], rows)
         return [score.primary if score.valid else None for score in scores]
 
 
@@ -186,7 +186,7 @@ def as_openrlhf(
     return OpenRlhfFunction(verifier, gold, deadline, workers, on_fault)
 
 
-def _said(completion: Any) -> str:
+def _answer_text(completion: Any) -> str:
     """What was said: a text, or the last message of a conversation."""
     return str(completion if isinstance(completion, str) else completion[-1]["content"])
 

@@ -20,7 +20,7 @@ from assay.core.errors import DataError, nearest
 from assay.core.rollout import Ids
 from assay.core.sample import Sample, supervised
 from assay.core.task import Message
-from assay.objective.preference_turns import answer_of, listed, prompt_of, shorten, told
+from assay.objective.preference_turns import answer_of, field_text, listed, prompt_of, shorten
 
 __all__ = ["Preference", "preference_batch", "preference_rows", "shared_prompts"]
 
@@ -188,14 +188,14 @@ def _pair(row: Mapping[str, Any], place: str) -> Judged:
 def _verdict(row: Mapping[str, Any], place: str) -> Judged:
     label = row.get("label")
     if not isinstance(label, bool):
-        raise DataError(f"{place}, field 'label': {told(row, 'label')}; give true for a good answer, false for a bad one")
+        raise DataError(f"{place}, field 'label': {field_text(row, 'label')}; give true for a good answer, false for a bad one")
     return _named(row, _VERDICT[:1]), (float(label),)
 
 
 def _list(row: Mapping[str, Any], place: str) -> Judged:
     texts = listed(row.get("answers"))
     if not texts:
-        raise DataError(f"{place}, field 'answers': {told(row, 'answers')}; give a list of texts")
+        raise DataError(f"{place}, field 'answers': {field_text(row, 'answers')}; give a list of texts")
     found = {f"answers[{i}]": text for i, text in enumerate(texts)}
     if "rewards" not in row:
         if len(found) < 2:

@@ -42,7 +42,9 @@ def random_init(run: Run) -> tuple[Run, tuple[str, ...]]:
         ConfigError: the model is no folder or hub name, or nothing here tells its family.
     """
     if not isinstance(run.model, Folder):
-        raise ConfigError(f"--random-init is for recipes that start from a model's folder or hub name; this one: {_said(run)}")
+        raise ConfigError(
+            f"--random-init is for recipes that start from a model's folder or hub name; this one: {_model_text(run)}"
+        )
     config = config_known(run.model.path)
     place = cache_folder() / "random-init" / digest([plain(config), run.seed], 8)
     _write(config, place, run.seed)
@@ -115,5 +117,5 @@ def _small(stage: Stage) -> Stage:
     return replace(stage.reduced(GROUPS, SIZE), learner=replace(stage.learner, device="auto"))
 
 
-def _said(run: Run) -> str:
+def _model_text(run: Run) -> str:
     return run.model.describe()

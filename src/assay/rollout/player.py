@@ -256,7 +256,7 @@ class Player:
             return None
 
         async def ask(conversation: Any, messages: Sequence[Message], limit: int | None = None) -> Call | None:
-            prefix, calls = conversation.asked(messages), len(play.calls)
+            prefix, calls = conversation.prefix_for(messages), len(play.calls)
             play.media = conversation.media + media_in(messages)
             _, stop = await self._sample(play, prefix, len(prefix), ids_of(()), limit or self.sampling.max_new_tokens, None)
             play.interrupted = stop is Stop.PARTIAL

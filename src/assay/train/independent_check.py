@@ -73,7 +73,10 @@ class IndependentChecker:
             RewardError: the check gave no verdict on more than half of the sample.
         """
         drawn = [
-            (g.task, r, s) for g in groups for r, s in zip(g.rollouts, g.scores, strict=True) if s.valid and self._drawn(r.id)
+            (g.task, r, s)
+            for g in groups
+            for r, s in zip(g.rollouts, g.scores, strict=True)
+            if s.valid and self._is_sampled(r.id)
         ]
         if not drawn:
             return IndependentVerdicts()
@@ -97,5 +100,5 @@ class IndependentChecker:
         """Restores `state_dict`."""
         self.pool.load_state_dict(state)
 
-    def _drawn(self, rollout: str) -> bool:
+    def _is_sampled(self, rollout: str) -> bool:
         return derive("check", self._seed, "", rollout) < self._check.share * 2.0**64

@@ -20,7 +20,7 @@ from assay.verify.math.extract import PLACES, final_answer, located
 from assay.verify.math.guards import tame
 from assay.verify.math.phrases import is_prose
 from assay.verify.math.read import read
-from assay.verify.math.subprocess import judged_elsewhere, rollout_from_texts
+from assay.verify.math.subprocess import judge_in_subprocess, rollout_from_texts
 from assay.verify.math.values import Formula, Many, Opaque, Text, Value
 from assay.verify.math.written import FORMS, written
 from assay.verify.workers.fork import in_worker
@@ -156,7 +156,7 @@ class MathAnswer:
         score = self.at_once(task, rollout)
         if score is not None:
             return score
-        return self.decide(task, rollout) if in_worker() else judged_elsewhere(self, task, rollout)
+        return self.decide(task, rollout) if in_worker() else judge_in_subprocess(self, task, rollout)
 
     def decide(self, task: Task, rollout: Rollout) -> Score:
         """The verdict with the symbolic tier, in this process: it may hang, or raise."""

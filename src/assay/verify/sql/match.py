@@ -99,7 +99,7 @@ class SqlMatch:
 
     def __call__(self, task: Task, rollout: Rollout) -> Score:
         """Judge one attempt."""
-        wanted, database = _asked(task)
+        wanted, database = _gold_query(task)
         try:
             return self._judged(Database.of(database), self._gold(wanted), rollout)
         except DataError as error:
@@ -166,7 +166,7 @@ class SqlMatch:
         )
 
 
-def _asked(task: Task) -> tuple[str, object]:
+def _gold_query(task: Task) -> tuple[str, object]:
     """The gold query, and the database as data."""
     answer = task.private.get("answer")
     if not isinstance(answer, Mapping):
