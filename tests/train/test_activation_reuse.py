@@ -57,7 +57,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 
 def recorded(folder: Path) -> list[Any]:
-    """Metrics outside time/, evaluations and attempts of a run."""
+    """Metrics outside time/, evaluations and rollouts of a run."""
     lines = [json.loads(line) for name in ("metrics", "evals", "rollouts") for line in (folder / f"{name}.jsonl").open()]
     for line in lines:
         line["metrics"] = {name: x for name, x in line.get("metrics", {}).items() if not name.startswith("time/")}
@@ -66,7 +66,7 @@ def recorded(folder: Path) -> list[Any]:
 
 def both(run: Run, folder: Path, counted: Counter[str]) -> tuple[int, int]:
     """Of a run that recalls: tokens that it did not compute again, and all of its gradient passes; it ends as one that computes
-    everything: with the same weights, optimiser, sampled ids, attempts and metrics.
+    everything: with the same weights, optimiser, sampled ids, rollouts and metrics.
     """
     found: list[tuple[int, int]] = []
     for recall in (512, 0):

@@ -134,7 +134,7 @@ def test_the_verifier_keeps_its_contract() -> None:
     check_verifier(MathAnswer(), [*cases, (t, rollout_of(t, "0.5", stop=Stop.LENGTH), 0.0)])
     info = MathAnswer()(t, rollout_of(t, "so \\boxed{0.5}")).info
     assert dict(info) == {"verdict": "equal", "tier": "exact", "answer": "0.5"}
-    assert MathAnswer()(t, rollout_of(t, "0.5", stop=Stop.LENGTH)).info["note"] == "the attempt was cut off"
+    assert MathAnswer()(t, rollout_of(t, "0.5", stop=Stop.LENGTH)).info["note"] == "the rollout was cut off"
     assert MathAnswer(look=("box",))(t, rollout_of(t, "0.5")).info["verdict"] == "unparsed"
     assert MathAnswer(symbolic=False)(task("\\sin x"), rollout_of(t, "\\cos x")).info["note"] == "exact arithmetic cannot tell"
     assert gold_of("no box \\boxed") == "no box \\boxed"

@@ -48,7 +48,7 @@ class Counted(ExactMatch):
 
 
 class Reading(Counted):
-    """Reads more of an attempt than its last text."""
+    """Reads more of a rollout than its last text."""
 
     def __call__(self, task: Task, rollout: Rollout) -> Score:
         return super().__call__(task, rollout)

@@ -67,7 +67,7 @@ class SandboxedVerifier:
         self._scope.close()
 
     def score(self, items: Sequence[tuple[Task, Rollout]]) -> dict[str, Score]:
-        """The verdict on each attempt, by rollout id; one that stopped the interpreter is tried once more."""
+        """The verdict on each rollout, by rollout id; one that stopped the interpreter is tried once more."""
         out: dict[str, Score] = {}
         for task, rollout in items:
             order = {"items": [_wire(task, rollout)]}
@@ -76,7 +76,7 @@ class SandboxedVerifier:
         return out
 
     def played(self, items: Sequence[tuple[Task, Rollout]], seconds: float, **how: Any) -> tuple[float | str, ...] | None:
-        """Values of several attempts, as `assay.audit.effects.Played` gives them; None where they stopped it."""
+        """Values of several rollouts, as `assay.audit.effects.Played` gives them; None where they stopped it."""
         score = self._judge({"items": [_wire(*item) for item in items], "how": how}, seconds)
         return tuple(score.info["values"]) if "values" in score.info else None
 

@@ -53,7 +53,7 @@ class DistillOptions:
         seed: of the sampling noise of a model on this machine.
         at_once: tasks that are asked at the same time; behind each such block the work is saved.
         requests: most requests to the server at once.
-        seconds: what the server has for one answer, waiting and further attempts included.
+        seconds: what the server has for one answer, waiting and retries included.
         json: print the counts as JSON.
     """
 
@@ -124,7 +124,7 @@ def _text(found: Distilled) -> None:
     )
     if found.again:
         note(
-            f"{found.again} tasks had attempts without an answer or a verdict, and no right one: the same command asks them again"
+            f"{found.again} tasks had rollouts without an answer or a verdict, and no right one: the same command asks them again"
         )
 
 

@@ -205,7 +205,7 @@ def _pairs(first: _Evaluated, second: _Evaluated) -> list[tuple[str, Paired]]:
 
 
 def _text(family: TaskSource, made: _Evaluated, other: _Evaluated | None, pairs: Sequence[tuple[str, Paired]]) -> None:
-    """By level the metrics at the most attempts; over all tasks those of every k. Wider tables would not fit a terminal."""
+    """By level the metrics at the most rollouts; over all tasks those of every k. Wider tables would not fit a terminal."""
     from assay.measure import evaluation_table, paired_table
 
     for one in (made, other) if other else (made,):
@@ -223,7 +223,7 @@ def _text(family: TaskSource, made: _Evaluated, other: _Evaluated | None, pairs:
 
 
 def _widest(names: Sequence[str]) -> list[str]:
-    """Of each kind of metric (avg, pass, maj, best) the one with the most attempts; pass@1 says what avg says."""
+    """Of each kind of metric (avg, pass, maj, best) the one with the most rollouts; pass@1 says what avg says."""
     last = {name.partition("@")[0]: name for name in names if name != "pass@1"}
     return list(last.values())
 

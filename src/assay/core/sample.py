@@ -144,7 +144,7 @@ def _chains(calls: tuple[Call, ...]) -> list[tuple[list[Call], set[int]]]:
 
 def segments(rollout: Rollout, policy: str = "policy") -> list[tuple[list[Segment], Call]]:
     """The rows of a rollout that hold a token with loss: the segments that follow one another in it, and its first call."""
-    if len(rollout.calls) == 1:  # as most attempts are
+    if len(rollout.calls) == 1:  # as most rollouts are
         (call,) = rollout.calls
         trains = _learns(call, policy) and len(call.completion.ids) > 0
         return [([_opening(call), (call.completion.ids, 0, True, call.completion, _NOTHING)], call)] if trains else []

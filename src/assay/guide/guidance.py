@@ -57,7 +57,7 @@ class Plain(Stateless):
 class Prefix(Stateless):
     """With some probability the answer begins with a share of the oracle's own text; the group shares one prefix.
 
-    The text is ``private["solution"]``, else ``private["answer"]``. It is cut on token ids, never trained, and the attempt's
+    The text is ``private["solution"]``, else ``private["answer"]``. It is cut on token ids, never trained, and the rollout's
     group has one start state, so its baseline compares like with like: behind ``x + y[:h]`` the policy writes the rest, with
     ``h / |y|`` uniform between the bounds.
 

@@ -118,7 +118,7 @@ class GymReward:
             raise MissingExtraError("reasoning_gym", "audits")
 
     def __call__(self, task: Task, rollout: Rollout) -> Score:
-        """Judge one attempt."""
+        """Judge one rollout."""
         row: Any = task.private.get("row", task.private)
         if "entry" not in row:
             raise DataError(f"task {task.id!r} has no 'entry' of a data set of reasoning-gym; it has {sorted(row)}")

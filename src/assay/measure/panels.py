@@ -32,13 +32,13 @@ PANELS = (
         title="Reward",
         metrics=[[("reward/mean", "reward")]],
         percent=(False,),
-        caption="Mean over the step's attempts. The curriculum changes what is practised, so compare with held-out accuracy.",
+        caption="Mean over the step's rollouts. The curriculum changes what is practised, so compare with held-out accuracy.",
     ),
     Panel(
         title="Signal fraction",
         metrics=[[("signal/fraction", "signal")]],
         percent=(True,),
-        caption="Groups whose attempts differ in reward. The others teach a group baseline nothing.",
+        caption="Groups whose rollouts differ in reward. The others teach a group baseline nothing.",
     ),
     Panel(
         title="Preferences",
@@ -67,7 +67,7 @@ PANELS = (
             [("length/mean", "all"), ("length/mean_right", "right"), ("length/mean_wrong", "wrong")],
             [("length/truncated", "cut off")],
         ],
-        caption="Sampled tokens per attempt, of right and wrong ones apart, and the share of attempts cut off at the limit.",
+        caption="Sampled tokens per rollout, of right and wrong ones apart, and the share of rollouts cut off at the limit.",
     ),
     Panel(
         title="Update",
@@ -82,7 +82,7 @@ PANELS = (
         percent=(False, True),
         labels=("mean verdict", "right for the reward alone"),
         metrics=[[("check/reward", "reward"), ("check/value", "check")], [("check/overpaid", "overpaid")]],
-        caption="On the attempts that both judged; a growing gap is a reward that the policy has learned to please.",
+        caption="On the rollouts that both judged; a growing gap is a reward that the policy has learned to please.",
     ),
     Panel(
         title="Waste",
@@ -92,7 +92,7 @@ PANELS = (
             [("waste/rows_filtered", "filtered"), ("waste/rows_skipped", "no gradient")],
             [("fault/rate", "infra"), ("fault/policy", "policy")],
         ],
-        caption="Sampled rows that filters removed, and rows of the batch without gradient; attempts lost to verifier or "
+        caption="Sampled rows that filters removed, and rows of the batch without gradient; rollouts lost to verifier or "
         "infrastructure faults, and the model's own.",
     ),
 )

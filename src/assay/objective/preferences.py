@@ -1,4 +1,4 @@
-"""The user's preferences as a batch: a preference is a group of judged attempts in the stream ``preference``.
+"""The user's preferences as a batch: a preference is a group of judged rollouts in the stream ``preference``.
 
 So a loss on preferences does not ask where they come from: groups that the policy sampled have their verifier's rewards, a user's
 pair has 1 and 0.
@@ -101,7 +101,7 @@ def preference_rows(path: str | Path) -> tuple[Preference, ...]:
 def preference_batch(
     preferences: Sequence[Preference], prompt: Callable[[Sequence[Message]], Ids], answer: Callable[[str], Ids]
 ) -> Batch:
-    """Preferences as one optimiser batch: preference i is group i, its answers are the attempts, in their order.
+    """Preferences as one optimiser batch: preference i is group i, its answers are the rollouts, in their order.
 
     Args:
         preferences: at least one.

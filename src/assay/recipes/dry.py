@@ -23,7 +23,7 @@ from assay.train.stage import Stage
 __all__ = ["config_known", "random_init", "stand_in"]
 
 GROUPS, SIZE, NEW, ITEMS = 4, 4, 64, 8
-"""Contexts per step, attempts of each, tokens of an answer, held-out items: at most, in a dry run."""
+"""Contexts per step, rollouts of each, tokens of an answer, held-out items: at most, in a dry run."""
 
 
 def random_init(run: Run) -> tuple[Run, tuple[str, ...]]:
@@ -63,7 +63,7 @@ def random_init(run: Run) -> tuple[Run, tuple[str, ...]]:
     elif isinstance(engine, InProcess):
         engine = replace(engine, dtype="auto", compile=False)
     told.append(
-        f"at most {GROUPS} x {SIZE} attempts of {NEW} tokens a step, evaluated on {ITEMS} items per level: numbers mean nothing"
+        f"at most {GROUPS} x {SIZE} rollouts of {NEW} tokens a step, evaluated on {ITEMS} items per level: numbers mean nothing"
     )
     changed = replace(
         run,

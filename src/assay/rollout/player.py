@@ -1,4 +1,4 @@
-"""Contexts to rollouts: one engine, an environment per attempt, all attempts at once on one event loop."""
+"""Contexts to rollouts: one engine, an environment per rollout, all rollouts at once on one event loop."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Player:
     rollout, so no uniform is used twice.
 
     An environment that raises, or gives no answer within ``deadline``, is replaced once by a fresh one, which hears the recorded
-    actions again; nothing is sampled anew. If it fails again the attempt ends with stop ``error`` and an ``infra`` fault. Only
+    actions again; nothing is sampled anew. If it fails again the rollout ends with stop ``error`` and an ``infra`` fault. Only
     where it twice gave no answer to the very same action is the fault the ``policy``'s, as long as environments answer at all.
     The deadline cancels what the environment awaits; one that computes or blocks without awaiting stops the whole event loop,
     and nothing can interrupt it. Environments must await; foreign code belongs in a sandbox.
@@ -111,7 +111,7 @@ class Player:
         Raises:
             ConfigError: ``n`` below 1, an opening that leaves no room for an answer, or a snapshot that nobody can start from.
             DataError: two contexts with one key.
-            EngineError: generation failed; all attempts are ended.
+            EngineError: generation failed; all rollouts are ended.
         """
         if n < 1:
             raise ConfigError(f"collect was asked for n={n} rollouts per context; use at least 1")
@@ -164,7 +164,7 @@ class Player:
         return branch
 
     async def _answered(self, plays: Sequence[RolloutState], engine: EngineOfMany) -> list[Rollout]:
-        """Attempts that one call ends."""
+        """Rollouts that one call ends."""
         talks: dict[str, Conversation] = {}  # of a context; nobody goes on with it
         for play in plays:
             key = play.context.key
@@ -181,10 +181,10 @@ class Player:
             play.add(self._read(play, talk.prefix, talk.start, talk.said, completion, talk))
         return [rollout for play in plays for rollout in play.ended(play.calls[-1].completion.stop)]
 
-    # ---- one attempt ----------------------------------------------------------------------------------------------------
+    # ---- one rollout ----------------------------------------------------------------------------------------------------
 
     async def _play(self, play: RolloutState) -> list[Rollout]:
-        """An attempt, of each actor where there are several; once more with the calls so far when its environment breaks."""
+        """A rollout, of each actor where there are several; once more with the calls so far when its environment breaks."""
         try:
             return await self._sitting(play)
         except Divergence as failure:
@@ -202,7 +202,7 @@ class Player:
             return play.failed(Fault.POLICY if said else Fault.INFRA, error)
 
     async def _sitting(self, play: RolloutState) -> list[Rollout]:
-        """One environment from its start until the attempt ends."""
+        """One environment from its start until the rollout ends."""
         world, shown = await open_environment(partial(play.environment, self._world_source), play.context, self.deadline)
         spoken: dict[str, tuple[Conversation, Call, Ids]] = {}  # each actor's last turn
         for turn in count(1):

@@ -110,7 +110,7 @@ def check_verifier(verifier: Verifier, cases: Sequence[tuple[Task, Rollout, floa
 
     Args:
         verifier: the scorer.
-        cases: task, attempt, and the primary value that is right.
+        cases: task, rollout, and the primary value that is right.
 
     Raises:
         ContractError: a wrong value, an exception, an impure or undeclared verdict.

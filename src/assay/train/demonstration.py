@@ -119,7 +119,7 @@ def conversation_row(
     """A training row of a conversation: assistant turns and the tokens that end them carry loss.
 
     Each turn's tokens are those that it has when it is said: an answer is encoded by itself, and what follows is written behind
-    it. Nothing is tokenised again, so the row is what an attempt that said the same would have been.
+    it. Nothing is tokenised again, so the row is what a rollout that said the same would have been.
 
     Args:
         key: name of the row.

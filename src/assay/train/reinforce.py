@@ -113,7 +113,7 @@ class Reinforce(Stage):
         if self.group_size < self.objective.min_group:
             raise ConfigError(
                 f"Reinforce.group_size={self.group_size}, but the objective's baseline needs at least {self.objective.min_group} "
-                "attempts of a context: raise group_size or choose a baseline without a group"
+                "rollouts of a context: raise group_size or choose a baseline without a group"
             )
         if self.lag < 0:
             raise ConfigError(
@@ -126,7 +126,7 @@ class Reinforce(Stage):
 
     @property
     def effective_objective(self) -> Objective:
-        """The objective as it is compiled; with a `lag`, what becomes of it for attempts that older weights sampled.
+        """The objective as it is compiled; with a `lag`, what becomes of it for rollouts that older weights sampled.
 
         Raises:
             ConfigError: there is a lag, and the method has nothing to correct for it.

@@ -165,7 +165,7 @@ class VerlClient:
     def __call__(
         self, data_source: str, solution_str: str, ground_truth: Any, extra_info: Mapping[str, Any] | None = None, **more: Any
     ) -> float | dict[str, float]:
-        """Judge one attempt; with ``on_fault``, a dict whose ``fault`` is 1 where it stands in.
+        """Judge one rollout; with ``on_fault``, a dict whose ``fault`` is 1 where it stands in.
 
         Raises:
             ServiceError: no verdict.

@@ -91,7 +91,7 @@ def judge_in_subprocess(judge: Any, task: Task, rollout: Rollout) -> Score:
 
 
 def rollout_from_texts(gold: str, answer: str) -> tuple[Task, Rollout]:
-    """A task and an attempt at it, from their texts."""
+    """A task and a rollout at it, from their texts."""
     task = Task(
         id="compare",
         domain="math",

@@ -34,19 +34,19 @@ _Pair = tuple[Task, Rollout]
 
 
 class ScoringPool:
-    """Scores attempts; a verifier that is not ``trusted`` runs in processes of its own that can be killed.
+    """Scores rollouts; a verifier that is not ``trusted`` runs in processes of its own that can be killed.
 
     A built-in verifier (``trusted``) runs in this process. Any other runs in a forked worker: what it raises is a ``verifier``
     fault, and so is a verdict of several components without ``correct`` or ``reward``; a worker that dies is an ``infra``
-    fault; one that gives no verdict within the deadline is killed. Each such attempt is judged once more on a fresh worker. A
+    fault; one that gives no verdict within the deadline is killed. Each such rollout is judged once more on a fresh worker. A
     fault that comes again is recorded and masked; but an answer that hangs or kills its judge twice is a ``policy`` fault and
-    scores the floor, or hanging would become a strategy. An attempt that ended in an error never reaches the verifier: it is an
+    scores the floor, or hanging would become a strategy. A rollout that ended in an error never reaches the verifier: it is an
     ``infra`` fault, or the ``policy``'s when its own output exceeded a limit of its environment.
 
     The floor of a component is what the verifier declares (`Abilities.floor`; `RewardFunction.floor`; 0 where it declares none),
     whatever the run has seen: equal answers score alike at any time. Where a verdict of the same batch lies below its declared
     floor, the floor is wrong: ``below_floor`` counts such verdicts, and a hang of that batch scores the lowest of them, so that
-    it never pays better than the worst answer beside it. Such an attempt gets every component that the verifier has given, or
+    it never pays better than the worst answer beside it. Such a rollout gets every component that the verifier has given, or
     declares.
 
     A batch is spread over the workers, unless its verdicts are so quick that one is through sooner: an answer may be judged
@@ -56,7 +56,7 @@ class ScoringPool:
     connection fails is made again, alone; one that no service answers in the end is an ``infra`` fault that says the first cause.
     A call that blocks the event loop for a deadline, or ends the process, is told from the others by judging each alone.
 
-    Of a built-in verifier whose verdict depends on nothing but how an attempt ended and its last text (``by_text``), attempts at
+    Of a built-in verifier whose verdict depends on nothing but how a rollout ended and its last text (``by_text``), rollouts at
     a task that end alike are judged once.
 
     What a function prints is not shown: its first 2,000 bytes per answer stand in ``info["printed"]`` of the verdict, and in
@@ -142,12 +142,12 @@ class ScoringPool:
         self._ahead = VerdictCache(verifier)
 
     def score(self, items: Sequence[tuple[Task, Rollout]]) -> dict[str, Score]:
-        """The verdict on each attempt, by rollout id.
+        """The verdict on each rollout, by rollout id.
 
         Raises:
-            RewardError: with ``refuse``: no verdict on more than half of the attempts, or the verifier hangs from the start;
+            RewardError: with ``refuse``: no verdict on more than half of the rollouts, or the verifier hangs from the start;
                 shows the first failure with its row.
-            DataError: two attempts with one id, or one that cannot be sent to another process.
+            DataError: two rollouts with one id, or one that cannot be sent to another process.
         """
         repeated = [i for i, n in Counter(r.id for _, r in items).items() if n > 1]
         if repeated:
