@@ -296,7 +296,7 @@ def test_a_misspelt_metric_of_a_known_kind_is_named_behind_the_first_step_that_l
 
 
 @pytest.mark.parametrize(
-    "metric", ["length/mean_right", "reward/component/correct", "reward/novelty", "eval/greedy/all", "loss/total"]
+    "metric", ["length/mean_right", "reward/component/correct", "reward/novelty", "fault/rate/a", "eval/greedy/all", "loss/total"]
 )
 def test_a_metric_that_a_step_happens_to_lack_is_waited_for(metric: str) -> None:
     waiting = StageSchedules({"temperature": WhenReached(metric=metric, at_least=2.0, values=(0.5, 1.0))})

@@ -155,7 +155,7 @@ def describe_schedules(stage: Stage) -> dict[str, str]:
 def _is_misspelt(name: str, kind: str) -> bool:
     """Whether a name is nearly one that every family has; names of arms and components, which some steps lack, pass."""
     known = [n.removeprefix(f"{kind}/") for n in GROUP_METRICS if n.startswith(f"{kind}/")]
-    return nearest(name.removeprefix(f"{kind}/"), known) is not None
+    return name.count("/") == 1 and nearest(name.removeprefix(f"{kind}/"), known) is not None
 
 
 # ---- in a run ---------------------------------------------------------------------------------------------------------
