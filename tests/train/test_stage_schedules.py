@@ -300,7 +300,9 @@ def test_a_misspelt_metric_of_a_known_kind_is_named_behind_the_first_step_that_l
 )
 def test_a_metric_that_a_step_happens_to_lack_is_waited_for(metric: str) -> None:
     waiting = StageSchedules({"temperature": WhenReached(metric=metric, at_least=2.0, values=(0.5, 1.0))})
-    waiting.observe({"length/mean": 3.0, "reward/mean": 0.0, "reward/component/corect": 0.0, "loss/total": 1.0})
+    waiting.observe(
+        {"length/mean": 3.0, "fault/rate": 0.0, "reward/mean": 0.0, "reward/component/corect": 0.0, "loss/total": 1.0}
+    )
     assert waiting.values(1) == {"temperature": 0.5}
 
 
