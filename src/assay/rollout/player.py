@@ -81,7 +81,7 @@ class Player:
     deadline: float = 30.0
     tools: Sequence[Tool] = ()
     _world_source: TaskSource = field(init=False, repr=False)
-    _room: int = field(init=False, repr=False)
+    _context_length: int = field(init=False, repr=False)
     _many: EngineOfMany | None = field(init=False, repr=False)
     _reader: AnswerReader = field(init=False, repr=False)
     _keeps: bool = field(init=False, repr=False)
@@ -97,7 +97,7 @@ class Player:
         object.__setattr__(self, "_world_source", source)
         object.__setattr__(self, "_reader", AnswerReader.of(self.tokenizer))
         object.__setattr__(self, "_keeps", isinstance(self.manager, KeepAll))
-        object.__setattr__(self, "_room", self.engine.info().context)
+        object.__setattr__(self, "_context_length", self.engine.info().context)
         object.__setattr__(self, "_many", self.engine if isinstance(self.engine, EngineOfMany) else None)
 
     async def collect(self, contexts: Sequence[Context], n: int, first: int = 0) -> list[Rollout]:
@@ -170,7 +170,7 @@ class Player:
             key = play.context.key
             if key not in talks:
                 talks[key] = self._converse(play, Obs())
-                self._check_room(play.context, len(talks[key].prefix))
+                self._check_context(play.context, len(talks[key].prefix))
         asked = [(play, talks[play.context.key]) for play in plays]
         for play, talk in asked:
             play.media = talk.media
@@ -229,7 +229,7 @@ class Player:
             return await self._rewritten(play, talk) or talk
         talk = self._converse(play, shown)
         if not play.recorded:
-            self._check_room(play.context, len(talk.prefix))
+            self._check_context(play.context, len(talk.prefix))
         return talk
 
     async def _turn(self, play: RolloutState, talk: Conversation) -> tuple[Conversation, Ids, Stop]:
@@ -293,11 +293,11 @@ class Player:
         """
         new, first = 0, talk
         while True:
-            room = min(limit - new, self._room - len(prefix))
-            if room < 1:
+            left = min(limit - new, self._context_length - len(prefix))
+            if left < 1:
                 return said, Stop.LENGTH
             replayed = bool(play.recorded)
-            call = play.replay(prefix) if replayed else await self._call(play, prefix, start, said, room, first, talk is None)
+            call = play.replay(prefix) if replayed else await self._call(play, prefix, start, said, left, first, talk is None)
             play.add(call)
             new += len(call.completion.ids)
             said = concatenate(said, call.completion.ids)
@@ -306,9 +306,9 @@ class Player:
             prefix, first = call.tokens, None
 
     async def _call(
-        self, play: RolloutState, prefix: Ids, start: int, said: Ids, room: int, first: Conversation | None, aside: bool
+        self, play: RolloutState, prefix: Ids, start: int, said: Ids, left: int, first: Conversation | None, aside: bool
     ) -> Call:
-        sampling = self.sampling if room == self.sampling.max_new_tokens else replace(self.sampling, max_new_tokens=room)
+        sampling = self.sampling if left == self.sampling.max_new_tokens else replace(self.sampling, max_new_tokens=left)
         request = self._request(play, prefix, start, sampling)
         with _blamed([request]):
             completion = await self.engine.generate(request)
@@ -368,14 +368,14 @@ class Player:
             score,
             privileged,
             limit=limit,
-            budget=self._room - limit,
+            budget=self._context_length - limit,
         )
 
-    def _check_room(self, context: Context, prompt: int) -> None:
-        if prompt + self.sampling.max_new_tokens > self._room:
+    def _check_context(self, context: Context, prompt: int) -> None:
+        if prompt + self.sampling.max_new_tokens > self._context_length:
             raise ConfigError(
                 f"context {context.key!r} opens with {prompt} tokens; with sampling.max_new_tokens="
-                f"{self.sampling.max_new_tokens} that exceeds the engine's context of {self._room}: shorten the prompt, lower "
+                f"{self.sampling.max_new_tokens} that exceeds the engine's context of {self._context_length}: shorten the prompt, lower "
                 "max_new_tokens, or use a model with more positions"
             )
 

@@ -69,10 +69,10 @@ class Policy:
         model = self.model()
         turns = [Message("user", prompt)] if isinstance(prompt, str) else list(prompt)
         ids = model.tokenizer.render(turns)
-        room = model.shape.max_positions - len(ids)
-        if room < 1:
+        left = model.shape.max_positions - len(ids)
+        if left < 1:
             raise ConfigError(f"the prompt has {len(ids)} tokens, the model's context {model.shape.max_positions}: shorten it")
-        wanted = with_stop(sampling or Sampling(max_new_tokens=min(64, room)), model.tokenizer)
+        wanted = with_stop(sampling or Sampling(max_new_tokens=min(64, left)), model.tokenizer)
         engine = engine_for(model)
 
         async def draw() -> list[Completion]:

@@ -39,7 +39,7 @@ class Layout:
         """What of whole tensors is this rank's."""
         return {part: {n: self._like(part, n, t, "own") for n, t in tensors.items()} for part, tensors in parts.items()}
 
-    def room(self, part: str, name: str, shape: tuple[int, ...]) -> Tensor:
+    def allocate(self, part: str, name: str, shape: tuple[int, ...]) -> Tensor:
         """An empty tensor of a whole shape, that lies as the one of that name does."""
         owner = self._owner(part, name)
         if owner is None or not shape:

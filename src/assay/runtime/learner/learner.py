@@ -475,7 +475,7 @@ class TorchLearner:
             return self._layout.own(snapshot.read(folder, digests, wanted))
         from assay.runtime.distributed import checkpoint as shards
 
-        return shards.read(folder, wanted, self._layout.room)
+        return shards.read(folder, wanted, self._layout.allocate)
 
     def _facts(self) -> dict[str, object]:
         return {

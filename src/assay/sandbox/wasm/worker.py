@@ -69,9 +69,9 @@ class GuestMonitor:
         """Answers the guest: an empty question fetches what it runs, anything else is said of the program by itself."""
         if not request:
             return self._gives.pop(0) if len(self._gives) > 1 else self._gives[0]
-        room = self._limits["output"] - len(self.said)
-        self.said += request[: max(0, room)]
-        if len(request) > room:
+        left = self._limits["output"] - len(self.said)
+        self.said += request[: max(0, left)]
+        if len(request) > left:
             self._stop("output")
         return b""
 
