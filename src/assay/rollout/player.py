@@ -375,8 +375,8 @@ class Player:
         if prompt + self.sampling.max_new_tokens > self._context_length:
             raise ConfigError(
                 f"context {context.key!r} opens with {prompt} tokens; with sampling.max_new_tokens="
-                f"{self.sampling.max_new_tokens} that exceeds the engine's context of {self._context_length}: shorten the prompt, "
-                "lower max_new_tokens, or use a model with more positions"
+                f"{self.sampling.max_new_tokens} that exceeds the engine's context of {self._context_length}: shorten the "
+                "prompt, lower max_new_tokens, or use a model with more positions"
             )
 
 
