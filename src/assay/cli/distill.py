@@ -47,7 +47,7 @@ class DistillOptions:
         keep: most right answers kept of each task, all different.
         prefer: which of them: the first ones, or the shortest.
         threshold: an answer is right from this value of the verifier's on.
-        thoughts: keep the teacher's thoughts, between its tags.
+        thoughts: the teacher's thoughts are kept, between its tags; with --no-thoughts they are left out.
         temperature: of its answers; 0 takes the most likely token.
         max_new_tokens: most tokens in an answer; when not given, 2048 of a server's, else 512, or half the model's context.
         seed: of the sampling noise of a model on this machine.
