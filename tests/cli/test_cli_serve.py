@@ -11,8 +11,8 @@ import pytest
 
 from assay.cli import main
 from assay.core.errors import SandboxError
+from assay.interop.service import RewardClient, ServiceError
 from assay.sandbox import Limits, Remote, Sandbox
-from assay.verify.service import RewardClient, ServiceError
 
 
 def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
@@ -31,7 +31,7 @@ def test_wrong_arguments(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> 
 
 
 def test_without_its_libraries(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "assay.verify.service.server", None)
+    monkeypatch.setitem(sys.modules, "assay.interop.service.server", None)
     assert main(["serve", "verifier", "math"]) == 1
     assert "starlette and uvicorn is not installed: pip install 'assay-rl[serve]'" in capsys.readouterr().err
 

@@ -101,21 +101,21 @@ CASES: list[tuple[Rule, dict[str, Course | float], Severity, str, str]] = [
         GraderHangs(),
         {"verify__hung": lambda t: float(t > 0.94), "verify__died": lambda t: float(t > 0.995), "verify__retried": 1.0},
         Severity.WARNING,
-        "In steps 91–100 the grader hung 6 times and died 1 time, on 1.1 % of the attempts.",
+        "In steps 91–100 the grader hung 6 times and died 1 time, on 1.1 % of the rollouts.",
         "Run.reward_deadline if it is only slow; find what ends its process",
     ),
     (
         GraderHangs(),
         {"verify__hung": 16.0, "verify__retried": 8.0},  # each twice
         Severity.ALARM,
-        "the grader hung 160 times, on 12 % of the attempts",
+        "the grader hung 160 times, on 12 % of the rollouts",
         "Bound the work that it does",
     ),
     (
         GraderHangs(),
         {"verify__died": 2.0, "verify__retried": 5.0},  # the others raised
         Severity.WARNING,
-        "the grader died 20 times, on 3.1 % of the attempts",
+        "the grader died 20 times, on 3.1 % of the rollouts",
         "Find what ends its process",
     ),
     (
@@ -145,7 +145,7 @@ CASES: list[tuple[Rule, dict[str, Course | float], Severity, str, str]] = [
         RewardHacking(),
         {"check__attempts": 20.0, "check__overpaid": lambda t: 0.02 + 0.3 * (t > 0.5)},
         Severity.ALARM,
-        "In steps 91–100 the reward took 32 % of the checked attempts for right that the independent check takes for wrong, up "
+        "In steps 91–100 the reward took 32 % of the checked rollouts for right that the independent check takes for wrong, up "
         "from 2.0 % in steps 1–10",
         "mend the reward",
     ),
@@ -153,7 +153,7 @@ CASES: list[tuple[Rule, dict[str, Course | float], Severity, str, str]] = [
         RewardHacking(),
         {"check__attempts": 20.0, "check__overpaid": 0.2},
         Severity.WARNING,
-        "the reward took 20 % of the checked attempts",
+        "the reward took 20 % of the checked rollouts",
         "differ from the start",
     ),
     (

@@ -105,7 +105,7 @@ def test_statistics_that_clash_or_lack_a_model_are_refused() -> None:
 
 
 def test_copies_have_no_place_in_a_loss_on_scores() -> None:
-    with pytest.raises(PlanError, match=r"Resample gives attempts other weights than 0 and 1, which ScoreLoss"):
+    with pytest.raises(PlanError, match=r"Resample gives rollouts other weights than 0 and 1, which ScoreLoss"):
         replace(pacs(), credit=(Resample(),)).plan()
 
 

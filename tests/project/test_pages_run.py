@@ -20,8 +20,8 @@ from page_blocks import ROOT, Block, blocks, pages, words_of
 
 from assay.cli import main
 from assay.cli.aliases import OWN_ALIASES
-from assay.cli.recipe import user_modules
 from assay.cli.user_files import USER_FILES
+from assay.cli.user_objects import user_modules
 from assay.core.rollout import Sampling
 from assay.guide import Uniform
 from assay.runtime import DecoderShape, char_tokenizer, init_model, save_model
@@ -42,7 +42,7 @@ WHY = {
 NOT_RUN: dict[str, tuple[str, str]] = {
     "README.md": ("Qwen/Qwen3-0.6B", "network"),
     "docs/add/backend.md": ("ContainerSettings((*command", "program"),
-    "docs/add/service.md": ("client = RewardClient(url=", "server"),  # tests/verify/test_service.py asks one
+    "docs/add/service.md": ("client = RewardClient(url=", "server"),  # tests/interop/test_service.py asks one
     "docs/add/trl.md": ("from trl import GRPOTrainer", "library"),
     "docs/packages/lab.md": ("side_by_side(runs", "minutes"),
     "docs/packages/train-outcome.md": ("train(", "minutes"),
@@ -356,7 +356,7 @@ def check_block(block: Block) -> None:
 
 EDITS: dict[str, Callable[[str], str]] = {
     "docs/add/service.md": lambda code: (
-        "from assay.verify.service import RewardClient\n\nclient = RewardClient(url='http://127.0.0.1:8900')\n" + code
+        "from assay.interop.service import RewardClient\n\nclient = RewardClient(url='http://127.0.0.1:8900')\n" + code
     ),
     "docs/packages/measure.md": lambda code: code.replace("train(quickstart(), ", "train(my_recipe(), "),
     "README.md": lambda code: code.replace("steps=100)", 'steps=2, model="model")'),

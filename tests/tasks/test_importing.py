@@ -251,9 +251,9 @@ def test_verdicts_of_a_scorer(monkeypatch: pytest.MonkeyPatch) -> None:
     slow = result(Status.TIMEOUT)
 
     def judged(text: str, *results: Result, stop: Stop = Stop.DONE) -> Any:
-        desk = Desk(*results)
-        monkeypatch.setattr(gym, "_desk", lambda backend: desk)
-        return reward(task, replace(rollout_of(task, text), stop=stop)), desk.orders
+        process = Desk(*results)
+        monkeypatch.setattr(gym, "_process_of", lambda backend: process)
+        return reward(task, replace(rollout_of(task, text), stop=stop)), process.orders
 
     score, orders = judged("so <answer> 4 </answer>", result(stdout="noise\n1.0\n"))
     assert score.primary == 1.0 and orders == [["gcd", "4", ITEM]]
@@ -295,15 +295,15 @@ def test_one_interpreter_is_opened_once_and_again_after_it_was_lost(monkeypatch:
     scope = Scope(ok, ok, lost, ok, ok, result(Status.ERROR, stderr="ImportError: no reasoning_gym"))
     room = SimpleNamespace(scope=lambda limits: scope, manifest=lambda: {"tag": "strong"})
     monkeypatch.setattr(gym, "sandbox_of", lambda *a, **k: room)
-    gym._desks.clear()
-    desk = gym._desk("auto")
-    assert gym._desk("auto") is desk and GymReward(dataset="gcd").isolation() == {"tag": "strong"}
-    assert [desk.ask("1", 1.0).status for _ in range(3)] == [Status.OK, Status.TIMEOUT, Status.OK]
+    gym._processes.clear()
+    process = gym._process_of("auto")
+    assert gym._process_of("auto") is process and GymReward(dataset="gcd").isolation() == {"tag": "strong"}
+    assert [process.ask("1", 1.0).status for _ in range(3)] == [Status.OK, Status.TIMEOUT, Status.OK]
     assert [code.lstrip()[:6] for code in scope.codes] == ["import", "_score", "_score", "import", "_score"]
     scope.starts += 1
     with pytest.raises(ConfigError, match="cannot be imported inside the sandbox: ImportError"):
-        desk.ask("1", 1.0)
-    gym._desks.clear()
+        process.ask("1", 1.0)
+    gym._processes.clear()
 
 
 @pytest.mark.evidence

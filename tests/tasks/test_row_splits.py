@@ -67,7 +67,7 @@ def test_prompts_may_be_turns() -> None:
         == Rows([{"messages": turns, "answer": "2"}], test_share=0.0).task("rows", 1, "train", 0).content
     )
     assert set("Add.1+=") <= set(source.alphabet)
-    assert source.asked("rows", 1, "train") is None
+    assert source.row_questions("rows", 1, "train") is None
     for wrong, told in (
         ([], "is not a list of turns"),
         ([{"role": "user"}], "'prompt': .* is not"),

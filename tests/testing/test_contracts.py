@@ -133,7 +133,7 @@ class PrefixOnly(Base):
 
 
 class Silent(Base):
-    """Rewards an attempt without any call, which no text reveals."""
+    """Rewards a rollout without any call, which no text reveals."""
 
     def verifier(self):
         return Judge(lambda t, r: not r.calls or r.text == t.private["answer"])

@@ -176,9 +176,9 @@ def test_what_is_no_data_is_refused() -> None:
         (nll(), "Nll asks for no rewards, so it would imitate rejected answers as it does chosen ones"),
         (
             replace(dpo(), policy=ScoreLoss(anchor="engine", streams=("preference",))),
-            "ScoreLoss needs the column 'logp_engine', which comes with sampled attempts",
+            "ScoreLoss needs the column 'logp_engine', which comes with sampled rollouts",
         ),
-        (inpo(previous="round"), "ScoreLoss needs the column 'logp_round', which comes with sampled attempts"),
+        (inpo(previous="round"), "ScoreLoss needs the column 'logp_round', which comes with sampled rollouts"),
         (
             replace(dpo(), scalarise=Scalarise(weights=(("format", 1.0),))),
             "Scalarise.weights names a verifier's component 'format'",
@@ -196,7 +196,7 @@ def test_methods_that_need_what_rows_cannot_give_are_refused(objective: Objectiv
 
 def test_a_filter_by_a_column_of_attempts_that_the_rows_lack_is_refused() -> None:
     part = replace(dpo(), scalarise=Scalarise(streams=("preference",)), credit=(DropStale(column="lag"),))
-    with pytest.raises(PlanError, match="Prefer: DropStale reads 'lag' of each attempt"):
+    with pytest.raises(PlanError, match="Prefer: DropStale reads 'lag' of each rollout"):
         check_objective(prefer(objective=part))
 
 
@@ -267,7 +267,7 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(tmp_path: Path, moment:
     assert resumed(tmp_path / "run") == whole
 
 
-@pytest.mark.prove  # of a stage of given rows; `test_imitate` has a kill, `test_going_on` interrupts
+@pytest.mark.prove  # of a stage of given rows; `test_imitate` has a kill, `test_resume_longer` interrupts
 def test_one_interrupt_ends_the_step_and_the_run_goes_on(tmp_path: Path) -> None:
     whole = trained(preferring(), tmp_path / "whole")
     steps = 0

@@ -24,6 +24,8 @@ from assay.core.score import Fault
 from assay.core.task import Message
 from assay.guide import Admitted
 from assay.runtime.settings import AdamW, LearnerSettings
+from assay.scorers import Criterion, FromTasks, ReferenceProbability, Rubric, RubricJudge, SpreadFilter
+from assay.scorers.reference import ReferenceScorer
 from assay.testing import JudgeServer
 from assay.train.driver import train
 from assay.train.grade import VerifierContext
@@ -33,8 +35,7 @@ from assay.train.reinforce import Reinforce
 from assay.train.run import Run
 from assay.train.scoring import StageContext
 from assay.train.stage_learner import learner_of, scoring_model
-from assay.verify import Criterion, FromTasks, ReferenceProbability, Rubric, RubricJudge, ScoringPool, SpreadFilter
-from assay.verify.scorers.reference import ReferenceScorer
+from assay.verify import ScoringPool
 
 
 @pytest.fixture(scope="module")

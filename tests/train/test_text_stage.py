@@ -177,7 +177,7 @@ def test_a_run_of_texts_comes_back_from_its_file_and_takes_a_method_by_name() ->
     assert to_dict(run)["stages"][0]["kind"] == "assay.train.texts:Texts"
     made, wires = wire(texts("ab"), "nll")
     assert made.objective == nll() and not wires
-    with pytest.raises(ConfigError, match="grpo learns from sampled attempts, and the stage is Texts"):
+    with pytest.raises(ConfigError, match="grpo learns from sampled rollouts, and the stage is Texts"):
         wire(texts("ab"), "grpo")
 
 

@@ -173,8 +173,8 @@ def test_contradictions_are_told() -> None:
 @pytest.mark.parametrize(
     ("name", "stage", "said"),
     [
-        ("grpo", warm_up(), "grpo learns from sampled attempts, and the stage is WarmUp.*quickstart"),
-        ("entropy_only", imitate(), "entropy_only learns from sampled attempts, and the stage is Imitate"),
+        ("grpo", warm_up(), "grpo learns from sampled rollouts, and the stage is WarmUp.*quickstart"),
+        ("entropy_only", imitate(), "entropy_only learns from sampled rollouts, and the stage is Imitate"),
         ("grpo", prefer(), "grpo does not learn from given preferences.*quickstart.*dpo"),
         ("nll", prefer(), "nll does not learn from given preferences"),
     ],

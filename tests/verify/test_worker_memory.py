@@ -63,7 +63,7 @@ def test_the_limit_is_a_share_of_the_machine_unless_it_is_given(monkeypatch: pyt
     monkeypatch.setattr("assay.verify.workers.cpu.cores", lambda: 3)
     for workers, share in ((1, 2), (8, 4)):
         with ScoringPool(RewardFunction(lambda p, c, r: 1.0), workers=workers) as pool:
-            assert pool._crew.bench._memory == memory() // share  # pyright: ignore
+            assert pool._dispatcher.supervisor._memory == memory() // share  # pyright: ignore
     with pytest.raises(ConfigError, match="memory is in GiB and must be > 0"):
         ScoringPool(RewardFunction(lambda p, c, r: 1.0), memory=0.0)
     assert 0 < memory() <= os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -79,7 +79,7 @@ def audit(
         cases = cases_of(subject.built_in, subject.name, asked.seed, asked.items)
         asked = _as_documented(asked, subject.built_in)
     else:
-        cases = _drawn(cases, asked)
+        cases = _sample_cases(cases, asked)
     sandbox, isolation = _sandbox([s for s in (subject, second) if s is not None], asked)
     with sandbox or nullcontext(), audit_context(asked, sandbox) as place:
         template = asked.template or _template(subject, cases, asked, place)
@@ -179,7 +179,7 @@ def _template(subject: Subject, cases: Sequence[AuditCase], settings: AuditSetti
     return next(t for t in TEMPLATES if right[t] == best) if best else PLACE
 
 
-def _drawn(cases: Sequence[AuditCase], settings: AuditSettings) -> list[AuditCase]:
+def _sample_cases(cases: Sequence[AuditCase], settings: AuditSettings) -> list[AuditCase]:
     """As many cases as are wanted, drawn by seed, in their order."""
     if len(cases) <= settings.items:
         return list(cases)

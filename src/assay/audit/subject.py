@@ -40,7 +40,7 @@ class Subject:
 
     @property
     def batched(self) -> bool:
-        """Whether it has a form that takes several attempts at once."""
+        """Whether it has a form that takes several rollouts at once."""
         return isinstance(self.verifier, ForeignReward | RewardFunction) and self.verifier.batched
 
     @property

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from assay.cli.options import parse
 from assay.cli.output import grid, lines, note, show
-from assay.cli.recipe import scorer
+from assay.cli.sources import scorer
 from assay.cli.verify import gathered, settings_of
 from assay.core.errors import ConfigError, DataError, UnknownNameError
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from assay.cli.options import parse
 from assay.cli.output import busy, grid, note, show, table
-from assay.cli.recipe import source
 from assay.cli.run_request import missing, recorded
+from assay.cli.sources import source
 from assay.core.config import from_dict, loads_toml
 from assay.core.errors import ConfigError, DataError, RewardError
 from assay.core.protocols import TaskSource
@@ -205,7 +205,7 @@ def _pairs(first: _Evaluated, second: _Evaluated) -> list[tuple[str, Paired]]:
 
 
 def _text(family: TaskSource, made: _Evaluated, other: _Evaluated | None, pairs: Sequence[tuple[str, Paired]]) -> None:
-    """By level the metrics at the most attempts; over all tasks those of every k. Wider tables would not fit a terminal."""
+    """By level the metrics at the most rollouts; over all tasks those of every k. Wider tables would not fit a terminal."""
     from assay.measure import evaluation_table, paired_table
 
     for one in (made, other) if other else (made,):
@@ -223,7 +223,7 @@ def _text(family: TaskSource, made: _Evaluated, other: _Evaluated | None, pairs:
 
 
 def _widest(names: Sequence[str]) -> list[str]:
-    """Of each kind of metric (avg, pass, maj, best) the one with the most attempts; pass@1 says what avg says."""
+    """Of each kind of metric (avg, pass, maj, best) the one with the most rollouts; pass@1 says what avg says."""
     last = {name.partition("@")[0]: name for name in names if name != "pass@1"}
     return list(last.values())
 
@@ -240,11 +240,11 @@ def _by_k(found: EvalTable) -> None:
     kinds = list(dict.fromkeys(n.partition("@")[0] for n in found.names if not n.startswith("avg")))
     ks = sorted({int(n.partition("@")[2]) for n in found.names if not n.startswith("avg")})
     values = found.total.metrics
-    rows = [[k, *(_shown(values.get(f"{kind}@{k}")) for kind in kinds)] for k in ks]
+    rows = [[k, *(_interval_text(values.get(f"{kind}@{k}")) for kind in kinds)] for k in ks]
     grid(("k", *(f"{kind}@k, all" for kind in kinds)), rows, range(len(kinds) + 1))
 
 
-def _shown(x: Interval | None) -> str:
+def _interval_text(x: Interval | None) -> str:
     return f"{x.value:.3f} ({x.low:.3f}, {x.high:.3f})" if x else "–"
 
 

@@ -1,16 +1,11 @@
-"""From a word on the command line to a recipe, a task family or a verifier."""
+"""From a word on the command line to a recipe, and to its run with the command line's changes."""
 
 from __future__ import annotations
 
-import importlib
-import inspect
 import sys
-import traceback
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, is_dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 from assay.cli.config_files import config_options, names_recipe, read_config, recipe_of, split_config
@@ -19,12 +14,10 @@ from assay.cli.options import print_all
 from assay.cli.part_tree import Node, take
 from assay.cli.row_recipe import RowRecipe, names_rows
 from assay.cli.run_settings import HELPS, Settled, change_run, name_own, seed_of
-from assay.cli.user_files import USER_FILES, module_of
+from assay.cli.user_objects import default_parameters, error_text, first_line, named_object, user_modules
 from assay.core.config import from_dict, loads_toml
 from assay.core.errors import AssayError, ConfigError, UnknownNameError, a_kind
-from assay.core.protocols import TaskSource, Verifier
 from assay.core.rowfile import rows_beside
-from assay.core.util.hub import PREFIX
 
 if TYPE_CHECKING:  # a list of families or verifiers needs no run
     from assay.train.run import Run
@@ -32,30 +25,13 @@ if TYPE_CHECKING:  # a list of families or verifiers needs no run
 
 __all__ = [
     "find",
-    "first_line",
-    "module_of",
-    "own_code",
     "reduced",
-    "scorer",
     "settle",
     "settle_all",
-    "source",
-    "user_files",
-    "user_modules",
     "with_rows",
 ]
 
 O = TypeVar("O")  # noqa: E741
-
-
-def user_modules() -> tuple[str, ...]:
-    """Names of the modules that were loaded from a person's own files."""
-    return tuple(USER_FILES)
-
-
-def user_files() -> tuple[str, ...]:
-    """Absolute paths of the same."""
-    return tuple(str(p) for p in USER_FILES.values())
 
 
 # ---- recipes ----------------------------------------------------------------------------------------------------------
@@ -81,7 +57,7 @@ def find(word: str) -> Callable[..., Run]:
         if word not in RECIPES:
             raise UnknownNameError("recipe", word, RECIPES)
         word = RECIPES[word]
-    found = _named(word, "recipe")
+    found = named_object(word, "recipe")
     if not callable(found):
         raise ConfigError(f"recipe {word} is {a_kind(found)}; it must be a function that returns an assay Run")
     return cast("Callable[..., Run]", found)
@@ -93,7 +69,7 @@ def _reward(word: str) -> Any:
     Raises:
         ConfigError, UnknownNameError: there is none.
     """
-    found = _named(word, "reward")
+    found = named_object(word, "reward")
     if not callable(found):
         raise ConfigError(f"reward {word} is {a_kind(found)}; name a function of (prompt, completion, row)")
     return found
@@ -225,11 +201,6 @@ def with_rows(run: Run) -> Run:
         return replace(run, tasks=tasks)
 
 
-def first_line(value: object) -> str:
-    """First line of a docstring."""
-    return inspect.cleandoc(value.__doc__ or "").split("\n")[0]
-
-
 @dataclass(slots=True)
 class _Written:
     """The run that a TOML file holds, as `assay explain --toml` and run folders write it.
@@ -264,161 +235,13 @@ def _call(recipe: Callable[..., Run], word: str, seed: int | None) -> Run:
     """A recipe that takes a ``seed`` gets the command line's, so that what it builds first (its base) follows the seed too."""
     from assay.train.run import Run
 
-    takes = "seed" in _parameters(recipe, f"recipe {word}")
+    takes = "seed" in default_parameters(recipe, f"recipe {word}")
     try:
         run: Any = recipe(seed=seed) if takes and seed is not None else recipe()
     except AssayError:
         raise
     except (Exception, SystemExit) as error:
-        raise ConfigError(f"recipe {word} failed: {_told(error)}") from error
+        raise ConfigError(f"recipe {word} failed: {error_text(error)}") from error
     if not isinstance(run, Run):
         raise ConfigError(f"recipe {word} gave {a_kind(run)}; it must return an assay Run")
     return run if takes or seed is None else replace(run, seed=seed)
-
-
-def _told(error: BaseException) -> str:
-    """An error of a person's own code: its type, its text, and where it was raised, if possible in their own file."""
-    places = traceback.extract_tb(error.__traceback__)
-    place = next((p for p in reversed(places) if p.filename in user_files()), places[-1])
-    return f"{type(error).__name__}: {error} ({Path(place.filename).name}, line {place.lineno})"
-
-
-def _parameters(function: Callable[..., Any], what: str) -> Mapping[str, inspect.Parameter]:
-    """The parameters of a function that is about to be called without any.
-
-    Raises:
-        ConfigError: one has no default.
-    """
-    found = inspect.signature(function).parameters
-    for p in found.values():
-        if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
-            raise ConfigError(f"{what} needs a value for {p.name!r}; give the parameter a default")
-    return found
-
-
-# ---- task families ----------------------------------------------------------------------------------------------------
-
-
-def source(word: str) -> TaskSource:
-    """The task family that a word names: assay's, rows in a ``.jsonl`` file, a puzzle in a ``.toml`` file, or
-    ``my_file.py:my_source``: a family, its class, or a function giving one.
-
-    Raises:
-        UnknownNameError: no such family; with the nearest.
-        ConfigError: what was named is no task family.
-    """
-    from assay.tasks import Problem, family, load_rows
-    from assay.tasks.packages import installed
-
-    if word.endswith(".jsonl"):
-        return load_rows(word)
-    if ":" not in word and (read := installed().read(word)):
-        return read
-    if word.startswith(PREFIX):
-        raise ConfigError(f"{word}: rows on the hub become a family by 'assay tasks import {word} rows.jsonl'")
-    if ":" not in word:
-        if word.endswith((".json", ".ndjson", ".gz", ".parquet", ".arrow", ".csv")):
-            raise ConfigError(f"{word}: a file of rows is a family as .jsonl; 'assay tasks import {word} rows.jsonl' makes one")
-        if word.endswith(".py"):
-            raise ConfigError(f"task family {word!r} names a file only; say which: {word}:my_source")
-        return family(word)
-    found: object = _named(word, "task family")
-    if callable(found):
-        _parameters(found, f"task family {word}")
-    try:
-        made: object = found() if callable(found) else found
-    except AssayError:
-        raise
-    except (Exception, SystemExit) as error:
-        raise ConfigError(f"task family {word} failed: {_told(error)}") from error
-    if not isinstance(made, TaskSource):
-        hint = "; a Problem is an arm: return Problems(name=..., problems=(it,))" if isinstance(made, Problem) else ""
-        raise ConfigError(
-            f"task family {word} is {a_kind(made)} without the methods of a TaskSource (assay.core.protocols){hint}"
-        )
-    return made
-
-
-@contextmanager
-def own_code(word: str) -> Generator[None]:
-    """Where tasks are drawn: an exception of a family in a file or module of a person's own is told in one line.
-
-    Raises:
-        ConfigError: such a family raised what is no error of assay's; names it and where. Built-in ones are let through.
-    """
-    try:
-        yield
-    except (AssayError, OSError):
-        raise
-    except Exception as error:
-        if ":" not in word:
-            raise
-        raise ConfigError(f"task family {word} failed: {_told(error)}") from error
-
-
-# ---- verifiers --------------------------------------------------------------------------------------------------------
-
-
-def scorer(word: str, settings: Mapping[str, Any]) -> Verifier:
-    """The verifier that a word names: assay's, or ``my_file.py:name`` of a verifier, its class, or anybody's reward function.
-
-    What is no verifier becomes one by `assay.interop.adapt`. Settings are fields of the class, or of
-    `assay.verify.RewardFunction` for a function of ``(prompt, completion, row)``.
-
-    Raises:
-        UnknownNameError: no such verifier or setting; with the nearest.
-        ConfigError: what was named is no verifier, or a setting is wrong.
-    """
-    from assay.interop import adapt, load
-    from assay.verify import RewardFunction, verifier
-
-    if ":" not in word:
-        if word.endswith(".py"):
-            raise ConfigError(f"verifier {word!r} names a file only; say which: {word}:my_verifier")
-        return verifier(word, **settings)
-    found: Any = load(word)
-    if isinstance(found, type):
-        kind = cast("type[Any]", found)
-        found, settings = from_dict(kind, settings) if is_dataclass(kind) else _built(kind, word, settings), {}
-    if settings and isinstance(found, FunctionType) and settings.keys() <= {"batched", "floor"}:
-        return RewardFunction(found, **dict(settings))
-    return _refused(word, settings) if settings else adapt(found, name=word)
-
-
-def _built(kind: Callable[..., Any], word: str, settings: Mapping[str, Any]) -> Any:
-    try:
-        return kind(**settings)
-    except AssayError:
-        raise
-    except Exception as error:
-        raise ConfigError(f"verifier {word} failed: {_told(error)}") from error
-
-
-def _refused(word: str, settings: Mapping[str, Any]) -> Any:
-    raise ConfigError(f"{word} has no settings {sorted(settings)}; a function of (prompt, completion, row) has batched and floor")
-
-
-# ---- modules ----------------------------------------------------------------------------------------------------------
-
-
-def _named(word: str, what: str) -> object:
-    where, _, name = word.rpartition(":")
-    module = sys.modules[module_of(where)] if where.endswith(".py") else _module(where)
-    if not hasattr(module, name):
-        offered = getattr(module, "__all__", None) or [n for n, v in vars(module).items() if _own(n, v, module)]
-        raise UnknownNameError(f"{what} in {where}", name, offered)
-    return getattr(module, name)
-
-
-def _own(name: str, value: object, module: ModuleType) -> bool:
-    """Whether a module's name is its own: public, no module, no class or function from elsewhere."""
-    if name.startswith("_") or isinstance(value, ModuleType):
-        return False
-    return not isinstance(value, type | FunctionType) or value.__module__ == module.__name__
-
-
-def _module(where: str) -> ModuleType:
-    try:
-        return importlib.import_module(where)
-    except ImportError as error:
-        raise ConfigError(f"cannot import {where}: {error}") from error

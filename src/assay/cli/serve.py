@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from assay.cli.options import parse
 from assay.cli.output import choose, note
-from assay.cli.recipe import scorer, source
+from assay.cli.sources import scorer, source
 from assay.cli.verify import gathered, settings_of
 from assay.core.errors import ConfigError, MissingExtraError
 
@@ -90,18 +90,18 @@ def serve_command(args: list[str]) -> int:
 def _verifier(args: list[str]) -> int:
     own = parse(ServeVerifierOptions, gathered(args), "assay serve verifier")
     try:
-        from assay.verify.service.server import serve
+        from assay.interop.service.server import serve
     except ImportError:
         raise MissingExtraError("starlette and uvicorn", "serve") from None
-    from assay.verify.service.request_handler import ScoringRequestHandler, ServiceLimits
+    from assay.interop.service.request_handler import ScoringRequestHandler, ServiceLimits
 
     limits = ServiceLimits(
         parallel=own.parallel, deadline=own.deadline, items=own.items, megabytes=own.megabytes, waiting=own.waiting
     )
     family = None if own.family is None else source(own.family)
     token = "" if own.token_file is None else _token(own.token_file)
-    with ScoringRequestHandler(scorer(own.name, settings_of(own.set)), own.name, limits, family) as desk:
-        serve(desk, own.host, own.port, token, note)
+    with ScoringRequestHandler(scorer(own.name, settings_of(own.set)), own.name, limits, family) as handler:
+        serve(handler, own.host, own.port, token, note)
     return 0
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from assay.cli.options import parse
-from assay.cli.recipe import own_code, source
+from assay.cli.sources import own_code, source
 from assay.core.canon import plain
 from assay.core.errors import AssayError, ConfigError, DataError
 from assay.core.protocols import TaskSource, Verifier

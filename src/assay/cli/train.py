@@ -13,10 +13,11 @@ from assay.cli.multi_run import Study, resume_all, train_many
 from assay.cli.options import parse
 from assay.cli.output import busy, note
 from assay.cli.preflight import check
-from assay.cli.recipe import settle_all, user_files
+from assay.cli.recipe import settle_all
 from assay.cli.run_request import Record, made_again, run_folder
 from assay.cli.train_options import ResumeOptions, TrainOptions, ViewOptions
 from assay.cli.usage import asks_usage, usage
+from assay.cli.user_objects import user_files
 from assay.core.errors import AssayError, ConfigError, MissingExtraError
 from assay.core.protocols import Tracker
 from assay.train.driver import RunOutcome, Watch, resume, train

@@ -14,7 +14,7 @@ from assay.cli.audit import audit_leaf
 from assay.cli.listing_cache import kept_rows
 from assay.cli.options import parse
 from assay.cli.output import cell, choose, grid, note, show, unquoted
-from assay.cli.recipe import scorer, source
+from assay.cli.sources import scorer, source
 from assay.core.canon import plain
 from assay.core.errors import ConfigError
 

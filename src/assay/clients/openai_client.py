@@ -133,7 +133,7 @@ class OpenAIClient:
         slots, client = self._here()
         try:
             async with asyncio.timeout(self._seconds), slots:
-                return await self._asked(client, path, {"model": self.model, **body}, n)
+                return await self._request(client, path, {"model": self.model, **body}, n)
         except TimeoutError as error:
             raise EngineError(
                 f"{self._where(path)}: no answer within {self._seconds:g} s; raise OpenAIClient(seconds=...)"
@@ -147,7 +147,7 @@ class OpenAIClient:
             self._loop = (loop, asyncio.Semaphore(self._concurrency), client)
         return self._loop[1], self._loop[2]
 
-    async def _asked(self, client: httpx.AsyncClient, path: str, body: Mapping[str, Any], n: int) -> list[Answer]:
+    async def _request(self, client: httpx.AsyncClient, path: str, body: Mapping[str, Any], n: int) -> list[Answer]:
         said, where = "", self._where(path)
         for attempt in range(self._attempts):
             wait = self._pause * 2**attempt

@@ -192,7 +192,7 @@ def run_all(
                 f"{folder / member.name} holds a run of other settings than asked for; choose another folder, or remove that one"
             )
     with lock.worker(folder):
-        endings = _Desk(members, folder, options, news or NoObserver()).work(at_once)
+        endings = _SeedRunner(members, folder, options, news or NoObserver()).work(at_once)
         storage.write_json(folder / RESULTS, {"runs": plain(endings), "means": plain(means(endings))})
     return endings
 
@@ -280,7 +280,7 @@ class _Journal:
         return found
 
 
-class _Desk:
+class _SeedRunner:
     """Starts the runs, hears them, and sees them end."""
 
     def __init__(self, members: Sequence[StudyRun], folder: Path, options: tuple[str, ...], news: StudyObserver) -> None:

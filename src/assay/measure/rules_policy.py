@@ -29,7 +29,7 @@ def _reward(window: Series) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoSignal:
-    """Too few groups whose attempts differ in reward: a group baseline learns nothing from the others.
+    """Too few groups whose rollouts differ in reward: a group baseline learns nothing from the others.
 
     Attributes:
         least: smallest healthy share of such groups lately.
@@ -48,7 +48,7 @@ class NoSignal:
             action = "The tasks are nearly solved: stop here, or add harder levels to the curriculum."
         elif len(reward) and reward.mean > 0.5:
             action = (
-                "The attempts agree without being right: raise the temperature or the group size, and read the sampled rollouts."
+                "The rollouts agree without being right: raise the temperature or the group size, and read the sampled rollouts."
             )
         else:
             action = "The tasks are too hard for this model: begin with easier levels, a longer warm-up or larger groups."
@@ -56,7 +56,7 @@ class NoSignal:
         return Finding(
             rule="NoSignal",
             severity=Severity.NOTE if solved else Severity.WARNING,
-            sentence=f"In {steps_of(now)} only {percent(now.mean)} of the groups held attempts that differ in reward{so_far}.",
+            sentence=f"In {steps_of(now)} only {percent(now.mean)} of the groups held rollouts that differ in reward{so_far}.",
             action=action,
             first_step=now.span[0],
             last_step=now.span[1],

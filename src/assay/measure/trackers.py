@@ -85,7 +85,7 @@ class WandbTracker:
             raise ConfigError(f"WandbTracker mode {mode!r}: use 'offline', 'online' or 'disabled'")
         wandb = _load("wandb", "wandb")
         folder.mkdir(parents=True, exist_ok=True)
-        run_id, self._told = _told(folder)
+        run_id, self._logged_names = _logged_names(folder)
         settings: dict[str, Any] = {"silent": True, "console": "off"}
         if _FLUSH in getattr(wandb.Settings, "model_fields", ()):
             settings[_FLUSH] = 0.1  # seconds; W&B's own 15 lose much of a small run to a kill
@@ -102,7 +102,7 @@ class WandbTracker:
 
     def log(self, step: int, metrics: Mapping[str, float]) -> None:
         """The numbers of a step that W&B does not have yet."""
-        known = self._told.get(step, frozenset())
+        known = self._logged_names.get(step, frozenset())
         if known.issuperset(metrics):
             return
         self._run.log({name: float(v) for name, v in metrics.items() if name not in known}, step=step)
@@ -115,7 +115,7 @@ class WandbTracker:
 _FLUSH = "x_transaction_log_flush_interval"
 
 
-def _told(folder: Path) -> tuple[str | None, dict[int, frozenset[str]]]:
+def _logged_names(folder: Path) -> tuple[str | None, dict[int, frozenset[str]]]:
     """Id of the newest W&B run in a folder, None where there is none, and the names that its files hold per step."""
     files = sorted(folder.rglob("run-*.wandb"), key=lambda p: p.stat().st_mtime)
     if not files:

@@ -294,15 +294,15 @@ class _Data:
         """Every row that is evaluated on is trained on too: somebody overfits on purpose."""
         if self.test is None:
             return False
-        asked = {_asked(row) for row in self.train}
-        return all(_asked(row) in asked for row in self.test)
+        asked = {_question_bytes(row) for row in self.train}
+        return all(_question_bytes(row) in asked for row in self.test)
 
 
 def _is_file(text: str) -> bool:
     return text.startswith("hub:") or "." in Path(text).name or Path(text).exists()
 
 
-def _asked(row: Mapping[str, Any]) -> bytes:
+def _question_bytes(row: Mapping[str, Any]) -> bytes:
     """What a row asks; a row that is wrong is refused by `Rows`."""
     turns = turns_of(row) or ()
     return canonical([[turn.role, turn.content] for turn in turns])

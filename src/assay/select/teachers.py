@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from assay.core.protocols import Engine
     from assay.runtime.models.any_model import AnyModel
 
-__all__ = ["ModelTeacher", "ServerTeacher", "Teacher", "posed"]
+__all__ = ["ModelTeacher", "ServerTeacher", "Teacher", "context_of"]
 
 
 class Teacher(Protocol):
@@ -53,7 +53,7 @@ class Teacher(Protocol):
         ...
 
 
-def posed(task: Task) -> Context:
+def context_of(task: Task) -> Context:
     """A task as it is asked: its opening conversation."""
     world = task.exposed()
     return Context(
@@ -135,7 +135,7 @@ class ModelTeacher:
             max_turns=self.max_turns,
             deadline=self.deadline,
         )
-        made = await player.collect([posed(task) for task in tasks], n)
+        made = await player.collect([context_of(task) for task in tasks], n)
         return [list(made[at * n : (at + 1) * n]) for at in range(len(tasks))]
 
     async def close(self) -> None:
@@ -193,7 +193,7 @@ class ServerTeacher:
             return str(error)
 
     async def _play(self, source: TaskSource, task: Task, number: int) -> Rollout:
-        context = posed(task)
+        context = context_of(task)
         world, shown = await open_environment(partial(source.environment, context.task), context, self.deadline)
         talk = [*context.messages, *shown.messages]
         said: list[tuple[str | None, str, tuple[ToolResult, ...]]] = []

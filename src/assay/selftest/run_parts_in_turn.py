@@ -77,16 +77,16 @@ def report(outcomes: Sequence[SelftestOutcome], *, stopped: bool = False) -> dic
         "stopped": stopped,
         **count,
         "seconds": sum(o.seconds for o in outcomes),
-        "parts": [{**asdict(o), "numbers": _told(o.numbers)} for o in outcomes],
+        "parts": [{**asdict(o), "numbers": _json_value(o.numbers)} for o in outcomes],
     }
 
 
-def _told(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     """Plain JSON values; infinity and NaN, which JSON has not, by their names."""
     if isinstance(value, Mapping):
-        return {str(k): _told(v) for k, v in cast("Mapping[Any, Any]", value).items()}
+        return {str(k): _json_value(v) for k, v in cast("Mapping[Any, Any]", value).items()}
     if isinstance(value, list | tuple):
-        return [_told(v) for v in cast("Sequence[Any]", value)]
+        return [_json_value(v) for v in cast("Sequence[Any]", value)]
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 

@@ -110,7 +110,7 @@ def check_verifier(verifier: Verifier, cases: Sequence[tuple[Task, Rollout, floa
 
     Args:
         verifier: the scorer.
-        cases: task, attempt, and the primary value that is right.
+        cases: task, rollout, and the primary value that is right.
 
     Raises:
         ContractError: a wrong value, an exception, an impure or undeclared verdict.
@@ -196,20 +196,20 @@ _Seen = list[tuple[str, str, bool]]  # what was shown, to whom, and whether it w
 
 async def _played(source: TaskSource, world: TaskView, actions: Sequence[str]) -> _Seen:
     environment = _fresh(source, world)
-    return _shown(await environment.start(), False) + await _stepped(environment, actions)
+    return _observed(await environment.start(), False) + await _stepped(environment, actions)
 
 
 async def _stepped(environment: Environment, actions: Sequence[str]) -> _Seen:
     seen: _Seen = []
     for action in actions:
         step = await environment.step(action)
-        seen += _shown(step.obs, step.done)
+        seen += _observed(step.obs, step.done)
         if step.done:
             break
     return seen
 
 
-def _shown(obs: Obs, done: bool) -> _Seen:
+def _observed(obs: Obs, done: bool) -> _Seen:
     return [(m.content, obs.actor, done) for m in obs.messages] or [("", obs.actor, done)]
 
 

@@ -67,13 +67,13 @@ def check_problem(problem: Problem, *, n: int = 24, growth: float = 1.0) -> Repo
 
 
 def _fair(problem: Problem, level: int, n: int, subject: str) -> list[dict[str, Any]]:
-    drawn = (_drawn(problem, level, i, subject) for i in range(_DRAWS * n))
+    drawn = (_draw(problem, level, i, subject) for i in range(_DRAWS * n))
     found = list(islice((facts for facts in drawn if problem.fair(facts)), n))
     require(len(found) == n, subject, f"level {level}: {len(found)} of {_DRAWS * n} questions drawn are fair; {n} are wanted")
     return found
 
 
-def _drawn(problem: Problem, level: int, index: int, subject: str) -> dict[str, Any]:
+def _draw(problem: Problem, level: int, index: int, subject: str) -> dict[str, Any]:
     seed = derive("check/problem", 0, problem.name, f"{level}/{index}")
     first, second = problem.draw(level, Random(seed)), problem.draw(level, Random(seed))
     same = repr(first) == repr(second)  # not a number is not equal to itself

@@ -19,7 +19,7 @@ from assay.train import contamination, models, record
 from assay.train.callbacks import Callback
 from assay.train.outcome import RunOutcome
 from assay.train.preflight import check_fits, check_run
-from assay.train.progress_view import say, shown, with_view
+from assay.train.progress_view import say, should_show, with_view
 from assay.train.record import load_run
 from assay.train.run import Run, anchor_models
 from assay.train.run_driver import RunDriver, Watch, keep_model, nobody
@@ -62,7 +62,7 @@ def train(
     path = Path(folder) if folder is not None else record.fresh_folder(Path("runs"), run.name)
     record.refuse_used(path)
     with_torch("assay.runtime.machine")
-    run, show = models.pinned(run), shown(progress)
+    run, show = models.pinned(run), should_show(progress)
     made = [p for p in (path, *path.parents) if not p.exists()]
     with lock.worker(path):
         record.refuse_used(path)
@@ -109,7 +109,7 @@ def resume(
     path = Path(folder)
     with_torch("assay.runtime.machine")
     load_run(path, run)  # says that there is no run before a lock is put there
-    show = shown(progress)
+    show = should_show(progress)
     with lock.worker(path):
         driver = RunDriver(load_run(path, run), path, with_view(watch, path) if show else watch, profile, callbacks)
         outcome = _go_on(driver, steps, ranks, allow_inexact)

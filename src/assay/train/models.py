@@ -237,8 +237,8 @@ def _code_digest() -> str:
     """Digest of the code that can change a run's weights."""
     root = Path(assay.__file__).parent
     h = hashlib.blake2b(digest_size=8)
-    for room in ("core", "guide", "objective", "rollout", "runtime", "tasks", "train", "verify"):
-        for file in sorted(f for f in (root / room).rglob("*.*") if f.suffix in _SOURCES):
+    for package in ("core", "guide", "objective", "rollout", "runtime", "scorers", "tasks", "train", "verify"):
+        for file in sorted(f for f in (root / package).rglob("*.*") if f.suffix in _SOURCES):
             h.update(file.relative_to(root).as_posix().encode() + b"\0" + file.read_bytes())
     return h.hexdigest()
 

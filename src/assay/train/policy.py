@@ -69,10 +69,10 @@ class Policy:
         model = self.model()
         turns = [Message("user", prompt)] if isinstance(prompt, str) else list(prompt)
         ids = model.tokenizer.render(turns)
-        room = model.shape.max_positions - len(ids)
-        if room < 1:
+        left = model.shape.max_positions - len(ids)
+        if left < 1:
             raise ConfigError(f"the prompt has {len(ids)} tokens, the model's context {model.shape.max_positions}: shorten it")
-        wanted = with_stop(sampling or Sampling(max_new_tokens=min(64, room)), model.tokenizer)
+        wanted = with_stop(sampling or Sampling(max_new_tokens=min(64, left)), model.tokenizer)
         engine = engine_for(model)
 
         async def draw() -> list[Completion]:
@@ -98,21 +98,21 @@ class Policy:
         split: str = "test",
         player: SamplerSpec | None = None,
     ) -> list[dict[str, Any]]:
-        """Attempts at held-out tasks, as records that `assay.measure` reads.
+        """Rollouts at held-out tasks, as records that `assay.measure` reads.
 
         Args:
             tasks: the family.
-            n: sampled attempts per task; 0 takes one greedy answer instead.
+            n: sampled rollouts per task; 0 takes one greedy answer instead.
             per_level: tasks per (arm, level).
             levels: which; all when empty.
             sampling: temperature and lengths.
             seed: of the sampling noise.
-            max_turns: model calls per attempt, in families with an environment.
-            deadline: seconds that the verifier may take for one attempt.
+            max_turns: model calls per rollout, in families with an environment.
+            deadline: seconds that the verifier may take for one rollout.
             environment_deadline: seconds that an environment may take for one start or step.
             split: ``test``; with ``train`` it is no held-out evaluation, but one by which training may be decided.
 
-            player: how attempts are played, as `Reinforce.sampler` says; one by one, with nothing dropped, when None.
+            player: how rollouts are played, as `Reinforce.sampler` says; one by one, with nothing dropped, when None.
 
         Returns:
             Per task ``id, arm, level, values, answers, faults``.

@@ -24,7 +24,7 @@ __all__ = [
     "in_notebook",
     "say",
     "tell_settings",
-    "shown",
+    "should_show",
     "title_of",
     "view",
     "with_view",
@@ -64,7 +64,7 @@ def in_notebook() -> bool:
     return getattr(shell, "kernel", None) is not None
 
 
-def shown(progress: bool | None) -> bool:
+def should_show(progress: bool | None) -> bool:
     """Whether a run is to be shown: as asked for, and where nobody says (None) on a terminal and in a notebook."""
     return sys.stdout.isatty() or in_notebook() if progress is None else progress
 

@@ -18,11 +18,11 @@ def when_stopped(ask: Callable[[], None]) -> Generator[None]:
     SIGHUP, which a terminal sends that is closed, stays ignored where it was, as under ``nohup``.
     """
 
-    def told(number: int, frame: FrameType | None) -> None:
+    def on_signal(number: int, frame: FrameType | None) -> None:
         ask()
 
     try:
-        before = {number: signal.signal(number, told) for number in _stop_signals()}
+        before = {number: signal.signal(number, on_signal) for number in _stop_signals()}
     except ValueError:
         yield
         return

@@ -175,7 +175,7 @@ class Wiring:
         """Everything of a stage of reinforcement learning. The fields are settled together: some are only right so."""
         changes: dict[str, Any] = {"objective": objective}
         if stage.group_size < objective.min_group:
-            self._put(changes, "group_size", objective.min_group, "its baseline compares so many attempts of a prompt")
+            self._put(changes, "group_size", objective.min_group, "its baseline compares so many rollouts of a prompt")
         fresh = stage.updates == 1 and stage.groups > 1 and not stage.lag
         if fresh and updates_of(objective) > 1 and not self._gave("minibatches", "epochs"):
             self._put(
@@ -183,7 +183,7 @@ class Wiring:
             )
         expert = any("expert" in streams for streams in _streams(objective))
         if expert != stage.experts and not self._gave("experts"):
-            why = "it learns from an expert's answer beside the attempts" if expert else "it learns from its own attempts alone"
+            why = "it learns from an expert's answer beside the rollouts" if expert else "it learns from its own rollouts alone"
             self._put(changes, "experts", expert, why)
         self._rows(stage, objective, changes)
         self._columns(stage, objective, changes)
@@ -229,12 +229,12 @@ class Wiring:
                 changes,
                 "composer",
                 AsStream(stream="offline", inner=stage.composer),
-                "it learns from stored answers: the step's own attempts are taken for such",
+                "it learns from stored answers: the step's own rollouts are taken for such",
             )
         elif beside and isinstance(stage.composer, Compose):
             self._put(changes, "composer", WithStored(least=0.75), self.method.requires.why)
         elif not stored and not beside and isinstance(stage.composer, AsStream | WithStored):
-            self._put(changes, "composer", Compose(), "it learns from its own attempts")
+            self._put(changes, "composer", Compose(), "it learns from its own rollouts")
 
     def _columns(self, stage: Reinforce, objective: Objective, changes: dict[str, Any]) -> None:
         plan = objective.plan(2)

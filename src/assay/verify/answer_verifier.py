@@ -126,7 +126,7 @@ def last_match(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
 class AnswerVerifier(ABC):
     """Base of verifiers that compare what the last text says with ``private["answer"]``, the gold.
 
-    A subclass is a frozen dataclass with `rule`. An attempt that was cut off (stop other than ``done``) gave no answer: all its
+    A subclass is a frozen dataclass with `rule`. A rollout that was cut off (stop other than ``done``) gave no answer: all its
     components are 0 and its verdict is ``unfinished``. The verdict in words stands in ``info["verdict"]``.
     """
 
@@ -145,7 +145,7 @@ class AnswerVerifier(ABC):
 
     @property
     def by_text(self) -> bool:
-        """Whether the verdict on a task depends on nothing but how an attempt ended and its last text: so `rule` has it."""
+        """Whether the verdict on a task depends on nothing but how a rollout ended and its last text: so `rule` has it."""
         return type(self).__call__ is AnswerVerifier.__call__
 
     @abstractmethod
@@ -158,7 +158,7 @@ class AnswerVerifier(ABC):
         ...
 
     def __call__(self, task: Task, rollout: Rollout) -> Score:
-        """Judge one attempt.
+        """Judge one rollout.
 
         Raises:
             DataError: the task has no gold, or one of the wrong form; names the task.

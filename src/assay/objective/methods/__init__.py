@@ -2,7 +2,7 @@
 """Published methods as short compositions; `methods` lists them.
 
 Each docstring gives formula, source, defaults and what was left out. Notation: ``mu_q``, ``sd_q`` mean and standard deviation
-of a group's rewards, ``sd_B`` of the batch's; ``r_t = exp(logp_new - logp_old)``; ``T_i`` loss tokens of an attempt; ``D`` a
+of a group's rewards, ``sd_B`` of the batch's; ``r_t = exp(logp_new - logp_old)``; ``T_i`` loss tokens of a rollout; ``D`` a
 global count.
 """
 

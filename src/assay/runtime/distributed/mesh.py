@@ -127,13 +127,13 @@ class MeshLearner:
         return self._call("publish", dtype, digests)
 
     @contextmanager
-    def rehearsal(self, dtype: str = "float32") -> Generator[PerturbsWeights]:
-        """As `TorchLearner.rehearsal`."""
-        made = cast(PerturbsWeights, self._call("rehearse", dtype))
+    def perturbed_weights(self, dtype: str = "float32") -> Generator[PerturbsWeights]:
+        """As `TorchLearner.perturbed_weights`."""
+        made = cast(PerturbsWeights, self._call("open_perturbed", dtype))
         try:
             yield PerturbsWeights(manifest=made.manifest, effects=lambda rows: self._call("effects", rows))
         finally:
-            self._call("rehearsed")
+            self._call("close_perturbed")
 
     def state_digest(self) -> str:
         """As `TorchLearner.state_digest`: the same on however many ranks the same numbers lie."""
@@ -330,14 +330,14 @@ class _Other:
                 f"rank {self.rank} did not finish within {self._timeout:g} s of rank 0: it hangs or is slow; look what process "
                 f"{self._process.pid} does, or raise Run.mesh.timeout"
             )
-        if (found := self._said()) is not None:
+        if (found := self._receive_error()) is not None:
             raise found
 
     def farewell(self, deadline: float) -> Exception | None:
         """What it says before it ends; None where it goes on."""
-        return self._said() if self._line.poll(max(0.0, deadline - time.monotonic())) else None
+        return self._receive_error() if self._line.poll(max(0.0, deadline - time.monotonic())) else None
 
-    def _said(self) -> Exception | None:
+    def _receive_error(self) -> Exception | None:
         try:
             return pickle.loads(self._line.recv_bytes())
         except (EOFError, OSError):

@@ -114,7 +114,7 @@ class RunningBatch(Generic[P]):
 
     def _ordered(self, requests: Sequence[Request], order: RequestBatch) -> list[EngineRequest]:
         """Requests that were checked, each on its own and against all others."""
-        keys: dict[tuple[int, tuple[Media, ...]], bytes] = {}  # by the array: attempts at one task share it
+        keys: dict[tuple[int, tuple[Media, ...]], bytes] = {}  # by the array: rollouts at one task share it
         running, ordered = set[str](), list[EngineRequest]()
         for at, request in enumerate(requests):
             if request.id in self._jobs or request.id in running:

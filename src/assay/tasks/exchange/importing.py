@@ -154,7 +154,7 @@ class Importer:
         source = str(row.get("data_source") or self.source or "rows")
         gold, solution = _gold(row, (self.gold,) if self.gold else _GOLDS)
         named = row.get("verifier") or self.routes.get(source) or self.verifier
-        posed, used = _posed(row, (self.prompt,) if self.prompt else _PROMPTS, required=bool(named))
+        posed, used = _prompt_fields(row, (self.prompt,) if self.prompt else _PROMPTS, required=bool(named))
         turns = posed.get("messages")
         if turns and turns[-1]["role"] == "assistant":
             solution = solution or turns[-1]["content"]
@@ -170,9 +170,9 @@ class Importer:
             given = {**row, "answer": gold} if self.gold else row
             route = route_of(given, asked, _undecided(row, (self.prompt,) if self.prompt else _PROMPTS))
             spec, gold, solution = route.verifier, route.answer, route.solution or solution
-            posed = _asked(posed, route)
+            posed = _with_form(posed, route)
         if not posed:
-            _posed(row, (self.prompt,) if self.prompt else _PROMPTS)
+            _prompt_fields(row, (self.prompt,) if self.prompt else _PROMPTS)
         if gold is None and "data" not in row and "entry" not in row:
             raise DataError(f"no gold: none of {', '.join(_GOLDS)} among its fields {sorted(raw)}; name its field (--gold)")
         uses = {*used, *(route.uses if route else ()), "prompt", "messages"}
@@ -293,7 +293,7 @@ def _task(row: dict[str, Any], judge: Verifier) -> Task:
     return source.task("rows", 1, "train", 0)
 
 
-def _posed(row: Mapping[str, Any], names: tuple[str, ...], required: bool = True) -> tuple[dict[str, Any], set[str]]:
+def _prompt_fields(row: Mapping[str, Any], names: tuple[str, ...], required: bool = True) -> tuple[dict[str, Any], set[str]]:
     for name in names:
         value = row.get(name)
         if isinstance(value, str) and value.strip():
@@ -315,7 +315,7 @@ def _question(posed: Mapping[str, Any]) -> str:
     return str(posed.get("prompt") or (turns[-1]["content"] if turns else ""))
 
 
-def _asked(posed: dict[str, Any], route: Route) -> dict[str, Any]:
+def _with_form(posed: dict[str, Any], route: Route) -> dict[str, Any]:
     """What is asked, with what a form puts before and behind it."""
     turns = cast("list[dict[str, str]]", posed.get("messages") or [])
     text = _question(posed) or route.question
@@ -330,7 +330,7 @@ def _undecided(row: Mapping[str, Any], names: tuple[str, ...]) -> Callable[[Aske
 
     def decide(asked: Asked) -> Route:
         if not asked.question:
-            _posed(row, names)
+            _prompt_fields(row, names)
         if asked.gold is None:
             raise DataError(f"no gold: none of {', '.join(_GOLDS)} among its fields {sorted(row)}; name its field (--gold)")
         return by_gold(asked)

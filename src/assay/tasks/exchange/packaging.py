@@ -155,7 +155,7 @@ def _compare(source: TaskSource, copy: Path, thing: str) -> None:
     """Raises where the copy is not the family that it was made of."""
     try:
         copied = source_of(f"{copy}:{thing}")
-        same = [_shown(copied), _shown(source)]
+        same = [_first_digests(copied), _first_digests(source)]
     except Exception as error:
         raise ConfigError(
             f"the family cannot stand in a file of its own: {error}; put it and what it reads into a package, install that, "
@@ -167,7 +167,7 @@ def _compare(source: TaskSource, copy: Path, thing: str) -> None:
         )
 
 
-def _shown(source: TaskSource) -> list[str]:
+def _first_digests(source: TaskSource) -> list[str]:
     return [digest(plain(source.task(arm, levels[0], "train", 0).public)) for arm, levels in source.arms().items()]
 
 

@@ -90,7 +90,9 @@ class _Shared(ProgramCase):
     prelude: str
 
     def program(self, source: str) -> SandboxProgram:
-        return SandboxProgram(code=INSIDE, entry="unit", arguments=(self.test, self.token), files=_laid(source, self.prelude))
+        return SandboxProgram(
+            code=INSIDE, entry="unit", arguments=(self.test, self.token), files=_program_files(source, self.prelude)
+        )
 
     def passes(self, result: Result) -> bool:
         return result.value == [self.token, "passed"]
@@ -102,7 +104,9 @@ class _Apart(ProgramCase):
     prelude: str
 
     def program(self, source: str) -> SandboxProgram:
-        return SandboxProgram(code=INSIDE, entry="parts", arguments=([*self.test.steps],), files=_laid(source, self.prelude))
+        return SandboxProgram(
+            code=INSIDE, entry="parts", arguments=([*self.test.steps],), files=_program_files(source, self.prelude)
+        )
 
     def passes(self, result: Result) -> bool:
         return self.word(result) == "passed"
@@ -138,5 +142,5 @@ def _read(step: Any) -> Any:
     return plain_of(values[0]) if kind == "see" else None
 
 
-def _laid(source: str, prelude: str) -> dict[str, bytes]:
+def _program_files(source: str, prelude: str) -> dict[str, bytes]:
     return {FILE: with_prelude(source, prelude).encode("utf-8", "surrogatepass")}

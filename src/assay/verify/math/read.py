@@ -316,7 +316,7 @@ def _special(parts: list[str]) -> Value | None:
         return Intervals((Piece(Bound(None, False), Bound(None, False)),))
     if any(token[0] == "@" for token in parts):
         words = " ".join(token.lstrip("@") for token in parts if token not in ("{", "}")).replace("unit:", "")
-        named = _said(words)
+        named = _number_words(words)
         if named is not None:
             return named
         if words in ("all real numbers", "all reals", "all real"):
@@ -329,7 +329,7 @@ def _special(parts: list[str]) -> Value | None:
     return None
 
 
-def _said(words: str) -> Formula | None:
+def _number_words(words: str) -> Formula | None:
     """``seven``, ``seven apples``."""
     first, _, label = words.rpartition(" ")
     for said, of in ((words, None), (first, label)):

@@ -21,8 +21,7 @@ from typing import Any
 import pytest
 
 from assay.core.errors import ConfigError, DataError
-from assay.verify import ExactMatch, service
-from assay.verify.service import (
+from assay.interop.service import (
     RewardClient,
     ScoringRequestHandler,
     ServiceError,
@@ -31,13 +30,14 @@ from assay.verify.service import (
     VerlClient,
     serve,
 )
+from assay.verify import ExactMatch, service
 
 ROWS = [{"gold": "4", "answer": "4"}, {"id": "b", "gold": "4", "answer": "5"}]
 
 SERVER = """
 import sys, time
 from assay.verify import ExactMatch, RewardFunction
-from assay.verify.service import ScoringRequestHandler, ServiceLimits, serve
+from assay.interop.service import ScoringRequestHandler, ServiceLimits, serve
 
 def slow(prompt, completion, row):
     if completion == "hang":

@@ -12,8 +12,8 @@ from assay.core.rollout import Rollout
 from assay.core.score import Score
 from assay.core.scoring import JudgePort, RolloutGroup, ScoreContext, StatelessScorer, score_each, unanswered
 from assay.core.task import Task
+from assay.scorers.rubric import Rubric
 from assay.verify.reward_function import prompt_of
-from assay.verify.scorers.rubric import Rubric
 
 __all__ = ["RubricJudge"]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from foreign_code import LONG
 
-from assay.verify.workers import cpu as room
+from assay.verify.workers import cpu
 from assay.verify.workers.cpu import LOOK, CpuLimiter, DeadlineClock, cores, runs, waited
 
 
@@ -22,9 +22,9 @@ def test_cores(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_as_many_as_there_are_cores_and_sleeping_ones_beside_them(monkeypatch: pytest.MonkeyPatch) -> None:
     asleep: set[int] = set()
     clock = [100.0]
-    monkeypatch.setattr(room, "cores", lambda: 2)
-    monkeypatch.setattr(room, "monotonic", lambda: clock[0])
-    monkeypatch.setattr(room, "runs", lambda pid: pid not in asleep)
+    monkeypatch.setattr(cpu, "cores", lambda: 2)
+    monkeypatch.setattr(cpu, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(cpu, "runs", lambda pid: pid not in asleep)
     r = CpuLimiter(4)
     assert r.free({})
     assert r.free({1: 100.0})
@@ -42,7 +42,7 @@ def test_as_many_as_there_are_cores_and_sleeping_ones_beside_them(monkeypatch: p
 
 
 def test_fewer_workers_than_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "cores", lambda: 64)
+    monkeypatch.setattr(cpu, "cores", lambda: 64)
     r = CpuLimiter(2)
     assert r.free({1: 0.0})
     assert not r.free({1: 0.0, 2: 0.0})
@@ -83,8 +83,8 @@ class Machine:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now, self.owed = 100.0, 7.0
-        monkeypatch.setattr(room, "monotonic", lambda: self.now)
-        monkeypatch.setattr(room, "waited", lambda pid: self.owed)
+        monkeypatch.setattr(cpu, "monotonic", lambda: self.now)
+        monkeypatch.setattr(cpu, "waited", lambda pid: self.owed)
 
 
 def test_a_wait_for_a_core_does_not_count_towards_a_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,7 +110,7 @@ def test_a_deadline_becomes_at_most_four_times_longer(monkeypatch: pytest.Monkey
 
 def test_where_the_system_does_not_tell_no_process_has_waited(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert waited(os.getpid()) >= 0.0
-    monkeypatch.setattr(room, "Path", lambda *parts: tmp_path.joinpath(*parts[1:]))
+    monkeypatch.setattr(cpu, "Path", lambda *parts: tmp_path.joinpath(*parts[1:]))
     assert waited(5) == 0.0  # no file
     (tmp_path / "5").mkdir()
     (tmp_path / "5" / "schedstat").write_text("1200 2500000000 3\n")

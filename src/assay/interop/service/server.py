@@ -11,13 +11,13 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from assay.core.errors import DataError
+from assay.interop.service.request_handler import Busy, ScoringRequestHandler, TooMany
 from assay.sandbox.service.http import guarded, listen, refused, sent, table
-from assay.verify.service.request_handler import Busy, ScoringRequestHandler, TooMany
 
 __all__ = ["application", "serve"]
 
 
-def application(desk: ScoringRequestHandler, token: str = "") -> Starlette:
+def application(handler: ScoringRequestHandler, token: str = "") -> Starlette:
     """The service as an ASGI application.
 
     ``POST /score`` takes ``{"items": [{"gold": ..., "answer": "text", "id": ..., "prompt": ...}, ...]}`` and gives
@@ -26,23 +26,23 @@ def application(desk: ScoringRequestHandler, token: str = "") -> Starlette:
     ``application/json``, 429 when too many wait.
 
     Args:
-        desk: judges.
+        handler: judges.
         token: asked for as ``Authorization: Bearer TOKEN`` by both addresses; empty for none.
     """
 
     async def score(request: Request) -> Response:
-        data = await sent(request, desk.limits.megabytes)
+        data = await sent(request, handler.limits.megabytes)
         if isinstance(data, Response):
             return data
         try:
-            return JSONResponse({"results": await desk.score(_items(data))})
+            return JSONResponse({"results": await handler.score(_items(data))})
         except DataError as error:
             return refused(413 if isinstance(error, TooMany) else 400, str(error))
         except Busy as error:
             return refused(429, str(error), {"Retry-After": "1"})
 
     async def health(request: Request) -> Response:
-        return JSONResponse(desk.health())
+        return JSONResponse(handler.health())
 
     return Starlette(
         routes=[
@@ -53,13 +53,17 @@ def application(desk: ScoringRequestHandler, token: str = "") -> Starlette:
 
 
 def serve(
-    desk: ScoringRequestHandler, host: str = "127.0.0.1", port: int = 8900, token: str = "", said: Callable[[str], None] = print
+    handler: ScoringRequestHandler,
+    host: str = "127.0.0.1",
+    port: int = 8900,
+    token: str = "",
+    said: Callable[[str], None] = print,
 ) -> None:
     """Serves until Ctrl-C or SIGTERM, which let requests at work end. For the main thread; elsewhere, give `application` to a
     server of your own.
 
     Args:
-        desk: judges.
+        handler: judges.
         host: an address of this machine; one beyond it needs a token.
         port: 0 for any that is free.
         token: asked of every request; empty for none.
@@ -68,7 +72,7 @@ def serve(
     Raises:
         ConfigError: an address beyond this machine without a token, or one that cannot be had.
     """
-    listen(application(desk, token), desk.name, "POST /score, GET /health", host, port, token, said)
+    listen(application(handler, token), handler.name, "POST /score, GET /health", host, port, token, said)
 
 
 def _items(data: bytes) -> list[object]:

@@ -89,7 +89,7 @@ class RewardClient:
             with urllib.request.urlopen(asked, timeout=self.timeout) as answer:
                 return json.load(answer)
         except urllib.error.HTTPError as error:
-            said = _said(error)
+            said = _error_text(error)
             if error.code in (429, 502, 503, 504):
                 raise _Later(said) from None
             if error.code in (400, 413):
@@ -105,7 +105,7 @@ class _Later(Exception):
     """Worth asking again."""
 
 
-def _said(error: urllib.error.HTTPError) -> str:
+def _error_text(error: urllib.error.HTTPError) -> str:
     try:
         return str(json.load(error)["error"])
     except (ValueError, KeyError, TypeError):
@@ -165,7 +165,7 @@ class VerlClient:
     def __call__(
         self, data_source: str, solution_str: str, ground_truth: Any, extra_info: Mapping[str, Any] | None = None, **more: Any
     ) -> float | dict[str, float]:
-        """Judge one attempt; with ``on_fault``, a dict whose ``fault`` is 1 where it stands in.
+        """Judge one rollout; with ``on_fault``, a dict whose ``fault`` is 1 where it stands in.
 
         Raises:
             ServiceError: no verdict.

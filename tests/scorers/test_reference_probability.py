@@ -17,10 +17,10 @@ from assay.core.score import Score
 from assay.core.scoring import RolloutGroup
 from assay.core.task import Task
 from assay.guide import Admitted
+from assay.scorers import ReferenceProbability, SpreadFilter
+from assay.scorers.reference import mean_probability, reasoning_of, reference_of, well_formed
+from assay.scorers.spread import SpreadHistory
 from assay.testing import CharCodec, ScriptedScoring, check_filter, check_scorer, graded, rollout_of
-from assay.verify import ReferenceProbability, SpreadFilter
-from assay.verify.scorers.reference import mean_probability, reasoning_of, reference_of, well_formed
-from assay.verify.scorers.spread import SpreadHistory
 
 CODE = CharCodec("".join(map(chr, range(32, 127))))
 WHY = "hm <answer>7</answer>"

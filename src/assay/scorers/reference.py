@@ -17,7 +17,7 @@ from assay.core.rollout import Ids, Rollout, ids_of
 from assay.core.score import Fault, Score
 from assay.core.scoring import RolloutGroup, ScoreContext
 from assay.core.task import Task
-from assay.verify.scorers.spread import SpreadFilter, SpreadHistory
+from assay.scorers.spread import SpreadFilter, SpreadHistory
 
 __all__ = ["ReferenceProbability", "ReferenceScorer"]
 

@@ -17,8 +17,9 @@ from assay.core.errors import ConfigError, DataError, EngineError
 from assay.core.score import Fault
 from assay.core.scoring import RolloutGroup
 from assay.core.task import Message
+from assay.scorers import Criterion, FromTasks, Rubric, RubricJudge
 from assay.testing import ScriptedScoring, check_scorer
-from assay.verify import Criterion, FromTasks, Rubric, RubricJudge, rollout_of, task_and_rollout
+from assay.verify import rollout_of, task_and_rollout
 
 CLEAR = Criterion(name="clear", text="Is it clear?", tiers=("no", "partly", "yes"))
 HONEST = Criterion(name="honest", text="Does it cheat?", tiers=("it cheats", "honest"), veto=0.5)
@@ -136,7 +137,7 @@ def test_the_default_is_the_tasks_own_verifier() -> None:
 
 
 def test_scorers_are_offered_by_name() -> None:
-    import assay.verify.scorers as scorers
+    import assay.scorers as scorers
 
     assert set(scorers.__all__) <= set(dir(scorers)) and scorers.RubricJudge is RubricJudge
     assert not hasattr(scorers, "no_such_name")

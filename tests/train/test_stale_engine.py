@@ -217,7 +217,7 @@ def test_the_age_of_tokens_serves_methods_that_ask_for_it() -> None:
 @pytest.mark.parametrize("objective", [reinforce_method(), pacs()], ids=["reinforce", "pacs"])
 def test_a_method_that_cannot_correct_is_refused(tmp_path: Path, objective: Any) -> None:
     with pytest.raises(
-        ConfigError, match=r"Reinforce.lag=2: attempts come from older weights, .* use a method with one .*, or set lag=0"
+        ConfigError, match=r"Reinforce.lag=2: rollouts come from older weights, .* use a method with one .*, or set lag=0"
     ):
         train(lagging(2, objective=objective), tmp_path / "run")
 
@@ -281,7 +281,7 @@ async def published(s: ReinforceRunner, engine: Any, updates: int = 6, lr: float
 def proving(**changes: Any) -> Any:
     s = opened(lagging(2))
     assert s.parts.proof is not None
-    s.parts.proof = WeightProof(rows=s.parts.proof.rows, lag=2, rehearse=False, **changes)
+    s.parts.proof = WeightProof(rows=s.parts.proof.rows, lag=2, perturb=False, **changes)
     return s
 
 
@@ -332,7 +332,7 @@ def test_faults_of_the_swap_are_caught_behind_a_lag(fault: Any) -> None:
 
 
 def test_evaluation_uses_the_newest_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Greedy answers held out are those of the trained model; every attempt in training is older than it."""
+    """Greedy answers held out are those of the trained model; every rollout in training is older than it."""
     versions: list[set[int]] = []
     evaluate = evaluator.evaluate
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from assay.core.util.exports import lazy_exports
 
 if TYPE_CHECKING:
-    from assay.verify.service.client import RewardClient, ServiceError, TrlClient, VerlClient
-    from assay.verify.service.request_handler import Busy, ScoringRequestHandler, ServiceLimits, TooMany
-    from assay.verify.service.server import application, serve
+    from assay.interop.service.client import RewardClient, ServiceError, TrlClient, VerlClient
+    from assay.interop.service.request_handler import Busy, ScoringRequestHandler, ServiceLimits, TooMany
+    from assay.interop.service.server import application, serve
 
 __all__ = [
     "Busy",

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import torch
-from test_lag import lagging, opened, series
+from test_stale_engine import lagging, opened, series
 from tiny_runs import SHAPE, tiny
 
 from assay.core.errors import ConfigError
@@ -57,7 +57,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 
 def recorded(folder: Path) -> list[Any]:
-    """Metrics outside time/, evaluations and attempts of a run."""
+    """Metrics outside time/, evaluations and rollouts of a run."""
     lines = [json.loads(line) for name in ("metrics", "evals", "rollouts") for line in (folder / f"{name}.jsonl").open()]
     for line in lines:
         line["metrics"] = {name: x for name, x in line.get("metrics", {}).items() if not name.startswith("time/")}
@@ -66,7 +66,7 @@ def recorded(folder: Path) -> list[Any]:
 
 def both(run: Run, folder: Path, counted: Counter[str]) -> tuple[int, int]:
     """Of a run that recalls: tokens that it did not compute again, and all of its gradient passes; it ends as one that computes
-    everything: with the same weights, optimiser, sampled ids, attempts and metrics.
+    everything: with the same weights, optimiser, sampled ids, rollouts and metrics.
     """
     found: list[tuple[int, int]] = []
     for recall in (512, 0):
@@ -144,14 +144,14 @@ def test_without_a_kernel_nothing_is_recalled(tmp_path: Path, counted: Counter[s
 
 
 def left_at_updates(run: Run, monkeypatch: pytest.MonkeyPatch) -> tuple[list[CachedActivations], CachedActivations]:
-    """What is on the trail as each of three steps updates the weights, and behind the last."""
+    """What is on the cache as each of three steps updates the weights, and behind the last."""
     s = opened(replace(run, prove_weights=False))
     engine = s.parts.stale.engine if s.parts.stale else s.parts.engine
-    assert isinstance(engine, NativeEngine) and engine.trail is not None
-    trail, update, found = engine.trail, loop.update, list[CachedActivations]()
+    assert isinstance(engine, NativeEngine) and engine.activation_cache is not None
+    cache, update, found = engine.activation_cache, loop.update, list[CachedActivations]()
 
     def noting(s: ReinforceRunner, batch: Any) -> Any:
-        found.append(trail.left())
+        found.append(cache.left())
         return update(s, batch)
 
     async def walk() -> None:
@@ -162,7 +162,7 @@ def left_at_updates(run: Run, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Cac
 
     monkeypatch.setattr(loop, "update", noting)
     asyncio.run(walk())
-    return found, trail.left()
+    return found, cache.left()
 
 
 def test_attempts_are_there_until_new_weights_are(monkeypatch: pytest.MonkeyPatch) -> None:

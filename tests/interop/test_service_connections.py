@@ -16,7 +16,7 @@ SERVER = """
 import sys
 from assay.sandbox.service import http as counter
 from assay.verify import ExactMatch
-from assay.verify.service import ScoringRequestHandler, serve
+from assay.interop.service import ScoringRequestHandler, serve
 
 counter.HEAD_SECONDS, counter.BODY_SECONDS, counter.CONNECTIONS = 3.0, 3.0, int(sys.argv[1])
 with ScoringRequestHandler(ExactMatch(), "exact") as desk:
