@@ -113,7 +113,7 @@ def read_column(name: str, given: Any, used: NDArray[np.bool_], graph: bool, inn
         DataError: another shape, not finite where it is read, or as `read_array`.
     """
     values = read_array(name, given, graph).astype(np.float64)
-    wanted = ", ".join(["attempts", "tokens", *([inner] if isinstance(inner, str) else map(str, inner))])
+    wanted = ", ".join(["rollouts", "tokens", *([inner] if isinstance(inner, str) else map(str, inner))])
     if values.shape[:2] != used.shape:
         raise DataError(f"{name} has the shape {list(values.shape)}, the mask {list(used.shape)}; give [{wanted}]")
     if not is_inner(values.shape[2:], inner):
