@@ -36,7 +36,7 @@ COMMANDS = {
     "methods": ("methods", "list or show objectives, and their names in other libraries"),
     "papers": ("papers", "list, show or run published systems, and which part of each is implemented"),
     "selftest": ("selftest", "test this machine: engine agreement, proof of weights, resume, speed, isolation"),
-    "serve": ("serve", "score answers or run programs over HTTP, for any trainer"),
+    "serve": ("serve", "serve a model with OpenAI's protocol; score answers or run programs over HTTP"),
     "sandbox": ("sandbox", "run a program in the sandbox, or show the isolation of this machine"),
 }
 

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from assay.cli.asked_model import RecordedRun, check_model, sampling_of
 from assay.cli.options import parse
 from assay.cli.output import busy, grid, note, show, table
 from assay.cli.recipe import source
-from assay.cli.run_request import missing, recorded
-from assay.core.config import from_dict, loads_toml
-from assay.core.errors import ConfigError, DataError, RewardError
+from assay.core.errors import ConfigError, RewardError
 from assay.core.protocols import TaskSource
-from assay.core.rollout import Sampling
-from assay.train.models import model_folder
 
 if TYPE_CHECKING:
     from assay.measure import EvalRow, EvalTable, Interval, Paired
-    from assay.train.run import Evaluation
 
 __all__ = ["eval_command", "sample_command"]
 
@@ -112,8 +108,8 @@ class SampleOptions:
 def sample_command(args: list[str]) -> int:
     """``assay sample MODEL_OR_RUN "prompt"``."""
     own = parse(SampleOptions, args, "assay sample")
-    _found(own.model)
-    sampling = _sampling(_Recorded.of(own.model), own)
+    check_model(own.model)
+    sampling = sampling_of(RecordedRun.of(own.model), own)
     from assay.train.policy import Policy
 
     answers = Policy(own.model).sample(own.prompt, own.n, sampling, own.seed)
@@ -124,8 +120,8 @@ def eval_command(args: list[str]) -> int:
     """``assay eval RUN_OR_MODEL``."""
     own = parse(EvalOptions, args, "assay eval")
     for path in (own.model, own.against) if own.against else (own.model,):
-        _found(path)
-    run = _Recorded.of(own.model)
+        check_model(path)
+    run = RecordedRun.of(own.model)
     family = _family(own, run)
     made = _Evaluated.of(own.model, own, family, run)
     other = _Evaluated.of(own.against, own, family, run) if own.against else None
@@ -138,12 +134,6 @@ def eval_command(args: list[str]) -> int:
     return show(own.json, value, lambda: _text(family, made, other, pairs))
 
 
-def _found(path: Path) -> None:
-    """Refuses what is neither a model nor a run with one, before anything slow is loaded."""
-    missing(path)
-    model_folder(path)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Evaluated:
     """One model's evaluation."""
@@ -153,11 +143,11 @@ class _Evaluated:
     items: Sequence[dict[str, Any]]
 
     @classmethod
-    def of(cls, path: Path, own: EvalOptions, family: TaskSource, run: _Recorded | None) -> _Evaluated:
+    def of(cls, path: Path, own: EvalOptions, family: TaskSource, run: RecordedRun | None) -> _Evaluated:
         from assay.measure import eval_items, tabulate
         from assay.train.policy import Policy
 
-        sampling = _sampling(run, own)
+        sampling = sampling_of(run, own)
         with busy(f"evaluating {path} on {family.name}"):
             items = Policy(path).evaluate(
                 family,
@@ -248,7 +238,7 @@ def _shown(x: Interval | None) -> str:
     return f"{x.value:.3f} ({x.low:.3f}, {x.high:.3f})" if x else "–"
 
 
-def _family(own: EvalOptions, run: _Recorded | None) -> TaskSource:
+def _family(own: EvalOptions, run: RecordedRun | None) -> TaskSource:
     from assay.tasks import families
 
     if own.tasks is not None:
@@ -261,58 +251,3 @@ def _family(own: EvalOptions, run: _Recorded | None) -> TaskSource:
     if run.tasks is None:
         raise ConfigError(f"the tasks of {own.model} cannot be loaded: {run.trouble}; give --tasks")
     return run.tasks
-
-
-_LIMITS = {"max_turns": "max_turns", "reward_deadline": "deadline", "environment_deadline": "environment_deadline"}
-"""Field of a run to its name in `Policy.evaluate`."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Recorded:
-    """What a run folder says about how its model is asked.
-
-    Attributes:
-        sampling, evaluation: its own.
-        limits: turns, deadlines and what plays, by their names in `Policy.evaluate`; those that are not the default.
-        tasks: its family.
-        trouble: why its tasks cannot be loaded, if they cannot.
-    """
-
-    sampling: Sampling
-    evaluation: Evaluation
-    limits: Mapping[str, Any]
-    tasks: TaskSource | None
-    trouble: str = ""
-
-    @classmethod
-    def of(cls, path: Path) -> _Recorded | None:
-        """Of a run folder, or of a model folder inside one; None for a model from elsewhere."""
-        folder = next((f for f in (path, path.parent) if (f / "run.toml").exists()), None)
-        if folder is None:
-            return None
-        try:
-            run = recorded(folder)
-        except ConfigError as error:  # a reward from a script or notebook: the model can be asked all the same
-            from assay.train.run import Evaluation
-
-            table = loads_toml((folder / "run.toml").read_text(encoding="utf-8"))
-            sampling = from_dict(Sampling, table.get("sampling", {}))
-            evaluation = from_dict(Evaluation, table.get("evaluation", {}))
-            limits = {name: table[field] for field, name in _LIMITS.items() if field in table}
-            return cls(sampling=sampling, evaluation=evaluation, limits=limits, tasks=None, trouble=str(error))
-        limits: dict[str, Any] = {name: getattr(run, field) for field, name in _LIMITS.items()}
-        samplers = [stage.sampler for stage in run.stages if stage.samples]
-        limits |= {"player": samplers[-1].player} if samplers else {}
-        return cls(sampling=run.sampling, evaluation=run.evaluation, limits=limits, tasks=run.tasks)
-
-
-def _sampling(run: _Recorded | None, own: EvalOptions | SampleOptions) -> Sampling | None:
-    """How to draw: the run's way with what the person changed; None leaves all to the model's own limits."""
-    names = ("temperature", "top_p", "top_k", "min_p", "max_new_tokens")
-    changed = {name: getattr(own, name) for name in names if getattr(own, name) is not None}
-    if run is None and not changed:
-        return None
-    try:
-        return replace(run.sampling if run else Sampling(), **changed)
-    except DataError as error:
-        raise ConfigError(str(error)) from None
