@@ -18,6 +18,7 @@ COMMANDS = {
     "resume": ("train", "continue a run that was stopped, killed, or has finished"),
     "eval": ("evaluate", "held-out accuracy of a run or model, with intervals"),
     "sample": ("evaluate", "answers of a run or model to a prompt"),
+    "chat": ("chat", "talk with the model of a run or folder"),
     "export": ("export", "write the model of a run as a Hugging Face folder with a model card, and verify it"),
     "explain": ("explain", "what a recipe would do: every setting, sizes, memory; runs nothing"),
     "report": ("run_reports", "write a run's report.html again"),

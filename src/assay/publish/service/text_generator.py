@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future
 from pathlib import Path
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -14,6 +15,7 @@ from assay.core.errors import DataError
 from assay.core.protocols import Request
 from assay.core.rollout import Completion, Ids, Sampling, ids_of
 from assay.core.task import Message
+from assay.publish.service.text_stream import TextStream
 from assay.rollout.decode_text import with_stop
 from assay.train.policy import Policy
 
@@ -96,6 +98,30 @@ class TextGenerator:
         """
         wanted = with_stop(sampling, self.tokenizer)
         return self._engine.submit(Request(id=f"served/{next(self._numbers)}", prompt=prompt, seed=seed, sampling=wanted), tell)
+
+    def stream(self, prompt: Ids, sampling: Sampling, seed: int) -> Generator[str, None, Completion]:
+        """The text of one completion as it is sampled; the completion is the generator's value. Closing it ends the request.
+
+        Args:
+            prompt, sampling, seed: as in `submit`.
+
+        Raises:
+            EngineError: generation failed.
+        """
+        events = SimpleQueue[Ids | None]()
+        text = TextStream(self.tokenizer, sampling.stop)
+        future = self.submit(prompt, sampling, seed, events.put)
+        future.add_done_callback(lambda done: events.put(None))
+        try:
+            while (ids := events.get()) is not None:
+                if piece := text.push(ids):
+                    yield piece
+            completion = future.result()
+            if rest := text.end(completion)[0]:
+                yield rest
+            return completion
+        finally:
+            future.cancel()
 
     def close(self) -> None:
         """Ends the engine, and with it what runs."""
