@@ -34,7 +34,6 @@ _CONTROLS = dict.fromkeys(c for c in range(32) if chr(c) not in "\n\t") | dict.f
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatOptions:
     """Talks with a model: answers as they are sampled. Ctrl-C stops an answer, at the prompt it quits; Ctrl-D quits.
-
     Commands are /reset, /system TEXT, /temperature X, /undo, /save FILE and /help. Lines from a pipe are turns, too.
 
     Attributes:
