@@ -251,7 +251,9 @@ def call(words: list[str], stdin: str = "") -> tuple[int, str]:
 
 def check_options(words: list[str]) -> None:
     """Each option that a command names is one in its help."""
-    depth = 2 if words[0] in ("tasks", "verify", "serve", "sandbox", "runs", "papers") or words[1:2] and "://" in words[1] else 1
+    depth = (
+        2 if words[0] in ("tasks", "verify", "serve", "sandbox", "runs", "papers") or (words[1:2] and "://" in words[1]) else 1
+    )
     code, said = call([*words[:depth], "--help"])
     assert code == 0, said
     for word in words:
