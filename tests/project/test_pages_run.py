@@ -56,6 +56,7 @@ COMMANDS_NOT_RUN = {
     "serve": "server",
     "distill": "network",
     "eval http": "network",
+    "push": "network",
     "contamination": "minutes",
     "tasks admit": "minutes",
     "tasks import hub:": "network",
@@ -251,9 +252,8 @@ def call(words: list[str], stdin: str = "") -> tuple[int, str]:
 
 def check_options(words: list[str]) -> None:
     """Each option that a command names is one in its help."""
-    depth = (
-        2 if words[0] in ("tasks", "verify", "serve", "sandbox", "runs", "papers") or (words[1:2] and "://" in words[1]) else 1
-    )
+    nested = words[0] in ("tasks", "verify", "serve", "sandbox", "runs", "papers")
+    depth = 2 if nested or "://" in "".join(words[1:2]) else 1  # a server has options of its own
     code, said = call([*words[:depth], "--help"])
     assert code == 0, said
     for word in words:

@@ -20,6 +20,7 @@ COMMANDS = {
     "sample": ("evaluate", "answers of a run or model to a prompt"),
     "chat": ("chat", "talk with the model of a run or folder"),
     "export": ("export", "write the model of a run as a Hugging Face folder with a model card, and verify it"),
+    "push": ("push", "upload a model, environment or data set to the Hugging Face hub, once it is checked"),
     "explain": ("explain", "what a recipe would do: every setting, sizes, memory; runs nothing"),
     "report": ("run_reports", "write a run's report.html again"),
     "runs": ("run_reports", "list, show or compare runs"),
