@@ -42,7 +42,12 @@ WHY = {
 NOT_RUN: dict[str, tuple[str, str]] = {
     "README.md": ("Qwen/Qwen3-0.6B", "network"),
     "docs/add/backend.md": ("ContainerSettings((*command", "program"),
+<<<<<<< ours
     "docs/add/service.md": ("client = RewardClient(url=", "server"),  # tests/interop/test_service.py asks one
+=======
+    "docs/add/serve_model.md": ("from openai import", "server"),  # tests/publish/test_model_service.py asks one
+    "docs/add/service.md": ("client = RewardClient(url=", "server"),  # tests/verify/test_service.py asks one
+>>>>>>> theirs
     "docs/add/trl.md": ("from trl import GRPOTrainer", "library"),
     "docs/packages/lab.md": ("side_by_side(runs", "minutes"),
     "docs/packages/train-outcome.md": ("train(", "minutes"),
@@ -54,6 +59,8 @@ COMMANDS_NOT_RUN = {
     "rollouts diff": "minutes",
     "serve": "server",
     "distill": "network",
+    "eval http": "network",
+    "push": "network",
     "contamination": "minutes",
     "tasks admit": "minutes",
     "tasks import hub:": "network",
@@ -249,7 +256,8 @@ def call(words: list[str], stdin: str = "") -> tuple[int, str]:
 
 def check_options(words: list[str]) -> None:
     """Each option that a command names is one in its help."""
-    depth = 2 if words[0] in ("tasks", "verify", "serve", "sandbox", "runs", "papers") else 1
+    nested = words[0] in ("tasks", "verify", "serve", "sandbox", "runs", "papers")
+    depth = 2 if nested or "://" in "".join(words[1:2]) else 1  # a server has options of its own
     code, said = call([*words[:depth], "--help"])
     assert code == 0, said
     for word in words:

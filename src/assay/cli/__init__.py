@@ -18,7 +18,9 @@ COMMANDS = {
     "resume": ("train", "continue a run that was stopped, killed, or has finished"),
     "eval": ("evaluate", "held-out accuracy of a run or model, with intervals"),
     "sample": ("evaluate", "answers of a run or model to a prompt"),
+    "chat": ("chat", "talk with the model of a run or folder"),
     "export": ("export", "write the model of a run as a Hugging Face folder with a model card, and verify it"),
+    "push": ("push", "upload a model, environment or data set to the Hugging Face hub, once it is checked"),
     "explain": ("explain", "what a recipe would do: every setting, sizes, memory; runs nothing"),
     "report": ("run_reports", "write a run's report.html again"),
     "runs": ("run_reports", "list, show or compare runs"),
@@ -36,7 +38,7 @@ COMMANDS = {
     "methods": ("methods", "list or show objectives, and their names in other libraries"),
     "papers": ("papers", "list, show or run published systems, and which part of each is implemented"),
     "selftest": ("selftest", "test this machine: engine agreement, proof of weights, resume, speed, isolation"),
-    "serve": ("serve", "score answers or run programs over HTTP, for any trainer"),
+    "serve": ("serve", "serve a model with OpenAI's protocol; score answers or run programs over HTTP"),
     "sandbox": ("sandbox", "run a program in the sandbox, or show the isolation of this machine"),
 }
 

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from assay.cli.asked_model import RecordedRun, check_model, sampling_of
+from assay.cli.evaluation_output import Evaluated, pairs_of, print_evaluations
 from assay.cli.options import parse
+<<<<<<< ours
 from assay.cli.output import busy, grid, note, show, table
 from assay.cli.run_request import missing, recorded
 from assay.cli.sources import source
 from assay.core.config import from_dict, loads_toml
 from assay.core.errors import ConfigError, DataError, RewardError
+=======
+from assay.cli.output import busy, show
+from assay.cli.recipe import source
+from assay.core.errors import ConfigError
+>>>>>>> theirs
 from assay.core.protocols import TaskSource
-from assay.core.rollout import Sampling
-from assay.train.models import model_folder
 
 if TYPE_CHECKING:
-    from assay.measure import EvalRow, EvalTable, Interval, Paired
-    from assay.train.run import Evaluation
+    pass
 
 __all__ = ["eval_command", "sample_command"]
 
@@ -29,6 +33,7 @@ _ATTEMPTS = 16
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvalOptions:
     """Measures held-out accuracy: unbiased pass@k, avg@k and maj@k by level and in all, with 95 % bootstrap intervals over tasks.
+    A server is evaluated by its address; 'assay eval http://HOST:PORT/v1 --help' has its options.
 
     Attributes:
         model: a run folder, or a model folder in Hugging Face format (RUN/start holds a run's starting weights).
@@ -112,8 +117,8 @@ class SampleOptions:
 def sample_command(args: list[str]) -> int:
     """``assay sample MODEL_OR_RUN "prompt"``."""
     own = parse(SampleOptions, args, "assay sample")
-    _found(own.model)
-    sampling = _sampling(_Recorded.of(own.model), own)
+    check_model(own.model)
+    sampling = sampling_of(RecordedRun.of(own.model), own)
     from assay.train.policy import Policy
 
     answers = Policy(own.model).sample(own.prompt, own.n, sampling, own.seed)
@@ -121,20 +126,25 @@ def sample_command(args: list[str]) -> int:
 
 
 def eval_command(args: list[str]) -> int:
-    """``assay eval RUN_OR_MODEL``."""
+    """``assay eval RUN_OR_MODEL``, or of a server, ``assay eval http://HOST:PORT/v1``."""
+    if any(word.startswith(("http://", "https://")) for word in args):
+        from assay.cli.evaluate_server import eval_server
+
+        return eval_server(args)
     own = parse(EvalOptions, args, "assay eval")
     for path in (own.model, own.against) if own.against else (own.model,):
-        _found(path)
-    run = _Recorded.of(own.model)
+        check_model(path)
+    run = RecordedRun.of(own.model)
     family = _family(own, run)
-    made = _Evaluated.of(own.model, own, family, run)
-    other = _Evaluated.of(own.against, own, family, run) if own.against else None
+    made = _evaluated(own.model, own, family, run)
+    other = _evaluated(own.against, own, family, run) if own.against else None
     value = {"family": family.name, "per_level": own.per_level, "attempts": own.attempts, "seed": own.seed, **made.json()}
-    pairs = _pairs(other, made) if other else []
+    pairs = pairs_of(other, made) if other else []
     if other:
         from assay.measure import paired_json
 
         value |= {"against": other.json(), "paired": paired_json(pairs)}
+<<<<<<< ours
     return show(own.json, value, lambda: _text(family, made, other, pairs))
 
 
@@ -246,9 +256,29 @@ def _by_k(found: EvalTable) -> None:
 
 def _interval_text(x: Interval | None) -> str:
     return f"{x.value:.3f} ({x.low:.3f}, {x.high:.3f})" if x else "–"
+=======
+    return show(own.json, value, lambda: print_evaluations(family.name, made, other, pairs))
 
 
-def _family(own: EvalOptions, run: _Recorded | None) -> TaskSource:
+def _evaluated(path: Path, own: EvalOptions, family: TaskSource, run: RecordedRun | None) -> Evaluated:
+    from assay.train.policy import Policy
+
+    sampling = sampling_of(run, own)
+    with busy(f"evaluating {path} on {family.name}"):
+        items = Policy(path).evaluate(
+            family,
+            n=own.attempts,
+            per_level=own.per_level,
+            levels=own.levels,
+            sampling=sampling,
+            seed=own.seed,
+            **(run.limits if run else {}),
+        )
+    return Evaluated.of(str(path), items, family, run.evaluation.threshold if run else 1.0, own.seed)
+>>>>>>> theirs
+
+
+def _family(own: EvalOptions, run: RecordedRun | None) -> TaskSource:
     from assay.tasks import families
 
     if own.tasks is not None:
@@ -261,58 +291,3 @@ def _family(own: EvalOptions, run: _Recorded | None) -> TaskSource:
     if run.tasks is None:
         raise ConfigError(f"the tasks of {own.model} cannot be loaded: {run.trouble}; give --tasks")
     return run.tasks
-
-
-_LIMITS = {"max_turns": "max_turns", "reward_deadline": "deadline", "environment_deadline": "environment_deadline"}
-"""Field of a run to its name in `Policy.evaluate`."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Recorded:
-    """What a run folder says about how its model is asked.
-
-    Attributes:
-        sampling, evaluation: its own.
-        limits: turns, deadlines and what plays, by their names in `Policy.evaluate`; those that are not the default.
-        tasks: its family.
-        trouble: why its tasks cannot be loaded, if they cannot.
-    """
-
-    sampling: Sampling
-    evaluation: Evaluation
-    limits: Mapping[str, Any]
-    tasks: TaskSource | None
-    trouble: str = ""
-
-    @classmethod
-    def of(cls, path: Path) -> _Recorded | None:
-        """Of a run folder, or of a model folder inside one; None for a model from elsewhere."""
-        folder = next((f for f in (path, path.parent) if (f / "run.toml").exists()), None)
-        if folder is None:
-            return None
-        try:
-            run = recorded(folder)
-        except ConfigError as error:  # a reward from a script or notebook: the model can be asked all the same
-            from assay.train.run import Evaluation
-
-            table = loads_toml((folder / "run.toml").read_text(encoding="utf-8"))
-            sampling = from_dict(Sampling, table.get("sampling", {}))
-            evaluation = from_dict(Evaluation, table.get("evaluation", {}))
-            limits = {name: table[field] for field, name in _LIMITS.items() if field in table}
-            return cls(sampling=sampling, evaluation=evaluation, limits=limits, tasks=None, trouble=str(error))
-        limits: dict[str, Any] = {name: getattr(run, field) for field, name in _LIMITS.items()}
-        samplers = [stage.sampler for stage in run.stages if stage.samples]
-        limits |= {"player": samplers[-1].player} if samplers else {}
-        return cls(sampling=run.sampling, evaluation=run.evaluation, limits=limits, tasks=run.tasks)
-
-
-def _sampling(run: _Recorded | None, own: EvalOptions | SampleOptions) -> Sampling | None:
-    """How to draw: the run's way with what the person changed; None leaves all to the model's own limits."""
-    names = ("temperature", "top_p", "top_k", "min_p", "max_new_tokens")
-    changed = {name: getattr(own, name) for name in names if getattr(own, name) is not None}
-    if run is None and not changed:
-        return None
-    try:
-        return replace(run.sampling if run else Sampling(), **changed)
-    except DataError as error:
-        raise ConfigError(str(error)) from None

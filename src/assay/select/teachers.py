@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property, partial
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from assay.core.errors import ConfigError, DataError, EngineError
-from assay.core.protocols import Environment, Step, TaskSource
-from assay.core.rollout import Call, Rollout, Sampling, Stop, ToolResult
-from assay.core.task import Context, Message, Task
+from assay.core.protocols import TaskSource
+from assay.core.rollout import Rollout, Sampling
+from assay.core.task import Context, Task
 from assay.core.thinking import Thinking
 from assay.rollout import Player
-from assay.rollout.environments import EnvironmentFailure, ask_environment, open_environment
+from assay.rollout.environments import EnvironmentFailure
 from assay.runtime.models.hub_names import hub_name, on_hub
 from assay.train.models import model_folder
-from assay.verify import rollout_of
+from assay.train.server_player import ServerPlayer
 
 if TYPE_CHECKING:
-    from assay.clients.openai_client import Answer, OpenAIClient
+    from assay.clients.openai_client import OpenAIClient
     from assay.core.protocols import Engine
     from assay.runtime.models.any_model import AnyModel
 
@@ -187,10 +187,19 @@ class ServerTeacher:
         await self.client.close()
 
     async def _attempt(self, source: TaskSource, task: Task, number: int) -> Rollout | str:
+        player = ServerPlayer(
+            client=self.client,
+            temperature=self.temperature,
+            max_new_tokens=self.max_new_tokens,
+            thinking=self.thinking,
+            max_turns=self.max_turns,
+            deadline=self.deadline,
+        )
         try:
-            return await self._play(source, task, number)
+            return await player.play(source, task, posed(task), number)
         except (EngineError, EnvironmentFailure) as error:
             return str(error)
+<<<<<<< ours
 
     async def _play(self, source: TaskSource, task: Task, number: int) -> Rollout:
         context = context_of(task)
@@ -224,3 +233,5 @@ class ServerTeacher:
 
 def _with(call: Call, said: tuple[str | None, str, tuple[ToolResult, ...]]) -> Call:
     return replace(call, thought=said[0], results=said[2])
+=======
+>>>>>>> theirs
