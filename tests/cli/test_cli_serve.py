@@ -13,12 +13,9 @@ import pytest
 
 from assay.cli import main
 from assay.core.errors import SandboxError
-<<<<<<< ours
 from assay.interop.service import RewardClient, ServiceError
-=======
 from assay.runtime import DecoderShape, char_tokenizer, init_model
 from assay.runtime.models.hf import save_model
->>>>>>> theirs
 from assay.sandbox import Limits, Remote, Sandbox
 
 

@@ -42,12 +42,8 @@ WHY = {
 NOT_RUN: dict[str, tuple[str, str]] = {
     "README.md": ("Qwen/Qwen3-0.6B", "network"),
     "docs/add/backend.md": ("ContainerSettings((*command", "program"),
-<<<<<<< ours
-    "docs/add/service.md": ("client = RewardClient(url=", "server"),  # tests/interop/test_service.py asks one
-=======
     "docs/add/serve_model.md": ("from openai import", "server"),  # tests/publish/test_model_service.py asks one
-    "docs/add/service.md": ("client = RewardClient(url=", "server"),  # tests/verify/test_service.py asks one
->>>>>>> theirs
+    "docs/add/service.md": ("client = RewardClient(url=", "server"),  # tests/interop/test_service.py asks one
     "docs/add/trl.md": ("from trl import GRPOTrainer", "library"),
     "docs/packages/lab.md": ("side_by_side(runs", "minutes"),
     "docs/packages/train-outcome.md": ("train(", "minutes"),

@@ -9,17 +9,9 @@ from typing import TYPE_CHECKING
 from assay.cli.asked_model import RecordedRun, check_model, sampling_of
 from assay.cli.evaluation_output import Evaluated, pairs_of, print_evaluations
 from assay.cli.options import parse
-<<<<<<< ours
-from assay.cli.output import busy, grid, note, show, table
-from assay.cli.run_request import missing, recorded
-from assay.cli.sources import source
-from assay.core.config import from_dict, loads_toml
-from assay.core.errors import ConfigError, DataError, RewardError
-=======
 from assay.cli.output import busy, show
-from assay.cli.recipe import source
+from assay.cli.sources import source
 from assay.core.errors import ConfigError
->>>>>>> theirs
 from assay.core.protocols import TaskSource
 
 if TYPE_CHECKING:
@@ -144,119 +136,6 @@ def eval_command(args: list[str]) -> int:
         from assay.measure import paired_json
 
         value |= {"against": other.json(), "paired": paired_json(pairs)}
-<<<<<<< ours
-    return show(own.json, value, lambda: _text(family, made, other, pairs))
-
-
-def _found(path: Path) -> None:
-    """Refuses what is neither a model nor a run with one, before anything slow is loaded."""
-    missing(path)
-    model_folder(path)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Evaluated:
-    """One model's evaluation."""
-
-    path: Path
-    table: EvalTable
-    items: Sequence[dict[str, Any]]
-
-    @classmethod
-    def of(cls, path: Path, own: EvalOptions, family: TaskSource, run: _Recorded | None) -> _Evaluated:
-        from assay.measure import eval_items, tabulate
-        from assay.train.policy import Policy
-
-        sampling = _sampling(run, own)
-        with busy(f"evaluating {path} on {family.name}"):
-            items = Policy(path).evaluate(
-                family,
-                n=own.attempts,
-                per_level=own.per_level,
-                levels=own.levels,
-                sampling=sampling,
-                seed=own.seed,
-                **(run.limits if run else {}),
-            )
-        judged = [i for i in items if i["values"]]
-        if not judged:
-            raise RewardError(f"no rollout of {family.name} got a verdict: its verifier failed on all; try 'assay tasks check'")
-        threshold = run.evaluation.threshold if run else 1.0
-        return cls(path=path, table=tabulate(eval_items(judged), threshold=threshold, seed=own.seed), items=items)
-
-    @property
-    def faults(self) -> int:
-        return sum(i["faults"] for i in self.items)
-
-    def json(self) -> dict[str, Any]:
-        from assay.measure import evaluation_json
-
-        return {"model": str(self.path), "faults": self.faults, **evaluation_json(self.table)}
-
-
-def _pairs(first: _Evaluated, second: _Evaluated) -> list[tuple[str, Paired]]:
-    """Second minus first on the same tasks: every metric over all tasks, and the mean verdict by (arm, level)."""
-    from assay.measure import paired
-
-    def scores(made: _Evaluated, name: str, cell: tuple[str | None, int | None] | None = None) -> dict[str, float]:
-        return {t.name: t.metrics[name].value for t in made.table.tasks if cell is None or (t.arm, t.level) == cell}
-
-    shared = [n for n in second.table.names if n in first.table.names]
-    if not shared:
-        raise RewardError("the two evaluations have no metric in common: faults left them different numbers of rollouts")
-    cells = [(c.name, (c.arm, c.level)) for c in second.table.cells] if len(second.table.cells) > 1 else []
-    wanted = [(f"all {n}", n, None) for n in shared] + [(f"{name} {shared[0]}", shared[0], cell) for name, cell in cells]
-    out: list[tuple[str, Paired]] = []
-    for name, metric, cell in wanted:
-        one, two = scores(first, metric, cell), scores(second, metric, cell)
-        if one.keys() & two.keys():
-            out.append((name, paired(one, two)))
-    return out
-
-
-def _text(family: TaskSource, made: _Evaluated, other: _Evaluated | None, pairs: Sequence[tuple[str, Paired]]) -> None:
-    """By level the metrics at the most rollouts; over all tasks those of every k. Wider tables would not fit a terminal."""
-    from assay.measure import evaluation_table, paired_table
-
-    for one in (made, other) if other else (made,):
-        print(f"{one.path} on {family.name}, 95 % intervals over tasks")
-        chosen = _widest(one.table.names)
-        table(evaluation_table(_only(one.table, chosen)))
-        if len(chosen) < len(one.table.names):
-            _by_k(one.table)
-        if one.faults:
-            note(f"{one.path}: {one.faults} rollouts without a verdict (the verifier or the machine failed); they are left out")
-    if other:
-        print(f"{made.path} minus {other.path}, on the same tasks")
-        chosen = _widest(made.table.names)
-        table(paired_table([(n, p) for n, p in pairs if not n.startswith("all ") or n.removeprefix("all ") in chosen]))
-
-
-def _widest(names: Sequence[str]) -> list[str]:
-    """Of each kind of metric (avg, pass, maj, best) the one with the most rollouts; pass@1 says what avg says."""
-    last = {name.partition("@")[0]: name for name in names if name != "pass@1"}
-    return list(last.values())
-
-
-def _only(found: EvalTable, names: Sequence[str]) -> EvalTable:
-    def cut(row: EvalRow) -> EvalRow:
-        return replace(row, metrics={n: row.metrics[n] for n in names})
-
-    return replace(found, total=cut(found.total), cells=tuple(map(cut, found.cells)), tasks=tuple(map(cut, found.tasks)))
-
-
-def _by_k(found: EvalTable) -> None:
-    """One row per k, over all tasks."""
-    kinds = list(dict.fromkeys(n.partition("@")[0] for n in found.names if not n.startswith("avg")))
-    ks = sorted({int(n.partition("@")[2]) for n in found.names if not n.startswith("avg")})
-    values = found.total.metrics
-    rows = [[k, *(_interval_text(values.get(f"{kind}@{k}")) for kind in kinds)] for k in ks]
-    grid(("k", *(f"{kind}@k, all" for kind in kinds)), rows, range(len(kinds) + 1))
-
-
-def _interval_text(x: Interval | None) -> str:
-    return f"{x.value:.3f} ({x.low:.3f}, {x.high:.3f})" if x else "–"
-=======
     return show(own.json, value, lambda: print_evaluations(family.name, made, other, pairs))
 
 
@@ -275,7 +154,6 @@ def _evaluated(path: Path, own: EvalOptions, family: TaskSource, run: RecordedRu
             **(run.limits if run else {}),
         )
     return Evaluated.of(str(path), items, family, run.evaluation.threshold if run else 1.0, own.seed)
->>>>>>> theirs
 
 
 def _family(own: EvalOptions, run: RecordedRun | None) -> TaskSource:

@@ -8,13 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay.cli.options import parse
-<<<<<<< ours
-from assay.cli.output import choose, note
-from assay.cli.sources import scorer, source
-=======
 from assay.cli.output import busy, choose, note
-from assay.cli.recipe import scorer, source
->>>>>>> theirs
+from assay.cli.sources import scorer, source
 from assay.cli.verify import gathered, settings_of
 from assay.core.errors import ConfigError, MissingExtraError
 

@@ -196,42 +196,6 @@ class ServerTeacher:
             deadline=self.deadline,
         )
         try:
-            return await player.play(source, task, posed(task), number)
+            return await player.play(source, task, context_of(task), number)
         except (EngineError, EnvironmentFailure) as error:
             return str(error)
-<<<<<<< ours
-
-    async def _play(self, source: TaskSource, task: Task, number: int) -> Rollout:
-        context = context_of(task)
-        world, shown = await open_environment(partial(source.environment, context.task), context, self.deadline)
-        talk = [*context.messages, *shown.messages]
-        said: list[tuple[str | None, str, tuple[ToolResult, ...]]] = []
-        stop = Stop.LENGTH
-        for turn in range(1, self.max_turns + 1):
-            answer = await self._answer(talk)
-            thought, text = self.thinking.split(answer.text) if self.thinking else (None, answer.text)
-            step = await self._heard(world, text, turn) if answer.finish not in ("length", "content_filter") else None
-            said.append((thought, text, step.results if step else ()))
-            if step is None:
-                break
-            if world is None or step.done:
-                stop = Stop.DONE
-                break
-            talk += [Message("assistant", text), *step.obs.messages]
-        made = rollout_of(task, *(text for _, text, _ in said), id=f"{context.key}/{number}", group=task.id, stop=stop)
-        return replace(made, context=context, calls=tuple(map(_with, made.calls, said)))
-
-    async def _answer(self, talk: Sequence[Message]) -> Answer:
-        (answer,) = await self.client.chat(talk, temperature=self.temperature, max_tokens=self.max_new_tokens)
-        return answer
-
-    async def _heard(self, world: Environment | None, text: str, turn: int) -> Step:
-        if world is None:
-            return Step(done=True)
-        return await ask_environment(partial(world.step, text), Step, turn, self.deadline)
-
-
-def _with(call: Call, said: tuple[str | None, str, tuple[ToolResult, ...]]) -> Call:
-    return replace(call, thought=said[0], results=said[2])
-=======
->>>>>>> theirs

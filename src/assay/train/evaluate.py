@@ -43,13 +43,8 @@ def held_out(source: TaskSource, levels: Levels, per_level: int, split: str = "t
 
 
 async def evaluate(player: Sampler, pool: ScoringPool, tasks: Sequence[Task], n: int) -> list[ScoredRollouts]:
-<<<<<<< ours
     """``n`` rollouts of ``player`` at each task, in the order of ``tasks``, scored by their own verifier."""
-    posed = [(task, _context_of(task)) for task in tasks]
-=======
-    """``n`` attempts of ``player`` at each task, in the order of ``tasks``, scored by their own verifier."""
     posed = [(task, context_of(task)) for task in tasks]
->>>>>>> theirs
     rollouts = await player.collect([context for _, context in posed], n)
     return await verify_rollouts(pool, posed, rollouts)
 
@@ -102,12 +97,8 @@ def by_arm(items: Sequence[Mapping[str, Any]], threshold: float) -> dict[str, fl
     return {arm: found.get("eval//all", 0.0) for arm, found in apart.items()}
 
 
-<<<<<<< ours
-def _context_of(task: Task) -> Context:
-=======
 def context_of(task: Task) -> Context:
     """A task as an evaluation poses it: its opening conversation."""
->>>>>>> theirs
     world = task.exposed()
     key = f"evaluate/{task.split}/{task.arm}/{task.level}/{task.index}"
     return Context(key=key, group=task.id, task=world, messages=world.messages)
