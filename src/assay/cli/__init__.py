@@ -21,7 +21,7 @@ COMMANDS = {
     "export": ("export", "write the model of a run as a Hugging Face folder with a model card, and verify it"),
     "explain": ("explain", "what a recipe would do: every setting, sizes, memory; runs nothing"),
     "report": ("run_reports", "write a run's report.html again"),
-    "runs": ("run_reports", "list, show or compare runs"),
+    "runs": ("run_reports", "list, show or compare runs, or send one to a tracker"),
     "rollouts": ("rollouts", "show recorded rollouts of a run, or what changed between two evaluations"),
     "tasks": ("tasks", "list, show, sample or check task families"),
     "recipes": ("recipes", "list the recipes"),
