@@ -48,7 +48,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: arguments without the program; `sys.argv` when None.
 
     Returns:
-        0 after success, 1 where the work failed, 2 where an argument, or what it names, was wrong, 130 after Ctrl-C.
+        0 after success, 1 where the work failed, 2 where an argument, or what it names, was wrong, 130 after Ctrl-C, 75 after
+        SIGUSR1.
     """
     _open_streams()
     before = signal.getsignal(signal.SIGINT)
@@ -134,6 +135,6 @@ def _help() -> str:
             f"commands:\n{columns({name: text for name, (_, text) in COMMANDS.items()})}",
             "start here:\n  assay train quickstart        teach a small model to sort, offline, in minutes\n"
             "  assay COMMAND --help          options of a command",
-            fill("Exit codes: 0 success, 1 the work failed, 2 wrong arguments, 130 stopped by Ctrl-C."),
+            fill("Exit codes: 0 success, 1 the work failed, 2 wrong arguments, 130 stopped by Ctrl-C, 75 stopped by SIGUSR1."),
         )
     )

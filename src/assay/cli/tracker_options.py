@@ -70,7 +70,8 @@ def file_options(path: Path, table: dict[str, Any]) -> list[GivenOption]:
     tables = cast("dict[str, object]", found) if isinstance(found, dict) else {}
     if not tables or not all(isinstance(of, dict) for of in tables.values()):
         raise ConfigError(
-            f'{path}: tracker is {a_kind(cast(object, found))}; write tracker = ["wandb"], or a table [tracker.wandb] with settings'
+            f'{path}: tracker is {a_kind(cast(object, found))}; write tracker = ["wandb"], or a table [tracker.wandb] with '
+            "settings"
         )
     out = [GivenOption(path=TRACKER, words=tuple(tables), typed=TRACKER, file=str(path))]
     for name, of in tables.items():

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from assay.cli import ignore_interrupts
 from assay.cli.gc_pause import Loading, loading
+from assay.cli.launched import check_ranks, meshed, with_ranks
 from assay.cli.multi_run import Study, resume_all, train_many
 from assay.cli.options import parse
 from assay.cli.output import busy, note
@@ -21,10 +23,12 @@ from assay.core.errors import AssayError, ConfigError, MissingExtraError
 from assay.core.protocols import Tracker
 from assay.measure.trackers.state import recorded_trackers
 from assay.measure.trackers.tracker import TrackerSettings
-from assay.train.driver import RunOutcome, Watch, resume, train
+from assay.runtime.distributed.launch import Launch
+from assay.train.driver import RunOutcome, Watch, load_run, resume, train
 from assay.train.progress_view import say, tell_settings, title_of, view
 from assay.train.record import fresh_folder, refuse_used
 from assay.train.run import Run
+from assay.train.stopping import REQUEUE
 from assay.train.tracking import tracked
 
 __all__ = ["resume_command", "train_command"]
@@ -34,13 +38,19 @@ def train_command(args: list[str]) -> int:
     """``assay train RECIPE [options] [any field of the recipe]``."""
     if asks_usage(args):
         return usage("train", TrainOptions, args)
+    return with_ranks(lambda launch: _train(args, launch))
+
+
+def _train(args: list[str], launch: Launch | None) -> int:
     with loading() as loaded:
         asked = settle_all(TrainOptions, args, "assay train")
         own = asked.own
         if own.several:
+            if launch is not None:
+                raise ConfigError(f"--seeds and --vary start processes of their own; leave out {launch.by}")
             loaded()
             return train_many(asked.recipe, asked.words, own)
-        run = own.settled(asked.run)
+        run = meshed(own.settled(asked.run), launch)
         folder = own.folder or fresh_folder(Path("runs"), run.name)
         refuse_used(folder)
         check(run)
@@ -61,9 +71,15 @@ def train_command(args: list[str]) -> int:
 
 def resume_command(args: list[str]) -> int:
     """``assay resume RUN [--steps N] [--ranks N] [--allow-inexact]``."""
+    return with_ranks(lambda launch: _resume(args, launch))
+
+
+def _resume(args: list[str], launch: Launch | None) -> int:
     about, args = split_words(args)
     own = parse(ResumeOptions, args, "assay resume")
     if study := Study.read(own.run):
+        if launch is not None:
+            raise ConfigError(f"{own.run} holds several runs, which start processes of their own; leave out {launch.by}")
         if own.steps or own.ranks or own.allow_inexact:
             raise ConfigError(f"{own.run} holds several runs; --steps, --ranks and --allow-inexact are for one: assay resume RUN")
         return resume_all(own.run, study)
@@ -71,6 +87,8 @@ def resume_command(args: list[str]) -> int:
     with loading() as loaded:
         record = Record.read(own.run)
         run = made_again(own.run)
+        if launch is not None and own.ranks is None:
+            check_ranks(load_run(own.run, run), launch)
         trackers = choose_trackers(about, own.tracker_flags, recorded_trackers(own.run))
         return _work(
             lambda watch: resume(
@@ -150,6 +168,8 @@ def _worked(job: Callable[[], RunOutcome], folder: Path, own: ViewOptions, begun
         say(f"report: {report}")
     if outcome.finished:
         say(f"ask it: assay eval {folder}   assay sample {folder} PROMPT")
+    if outcome.signal == signal.SIGUSR1:
+        return REQUEUE
     return 0 if outcome.finished else 130
 
 

@@ -15,6 +15,7 @@ from assay.core.util.garbage import pause_collection
 from assay.core.util.threads import with_torch
 from assay.runs import checkpoint, lock, storage, user_code, versions
 from assay.runs.folder import remove_leftovers
+from assay.runtime.distributed.launch import check_first
 from assay.train import contamination, models, record
 from assay.train.callbacks import Callback
 from assay.train.outcome import RunOutcome
@@ -65,6 +66,7 @@ def train(
         OutOfMemoryError, StorageError, NonFiniteError, WeightProofError, RewardError, GateError, EngineError, MismatchError,
         CallbackError: as their names say; the run can be resumed from its last checkpoint.
     """
+    check_first()
     path = Path(folder) if folder is not None else record.fresh_folder(Path("runs"), run.name)
     record.refuse_used(path)
     with_torch("assay.runtime.machine")
@@ -115,6 +117,7 @@ def resume(
         ConfigError: ``steps`` is less than the stage has done, or another process works on the run.
         DataError: a file of evaluation items has changed, and the training prompts contain one.
     """
+    check_first()
     path = Path(folder)
     with_torch("assay.runtime.machine")
     load_run(path, run)  # says that there is no run before a lock is put there
