@@ -104,10 +104,15 @@ class _Sender:
 
     def tell(self) -> None:
         """Says what went wrong, at the first time."""
+        if not self._told and (said := self._said()):
+            self._told = True
+            self._warn(f"{said}; the run goes on; what is missing at its end is sent by")
+
+    def _said(self) -> str:
+        """What it told first, empty where nothing went wrong."""
         assert self._process.stdout is not None
-        if not self._told and (said := self._process.stdout.read()):
-            first = said.decode("utf-8", "replace").splitlines()[0]
-            self._warn(f"{first}; the run goes on; what is missing at its end is sent by")
+        said = self._process.stdout.read()
+        return said.decode("utf-8", "replace").splitlines()[0] if said else ""
 
     def end(self, ending: Ending) -> None:
         """Says that the run has ended."""
@@ -120,10 +125,11 @@ class _Sender:
             code = self._process.wait(max(0.1, left))
         except subprocess.TimeoutExpired:
             code = None
-        self.tell()
         if code != 0:
             why = f"was not done after {self._tracker.wait:g} s" if code is None else "could not send all"
-            self._warn(f"{why}{self._missing()}; everything is in metrics.jsonl and is sent by", again=True)
+            cause = "" if self._told else self._said()
+            said = f"{cause}; it {why}" if cause else why
+            self._warn(f"{said}{self._missing()}; everything is in metrics.jsonl and is sent by")
         if code is None:
             self.kill()
         for pipe in (self._process.stdin, self._process.stdout):
@@ -145,10 +151,7 @@ class _Sender:
             return " (the last steps may not have arrived)"
         return f" (it has none of {last} steps)" if sent < 0 else f" (it has the steps up to {sent} of {last})"
 
-    def _warn(self, text: str, again: bool = False) -> None:
-        if self._told and not again:
-            return
-        self._told = True
+    def _warn(self, text: str) -> None:
         name = self._tracker.called()
         print(f"tracker {name}: {text}: assay runs sync {self._folder} --tracker {name}", file=sys.stderr, flush=True)
 
