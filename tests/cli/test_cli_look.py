@@ -173,6 +173,7 @@ def test_unknown_sub_command(assay):
 
 def test_a_list_says_how_a_run_was_asked_for(assay, runs):
     words = ["--plain", "--out", "x", "--objective", "gspo", "--lr=1e-4", "--group_size", "4", "--steps", "3", "--wandb"]
+    words += ["--tracker", "mlflow", "--tracker.uri", "http://h"]
     record = {"recipe": "quickstart", "args": words, "files": []}
     (runs / "sort-1" / "recipe.json").write_text(json.dumps(record))
     (runs / "sort-2" / "recipe.json").write_text(json.dumps({**record, "args": []}))

@@ -14,6 +14,7 @@ from cli_support import flat
 from assay.cli import evaluate, train
 from assay.core.errors import ConfigError, EngineError, MissingExtraError, RewardError
 from assay.core.rollout import Sampling
+from assay.measure.trackers import tracker
 from assay.train.driver import RunOutcome
 
 
@@ -142,7 +143,8 @@ def work(outcome, folder, own=None):
 
 
 def test_how_a_job_can_end(done, monkeypatch, capsys):
-    monkeypatch.setattr(train, "_trackers", lambda *args: [])
+    monkeypatch.setattr(train, "view", lambda *args: None)
+    monkeypatch.setattr(train, "title_of", lambda *args: "")
     monkeypatch.setattr(train, "tell_settings", lambda *args: None)
     assert work(KeyboardInterrupt(), done) == 130
     assert capsys.readouterr().err == f"stopped; continue with: assay resume {done}\n"
@@ -203,30 +205,11 @@ def test_reports_that_cannot_be_written(done, monkeypatch, capsys):
 
 
 def test_a_missing_extra_is_said_before_anything_starts(assay, mine, monkeypatch):
-    monkeypatch.setattr(train, "find_spec", lambda name: None)
+    monkeypatch.setattr(tracker, "find_spec", lambda name: None)
     said = assay("train", "mine.py:tiny", "--wandb", "--folder", "r")
     assert said.code == 1
     assert "pip install 'assay-rl[wandb]'" in said.err
     assert not (mine.parent / "r").exists()
-
-
-def test_trackers(tmp_path, monkeypatch):
-    import assay.measure as measure
-    from assay.recipes import quickstart
-
-    made = []
-
-    def board(folder, start_step):
-        made.append((folder, start_step))
-        return "board"
-
-    monkeypatch.setattr(measure, "TensorBoardTracker", board, raising=False)
-    monkeypatch.setattr(measure, "WandbTracker", lambda folder: made.append(folder) or "wandb", raising=False)
-    own = train.TrainOptions(plain=True, tensorboard=True, wandb=True)
-    found = train._trackers(quickstart(), tmp_path, 8, True, own)  # from a checkpoint at step 7
-    assert found[:2] == ["board", "wandb"]
-    assert made == [(tmp_path / "tensorboard", 7), tmp_path / "wandb"]
-    assert len(train._trackers(quickstart(), tmp_path, 0, False, own)) == 1
 
 
 # ---- asking -----------------------------------------------------------------------------------------------------------

@@ -86,7 +86,7 @@ SLIPS = {
     "--num_train_epochs 1": "--steps",
     "--epsilon 0.2": "--stages.N.objective.clip",
     "--bf16": "--precision bf16",
-    "--report_to wandb": "--wandb",
+    "--report_to wandb": "--tracker wandb",
     "--use_vllm": "--engine.kind VllmSettings",
     "--run_name x": "--name",
     "--pretrain m": "--model",

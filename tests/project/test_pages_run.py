@@ -20,10 +20,12 @@ from page_blocks import ROOT, Block, blocks, pages, words_of
 
 from assay.cli import main
 from assay.cli.aliases import OWN_ALIASES
+from assay.cli.tracker_options import choose_trackers, split_words
 from assay.cli.user_files import USER_FILES
 from assay.cli.user_objects import user_modules
 from assay.core.rollout import Sampling
 from assay.guide import Uniform
+from assay.measure import TRACKERS
 from assay.runtime import DecoderShape, char_tokenizer, init_model, save_model
 from assay.train import Evaluation, Reinforce, Run, train
 from assay.train.models import Folder
@@ -93,6 +95,11 @@ TRAIN_ONLY = {
     "--no-report": 0,
     "--steps": 1,
     "--against": 9,
+    "--tracker": 9,
+    "--tracker.rollouts": 1,
+    "--tracker.project": 1,
+    "--tracker.uri": 1,
+    "--tracker.wandb.mode": 1,
 }
 """Options that `train` has and `explain` has not, with how many values."""
 
@@ -272,10 +279,13 @@ def explained(words: list[str]) -> list[str]:
             dropped.append(word)
         elif left and not word.startswith("--"):
             left -= 1
+            dropped += [word] if dropped[-1].startswith("--tracker.") else []
         else:
             left = 0
             kept.append(word)
-    if dropped:
+    if about := split_words(dropped)[0]:  # settings of a tracker are in no help
+        choose_trackers([o for o in about if o.path != "tracker"], flags=tuple(TRACKERS))
+    if dropped := [word for word in dropped if not word.startswith("--tracker.")]:
         check_options(["train", *dropped])
     return kept
 
@@ -362,7 +372,6 @@ EDITS: dict[str, Callable[[str], str]] = {
     "docs/add/service.md": lambda code: (
         "from assay.interop.service import RewardClient\n\nclient = RewardClient(url='http://127.0.0.1:8900')\n" + code
     ),
-    "docs/packages/measure.md": lambda code: code.replace("train(quickstart(), ", "train(my_recipe(), "),
     "README.md": lambda code: code.replace("steps=100)", 'steps=2, model="model")'),
 }
 """Smaller numbers, and a tiny model in place of the base."""

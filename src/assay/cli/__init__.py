@@ -23,7 +23,7 @@ COMMANDS = {
     "push": ("push", "upload a model, environment or data set to the Hugging Face hub, once it is checked"),
     "explain": ("explain", "what a recipe would do: every setting, sizes, memory; runs nothing"),
     "report": ("run_reports", "write a run's report.html again"),
-    "runs": ("run_reports", "list, show or compare runs"),
+    "runs": ("run_reports", "list, show or compare runs, or send one to a tracker"),
     "rollouts": ("rollouts", "show recorded rollouts of a run, or what changed between two evaluations"),
     "tasks": ("tasks", "list, show, sample or check task families"),
     "recipes": ("recipes", "list the recipes"),
@@ -50,7 +50,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: arguments without the program; `sys.argv` when None.
 
     Returns:
-        0 after success, 1 where the work failed, 2 where an argument, or what it names, was wrong, 130 after Ctrl-C.
+        0 after success, 1 where the work failed, 2 where an argument, or what it names, was wrong, 130 after Ctrl-C, 75 after
+        SIGUSR1.
     """
     _open_streams()
     before = signal.getsignal(signal.SIGINT)
@@ -136,6 +137,6 @@ def _help() -> str:
             f"commands:\n{columns({name: text for name, (_, text) in COMMANDS.items()})}",
             "start here:\n  assay train quickstart        teach a small model to sort, offline, in minutes\n"
             "  assay COMMAND --help          options of a command",
-            fill("Exit codes: 0 success, 1 the work failed, 2 wrong arguments, 130 stopped by Ctrl-C."),
+            fill("Exit codes: 0 success, 1 the work failed, 2 wrong arguments, 130 stopped by Ctrl-C, 75 stopped by SIGUSR1."),
         )
     )

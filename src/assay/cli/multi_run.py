@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from assay.cli.output import cell, grid, note
 from assay.cli.preflight import check
 from assay.cli.recipe import settle
+from assay.cli.tracker_options import split_words
 from assay.cli.train_options import TrainOptions
 from assay.core.errors import AssayError, CheckpointError, ConfigError
 from assay.lab.seeds import Mean, RunEnding, State, StudyRun, means, run_all, same_run
@@ -62,7 +63,8 @@ class Study:
     @property
     def settings(self) -> tuple[str, tuple[str, ...]]:
         """What the runs have in common, whichever seeds are asked for and however they are shown."""
-        return self.recipe, tuple(w for w in shared(self.args) if w.removeprefix("--").replace("_", "-") not in VIEWS)
+        words = split_words(shared(self.args))[1]
+        return self.recipe, tuple(w for w in words if w.removeprefix("--").replace("_", "-") not in VIEWS)
 
 
 def train_many(recipe: str, args: Sequence[str], own: TrainOptions) -> int:

@@ -74,9 +74,12 @@ _SAME = {
     "--folder": """save-path ckpt.output-dir ckpt-path trainer.default-local-dir logdir log-dir save-dir output run-dir""",
     "--checkpoint-every": """save-freq trainer.save-freq ckpt.save-steps save-interval save-every checkpoint-interval""",
     "--eval-every": """test-freq trainer.test-freq eval.steps eval-interval eval-freq""",
-    "nothing to set: every step is in metrics.jsonl; --wandb and --tensorboard send it further": """logging-steps
+    "nothing to set: every step is in metrics.jsonl; --tracker sends it further": """logging-steps
         logger.logging-steps log-completions""",
-    "--wandb or --tensorboard": """report-to use-wandb trainer.logger logger.wandb.key""",
+    "--tracker wandb, tensorboard, trackio or mlflow": """report-to use-wandb trainer.logger logger.wandb.key""",
+    "--tracker.project": """trainer.project-name wandb-project logger.wandb.project""",
+    "--tracker.entity": """wandb-entity logger.wandb.entity wandb-org""",
+    "--tracker.group": """wandb-group logger.wandb.group""",
     "--name": """run-name experiment-name trainer.experiment-name logger.wandb.run-name""",
     "--seed": """train.seed data-seed random-seed""",
     "--stages.N.lag": """async train.async-enable async-steps max-staleness""",

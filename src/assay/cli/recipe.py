@@ -14,6 +14,7 @@ from assay.cli.options import print_all
 from assay.cli.part_tree import Node, take
 from assay.cli.row_recipe import RowRecipe, names_rows
 from assay.cli.run_settings import HELPS, Settled, change_run, name_own, seed_of
+from assay.cli.tracker_options import file_options, split_trackers, tracker_words
 from assay.cli.user_objects import default_parameters, error_text, first_line, named_object, user_modules
 from assay.core.config import from_dict, loads_toml
 from assay.core.errors import AssayError, ConfigError, UnknownNameError, a_kind
@@ -98,6 +99,10 @@ def settle_all(options: type[O], args: Sequence[str], prog: str) -> Settled[O]:
     if named and named[0].endswith(".toml") and names_recipe(Path(named[0])):
         files.insert(0, Path(named.pop(0)))
     tables = {path: read_config(path) for path in files}
+    trackers = [o for path, table in tables.items() for o in file_options(path, table)]
+    if "tracker" in getattr(options, "__dataclass_fields__", ()):
+        typed_trackers, given = split_trackers(given)
+        trackers += typed_trackers
     word = _recipe_word(named, tables, f"{prog} RECIPE {' '.join(args)}")
     for stray in named[1:]:
         mistakes.add([], f"{stray} belongs to no option")
@@ -118,8 +123,10 @@ def settle_all(options: type[O], args: Sequence[str], prog: str) -> Settled[O]:
         raise
     if helps:
         _print_help(options, changed, helps[-1], f"{prog} {word}", first_line(recipe))
-    said = (*words_of([*taken, *given]), *(() if seed is None else ("--seed", str(seed)))) if tables else tuple(args[1:])
-    return Settled(own=own, run=changed, wires=(*wires, *more), recipe=word, words=said)
+    said = tuple(args[1:])
+    if tables:
+        said = (*words_of([*taken, *given]), *tracker_words(trackers), *(() if seed is None else ("--seed", str(seed))))
+    return Settled(own=own, run=changed, wires=(*wires, *more), recipe=word, words=said, trackers=tuple(trackers))
 
 
 def _recipe_word(named: Sequence[str], tables: Mapping[Path, Mapping[str, Any]], usage: str) -> str:

@@ -90,7 +90,9 @@ class RunsCompareOptions:
 
 
 def runs_command(args: list[str]) -> int:
-    """``assay runs list | show RUN | compare RUN RUN ...``."""
+    """``assay runs list | show RUN | compare RUN RUN ... | sync RUN``."""
+    from assay.cli.run_sync import runs_sync
+
     return choose(
         "runs",
         args,
@@ -98,6 +100,7 @@ def runs_command(args: list[str]) -> int:
             "list": (_runs_list, "the runs of a folder"),
             "show": (_runs_show, "one run: progress, accuracy by level, the doctor's findings"),
             "compare": (_runs_compare, "several runs side by side, paired"),
+            "sync": (runs_sync, "send a run to Weights & Biases, TensorBoard, trackio or MLflow, or what is missing there"),
         },
     )
 

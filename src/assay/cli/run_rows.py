@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from assay.cli.given_options import GivenOption, split_options
 from assay.cli.run_request import Record
 from assay.cli.run_settings import name_own
+from assay.cli.tracker_options import split_trackers
 from assay.cli.train_options import TrainOptions
 from assay.runs import lock
 
@@ -58,6 +59,7 @@ def _names_method(path: str) -> bool:
 def _changed(given: Sequence[GivenOption]) -> str:
     """What differs from the recipe, as it was asked for, without what is about the command and the folder."""
     own = {f.name for f in fields(TrainOptions)} - {"steps", "random_init"}
+    given = split_trackers(given)[1]
     kept = [o for o in given if o.path not in own and not _names_method(o.path)]
     return " ".join("=".join((o.path.replace("_", "-"), *filter(None, [" ".join(o.words)]))) for o in kept)
 

@@ -33,6 +33,7 @@ class Settled(Generic[O]):
         wires: what was put into it for methods that were named.
         recipe: the word that names the recipe, on the command line or in a file.
         words: of the command line behind the recipe, which say the same without the files of settings.
+        trackers: what was said of trackers.
     """
 
     own: O
@@ -40,6 +41,7 @@ class Settled(Generic[O]):
     wires: tuple[WiredPart, ...]
     recipe: str
     words: tuple[str, ...]
+    trackers: tuple[GivenOption, ...] = ()
 
 
 def name_own(options: type[Any], given: Sequence[GivenOption]) -> list[GivenOption]:

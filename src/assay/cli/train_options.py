@@ -18,17 +18,26 @@ class ViewOptions:
 
     Attributes:
         plain: lines instead of the live view.
-        tensorboard: also write TensorBoard events (extra: tensorboard).
-        wandb: also write an offline W&B run (extra: wandb).
+        tracker: where numbers, rollouts and report go besides the run folder: tensorboard, wandb, trackio, mlflow, several of
+            them, or my_file.py:MyTracker; settings as --tracker.project or --tracker.wandb.mode. A resume has those of before;
+            none for none.
+        tensorboard: short for --tracker tensorboard.
+        wandb: short for --tracker wandb, which is offline.
         no_report: do not write report.html at the end.
         profile: record where the time of each step went, in the journal and in the report.
     """
 
     plain: bool = False
+    tracker: tuple[str, ...] = field(default=(), metadata={"arg": {"metavar": "[NAME ...]"}})
     tensorboard: bool = False
     wandb: bool = False
     no_report: bool = False
     profile: bool = False
+
+    @property
+    def tracker_flags(self) -> tuple[str, ...]:
+        """Trackers that have an option of their own."""
+        return tuple(name for name in ("tensorboard", "wandb") if getattr(self, name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,6 +27,7 @@ from assay.train.driver import when_stopped
 from assay.train.models import Built
 from assay.train.record import load_run
 from assay.train.run import Run
+from assay.train.stopping import REQUEUE
 from assay.verify.workers.cpu import cores
 
 __all__ = ["Mean", "RunEnding", "State", "StudyObserver", "StudyRun", "means", "run_all", "same_run", "side_by_side"]
@@ -347,7 +348,7 @@ class _SeedRunner:
         self._hear([job.name])
         if status == 0 and (self._folder / job.name / "done.json").exists():
             self._become(job.name, State.FINISHED)
-        elif status == 130 or (self._stop and status < 0):
+        elif status in (130, REQUEUE) or (self._stop and status < 0):
             self._become(job.name, State.STOPPED)
         else:
             self._become(job.name, State.FAILED, exit_reason(job.log, status))

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -135,8 +135,14 @@ class RunDriver:
                 return await self._stages(model, (pool, checker, judges), found, state)
 
         try:
-            with pool, checker.pool if checker else nullcontext(), when_stopped(self._stop), collect_rarely():
-                return run_async(judged())
+            with (
+                pool,
+                checker.pool if checker else nullcontext(),
+                when_stopped(self._stop) as came,
+                collect_rarely(),
+            ):
+                outcome = run_async(judged())
+                return outcome if outcome.finished or not came else replace(outcome, signal=came[0])
         except Exception as error:
             with suppress(StorageError):  # the first error is the one to tell
                 self.journal.event(self._step, "error", f"{type(error).__name__}: {error}")
@@ -154,7 +160,7 @@ class RunDriver:
             self.journal.event(step, "isolation", line)
 
     def _stop(self) -> None:
-        """The first Ctrl-C, SIGTERM or SIGHUP ends the run after the current step, with a checkpoint; the second at once."""
+        """The first signal of `when_stopped` ends the run after the current step, with a checkpoint; the second at once."""
         if self.stop:
             raise KeyboardInterrupt
         self.stop = True

@@ -6,6 +6,8 @@ import os
 import pickle
 import signal
 import sys
+import threading
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -133,12 +135,19 @@ def _enter(orders: WorkerSettings) -> Collectives:
     return Collectives(share=shared_by(orders.mesh.context))
 
 
-def main(descriptor: int) -> None:
+def main(descriptor: int, parent: int = 0) -> None:
     """Does the calls that come over a socket, one after another, and answers each with None or with what went wrong, which ends
     the process: the other ranks' connections to it break, so that none waits for it.
+
+    Args:
+        descriptor: of the socket.
+        parent: process that this one does not outlive; 0 where that is the one at the socket's other end.
     """
-    for number in (signal.SIGINT, signal.SIGHUP):  # they reach all processes of a terminal; rank 0 decides what they mean
+    # They reach all processes of a terminal, or of a job that is preempted; rank 0 decides what they mean.
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGUSR1):
         signal.signal(number, signal.SIG_IGN)
+    if parent:
+        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     with Connection(descriptor) as line:
         try:
             sys.path[:] = pickle.loads(line.recv_bytes())
@@ -157,6 +166,13 @@ def main(descriptor: int) -> None:
             line.send_bytes(_pickle_error(error))
             line.close()
             os._exit(1)
+
+
+def _end_with(parent: int) -> None:
+    """Ends this process when its parent has ended."""
+    while os.getppid() == parent:
+        time.sleep(1.0)
+    os._exit(1)
 
 
 def _pickle_error(error: Exception) -> bytes:
