@@ -53,7 +53,7 @@ class Check:
 
 CHECKS = (
     Check("--version", r"^assay {version}\b"),
-    Check("tasks list", r"^sort\b"),
+    Check("tasks list", r"^ *sort\b"),
     Check("tasks sample sort --level 4 -n 2 --seed 0", r'"id": "sort/sort/4/train/1"'),
     Check("verify run math", r'"value": 1\.0', '{"gold": "4", "answer": "so \\\\boxed{4}"}\n'),
 )
@@ -187,9 +187,11 @@ def check_run(folder: Path) -> None:
 def run(command: Sequence[str], cwd: Path, stdin: str = "", variables: Mapping[str, str] | None = None) -> str:
     """What a command prints; it sees nothing of the checkout."""
     own = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
-    done = subprocess.run(
-        command, cwd=cwd, env={**own, **(variables or {})}, input=stdin, capture_output=True, text=True, check=False
-    )
+    environ = {**own, **(variables or {})}
+    try:
+        done = subprocess.run(command, cwd=cwd, env=environ, input=stdin, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise WheelError(f"{command[0]} does not start: {error.strerror}") from error
     if done.returncode:
         raise WheelError(f"{' '.join(command)} ended with {done.returncode}:\n{(done.stdout + done.stderr)[-4000:]}")
     return done.stdout
@@ -221,13 +223,17 @@ def made(out: Path) -> Path:
     source, wheel = build(ROOT, files, out)
     check_source(source, files)
     check_wheel(wheel, files, version)
-    print(f"{source.name}: {source.stat().st_size / 1e6:.1f} MB; {wheel.name}: {wheel.stat().st_size / 1e6:.1f} MB, as they must be")
+    print(
+        f"{source.name}: {source.stat().st_size / 1e6:.1f} MB; {wheel.name}: {wheel.stat().st_size / 1e6:.1f} MB, as they must be"
+    )
     return wheel
 
 
 def run_all(wheel: Path, pythons: Sequence[str] | None, extras: Sequence[str]) -> int:
     """Runs the wheel with each interpreter and each extra; 1 where one failed."""
-    named = {version: find_python(version) for version in VERSIONS} if pythons is None else dict(zip(pythons, pythons, strict=True))
+    named = (
+        {version: find_python(version) for version in VERSIONS} if pythons is None else dict(zip(pythons, pythons, strict=True))
+    )
     version, failed = wheel.name.split("-")[1], 0
     for label, python in named.items():
         if python is None:
