@@ -10,7 +10,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "src"
-CODE = [p for folder in ("src", "tests", "evidence", "benchmarks", "tools") for p in sorted((ROOT / folder).rglob("*.py"))]
+CODE = [
+    p for folder in ("src", "tests", "evidence", "benchmarks", "tools", "examples") for p in sorted((ROOT / folder).rglob("*.py"))
+]
 
 FILES_IN_A_FOLDER = 25
 LINES_OF_THE_LOOP = 200

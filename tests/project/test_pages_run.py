@@ -389,6 +389,8 @@ def prepare(page: str, folder: Path) -> None:
         (folder / "pairs.jsonl").write_text(
             by_kind["json"][0].splitlines(keepends=True)[0] + "".join(json.dumps(row) + "\n" for row in rows)
         )
+    if page == "docs/examples.md":
+        shutil.copytree(ROOT / "examples", folder / "examples", ignore=shutil.ignore_patterns("__pycache__"))
     if page == "docs/add/tool.md":
         text = (ROOT / page).read_text(encoding="utf-8")
         (shop,) = re.findall(r"^>>> from dataclasses import replace\n(?:(?:>>>|\.\.\.) .*\n)*>>> shop = .*\n", text, re.MULTILINE)
