@@ -16,9 +16,9 @@ import tyro
 from assay.clients import Judge
 from assay.core import Message
 from assay.recipes import on_rows
+from assay.scorers import Criterion, Rubric, RubricJudge
 from assay.testing import JudgeServer
 from assay.train import Run, Scratch, train
-from assay.verify import Criterion, Rubric, RubricJudge
 
 NAMES = ("Ann", "Bo", "Cy", "Di", "Ed", "Flo", "Gus", "Hal")
 POLITE, NAMES_THEM = Criterion(name="polite", text="Is it polite?"), Criterion(name="names", text="Does it name the person?")
