@@ -83,8 +83,8 @@ def own_code(word: str) -> Generator[None]:
 def scorer(word: str, settings: Mapping[str, Any]) -> Verifier:
     """The verifier that a word names: assay's, or ``my_file.py:name`` of a verifier, its class, or anybody's reward function.
 
-    What is no verifier becomes one by `assay.tasks.named_rewards.named_verifier`, as in a run on rows. Settings are fields of the class, or of
-    `assay.verify.RewardFunction` for a function of ``(prompt, completion, row)``.
+    What is no verifier becomes one by `assay.tasks.named_rewards`, called as a run on rows calls it. Settings are fields of the
+    class, or of `assay.verify.RewardFunction` for a function of ``(prompt, completion, row)``.
 
     Raises:
         UnknownNameError: no such verifier or setting; with the nearest.

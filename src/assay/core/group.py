@@ -72,8 +72,9 @@ class Group:
 
     @property
     def informative(self) -> bool:
-        """Whether valid rollouts differ in what is learned from, the primary metric unless a verdict says otherwise (`LEARNED`): a
-        group baseline leaves a signal.
+        """Whether valid rollouts differ in what is learned from: a group baseline leaves a signal.
+
+        That is the primary metric unless a verdict says otherwise (`LEARNED`).
         """
         valid = [s for s in self.scores if s.valid]
         paid = next((s.info[LEARNED] for s in valid if LEARNED in s.info), None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Collection
-from typing import Any
+from typing import Any, cast
 
 from assay.core.errors import ConfigError
 from assay.core.protocols import Verifier
@@ -54,7 +54,7 @@ def named_verifier(
         raise
     if isinstance(verifier, ForeignReward) and verifier is not made:
         return adapt(made, gold=gold, chat=chat, name=name)
-    return verifier
+    return cast("Verifier", verifier)
 
 
 def describe_call(verifier: Verifier) -> str:
