@@ -75,6 +75,7 @@ def on_rows(
     learning_rate: float | None = None,
     groups: int | None = None,
     group_size: int | None = None,
+    minibatches: int = 1,
     max_new_tokens: int | None = None,
     temperature: float = 1.0,
     lora: Lora | bool | int | None = None,
@@ -111,6 +112,7 @@ def on_rows(
         learning_rate: of AdamW.
         groups: prompts of a step.
         group_size: rollouts of a prompt.
+        minibatches: optimiser steps of a step. With one, the ratio of PPO's kind of methods is 1, and clips nothing.
         max_new_tokens: most tokens of an answer.
         temperature: of sampling.
         lora: train an adapter: True, a rank or a `Lora`; False trains all weights.
@@ -158,6 +160,7 @@ def on_rows(
         steps=steps,
         groups=settings.groups,
         group_size=settings.group_size,
+        minibatches=minibatches,
         learner=settings.learner(steps),
         levels=levels,
         sampler=PlayerSpec(tools=tuple(tools)),
