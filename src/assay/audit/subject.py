@@ -66,8 +66,8 @@ def resolve(
 ) -> Subject:
     """The verifier of that name: one of `assay.verify.verifiers`, ``package.module:name``, or ``path/to/file.py:name``.
 
-    Names of verifiers come from `assay.verify.catalog` alone: one that is added there can be audited. A function is called as a run
-    on rows with the fields ``columns`` calls it (`assay.tasks.named_rewards`); None where they are not known.
+    Names of verifiers come from `assay.verify.catalog` alone: one that is added there can be audited. A function is called as a
+    run on rows with the fields ``columns`` calls it (`assay.tasks.named_rewards`); None where they are not known.
 
     Raises:
         UnknownNameError: no verifier of that name; says the nearest.

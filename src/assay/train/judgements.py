@@ -20,8 +20,8 @@ class JudgementFile:
     """Answers of one judge, a line of JSON each; implements `assay.clients.JudgementStore`.
 
     An answer counts for as long as the file is there. An error counts for the step that met it, so that a step which a resumed
-    run makes once more ends alike, and a later one asks anew. Where an error of the run ended the step itself, its errors count no
-    longer: once the judge is mended, the step asks again. A line that a kill left half is skipped.
+    run makes once more ends alike, and a later one asks anew. Where an error of the run ended the step itself, its errors count
+    no longer: once the judge is mended, the step asks again. A line that a kill left half is skipped.
 
     Args:
         path: the file; made when the first line is written.

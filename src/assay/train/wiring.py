@@ -51,8 +51,8 @@ class WiredPart:
 
 
 def updates_of(objective: Objective) -> int:
-    """Fewest optimiser steps per rollout batch at which every part of an objective acts: two where a loss compares with the policy
-    that drew, which only a second step can tell from the present one.
+    """Fewest optimiser steps per rollout batch at which every part of an objective acts: two where a loss compares with the
+    policy that drew, which only a second step can tell from the present one.
 
     >>> from assay.objective.methods import grpo, opo
     >>> updates_of(grpo()), updates_of(opo())
@@ -179,8 +179,8 @@ class Wiring:
         if stage.updates == 1 and not stage.lag and updates_of(objective) > 1 and not self._gave("minibatches", "epochs"):
             # No method changes the updates by its name: two names are then compared at equal numbers of steps.
             why = (
-                "one update per batch, as without a name: the policy is then the one that drew, its ratio is 1 and clips nothing; "
-                "more updates make it act, such as minibatches 2"
+                "one update per batch, as without a name: the policy is then the one that drew, its ratio is 1 and clips "
+                "nothing; more updates make it act, such as minibatches 2"
             )
             self.wires.append(WiredPart(method=self.method.name, place="minibatches", value="1", why=why))
         expert = any("expert" in streams for streams in _streams(objective))
