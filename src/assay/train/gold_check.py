@@ -53,8 +53,8 @@ def describe_gold_rewards(run: Run) -> str:
     task, text, value = low[0]
     return (
         f"warning: your reward gives the gold answer less than {_full(run):g} on {len(low)} of {len(found)} rows; e.g. "
-        f"{task.id}, answer {text[:60]!r}, reward {value:g}. If an answer must have more than the gold, such as tags, that may be right; if "
-        "not, nothing that the model says can earn it"
+        f"{task.id}, answer {text[:60]!r}, reward {value:g}. If an answer must have more than the gold, "
+        "such as tags, that may be right; if not, nothing that the model says can earn it"
     )
 
 
