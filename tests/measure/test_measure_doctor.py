@@ -72,6 +72,7 @@ CASES: list[tuple[Rule, dict[str, Course | float], Severity, str, str]] = [
     (NoSignal(), {"signal__fraction": 0.04, "reward__mean": 0.02}, Severity.WARNING, "steps 91–100 only 4.0 %", "easier levels"),
     (NoSignal(), {"signal__fraction": 0.04, "reward__mean": 0.97}, Severity.NOTE, "mean reward of 0.97", "nearly solved"),
     (NoSignal(), {"signal__fraction": 0.04, "reward__mean": 0.6}, Severity.WARNING, "mean reward of 0.60", "temperature"),
+    (NoSignal(), {"signal__fraction": 0.0, "reward__mean": 0.36}, Severity.WARNING, "mean reward of 0.36", "get the same reward"),
     (
         EntropyCollapse(),
         {"entropy__mean": lambda t: 0.5 if t < 0.5 else 0.01, "reward__mean": 0.4},
@@ -181,6 +182,11 @@ CASES: list[tuple[Rule, dict[str, Course | float], Severity, str, str]] = [
     (StalledSteps(), {"loss__total": 1e-6}, Severity.NOTE, "gradient norm is 0.3", "That is normal"),
     (NotFinite(), {"loss__total": lambda t: float("nan") if t > 0.9 else 0.1}, Severity.ALARM, "step 91: loss/total", "fp32"),
 ]
+
+
+def test_one_level_leaves_a_curriculum_nothing_to_choose() -> None:
+    alone = {"curriculum__share__rows__level_1": 1.0, "reward__mean": 0.0}
+    assert CurriculumStuck()(changed(**alone)) is None
 
 
 def test_a_run_with_bars_of_its_own_is_taken_at_its_word() -> None:

@@ -14,9 +14,9 @@ from assay.core.import_path import filed_as
 from assay.core.task import Task
 from assay.core.wire import task_from_wire
 from assay.verify.cases import parsed
-from assay.verify.reward_function import prompt_of
+from assay.verify.reward_function import prompt_of, row_of
 
-__all__ = ["AuditCase", "answer_text", "case_of", "read_cases"]
+__all__ = ["AuditCase", "answer_text", "case_of", "columns_of", "read_cases"]
 
 
 @filed_as("assay.verify.audit.cases:Case")
@@ -112,6 +112,15 @@ def case_of(row: Mapping[str, Any], index: int = 0) -> AuditCase:
         raise DataError(f"row {index + 1}: 'unique' is {a_kind(unique)}; give true or false")
     solutions, wrong = _texts(row, "solutions", index), _texts(row, "wrong", index)
     return AuditCase(task=task, solutions=solutions or (answer_text(gold),), wrong=wrong, unique=unique)
+
+
+def columns_of(cases: Iterable[AuditCase]) -> tuple[str, ...]:
+    """Fields that a reward function finds in the rows of cases.
+
+    >>> columns_of([case_of({"gold": "4", "unit": "m"})])
+    ('gold', 'unit', 'prompt', 'answer')
+    """
+    return tuple(dict.fromkeys(name for case in cases for name in row_of(case.task)))
 
 
 def read_cases(path: Path) -> tuple[AuditCase, ...]:

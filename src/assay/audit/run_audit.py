@@ -12,7 +12,7 @@ from typing import Any
 from assay import __version__
 from assay.audit import checks, repeatability
 from assay.audit.built_in import BUILT_IN, cases_of
-from assay.audit.cases import AuditCase
+from assay.audit.cases import AuditCase, columns_of
 from assay.audit.effects import EFFECTS
 from assay.audit.hostile import Canary
 from assay.audit.judge_probes import AuditContext, ProbeOutcome, audit_context
@@ -71,8 +71,9 @@ def audit(
     >>> audit(ExactMatch(), [case_of({"gold": "42"})], settings=AuditSettings(hostile_items=0)).check("gold").status.value
     'pass'
     """
-    subject = subject_of(verifier)
-    second = None if against is None else subject_of(against)
+    columns = None if cases is None else columns_of(cases)
+    subject = subject_of(verifier, columns=columns)
+    second = None if against is None else subject_of(against, columns=columns)
     asked = AuditSettings() if settings is None else settings
     _check_names(asked)
     if cases is None:
@@ -99,6 +100,7 @@ def audit(
         checks=tuple(checks.reduced(check, tried, left) for check in made),
         latency=checks.latency_of(outcomes, asked),
         isolation=isolation,
+        signature=subject.signature,
         versions={"python": platform.python_version(), "assay": __version__},
     )
 

@@ -77,6 +77,7 @@ def audit_leaf(args: list[str]) -> int:
     """``assay verify audit NAME``."""
     own = parse(AuditOptions, args, "assay verify audit")
     from assay.audit import AuditSettings, audit, audit_page, read_cases, resolve
+    from assay.audit.cases import columns_of
 
     if own.no_sandbox and own.backend:
         raise ConfigError(f"--no-sandbox and --backend {own.backend}: give one of them")
@@ -96,9 +97,10 @@ def audit_leaf(args: list[str]) -> int:
         max_p99=own.max_p99,
         backend="none" if own.no_sandbox else own.backend,
     )
-    subject = resolve(own.name, signature=own.signature, gold=own.gold, chat=True if own.chat else None)
-    against = None if own.against is None else resolve(own.against)
     cases = None if own.cases is None else read_cases(own.cases)
+    columns = None if cases is None else columns_of(cases)
+    subject = resolve(own.name, signature=own.signature, gold=own.gold, chat=True if own.chat else None, columns=columns)
+    against = None if own.against is None else resolve(own.against, columns=columns)
     if own.html is not None and not own.html.parent.is_dir():
         raise ConfigError(f"--html {own.html}: there is no folder {own.html.parent}; make it first")
     with busy(f"auditing {own.name}"):
@@ -122,6 +124,7 @@ def _print(found: Audit) -> None:
         {
             "verifier": f"{found.name}{f', against {found.against}' if found.against else ''}",
             "judged": f"{found.probes} answers to {found.items} items{left}; written as {found.template!r}",
+            **({"called as": found.signature} if found.signature else {}),
             "isolation": found.isolation,
             "result": "passed" if found.passed else f"failed: {', '.join(found.failed)}",
         }

@@ -83,14 +83,15 @@ def own_code(word: str) -> Generator[None]:
 def scorer(word: str, settings: Mapping[str, Any]) -> Verifier:
     """The verifier that a word names: assay's, or ``my_file.py:name`` of a verifier, its class, or anybody's reward function.
 
-    What is no verifier becomes one by `assay.interop.adapt`. Settings are fields of the class, or of
-    `assay.verify.RewardFunction` for a function of ``(prompt, completion, row)``.
+    What is no verifier becomes one by `assay.tasks.named_rewards`, called as a run on rows calls it. Settings are fields of the
+    class, or of `assay.verify.RewardFunction` for a function of ``(prompt, completion, row)``.
 
     Raises:
         UnknownNameError: no such verifier or setting; with the nearest.
         ConfigError: what was named is no verifier, or a setting is wrong.
     """
-    from assay.interop import adapt, load
+    from assay.interop import load
+    from assay.tasks.named_rewards import named_verifier
     from assay.verify import RewardFunction, verifier
 
     if ":" not in word:
@@ -103,7 +104,7 @@ def scorer(word: str, settings: Mapping[str, Any]) -> Verifier:
         found, settings = from_dict(kind, settings) if is_dataclass(kind) else _built(kind, word, settings), {}
     if settings and isinstance(found, FunctionType) and settings.keys() <= {"batched", "floor"}:
         return RewardFunction(found, **dict(settings))
-    return _refused(word, settings) if settings else adapt(found, name=word)
+    return _refused(word, settings) if settings else named_verifier(found, name=word)
 
 
 def _built(kind: Callable[..., Any], word: str, settings: Mapping[str, Any]) -> Any:

@@ -116,6 +116,12 @@ def _run(args: list[str]) -> int:
     judge = scorer(own.name, settings_of(own.set))
     from assay.cli.verify_lines import Judges, judge_lines
 
+    if ":" in own.name:
+        from assay.tasks.named_rewards import describe_call
+
+        if called := describe_call(judge):
+            note(f"assay: calls {called}")
+
     lost: list[str] = []
     judged = 0
 

@@ -137,7 +137,8 @@ class CurriculumStuck:
 
     def __call__(self, history: History) -> Finding | None:
         level, reward = drawn_level(history), lately(history["reward/mean"])
-        if len(level) < 10 or not len(reward):
+        levels = {name.rpartition("level_")[2] for name in history.names("curriculum/share/") if "level_" in name}
+        if len(level) < 10 or not len(reward) or len(levels) < 2:  # one level alone leaves nothing to choose
             return None
         half = level.last(len(level) // 2)
         width = half.window()

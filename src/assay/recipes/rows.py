@@ -25,7 +25,7 @@ from assay.runtime.engine.settings import Auto, EngineSpec
 from assay.runtime.settings import Lora
 from assay.runtime.text.chat import Chat
 from assay.tasks import Rows, TaskMixture, family, judged_rows
-from assay.tasks.rewards import Reward
+from assay.tasks.rewards import Metric, Reward
 from assay.tasks.row_splits import read_splits, train_and_test
 from assay.train.levels import Levels
 from assay.train.method_names import NamedMethod
@@ -68,12 +68,14 @@ def on_rows(
     rows: Data,
     reward: Reward | None = None,
     *,
+    metric: Metric | None = None,
     model: str | Path | ModelSource = "base",
     objective: str | Objective | None = None,
     steps: int = 100,
     learning_rate: float | None = None,
     groups: int | None = None,
     group_size: int | None = None,
+    minibatches: int = 1,
     max_new_tokens: int | None = None,
     temperature: float = 1.0,
     lora: Lora | bool | int | None = None,
@@ -100,6 +102,8 @@ def on_rows(
             them: ``train`` trains, ``test`` or ``validation`` is held out. A path or ``hub:OWNER/NAME`` is read.
         reward: ``reward(prompt, completion, row) -> float``, or what else `assay.tasks.Rows` takes, also several by name; without
             one, the answer must match exactly, or the verifier that a row names judges.
+        metric: what accuracy is measured by, other than the reward: the name of one of several rewards, or a function like a
+            reward, which is then not learned from. None: the reward, of several the one called ``correct``, else the first.
         model: a model folder in Hugging Face format, a name on the hub, a finished run's folder, or ``"base"``, the embedded
             base.
         objective: any name that ``assay methods`` lists, with all that the method needs, or an `Objective`; None: GRPO without a
@@ -108,6 +112,7 @@ def on_rows(
         learning_rate: of AdamW.
         groups: prompts of a step.
         group_size: rollouts of a prompt.
+        minibatches: optimiser steps of a step. With one, the ratio of PPO's kind of methods is 1, and clips nothing.
         max_new_tokens: most tokens of an answer.
         temperature: of sampling.
         lora: train an adapter: True, a rank or a `Lora`; False trains all weights.
@@ -150,11 +155,12 @@ def on_rows(
     known = _Known.of(source)
     settings = _settings(source, known, data, given, device, bool(tools))
     data = _fitted(data, known, settings, long_prompts)
-    tasks, levels, evaluation = _tasks(data, reward, evaluate, test_share)
+    tasks, levels, evaluation = _tasks(data, _Judged(reward, metric), evaluate, test_share)
     stage = Reinforce(
         steps=steps,
         groups=settings.groups,
         group_size=settings.group_size,
+        minibatches=minibatches,
         learner=settings.learner(steps),
         levels=levels,
         sampler=PlayerSpec(tools=tuple(tools)),
@@ -321,28 +327,36 @@ def _fitted(data: _Data, known: _Known, settings: ModelSettings, mode: LongPromp
     return replace(data, train=train, test=test)
 
 
-def _tasks(data: _Data, reward: Reward | None, evaluate: Any, test_share: float) -> tuple[TaskSource, Levels, Evaluation]:
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """How answers to rows are judged."""
+
+    reward: Reward | None
+    metric: Metric | None
+
+
+def _tasks(data: _Data, judged: _Judged, evaluate: Any, test_share: float) -> tuple[TaskSource, Levels, Evaluation]:
     """The tasks, the levels to train on (all when empty), and how the run is evaluated."""
     plan = Evaluation(every=20, final_per_level=128)
     if data.elsewhere:
         other: TaskSource = family(evaluate) if isinstance(evaluate, str) else evaluate
-        mine = _rows(data.train, reward, tests=0)
+        mine = _rows(data.train, judged, tests=0)
         both = TaskMixture(name="rows", sources=(mine, other))
         return both, mine.arms(), replace(plan, levels=other.arms())
     if data.test is not None:
-        source = _rows((*data.train, *data.test), reward, tests=len(data.test))
+        source = _rows((*data.train, *data.test), judged, tests=len(data.test))
         return source, _trained_levels(source), plan
-    source = _rows(data.train, reward, test_share=test_share)
+    source = _rows(data.train, judged, test_share=test_share)
     cells = [(arm, level) for arm, levels in source.arms().items() for level in levels]
     if all(sum(source.size(arm, level, split) for arm, level in cells) for split in ("train", "test")):
         return source, (), plan
-    return _rows(data.train, reward, test_share=0.0), (), replace(plan, split="train")
+    return _rows(data.train, judged, test_share=0.0), (), replace(plan, split="train")
 
 
-def _rows(rows: Sequence[Mapping[str, Any]], reward: Reward | None, **settings: Any) -> Rows:
-    if reward is None and any(isinstance(row, Mapping) and "verifier" in row for row in rows):  # pyright: ignore[reportUnnecessaryIsInstance]
+def _rows(rows: Sequence[Mapping[str, Any]], judged: _Judged, **settings: Any) -> Rows:
+    if judged.reward is None and judged.metric is None and any(isinstance(row, Mapping) and "verifier" in row for row in rows):  # pyright: ignore[reportUnnecessaryIsInstance]
         return judged_rows(rows, **settings)
-    return Rows(rows, reward=reward, **settings)
+    return Rows(rows, reward=judged.reward, metric=judged.metric, **settings)
 
 
 def _trained_levels(source: Rows) -> Levels:

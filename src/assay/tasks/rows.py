@@ -20,7 +20,7 @@ from assay.core.task import Message, Task, TaskView
 from assay.core.util.garbage import pause_collection
 from assay.core.util.jsonl import object_of
 from assay.tasks.draws import SPLITS, TaskCoordinates, slip
-from assay.tasks.rewards import Reward, reward_verifier, weighted_rewards
+from assay.tasks.rewards import Metric, Reward, reward_verifier, weighted_rewards
 from assay.tasks.row_splits import train_and_test
 from assay.tasks.row_table import RowTable, frozen_row, private_fields, public_fields, table_from_bytes, table_to_bytes, tabulate
 from assay.verify.exact import ExactMatch
@@ -49,6 +49,8 @@ class Rows:
             with TRL's, verl's or OpenRLHF's parameters; a `assay.verify.RewardFunction`; or several, by name, as
             ``{"right": f, "short": (g, 0.2)}``, or in a list. Several become a `assay.verify.WeightedRewards`.
         weights: of a list of rewards.
+        metric: what accuracy is measured by, other than the reward: the name of one of several, or a function like a reward,
+            which is then not learned from. None: the reward, of several the one called ``correct``, else the first.
         scorer: a verifier instead. With neither, ``answer`` must be matched, white space around it aside.
         name: name of the family.
         seed: chooses other orders.
@@ -77,6 +79,7 @@ class Rows:
     test_share: float = field(default=0.1, kw_only=True)
     tests: int | None = field(default=None, kw_only=True, metadata={LATER: True})
     weights: Sequence[float] = field(default=(), kw_only=True, metadata={LATER: True})
+    metric: Metric | None = field(default=None, kw_only=True, metadata={LATER: True})
     _table: RowTable = field(init=False, repr=False, compare=False)
     _known: dict[str, Any] = field(init=False, repr=False, compare=False, default_factory=dict[str, Any])
 
@@ -93,10 +96,11 @@ class Rows:
             raise ConfigError(f"Rows.tests={self.tests} of {len(self.rows)} rows; use a number of rows at the end")
         with pause_collection():
             self._read_rows()
-        several = weighted_rewards(self.reward, self.weights, self._columns)
+        several = weighted_rewards(self.reward, self.weights, self._columns, self.metric)
         if several is not None:
             object.__setattr__(self, "reward", several)
             object.__setattr__(self, "weights", ())
+        object.__setattr__(self, "metric", None)  # it is the rewards' now
         self.verifier()  # says at once what is wrong with the reward
 
     @property

@@ -23,6 +23,7 @@ from assay.train import models, record
 from assay.train.callbacks import Callback, Callbacks
 from assay.train.data import data_digests
 from assay.train.evaluator import Evaluator
+from assay.train.gold_check import describe_gold_rewards
 from assay.train.independent_check import IndependentChecker
 from assay.train.judgements import RunJudges
 from assay.train.metrics import kept_rollouts, pool_metrics, rollout_records
@@ -118,6 +119,8 @@ class RunDriver:
         step = int(state["session"]["step"]) if found else 0
         self._evaluator.run = self.run
         self._tell_isolation(step)
+        if not found:
+            self._tell_gold()
         self._trackers = self.watch(self.run, self.folder, step + 1 if found else 0)
         run, deadline = self.run, self.run.reward_deadline
         pool = ScoringPool(
@@ -158,6 +161,12 @@ class RunDriver:
         for line in record.isolation(self.folder, judges):
             print(line, file=sys.stderr, flush=True)
             self.journal.event(step, "isolation", line)
+
+    def _tell_gold(self) -> None:
+        """Warns of a reward that gives the rows' own answers less than its full value, before any step is spent on it."""
+        if line := describe_gold_rewards(self.run):
+            print(line, file=sys.stderr, flush=True)
+            self.journal.event(0, "gold", line)
 
     def _stop(self) -> None:
         """The first signal of `when_stopped` ends the run after the current step, with a checkpoint; the second at once."""

@@ -51,8 +51,8 @@ class WiredPart:
 
 
 def updates_of(objective: Objective) -> int:
-    """Optimiser steps per rollout batch: two where a loss compares with the policy that drew, which the second step can then tell
-    from the present one.
+    """Fewest optimiser steps per rollout batch at which every part of an objective acts: two where a loss compares with the
+    policy that drew, which only a second step can tell from the present one.
 
     >>> from assay.objective.methods import grpo, opo
     >>> updates_of(grpo()), updates_of(opo())
@@ -176,21 +176,22 @@ class Wiring:
         changes: dict[str, Any] = {"objective": objective}
         if stage.group_size < objective.min_group:
             self._put(changes, "group_size", objective.min_group, "its baseline compares so many rollouts of a prompt")
-        fresh = stage.updates == 1 and stage.groups > 1 and not stage.lag
-        if fresh and updates_of(objective) > 1 and not self._gave("minibatches", "epochs"):
-            self._put(
-                changes, "minibatches", 2, "it compares with the policy that drew, and only a second update differs from that"
+        if stage.updates == 1 and not stage.lag and updates_of(objective) > 1 and not self._gave("minibatches", "epochs"):
+            # No method changes the updates by its name: two names are then compared at equal numbers of steps.
+            why = (
+                "one update per batch, as without a name: the policy is then the one that drew, its ratio is 1 and clips "
+                "nothing; more updates make it act, such as minibatches 2"
             )
+            self.wires.append(WiredPart(method=self.method.name, place="minibatches", value="1", why=why))
         expert = any("expert" in streams for streams in _streams(objective))
         if expert != stage.experts and not self._gave("experts"):
             why = "it learns from an expert's answer beside the rollouts" if expert else "it learns from its own rollouts alone"
             self._put(changes, "experts", expert, why)
         self._rows(stage, objective, changes)
         self._columns(stage, objective, changes)
-        updates = stage.epochs * changes.get("minibatches", stage.minibatches)
         columns: tuple[Any, ...] = changes.get("columns", stage.columns)
         also = {p.model for p in columns if isinstance(p, ReferenceValue) and not p.solved}
-        changes["learner"] = self.learner(stage.learner, objective, stage.steps * updates, also)
+        changes["learner"] = self.learner(stage.learner, objective, stage.steps * stage.updates, also)
         read = "privileged" in models_of(objective)
         if read and isinstance(stage.guidance, Plain) and not self._gave("guidance"):
             self._put(changes, "guidance", Privileged(), "its teacher reads the solution, and this writes it there")
