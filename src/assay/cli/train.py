@@ -18,7 +18,7 @@ from assay.cli.run_request import Record, made_again, run_folder
 from assay.cli.train_options import ResumeOptions, TrainOptions, ViewOptions
 from assay.cli.usage import asks_usage, usage
 from assay.cli.user_objects import user_files
-from assay.core.errors import AssayError, ConfigError, MissingExtraError
+from assay.core.errors import AssayError, CallbackError, ConfigError, MissingExtraError, RewardError
 from assay.core.protocols import Tracker
 from assay.train.driver import RunOutcome, Watch, resume, train
 from assay.train.progress_view import say, tell_settings
@@ -109,7 +109,8 @@ def _work(
             raise
         note(f"assay: {error}")
         _report(folder, own)
-        note(f"the run stopped with an error; once mended, continue with: assay resume {folder}")
+        mended = " --allow-inexact" if isinstance(error, (RewardError, CallbackError)) else ""  # it will be other code then
+        note(f"the run stopped with an error; once mended, continue with: assay resume {folder}{mended}")
         return 1
     except KeyboardInterrupt:
         ignore_interrupts()
