@@ -92,6 +92,7 @@ def on_rows(
     precision: str | None = None,
     micro_tokens: int | None = None,
     threads: int | None = None,
+    keep_best: bool = False,
     seed: int = 0,
 ) -> Run:
     """Reinforcement learning on your rows, by settings that fit the model and the machine.
@@ -132,6 +133,7 @@ def on_rows(
         precision: ``fp32`` or ``bf16``.
         micro_tokens: most tokens of a micro-batch.
         threads: of torch.
+        keep_best: keep the model of the best held-out evaluation in the run folder, as ``best/``.
         seed: all randomness derives from it.
 
     Raises:
@@ -181,6 +183,7 @@ def on_rows(
         engine=settings.engine,
         threads=settings.threads,
         reward_deadline=float(reward_deadline),
+        keep_best=keep_best,
         contamination=ContaminationCheck(mode="report") if data.repeats_training else ContaminationCheck(),
     )
 

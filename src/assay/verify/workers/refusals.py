@@ -39,7 +39,8 @@ def refuse_hanging(items: Sequence[tuple[Task, Rollout]], outcomes: Mapping[int,
         first = min(outcomes)
         raise RewardError(
             f"the reward function gave no verdict within {deadline:g} s on its first {len(answers)} different answers; "
-            f"make it faster or raise the deadline ({RAISE_DEADLINE}). First row: {row_of(items[first][0])!r}{_printed(outcomes[first].score)}"
+            f"make it faster or raise the deadline ({RAISE_DEADLINE}). "
+            f"First row: {row_of(items[first][0])!r}{_printed(outcomes[first].score)}"
         )
 
 
@@ -71,8 +72,8 @@ def _late(scores: Iterable[Score]) -> str:
     told = f"\n{len(errors)} of them ran out the deadline: {RAISE_DEADLINE} gives each call more"
     if blocked := sum(BLOCKED in error for error in errors):
         told += (
-            f". {blocked} of these waited for the event loop, which other calls of the function kept busy: make a client, such as "
-            "httpx.AsyncClient(), once and keep it, not in every call, and compute in a plain function; fewer calls at once "
+            f". {blocked} of these waited for the event loop, which other calls of the function kept busy: make a client, such "
+            "as httpx.AsyncClient(), once and keep it, not in every call, and compute in a plain function; fewer calls at once "
             "(Run.reward_in_flight) help too"
         )
     return told
