@@ -21,6 +21,7 @@ from assay.runtime.settings import DecoderShape
 from assay.runtime.text.chat import Chat
 
 if TYPE_CHECKING:
+    from assay.core.learner import Learner
     from assay.runtime.models.any_model import AnyModel
     from assay.runtime.text.tokenizer import ChatTemplate, HubTokenizer
     from assay.train.run import Run
@@ -150,6 +151,13 @@ def from_folder(path: str) -> AnyModel:
     from assay.runtime.models.hf import load_model
 
     return load_model(model_folder(Path(path)))
+
+
+def save_from(learner: Learner, place: Path) -> None:
+    """Writes the model that a learner has now into an empty folder."""
+    from assay.runtime.models.hf import save_model
+
+    save_model(learner.model(), place)
 
 
 def held(folder: Path, path: str) -> Path:

@@ -330,7 +330,7 @@ class RunDriver:
         if full:
             self.progress.evaluated = runner.parts.step
         if self.run.keep_best:
-            offer_best_model(self.folder, runner.parts.step, found, partial(_save, runner))
+            offer_best_model(self.folder, runner.parts.step, found, partial(models.save_from, runner.parts.learner))
         return found
 
     def _judge_agreement(self, p: Parts, metrics: Mapping[str, float]) -> MismatchError | None:
@@ -390,12 +390,6 @@ def keep_model(model: AnyModel, place: Path) -> None:
     with storage.fresh_folder(place) as beside:
         save_model(model, beside)
         seal_folder(beside)
-
-
-def _save(runner: StageRunner, place: Path) -> None:
-    from assay.runtime.models.hf import save_model
-
-    save_model(runner.parts.learner.model(), place)
 
 
 def _due(step: int, every: int) -> bool:
