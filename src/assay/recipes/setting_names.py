@@ -341,10 +341,10 @@ def replacing_code(path: str, value: str = "...", run: str = "run") -> str:
 
 
 def misnamed_keyword(name: str, keywords: Collection[str]) -> str:
-    r"""What to say of a keyword that a function lacks, whose run has one stage: the one that was meant, or where it is set.
+    """What to say of a keyword that a function lacks, whose run has one stage: the one that was meant, or where it is set.
 
-    >>> misnamed_keyword("n_samples_per_prompt", ["group_size"])
-    'n_samples_per_prompt is another library\'s name; here it is the keyword group_size'
+    >>> print(misnamed_keyword("n_samples_per_prompt", ["group_size"]))
+    n_samples_per_prompt is another library's name; here it is the keyword group_size
     >>> misnamed_keyword("learning_rat", ["learning_rate"])
     'there is no keyword learning_rat; did you mean learning_rate?'
     """
