@@ -162,7 +162,7 @@ CASES: list[tuple[Rule, dict[str, Course | float], Severity, str, str]] = [
         {"eval__greedy__all": lambda t: 0.9 - abs(t - 0.5) * 0.6},
         Severity.ALARM,
         "(greedy) fell from 90 %",
-        "checkpoint nearest step 5",
+        "Use the model of step 5",
     ),
     (
         CurriculumStuck(),

@@ -20,7 +20,7 @@ from assay.cli.tracker_options import choose_trackers, split_words
 from assay.cli.train_options import ResumeOptions, TrainOptions, ViewOptions
 from assay.cli.usage import asks_usage, usage
 from assay.cli.user_objects import user_files
-from assay.core.errors import AssayError, ConfigError, MissingExtraError
+from assay.core.errors import AssayError, CallbackError, ConfigError, MissingExtraError, RewardError
 from assay.core.protocols import Tracker
 from assay.measure.trackers.state import recorded_trackers
 from assay.measure.trackers.tracker import TrackerSettings
@@ -149,7 +149,8 @@ def _worked(job: Callable[[], RunOutcome], folder: Path, own: ViewOptions, begun
             raise
         note(f"assay: {error}")
         _report(folder, own)
-        note(f"the run stopped with an error; once mended, continue with: assay resume {folder}")
+        mended = " --allow-inexact" if isinstance(error, (RewardError, CallbackError)) else ""  # it will be other code then
+        note(f"the run stopped with an error; once mended, continue with: assay resume {folder}{mended}")
         return 1
     except KeyboardInterrupt:
         ignore_interrupts()

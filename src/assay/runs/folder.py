@@ -12,6 +12,7 @@ from assay.core.config import dumps_toml, to_dict
 from assay.core.errors import ConfigError
 from assay.core.rowfile import rows_beside
 from assay.runs import lock, storage
+from assay.runs.best_model import cut_best_models
 from assay.runs.rollout_files import RolloutFiles
 
 __all__ = ["SETTINGS", "RunFiles", "check_unused", "release_folder", "remove_leftovers", "write_settings"]
@@ -86,7 +87,7 @@ def write_settings(folder: Path, settings: object) -> None:
 
 
 def remove_leftovers(folder: Path, checkpoint: Path | None) -> None:
-    """Removes what a killed process left half written, and checkpoints and rollouts later than the one gone on from."""
+    """Removes what a killed process left half written, and checkpoints, best models and rollouts later than it."""
     for pattern in (".*.tmp", "checkpoints/.*.tmp"):
         for path in folder.glob(pattern):
             if path.is_dir():
@@ -94,6 +95,7 @@ def remove_leftovers(folder: Path, checkpoint: Path | None) -> None:
             else:
                 path.unlink(missing_ok=True)
     RolloutFiles(folder).cut(int(checkpoint.name.removeprefix("step_")) if checkpoint else -1)
+    cut_best_models(folder, int(checkpoint.name.removeprefix("step_")) if checkpoint else -1)
     for path in folder.glob("checkpoints/step_*"):
         if checkpoint is None or path.name > checkpoint.name:
             shutil.rmtree(path, ignore_errors=True)

@@ -18,7 +18,16 @@ from assay.core.seeds import text_split
 if TYPE_CHECKING:
     from assay.tasks.rows import Rows
 
-__all__ = ["RowTable", "frozen_row", "private_fields", "public_fields", "table_from_bytes", "table_to_bytes", "tabulate"]
+__all__ = [
+    "RowTable",
+    "frozen_row",
+    "private_fields",
+    "public_fields",
+    "table_from_bytes",
+    "table_to_bytes",
+    "tabulate",
+    "with_prompts",
+]
 
 _ROLES = ("system", "user", "assistant", "tool")
 _HIGHEST = 10**9
@@ -150,7 +159,31 @@ def frozen_row(number: int, row: object) -> FrozenMap:
     return FrozenMap(cast("Mapping[str, Any]", row))
 
 
+QUESTIONS = ("question", "problem", "instruction")
+"""Fields that are a prompt where a row has no other."""
 _PLAIN = frozenset({str, int, float, bool})
+
+
+def with_prompts(rows: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    """Rows whose question goes by another usual name, with it as ``prompt`` too: ``question``, ``problem`` or ``instruction``.
+
+    A row keeps all its fields. One that has a prompt, none of these names, or several, stays as it is; so do rows of which the
+    first does.
+
+    >>> with_prompts([{"question": "2+2?", "answer": "4"}])
+    [{'question': '2+2?', 'answer': '4', 'prompt': '2+2?'}]
+    """
+    if not len(rows) or _question_field(next(iter(rows))) is None:
+        return rows
+    return [row if (name := _question_field(row)) is None else {**row, "prompt": row[name]} for row in rows]
+
+
+def _question_field(row: object) -> str | None:
+    """The field that is a row's question where it has no prompt; None where that is not clear."""
+    fields: Mapping[str, Any] = cast("Mapping[str, Any]", row) if isinstance(row, Mapping) else {}
+    names = [name for name in QUESTIONS if name in fields]
+    clear = len(names) == 1 and not {"prompt", "messages"} & set(fields) and not (names[0] == "instruction" and "input" in fields)
+    return names[0] if clear else None
 
 
 def _checked(source: Rows, number: int, row: Mapping[str, Any]) -> tuple[str, tuple[str, int, str]]:
@@ -191,8 +224,11 @@ def public_fields(number: int, row: Mapping[str, Any]) -> dict[str, Any]:
             raise DataError(f"row {number}, field 'prompt': {row['prompt']!r} is not text with at least one character")
         return {"prompt": row["prompt"]}
     if place not in row:
+        questions = [name for name in QUESTIONS if name in row]
         close = nearest("prompt", row) or nearest("messages", row)
         hint = f"rename {close!r}" if close else "add one"
+        if questions:
+            hint = f"rename the one of {', '.join(map(repr, questions))} that is the question to 'prompt'"
         raise DataError(f"row {number} has no 'prompt' and no 'messages'; {hint}. It has {sorted(row)}")
     turns = row[place]
     if not isinstance(turns, list | tuple) or not turns:

@@ -22,7 +22,16 @@ from assay.core.util.jsonl import object_of
 from assay.tasks.draws import SPLITS, TaskCoordinates, slip
 from assay.tasks.rewards import Metric, Reward, reward_verifier, weighted_rewards
 from assay.tasks.row_splits import train_and_test
-from assay.tasks.row_table import RowTable, frozen_row, private_fields, public_fields, table_from_bytes, table_to_bytes, tabulate
+from assay.tasks.row_table import (
+    RowTable,
+    frozen_row,
+    private_fields,
+    public_fields,
+    table_from_bytes,
+    table_to_bytes,
+    tabulate,
+    with_prompts,
+)
 from assay.verify.exact import ExactMatch
 
 __all__ = ["Rows", "load_jsonl"]
@@ -33,7 +42,8 @@ class Rows:
     """Rows such as ``{"prompt": "2+2=", "answer": "4"}`` with a reward: the user's own task.
 
     A row has ``prompt`` (text, or a list of ``{"role", "content"}`` that the assistant is to answer) or ``messages`` (such a
-    list); it may have ``answer``, ``level`` (a whole number, 1 by default) and ``arm`` (text, the family's name by default).
+    list), or without these one of ``question``, ``problem`` and ``instruction``, which is then its prompt too. It may have
+    ``answer``, ``level`` (a whole number, 1 by default) and ``arm`` (text, the family's name by default).
     Everything but the prompt is private: only the reward sees it. A row that repeats another one is dropped and counted; one that
     has the prompt of another and says something else is a task of its own, and counted too.
 
@@ -112,7 +122,7 @@ class Rows:
         if isinstance(self.rows, RowFile):
             self._known["digest"] = self.rows.digest
         else:
-            object.__setattr__(self, "rows", tuple(frozen_row(number, row) for number, row in enumerate(self.rows)))
+            object.__setattr__(self, "rows", tuple(frozen_row(number, row) for number, row in enumerate(with_prompts(self.rows))))
         object.__setattr__(self, "_table", tabulate(self) if noted is None else noted)
 
     @property

@@ -15,11 +15,13 @@ from assay.core.config import to_dict
 from assay.core.errors import CheckpointError, ConfigError, DataError, a_kind
 from assay.core.util.hub import PREFIX
 from assay.core.util.paths import cache_folder
+from assay.runs.best_model import best_model
 from assay.runtime.models.hub_names import ADAPTER_CONFIG, hub_name, on_hub
 from assay.runtime.settings import DecoderShape
 from assay.runtime.text.chat import Chat
 
 if TYPE_CHECKING:
+    from assay.core.learner import Learner
     from assay.runtime.models.any_model import AnyModel
     from assay.runtime.text.tokenizer import ChatTemplate, HubTokenizer
     from assay.train.run import Run
@@ -151,14 +153,21 @@ def from_folder(path: str) -> AnyModel:
     return load_model(model_folder(Path(path)))
 
 
+def save_from(learner: Learner, place: Path) -> None:
+    """Writes the model that a learner has now into an empty folder."""
+    from assay.runtime.models.hf import save_model
+
+    save_model(learner.model(), place)
+
+
 def held(folder: Path, path: str) -> Path:
     """Where the run in ``folder`` keeps its own copy of an anchor's model at ``path``."""
     return folder / "anchors" / digest(path, 8)
 
 
 def model_folder(path: Path) -> Path:
-    """The model folder that ``path`` means: itself, ``path/model`` of a run folder, or that of a name on the hub. It may hold an
-    adapter alone, whose config says where its base is (`assay.runtime.models.adapter_base.whole_of`).
+    """The model folder that ``path`` means: itself, ``path/model`` of a run folder, the best of ``RUN/best``, or that of a
+    name on the hub. It may hold an adapter alone, whose config names its base (`assay.runtime.models.adapter_base.whole_of`).
 
     Raises:
         ConfigError: none of these; says what was found.
@@ -170,6 +179,10 @@ def model_folder(path: Path) -> Path:
     for candidate in (path, path / "model"):
         if (candidate / "config.json").exists() or (candidate / ADAPTER_CONFIG).exists():
             return candidate
+    if path.name == "best" and (kept := best_model(path)) is not None:
+        return kept
+    if path.name == "best" and (path.parent / "run.toml").exists():
+        raise ConfigError(f"run {path.parent} keeps no best model; train with --keep-best (Run.keep_best=True)")
     if (path / "run.toml").exists():
         raise ConfigError(f"run {path} has not finished, so it has no model yet: assay resume {path}")
     what = "does not exist" if not path.exists() else "holds neither config.json nor model/config.json"

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from assay.core.util.event_loop import run_async
 from assay.core.util.folder_digest import seal_folder
 from assay.core.util.garbage import collect_rarely
 from assay.runs import checkpoint, storage
+from assay.runs.best_model import offer_best_model, settle_best_models
 from assay.runs.journal import Journal
 from assay.runs.rollout_files import RolloutFiles
 from assay.train import models, record
@@ -342,6 +344,8 @@ class RunDriver:
         found = await self._evaluator.evaluate(runner, full)
         if full:
             self.progress.evaluated = runner.parts.step
+        if self.run.keep_best:
+            offer_best_model(self.folder, runner.parts.step, found, partial(models.save_from, runner.parts.learner))
         return found
 
     def _judge_agreement(self, p: Parts, metrics: Mapping[str, float]) -> MismatchError | None:
@@ -389,6 +393,7 @@ class RunDriver:
             "session": {**p.state_dict(), **runner.state_dict()},
         }
         place = checkpoint.save(self.folder, p.step, state, p.save)
+        settle_best_models(self.folder, p.step)
         self._callbacks.checkpoint(p.step, place)
         self._callbacks.check()
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from assay.core.errors import ConfigError, UnknownNameError
 from assay.guide import Compose, Plain, Privileged
 from assay.objective.loss.score import ScoreLoss
-from assay.objective.methods import Method, methods
+from assay.objective.methods import Method, method_named, methods
 from assay.objective.methods.registry import written
 from assay.objective.methods.requires import Critic
 from assay.objective.objective import Objective
@@ -122,9 +122,9 @@ def wire(stage: Stage, named: NamedMethod | str, *, answer: int = 0) -> tuple[St
     """
     named = NamedMethod(method=named, settings={}) if isinstance(named, str) else named
     known = methods()
-    if named.method not in known:
+    if (name := method_named(named.method)) is None:
         raise UnknownNameError("method", named.method, known)
-    method = known[named.method]
+    method, named = known[name], replace(named, method=name)
     objective, wires = _objective(method, named, answer)
     made = stage.wire(Wiring(method, named, wires), objective)
     return made, tuple(wires)

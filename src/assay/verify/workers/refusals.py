@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from assay.core.errors import RewardError
 from assay.core.rollout import Rollout
@@ -10,10 +10,13 @@ from assay.core.score import Fault, Score
 from assay.core.task import Task
 from assay.verify.reward_function import row_of
 from assay.verify.user_reward import abstained
+from assay.verify.workers.connections import BLOCKED
 from assay.verify.workers.dispatch import JudgingEnd, JudgingOutcome
 
 __all__ = ["failure_text", "refuse_blindness", "refuse_hanging"]
 
+RAISE_DEADLINE = "on_rows(..., reward_deadline=30), Run.reward_deadline, or --reward-deadline 30"
+"""How the deadline of a reward is raised."""
 _HANGS = 3
 """So many different answers that hang, before the verifier ever answered, mean that it is broken and not the answers."""
 
@@ -36,7 +39,8 @@ def refuse_hanging(items: Sequence[tuple[Task, Rollout]], outcomes: Mapping[int,
         first = min(outcomes)
         raise RewardError(
             f"the reward function gave no verdict within {deadline:g} s on its first {len(answers)} different answers; "
-            f"make it faster or raise the deadline. First row: {row_of(items[first][0])!r}{_printed(outcomes[first].score)}"
+            f"make it faster or raise the deadline ({RAISE_DEADLINE}). "
+            f"First row: {row_of(items[first][0])!r}{_printed(outcomes[first].score)}"
         )
 
 
@@ -56,8 +60,23 @@ def refuse_blindness(items: Sequence[tuple[Task, Rollout]], verdicts: Sequence[S
         return
     raise RewardError(
         f"no verdict on {len(failed)} of {len(items)} answers: the reward function failed, hung, or ended its process; "
-        f"training on the rest would be blind. The first failure:\n{failure_text(*failed[0])}"
+        f"training on the rest would be blind. The first failure:\n{failure_text(*failed[0])}{_late(s for _, s in failed)}"
     )
+
+
+def _late(scores: Iterable[Score]) -> str:
+    """What to do about calls that ran out their deadline, where some did."""
+    errors = [error for score in scores if "no verdict within" in (error := str(score.info.get("error", "")))]
+    if not errors:
+        return ""
+    told = f"\n{len(errors)} of them ran out the deadline: {RAISE_DEADLINE} gives each call more"
+    if blocked := sum(BLOCKED in error for error in errors):
+        told += (
+            f". {blocked} of these waited for the event loop, which other calls of the function kept busy: make a client, such "
+            "as httpx.AsyncClient(), once and keep it, not in every call, and compute in a plain function; fewer calls at once "
+            "(Run.reward_in_flight) help too"
+        )
+    return told
 
 
 def failure_text(item: tuple[Task, Rollout], score: Score) -> str:
