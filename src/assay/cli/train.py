@@ -47,7 +47,10 @@ def train_command(args: list[str]) -> int:
         for w in asked.wires:
             note(f"{w.method}: {w.place} = {w.value}: {w.why}")
         return _work(
-            lambda watch: train(run, folder, progress=False, watch=watch, profile=own.profile), folder, own, record, loaded
+            lambda watch: train(run, folder, progress=False, watch=watch, profile=own.profile, prepare=record.write),
+            folder,
+            own,
+            loaded,
         )
 
 
@@ -60,7 +63,6 @@ def resume_command(args: list[str]) -> int:
         return resume_all(own.run, study)
     run_folder(own.run, ("run.toml",))
     with loading() as loaded:
-        record = Record.read(own.run)
         run = made_again(own.run)
         return _work(
             lambda watch: resume(
@@ -75,7 +77,6 @@ def resume_command(args: list[str]) -> int:
             ),
             own.run,
             own,
-            record,
             loaded,
         )
 
@@ -83,9 +84,7 @@ def resume_command(args: list[str]) -> int:
 # ---- working ----------------------------------------------------------------------------------------------------------
 
 
-def _work(
-    job: Callable[[Watch], RunOutcome], folder: Path, own: ViewOptions, record: Record | None, loaded: Callable[[], None]
-) -> int:
+def _work(job: Callable[[Watch], RunOutcome], folder: Path, own: ViewOptions, loaded: Callable[[], None]) -> int:
     """Runs a job with its trackers, then writes the report, whatever happened; says how to go on where there is a run."""
     for name in [n for n in ("tensorboard", "wandb") if getattr(own, n)]:
         if find_spec(name) is None:  # said now, not when the base has been built
@@ -94,8 +93,6 @@ def _work(
 
     def watch(run: Run, where: Path, first: int) -> Sequence[Tracker]:
         begun.append(where)
-        if record:
-            record.keep(folder)
         loaded()
         if where == folder and not first:
             tell_settings(run, where)
