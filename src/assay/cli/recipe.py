@@ -39,7 +39,7 @@ O = TypeVar("O")  # noqa: E741
 
 def find(word: str) -> Callable[..., Run]:
     """The recipe that a word names: one of assay's, ``my_file.py:function``, ``package.module:function``, ``run.toml``,
-    or rows: ``rows.jsonl``, ``hub:OWNER/NAME``.
+    or rows: ``rows.jsonl``, a folder of such files, ``hub:OWNER/NAME``.
 
     Raises:
         UnknownNameError: no recipe of that name; with the nearest.
@@ -49,7 +49,7 @@ def find(word: str) -> Callable[..., Run]:
 
     if word.endswith(".toml"):
         return _Written(Path(word))
-    if names_rows(word):
+    if names_rows(word) and word not in RECIPES:
         return RowRecipe(word, _reward)
     if ":" not in word:
         if word.endswith(".py"):
@@ -105,7 +105,10 @@ def settle_all(options: type[O], args: Sequence[str], prog: str) -> Settled[O]:
     seed, typed = seed_of([*_seeds(tables), *given], mistakes)
     taken: list[GivenOption] = []
     if isinstance(recipe, RowRecipe):
-        recipe, taken, typed = recipe.taking(typed)
+        for path in tables:
+            recipe, tables[path] = recipe.in_file(path, tables[path])
+        recipe, _, typed = recipe.taking(typed)
+        taken = recipe.options
     run, wires = _call(recipe, word, seed), recipe.wires if isinstance(recipe, _Written) else ()
     typed = _in_layers(tables, run, typed)
     helps = [o for o in typed if o.path in HELPS]
