@@ -276,7 +276,7 @@ def test_eval_greedy_of_one_level_and_other_tasks(assay, done):
     [
         (["{run}", "--greedy", "--n", "3"], "--greedy gives the same answer every time"),
         (["{run}", "--n", "0"], "--n 0: give at least 1"),
-        (["{run}", "--per-level", "0"], "--per-level 0"),
+        (["{run}", "--per-level", "-1"], "--per-level -1"),
         (["{run}", "--levels", "9"], "has no level 9"),
         (["{run}", "--tasks", "srot"], "did you mean 'sort'"),
         (["nowhere"], "nowhere does not exist"),

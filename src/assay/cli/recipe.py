@@ -14,6 +14,7 @@ from assay.cli.options import print_all
 from assay.cli.part_tree import Node, take
 from assay.cli.row_recipe import RowRecipe, names_rows
 from assay.cli.run_settings import HELPS, Settled, change_run, name_own, seed_of
+from assay.cli.sources import reward_of
 from assay.cli.user_objects import default_parameters, error_text, first_line, named_object, user_modules
 from assay.core.config import from_dict, loads_toml
 from assay.core.errors import AssayError, ConfigError, UnknownNameError, a_kind
@@ -50,7 +51,7 @@ def find(word: str) -> Callable[..., Run]:
     if word.endswith(".toml"):
         return _Written(Path(word))
     if names_rows(word) and word not in RECIPES:
-        return RowRecipe(word, _reward)
+        return RowRecipe(word, reward_of)
     if ":" not in word:
         if word.endswith(".py"):
             raise ConfigError(f"recipe {word!r} names a file only; say which function: {word}:my_recipe")
@@ -61,18 +62,6 @@ def find(word: str) -> Callable[..., Run]:
     if not callable(found):
         raise ConfigError(f"recipe {word} is {a_kind(found)}; it must be a function that returns an assay Run")
     return cast("Callable[..., Run]", found)
-
-
-def _reward(word: str) -> Any:
-    """The reward function that a word names.
-
-    Raises:
-        ConfigError, UnknownNameError: there is none.
-    """
-    found = named_object(word, "reward")
-    if not callable(found):
-        raise ConfigError(f"reward {word} is {a_kind(found)}; name a function of (prompt, completion, row)")
-    return found
 
 
 def settle(options: type[O], word: str, args: Sequence[str], prog: str) -> tuple[O, Run]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from assay.cli.given_options import GivenOption
 from assay.cli.config_files import path_in
+from assay.cli.given_options import GivenOption
 from assay.core.errors import ConfigError
 from assay.core.util.hub import PREFIX
 
@@ -73,13 +73,16 @@ class RowRecipe:
             texts = cast("list[Any]", value) if name == "split" and isinstance(value, list) else [value]
             if not texts or not all(isinstance(text, str) for text in texts):
                 raise ConfigError(f'{path}: {key} = {value!r}; give text, as in {key} = "{_EXAMPLES[name]}"')
-            given[name] = path_in(path, value) if name in _PATHS else value
+            given[name] = path_in(path, str(cast("object", value))) if name in _PATHS else value
         return replace(self, given=tuple(given.items())), rest
 
     @property
     def options(self) -> list[GivenOption]:
         """What is given, as options of a command line."""
-        texts = {name: tuple(value) if isinstance(value, list) else (str(value),) for name, value in self.given}
+        texts = {
+            name: tuple(map(str, cast("list[Any]", value))) if isinstance(value, list) else (str(value),)
+            for name, value in self.given
+        }
         return [GivenOption(path=name, words=words, typed=f"--{name.replace('_', '-')}") for name, words in texts.items()]
 
     def taking(self, options: Sequence[GivenOption]) -> tuple[RowRecipe, list[GivenOption], list[GivenOption]]:
