@@ -216,11 +216,6 @@ class HubTokenizer:
         return self._tokenizer.decode(list(ids), skip_special_tokens=False)
 
     @property
-    def per_character(self) -> bool:
-        """Whether it is as `char_tokenizer` makes it: one id per character."""
-        return self._chars is not None
-
-    @property
     def size(self) -> int:
         """Number of ids, special ones included."""
         return self._size
