@@ -139,7 +139,7 @@ def work(outcome, folder, own=None):
             raise outcome
         return outcome
 
-    return train._work(job, folder, own or train.TrainOptions(plain=True), None, lambda: None)
+    return train._work(job, folder, own or train.TrainOptions(plain=True), lambda: None)
 
 
 def test_how_a_job_can_end(done, monkeypatch, capsys):
@@ -172,7 +172,7 @@ def test_a_task_cut_off_by_a_second_ctrl_c_is_no_news(done, capsys):
             logging.getLogger("asyncio").error("Task exception was never retrieved", exc_info=error)
         raise KeyboardInterrupt
 
-    assert train._work(job, done, train.TrainOptions(), None, lambda: None) == 130
+    assert train._work(job, done, train.TrainOptions(), lambda: None) == 130
     err = capsys.readouterr().err
     assert err.count("Task exception was never retrieved") == 1
     assert "ValueError: news" in err and "KeyboardInterrupt" not in err
@@ -183,7 +183,7 @@ def test_a_refusal_before_the_start_is_only_itself(done, capsys):
         raise ConfigError("no")
 
     with pytest.raises(ConfigError):
-        train._work(refuse, done, train.TrainOptions(), None, lambda: None)
+        train._work(refuse, done, train.TrainOptions(), lambda: None)
     assert capsys.readouterr().err == ""
 
 
@@ -261,7 +261,7 @@ def test_eval_greedy_of_one_level_and_other_tasks(assay, done):
     [
         (["{run}", "--greedy", "--n", "3"], "--greedy gives the same answer every time"),
         (["{run}", "--n", "0"], "--n 0: give at least 1"),
-        (["{run}", "--per-level", "0"], "--per-level 0"),
+        (["{run}", "--per-level", "-1"], "--per-level -1"),
         (["{run}", "--levels", "9"], "has no level 9"),
         (["{run}", "--tasks", "srot"], "did you mean 'sort'"),
         (["nowhere"], "nowhere does not exist"),

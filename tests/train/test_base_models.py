@@ -118,7 +118,7 @@ def test_an_export_encodes_prompts_as_the_run_did(base, tmp_path, monkeypatch):
         (folder / "tokenizer.json").write_text(json.dumps(plan | {"post_processor": None}))
 
     monkeypatch.setattr(files, "write_exported", without)
-    with pytest.raises(DataError, match=r"the exported tokenizer reads '.*' otherwise than the run's: token 0 of"):
+    with pytest.raises(DataError, match=r"reads '.*' otherwise than the run's: token 0 of"):
         export(tmp_path / "run", tmp_path / "other")
 
 

@@ -101,7 +101,7 @@ def test_wrong_lines_are_named_before_anything_is_built(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"pairs\.jsonl, line 21, field 'rejected': missing; give a text"):
         train(preferring(data=file), tmp_path / "run")
     assert not (tmp_path / "run" / "run.toml").exists()
-    with pytest.raises(DataError, match=r"Prefer\.data, row 1, field 'chosen': it is 3"):
+    with pytest.raises(DataError, match=r"Prefer\.data, row 2, field 'chosen': it is 3"):
         check_run(preferring(data=[SORTED[0], {"prompt": "a", "chosen": 3, "rejected": "b"}], batch=1))
 
 
@@ -132,7 +132,7 @@ def test_characters_that_a_tokenizer_would_write_otherwise_are_named() -> None:
     known.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
     known.add_special_tokens([AddedToken(t, special=True, normalized=False) for t in ("<eos>", "<unk>")])
     stage = prefer(data=[{"prompt": "a", "chosen": "b", "rejected": "ac"}], batch=1)
-    with pytest.raises(DataError, match=r"row 0, field 'rejected': the model's tokenizer lacks 'c'"):
+    with pytest.raises(DataError, match=r"row 1, field 'rejected': the model's tokenizer lacks 'c'"):
         Preferences(preferring(stage), stage, HubTokenizer(known, eos=0)).check(32)
 
 
@@ -150,7 +150,7 @@ def test_the_longest_text_that_fits_is_taken() -> None:
         (
             {"data": [{"prompt": "a", "completion": "b", "label": True}], "batch": 1},
             DataError,
-            r"row 0: 1 answer where the objective compares at least 2 .* give pairs .*kto",
+            r"row 1: 1 answer where the objective compares at least 2 .* give pairs .*kto",
         ),
     ],
 )
@@ -161,7 +161,7 @@ def test_too_little_data_is_refused(changes: dict[str, Any], error: type[Excepti
 
 def test_what_is_no_data_is_refused() -> None:
     for data in (3, None, ["a"]):
-        with pytest.raises(ConfigError, match=r"Prefer\.data, row 0 is an? .*; name a file of rows, or give"):
+        with pytest.raises(ConfigError, match=r"Prefer\.data, row 1 is an? .*; name a file of rows, or give"):
             prefer(data=data)
     with pytest.raises(ConfigError, match=r"Prefer\.batch=0"):
         prefer(batch=0)

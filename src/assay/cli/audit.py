@@ -24,7 +24,8 @@ class AuditOptions:
 
     Attributes:
         name: a verifier of assay's, package.module:name, or my_file.py:name: also reward functions of verl, TRL, OpenRLHF.
-        cases: JSONL file, a problem a line: gold, and if wanted prompt, solutions, wrong, unique. Built-ins have their own.
+        cases: file of rows (.jsonl, .csv, .parquet): gold, answer or verl's reward_model.ground_truth, and if wanted prompt,
+            solutions, wrong, unique. Built-ins have their own.
         against: a second verifier of the same tasks to compare decisions with.
         signature: the library whose signature it has, if its parameter names do not show it.
         gold: the column in which the function looks for the right answer, if its name is unusual.
@@ -49,7 +50,7 @@ class AuditOptions:
     """
 
     name: str = field(metadata={"positional": True, "arg": {"metavar": "NAME"}})
-    cases: Path | None = field(default=None, metadata={"arg": {"metavar": "FILE.jsonl"}})
+    cases: Path | None = field(default=None, metadata={"arg": {"metavar": "FILE"}})
     against: str | None = field(default=None, metadata={"arg": {"metavar": "NAME"}})
     signature: Literal["assay", "plain", "verl", "verl-batch", "trl", "openrlhf", "verifiers"] | None = None
     gold: str | None = field(default=None, metadata={"arg": {"metavar": "COLUMN"}})

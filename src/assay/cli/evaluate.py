@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay.cli.asked_model import RecordedRun, check_model, sampling_of
 from assay.cli.evaluation_output import Evaluated, pairs_of, print_evaluations
 from assay.cli.options import parse
-from assay.cli.output import busy, show
-from assay.cli.sources import source
+from assay.cli.output import busy, note, show
+from assay.cli.row_recipe import names_rows
+from assay.cli.sources import held_out_rows, source
 from assay.core.errors import ConfigError
 from assay.core.protocols import TaskSource
+from assay.train.levels import check_levels, taken_and_known
 
 if TYPE_CHECKING:
     pass
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["eval_command", "sample_command"]
 
 _ATTEMPTS = 16
+_PER_LEVEL = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,9 +32,11 @@ class EvalOptions:
 
     Attributes:
         model: a run folder, or a model folder in Hugging Face format (RUN/start holds a run's starting weights).
-        tasks: a task family, or my_file.py:my_source; a run's own family when not given.
+        tasks: a task family, my_file.py:my_source, or rows (file, folder, hub:OWNER/NAME), all of which are taken; a run's own
+            family when not given.
+        reward: my_file.py:my_reward for rows; else a row's own verifier judges, or its answer is matched.
         n: sampled rollouts per task; 16 when not given.
-        per_level: tasks per arm and level.
+        per_level: tasks per arm and level, 0 for all there are; as at the run's end, else 64, when not given.
         levels: levels to evaluate; all when not given.
         greedy: take the most likely answer to each task instead of samples.
         temperature: temperature of the samples; the run's own, else 1, when not given.
@@ -46,8 +51,9 @@ class EvalOptions:
 
     model: Path = field(metadata={"positional": True, "arg": {"metavar": "RUN_OR_MODEL"}})
     tasks: str | None = field(default=None, metadata={"arg": {"metavar": "FAMILY"}})
+    reward: str | None = field(default=None, metadata={"arg": {"metavar": "FILE.py:NAME"}})
     n: int | None = field(default=None, metadata={"arg": {"aliases": ["-n"]}})
-    per_level: int = 64
+    per_level: int | None = None
     levels: tuple[int, ...] = ()
     greedy: bool = False
     temperature: float | None = None
@@ -64,8 +70,10 @@ class EvalOptions:
             raise ConfigError("--greedy gives the same answer every time: leave out --n, --temperature and the like, or --greedy")
         if self.n is not None and self.n < 1:
             raise ConfigError(f"--n {self.n}: give at least 1 rollout; --greedy takes the most likely answer")
-        if self.per_level < 1:
-            raise ConfigError(f"--per-level {self.per_level}: give at least 1 task")
+        if self.per_level is not None and self.per_level < 0:
+            raise ConfigError(f"--per-level {self.per_level}: give at least 1 task, or 0 for all that there are")
+        if self.reward and not (self.tasks and names_rows(self.tasks)):
+            raise ConfigError("--reward is for rows: give them too, as in --tasks heldout.parquet --reward my_file.py:my_reward")
 
     @property
     def attempts(self) -> int:
@@ -128,6 +136,7 @@ def eval_command(args: list[str]) -> int:
         check_model(path)
     run = RecordedRun.of(own.model)
     family = _family(own, run)
+    own = _with_count(own, family, run)
     made = _evaluated(own.model, own, family, run)
     other = _evaluated(own.against, own, family, run) if own.against else None
     value = {"family": family.name, "per_level": own.per_level, "attempts": own.attempts, "seed": own.seed, **made.json()}
@@ -139,6 +148,24 @@ def eval_command(args: list[str]) -> int:
     return show(own.json, value, lambda: print_evaluations(family.name, made, other, pairs))
 
 
+def _with_count(own: EvalOptions, family: TaskSource, run: RecordedRun | None) -> EvalOptions:
+    """With the number of tasks per level; says how many of those there are it takes, where it leaves some out.
+
+    Raises:
+        ConfigError: all tasks of a family without end are asked for.
+    """
+    wanted = own.per_level
+    if wanted is None:
+        wanted = run.evaluation.final_per_level if run else _PER_LEVEL
+    check_levels(family, own.levels, "levels")
+    taken, known = taken_and_known(family, own.levels, wanted, "test")
+    if known is None and not wanted:
+        raise ConfigError(f"--per-level 0: {family.name} makes tasks without end; give a number")
+    if known is not None and taken < known:
+        note(f"{taken:,} of {known:,} held-out tasks of {family.name}; --per-level 0 takes all")
+    return replace(own, per_level=wanted or known)
+
+
 def _evaluated(path: Path, own: EvalOptions, family: TaskSource, run: RecordedRun | None) -> Evaluated:
     from assay.train.policy import Policy
 
@@ -147,7 +174,7 @@ def _evaluated(path: Path, own: EvalOptions, family: TaskSource, run: RecordedRu
         items = Policy(path).evaluate(
             family,
             n=own.attempts,
-            per_level=own.per_level,
+            per_level=own.per_level or _PER_LEVEL,
             levels=own.levels,
             sampling=sampling,
             seed=own.seed,
@@ -160,7 +187,7 @@ def _family(own: EvalOptions, run: RecordedRun | None) -> TaskSource:
     from assay.tasks import families
 
     if own.tasks is not None:
-        return source(own.tasks)
+        return held_out_rows(own.tasks, own.reward) if names_rows(own.tasks) else source(own.tasks)
     if run is None:
         known = ", ".join(families())
         raise ConfigError(

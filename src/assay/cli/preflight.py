@@ -11,7 +11,7 @@ from assay.cli.sizes import AnyShape, model_shape
 from assay.core.protocols import Tokenizer
 from assay.runtime.models.adapter_base import whole_of
 from assay.train.model_facts import tokenizer_in
-from assay.train.models import Built, Folder, Scratch, model_folder, scratch_tokenizer
+from assay.train.models import Built, Folder, Scratch, check_tokenizer, model_folder, scratch_tokenizer
 from assay.train.preflight import check_fits, check_run
 from assay.train.run import Run
 
@@ -67,4 +67,5 @@ def outline(source: object) -> Outline:
     given = cast(Folder, source)
     folder = whole_of(model_folder(Path(given.path)))
     tokenizer = tokenizer_in(folder, shape.vocab_size)
+    check_tokenizer(given, tokenizer)
     return Outline(shape=shape, tokenizer=tokenizer if given.chat is None else tokenizer.with_chat(given.chat))

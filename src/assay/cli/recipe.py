@@ -14,6 +14,7 @@ from assay.cli.options import print_all
 from assay.cli.part_tree import Node, take
 from assay.cli.row_recipe import RowRecipe, names_rows
 from assay.cli.run_settings import HELPS, Settled, change_run, name_own, seed_of
+from assay.cli.sources import reward_of
 from assay.cli.tracker_options import file_options, split_trackers, tracker_words
 from assay.cli.user_objects import default_parameters, error_text, first_line, named_object, user_modules
 from assay.core.config import from_dict, loads_toml
@@ -40,7 +41,7 @@ O = TypeVar("O")  # noqa: E741
 
 def find(word: str) -> Callable[..., Run]:
     """The recipe that a word names: one of assay's, ``my_file.py:function``, ``package.module:function``, ``run.toml``,
-    or rows: ``rows.jsonl``, ``hub:OWNER/NAME``.
+    or rows: ``rows.jsonl``, a folder of such files, ``hub:OWNER/NAME``.
 
     Raises:
         UnknownNameError: no recipe of that name; with the nearest.
@@ -50,8 +51,8 @@ def find(word: str) -> Callable[..., Run]:
 
     if word.endswith(".toml"):
         return _Written(Path(word))
-    if names_rows(word):
-        return RowRecipe(word, _reward)
+    if names_rows(word) and word not in RECIPES:
+        return RowRecipe(word, reward_of)
     if ":" not in word:
         if word.endswith(".py"):
             raise ConfigError(f"recipe {word!r} names a file only; say which function: {word}:my_recipe")
@@ -62,18 +63,6 @@ def find(word: str) -> Callable[..., Run]:
     if not callable(found):
         raise ConfigError(f"recipe {word} is {a_kind(found)}; it must be a function that returns an assay Run")
     return cast("Callable[..., Run]", found)
-
-
-def _reward(word: str) -> Any:
-    """The reward function that a word names.
-
-    Raises:
-        ConfigError, UnknownNameError: there is none.
-    """
-    found = named_object(word, "reward")
-    if not callable(found):
-        raise ConfigError(f"reward {word} is {a_kind(found)}; name a function of (prompt, completion, row)")
-    return found
 
 
 def settle(options: type[O], word: str, args: Sequence[str], prog: str) -> tuple[O, Run]:
@@ -110,7 +99,10 @@ def settle_all(options: type[O], args: Sequence[str], prog: str) -> Settled[O]:
     seed, typed = seed_of([*_seeds(tables), *given], mistakes)
     taken: list[GivenOption] = []
     if isinstance(recipe, RowRecipe):
-        recipe, taken, typed = recipe.taking(typed)
+        for path in tables:
+            recipe, tables[path] = recipe.in_file(path, tables[path])
+        recipe, _, typed = recipe.taking(typed)
+        taken = recipe.options
     run, wires = _call(recipe, word, seed), recipe.wires if isinstance(recipe, _Written) else ()
     typed = _in_layers(tables, run, typed)
     helps = [o for o in typed if o.path in HELPS]

@@ -47,10 +47,9 @@ class Record:
         except (KeyError, TypeError) as error:
             raise CheckpointError(f"{path} is damaged ({error!r}); remove it, or restore the folder from a copy") from None
 
-    def keep(self, folder: Path) -> None:
-        """Writes it, unless there is one."""
-        if not (folder / "recipe.json").exists():
-            storage.write_json(folder / "recipe.json", asdict(self))
+    def write(self, folder: Path) -> None:
+        """Writes it: before ``run.toml``, so that a folder which can be resumed finds the user's files."""
+        storage.write_json(folder / "recipe.json", asdict(self))
 
 
 def run_folder(path: Path, known_by: Sequence[str] = ("run.toml", "metrics.jsonl")) -> Path:

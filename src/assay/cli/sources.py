@@ -5,30 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import is_dataclass
+from pathlib import Path
 from types import FunctionType
 from typing import Any, cast
 
 from assay.cli.user_objects import default_parameters, error_text, named_object
 from assay.core.config import from_dict
-from assay.core.errors import AssayError, ConfigError, a_kind
+from assay.core.errors import AssayError, ConfigError, DataError, a_kind
 from assay.core.protocols import TaskSource, Verifier
 from assay.core.util.hub import PREFIX
 
-__all__ = ["own_code", "scorer", "source"]
+__all__ = ["held_out_rows", "own_code", "reward_of", "scorer", "source"]
 
 
 # ---- task families ----------------------------------------------------------------------------------------------------
 
 
 def source(word: str) -> TaskSource:
-    """The task family that a word names: assay's, rows in a ``.jsonl`` file, a puzzle in a ``.toml`` file, or
+    """The task family that a word names: assay's, rows in a file, a puzzle in a ``.toml`` file, or
     ``my_file.py:my_source``: a family, its class, or a function giving one.
 
     Raises:
         UnknownNameError: no such family; with the nearest.
         ConfigError: what was named is no task family.
     """
-    from assay.tasks import Problem, family, load_rows
+    from assay.tasks import Problem, family, judged_rows, load_rows, read_splits
     from assay.tasks.packages import installed
 
     if word.endswith(".jsonl"):
@@ -39,7 +40,7 @@ def source(word: str) -> TaskSource:
         raise ConfigError(f"{word}: rows on the hub become a family by 'assay tasks import {word} rows.jsonl'")
     if ":" not in word:
         if word.endswith((".json", ".ndjson", ".gz", ".parquet", ".arrow", ".csv")):
-            raise ConfigError(f"{word}: a file of rows is a family as .jsonl; 'assay tasks import {word} rows.jsonl' makes one")
+            return judged_rows(cast("Any", read_splits(word)), name=Path(word).name.partition(".")[0])
         if word.endswith(".py"):
             raise ConfigError(f"task family {word!r} names a file only; say which: {word}:my_source")
         return family(word)
@@ -58,6 +59,44 @@ def source(word: str) -> TaskSource:
             f"task family {word} is {a_kind(made)} without the methods of a TaskSource (assay.core.protocols){hint}"
         )
     return made
+
+
+def held_out_rows(word: str, reward: str | None) -> TaskSource:
+    """Rows to evaluate on, all of them: of a file, of the test split of a folder or of a data set on the hub.
+
+    Args:
+        word: where they are.
+        reward: a reward function's ``my_file.py:name``; without one rows name their verifiers, or are matched with ``answer``.
+
+    Raises:
+        ConfigError: there are none, or no such reward.
+        DataError: a row is wrong; names the file and the row.
+    """
+    from assay.tasks import Rows, judged_rows, read_splits, train_and_test
+
+    found = read_splits(word)
+    if isinstance(found, Mapping):
+        train, test = train_and_test({"train": (), **found})
+        found = test if len(test) else train
+    if not len(found):
+        raise ConfigError(f"{word} holds no rows; give some")
+    settings: dict[str, Any] = {"tests": len(found), "name": Path(word.rstrip("/")).name.partition(".")[0] or "rows"}
+    try:
+        return judged_rows(found, **settings) if reward is None else Rows(found, reward=reward_of(reward), **settings)
+    except DataError as error:
+        raise DataError(f"{word}: {error}") from None
+
+
+def reward_of(word: str) -> Any:
+    """The reward function that a word names.
+
+    Raises:
+        ConfigError, UnknownNameError: there is none.
+    """
+    found = named_object(word, "reward")
+    if not callable(found):
+        raise ConfigError(f"reward {word} is {a_kind(found)}; name a function of (prompt, completion, row)")
+    return found
 
 
 @contextmanager

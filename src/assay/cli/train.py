@@ -61,10 +61,9 @@ def _train(args: list[str], launch: Launch | None) -> int:
         for w in asked.wires:
             note(f"{w.method}: {w.place} = {w.value}: {w.why}")
         return _work(
-            lambda watch: train(run, folder, progress=False, watch=watch, profile=own.profile),
+            lambda watch: train(run, folder, progress=False, watch=watch, profile=own.profile, prepare=record.write),
             folder,
             own,
-            record,
             loaded,
             trackers,
         )
@@ -86,7 +85,6 @@ def _resume(args: list[str], launch: Launch | None) -> int:
         return resume_all(own.run, study)
     run_folder(own.run, ("run.toml",))
     with loading() as loaded:
-        record = Record.read(own.run)
         run = made_again(own.run)
         if launch is not None and own.ranks is None:
             check_ranks(load_run(own.run, run), launch)
@@ -105,7 +103,6 @@ def _resume(args: list[str], launch: Launch | None) -> int:
             ),
             own.run,
             own,
-            record,
             loaded,
             trackers,
         )
@@ -118,7 +115,6 @@ def _work(
     job: Callable[[Watch], RunOutcome],
     folder: Path,
     own: ViewOptions,
-    record: Record | None,
     loaded: Callable[[], None],
     trackers: Sequence[TrackerSettings] = (),
 ) -> int:
@@ -127,8 +123,6 @@ def _work(
 
     def watch(run: Run, where: Path, first: int) -> Sequence[Tracker]:
         begun.append(where)
-        if record:
-            record.keep(folder)
         loaded()
         if where == folder and not first:
             tell_settings(run, where)

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = ["on_rows"]
 
-Data = Sequence[Mapping[str, Any]] | Mapping[str, Sequence[Mapping[str, Any]]] | str | Path
+Data = Sequence[Mapping[str, Any]] | Mapping[str, Sequence[Mapping[str, Any]] | str | Path] | str | Path
 """Rows, rows by the names of their splits, or where they are."""
 
 _BASE = ModelSettings(
@@ -105,7 +105,8 @@ def on_rows(
 
     Args:
         rows: the data; see `assay.tasks.Rows` for the fields. A ``DatasetDict`` or another mapping from the names of splits keeps
-            them: ``train`` trains, ``test`` or ``validation`` is held out. A path or ``hub:OWNER/NAME`` is read.
+            them: ``train`` trains, ``test`` or ``validation`` is held out. A path or ``hub:OWNER/NAME`` is read, also as a split:
+            ``{"train": "train.parquet", "test": "test.parquet"}``.
         reward: ``reward(prompt, completion, row) -> float``, or what else `assay.tasks.Rows` takes, also several by name; without
             one, the answer must match exactly, or the verifier that a row names judges.
         metric: what accuracy is measured by, other than the reward: the name of one of several rewards, or a function like a

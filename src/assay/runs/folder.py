@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 from collections.abc import Sequence
 from contextlib import suppress
@@ -37,13 +39,31 @@ class RunFiles:
 
 
 def check_unused(folder: Path, files: RunFiles) -> None:
-    """Raises ConfigError when ``folder`` holds a run, or anything else that a new run would write beside."""
+    """Raises ConfigError when ``folder`` holds a run, or anything else that a new run would write beside, or can be no folder."""
+    _check_place(folder)
     if (folder / SETTINGS).exists():
         raise ConfigError(f"{folder} holds a run already: go on with it by 'assay resume {folder}', or choose another folder")
     leftovers = {lock.LOCK, *files.claim, *_rows_in(folder)}
     leftovers |= {f".{name}.tmp" for name in leftovers}
     if folder.exists() and (not folder.is_dir() or any(p.name not in leftovers for p in folder.iterdir())):
         raise ConfigError(f"{folder} is not an empty folder; choose another one")
+
+
+def _check_place(folder: Path) -> None:
+    """Refuses a path that no folder can have: below a file, with too long a name, or on a file system that cannot be written."""
+    reason = ""
+    try:
+        folder.stat()
+    except FileNotFoundError:
+        above = next((p for p in folder.absolute().parents if p.exists()), Path("/"))
+        if os.statvfs(above).f_flag & os.ST_RDONLY:
+            reason = os.strerror(errno.EROFS)
+    except PermissionError:
+        pass  # said when it is to be made
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+    if reason:
+        raise ConfigError(f"{folder} is no place for a run: {reason}; choose another folder")
 
 
 def release_folder(folder: Path, files: RunFiles, made: Sequence[Path] = ()) -> None:

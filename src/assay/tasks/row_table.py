@@ -149,13 +149,13 @@ def frozen_row(number: int, row: object) -> FrozenMap:
         DataError: no mapping, or a value that is no plain one; names the row and the field.
     """
     if not isinstance(row, Mapping):
-        raise DataError(f"row {number} is {a_kind(row)}; make it a dict with 'prompt'")
+        raise DataError(f"row {number + 1} is {a_kind(row)}; make it a dict with 'prompt'")
     for name, value in cast("Mapping[str, Any]", row).items():
         if value.__class__ not in _PLAIN:
             try:
                 plain(value)
             except DataError as error:
-                raise DataError(f"row {number}, field {name!r}: {error}") from None
+                raise DataError(f"row {number + 1}, field {name!r}: {error}") from None
     return FrozenMap(cast("Mapping[str, Any]", row))
 
 
@@ -188,18 +188,18 @@ def _question_field(row: object) -> str | None:
 
 def _checked(source: Rows, number: int, row: Mapping[str, Any]) -> tuple[str, tuple[str, int, str]]:
     """Digest of what a row asks, and its arm, level and split."""
-    check_row_text(row, f"row {number}")
+    check_row_text(row, f"row {number + 1}")
     public = canonical(public_fields(number, row))
     level, arm = row.get("level", 1), row.get("arm", source.name)
     if not isinstance(level, int) or isinstance(level, bool):
-        raise DataError(f"row {number}, field 'level': {level!r} is not a whole number")
+        raise DataError(f"row {number + 1}, field 'level': {level!r} is not a whole number")
     if abs(level) > _HIGHEST:
-        raise DataError(f"row {number}, field 'level': {level} is beyond {_HIGHEST:,}; number levels from 1 on")
+        raise DataError(f"row {number + 1}, field 'level': {level} is beyond {_HIGHEST:,}; number levels from 1 on")
     if not isinstance(arm, str) or not arm:
-        raise DataError(f"row {number}, field 'arm': {arm!r} is not a name")
+        raise DataError(f"row {number + 1}, field 'arm': {arm!r} is not a name")
     if source.reward is None and source.scorer is None and not isinstance(row.get("answer"), str | int | float):
         raise DataError(
-            f"row {number}, field 'answer': {row.get('answer')!r} cannot be matched; give text, or pass a reward function"
+            f"row {number + 1}, field 'answer': {row.get('answer')!r} cannot be matched; give text, or pass a reward function"
         )
     return hashed(public), (arm, level, _split(source, number, public))
 
@@ -217,11 +217,11 @@ def public_fields(number: int, row: Mapping[str, Any]) -> dict[str, Any]:
         DataError: it has none, both, or one of the wrong form; names the row and the field.
     """
     if "prompt" in row and "messages" in row:
-        raise DataError(f"row {number} has both 'prompt' and 'messages'; keep one")
+        raise DataError(f"row {number + 1} has both 'prompt' and 'messages'; keep one")
     place = "prompt" if "prompt" in row else "messages"
     if "prompt" in row and not isinstance(row["prompt"], list | tuple):
         if not isinstance(row["prompt"], str) or not row["prompt"]:
-            raise DataError(f"row {number}, field 'prompt': {row['prompt']!r} is not text with at least one character")
+            raise DataError(f"row {number + 1}, field 'prompt': {row['prompt']!r} is not text with at least one character")
         return {"prompt": row["prompt"]}
     if place not in row:
         questions = [name for name in QUESTIONS if name in row]
@@ -229,15 +229,15 @@ def public_fields(number: int, row: Mapping[str, Any]) -> dict[str, Any]:
         hint = f"rename {close!r}" if close else "add one"
         if questions:
             hint = f"rename the one of {', '.join(map(repr, questions))} that is the question to 'prompt'"
-        raise DataError(f"row {number} has no 'prompt' and no 'messages'; {hint}. It has {sorted(row)}")
+        raise DataError(f"row {number + 1} has no 'prompt' and no 'messages'; {hint}. It has {sorted(row)}")
     turns = row[place]
     if not isinstance(turns, list | tuple) or not turns:
-        raise DataError(f"row {number}, field {place!r}: {turns!r} is not a list of turns")
+        raise DataError(f"row {number + 1}, field {place!r}: {turns!r} is not a list of turns")
     for turn in cast("Sequence[Any]", turns):
         if not _is_turn(turn):
-            raise DataError(f"row {number}, field {place!r}: {turn!r} is not {{'role': one of {_ROLES}, 'content': text}}")
+            raise DataError(f"row {number + 1}, field {place!r}: {turn!r} is not {{'role': one of {_ROLES}, 'content': text}}")
     if turns[-1]["role"] == "assistant":
-        raise DataError(f"row {number}, field {place!r}: the last turn is the assistant's; end with what it shall answer")
+        raise DataError(f"row {number + 1}, field {place!r}: the last turn is the assistant's; end with what it shall answer")
     return {"messages": [{"role": t["role"], "content": t["content"]} for t in cast("Sequence[Any]", turns)]}
 
 

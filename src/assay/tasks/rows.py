@@ -69,7 +69,7 @@ class Rows:
         tests: how many rows at the end are held out, instead of a share of the prompts; None for a share.
 
     Raises:
-        DataError: a row that is wrong; names its number (from 0), the field and a fix.
+        DataError: a row that is wrong; names its number (from 1), the field and a fix.
         ConfigError: both a reward and a scorer, a share outside [0, 1), a reward whose parameters do not say what it takes, or
             splits that have to be named.
 

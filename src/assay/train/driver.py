@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from assay.core.errors import CheckpointError, ConfigError, DataError, EngineError, OutOfMemoryError
+from assay.core.errors import CheckpointError, ConfigError, DataError, EngineError, OutOfMemoryError, StorageError
 from assay.core.util.garbage import pause_collection
 from assay.core.util.threads import with_torch
 from assay.runs import checkpoint, lock, storage, user_code, versions
-from assay.runs.folder import remove_leftovers
+from assay.runs.folder import SETTINGS, remove_leftovers
 from assay.runtime.distributed.launch import check_first
 from assay.train import contamination, models, record
 from assay.train.callbacks import Callback
@@ -43,6 +43,7 @@ def train(
     trackers: Sequence[TrackerSettings] = (),
     watch: Watch = nobody,
     profile: bool = False,
+    prepare: Callable[[Path], None] | None = None,
 ) -> RunOutcome:
     """Runs ``run`` in a new folder.
 
@@ -56,6 +57,7 @@ def train(
             fails neither stops nor slows the run.
         watch: makes trackers that hear of each step in this process; see `Watch`.
         profile: have each step tell where its time went, ``time/profile/PART`` and ``time/profile_cpu/PART`` in its metrics.
+        prepare: called with the folder before the run writes ``run.toml`` there, as to put beside it what a resume needs.
 
     Raises:
         ConfigError: the folder is in use, or the run contradicts itself or does not fit its model.
@@ -76,9 +78,15 @@ def train(
         with lock.worker(path):
             record.refuse_used(path)
             try:
+                if prepare is not None:
+                    prepare(path)
                 outcome = _begin(RunDriver(run, path, told, profile, callbacks))
             except (ConfigError, DataError, EngineError, OutOfMemoryError):
                 record.release(path, made)
+                raise
+            except StorageError:
+                if not (path / SETTINGS).exists():  # else it can be resumed
+                    record.release(path, made)
                 raise
         return _summed_up(outcome) if show else outcome
 

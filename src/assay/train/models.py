@@ -27,7 +27,17 @@ if TYPE_CHECKING:
     from assay.train.run import Run
     from assay.train.stage import Stage
 
-__all__ = ["Built", "Folder", "Scratch", "from_folder", "held", "load_source", "model_folder", "scratch_tokenizer"]
+__all__ = [
+    "Built",
+    "Folder",
+    "Scratch",
+    "check_tokenizer",
+    "from_folder",
+    "held",
+    "load_source",
+    "model_folder",
+    "scratch_tokenizer",
+]
 
 _SOURCES = {".py", ".cpp", ".h"}
 
@@ -120,6 +130,7 @@ def load_source(source: object, build: Builder) -> AnyModel:
 
     if isinstance(source, Folder):
         model = from_folder(source.path)
+        check_tokenizer(source, model.tokenizer)
         return model if source.chat is None else replace(model, tokenizer=model.tokenizer.with_chat(source.chat))
     if isinstance(source, Scratch):
         tokenizer = scratch_tokenizer(source)
@@ -132,6 +143,19 @@ def load_source(source: object, build: Builder) -> AnyModel:
         except (DataError, CheckpointError) as error:
             raise DataError(f"the base in the cache is damaged ({error}); remove {folder}, and it is built again") from error
     raise ConfigError(f"Run.model is {a_kind(source)}; use Folder(path), Scratch(...) or Built(run=...)")
+
+
+def check_tokenizer(source: Folder, tokenizer: HubTokenizer) -> None:
+    """Refuses a model folder whose text transformers encodes by other ids; of a run folder that was seen when it began.
+
+    Raises:
+        DataError: as `assay.runtime.text.transformers_ids.check_agreement`.
+    """
+    from assay.runtime.models.adapter_base import whole_of
+    from assay.runtime.text.transformers_ids import check_agreement
+
+    if not (Path(source.path) / "run.toml").exists():
+        check_agreement(tokenizer, whole_of(model_folder(Path(source.path))))
 
 
 def scratch_tokenizer(source: Scratch) -> HubTokenizer:

@@ -114,7 +114,7 @@ class OfflineRows(OneUpdate, Protocol):
             object.__setattr__(self, "data", str(given))
             return
         rows: list[Any] = list(given) if isinstance(given, list | tuple) else [given]  # pyright: ignore[reportUnknownArgumentType]
-        for i, row in enumerate(rows):
+        for i, row in enumerate(rows, 1):
             if not isinstance(row, Mapping):
                 raise ConfigError(
                     f"{type(self).__name__}.data, row {i} is {a_kind(row)}; name a file of rows, or give a list of dicts"

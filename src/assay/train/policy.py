@@ -20,7 +20,7 @@ from assay.rollout.decode_text import text_of, with_stop
 from assay.rollout.spec import PlayerSpec
 from assay.train.evaluate import evaluate, greedy, held_out, items_of
 from assay.train.levels import Levels, check_levels
-from assay.train.models import model_folder
+from assay.train.models import Folder, check_tokenizer, model_folder
 from assay.verify import ScoringPool
 
 if TYPE_CHECKING:
@@ -49,7 +49,9 @@ class Policy:
             from assay.runtime.models.hf import load_model
 
         calm()
-        return load_model(model_folder(Path(self.path)))
+        model = load_model(model_folder(Path(self.path)))
+        check_tokenizer(Folder(str(self.path)), model.tokenizer)
+        return model
 
     def sample(self, prompt: str | Sequence[Message], n: int = 1, sampling: Sampling | None = None, seed: int = 0) -> list[str]:
         """``n`` answers to a prompt, each with its thought.
