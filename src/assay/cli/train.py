@@ -12,7 +12,7 @@ from assay.cli.gc_pause import Loading, loading
 from assay.cli.multi_run import Study, resume_all, train_many
 from assay.cli.options import parse
 from assay.cli.output import busy, note
-from assay.cli.preflight import check
+from assay.cli.preflight import check, require_torch
 from assay.cli.recipe import settle_all
 from assay.cli.run_request import Record, made_again, run_folder
 from assay.cli.train_options import ResumeOptions, TrainOptions, ViewOptions
@@ -42,6 +42,7 @@ def train_command(args: list[str]) -> int:
         folder = own.folder or fresh_folder(Path("runs"), run.name)
         refuse_used(folder)
         check(run)
+        require_torch()
         record = Record(recipe=asked.recipe, args=asked.words, files=user_files())
         note(f"{run.name}: {run.steps} steps in {folder}")
         for w in asked.wires:
