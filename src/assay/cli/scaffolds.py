@@ -182,7 +182,7 @@ def test_the_seed_is_its_own() -> None:
 
 _README = """# @name@
 
-@about@ The code is `@module@/__init__.py`, its test `tests/test_@module@.py`. Install it with what the test needs, and look at it:
+@about@ The code is `@module@/__init__.py`, its test `tests/test_@module@.py`. Install it with what the test needs:
 
     pip install -e '.[test]'
     python -m pytest
