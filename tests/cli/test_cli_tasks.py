@@ -233,7 +233,9 @@ def test_import_and_export(assay, tmp_path):
     (tmp_path / "raw.jsonl").write_text('{"question": "1+1?", "answer": "#### 2"}\n{"question": "1+1?", "answer": "2"}\n')
     found = assay("tasks", "import", "raw.jsonl", "out.jsonl", "--verifier", "math", "--license", "MIT", "--json").json
     assert (found["read"], found["taken"], found["rejected"], found["licences"]) == (2, 1, {"repeated": 1}, {"MIT": 1})
-    text = assay("tasks", "import", "raw.jsonl", "out.jsonl", "--verifier", '{"name": "numeric"}').out
+    said = assay("tasks", "import", "raw.jsonl", "out.jsonl", "--verifier", "math")
+    assert said.code == 2 and "out.jsonl is there already" in said.err and "--force" in said.err
+    text = assay("tasks", "import", "raw.jsonl", "out.jsonl", "--force", "--verifier", '{"name": "numeric"}').out
     assert "out.jsonl: 1 of 2 rows" in text and "rejected: repeated 1" in text and "out.rejected.jsonl" in text
     assert assay("tasks", "import", "raw.jsonl", "out.jsonl", "-n", "0").code == 2
     for word, why in (("{bad", "is no JSON"), ("mth", "did you mean 'math'"), ('{"kind": 1}', "names no verifier")):

@@ -66,13 +66,24 @@ class ImportableRows:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A row that was not taken, and why."""
+    """A row that was not taken, and why.
+
+    Attributes:
+        place, number: as of `ImportableRows`.
+        step: at which it was refused.
+        reason: why.
+        row: as it came.
+        key: of its question, where the row before it that asks the same has another answer; "" elsewhere.
+        first: that row, in words.
+    """
 
     place: str
     number: int
     step: str
     reason: str
     row: Mapping[str, Any] | None
+    key: str = ""
+    first: str = ""
 
     def record(self) -> dict[str, Any]:
         """As a line of a file."""
@@ -197,12 +208,14 @@ class Importer:
             verifier_of(row["verifier"])
         except AssayError as error:
             return Rejected(item.place, item.number, "verifier", str(error), item.row)
-        key = digest(row.get("prompt") or row.get("messages"))
+        key = _question_key(row)
         here, gold = f"{item.place}, row {item.number}", digest(plain(row.get("answer")))
         first, known = seen.setdefault(key, (here, gold))
         if first != here:
-            other = "" if gold == known else ", with another answer"
-            return Rejected(item.place, item.number, "repeated", f"the same question as {first}{other}", item.row)
+            if gold != known:
+                reason = f"the same question as {first}, with another answer"
+                return Rejected(item.place, item.number, "repeated", reason, item.row, key, first)
+            return Rejected(item.place, item.number, "repeated", f"the same question as {first}", item.row)
         return row
 
     def _tried(
@@ -418,8 +431,45 @@ def _read(files: Iterable[Path]) -> Iterator[ImportableRows]:
                 yield ImportableRows(str(path), number, None, str(error))
 
 
-def write_rows(made: Iterable[dict[str, Any] | Rejected], out: Path) -> Path:
+def _take_back(good: Path, bad: Path, doubtful: Mapping[str, Rejected], summary: Summary) -> None:
+    """Moves rows that were taken, and that a later one contradicts, to those that were refused."""
+    kept = good.with_name(f"{good.name}.kept")
+    with good.open(encoding="utf-8") as rows, kept.open("w", encoding="utf-8") as out, bad.open("a", encoding="utf-8") as refused:
+        for line in rows:
+            row = json.loads(line)
+            later = doubtful.get(_question_key(row))
+            if later is None:
+                out.write(line)
+                continue
+            place, _, number = later.first.rpartition(", row ")
+            reason = f"the same question as {later.place}, row {later.number}, with another answer"
+            record = Rejected(place, int(number), "repeated", reason, row).record()
+            refused.write(json.dumps(plain(record), ensure_ascii=False) + "\n")
+            summary.taken -= 1
+            summary.rejected["repeated"] += 1
+            for counter, name in ((summary.licences, "license"), (summary.sources, "data_source")):
+                counter[str(row[name])] -= 1
+            summary.verifiers[_name(row["verifier"])] -= 1
+    for counter in (summary.licences, summary.sources, summary.verifiers):
+        for name in [name for name, n in counter.items() if not n]:
+            del counter[name]
+    kept.replace(good)
+
+
+def _question_key(row: Mapping[str, Any]) -> str:
+    """Names what a row asks."""
+    return digest(row.get("prompt") or row.get("messages"))
+
+
+def write_rows(made: Iterable[dict[str, Any] | Rejected], out: Path, summary: Summary | None = None) -> Path:
     """Writes what was taken to ``out`` and what was refused beside it, both complete or not at all.
+
+    Of rows that ask the same and have different answers none is taken: nobody knows which is right.
+
+    Args:
+        made: of `Importer.run`.
+        out: the file.
+        summary: counts rows that are taken back so.
 
     Returns:
         The file of what was refused.
@@ -432,10 +482,15 @@ def write_rows(made: Iterable[dict[str, Any] | Rejected], out: Path) -> Path:
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         with parts[0].open("w", encoding="utf-8") as good, parts[1].open("w", encoding="utf-8") as bad:
+            doubtful = dict[str, Rejected]()
             for row in made:
+                if isinstance(row, Rejected) and row.key:
+                    doubtful.setdefault(row.key, row)
                 file, value = (bad, row.record()) if isinstance(row, Rejected) else (good, row)
                 file.write(json.dumps(plain(value), ensure_ascii=False) + "\n")
-        for part, path in zip(parts, (out, refused), strict=True):
+        if doubtful:
+            _take_back(parts[0], parts[1], doubtful, summary or Summary())
+        for part, path in zip(parts[:2], (out, refused), strict=True):
             part.replace(path)
     except OSError as error:
         raise DataError(f"cannot write {out}: {error}") from error

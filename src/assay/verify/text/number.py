@@ -47,7 +47,7 @@ class Numeric(AnswerVerifier):
     ``1.5 \times 10^{3}``, ``3/4``, ``3 1/2`` and ``50%``, in ASCII or full-width digits. With ``auto``, a number behind ``####``
     on a line of its own is the answer, whatever follows it. A last number that is none of these (``1.2.3``, ``1,2``, more than
     400 digits, an exponent beyond 400, an exponent or denominator of a formula) is ``unparsed``, and no earlier one counts in its
-    place; so are one that is denied (``not 5``), two different numbers with ``or`` between, and several different ones in a tag, a
+    place; so are one that is denied (``not 5``), two different numbers with ``or`` between, and several in a tag, a
     box or behind a mark, which is for the answer alone. Words and units around the number are ignored unless ``alone``.
 
     Attributes:
