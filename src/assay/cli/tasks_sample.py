@@ -15,7 +15,6 @@ from assay.core.canon import plain
 from assay.core.errors import AssayError, ConfigError, DataError
 from assay.core.protocols import TaskSource, Verifier
 from assay.core.task import Task
-from assay.verify.rollouts import rollout_of
 
 __all__ = ["sample"]
 
@@ -91,6 +90,7 @@ def _check_form(family: TaskSource, form: str, arms: Sequence[str]) -> None:
     """Raises ConfigError where the oracle's own answer in a form is not right: every answer to such a question would be wrong."""
     from assay.testing import ContractError
     from assay.testing.contracts import guard, verdict
+    from assay.verify.rollouts import rollout_of
 
     with guard(family.verifier()) as pool:
         for arm in arms:

@@ -66,16 +66,7 @@ class ImportableRows:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A row that was not taken, and why.
-
-    Attributes:
-        place, number: as of `ImportableRows`.
-        step: at which it was refused.
-        reason: why.
-        row: as it came.
-        key: of its question, where the row before it that asks the same has another answer; "" elsewhere.
-        first: that row, in words.
-    """
+    """A row that was not taken, and why; ``key`` names its question where row ``first`` answers it otherwise."""
 
     place: str
     number: int
