@@ -17,6 +17,7 @@ from assay.core.protocols import Verifier
 from assay.core.rollout import Rollout
 from assay.core.task import Task
 from assay.curate.rows import entries, parsed, read_rows
+from assay.tasks.exchange.contradictions import question_key, take_back
 from assay.tasks.exchange.forms import Asked, Route, Unsupported, route_of
 from assay.tasks.exchange.forms.text import by_gold
 from assay.tasks.exchange.gym import gym_rows
@@ -199,7 +200,7 @@ class Importer:
             verifier_of(row["verifier"])
         except AssayError as error:
             return Rejected(item.place, item.number, "verifier", str(error), item.row)
-        key = _question_key(row)
+        key = question_key(row)
         here, gold = f"{item.place}, row {item.number}", digest(plain(row.get("answer")))
         first, known = seen.setdefault(key, (here, gold))
         if first != here:
@@ -422,36 +423,6 @@ def _read(files: Iterable[Path]) -> Iterator[ImportableRows]:
                 yield ImportableRows(str(path), number, None, str(error))
 
 
-def _take_back(good: Path, bad: Path, doubtful: Mapping[str, Rejected], summary: Summary) -> None:
-    """Moves rows that were taken, and that a later one contradicts, to those that were refused."""
-    kept = good.with_name(f"{good.name}.kept")
-    with good.open(encoding="utf-8") as rows, kept.open("w", encoding="utf-8") as out, bad.open("a", encoding="utf-8") as refused:
-        for line in rows:
-            row = json.loads(line)
-            later = doubtful.get(_question_key(row))
-            if later is None:
-                out.write(line)
-                continue
-            place, _, number = later.first.rpartition(", row ")
-            reason = f"the same question as {later.place}, row {later.number}, with another answer"
-            record = Rejected(place, int(number), "repeated", reason, row).record()
-            refused.write(json.dumps(plain(record), ensure_ascii=False) + "\n")
-            summary.taken -= 1
-            summary.rejected["repeated"] += 1
-            for counter, name in ((summary.licences, "license"), (summary.sources, "data_source")):
-                counter[str(row[name])] -= 1
-            summary.verifiers[_name(row["verifier"])] -= 1
-    for counter in (summary.licences, summary.sources, summary.verifiers):
-        for name in [name for name, n in counter.items() if not n]:
-            del counter[name]
-    kept.replace(good)
-
-
-def _question_key(row: Mapping[str, Any]) -> str:
-    """Names what a row asks."""
-    return digest(row.get("prompt") or row.get("messages"))
-
-
 def write_rows(made: Iterable[dict[str, Any] | Rejected], out: Path, summary: Summary | None = None) -> Path:
     """Writes what was taken to ``out`` and what was refused beside it, both complete or not at all.
 
@@ -480,7 +451,7 @@ def write_rows(made: Iterable[dict[str, Any] | Rejected], out: Path, summary: Su
                 file, value = (bad, row.record()) if isinstance(row, Rejected) else (good, row)
                 file.write(json.dumps(plain(value), ensure_ascii=False) + "\n")
         if doubtful:
-            _take_back(parts[0], parts[1], doubtful, summary or Summary())
+            take_back(parts[0], parts[1], doubtful, summary or Summary())
         for part, path in zip(parts[:2], (out, refused), strict=True):
             part.replace(path)
     except OSError as error:
