@@ -6,7 +6,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -17,11 +16,11 @@ from assay.core.protocols import Verifier
 from assay.core.rollout import Rollout
 from assay.core.task import Task
 from assay.curate.rows import entries, parsed, read_rows
-from assay.tasks.exchange.contradictions import question_key, take_back
 from assay.tasks.exchange.forms import Asked, Route, Unsupported, route_of
 from assay.tasks.exchange.forms.text import by_gold
 from assay.tasks.exchange.gym import gym_rows
 from assay.tasks.exchange.tasksets import taskset_rows
+from assay.tasks.exchange.writing import question_key, write_rows
 from assay.tasks.judged import Spec, verifier_of
 from assay.tasks.rows import Rows
 from assay.verify.rollouts import rollout_of
@@ -421,43 +420,3 @@ def _read(files: Iterable[Path]) -> Iterator[ImportableRows]:
                 yield ImportableRows(str(path), number, row)
             except DataError as error:
                 yield ImportableRows(str(path), number, None, str(error))
-
-
-def write_rows(made: Iterable[dict[str, Any] | Rejected], out: Path, summary: Summary | None = None) -> Path:
-    """Writes what was taken to ``out`` and what was refused beside it, both complete or not at all.
-
-    Of rows that ask the same and have different answers none is taken: nobody knows which is right.
-
-    Args:
-        made: of `Importer.run`.
-        out: the file.
-        summary: counts rows that are taken back so.
-
-    Returns:
-        The file of what was refused.
-
-    Raises:
-        DataError: the file cannot be written.
-    """
-    refused = out.with_name(f"{out.name.removesuffix('.jsonl')}.rejected.jsonl")
-    parts = [path.with_name(f"{path.name}.part") for path in (out, refused)]
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with parts[0].open("w", encoding="utf-8") as good, parts[1].open("w", encoding="utf-8") as bad:
-            doubtful = dict[str, Rejected]()
-            for row in made:
-                if isinstance(row, Rejected) and row.key:
-                    doubtful.setdefault(row.key, row)
-                file, value = (bad, row.record()) if isinstance(row, Rejected) else (good, row)
-                file.write(json.dumps(plain(value), ensure_ascii=False) + "\n")
-        if doubtful:
-            take_back(parts[0], parts[1], doubtful, summary or Summary())
-        for part, path in zip(parts[:2], (out, refused), strict=True):
-            part.replace(path)
-    except OSError as error:
-        raise DataError(f"cannot write {out}: {error}") from error
-    finally:
-        for part in parts:
-            with suppress(OSError):
-                part.unlink(missing_ok=True)
-    return refused
