@@ -36,8 +36,8 @@ def _take_back(good: Path, bad: Path, doubtful: Mapping[str, Rejected], summary:
             summary.rejected["repeated"] += 1
             for counter, name in ((summary.licences, "license"), (summary.sources, "data_source")):
                 counter[str(row[name])] -= 1
-            spec = row["verifier"]
-            summary.verifiers[str(spec["name"] if isinstance(spec, dict) else spec)] -= 1
+            spec: Any = row["verifier"]
+            summary.verifiers[spec if isinstance(spec, str) else str(spec["name"])] -= 1
     for counter in (summary.licences, summary.sources, summary.verifiers):
         for name in [name for name, n in counter.items() if not n]:
             del counter[name]
