@@ -67,14 +67,22 @@ def test_what_is_written_passes_is_listed_and_trains(
     install(folder, site)
     monkeypatch.chdir(folder)
     assert run_tests(folder / "tests" / f"test_{module}.py") >= 1
-    pip, *commands = re.findall(r"^    (\S.*)$", (folder / "README.md").read_text(), re.MULTILINE)
-    assert pip == "pip install -e ." and len(commands) == 2 and all(command in said.out for command in (pip, *commands))
+    commands = re.findall(r"^    (\S.*)$", (folder / "README.md").read_text(), re.MULTILINE)
+    test, pytest_, look, train, _ = commands
+    assert (test, pytest_, train) == ("pip install -e '.[test]'", "python -m pytest", "pip install -e '.[train]'")
+    assert all(command in said.out for command in commands)
+    project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
+    assert [need.partition(">")[0] for need in project["dependencies"]] == ["assay-rl"], "a package of tasks needs no torch"
+    assert {name: [n.partition(">")[0] for n in needs] for name, needs in project["optional-dependencies"].items()} == {
+        "train": ["assay-rl[train]"],
+        "test": ["pytest"],
+    }
     if "entry" in SCAFFOLDS[kind]:
         assert name in families()
     if kind == "task":
         rows = assay("tasks", "list", "--json").json
         assert name in [row["name"] for row in rows]
-    for command in commands:
+    for command in (look, commands[-1]):
         words = command.split()[1:]
         if words[0] == "train":
             words += ["--stages.0.steps", "2", "--steps", "2", "--stages.1.groups", "2", "--plain", "--folder", "run"]
@@ -99,4 +107,10 @@ def test_what_cannot_be_written(assay, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir() if path.name != "cache"] == ["full"]
     said = assay("init", "recipe", "my-own", "--out", "elsewhere", "--json")
     assert said.json["folder"] == "elsewhere" and "my_own/__init__.py" in said.json["files"]
-    assert said.json["next"] == ["pip install -e .", "assay explain my_own:recipe", "assay train my_own:recipe"]
+    assert said.json["next"] == [
+        "pip install -e '.[test]'",
+        "python -m pytest",
+        "assay explain my_own:recipe",
+        "pip install -e '.[train]'",
+        "assay train my_own:recipe",
+    ]

@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 from assay.core import errors
-from assay.core.errors import AssayError, MissingExtraError, UnknownNameError, nearest
+from assay.core.errors import AssayError, MissingExtraError, UnknownNameError, missing_extra, nearest
 
 BUILTIN = {
     "ConfigError": ValueError,
@@ -115,3 +115,10 @@ def test_a_long_list_names_the_command_that_has_all(kind: str, command: str) -> 
     said = str(UnknownNameError(kind, "zzz", MANY))
     assert said.endswith(f"; {command!r} lists them all") and len(said) < 250
     assert str(pickle.loads(pickle.dumps(UnknownNameError(kind, "zzz", MANY)))) == said
+
+
+def test_a_module_of_no_extra_is_no_missing_extra() -> None:
+    found = missing_extra(ModuleNotFoundError("No module named 'jinja2.ext'", name="jinja2.ext"))
+    assert isinstance(found, MissingExtraError) and (found.module, found.extra) == ("jinja2", "train")
+    assert missing_extra(ModuleNotFoundError("No module named 'mine'", name="mine")) is None
+    assert missing_extra(ModuleNotFoundError("a name that nobody gave")) is None

@@ -296,6 +296,25 @@ def test_another_number_is_never_taken_for_it(gold: float, text: str) -> None:
     assert Numeric()(*task_and_rollout(gold, text)).primary == 0.0
 
 
+@pytest.mark.parametrize("inside", ["45, 44", "45\x0044", "44 45 44", "45 44", "4 and 44", "1.2.3 44", "43..44 44", "45\n44"])
+def test_several_numbers_where_the_answer_stands_are_no_answer(inside: str) -> None:
+    for where, text in (("tag", f"<answer>{inside}</answer>"), ("box", f"\\boxed{{{inside}}}"), ("mark", f"Answer: {inside}")):
+        for place in (where, "auto"):
+            if where == "mark" and "\n" in inside:
+                continue  # the answer ends with its line
+            score = Numeric(where=place)(*task_and_rollout(44, text))
+            assert (score.primary, score.info["verdict"]) == (0.0, "unparsed"), (place, text)
+
+
+@pytest.mark.parametrize(
+    ("gold", "inside"),
+    [(1234, "1,234 km"), (3.5, "3 1/2 cups"), (1500, "$1.5 \\times 10^3$ m"), (0.5, "1/2 or 0.5"), (44, "44 = 44"), (5, "5 m2")],
+)
+def test_one_number_in_its_own_words_is_an_answer(gold: float, inside: str) -> None:
+    for text in (f"<answer>{inside}</answer>", f"\\boxed{{{inside}}}", f"3 ways.\nAnswer: {inside}"):
+        assert Numeric()(*task_and_rollout(gold, text)).primary == 1.0, text
+
+
 @pytest.mark.parametrize(
     "part", ["1 ", "1.", "× 10^", "1 × 10", "\\frac{1}", "#### ", "#### 1 a b\n", "1/", "½", "\\,123", "3 1/"]
 )

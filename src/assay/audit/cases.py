@@ -101,7 +101,7 @@ def case_of(row: Mapping[str, Any], index: int = 0) -> AuditCase:
             raise DataError(f"row {index + 1} has neither 'gold' nor 'task'; it has {sorted(row)}")
         own = {n: v for n, v in row.items() if n not in ("solutions", "wrong", "unique")}
         asked = row.get("prompt", row.get("messages", ""))
-        turns = cast("list[Any]", asked) if isinstance(asked, list) else None
+        turns: list[Any] | None = [*asked] if isinstance(asked, list) else None  # pyright: ignore[reportUnknownArgumentType]
         try:
             prompt = str(asked) if turns is None else "\n".join(str(turn["content"]) for turn in turns)
         except (TypeError, KeyError):

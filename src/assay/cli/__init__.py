@@ -89,7 +89,7 @@ def _run(argv: Sequence[str] | None) -> int:
 
         print(f"assay {assay.__version__}")
         return 0
-    from assay.core.errors import AssayError, CheckpointError, ConfigError, DataError, UnknownNameError
+    from assay.core.errors import AssayError, CheckpointError, ConfigError, DataError, UnknownNameError, missing_extra
 
     try:
         if args[0] not in COMMANDS:
@@ -101,6 +101,10 @@ def _run(argv: Sequence[str] | None) -> int:
         return stop.code if isinstance(stop.code, int) else 0
     except (ConfigError, DataError, CheckpointError) as error:  # a command says itself when the work had begun
         return _complain(error, 2)
+    except ModuleNotFoundError as error:
+        if (lacking := missing_extra(error)) is None:
+            raise
+        return _complain(lacking, 1)
     except (AssayError, OSError) as error:
         if isinstance(error, BrokenPipeError):  # the reader of our output went away, as `| head` does
             sys.stdout = open(os.devnull, "w")  # noqa: SIM115 -- the interpreter flushes it at the end

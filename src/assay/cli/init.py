@@ -20,7 +20,7 @@ __all__ = ["init_command", "scaffold"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InitOptions:
-    """Writes a small package for a part of your own: one module, a test that passes, and a README with the next three commands.
+    """Writes a small package for a part of your own: one module, a test that passes, and a README with the next commands.
 
     Attributes:
         kind: task, environment (a task of several turns), reward, verifier or recipe.
@@ -77,7 +77,7 @@ def scaffold(kind: str, name: str, folder: Path) -> Mapping[str, str]:
     parts = SCAFFOLDS[kind]
     texts = {
         "pyproject.toml": PROJECT + parts.get("entry", ""),
-        "README.md": README.replace("@commands@", parts["commands"]),
+        "README.md": README.replace("@look@", parts["look"]),
         f"{module}/__init__.py": parts["module"],
         f"tests/test_{module}.py": parts["test"],
         **({"cases.jsonl": parts["cases"]} if "cases" in parts else {}),

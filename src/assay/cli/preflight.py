@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from assay.cli.sizes import AnyShape, model_shape
+from assay.core.errors import MissingExtraError
 from assay.core.protocols import Tokenizer
 from assay.runtime.models.adapter_base import whole_of
 from assay.train.model_facts import tokenizer_in
@@ -18,7 +19,7 @@ from assay.train.run import Run
 if TYPE_CHECKING:
     from assay.runtime.models.model import Model
 
-__all__ = ["Outline", "check", "outline"]
+__all__ = ["Outline", "check", "outline", "require_torch"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +48,12 @@ def check(run: Run) -> bool:
         return False
     check_fits(run, cast("Model", outline(run.model)), _outlined)
     return True
+
+
+def require_torch() -> None:
+    """Raises MissingExtraError where torch is not installed, before a folder is made or a line of a run is printed."""
+    if find_spec("torch") is None:
+        raise MissingExtraError("torch", "train")
 
 
 def _outlined(path: str) -> Model:

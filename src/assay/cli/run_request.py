@@ -17,6 +17,8 @@ from assay.train.run import Run
 
 __all__ = ["Record", "made_again", "missing", "recorded", "run_folder"]
 
+_LISTED = "'assay runs list' shows the runs that there are"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
@@ -62,15 +64,23 @@ def run_folder(path: Path, known_by: Sequence[str] = ("run.toml", "metrics.jsonl
         return path
     missing(path)
     what = "is no run folder: it has no run.toml" if path.exists() else "does not exist"
-    raise DataError(f"{path} {what}; 'assay runs list' shows the runs that there are")
+    raise DataError(f"{path} {what}; {_LISTED}")
 
 
 def missing(path: Path) -> None:
-    """Raises UnknownNameError where ``path`` does not exist and a run beside it has a name much like it."""
-    if not path.exists() and path.parent.is_dir():
-        beside = [p.parent.name for p in path.parent.glob("*/run.toml")]
-        if nearest(path.name, beside):
-            raise UnknownNameError(f"run in {path.parent}", path.name, beside)
+    """Raises where ``path`` does not exist and can only be a run.
+
+    Raises:
+        UnknownNameError: a run beside it has a name much like it.
+        DataError: it would lie in a folder of runs.
+    """
+    if path.exists():
+        return
+    beside = [p.parent.name for p in path.parent.glob("*/run.toml")]
+    if nearest(path.name, beside):
+        raise UnknownNameError(f"run in {path.parent}", path.name, beside)
+    if beside or path.parent.name == "runs":
+        raise DataError(f"{path} does not exist; {_LISTED}")
 
 
 def recorded(folder: Path) -> Run:

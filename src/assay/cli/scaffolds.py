@@ -22,7 +22,11 @@ version = "0.1.0"
 description = "@about@"
 readme = "README.md"
 requires-python = ">=3.11"
-dependencies = ["assay-rl[train]>=@version@"]
+dependencies = ["assay-rl>=@version@"]
+
+[project.optional-dependencies]
+train = ["assay-rl[train]>=@version@"]
+test = ["pytest"]
 
 [tool.setuptools]
 packages = ["@module@"]
@@ -178,12 +182,20 @@ def test_the_seed_is_its_own() -> None:
 
 _README = """# @name@
 
-@about@ The code is `@module@/__init__.py`, its test `tests/test_@module@.py`.
+@about@ The code is `@module@/__init__.py`, its test `tests/test_@module@.py`. Install it with what the test needs:
 
-    pip install -e .
-@commands@
+    pip install -e '.[test]'
+    python -m pytest
+    @look@
 
-Then change the code, and run `python -m pytest` here. `docs/add/@page@.md` of assay has what else there is to know.
+This much needs no PyTorch. Training does; the file `constraints.txt` of assay's repository has the versions that assay is tested
+with, and `pip install -c constraints.txt ...` takes them (for a machine without a GPU add
+`--extra-index-url https://download.pytorch.org/whl/cpu`, and no CUDA is fetched):
+
+    pip install -e '.[train]'
+    assay train @module@:recipe
+
+Then change the code, and run the test again. `docs/add/@page@.md` of assay has what else there is to know.
 """
 
 _CASES = """{"gold": "123", "answer": "123"}
@@ -198,7 +210,7 @@ SCAFFOLDS: Mapping[str, Mapping[str, str]] = {
         "test": TASK_TEST,
         "entry": _ENTRY,
         "page": "task",
-        "commands": "    assay tasks check @name@\n    assay train @module@:recipe",
+        "look": "assay tasks check @name@",
     },
     "environment": {
         "about": "A family of tasks of several turns for assay.",
@@ -206,7 +218,7 @@ SCAFFOLDS: Mapping[str, Mapping[str, str]] = {
         "test": ENVIRONMENT_TEST,
         "entry": _ENTRY,
         "page": "environment",
-        "commands": "    assay tasks check @name@\n    assay train @module@:recipe",
+        "look": "assay tasks check @name@",
     },
     "reward": {
         "about": "A reward for assay.",
@@ -214,7 +226,7 @@ SCAFFOLDS: Mapping[str, Mapping[str, str]] = {
         "test": _REWARD_TEST,
         "cases": _CASES,
         "page": "rows",
-        "commands": "    assay verify run @module@:reward cases.jsonl\n    assay train @module@:recipe",
+        "look": "assay verify run @module@:reward cases.jsonl",
     },
     "verifier": {
         "about": "A verifier for assay.",
@@ -222,14 +234,14 @@ SCAFFOLDS: Mapping[str, Mapping[str, str]] = {
         "test": _VERIFIER_TEST,
         "cases": _CASES,
         "page": "verifier",
-        "commands": "    assay verify run @module@:@Class@ cases.jsonl\n    assay train @module@:recipe",
+        "look": "assay verify run @module@:@Class@ cases.jsonl",
     },
     "recipe": {
         "about": "A recipe for assay.",
         "module": _RECIPE,
         "test": _RECIPE_TEST,
         "page": "model",
-        "commands": "    assay explain @module@:recipe\n    assay train @module@:recipe",
+        "look": "assay explain @module@:recipe",
     },
 }
 """By kind: its parts by name; ``entry`` where it offers families, ``cases`` where there is something to judge."""

@@ -12,10 +12,11 @@ from assay.cli.options import parse
 from assay.cli.output import busy, cell, choose, grid, lines, note, show, unquoted
 from assay.cli.sources import own_code, source
 from assay.cli.tasks_admit import admit
+from assay.cli.tasks_check import check_family
 from assay.cli.tasks_exchange import export_family, import_rows
 from assay.cli.tasks_sample import sample
 from assay.core.canon import plain
-from assay.core.errors import ConfigError, DataError, UnknownNameError
+from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.protocols import TaskSource
 
 __all__ = ["tasks_command"]
@@ -65,11 +66,13 @@ class TasksCheckOptions:
         name: a task family, one of its arms, or a suite ('assay tasks list' names them), rows.jsonl, puzzle.toml, or
             my_file.py:my_source.
         n: tasks of each arm, level and split.
+        deadline: seconds that a verifier of your own may take for one verdict.
         json: print JSON.
     """
 
     name: str = field(metadata=_FAMILY)
     n: int = field(default=16, metadata={"arg": {"metavar": "N", "aliases": ["-n"]}})
+    deadline: float = field(default=5.0, metadata={"arg": {"metavar": "SECONDS"}})
     json: bool = False
 
 
@@ -243,25 +246,13 @@ def _offered(family: TaskSource, arms: Mapping[str, Sequence[int]]) -> dict[str,
 
 
 def _check(args: list[str]) -> int:
-    from assay.testing import ContractError, check_task_source
-
     own = parse(TasksCheckOptions, args, "assay tasks check")
     if own.n < 1:
         raise ConfigError(f"-n {own.n}: check at least one task of each cell")
+    if not own.deadline > 0:
+        raise ConfigError(f"--deadline {own.deadline}: give the seconds that one verdict may take")
     family = source(own.name)
-    with busy(f"checking {family.name}"):
-        try:
-            with own_code(own.name):
-                found = check_task_source(family, n=own.n)
-        except (ConfigError, DataError) as error:  # the check's own finding, not a wrong argument
-            raise ContractError(f"task family {family.name}: {error}") from error
-    value = {
-        "subject": found.subject,
-        "passed": list(found.passed),
-        "skipped": list(found.skipped),
-        "numbers": dict(found.numbers),
-    }
-    return show(own.json, value, lambda: print("\n".join((found.subject, *found.lines()))))
+    return check_family(family, own.name, own.n, own.deadline, own.json)
 
 
 def _reach(levels: Sequence[int]) -> str:

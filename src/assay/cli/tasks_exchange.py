@@ -51,8 +51,8 @@ class TasksImportOptions:
     Attributes:
         source: what to read.
         out: the file to write; rows that were refused go to OUT.rejected.jsonl beside it.
-        verifier: the verifier of rows that name none: a name ('assay verify list'), or a table as JSON. When not given: math for
-            known mathematical data sets and for solutions that end in '#### 42'; else the whole text must be the answer.
+        verifier: the verifier of rows that name none: a name ('assay verify list'), or a table as JSON. When not given, the
+            row's form decides: its fields, their kinds and its source; a row of no known form is refused.
         prompt: the field of the question, if it has no usual name.
         gold: the field of the gold answer, if it has no usual name.
         license: license of rows that name none.
@@ -60,6 +60,7 @@ class TasksImportOptions:
         n: how many items of gym: and taskset: sources.
         level: curriculum level of gym: sources, from 2 on.
         seed: seed of gym: sources.
+        force: write over OUT if it is there.
         json: print the summary as JSON.
     """
 
@@ -73,6 +74,7 @@ class TasksImportOptions:
     n: int = field(default=1000, metadata={"arg": {"metavar": "N", "aliases": ["-n"]}})
     level: int = field(default=1, metadata=_N)
     seed: int = field(default=0, metadata=_N)
+    force: bool = False
     json: bool = False
 
 
@@ -86,6 +88,8 @@ def import_rows(args: list[str]) -> int:
         raise ConfigError(f"-n {own.n}, --level {own.level}: both are at least 1")
     if own.out.exists() and Path(own.source).exists() and own.out.samefile(own.source):
         raise ConfigError(f"{own.out} is what is read; name another file to write")
+    if own.out.exists() and not own.force:
+        raise ConfigError(f"{own.out} is there already; name another file, or write over it with --force")
     files = (
         []
         if own.source.partition(":")[0] in ("gym", "taskset")
@@ -101,7 +105,7 @@ def import_rows(args: list[str]) -> int:
     )
     summary = Summary()
     with busy(f"reading {own.source}"):
-        refused = write_rows(importer.run(found_in(own.source, own.n, own.level, own.seed), summary), own.out)
+        refused = write_rows(importer.run(found_in(own.source, own.n, own.level, own.seed), summary), own.out, summary)
     counts = summary.record()
 
     def text() -> None:

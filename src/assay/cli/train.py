@@ -13,7 +13,7 @@ from assay.cli.launched import check_ranks, meshed, with_ranks
 from assay.cli.multi_run import Study, resume_all, train_many
 from assay.cli.options import parse
 from assay.cli.output import busy, note
-from assay.cli.preflight import check
+from assay.cli.preflight import check, require_torch
 from assay.cli.recipe import settle_all
 from assay.cli.run_request import Record, made_again, run_folder
 from assay.cli.tracker_options import choose_trackers, split_words
@@ -55,6 +55,7 @@ def _train(args: list[str], launch: Launch | None) -> int:
         folder = own.folder or fresh_folder(Path("runs"), run.name)
         refuse_used(folder)
         check(run)
+        require_torch()
         record = Record(recipe=asked.recipe, args=asked.words, files=user_files())
         trackers = choose_trackers(asked.trackers, own.tracker_flags)
         note(f"{run.name}: {run.steps} steps in {folder}")

@@ -17,7 +17,7 @@ from assay.core.tools import as_dicts, declared
 try:
     import httpx
 except ImportError:  # pragma: no cover - the tests have it
-    raise MissingExtraError("httpx", "vllm") from None
+    raise MissingExtraError("httpx", "judge") from None
 
 __all__ = ["Answer", "OpenAIClient", "RequestRefused"]
 

@@ -54,6 +54,7 @@ __all__ = [
     "UnknownNameError",
     "WeightProofError",
     "a_kind",
+    "missing_extra",
     "nearest",
 ]
 
@@ -196,6 +197,20 @@ class MissingExtraError(AssayError, ImportError):
 
     def __reduce__(self) -> tuple[type[MissingExtraError], tuple[str, str]]:
         return type(self), (self.module, self.extra)
+
+
+_OF_TRAIN = ("torch", "transformers", "safetensors", "tokenizers", "jinja2")
+"""Modules of the extra ``train``."""
+
+
+def missing_extra(error: ModuleNotFoundError) -> MissingExtraError | None:
+    """What to install for a module that could not be imported; None for one of no extra that a model needs.
+
+    >>> missing_extra(ModuleNotFoundError("No module named 'torch'", name="torch.nn"))
+    MissingExtraError("torch is not installed: pip install 'assay-rl[train]'")
+    """
+    module = (error.name or "").partition(".")[0]
+    return MissingExtraError(module, "train") if module in _OF_TRAIN else None
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

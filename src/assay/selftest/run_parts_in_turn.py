@@ -16,6 +16,7 @@ from typing import Any, cast
 
 import assay
 from assay.core.canon import FrozenMap
+from assay.core.errors import MissingExtraError, missing_extra
 from assay.lab.machine import describe_machine, load_average
 from assay.selftest.selftest_part import NotAvailable, SelftestContext, SelftestPart
 
@@ -100,11 +101,13 @@ def _one(part: SelftestPart, gpus: int, say: Callable[[str], None]) -> SelftestO
     try:
         found = part.check(SelftestContext(folder, lambda text: say(f"  {text}")))
         outcome, why, numbers = (FAILED if found.failures else PASSED), "; ".join(found.failures), found.numbers
-    except NotAvailable as error:
+    except (NotAvailable, MissingExtraError) as error:
         outcome, why = MISSING, str(error)
     except Exception as error:
+        lacking = missing_extra(error) if isinstance(error, ModuleNotFoundError) else None
         last = traceback.extract_tb(error.__traceback__)[-1]
-        outcome, why = FAILED, f"{type(error).__name__}: {error} ({Path(last.filename).name}, line {last.lineno})"
+        failed = f"{type(error).__name__}: {error} ({Path(last.filename).name}, line {last.lineno})"
+        outcome, why = (MISSING, str(lacking)) if lacking else (FAILED, failed)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return SelftestOutcome(

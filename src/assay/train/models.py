@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import assay
 from assay.core.canon import digest
 from assay.core.config import to_dict
-from assay.core.errors import CheckpointError, ConfigError, DataError, a_kind
+from assay.core.errors import CheckpointError, ConfigError, DataError, MissingExtraError, a_kind
 from assay.core.util.hub import PREFIX
 from assay.core.util.paths import cache_folder
 from assay.runs.best_model import best_model
@@ -199,7 +199,11 @@ def model_folder(path: Path) -> Path:
     """
     name = hub_name(path)
     if name is not None:
-        return on_hub(name).folder
+        try:
+            return on_hub(name).folder
+        except MissingExtraError as error:
+            what = "does not exist; give a model folder in Hugging Face format or a finished run folder"
+            raise ConfigError(f"{path} {what}. If it is a name on the hub: {error}") from None
     for candidate in (path, path / "model"):
         if (candidate / "config.json").exists() or (candidate / ADAPTER_CONFIG).exists():
             return candidate

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from assay.core.errors import ConfigError, DataError, UnknownNameError
+from assay.core.errors import ConfigError, DataError, MissingExtraError, UnknownNameError
 from assay.core.protocols import Moment, Tokenizer
 from assay.core.rollout import Sampling
 from assay.core.sample import STREAMS
@@ -121,6 +122,8 @@ def check_reward(run: Run, stage: Reinforce) -> None:
     for name in stage.reward.judges:
         if name not in (known := [judge.name for judge in run.judges]):
             raise UnknownNameError(f"judge in Run.judges, which {type(stage.reward).__name__} asks:", name, known)
+        if find_spec("httpx") is None:  # said now, not after the first evaluation
+            raise ConfigError(f"judge {name!r} is asked over HTTP, and {MissingExtraError('httpx', 'judge')}")
     for name in stage.reward.models:
         settings = learner_of(run, stage)
         known = ["policy", *(a.name for a in settings.anchors)]

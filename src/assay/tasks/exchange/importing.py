@@ -6,7 +6,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -21,6 +20,7 @@ from assay.tasks.exchange.forms import Asked, Route, Unsupported, route_of
 from assay.tasks.exchange.forms.text import by_gold
 from assay.tasks.exchange.gym import gym_rows
 from assay.tasks.exchange.tasksets import taskset_rows
+from assay.tasks.exchange.writing import question_key, write_rows
 from assay.tasks.judged import Spec, verifier_of
 from assay.tasks.rows import Rows
 from assay.verify.rollouts import rollout_of
@@ -66,13 +66,15 @@ class ImportableRows:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A row that was not taken, and why."""
+    """A row that was not taken, and why; ``key`` names its question where row ``first`` answers it otherwise."""
 
     place: str
     number: int
     step: str
     reason: str
     row: Mapping[str, Any] | None
+    key: str = ""
+    first: str = ""
 
     def record(self) -> dict[str, Any]:
         """As a line of a file."""
@@ -197,12 +199,14 @@ class Importer:
             verifier_of(row["verifier"])
         except AssayError as error:
             return Rejected(item.place, item.number, "verifier", str(error), item.row)
-        key = digest(row.get("prompt") or row.get("messages"))
+        key = question_key(row)
         here, gold = f"{item.place}, row {item.number}", digest(plain(row.get("answer")))
         first, known = seen.setdefault(key, (here, gold))
         if first != here:
-            other = "" if gold == known else ", with another answer"
-            return Rejected(item.place, item.number, "repeated", f"the same question as {first}{other}", item.row)
+            if gold != known:
+                reason = f"the same question as {first}, with another answer"
+                return Rejected(item.place, item.number, "repeated", reason, item.row, key, first)
+            return Rejected(item.place, item.number, "repeated", f"the same question as {first}", item.row)
         return row
 
     def _tried(
@@ -416,31 +420,3 @@ def _read(files: Iterable[Path]) -> Iterator[ImportableRows]:
                 yield ImportableRows(str(path), number, row)
             except DataError as error:
                 yield ImportableRows(str(path), number, None, str(error))
-
-
-def write_rows(made: Iterable[dict[str, Any] | Rejected], out: Path) -> Path:
-    """Writes what was taken to ``out`` and what was refused beside it, both complete or not at all.
-
-    Returns:
-        The file of what was refused.
-
-    Raises:
-        DataError: the file cannot be written.
-    """
-    refused = out.with_name(f"{out.name.removesuffix('.jsonl')}.rejected.jsonl")
-    parts = [path.with_name(f"{path.name}.part") for path in (out, refused)]
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with parts[0].open("w", encoding="utf-8") as good, parts[1].open("w", encoding="utf-8") as bad:
-            for row in made:
-                file, value = (bad, row.record()) if isinstance(row, Rejected) else (good, row)
-                file.write(json.dumps(plain(value), ensure_ascii=False) + "\n")
-        for part, path in zip(parts, (out, refused), strict=True):
-            part.replace(path)
-    except OSError as error:
-        raise DataError(f"cannot write {out}: {error}") from error
-    finally:
-        for part in parts:
-            with suppress(OSError):
-                part.unlink(missing_ok=True)
-    return refused

@@ -278,7 +278,7 @@ def source() -> TaskSource:
 _README = """# {name}
 
 Tasks of the family `{family}` as an environment of `verifiers`. It needs {needs}. pip takes them from your index; install
-first, from its folder, what is on none. `uv` runs the programs of `verifiers`.
+first, from its folder, what is on none. `assay-rl` without extras brings no PyTorch. `uv` runs the programs of `verifiers`.
 
     pip install . uv
 

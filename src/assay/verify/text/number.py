@@ -47,8 +47,8 @@ class Numeric(AnswerVerifier):
     ``1.5 \times 10^{3}``, ``3/4``, ``3 1/2`` and ``50%``, in ASCII or full-width digits. With ``auto``, a number behind ``####``
     on a line of its own is the answer, whatever follows it. A last number that is none of these (``1.2.3``, ``1,2``, more than
     400 digits, an exponent beyond 400, an exponent or denominator of a formula) is ``unparsed``, and no earlier one counts in its
-    place; so are one that is denied (``not 5``) and two different numbers with ``or`` between. Words and units around the number
-    are ignored unless ``alone``.
+    place; so are one that is denied (``not 5``), two different numbers with ``or`` between, and several in a tag, a
+    box or behind a mark, which is for the answer alone. Words and units around the number are ignored unless ``alone``.
 
     Attributes:
         absolute, relative: tolerances, 0 for equality.
@@ -85,8 +85,8 @@ class Numeric(AnswerVerifier):
         wanted = number_of(repr(gold) if isinstance(gold, float) else str(gold), self.percent, alone=True)
         if wanted is None or isinstance(gold, bool):
             raise DataError(f"the gold {gold!r} is no number; give one as 3, 0.25 or '3/4'")
-        place = _place(text, self.where)
-        said = None if place is None else number_of(place, self.percent, alone=self.alone)
+        place, named = _place(text, self.where)
+        said = None if place is None else number_of(place, self.percent, alone=self.alone, single=named)
         if said is None:
             return self.nothing("unparsed")
         slack = _exact(self.absolute) + _exact(self.relative) * abs(wanted)
@@ -130,22 +130,33 @@ class Closeness(Numeric):
         return {"correct": float(right), "closeness": float(1 - lost)}
 
 
-def _place(text: str, where: str) -> str | None:
-    """As `assay.verify.answer_in`; where nothing else is named, the line of the last ``####`` is the answer."""
+def _place(text: str, where: str) -> tuple[str | None, bool]:
+    """As `assay.verify.answer_in`, and whether it is a tag, a box or a mark; where nothing else is named, the line of the last
+    ``####`` is the answer.
+    """
     found = answer_in(text, where)
-    if where != AnswerPlace.AUTO or found != text.strip():
-        return found
-    return after_hashes(text) or found
+    if where != AnswerPlace.AUTO:
+        return found, where in (AnswerPlace.TAG, AnswerPlace.BOX, AnswerPlace.MARK)
+    if found != text.strip():
+        return found, True
+    return after_hashes(text) or found, False
 
 
-def number_of(text: str, percent: str = Percent.FRACTION, *, alone: bool = False) -> Fraction | None:
+def number_of(text: str, percent: str = Percent.FRACTION, *, alone: bool = False, single: bool = False) -> Fraction | None:
     """The last number of a text; None where there is none, the last one is malformed or denied, or it is one of two.
+
+    Args:
+        text: with the number.
+        percent: what a percent sign means.
+        alone: nothing but the number may stand in the text.
+        single: no other number may stand in the text.
 
     >>> number_of("1,234.5 kg"), number_of("a 3/4 b"), number_of("1.2.3"), number_of("5 m", alone=True)
     (Fraction(2469, 2), Fraction(3, 4), None, None)
     """
     text = plain_numbers(text)
-    found = deque(_RUN.finditer(text), maxlen=2)
+    every = list(_RUN.finditer(text)) if single else []
+    found = deque(every or _RUN.finditer(text), maxlen=2)
     last = found[-1] if found else None
     if last is None or (last["percent"] and percent == Percent.REFUSE) or text[: last.start()].endswith(_INSIDE):
         return None
@@ -155,6 +166,8 @@ def number_of(text: str, percent: str = Percent.FRACTION, *, alone: bool = False
     if alone and around.strip(" \t\r\n$"):
         return None
     value = _value(last, percent)
+    if any(_value(other, percent) != value for other in every):
+        return None
     if len(found) > 1 and _OR.fullmatch(text[found[0].end() : last.start()]) and _value(found[0], percent) != value:
         return None  # two numbers are no answer
     return value

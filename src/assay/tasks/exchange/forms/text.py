@@ -36,6 +36,7 @@ def mathematics(row: Mapping[str, Any], asked: Asked) -> Route | None:
     if isinstance(final, str | int | float) and final != "":
         gold = final
     known = bool(_MATH.fullmatch(asked.source)) or bool(_MATH.fullmatch(str(row.get("source") or ""))) or "problem_type" in row
+    _promised(row, asked, gold)
     if isinstance(gold, str) and gold.strip().lower() in ("proof", "notfound", "not found", "see solution"):
         raise Unsupported(
             f"its answer is {gold!r}: there is no final value to compare", "'math', with the final answer as the gold"
@@ -56,6 +57,21 @@ def mathematics(row: Mapping[str, Any], asked: Asked) -> Route | None:
     if not isinstance(value, str | int | float) or isinstance(value, bool):
         raise Unsupported(f"its gold {value!r:.120} is no single answer", "'math', with one answer as text")
     return _letter(str(value), asked) or _math(value, asked)
+
+
+def _promised(row: Mapping[str, Any], asked: Asked, gold: Any) -> None:
+    """Raises Unsupported where a row is of a data set whose solutions mark the final answer, and this one has no mark."""
+    if not isinstance(gold, str) or is_number(gold):
+        return
+    nearest = "'math', with the final answer as the gold"
+    if "####" not in gold and ("<<" in gold or _GSM.search(asked.source)):
+        raise Unsupported("its answer has no line '#### ' with the final number, which those of GSM8K end on", nearest)
+    hendrycks = gold == row.get("solution") and "problem" in row and ("level" in row or "type" in row)
+    if hendrycks and not _LAST_BOX.search(gold):
+        raise Unsupported("its solution has no final answer in a box, which those of MATH have", nearest)
+
+
+_GSM = re.compile(r"(?i)gsm-?8k")
 
 
 def _math(gold: Any, asked: Asked) -> Route:
