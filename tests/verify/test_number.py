@@ -322,3 +322,19 @@ def test_time_grows_with_the_length_and_not_faster(part: str) -> None:
     began = time.process_time()
     Numeric()(*task_and_rollout(5, part * (200_000 // len(part))))
     assert time.process_time() - began < 5.0  # what is quadratic takes minutes
+
+
+@pytest.mark.parametrize(
+    ("said", "reward"),
+    [
+        ("Answer: 2+40 = 42", 1.0),
+        ("<answer>6*7 = 42</answer>", 1.0),
+        ("\\boxed{x = 42}", 1.0),
+        ("<answer>42 = 42</answer>", 1.0),
+        ("<answer>45 = 42</answer>", 0.0),
+        ("<answer>40 + 2 = x</answer>", 0.0),
+        ("<answer>= 45, 42</answer>", 0.0),
+    ],
+)
+def test_a_chain_of_equations_says_its_last_member(said: str, reward: float) -> None:
+    assert Numeric()(*task_and_rollout("42", said)).components["correct"] == reward

@@ -100,7 +100,7 @@ def case_of(row: Mapping[str, Any], index: int = 0) -> AuditCase:
         if gold is None:
             raise DataError(f"row {index + 1} has neither 'gold' nor 'task'; it has {sorted(row)}")
         own = {n: v for n, v in row.items() if n not in ("solutions", "wrong", "unique")}
-        asked = row.get("prompt", row.get("messages", ""))
+        asked: object = row.get("prompt", row.get("messages", ""))
         turns: list[Any] | None = [*asked] if isinstance(asked, list) else None  # pyright: ignore[reportUnknownArgumentType]
         try:
             prompt = str(asked) if turns is None else "\n".join(str(turn["content"]) for turn in turns)

@@ -7,6 +7,7 @@ from collections import deque
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 from assay.core.errors import ConfigError, DataError
@@ -155,7 +156,7 @@ def number_of(text: str, percent: str = Percent.FRACTION, *, alone: bool = False
     (Fraction(2469, 2), Fraction(3, 4), None, None)
     """
     text = plain_numbers(text)
-    every = list(_RUN.finditer(text)) if single else []
+    every = _results(text) if single else []
     found = deque(every or _RUN.finditer(text), maxlen=2)
     last = found[-1] if found else None
     if last is None or (last["percent"] and percent == Percent.REFUSE) or text[: last.start()].endswith(_INSIDE):
@@ -171,6 +172,19 @@ def number_of(text: str, percent: str = Percent.FRACTION, *, alone: bool = False
     if len(found) > 1 and _OR.fullmatch(text[found[0].end() : last.start()]) and _value(found[0], percent) != value:
         return None  # two numbers are no answer
     return value
+
+
+def _results(text: str) -> list[re.Match[str]]:
+    """The numbers that a text gives as its result: of a chain of equations those of its last member, and of every member that is
+    a number alone; the terms of a sum are none.
+    """
+    found = list(_RUN.finditer(text))
+    ends = [at for at, letter in enumerate(text) if letter == "="]
+    if not ends:
+        return found
+    members = [[m for m in found if begin <= m.start() < end] for begin, end in pairwise([-1, *ends, len(text)])]
+    *before, last = members
+    return [m for member in before if len(member) == 1 for m in member] + last if last else found
 
 
 def _value(found: re.Match[str], percent: str) -> Fraction | None:
