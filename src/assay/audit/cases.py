@@ -100,8 +100,8 @@ def case_of(row: Mapping[str, Any], index: int = 0) -> AuditCase:
         if gold is None:
             raise DataError(f"row {index + 1} has neither 'gold' nor 'task'; it has {sorted(row)}")
         own = {n: v for n, v in row.items() if n not in ("solutions", "wrong", "unique")}
-        asked: object = row.get("prompt", row.get("messages", ""))
-        turns: list[Any] | None = [*asked] if isinstance(asked, list) else None  # pyright: ignore[reportUnknownArgumentType]
+        asked: Any = row.get("prompt", row.get("messages", ""))
+        turns = cast("list[Any] | None", asked if isinstance(asked, list) else None)
         try:
             prompt = str(asked) if turns is None else "\n".join(str(turn["content"]) for turn in turns)
         except (TypeError, KeyError):
