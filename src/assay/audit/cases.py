@@ -100,10 +100,10 @@ def case_of(row: Mapping[str, Any], index: int = 0) -> AuditCase:
         if gold is None:
             raise DataError(f"row {index + 1} has neither 'gold' nor 'task'; it has {sorted(row)}")
         own = {n: v for n, v in row.items() if n not in ("solutions", "wrong", "unique")}
-        asked: Any = row.get("prompt", row.get("messages", ""))
-        turns = cast("list[Any] | None", asked if isinstance(asked, list) else None)
+        asked = cast("object", row.get("prompt", row.get("messages", "")))
+        turns = cast("list[Any]", asked) if isinstance(asked, list) else None
         try:
-            prompt = str(asked) if turns is None else "\n".join(str(turn["content"]) for turn in turns)
+            prompt = f"{asked}" if turns is None else "\n".join(str(turn["content"]) for turn in turns)
         except (TypeError, KeyError):
             raise DataError(f"row {index + 1}: 'prompt' is {asked!r}; give text, or turns with 'role' and 'content'") from None
         task = Task(
