@@ -100,6 +100,11 @@ def test_what_cannot_be_written(assay, tmp_path: Path) -> None:
         ("task", "My Tasks"): "is no name of a package",
         ("task", "json"): "there is a module 'json' already",
         ("task", "assay-tasks"): "there is a module 'assay_tasks' already",
+        ("task", "pytest"): "there is a module 'pytest' already",
+        ("task", "class"): "is a keyword of Python",
+        ("reward", "match"): "is a keyword of Python",
+        ("task", "sort"): "'sort' is a family or suite of assay-rl already",
+        ("environment", "assay-six"): "'assay-six' is a family or suite of assay-rl already",
         ("task", "full"): "there already and not empty",
     }.items():
         said = assay("init", *words)
