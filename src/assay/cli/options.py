@@ -14,6 +14,7 @@ import sys
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from functools import cache
+from itertools import takewhile
 from types import NoneType
 from typing import Annotated, Any, NoReturn, TextIO, TypeVar, cast
 
@@ -49,7 +50,7 @@ def parse(options: type[O], args: Sequence[str], prog: str, description: str = "
         return options()
     text = description or inspect.cleandoc(options.__doc__ or "").split("\nAttributes:")[0]
     with _one_line(options, args):
-        return _settled(options, _read(_explained(options), args, prog, text))
+        return _settled(options, _read(_explained(options), args, _with_given(options, args, prog), text))
 
 
 def parse_with(
@@ -85,6 +86,14 @@ def print_all(options: type[Any], root: Node, prog: str, description: str) -> No
     """Prints the help of every option, and ends the command."""
     _read(_both(options, root), ["--help"], prog, description)
     raise SystemExit(0)
+
+
+def _with_given(options: type[Any], args: Sequence[str], prog: str) -> str:
+    """The program for the usage line of a help that is asked for behind positions: tyro shows those alone that are left."""
+    if not {"-h", "--help"} & set(args):
+        return prog
+    count = sum(1 for f in dataclasses.fields(options) if f.metadata.get("positional"))
+    return " ".join((prog, *takewhile(lambda word: not word.startswith("-"), args[:count])))
 
 
 def _is_complete(options: type[Any]) -> bool:
