@@ -117,9 +117,9 @@ def server() -> Iterator[tuple[str, list[Callable[[list[dict[str, str]]], str]]]
 def commands(readme: Path) -> list[str]:
     """The commands that a page shows."""
     text = readme.read_text(encoding="utf-8").replace(" \\\n", " ")
-    (block,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     shell = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
-    return [*re.findall(r"^    (\S.*)$", shell, re.MULTILINE), f"python -c {shlex.quote(block)}"]
+    return [*re.findall(r"^    (\S.*)$", shell, re.MULTILINE), *(f"python -c {shlex.quote(block)}" for block in blocks)]
 
 
 def right(task: Task, heard: list[dict[str, str]]) -> str:
