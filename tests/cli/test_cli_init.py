@@ -92,6 +92,17 @@ def test_what_is_written_passes_is_listed_and_trains(
     assert "@" not in re.sub(r"@(dataclass|property)\b", "", (folder / module / "__init__.py").read_text())
 
 
+def test_the_usage_shows_what_was_given_and_what_is_left(assay) -> None:
+    for words, usage in {
+        ("init", "task", "--help"): "usage: assay init task [-h] NAME",
+        ("init", "--help"): "usage: assay init [-h] KIND NAME",
+        ("init", "-h", "task"): "usage: assay init [-h]",
+        ("tasks", "sample", "sort", "--help"): "usage: assay tasks sample sort [-h]",
+    }.items():
+        said = assay(*words)
+        assert said.code == 0 and usage in " ".join(said.out.split()), said.out
+
+
 def test_what_cannot_be_written(assay, tmp_path: Path) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").write_text("")
@@ -100,6 +111,11 @@ def test_what_cannot_be_written(assay, tmp_path: Path) -> None:
         ("task", "My Tasks"): "is no name of a package",
         ("task", "json"): "there is a module 'json' already",
         ("task", "assay-tasks"): "there is a module 'assay_tasks' already",
+        ("task", "pytest"): "there is a module 'pytest' already",
+        ("task", "class"): "is a keyword of Python",
+        ("reward", "match"): "is a keyword of Python",
+        ("task", "sort"): "'sort' is a family or suite of assay-rl already",
+        ("environment", "assay-six"): "'assay-six' is a family or suite of assay-rl already",
         ("task", "full"): "there already and not empty",
     }.items():
         said = assay("init", *words)

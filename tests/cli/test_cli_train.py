@@ -6,15 +6,17 @@ import re
 import shutil
 import signal
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from cli_support import flat
 
 from assay.cli import evaluate, train
-from assay.core.errors import ConfigError, EngineError, MissingExtraError, RewardError
+from assay.core.errors import ConfigError, EngineError, MissingExtraError, RewardError, how_to_install
 from assay.core.rollout import Sampling
 from assay.measure.trackers import tracker
+from assay.train import preflight
 from assay.train.driver import RunOutcome
 
 
@@ -211,6 +213,16 @@ def test_a_missing_extra_is_said_before_anything_starts(assay, mine, monkeypatch
     said = assay("train", "mine.py:tiny", "--wandb", "--folder", "r")
     assert said.code == 1
     assert "pip install 'assay-rl[wandb]'" in said.err
+    assert not (mine.parent / "r").exists()
+
+
+@pytest.mark.parametrize("command", ["train", "explain"])
+def test_an_adapter_without_peft_is_refused_before_anything_is_built(assay, mine, monkeypatch, command):
+    monkeypatch.setattr(preflight, "find_spec", lambda name: None if name == "peft" else find_spec(name))
+    folder = ("--folder", "r") if command == "train" else ()
+    said = assay(command, "mine.py:tiny", "--stages.0.learner.adapter.kind", "Lora", *folder)
+    assert said.code == 1 and said.out == ""
+    assert f"peft is not installed: {how_to_install('lora')}" in said.err
     assert not (mine.parent / "r").exists()
 
 

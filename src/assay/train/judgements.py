@@ -121,7 +121,9 @@ class RunJudges:
         """
         if name not in self._clients:
             raise UnknownNameError("judge in Run.judges", name, self._clients)
-        self._files[name].step = step
+        if self._files[name].step != step:
+            self._files[name].step = step
+            self._clients[name].retry()
         return self._clients[name]
 
     def counts(self) -> dict[str, int]:

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from assay.core.errors import ConfigError, DataError
+from assay.core.errors import ConfigError, DataError, MissingExtraError
 from assay.core.plan import Plan
 from assay.core.protocols import ChatTokenizer, TaskSource, Tokenizer, Verifier
 from assay.core.seeds import generator
@@ -47,7 +48,10 @@ def check_run(run: Run) -> None:
             given rows.
         DataError: no task of the evaluation's levels is held out, or a given row is wrong.
         PlanError: an objective that cannot be right, or that needs what the stage's learner or its rows do not offer.
+        MissingExtraError: a stage trains an adapter, and PEFT is not installed.
     """
+    if any(stage.learner.adapter for stage in run.stages) and find_spec("peft") is None:
+        raise MissingExtraError("peft", "lora")
     for stage in run.stages:
         run.mesh.check(stage.learner)
         _check_routing(stage)
