@@ -145,6 +145,34 @@ def test_compare(assay, runs):
     assert "+0.500" in text
 
 
+def test_compare_lists_settings_and_versions_that_differ(assay, runs):
+    one, two = runs / "sort-1", runs / "sort-2"
+    long = "x" * 60
+    (one / "run.toml").write_text(TOML + f'note = "{long}a"\n')
+    (two / "run.toml").write_text(TOML.replace("steps = 10", "steps = 20\nlr = 0.5") + f'note = "{long}b"\n')
+    (one / "versions.json").write_text('{"torch": "2.1", "isa": "AVX2"}')
+    (two / "versions.json").write_text('{"torch": "2.2", "isa": "AVX2"}')
+    first, second = assay("runs", "compare", one, two, "--json").json
+    assert first["settings"] == {"stages.0.steps": "10", "evaluation.note": long + "a"}
+    assert second["settings"] == {"stages.0.steps": "20", "stages.0.lr": "0.5", "evaluation.note": long + "b"}
+    assert (first["versions"], second["versions"]) == ({"torch": "2.1"}, {"torch": "2.2"})
+    text = assay("runs", "compare", one, two).out
+    rows = [line.split() for line in text.splitlines()]
+    assert ["stages.0.steps", "10", "20"] in rows and ["stages.0.lr", "–", "0.5"] in rows and ["torch", "2.1", "2.2"] in rows
+    assert ["evaluation.note", "...xxxxxxxxa", "...xxxxxxxxb"] in rows
+    assert text.index("stages.0.steps") < text.index("torch") < text.index("held-out accuracy") and "isa" not in text
+
+
+def test_compare_says_where_nothing_differs_and_what_is_missing(assay, runs):
+    for name in ("sort-1", "sort-2"):
+        (runs / name / "versions.json").write_text('{"torch": "2.1"}')
+    text = assay("runs", "compare", runs / "sort-1", runs / "sort-2").out
+    assert "no settings differ (run.toml)" in text and "no versions differ (versions.json)" in text
+    (runs / "sort-2" / "versions.json").unlink()
+    text = assay("runs", "compare", runs / "sort-1", runs / "sort-2").out
+    assert f"versions are not compared: {runs / 'sort-2' / 'versions.json'} is missing or empty" in text
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [(["runs/sort-1"], "needs two runs or more"), (["runs/sort-1", "runs/sort-2", "--mode", "gready"], "did you mean 'greedy'")],

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.cli.options import parse
 from assay.cli.output import cell, choose, grid, lines, show, table
+from assay.cli.run_differences import differing, print_differences
 from assay.cli.run_request import run_folder
 from assay.cli.run_rows import run_row
 from assay.core.errors import AssayError, ConfigError, DataError, UnknownNameError
@@ -74,7 +75,7 @@ class RunsShowOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunsCompareOptions:
-    """Compares the last held-out evaluations of runs, paired by item.
+    """Compares runs: settings and versions that differ, and the last held-out evaluations, paired by item.
 
     Attributes:
         runs: two or more run folders; the first is the one that the others are compared with.
@@ -170,12 +171,16 @@ def _runs_compare(args: list[str]) -> int:
         raise UnknownNameError("mode of answers (--mode)", own.mode, ("greedy", "sampled"))
     if len(own.runs) < 2:
         raise ConfigError("a comparison needs two runs or more: assay runs compare RUN RUN ...")
-    found = compare([read_run(run_folder(p)) for p in own.runs], own.mode)
-    return show(
-        own.json,
-        comparison_json(found),
-        lambda: table(comparison_table(found, f"held-out accuracy, {own.mode}, 95 % intervals over tasks")),
-    )
+    views = [read_run(run_folder(p)) for p in own.runs]
+    found = compare(views, own.mode)
+    settings, versions = differing([v.settings for v in views]), differing([v.versions for v in views])
+    value = [{**row, "settings": settings[i], "versions": versions[i]} for i, row in enumerate(comparison_json(found))]
+
+    def text() -> None:
+        print_differences(views)
+        table(comparison_table(found, f"held-out accuracy, {own.mode}, 95 % intervals over tasks"))
+
+    return show(own.json, value, text)
 
 
 def _levels(view: RunView) -> list[dict[str, Any]]:
