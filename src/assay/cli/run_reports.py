@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["report_command", "runs_command"]
 
+_RUNS = Path("runs")
+
 
 # ---- report -----------------------------------------------------------------------------------------------------------
 
@@ -52,12 +54,23 @@ class RunsListOptions:
     """Lists the runs of a folder: recipe, objective, model, progress, held-out accuracy, and what differs from the recipe.
 
     Attributes:
-        root: the folder that holds run folders.
+        folder: the folder that holds run folders; runs when not given.
+        root: the same as an option.
         json: print JSON.
     """
 
-    root: Path = Path("runs")
+    folder: Path | None = field(default=None, metadata={"positional": True, "arg": {"metavar": "[FOLDER]"}})
+    root: Path | None = None
     json: bool = False
+
+    def __post_init__(self) -> None:
+        if self.folder is not None and self.root is not None:
+            raise ConfigError(f"{self.folder} and --root {self.root} both name the folder of runs; give one of them")
+
+    @property
+    def where(self) -> Path:
+        """The folder."""
+        return self.folder or self.root or _RUNS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,13 +123,18 @@ def _runs_list(args: list[str]) -> int:
     from assay.measure import read_run
 
     own = parse(RunsListOptions, args, "assay runs list")
-    if not own.root.is_dir() and own.root != RunsListOptions.__dataclass_fields__["root"].default:
-        what = "is no folder" if own.root.exists() else "does not exist"
-        raise DataError(f"{own.root} {what}; start a run with 'assay train quickstart', or name another --root")
+    root = own.where
+    if not root.is_dir() and root != _RUNS:
+        what = "is no folder" if root.exists() else "does not exist"
+        raise DataError(
+            f"{root} {what}; start a run with 'assay train quickstart', or name another folder: assay runs list FOLDER"
+        )
+    if (root / "run.toml").exists():
+        raise DataError(f"{root} is a run, not a folder of runs; 'assay runs show {root}' shows it")
     rows: list[dict[str, Any]] = []
-    beside = [run for study in own.root.glob("*/study.json") for run in study.parent.glob("*/run.toml")]
-    for folder in sorted({p.parent for p in (*own.root.glob("*/run.toml"), *beside)}):
-        name = str(folder.relative_to(own.root))
+    beside = [run for study in root.glob("*/study.json") for run in study.parent.glob("*/run.toml")]
+    for folder in sorted({p.parent for p in (*root.glob("*/run.toml"), *beside)}):
+        name = str(folder.relative_to(root))
         try:
             rows.append({**run_row(read_run(folder)), "run": name})
         except AssayError as error:
@@ -124,7 +142,7 @@ def _runs_list(args: list[str]) -> int:
 
     def text() -> None:
         if not rows:
-            print(f"no runs in {own.root}; start one: assay train quickstart")
+            print(f"no runs in {root}; start one: assay train quickstart")
             return
         columns = ("run", "recipe", "objective", "model", "seed", "step", "state", "base", "now", "changed")
         grid(columns, [[cell(r.get(c)) for c in columns] for r in rows], right=(4, 5, 7, 8))
