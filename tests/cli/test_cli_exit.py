@@ -99,6 +99,8 @@ def here(assay, mine, tmp_path):
         ("eval runs/a --tempretaure 1", "--temperature FLOAT"),
         ("train --plain quickstart", "give the recipe first"),
         ("sample runs/a", "PROMPT"),
+        ("sample runs/a S1> --greedy --temperature 1", "--greedy gives the same answer every time"),
+        ("sample runs/a S1> --greedy --n 2", "--greedy gives the same answer every time"),
         ("resume", "RUN"),
         ("report", "RUN"),
         ("runs", ""),
