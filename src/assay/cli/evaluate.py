@@ -89,6 +89,7 @@ class SampleOptions:
         model: a run folder, or a model folder in Hugging Face format.
         prompt: text of one user turn.
         n: how many answers.
+        greedy: the most likely answer, as --temperature 0.
         temperature: 0 takes the most likely token; the run's own, else 1, when not given.
         top_p: draw from the fewest most likely tokens that have this much probability; the run's own, else 1, when not given.
         top_k: draw from so many most likely tokens, 0 for all; the run's own, else 0, when not given.
@@ -101,6 +102,7 @@ class SampleOptions:
     model: Path = field(metadata={"positional": True, "arg": {"metavar": "MODEL_OR_RUN"}})
     prompt: str = field(metadata={"positional": True, "arg": {"metavar": "PROMPT"}})
     n: int = field(default=1, metadata={"arg": {"aliases": ["-n"]}})
+    greedy: bool = False
     temperature: float | None = None
     top_p: float | None = None
     top_k: int | None = None
@@ -112,6 +114,8 @@ class SampleOptions:
     def __post_init__(self) -> None:
         if self.n < 1:
             raise ConfigError(f"--n {self.n}: give at least 1 answer")
+        if self.greedy and (self.n > 1 or any(x is not None for x in (self.temperature, self.top_p, self.top_k, self.min_p))):
+            raise ConfigError("--greedy gives the same answer every time: leave out --n, --temperature and the like, or --greedy")
 
 
 def sample_command(args: list[str]) -> int:
@@ -121,7 +125,7 @@ def sample_command(args: list[str]) -> int:
     sampling = sampling_of(RecordedRun.of(own.model), own)
     from assay.train.policy import Policy
 
-    answers = Policy(own.model).sample(own.prompt, own.n, sampling, own.seed)
+    answers = Policy(own.model).sample(own.prompt, own.n, sampling, own.seed, temperature=0.0 if own.greedy else None)
     return show(own.json, {"model": str(own.model), "prompt": own.prompt, "answers": answers}, lambda: print("\n".join(answers)))
 
 

@@ -13,7 +13,7 @@ from assay.cli.given_options import GivenOption, Mistakes, split_options, words_
 from assay.cli.options import print_all
 from assay.cli.part_tree import Node, take
 from assay.cli.row_recipe import RowRecipe, names_rows
-from assay.cli.run_settings import HELPS, Settled, change_run, name_own, seed_of
+from assay.cli.run_settings import HELPS, Settled, change_run, name_own, options_alike, seed_of
 from assay.cli.sources import reward_of
 from assay.cli.tracker_options import file_options, split_trackers, tracker_words
 from assay.cli.user_objects import default_parameters, error_text, first_line, named_object, user_modules
@@ -103,7 +103,7 @@ def settle_all(options: type[O], args: Sequence[str], prog: str) -> Settled[O]:
             recipe, tables[path] = recipe.in_file(path, tables[path])
         recipe, _, typed = recipe.taking(typed)
         taken = recipe.options
-    run, wires = _call(recipe, word, seed), recipe.wires if isinstance(recipe, _Written) else ()
+    (run, own_seed), wires = _call(recipe, word, seed), recipe.wires if isinstance(recipe, _Written) else ()
     typed = _in_layers(tables, run, typed)
     helps = [o for o in typed if o.path in HELPS]
     try:
@@ -118,7 +118,16 @@ def settle_all(options: type[O], args: Sequence[str], prog: str) -> Settled[O]:
     said = tuple(args[1:])
     if tables:
         said = (*words_of([*taken, *given]), *tracker_words(trackers), *(() if seed is None else ("--seed", str(seed))))
-    return Settled(own=own, run=changed, wires=(*wires, *more), recipe=word, words=said, trackers=tuple(trackers))
+    alike = (*options_alike(run, changed, given), *(("seed",) if seed is not None and seed == own_seed else ()))
+    return Settled(
+        own=own,
+        run=changed,
+        wires=(*wires, *more),
+        recipe=word,
+        words=said,
+        trackers=tuple(trackers),
+        unchanged=alike,
+    )
 
 
 def _recipe_word(named: Sequence[str], tables: Mapping[Path, Mapping[str, Any]], usage: str) -> str:
@@ -230,11 +239,14 @@ class _Written:
             return run
 
 
-def _call(recipe: Callable[..., Run], word: str, seed: int | None) -> Run:
-    """A recipe that takes a ``seed`` gets the command line's, so that what it builds first (its base) follows the seed too."""
+def _call(recipe: Callable[..., Run], word: str, seed: int | None) -> tuple[Run, int | None]:
+    """A recipe's run, and the seed that it has without another. A recipe that takes a ``seed`` gets the command line's, so that
+    what it builds first (its base) follows the seed too.
+    """
     from assay.train.run import Run
 
-    takes = "seed" in default_parameters(recipe, f"recipe {word}")
+    parameter = default_parameters(recipe, f"recipe {word}").get("seed")
+    takes = parameter is not None
     try:
         run: Any = recipe(seed=seed) if takes and seed is not None else recipe()
     except AssayError:
@@ -243,4 +255,6 @@ def _call(recipe: Callable[..., Run], word: str, seed: int | None) -> Run:
         raise ConfigError(f"recipe {word} failed: {error_text(error)}") from error
     if not isinstance(run, Run):
         raise ConfigError(f"recipe {word} gave {a_kind(run)}; it must return an assay Run")
-    return run if takes or seed is None else replace(run, seed=seed)
+    if parameter is not None:
+        return run, parameter.default
+    return (run if seed is None else replace(run, seed=seed)), run.seed

@@ -27,11 +27,13 @@ class Record:
     Attributes:
         recipe, args: the words of the command line.
         files: files of the user that it imported; they are imported again before the run is read.
+        unchanged: options among the words that say what the recipe says too, by name; a list of runs leaves them out.
     """
 
     recipe: str
     args: tuple[str, ...] = ()
     files: tuple[str, ...] = field(default=())
+    unchanged: tuple[str, ...] = ()
 
     @classmethod
     def read(cls, folder: Path) -> Record | None:
@@ -45,7 +47,8 @@ class Record:
             return None
         found: Any = storage.read_json(path)
         try:
-            return cls(recipe=str(found["recipe"]), args=tuple(found["args"]), files=tuple(found["files"]))
+            same = tuple(found.get("unchanged", ()))
+            return cls(recipe=str(found["recipe"]), args=tuple(found["args"]), files=tuple(found["files"]), unchanged=same)
         except (KeyError, TypeError) as error:
             raise CheckpointError(f"{path} is damaged ({error!r}); remove it, or restore the folder from a copy") from None
 

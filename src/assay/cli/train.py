@@ -56,7 +56,7 @@ def _train(args: list[str], launch: Launch | None) -> int:
         refuse_used(folder)
         check(run)
         require_torch()
-        record = Record(recipe=asked.recipe, args=asked.words, files=user_files())
+        record = Record(recipe=asked.recipe, args=asked.words, files=user_files(), unchanged=asked.unchanged)
         trackers = choose_trackers(asked.trackers, own.tracker_flags)
         note(f"{run.name}: {run.steps} steps in {folder}")
         for w in asked.wires:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,7 +53,15 @@ class Policy:
         check_tokenizer(Folder(str(self.path)), model.tokenizer)
         return model
 
-    def sample(self, prompt: str | Sequence[Message], n: int = 1, sampling: Sampling | None = None, seed: int = 0) -> list[str]:
+    def sample(
+        self,
+        prompt: str | Sequence[Message],
+        n: int = 1,
+        sampling: Sampling | None = None,
+        seed: int = 0,
+        *,
+        temperature: float | None = None,
+    ) -> list[str]:
         """``n`` answers to a prompt, each with its thought.
 
         Args:
@@ -61,10 +69,11 @@ class Policy:
             n: answers.
             sampling: how to draw; temperature 1 and at most 64 tokens (fewer where the context is full) when None.
             seed: of the sampling noise.
+            temperature: in place of that of ``sampling``; 0 takes the most likely token each time.
 
         Raises:
             ConfigError: the prompt leaves no room in the context.
-            DataError: the prompt holds characters that the tokenizer lacks.
+            DataError: the prompt holds characters that the tokenizer lacks, or the temperature is negative.
         """
         from assay.runtime.engine.settings import engine_for
 
@@ -74,7 +83,10 @@ class Policy:
         left = model.shape.max_positions - len(ids)
         if left < 1:
             raise ConfigError(f"the prompt has {len(ids)} tokens, the model's context {model.shape.max_positions}: shorten it")
-        wanted = with_stop(sampling or Sampling(max_new_tokens=min(64, left)), model.tokenizer)
+        drawn = sampling or Sampling(max_new_tokens=min(64, left))
+        if temperature is not None:
+            drawn = replace(drawn, temperature=temperature) if temperature else greedy(drawn)
+        wanted = with_stop(drawn, model.tokenizer)
         engine = engine_for(model)
 
         async def draw() -> list[Completion]:
