@@ -121,7 +121,7 @@ def here(assay, mine, tmp_path):
         ("runs compare runs/a", "needs two runs or more"),
         ("explain more.py:all_rows", "test_share is 0; give a share"),
         ("train more.py:all_rows", "test_share is 0; give a share"),
-        ("explain more.py:bad_rows", "row 0, field 'answer'"),
+        ("explain more.py:bad_rows", "row 1, field 'answer'"),
         ("explain more.py:fails", "failed: ZeroDivisionError"),
         ("tasks show more.py:fails", "failed: ZeroDivisionError"),
         ("tasks check more.py:bad_source", "needs at least one row"),

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,6 +34,7 @@ from assay.train.out_of_memory import advised
 from assay.train.outcome import RunOutcome
 from assay.train.record import run_id
 from assay.train.run import Run
+from assay.train.run_progress import Progress
 from assay.train.runner import StageRunner, StepResult
 from assay.train.session import Parts
 from assay.train.stopping import when_stopped
@@ -42,7 +43,7 @@ from assay.verify import ScoringPool
 if TYPE_CHECKING:
     from assay.runtime.models.any_model import AnyModel
 
-__all__ = ["Progress", "RunDriver", "Watch", "keep_model", "nobody"]
+__all__ = ["RunDriver", "Watch", "keep_model", "nobody"]
 
 Watch = Callable[[Run, Path, int], Sequence[Tracker]]
 """Makes the trackers of a run; called for the main run and for each base that must be built first.
@@ -55,30 +56,6 @@ one that goes on from its checkpoint at step ``k``. What an earlier process told
 def nobody(run: Run, folder: Path, first: int) -> Sequence[Tracker]:
     """No trackers besides the journal."""
     return ()
-
-
-@dataclass(slots=True)
-class Progress:
-    """What a checkpoint remembers besides a stage's state.
-
-    Attributes:
-        evaluated: global step of the newest full evaluation.
-        cpu: CPU seconds spent in steps so far, evaluation excluded.
-        ended: number of steps that the stage was to have when it ended, by steps or by metric; 0 while it goes on.
-        gate: temperature-1 accuracy that the stage's gate found at its end, of the arm where it is lowest.
-        apart: engine and learner disagreed too much at the last step that compared them.
-        untrained: the tensors without gradient that the journal has told of, in this stage.
-        best, stale: of the metric of `Stage.until` in this stage: its best value, and evaluations since.
-    """
-
-    evaluated: int = -1
-    cpu: float = 0.0
-    ended: int = 0
-    gate: float | None = None
-    apart: bool = False
-    untrained: list[str] = field(default_factory=list[str])
-    best: float | None = None
-    stale: int = 0
 
 
 class RunDriver:

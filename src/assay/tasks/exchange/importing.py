@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +18,7 @@ from assay.curate.rows import entries, parsed, read_rows
 from assay.tasks.exchange.forms import Asked, Route, Unsupported, route_of
 from assay.tasks.exchange.forms.text import by_gold
 from assay.tasks.exchange.gym import gym_rows
+from assay.tasks.exchange.results import Rejected, Summary
 from assay.tasks.exchange.tasksets import taskset_rows
 from assay.tasks.exchange.writing import question_key, write_rows
 from assay.tasks.judged import Spec, verifier_of
@@ -62,40 +62,6 @@ class ImportableRows:
     number: int
     row: Mapping[str, Any] | None
     error: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Rejected:
-    """A row that was not taken, and why; ``key`` names its question where row ``first`` answers it otherwise."""
-
-    place: str
-    number: int
-    step: str
-    reason: str
-    row: Mapping[str, Any] | None
-    key: str = ""
-    first: str = ""
-
-    def record(self) -> dict[str, Any]:
-        """As a line of a file."""
-        return {"place": self.place, "number": self.number, "step": self.step, "reason": self.reason, "row": self.row}
-
-
-@dataclass(slots=True)
-class Summary:
-    """What became of the rows: how many were taken by licence, verifier and source, and how many refused by step."""
-
-    read: int = 0
-    taken: int = 0
-    rejected: Counter[str] = field(default_factory=Counter[str])
-    licences: Counter[str] = field(default_factory=Counter[str])
-    verifiers: Counter[str] = field(default_factory=Counter[str])
-    sources: Counter[str] = field(default_factory=Counter[str])
-
-    def record(self) -> dict[str, Any]:
-        """As plain values."""
-        counts = {name: dict(sorted(getattr(self, name).items())) for name in ("rejected", "licences", "verifiers", "sources")}
-        return {"read": self.read, "taken": self.taken, **counts}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,13 +7,11 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.core.canon import digest, plain
 from assay.core.errors import DataError
-
-if TYPE_CHECKING:
-    from assay.tasks.exchange.importing import Rejected, Summary
+from assay.tasks.exchange.results import Rejected, Summary
 
 __all__ = ["question_key", "write_rows"]
 
@@ -65,8 +63,6 @@ def write_rows(made: Iterable[dict[str, Any] | Rejected], out: Path, summary: Su
     Raises:
         DataError: the file cannot be written.
     """
-    from assay.tasks.exchange.importing import Rejected, Summary
-
     refused = out.with_name(f"{out.name.removesuffix('.jsonl')}.rejected.jsonl")
     parts = [path.with_name(f"{path.name}.part") for path in (out, refused)]
     try:
