@@ -92,7 +92,10 @@ def test_a_base_model_goes_on_with_text(chat, base, tmp_path):
     assert chat("", base, "--system", "Be brief.").code == 2
 
 
-def test_ctrl_c_stops_the_answer_and_keeps_what_was_said(folder):
+def test_ctrl_c_stops_the_answer_and_keeps_what_was_said(folder, request):
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # as in a program, whatever ran here before
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
+
     class Endless(TextGenerator):
         def submit(self, prompt, sampling, seed, tell=None):
             tell(self.tokenizer.encode("so far"))

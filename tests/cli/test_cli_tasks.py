@@ -84,7 +84,7 @@ def test_one_family(assay, mine):
     [
         (["show", "srot"], "did you mean 'sort'"),
         (["show", "sort", "--arm", "srot"], "did you mean 'sort'"),
-        (["show", "rows.parquet"], "'assay tasks import rows.parquet rows.jsonl' makes one"),
+        (["show", "rows.parquet"], "rows.parquet does not exist"),
         (["show", "sort", "--level", "99"], "99"),
         (["check", "srot"], "did you mean 'sort'"),
     ],

@@ -13,6 +13,8 @@ import pytest
 from cli_support import flat
 
 from assay.cli import evaluate, train
+from assay.cli.asked_model import sampling_of
+from assay.cli.evaluation_output import Evaluated, pairs_of, print_evaluations
 from assay.core.errors import ConfigError, EngineError, MissingExtraError, RewardError, how_to_install
 from assay.core.rollout import Sampling
 from assay.measure.trackers import tracker
@@ -312,12 +314,12 @@ def test_sampling_of_a_model_from_elsewhere():
     def options(**given):
         return evaluate.SampleOptions(model=Path("m"), prompt="p", **given)
 
-    assert evaluate._sampling(None, options()) is None
-    assert evaluate._sampling(None, options(temperature=0.5)).temperature == 0.5
-    assert evaluate._sampling(None, options(max_new_tokens=3)).max_new_tokens == 3
-    assert evaluate._sampling(None, options(top_p=0.5, top_k=2, min_p=0.1)) == Sampling(top_p=0.5, top_k=2, min_p=0.1)
+    assert sampling_of(None, options()) is None
+    assert sampling_of(None, options(temperature=0.5)).temperature == 0.5
+    assert sampling_of(None, options(max_new_tokens=3)).max_new_tokens == 3
+    assert sampling_of(None, options(top_p=0.5, top_k=2, min_p=0.1)) == Sampling(top_p=0.5, top_k=2, min_p=0.1)
     with pytest.raises(ConfigError, match="top_p"):
-        evaluate._sampling(None, options(top_p=0.0))
+        sampling_of(None, options(top_p=0.0))
 
 
 def evaluated(path, values, faults=0):
@@ -327,21 +329,21 @@ def evaluated(path, values, faults=0):
         {"id": str(i), "arm": "a", "level": 1, "values": v, "answers": ["x"] * len(v), "faults": faults}
         for i, v in enumerate(values)
     ]
-    return evaluate._Evaluated(path=path, table=tabulate(eval_items(items)), items=items)
+    return Evaluated(name=path, table=tabulate(eval_items(items)), items=items)
 
 
 def test_pairs_need_a_common_metric():
-    pairs = dict(evaluate._pairs(evaluated("a", [[0, 1], [1, 1]]), evaluated("b", [[1, 1], [1, 1]])))
+    pairs = dict(pairs_of(evaluated("a", [[0, 1], [1, 1]]), evaluated("b", [[1, 1], [1, 1]])))
     assert pairs["all avg@2"].difference.value == 0.25
     assert pairs["all pass@2"].difference.value == 0
     with pytest.raises(RewardError, match="no metric in common"):
-        evaluate._pairs(evaluated("a", [[0], [1]]), evaluated("b", [[1] * 2, [1] * 2]))
+        pairs_of(evaluated("a", [[0], [1]]), evaluated("b", [[1] * 2, [1] * 2]))
 
 
 def test_faults_are_said(capsys):
     from assay_tasks import SortDigits
 
-    evaluate._text(SortDigits(), evaluated("a", [[1, 0]], faults=2), None, [])
+    print_evaluations(SortDigits().name, evaluated("a", [[1, 0]], faults=2), None, [])
     assert "a: 2 rollouts without a verdict" in flat(capsys.readouterr().err)
 
 

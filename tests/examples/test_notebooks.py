@@ -18,7 +18,11 @@ NOTEBOOKS = sorted((Path(__file__).parents[2] / "examples" / "notebooks").glob("
 SMALL = DecoderShape(vocab_size=14, hidden_size=32, num_layers=1, num_heads=2, num_kv_heads=1, head_dim=16, intermediate_size=32)
 SAYS = {
     "first_run": (r"rows · runs/rows-1: 2 steps in rows", r"step 2/2  reward .* held-out greedy", r"2 done\n", r"report: "),
-    "own_rows": (r"'\d{7}' \{'reward': 1\.1, 'digits': 1\.0, 'short': 1\.0\}", r"step 2/2 ", r"reward/component/short"),
+    "own_rows": (
+        r"'\d{7}' \{'reward': 1\.1, 'correct': 1\.0, 'digits': 1\.0, 'short': 1\.0\}",
+        r"step 2/2 ",
+        r"reward/component/short",
+    ),
     "not_learning": (r"NoSignal - ", r"gold '\d{7}\.' 1\.0", r"said .* 0\.0\n", r"'NoSignal'"),
 }
 """What stands among the outputs of each."""

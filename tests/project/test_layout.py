@@ -30,7 +30,6 @@ LONGER = {
     "runtime/learner/learner.py": 515,
     "runtime/settings.py": 550,
     "runtime/text/tokenizer.py": 560,
-    "tasks/exchange/importing.py": 450,
     "verify/code/assertions.py": 410,
     "verify/text/options.py": 415,
 }

@@ -79,7 +79,7 @@ def test_a_name_that_means_the_same_works_as_a_keyword(given: dict[str, Any], re
         ({"dynamic_sampling": True}, "set it on the run: stages.0.refill"),
         ({"max_prompt_length": 20}, "nothing to set"),
         ({"learning_rat": 1e-3}, "did you mean learning_rate?"),
-        ({"xyzzy": 1}, "known: rows, reward, model"),
+        ({"xyzzy": 1}, "known: rows, reward, metric"),
         ({"lr": 1e-3, "learning_rate": 1e-3}, "the same as learning_rate"),
         ({"learning_rate": "1e-4"}, "learning_rate='1e-4' is a str, no number; leave out the quotes: learning_rate=1e-4"),
         ({"group_size": 4.5}, "group_size=4.5 is a float, no whole number"),

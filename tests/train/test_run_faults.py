@@ -184,6 +184,8 @@ LATE = "ASSAY_TEST_LATE"
 
 def late(prompt: str, completion: str, row: dict[str, Any]) -> float:
     """Raises on one answer of the second step or the third, as often as it is judged, until it is mended."""
+    if completion == row["answer"]:  # the check of the rows' own answers before a run
+        return length_reward(prompt, completion, row)
     calls, odd = Path(os.environ[LATE]) / "calls", Path(os.environ[LATE]) / "odd"
     with calls.open("a") as file:
         file.write(".")
