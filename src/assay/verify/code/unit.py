@@ -14,6 +14,7 @@ from assay.core.score import Score
 from assay.sandbox.result import Result, SandboxProgram
 from assay.verify.code.assertions import Raised, SplitTests, plain_of, split_tests
 from assay.verify.code.base import CaseVerifier, Gold, short
+from assay.verify.code.called import call_tests
 from assay.verify.code.cases import FILE, ProgramCase
 from assay.verify.code.prelude import PRELUDE, check_prelude, with_prelude
 
@@ -30,6 +31,10 @@ class UnitTests(CaseVerifier):
     ``private["tests"]`` is a list of such pieces. Each has a process of its own: the program is imported as a module, then the
     piece runs on its names, with the builtins as they were before the program came. Where the program has no function of a name
     but a class ``Solution`` with a method of it, that is the function. Components and verdicts are those of `CaseVerifier`.
+
+    A test that a piece defines and does not call is called (`assay.verify.code.called.call_tests`): functions ``test*`` without
+    arguments, classes of unittest and pytest, and ``check(candidate)`` with ``private["entry"]`` (or ``entry_point``). A piece
+    that executes no check is refused: it would pass every program.
 
     A piece whose comparisons stand in ``assert`` statements of its own body, in a function of such that it calls once, or in a
     loop over values that are written out, is taken apart (`assay.verify.code.assertions.split_tests`): the program's process
@@ -48,7 +53,7 @@ class UnitTests(CaseVerifier):
 
     Raises:
         ConfigError: a prelude that is no Python.
-        DataError: the tests are not of that form.
+        DataError: the tests are not of that form, or a piece checks nothing.
 
     >>> from assay.verify import task_and_rollout
     >>> score = UnitTests()(*task_and_rollout({"tests": ["assert f(2) == 4", "assert f(3) == 9"]}, "def f(x): return x * 2"))
@@ -64,21 +69,30 @@ class UnitTests(CaseVerifier):
 
     def cases(self, gold: Gold) -> Sequence[ProgramCase]:
         """One for each piece."""
-        return [self._case(i, test) for i, test in enumerate(gold.items("tests"))]
+        entry = gold.find("entry") or gold.find("entry_point")
+        return [self._case(i, test, entry if isinstance(entry, str) else "") for i, test in enumerate(gold.items("tests"))]
 
-    def _case(self, index: int, test: object) -> ProgramCase:
+    def _case(self, index: int, test: object, entry: str) -> ProgramCase:
         if not isinstance(test, str) or not test.strip():
             raise DataError(f"private['tests'][{index}] is {short(test)}; give test code as text, as in 'assert f(2) == 4'")
         try:
             compile(test, f"private['tests'][{index}]", "exec", dont_inherit=True)
-        except (SyntaxError, ValueError) as error:
+            called = call_tests(test, entry)
+        except (SyntaxError, ValueError, RecursionError) as error:
             raise DataError(f"private['tests'][{index}] is no Python: {error}") from None
-        found = split_tests(test)
-        return _Shared(test, secrets.token_hex(16), self.prelude) if found is None else _Apart(found, self.prelude)
+        found = split_tests(called.code)
+        if not called.checks and (found is not None or not called.calls):
+            raise _unchecked(index, test)
+        if found is not None:
+            return _Apart(found, self.prelude)
+        return _Shared(called.code, secrets.token_hex(16), self.prelude, called.checks)
 
     def judge(self, cases: Sequence[ProgramCase], source: str) -> Score:
         """The verdict on a program by what it does on the cases."""
         score = CaseVerifier.judge(self, cases, source)
+        for i, (case, word) in enumerate(zip(cases, score.info.get("cases", ()), strict=False)):
+            if word == "passed" and isinstance(case, _Shared) and not case.checks:
+                raise _unchecked(i, case.test)
         apart = sum(isinstance(case, _Apart) for case in cases)
         return replace(score, info=FrozenMap({**score.info, "apart": apart}))
 
@@ -88,6 +102,7 @@ class _Shared(ProgramCase):
     test: str
     token: str
     prelude: str
+    checks: bool
 
     def program(self, source: str) -> SandboxProgram:
         return SandboxProgram(
@@ -131,6 +146,13 @@ class _Apart(ProgramCase):
         if done < len(given):
             raise given[done]
         return "passed" if len(given) == len(self.test.steps) else "wrong"
+
+
+def _unchecked(index: int, test: str) -> DataError:
+    return DataError(
+        f"private['tests'][{index}] checks nothing when it is executed, so every program would pass: {short(test)}; "
+        "give assertions, functions test_* without arguments, or check(candidate) with the program's name as private['entry']"
+    )
 
 
 def _read(step: Any) -> Any:
