@@ -20,6 +20,7 @@ from assay.core.task import Message, Task, TaskView
 from assay.core.util.garbage import pause_collection
 from assay.core.util.jsonl import object_of
 from assay.tasks.draws import SPLITS, TaskCoordinates, slip
+from assay.tasks.gold_text import task_gold_text
 from assay.tasks.rewards import Metric, Reward, reward_verifier, weighted_rewards
 from assay.tasks.row_splits import train_and_test
 from assay.tasks.row_table import (
@@ -194,10 +195,13 @@ class Rows:
         return None
 
     def trace(self, task: Task, noise: float, rng: np.random.Generator) -> tuple[Message, ...] | None:
-        """The row's answer as text, None without one; with probability ``noise`` a character is replaced by one of any answer."""
-        if "answer" not in task.private:
+        """The row's answer as text (`assay.tasks.gold_text.task_gold_text`), None without one; with probability ``noise`` a
+        character is replaced by one of any answer.
+        """
+        text = task_gold_text(task)
+        if text is None:
             return None
-        return (Message("assistant", slip(str(task.private["answer"]), noise, self._table.symbols, rng)),)
+        return (Message("assistant", slip(text, noise, self._table.symbols, rng)),)
 
     def _why_empty(self, arm: str, level: int, split: str) -> str:
         if self.tests is not None:

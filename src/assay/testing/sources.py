@@ -18,6 +18,7 @@ from assay.core.protocols import TaskSource, Verifier
 from assay.core.rollout import Rollout
 from assay.core.seeds import content_split
 from assay.core.task import Task
+from assay.tasks.gold_text import task_gold_text
 from assay.tasks.problem import Form
 from assay.testing.contracts import ContractError, Report, check_environment, guard, most_common, require, verdict, wait_for
 from assay.verify.rollouts import rollout_of
@@ -231,7 +232,8 @@ class _Check:
         trace = self.source.trace(task, 0.0, np.random.default_rng(0))
         if trace is not None:
             return [m.content for m in trace if m.role == "assistant"]
-        return [str(task.private["answer"])] if "answer" in task.private else None
+        text = task_gold_text(task)
+        return None if text is None else [text]
 
     def wrong(self, constant: float) -> None:
         strangers, compared = list[bool](), 0
@@ -241,7 +243,7 @@ class _Check:
             for text in {*JUNK, task.exposed().messages[-1].content} - {own}:
                 if not _ends_with(own, text):
                     self._at_floor(task, rollout_of(task, text))
-            if own and following and following.id in self.answers and self._differ(following, task):
+            if own and following and self.answers.get(following.id, own) != own and self._differ(following, task):
                 other, compared = rollout_of(task, self.answers[following.id]), compared + 1
                 if isinstance(task.private.get("answer"), Mapping):
                     strangers.append(self._primary(task, other) > self.floor)

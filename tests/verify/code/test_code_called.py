@@ -6,7 +6,8 @@ from code_cases import judged
 from assay.core.errors import DataError
 from assay.core.score import Fault
 from assay.core.task import Task
-from assay.verify import task_and_rollout
+from assay.tasks import judged_rows
+from assay.verify import rollout_of, task_and_rollout
 from assay.verify.code import UnitTests
 from assay.verify.code.called import call_tests
 from assay.verify.workers.pool import ScoringPool
@@ -56,6 +57,18 @@ def test_check_is_called_with_the_entry_point(field: str) -> None:
     assert judged(CHECK, gold, RIGHT).primary == 1.0
     assert [judged(CHECK, gold, text).primary for text in WRONG] == [0.0, 0.0, 0.0]
     assert call_tests(f"{piece}check(f)", "f").code == f"{piece}check(f)"
+
+
+def test_check_is_called_with_the_entry_point_of_a_row() -> None:
+    row = {
+        "prompt": "p",
+        "answer": {"tests": ["def check(c):\n    assert c(2) == 4"]},
+        "entry_point": "f",
+        "verifier": "unit_tests",
+    }
+    source = judged_rows([row], test_share=0)
+    task = source.task("rows", 1, "train", 0)
+    assert [source.verifier()(task, rollout_of(task, text)).primary for text in (RIGHT, *WRONG)] == [1.0, 0.0, 0.0, 0.0]
 
 
 RUNNER = f"{CLASS}import sys\nok = unittest.TextTestRunner().run(unittest.TestLoader().loadTestsFromTestCase(T))\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from assay.tasks.exchange.gym import gym_rows
 from assay.tasks.exchange.results import Rejected, Summary
 from assay.tasks.exchange.tasksets import taskset_rows
 from assay.tasks.exchange.writing import question_key, write_rows
+from assay.tasks.gold_text import gold_text
 from assay.tasks.judged import Spec, verifier_of
 from assay.tasks.rows import Rows
 from assay.verify.rollouts import rollout_of
@@ -220,7 +220,7 @@ def _judged(pool: ScoringPool, tasks: Mapping[int, Task], rows: list[dict[str, A
     items: list[tuple[Task, Rollout]] = []
     for i, task in tasks.items():
         any_text = _name(rows[i]["verifier"]) == "constraints"  # what is said does not matter there, only how
-        for kind, text in (("gold", _gold_text(rows[i])), ("silence", ""), ("junk", None if any_text else "I cannot say.")):
+        for kind, text in (("gold", gold_text(rows[i])), ("silence", ""), ("junk", None if any_text else "I cannot say.")):
             if text is not None:
                 items.append((task, rollout_of(task, text, id=f"{i} {kind}", group=f"{i}")))
     scores = pool.score(items)
@@ -233,29 +233,10 @@ def _judged(pool: ScoringPool, tasks: Mapping[int, Task], rows: list[dict[str, A
             said = str(broken.info.get("error", "no detail")).strip().splitlines()[-1:]
             out[i] = f"with its gold there is no verdict: {' '.join(said)}"
         elif right is not None and right.primary < 1.0:
-            out[i] = f"its own gold {_gold_text(rows[i])!r} scores {right.primary:g}, not 1"
+            out[i] = f"its own gold {gold_text(rows[i])!r} scores {right.primary:g}, not 1"
         elif any(s.primary >= 1.0 for s in wrong):
             out[i] = "an answer that says nothing scores 1"
     return out
-
-
-def _gold_text(row: Mapping[str, Any]) -> str | None:
-    """What an answer would say that is right; None where the gold is no answer, and no solution is known."""
-    solution, gold, name = row.get("solution"), row.get("answer"), _name(row["verifier"])
-    if isinstance(gold, str | int | float):
-        return str(gold)
-    if isinstance(gold, Mapping):
-        table = cast("Mapping[str, Any]", gold)
-        if name == "choice" and "answer" in table:
-            return str(table["answer"])
-        if name == "sql" and "query" in table:
-            return str(table["query"])
-    if name in ("json", "grid"):
-        return json.dumps(plain(gold))
-    if isinstance(gold, list | tuple) and gold and all(isinstance(x, str | int | float) for x in cast("list[Any]", gold)):
-        texts = [str(x) for x in cast("list[Any]", gold)]
-        return texts[0] if name == "exact" else json.dumps(texts) if name in ("set", "list") else ", ".join(texts)
-    return str(solution) if isinstance(solution, str) and name not in ("constraints", "swe") else None
 
 
 def _task(row: dict[str, Any], judge: Verifier) -> Task:

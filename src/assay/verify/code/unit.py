@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from assay.core.canon import FrozenMap
 from assay.core.errors import DataError
@@ -69,7 +69,9 @@ class UnitTests(CaseVerifier):
 
     def cases(self, gold: Gold) -> Sequence[ProgramCase]:
         """One for each piece."""
-        entry = gold.find("entry") or gold.find("entry_point")
+        row = gold.private.get("row")
+        known = [gold, Gold(cast("Mapping[str, Any]", row))] if isinstance(row, Mapping) else [gold]
+        entry = next((e for g in known for e in (g.find("entry"), g.find("entry_point")) if e), "")
         return [self._case(i, test, entry if isinstance(entry, str) else "") for i, test in enumerate(gold.items("tests"))]
 
     def _case(self, index: int, test: object, entry: str) -> ProgramCase:

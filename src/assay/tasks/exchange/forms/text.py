@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -110,16 +111,59 @@ def by_gold(asked: Asked) -> Route:
         return letter
     if is_number(gold) or is_formula(gold):
         return Route(form="formula", verifier="math", answer=gold)
-    return _short(gold)
+    return _short(gold, asked)
 
 
-def _short(gold: str) -> Route:
+def _short(gold: str, asked: Asked) -> Route:
+    if _is_program(gold):
+        raise Unsupported(
+            "its gold is a program, and no tests say what it must do", "'unit_tests', with 'tests' as a list of pieces"
+        )
     if len(gold.split()) > _WORDS or len(gold) > _LONG or "\n" in gold.strip():
         raise Unsupported(
             f"its gold is a text of {len(gold.split())} words, which no answer would say again word by word",
             "'exact', with a short answer as the gold (--gold names its field); or the stage Imitate, which learns from texts",
         )
+    nearest = "'exact', with the final answer alone as the gold (--gold names its field)"
+    if _is_prose(gold):
+        raise Unsupported(f"its gold {gold!r} is prose, which no answer would say again word by word", nearest)
+    if _PROOF.match(asked.question):
+        raise Unsupported(f"it asks for a proof, and its gold {gold!r} is no final value to compare", nearest)
     return Route(form="text", verifier=TEXT, answer=gold)
+
+
+_PROOF = re.compile(r"(?i)\s*(?:prove|show) that\b")
+_CODE = re.compile(r"^```|^\s*#include\b|^\s*public (?:static|class)\b|^\s*function\s+\w+\s*\(", re.MULTILINE)
+_CONCLUDES = re.compile(r"(?i)(?:hence|thus|therefore)\b")
+_SAYS = re.compile(r"(?i)\b(?:is|are|was|were|has|have|follows?|holds?|means|implies|equals|gives|obvious|trivial|clearly)\b|=")
+_OPENS = re.compile(r"(?i)(?:by|from|since|because|so|let|note|using|it|this|we|then|suppose|assume|see|as)\b")
+
+
+def _is_program(text: str) -> bool:
+    if _CODE.search(text):
+        return True
+    try:
+        return any(
+            isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda)
+            for n in ast.walk(ast.parse(text.strip()))
+        )
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+
+
+def _is_prose(text: str) -> bool:
+    """Whether a short text is a sentence that concludes or tells something, no name of a thing.
+
+    A full stop alone says nothing: names and abbreviations end on one too.
+    """
+    text = text.strip()
+    words = text.split()
+    if len(words) < 2:
+        return False
+    if _CONCLUDES.match(text):
+        return True
+    ends = text.endswith((".", "!")) and words[-1].rstrip(".!").isalpha() and len(words[-1]) > 3
+    return ends and bool(_SAYS.search(text) or (_OPENS.match(text) and words[-1][0].islower()))
 
 
 def _letter(gold: str, asked: Asked) -> Route | None:
