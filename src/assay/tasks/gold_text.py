@@ -60,4 +60,4 @@ def task_gold_text(task: Task) -> str | None:
     known: dict[str, Any] = dict(cast("Mapping[str, Any]", row)) if isinstance(row, Mapping) else {}
     if isinstance(answer, Mapping) or (isinstance(answer, tuple) and "verifier" in known):
         return gold_text({**known, **task.private})
-    return str(answer)
+    return str(task.private["answer"])
