@@ -6,10 +6,10 @@ from code_cases import judged
 from assay.core.errors import DataError
 from assay.core.score import Fault
 from assay.core.task import Task
+from assay.sandbox.called import call_tests
 from assay.tasks import judged_rows
 from assay.verify import rollout_of, task_and_rollout
 from assay.verify.code import UnitTests
-from assay.verify.code.called import call_tests
 from assay.verify.workers.pool import ScoringPool
 
 CHECK = UnitTests()

@@ -11,10 +11,10 @@ from typing import Any, cast
 from assay.core.canon import FrozenMap
 from assay.core.errors import DataError
 from assay.core.score import Score
+from assay.sandbox.called import call_tests
 from assay.sandbox.result import Result, SandboxProgram
 from assay.verify.code.assertions import Raised, SplitTests, plain_of, split_tests
 from assay.verify.code.base import CaseVerifier, Gold, short
-from assay.verify.code.called import call_tests
 from assay.verify.code.cases import FILE, ProgramCase
 from assay.verify.code.prelude import PRELUDE, check_prelude, with_prelude
 
@@ -32,7 +32,7 @@ class UnitTests(CaseVerifier):
     piece runs on its names, with the builtins as they were before the program came. Where the program has no function of a name
     but a class ``Solution`` with a method of it, that is the function. Components and verdicts are those of `CaseVerifier`.
 
-    A test that a piece defines and does not call is called (`assay.verify.code.called.call_tests`): functions ``test*`` without
+    A test that a piece defines and does not call is called (`assay.sandbox.called.call_tests`): functions ``test*`` without
     arguments, classes of unittest and pytest, and ``check(candidate)`` with ``private["entry"]`` (or ``entry_point``). A piece
     that executes no check is refused: it would pass every program.
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from assay.core.canon import plain
+from assay.sandbox.called import call_tests
 from assay.tasks.exchange.forms.route import Asked, Form, Route, Unsupported, as_json, first_text, nested, texts_in
-from assay.verify.code.called import call_tests
 
 __all__ = ["FORMS", "judged_by_tests"]
 
