@@ -9,22 +9,16 @@ says of none that it is the answer has none: to take the last one would pay a po
 from __future__ import annotations
 
 import re
-import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from assay.verify.language import OR, denied, denied_behind, doubted
 from assay.verify.text.letters import in_phrase
+from assay.verify.text.markup import without_markup
 
-__all__ = ["fold", "option_in", "without_markup"]
+__all__ = ["fold", "option_in"]
 
-_STYLE = (
-    r"\\(?:text(?:bf|it|rm|sf|tt|up|sc|normal)?|math(?:rm|bf|sf|tt|it|cal|bb|normal)|operatorname|mbox|hbox|emph|bold|bm"
-    r"|boldsymbol)"
-)
-_STYLED = re.compile(_STYLE + r"\*?\s*\{([^{}]*)\}")
-_SPACING = re.compile(r"\\(?:left|right|big|Big|displaystyle|quad|qquad|bf|rm)(?![A-Za-z])|\\[,;:! ()\[\]]|~|\u200b|\ufeff")
 _BEHIND = r"(?=[\s).:,;!?*_`/&\]}\"”>。、」】—–$|]|\Z)"
 _LETTER = re.compile(rf"(?<![A-Za-z0-9'’\\.])(?:\(\s*([A-Za-z])\s*\)|\[\s*([A-Za-z])\s*\]|([A-Z]){_BEHIND}(?!\.[A-Za-z]))")
 _ALONE = re.compile(r"[*_`$(\[{#> ]*(?:(?:option|choice|answer)\s+)?[*_`$(\[{ ]*([A-Za-z])[*_`$)\]}.:, ]*", re.IGNORECASE)
@@ -144,20 +138,6 @@ class _Claim:
     letter: str | None
     start: int
     end: int
-
-
-def without_markup(text: str) -> str:
-    r"""A text in its compatible characters (full-width letters as plain ones), without LaTeX's and HTML's styles.
-
-    >>> without_markup(r"\text{B}"), without_markup(r"\textbf{(B)}\ London"), without_markup("<b>Ｂ</b>")
-    ('B', '(B) London', 'B')
-    """
-    text = re.sub(r"</?(?:b|i|strong|em|u|code|p|br|span)\s*/?>", "", unicodedata.normalize("NFKC", text), flags=re.IGNORECASE)
-    for _ in range(4):  # styles inside styles
-        text, n = _STYLED.subn(r"\1", text)
-        if not n:
-            break
-    return _SPACING.sub(lambda m: {"(": "", ")": "", "[": "", "]": ""}.get(m.group()[-1], " "), text)
 
 
 def fold(text: str) -> str:
