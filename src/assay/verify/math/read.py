@@ -66,6 +66,8 @@ def read(text: str) -> Value:
         if boxed is None:
             break
         cleaned = clean(boxed["braced"] or boxed["bare"] or boxed["letter"] or "")
+    if "\\boxed" in cleaned or "\\fbox" in cleaned:
+        return Opaque(cleaned, "a box that is a part of a larger expression")
     plain = literal(cleaned)
     if plain is not None:
         return plain

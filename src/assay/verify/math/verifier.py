@@ -16,7 +16,7 @@ from assay.core.task import Task
 from assay.verify.exact import expected
 from assay.verify.math import large, symbolic
 from assay.verify.math.equality import Rules, exact
-from assay.verify.math.extract import PLACES, final_answer, located
+from assay.verify.math.extract import PLACES, box_in, final_answer, located
 from assay.verify.math.guards import tame
 from assay.verify.math.phrases import is_prose
 from assay.verify.math.read import read
@@ -225,7 +225,7 @@ def gold_of(text: str) -> str:
     """
     if "####" in text:
         return text.rpartition("####")[2].strip()
-    return final_answer(text, ("box",)) or text if "\\boxed" in text else text
+    return box_in(text) or text if "\\boxed" in text else text
 
 
 def compare(gold: str, answer: str, settings: MathAnswer | None = None, *, look: Sequence[str] | None = None) -> MathVerdict:

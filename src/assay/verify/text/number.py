@@ -12,7 +12,8 @@ from typing import Any
 
 from assay.core.errors import ConfigError, DataError
 from assay.core.score import Score
-from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, answer_in, denied, option, ruled
+from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, answer_in, option, ruled
+from assay.verify.language import OR, denied, denied_behind, doubted
 from assay.verify.text.numerals import after_hashes, plain_numbers
 
 __all__ = ["Closeness", "Numeric", "Percent", "number_of"]
@@ -23,10 +24,14 @@ _RUN = re.compile(
 )
 _PLAIN = re.compile(r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)?(?:\.[0-9]*)?")
 _WHOLE = re.compile("[0-9]+")
-_OR = re.compile(r"[ $*]{0,4}\bor\b[ $*]{0,4}")
+_OR = re.compile(rf"[ $*]{{0,4}}{OR}[ $*]{{0,4}}", re.IGNORECASE)
+_OR_BEHIND = re.compile(rf"[ $*]{{0,4}}{OR}[ $*]{{0,4}}[-+−]?[0-9]", re.IGNORECASE)
+"""Behind a letter of a script without spaces a number is not found by itself."""
 _INSIDE = ("^", "^{", "}{")
 """What stands before a number that is part of a formula: an exponent, a denominator."""
 _DIGITS, _POWER = 400, 400
+_NEAR = 80
+"""Characters around a number in which it may be denied."""
 _LEAST = Fraction(1, 10**6)
 """Added to the size of a gold, so that one of 0 has a distance too."""
 
@@ -161,7 +166,8 @@ def number_of(text: str, percent: str = Percent.FRACTION, *, alone: bool = False
     last = found[-1] if found else None
     if last is None or (last["percent"] and percent == Percent.REFUSE) or text[: last.start()].endswith(_INSIDE):
         return None
-    if denied(text[: last.start()]):
+    before, behind = text[max(0, last.start() - _NEAR) : last.start()], text[last.end() : last.end() + _NEAR]
+    if denied(before) or doubted(before) or denied_behind(behind) or _OR_BEHIND.match(behind):
         return None
     around = text[: last.start()] + text[last.end() :]
     if alone and around.strip(" \t\r\n$"):
