@@ -120,3 +120,9 @@ def test_names_that_are_no_method_are_no_attributes() -> None:
     assert {"grpo", "methods", "named"} <= set(dir(package))
     with pytest.raises(AttributeError, match="has no attribute 'grqo'"):
         _ = package.grqo
+
+
+def test_a_name_in_another_case_or_with_dashes_means_the_method() -> None:
+    from assay.objective.methods import method_named
+
+    assert [method_named(name) for name in ("DAPO", "Dr-GRPO", "grpo", "gpro")] == ["dapo", "dr_grpo", "grpo", None]
