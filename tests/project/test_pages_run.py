@@ -26,7 +26,7 @@ from assay.cli.user_objects import user_modules
 from assay.core.rollout import Sampling
 from assay.guide import Uniform
 from assay.measure import TRACKERS
-from assay.objective.methods import registry
+from assay.objective.methods import methods, registry
 from assay.runtime import DecoderShape, char_tokenizer, init_model, save_model
 from assay.train import Evaluation, Reinforce, Run, train
 from assay.train.models import Folder
@@ -158,7 +158,8 @@ def folder(world: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder with what the pages name, as the working folder; forgets afterwards what was imported. The sandbox's user may
     read it, which pytest's own folders forbid.
     """
-    monkeypatch.setattr(registry, "_METHODS", dict(registry.registered()))  # of a page alone
+    methods()  # loads them all: what is registered later is a page's own, and is forgotten
+    monkeypatch.setattr(registry, "_METHODS", dict(registry.registered()))
     tmp_path = Path(tempfile.mkdtemp(prefix="assay-page-"))
     tmp_path.chmod(0o755)
     for name, rows in PLAIN.items():
