@@ -27,6 +27,7 @@ def install(package: Path, site: Path) -> None:
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
     points = project.get("entry-points", {}).get(GROUP, {})
     (info / "entry_points.txt").write_text("".join([f"[{GROUP}]\n", *(f"{k} = {v}\n" for k, v in points.items())]))
+    installed.cache_clear()  # `assay init` has asked what is installed, to refuse its names
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ def leaks(kept: list[bytearray], completion: str) -> float:
 
 def test_a_reward_that_keeps_something_of_each_answer_loses_no_verdict() -> None:
     kept: list[bytearray] = []
-    with ScoringPool(RewardFunction(lambda p, c, r: leaks(kept, c)), LONG, memory=0.25) as pool:
+    with ScoringPool(RewardFunction(lambda p, c, r: leaks(kept, c)), LONG, memory=0.25, workers=1) as pool:
         verdicts = pool.score(items(*["yes"] * 16))
         assert [s.components["reward"] for s in verdicts.values()] == [1.0] * 16
         assert pool.counts["died"] == pool.counts["out_of_memory"] == pool.counts["retried"] >= 1
