@@ -28,7 +28,7 @@ class NoTorch:
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None) -> None:
         if name == "torch":
-            raise ImportError("this test loads torch: it belongs in a folder that LIGHT of the Makefile does not name")
+            raise ImportError("this test loads torch: it belongs in a file that LIGHT of the Makefile does not name")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -81,7 +81,17 @@ def contained() -> None:
         pytest.skip(str(error))
 
 
-def pytest_collection_finish() -> None:
-    """Thousands of collected tests are never garbage: no collection looks at them again, here or in forked processes."""
+MANY = 100
+"""Collected tests from which on it pays to prepare once what forked workers would each prepare anew."""
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Thousands of collected tests are never garbage: no collection looks at them again, here or in forked processes. Workers
+    that judge mathematics are forks of this process, and find the library of the symbolic tier as it is here: half a second each.
+    """
+    from assay.verify.math import symbolic
+
+    if len(session.items) >= MANY and symbolic.available():
+        symbolic.prepare()
     gc.collect()
     gc.freeze()
