@@ -63,8 +63,8 @@ def wrong_count(prompts: list[str], completions: list[str], rows: list[dict[str,
 
 
 def hangs(prompt: str, completion: str, row: dict[str, Any]) -> float:
-    while True:
-        pass
+    time.sleep(60)
+    return 0.0
 
 
 def on_rows(reward: Callable[..., Any] | RewardFunction | None, **changes: Any) -> Run:
