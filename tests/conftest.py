@@ -59,6 +59,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         return (yield)
     finally:
         faulthandler.cancel_dump_traceback_later()
+        freeze_what_is_loaded()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -93,5 +94,18 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
     if len(session.items) >= MANY and symbolic.available():
         symbolic.prepare()
-    gc.collect()
-    gc.freeze()
+    freeze_what_is_loaded()
+
+
+LOADED = [0]
+"""How many modules there were when objects were last frozen."""
+
+
+def freeze_what_is_loaded() -> None:
+    """Freezes what there is when a hundred modules came since the last time: each `assay train` that a test calls looks for
+    garbage among all that is not frozen.
+    """
+    if len(sys.modules) >= LOADED[0] + 100:
+        gc.collect()
+        gc.freeze()
+        LOADED[0] = len(sys.modules)
