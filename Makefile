@@ -11,7 +11,8 @@ PY := $(BIN)/python
 TEST_WORKERS ?= 3
 # Tests that load no torch run first, by themselves: each of the many processes that they fork is a copy of a small one, which costs a
 # fifth of what a copy of one with torch and transformers does. One that loads it nevertheless fails (tests/conftest.py).
-LIGHT := $(addprefix tests/,attacks core curate guide measure sandbox tasks testing verify)
+LIGHT := $(addprefix tests/,attacks clients core curate guide interop measure runs sandbox scorers tasks testing verify \
+  cli/test_cli_audit.py cli/test_cli_sandbox.py cli/test_cli_verify.py)
 # Proofs use the machine as a user does: one process, its own threads.
 PROVE_WORKERS ?= 0
 # But for these, which are many small ones and know no threads: they run in parallel, as tests do.

@@ -28,7 +28,7 @@ class NoTorch:
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None) -> None:
         if name == "torch":
-            raise ImportError("this test loads torch: it belongs in a folder that LIGHT of the Makefile does not name")
+            raise ImportError("this test loads torch: it belongs in a file that LIGHT of the Makefile does not name")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -59,6 +59,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         return (yield)
     finally:
         faulthandler.cancel_dump_traceback_later()
+        freeze_what_is_loaded()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -81,7 +82,30 @@ def contained() -> None:
         pytest.skip(str(error))
 
 
-def pytest_collection_finish() -> None:
-    """Thousands of collected tests are never garbage: no collection looks at them again, here or in forked processes."""
-    gc.collect()
-    gc.freeze()
+MANY = 100
+"""Collected tests from which on it pays to prepare once what forked workers would each prepare anew."""
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Thousands of collected tests are never garbage: no collection looks at them again, here or in forked processes. Workers
+    that judge mathematics are forks of this process, and find the library of the symbolic tier as it is here: half a second each.
+    """
+    from assay.verify.math import symbolic
+
+    if len(session.items) >= MANY and symbolic.available():
+        symbolic.prepare()
+    freeze_what_is_loaded()
+
+
+LOADED = [0]
+"""How many modules there were when objects were last frozen."""
+
+
+def freeze_what_is_loaded() -> None:
+    """Freezes what there is when a hundred modules came since the last time: each `assay train` that a test calls looks for
+    garbage among all that is not frozen.
+    """
+    if len(sys.modules) >= LOADED[0] + 100:
+        gc.collect()
+        gc.freeze()
+        LOADED[0] = len(sys.modules)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from collections.abc import Iterator
 
 import pytest
 
@@ -15,6 +16,14 @@ class Ring:
 
     def __init__(self) -> None:
         self.me = self
+
+
+@pytest.fixture(autouse=True)
+def thawed() -> Iterator[None]:
+    """A program that has frozen nothing, as one that only calls the command."""
+    gc.unfreeze()
+    yield
+    gc.freeze()
 
 
 def test_nothing_is_looked_for_before_all_is_loaded_and_then_not_among_it() -> None:
@@ -46,6 +55,18 @@ def test_the_collector_is_left_as_it_was_whatever_happens(enabled: bool) -> None
         assert gc.isenabled() == enabled and gc.get_freeze_count() == 0
     finally:
         gc.enable()
+
+
+def test_what_the_calling_program_has_frozen_stays_frozen_and_nothing_else_is() -> None:
+    gc.freeze()
+    frozen = gc.get_freeze_count()
+    made = [Ring() for _ in range(10_000)]
+    with loading() as loaded:
+        lost = weakref.ref(Ring())
+        loaded()
+        assert gc.isenabled() and lost() is None
+        assert gc.get_freeze_count() <= frozen < frozen + len(made)
+    assert 0 < gc.get_freeze_count() <= frozen
 
 
 def test_the_first_step_has_loaded_the_rest() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import json
 import os
@@ -38,19 +39,35 @@ def shown(cell: Any) -> Iterator[str]:
         yield output["text"] if output["output_type"] == "stream" else output.get("data", {}).get("text/plain", "")
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
-def test_the_notebook_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="module")
+def manager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """One kernel for all of them: each would load PyTorch anew."""
     if importlib.util.find_spec("nbclient") is None and not os.environ.get("CI"):
         pytest.skip("nbclient is not installed: pip install -e '.[dev]'")
     import nbformat
     from nbclient import NotebookClient
 
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MPLBACKEND", "agg")
+        home = {"metadata": {"path": str(tmp_path_factory.mktemp("kernel"))}}
+        first = NotebookClient(nbformat.v4.new_notebook(), timeout=200, kernel_name="python3", resources=home)
+        first.execute(cleanup_kc=False)
+    yield first.km
+    asyncio.run(first.km.shutdown_kernel(now=True))
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
+def test_the_notebook_runs(path: Path, tmp_path: Path, manager: Any) -> None:
+    import nbformat
+    from nbclient import NotebookClient
+
     save_model(init_model(SMALL, char_tokenizer("0123456789S>"), seed=0, init="fan_in"), tmp_path / "model")
-    monkeypatch.setenv("MPLBACKEND", "agg")
     book: Any = nbformat.read(path, as_version=4)
     (given,) = [cell for cell in book.cells if "parameters" in cell.metadata.get("tags", [])]
     given.source = "steps, model = 2, 'model'"
-    NotebookClient(book, timeout=200, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}).execute()
+    anew = nbformat.v4.new_code_cell(f"%reset -f\n%cd -q {tmp_path}")  # no name of the one before, and a folder of its own
+    book.cells.insert(0, anew)
+    NotebookClient(book, timeout=200, km=manager).execute()
     text = "".join(text for cell in book.cells for text in shown(cell))
     assert [pattern for pattern in SAYS[path.stem] if not re.search(pattern, text)] == [], text
 

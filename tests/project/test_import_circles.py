@@ -17,6 +17,8 @@ MODULES = {
 def imports(node: ast.AST) -> Iterator[str]:
     """Modules that run code below a node imports."""
     for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.expr):
+            continue  # no expression holds an import, and most of a module's nodes are of expressions
         if isinstance(child, ast.If) and getattr(child.test, "id", "") == "TYPE_CHECKING":
             continue
         if isinstance(child, ast.ImportFrom) and child.module and not child.level:

@@ -4,6 +4,7 @@ import ast
 import importlib
 import inspect
 import pkgutil
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -20,9 +21,21 @@ def public(path: Path) -> bool:
     return not any(name.startswith("_") for name in names if name != "__init__") and path.stem != "__main__"
 
 
+@cache
+def facts_of(path: Path) -> tuple[bool, set[str] | None]:
+    """Whether the module has a docstring, and the names in its literal `__all__`, or None where it has none. A module is read
+    once for all tests here.
+    """
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return bool(ast.get_docstring(tree)), listed(tree)
+
+
 def declared(path: Path) -> set[str] | None:
-    """The names in the module's literal `__all__`, or None where it has none."""
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+    return facts_of(path)[1]
+
+
+def listed(tree: ast.Module) -> set[str] | None:
+    for node in tree.body:
         targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
         if any(isinstance(t, ast.Name) and t.id == "__all__" for t in targets):
             return set(ast.literal_eval(node.value)) if isinstance(node.value, (ast.List, ast.Tuple)) else set()
@@ -42,8 +55,7 @@ def test_every_public_module_declares_its_names() -> None:
 
 
 def test_every_module_has_a_docstring() -> None:
-    silent = [p for p in MODULES if not ast.get_docstring(ast.parse(p.read_text(encoding="utf-8")))]
-    assert [p.relative_to(ROOT).as_posix() for p in silent] == []
+    assert [p.relative_to(ROOT).as_posix() for p in MODULES if not facts_of(p)[0]] == []
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -40,10 +41,25 @@ def package(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run_assay(folder: Path, words: list[str]) -> str:
+COMMANDS = """
+import io, json, sys
+from contextlib import redirect_stdout
+from assay.cli import main
+said = []
+for words in json.loads(sys.argv[1]):
+    with redirect_stdout(io.StringIO()) as out:
+        code = main(words)
+    assert code == 0, (words, code)
+    said.append(out.getvalue())
+print(json.dumps(said))
+"""
+"""What each of several commands prints, in one process that finds the package as any would."""
+
+
+def run_assay(folder: Path, *commands: list[str]) -> list[str]:
     paths = os.pathsep.join([str(folder), str(Path(assay.__file__).parents[1])])
     done = subprocess.run(
-        [sys.executable, "-m", "assay", *words],
+        [sys.executable, "-c", COMMANDS, json.dumps(commands)],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"},
         capture_output=True,
@@ -51,16 +67,16 @@ def run_assay(folder: Path, words: list[str]) -> str:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    return done.stdout
+    return json.loads(done.stdout)
 
 
 def test_the_commands_of_the_page_know_the_package(package: Path) -> None:
     commands = re.findall(r"^    assay (tasks (?:show|check|sample) lists.*)$", PAGE, re.MULTILINE)
-    shown, checked, sampled = [run_assay(package, line.split()) for line in commands]
+    shown, checked, sampled, listed = run_assay(package, *(line.split() for line in commands), ["tasks", "list"])
     assert "lists/inversions" in shown
     assert "pass" in checked
     assert len(sampled.splitlines()) == 3 and "inversions" in sampled
-    assert "lists-and-more" in run_assay(package, ["tasks", "list"])
+    assert "lists-and-more" in listed
 
 
 def test_the_recipes_of_the_page_train_on_it(package: Path) -> None:
@@ -80,9 +96,9 @@ def test_the_recipes_of_the_page_train_on_it(package: Path) -> None:
         "--plain",
         "--no-report",
     ]
-    run_assay(package, ["train", *words[0], *tiny, "--folder", "run"])
+    _, explained = run_assay(package, ["train", *words[0], *tiny, "--folder", "run"], ["explain", *words[1], "--random-init"])
     assert "list_tasks.families:Inversions" in (package / "run" / "run.toml").read_text()
-    assert "lists/inversions" in run_assay(package, ["explain", *words[1], "--random-init"])
+    assert "lists/inversions" in explained
 
 
 def points(**values: str) -> tuple[EntryPoint, ...]:

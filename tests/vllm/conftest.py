@@ -14,8 +14,9 @@ from assay.runtime import DecoderShape, VllmEngine, char_tokenizer, init_model, 
 
 
 def pytest_collection_modifyitems(items):
+    here = Path(__file__).parent
     for item in items:
-        if Path(__file__).parent in item.path.parents:
+        if item.path.parent == here:
             item.add_marker("vllm")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
+from functools import partial
 
 __all__ = ["Loading", "loading"]
 
@@ -14,20 +15,23 @@ def loading() -> Generator[Callable[[], None]]:
     """Inside, nobody looks for garbage before the first call of what this gives, and from each call on not among what there was.
 
     Loading makes hundreds of thousands of objects and next to no garbage, and to look through them all takes as long as several
-    steps of a small run. What is garbage at a call is freed by it: a base's learner, say.
+    steps of a small run. What is garbage at a call is freed by it: a base's learner, say. A program that calls a command and has
+    frozen objects itself keeps them frozen; then no others are, since nobody could tell them apart afterwards.
     """
-    before = gc.isenabled()
+    before, frozen = gc.isenabled(), gc.get_freeze_count() > 0
     gc.disable()
     try:
-        yield _loaded
+        yield partial(_loaded, freeze=not frozen)
     finally:
-        gc.unfreeze()
+        if not frozen:
+            gc.unfreeze()
         (gc.enable if before else gc.disable)()
 
 
-def _loaded() -> None:
+def _loaded(freeze: bool) -> None:
     gc.collect()
-    gc.freeze()
+    if freeze:
+        gc.freeze()
     gc.enable()
 
 

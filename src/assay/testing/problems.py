@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import cache
 from itertools import islice, pairwise
 from math import sqrt
 from random import Random
@@ -18,6 +20,7 @@ from assay.core.task import Task
 from assay.tasks.problem import Form, Problem, Solution
 from assay.testing.contracts import Report, guard, require, verdict
 from assay.verify.rollouts import rollout_of
+from assay.verify.workers.pool import ScoringPool
 
 __all__ = ["check_problem"]
 
@@ -47,14 +50,16 @@ def check_problem(problem: Problem, *, n: int = 24, growth: float | None = 1.0, 
     """
     subject = f"problem {problem.name}"
     efforts: dict[int, list[int]] = {}
-    for level in problem.levels:
-        facts = _fair(problem, level, n, subject)
-        for f in facts[:2]:
-            _worded(problem, f, subject)
-        solved = [_solved(problem, f, subject) for f in facts]
-        for f, s in zip(facts[: max(1, n // 8)], solved, strict=False):
-            _in_all_forms(problem, level, f, s, subject, deadline)
-        efforts[level] = [s.effort for s in solved]
+    with ExitStack() as pools:
+        judge_of = _judges(problem, deadline, pools)
+        for level in problem.levels:
+            facts = _fair(problem, level, n, subject)
+            for f in facts[:2]:
+                _worded(problem, f, subject)
+            solved = [_solved(problem, f, subject) for f in facts]
+            for f, s in zip(facts[: max(1, n // 8)], solved, strict=False):
+                _in_all_forms(problem, level, f, s, subject, judge_of)
+            efforts[level] = [s.effort for s in solved]
     counts = any(map(any, efforts.values()))
     growth = float(counts) if growth is None else growth
     passed = ["facts are plain and pure", "the solver is a function of the facts", "the solution scores 1 in every form"]
@@ -103,15 +108,32 @@ def _solved(problem: Problem, facts: dict[str, Any], subject: str) -> Solution:
     return first
 
 
-def _in_all_forms(problem: Problem, level: int, facts: dict[str, Any], solved: Solution, subject: str, deadline: float) -> None:
+def _judges(problem: Problem, deadline: float, pools: ExitStack) -> Callable[[Form], tuple[Verifier, ScoringPool | None]]:
+    """The verifier of a form and its guard, made once for all levels: a pool costs a process."""
+
+    @cache
+    def of(form: Form) -> tuple[Verifier, ScoringPool | None]:
+        verifier: Verifier = problem.verifier(form)
+        return verifier, pools.enter_context(guard(verifier, deadline))
+
+    return of
+
+
+def _in_all_forms(
+    problem: Problem,
+    level: int,
+    facts: dict[str, Any],
+    solved: Solution,
+    subject: str,
+    judge_of: Callable[[Form], tuple[Verifier, ScoringPool | None]],
+) -> None:
     if problem.environment(_task(problem, level, facts, solved, "").exposed()) is not None:
         return  # one text does not end it; the family's check plays it
     for form in Form:
         text = problem.answered(solved, form)
         task = _task(problem, level, facts, solved, problem.prompt(facts, 0, form))
-        verifier: Verifier = problem.verifier(form)
-        with guard(verifier, deadline) as pool:
-            score = verdict(verifier, task, rollout_of(task, text), pool=pool)
+        verifier, pool = judge_of(form)
+        score = verdict(verifier, task, rollout_of(task, text), pool=pool)
         good = score.valid and score.primary == 1.0
         require(
             good, subject, f"in the form {form.value!r} the solution {text!r} scores {dict(score.components)} {dict(score.info)}"
