@@ -31,7 +31,6 @@ LONGER = {
     "runtime/settings.py": 550,
     "runtime/text/tokenizer.py": 560,
     "verify/code/assertions.py": 410,
-    "verify/text/options.py": 415,
 }
 """Files of before this limit, each with the size that it must not pass; a file that is split leaves the table."""
 SKIPS = 20
