@@ -11,6 +11,8 @@ from assay.verify import task_and_rollout, verifier
 from assay.verify.math import compare
 from assay.verify.math.computed import computed, is_size
 from assay.verify.math.equality import exact
+from assay.verify.math.named import quantity
+from assay.verify.math.read import read
 from assay.verify.math.spelled import respelled
 from assay.verify.text.number import number_of
 
@@ -70,6 +72,7 @@ def test_integrals_with_constants() -> None:
     assert exact("\\frac{\\pi^2}{2}", "\\int_0^{\\pi} x\\,dx = \\frac{\\pi^2}{2}") is True
     assert exact("\\frac{\\pi^3}{2}", "\\int_0^{\\pi} \\pi x\\,dx = \\frac{\\pi^3}{2}") is True
     assert exact("3", "\\int_0^{\\pi} x\\,dx = 3") is False
+    assert not quantity(read("5 cm")) and not quantity(read("[1,2]")) and quantity(read("m+n"))
     assert is_size("| A \\cup B \\cap C |") and not is_size("| A |")
 
 

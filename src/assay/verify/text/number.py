@@ -204,8 +204,6 @@ def _without_aside(text: str) -> str:
 def _spans(text: str, first: re.Match[str], last: re.Match[str]) -> bool:
     """Whether two numbers are the ends of a range: ``4-5``, ``from 4 to 5``, ``between 4 and 5``."""
     link = _RANGE.fullmatch(text, first.end(), last.start())
-    if last["sign"] and first.end() == last.start():  # 4-5
-        return True
     return link is not None and (
         link["between"] is not None or _BETWEEN.search(text, max(0, first.start() - 20), first.start()) is not None
     )
