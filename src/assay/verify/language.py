@@ -100,7 +100,7 @@ _REASON = re.compile(
 )
 _RETRACTED = re.compile(
     r"\b(?:wrong|incorrect|false|mistaken?|impossible|contradict\w*|but|however|instead|actually|rather|unless|except|or|maybe|perhaps|"
-    r"times|million|billion|thousand|dozen)\b|n['’]t\b",
+    r"times|million|billion|thousand|dozen|base|mod|modulo|if|when)\b|n['’]t\b",
     re.IGNORECASE,
 )
 _NEAR, _FAR = 40, 80

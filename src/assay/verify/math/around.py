@@ -10,7 +10,7 @@ from assay.verify.math.words import FACTORS
 __all__ = ["expression_around"]
 
 _BEFORE = re.compile(
-    r"(?:(?:(?<!\S)|(?<=[$({\[=:]))[-−]|(?:[\d)}=+*/^(]|\\[a-z]+|(?<![A-Za-z])[a-z])\s*[-−]\s*|\+\s*|\d\.?|/\s*|[\^_]\s*"
+    r"(?:(?:(?<!\S)|(?<=[$({\[=:|]))[-−]|(?:[\d)}=+*/^(]|\\[a-z]+|(?<![A-Za-z])[a-z])\s*[-−]\s*|\+\s*|\d\.?|/\s*|[\^_]\s*"
     r"|(?<![A-Za-z\\])[b-z]|\\(?:cdot|times|div|sqrt|pm|mp|pi|[dtc]?frac)\s*)\Z"
 )
 _BEHIND = re.compile(
@@ -24,7 +24,7 @@ _FACTORS = "|".join(FACTORS)
 _FACTOR = re.compile(
     rf"[ \t$]*(?:\\(?:text|mathrm)\s*\{{\s*)?(?P<word>{_FACTORS})s?(?:\s*\}}|(?![A-Za-z-]))(?!\s*(?:place|digit))"
 )
-_FACTORIAL = re.compile(r"\s*!\s*(?:\$|\\[)\]]|[-+=*/^])")
+_FACTORIAL = re.compile(r"\s*[!']\s*(?:\$|\\[)\]]|[-+=*/^])")
 _SIGN = re.compile(r"(?:\A|\s|[$(\[=:])(?P<sign>[-−])\Z|(?:\A|[\s$=:(\[])\Z")
 _SUFFIX = re.compile(
     r"\s*(?P<suffix>(?:\\pi|\\?%|\\sqrt\s*\{\s*\d+\s*\}|[xyzni](?![A-Za-z]))?)\s*(?:\$|\\[)\]]|[.,;](?!\w)|\n|\Z)"

@@ -18,6 +18,7 @@ _OMEGA = re.compile(
 )
 _MICRO = re.compile(r"(?<=[\d}])\s*\\mu\s*\\(?:text|mathrm|rm)\s*\{?\s*([msgLlAVFWNJCH]|mol)\s*\}?\s*\Z")
 _MICRO_SIGN = re.compile(r"(?<=[\d}])\s*(?:µ([msgLlAVFWNJCH]|mol)|μ([msL]))(?![A-Za-z])")
+_SPACING = re.compile(r"\\[,;:! ]\s*")
 _COLON = re.compile(r"(?<=\d)\s*(?:\{\s*:\s*\}|\\colon(?![a-z]))\s*(?=\d)")
 
 
@@ -33,9 +34,9 @@ def respelled(text: str) -> str:
     if "{" in text or "colon" in text:
         text = _COLON.sub(":", text)
     if "mega" in text or "Ω" in text:
-        text = _OMEGA.sub(lambda m: rf"\text{{ {m[1] or m[2] or ''}ohm}}", text.replace("\\,", ""))
+        text = _OMEGA.sub(lambda m: rf"\text{{ {m[1] or m[2] or ''}ohm}}", _SPACING.sub("", text))
     if "mu" in text or "µ" in text or "μ" in text:
-        text = _MICRO.sub(lambda m: rf"\text{{ u{m[1]}}}", text.replace("\\,", "") if text.endswith("}") else text)
+        text = _MICRO.sub(lambda m: rf"\text{{ u{m[1]}}}", _SPACING.sub("", text) if text.endswith("}") else text)
         text = _MICRO_SIGN.sub(lambda m: rf"\text{{ u{m[1] or m[2]}}}", text)
     lead = _LEAD.match(text) if text[:1] in "\\nNmMpPeE" else None
     if lead is None:

@@ -39,7 +39,7 @@ _LED = re.compile(
 _TOLD = re.compile(
     r"[)\]*_`$\"]*\s+(?!(?:is|was|must\s+be|has\s+to\s+be|would\s+be|should\s+be)\s+(?:(?:clearly|definitely|obviously|therefore|thus|indeed)\s+)*"
     r"(?:it|(?:the|my|our)\s+(?:one|choice|pick|option|selection|winner|best|only)|what|chosen|selected|best|better|correct|right|true|"
-    r"most|more)\b|(?:fits|works|matches|wins|holds|follows|makes|satisfies|gives|it|is\s*\Z|seems|appears|looks|as|plus)\b)"
+    r"most|more)\b|(?:fits|works|matches|wins|holds|follows|makes|satisfies|gives|it|is\s*\Z|as|plus)\b)"
     r"(?:is|isn['’]t|are|was|were|has|have|had|does|did|can|could|may|might|be|being|[a-z]{2,}(?:s|ed)|lie|go|come|sit)\b(?!\s*[.!]?\s*\Z)"
 )
 """What is told of a letter as of a thing: ``B is in England``, ``Option B mentions it``."""

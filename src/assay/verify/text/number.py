@@ -30,7 +30,7 @@ _OR_BEHIND = re.compile(rf"[ $*(]{{0,4}}{OR}[ $*]{{0,4}}[-+−]?[0-9]", re.IGNOR
 _INSIDE = re.compile(r"(?:\^\{?|\}\{|√\s*\(?|(?:\\?(?:sqrt|log|ln|sin|cos|tan|exp)|\\sqrt\[\d+\])(?:_\{?\d+\}?)?\s*[({]?\s*)\Z")
 """What stands before a number that is part of a formula: an exponent, a denominator, a root, a function."""
 _MINUS = re.compile(r"\b(?:minus|negative)\s+\Z", re.IGNORECASE)
-_SUBTRACTED = re.compile(r"[\d)}\]A-Za-z]\s+minus\s+\Z", re.IGNORECASE)
+_SUBTRACTED = re.compile(r"(?:[\d)}\]]|(?<![A-Za-z])[A-Za-z])\s+minus\s+\Z", re.IGNORECASE)
 _BOUND = re.compile(r"\b(?:more|less|fewer|greater|smaller|larger|higher|lower)\s+than\s+[$€£]?\Z|\A\s*[-−–]\s+\Z", re.IGNORECASE)
 """What makes a number a bound, and a dash that may be a sign or a bullet."""
 _RANGE = re.compile(r"(?P<between>[ ]{0,2}(?:[-−–—]|to|through|until)[ ]{0,2}[$€£]?)|\s+and\s+[$€£]?")
