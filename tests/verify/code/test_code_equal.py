@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from code_cases import judged
 
-from assay.verify.code import UnitTests, inside, inside_compare
-from assay.verify.code.inside_compare import agree, asserted, found_in_row, restore, run_cases, saved, shown
+from assay.sandbox import inside, inside_compare
+from assay.sandbox.inside_compare import agree, asserted, found_in_row, restore, run_cases, saved, shown
+from assay.verify.code import UnitTests
 
 CHECK = UnitTests()
 

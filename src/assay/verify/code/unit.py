@@ -6,7 +6,7 @@ import re
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from importlib.resources import files
 from typing import Any, cast
 
 from assay.core.canon import FrozenMap
@@ -24,7 +24,7 @@ __all__ = ["INSIDE", "UnitTests"]
 INSIDE = re.sub(
     r"(?m)^from assay\..*\n",
     "",
-    "".join((Path(__file__).parent / name).read_text() for name in ("inside_compare.py", "inside.py")),
+    "".join((files("assay.sandbox") / name).read_text() for name in ("inside_compare.py", "inside.py")),
 )
 """What runs in the contained process before the program does: one module, which imports nothing of assay."""
 

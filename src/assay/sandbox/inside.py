@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-from assay.verify.code.inside_compare import METHODS, agree, asserted, found_in_row, restore, run_cases, saved, shown
+from assay.sandbox.inside_compare import METHODS, agree, asserted, found_in_row, restore, run_cases, saved, shown
 
 __all__ = ["agree", "hide", "names_of_program", "parts", "shown", "suite", "told_of", "unit"]
 
