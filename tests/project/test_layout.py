@@ -16,7 +16,7 @@ CODE = [
 
 FILES_IN_A_FOLDER = 25
 LINES_OF_THE_LOOP = 200
-LINES_OF_A_PACKAGE = 20_300
+LINES_OF_A_PACKAGE = 20_000
 LINES_OF_A_FILE = 400
 LINES_OF_A_PAGE = 250
 LONGER = {
@@ -31,7 +31,6 @@ LONGER = {
     "runtime/settings.py": 550,
     "runtime/text/tokenizer.py": 560,
     "verify/code/assertions.py": 410,
-    "verify/text/options.py": 415,
 }
 """Files of before this limit, each with the size that it must not pass; a file that is split leaves the table."""
 SKIPS = 20

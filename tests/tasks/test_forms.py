@@ -581,8 +581,8 @@ UNSUPPORTED: dict[str, tuple[dict[str, Any], str, str]] = {
         "code_output",
     ),
     "cruxeval": (verl("simulation__cruxeval-o", '{"functional": "def f(): pass"}'), "an assertion", "json"),
-    "KodCode": (
-        {"question": "q", "solution": DOUBLE, "test": "from solution import double\n\ndef test_it():\n    assert double(1) == 2"},
+    "KodCode with pytest": (
+        {"question": "q", "solution": DOUBLE, "test": "import pytest\n\ndef test_it():\n    assert double(1) == 2"},
         "test framework",
         "unit_tests",
     ),

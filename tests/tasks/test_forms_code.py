@@ -29,6 +29,12 @@ RUN: dict[str, dict[str, Any]] = {
     "test_code": {"question": "p", "test_code": UNCALLED, "solution": RIGHT},
     "unit_test_code": {"question": "p", "unit_test_code": "assert f0(2) == 4\nassert f0(3) == 6", "answer": RIGHT},
     "test_code with an entry point": {"question": "p", "test_code": CANDIDATE, "entry_point": "f0", "solution": RIGHT},
+    "KodCode": {"question": "p", "test": f"from solution import f0\n\n{UNCALLED}", "solution": RIGHT},
+    "KodCode, the module": {
+        "question": "p",
+        "tests": f"import solution\n{UNCALLED.replace('f0', 'solution.f0')}",
+        "solution": RIGHT,
+    },
     "unit_tests as cases": {"question": "p", "unit_tests": {"fn_name": "f0", "inputs": [[2]], "outputs": [4]}, "solution": RIGHT},
 }
 
@@ -76,3 +82,18 @@ def test_short_answers_in_words_stay(gold: str) -> None:
     for field in ("answer", "solution"):
         row = imported({"question": "What is it?", field: gold})
         assert not isinstance(row, Rejected) and row["verifier"]["name"] == "exact", row
+
+
+@pytest.mark.parametrize(
+    ("question", "line", "behind"),
+    [
+        ("Write f0.", "from solution import f0", ""),
+        ("Double it.", "from solution import f0", "\n\nYour program must define `f0`."),
+        ("Double it.", "from solution import (\n    f0,\n    G,\n)", "\n\nYour program must define `f0`, `G`."),
+        ("Double it.", "from solution import *", ""),
+    ],
+)
+def test_a_question_names_what_its_tests_import(question: str, line: str, behind: str) -> None:
+    row = imported({"question": question, "test": f"{line}\n{UNCALLED}", "solution": f"{RIGHT}\nG = 1"})
+    assert not isinstance(row, Rejected), row
+    assert row["prompt"] == question + behind

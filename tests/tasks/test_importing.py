@@ -103,7 +103,9 @@ def test_why_rows_are_refused() -> None:
     said = {r.number: (r.step, r.reason) for r in bad}
     assert said[2] == ("read", "line 1 is no JSON object")
     assert said[3][0] == "fields" and "no question" in said[3][1] and said[4][0] == "fields" and "no gold" in said[4][1]
-    assert said[5] == ("repeated", "the same question as rows, row 1, with another answer")
+    assert said[5][0] == "repeated" and said[5][1].startswith(
+        "the same question as rows, row 1, with another answer (this is rows, row 5): nobody knows"
+    )
     assert said[6][0] == "verifier" and "did you mean 'math'" in said[6][1]
     assert said[7][0] == "gold" and said[8] == ("gold", "an answer that says nothing scores 1")
     assert said[9][0] == "fields" and "is no turn" in said[9][1]
@@ -146,7 +148,21 @@ def test_of_rows_that_contradict_each_other_none_is_taken(tmp_path: Path) -> Non
     assert [row["prompt"] for row in map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines())] == ["2+2?"]
     bad = {row["number"]: row["reason"] for row in map(json.loads, refused.read_text().splitlines())}
     assert sorted(bad) == [1, 3, 4, 5]
-    assert bad[1] == "the same question as rows, row 3, with another answer"
+    assert bad[1].startswith("the same question as rows, row 3, with another answer (this is rows, row 1): nobody knows")
+    assert "to keep both" in bad[1] and "row 1, with another answer (this is rows, row 5)" in bad[5]
+
+
+def test_both_answers_of_a_question_are_kept_in_one_row() -> None:
+    good, bad, _ = taken([{"prompt": "A prime below 4?", "answer": ["2", "3"], "verifier": "exact"}])
+    assert not bad and good[0]["answer"] == ["2", "3"]
+
+
+def test_counts_of_rows_that_contradict_each_other(tmp_path: Path) -> None:
+    rows = [{"prompt": p, "answer": a} for p, a in (("1+1?", "2"), ("2+2?", "4"), ("1+1?", "3"), ("2+2?", "4"), ("1+1?", "5"))]
+    summary = Summary()
+    write_rows(
+        Importer().run([ImportableRows("rows", i, row) for i, row in enumerate(rows, 1)], summary), tmp_path / "o", summary
+    )
     assert (summary.read, summary.taken, dict(summary.rejected)) == (5, 1, {"repeated": 4})
     assert summary.sources == {"rows": 1} and summary.licences == {"unknown": 1} and summary.verifiers == {"math": 1}
 

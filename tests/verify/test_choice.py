@@ -61,7 +61,7 @@ def test_letters(said: str, chosen: str | None) -> None:
         ("blue", "B"),
         ("Dark  blue.", "C"),
         ("B) blue", "B"),
-        ("B. red", "B"),
+        ("B. red", None),
         ("Answer: red", "A"),
         ("D", None),
         ("green", None),

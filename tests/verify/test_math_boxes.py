@@ -33,16 +33,47 @@ PARTS = (
     "\\boxed{17}x",
     "\\boxed{17}\\pi",
     "-\\boxed 17",
+    "$5 -\\boxed{17}$",
+    "step -\\boxed{17}",
+    "$x=\\boxed{17}!$",
+    "$-\\boxed{17}+2$",
+    "$-\\boxed{17}\\pi^2$",
     "Either $\\boxed{16}$ or $\\boxed{17}$.",
     "Entweder $\\boxed{16}$ oder $\\boxed{17}$.",
     "The answer is 17.\n$2\\boxed{17}$",
 )
 
 
+READ = {
+    "$-\\boxed{17}$": "-17",
+    "The answer is $-\\boxed{17}$.": "-17",
+    "x = -\\boxed{17}": "-17",
+    "\\boxed{17}\\%": "17\\%",
+    "\\boxed{17} %": "0.17",
+    "\\boxed{17}x": "17x",
+    "\\boxed{17}\\pi": "17\\pi",
+    "\\boxed{17} million": "17000000",
+    "$\\boxed{17}$ thousand people": "17000",
+    "\\boxed{17}\\text{ dozen}": "204",
+    "$-\\boxed{\\frac{1}{2}}$": "-0.5",
+    "$-\\boxed{a+b}$": "-a-b",
+    "$\\boxed{17}\\sqrt{2}$": "17\\sqrt{2}",
+}
+"""Expressions of which the value is sure: a sign before the box, and what makes another number of it behind."""
+
+
+@pytest.mark.parametrize("text", READ)
+def test_a_sign_or_a_factor_beside_a_box_is_read_with_it(text: str) -> None:
+    assert compare(READ[text], text, EXACT) == "equal"
+    assert compare("17", text, EXACT) == "different"
+    assert compare("a+b", text, EXACT) != "equal"
+
+
 @pytest.mark.parametrize("text", PARTS)
 def test_a_part_of_an_expression_is_no_answer(text: str) -> None:
-    assert compare("17", text, EXACT) == "unparsed"
-    assert compare("17", text) == "unparsed"
+    verdict = "different" if text in READ else "unparsed"
+    assert compare("17", text, EXACT) == verdict
+    assert compare("17", text) == verdict
 
 
 @pytest.mark.parametrize(
@@ -65,6 +96,10 @@ def test_a_part_of_an_expression_is_no_answer(text: str) -> None:
         "x^{2} is \\boxed{17}",
         "\\boxed{16} is wrong. \\boxed{17}",
         "\\fbox{17}",
+        "It is \\boxed{17}!",
+        "\\boxed{17} million-dollar houses",
+        "\\boxed{17}\n\nmillion",
+        "\\boxed{17} hundredths place",
     ],
 )
 def test_a_box_by_itself_is_one(text: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["OR", "denied", "denied_behind", "doubted"]
+__all__ = ["OR", "denied", "denied_behind", "doubted", "is_reason"]
 
 OR = (
     r"(?:\b(?:or|and/or|oder|bzw\.?|o|ou|u|oppure|ovvero|или|либо|або|lub|albo|atau|veya|ya\s+da|hoặc|eller)\b"
@@ -93,6 +93,16 @@ _DOUBT = re.compile(
     re.IGNORECASE,
 )
 _CLAUSE = re.compile(r".*(?:[.;!?\n。！？।؟]|\b(?:but|yet|however|though|so|hence|thus|therefore)\b)", re.IGNORECASE | re.DOTALL)
+_REASON = re.compile(
+    r"\s*(?:since|because|as\s+(?!well|much|many|a\b)|see\b|from\s+(?!\d)|by\s+(?!\d)|using|check\s*:|verify|verified"
+    r"|not\s+[-−$\w\\.,/]+\s*\Z|weil|da\s|car\s|parce|porque|perché|因为|因為)",
+    re.IGNORECASE,
+)
+_RETRACTED = re.compile(
+    r"\b(?:wrong|incorrect|false|mistaken?|impossible|contradict\w*|but|however|instead|actually|rather|unless|except|or|maybe|perhaps|"
+    r"times|million|billion|thousand|dozen|base|mod|modulo|if|when)\b|n['’]t\b",
+    re.IGNORECASE,
+)
 _NEAR, _FAR = 40, 80
 
 
@@ -121,3 +131,12 @@ def doubted(before: str) -> bool:
     (True, True, False)
     """
     return _DOUBT.search(_CLAUSE.sub("", before[-_FAR:])) is not None
+
+
+def is_reason(aside: str) -> bool:
+    """Whether what stands in brackets behind an answer only gives its reason or what it is not, and takes nothing back.
+
+    >>> [is_reason(text) for text in ("since 3+4=7", "not 8", "see above", "or 8", "mod 10", "since 3+4=7, which is wrong")]
+    [True, True, True, False, False, False]
+    """
+    return _REASON.match(aside) is not None and _RETRACTED.search(aside) is None

@@ -12,8 +12,8 @@ import pytest
 from code_cases import ASSERTED, HACKS, RIGHT, WRONG, judged, words
 
 from assay.core.errors import ConfigError, DataError
-from assay.sandbox import Limits, Result, Status
-from assay.verify.code import UnitTests, inside
+from assay.sandbox import Limits, Result, Status, inside
+from assay.verify.code import UnitTests
 from assay.verify.code.assertions import plain_of, split_tests
 from assay.verify.code.base import Gold
 from assay.verify.code.prelude import with_prelude

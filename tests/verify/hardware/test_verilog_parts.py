@@ -8,9 +8,9 @@ import pytest
 
 from assay.core.errors import ConfigError, DataError
 from assay.sandbox import Limits, Result, Sandbox, Status
+from assay.sandbox.verilog.source import bare, has_directives, illegal_in, names_module, top_of
 from assay.verify import task_and_rollout
 from assay.verify.hardware import Design, Icarus, Port, Roles, VerilogMatch, design_in, roles_of, stimulus
-from assay.verify.hardware.source import bare, has_directives, illegal_in, names_module, top_of
 
 CLK, RST, EN = (Port(name, "input", 1) for name in ("clk", "rst", "en"))
 D, Q = Port("d", "input", 8), Port("q", "output", 8)

@@ -19,7 +19,7 @@ from assay.tasks.exchange.forms.text import by_gold
 from assay.tasks.exchange.gym import gym_rows
 from assay.tasks.exchange.results import Rejected, Summary
 from assay.tasks.exchange.tasksets import taskset_rows
-from assay.tasks.exchange.writing import question_key, write_rows
+from assay.tasks.exchange.writing import contradiction, question_key, write_rows
 from assay.tasks.gold_text import gold_text
 from assay.tasks.judged import Spec, verifier_of
 from assay.tasks.rows import Rows
@@ -170,7 +170,7 @@ class Importer:
         first, known = seen.setdefault(key, (here, gold))
         if first != here:
             if gold != known:
-                reason = f"the same question as {first}, with another answer"
+                reason = contradiction(here, first)
                 return Rejected(item.place, item.number, "repeated", reason, item.row, key, first)
             return Rejected(item.place, item.number, "repeated", f"the same question as {first}", item.row)
         return row

@@ -13,7 +13,20 @@ from assay.core.canon import digest, plain
 from assay.core.errors import DataError
 from assay.tasks.exchange.results import Rejected, Summary
 
-__all__ = ["question_key", "write_rows"]
+__all__ = ["contradiction", "question_key", "write_rows"]
+
+
+def contradiction(here: str, there: str) -> str:
+    """Why a row is refused that asks what another one asks, and how to keep both; each is a file and a row of it.
+
+    >>> contradiction("a.jsonl, row 3", "a.jsonl, row 1").partition(":")[0]
+    'the same question as a.jsonl, row 1, with another answer (this is a.jsonl, row 3)'
+    """
+    return (
+        f"the same question as {there}, with another answer (this is {here}): nobody knows which is right. Remove the wrong one; "
+        "to keep both, give their questions different words, or where both are right write one row with a list of the "
+        "answers and the verifier 'exact', of which any one is right"
+    )
 
 
 def _take_back(good: Path, bad: Path, doubtful: Mapping[str, Rejected], summary: Summary) -> None:
@@ -27,7 +40,7 @@ def _take_back(good: Path, bad: Path, doubtful: Mapping[str, Rejected], summary:
                 out.write(line)
                 continue
             place, _, number = later.first.rpartition(", row ")
-            reason = f"the same question as {later.place}, row {later.number}, with another answer"
+            reason = contradiction(later.first, f"{later.place}, row {later.number}")
             record = replace(later, place=place, number=int(number), reason=reason, row=row).record()
             refused.write(json.dumps(plain(record), ensure_ascii=False) + "\n")
             summary.taken -= 1

@@ -124,7 +124,7 @@ def split_tests(test: str) -> SplitTests | None:
 
 
 def plain_of(shown: Any) -> Any:
-    """A value as the program's process shows it (`assay.verify.code.inside.shown`).
+    """A value as the program's process shows it (`assay.sandbox.inside.shown`).
 
     >>> plain_of(["tuple", [1, ["set", ["a"]]]]), plain_of(["object", True])
     ((1, {'a'}), Object(truth=True))

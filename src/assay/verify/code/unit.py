@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from importlib.resources import files
 from typing import Any, cast
 
 from assay.core.canon import FrozenMap
@@ -20,8 +21,12 @@ from assay.verify.code.prelude import PRELUDE, check_prelude, with_prelude
 
 __all__ = ["INSIDE", "UnitTests"]
 
-INSIDE = (Path(__file__).parent / "inside.py").read_text()
-"""What runs in the contained process before the program does."""
+INSIDE = re.sub(
+    r"(?m)^from assay\..*\n",
+    "",
+    "".join((files("assay.sandbox") / name).read_text() for name in ("inside_compare.py", "inside.py")),
+)
+"""What runs in the contained process before the program does: one module, which imports nothing of assay."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +48,10 @@ class UnitTests(CaseVerifier):
     object that equals everything nor a program that walks the frames gains anything. An object of the program's own class equals
     no number, text, list, set or table in it; two of one class equal each other as the class says.
 
-    **Any other piece shares the process with the program.** Its comparisons follow the same rule, its verdict must carry a token
-    that is drawn for the run, and frames, tracebacks' frames, the garbage collector's lists and tracing are refused there. A
-    program that patches a module which the tests import, or reaches the token in a way not named here, is believed.
+    **Any other piece shares the process with the program.** Its comparisons, those of unittest's methods too, follow the same
+    rule, modules that it imports are put back as they were once the program has run, its verdict must carry a token that is
+    drawn for the run, and frames, tracebacks' frames, the garbage collector's lists and tracing are refused there. A program
+    that patches such a module while a test calls it, or reaches the token in a way not named here, is believed.
     ``info["apart"]`` says how many pieces are taken apart. Where a test is a call and a value, make it a case of `CodeCall`.
 
     Attributes:

@@ -16,16 +16,16 @@ from assay.core.score import Score
 from assay.sandbox.limits import Limits
 from assay.sandbox.result import Result, Status
 from assay.sandbox.sandbox import Sandbox
+from assay.sandbox.verilog.design import Design, design_in
+from assay.sandbox.verilog.icarus import GENERATIONS, Icarus
+from assay.sandbox.verilog.roles import Roles, roles_of
+from assay.sandbox.verilog.source import has_directives, illegal_in, names_module, top_of
+from assay.sandbox.verilog.stimuli import Stimulus, stimulus
+from assay.sandbox.verilog.testbench import Testbench, outputs_in
 from assay.verify.answer_verifier import ruled
 from assay.verify.code.base import Gold, ProgramVerifier, lost, short
 from assay.verify.code.program import ProgramPlace
 from assay.verify.code.workers import sandbox_of
-from assay.verify.hardware.design import Design, design_in
-from assay.verify.hardware.icarus import GENERATIONS, Icarus
-from assay.verify.hardware.roles import Roles, roles_of
-from assay.verify.hardware.source import has_directives, illegal_in, names_module, top_of
-from assay.verify.hardware.stimuli import Stimulus, stimulus
-from assay.verify.hardware.testbench import Testbench, outputs_in
 
 __all__ = ["VerilogMatch"]
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import gcd
 
 from assay.verify.math.equations import chains, member, one_equation, shared
 from assay.verify.math.intervals import as_intervals, merged
@@ -308,7 +309,9 @@ class _Judge:
             clock, other = (gold, answer) if isinstance(gold, Clock) else (answer, gold)
             assert isinstance(clock, Clock)
             if clock.minutes >= 10 and clock.half is None and isinstance(other, Formula):  # it may be a ratio too
-                return self._ratio(number(Fraction(clock.hours, clock.minutes)), other.ratio)
+                reduced = gcd(clock.hours, clock.minutes) == 1 or clock is answer
+                found = self._ratio(number(Fraction(clock.hours, clock.minutes)), other.ratio)
+                return found if reduced or not found else None
         return False
 
 

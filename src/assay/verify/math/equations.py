@@ -32,6 +32,8 @@ def member(relation: Relation, other: Value, gives: bool, same: Same) -> bool | 
         if name_of(one) is not None or (gives and quantity(one) and _is_number(last)):
             continue
         found = _holds(relation.sign, one, last, same)
+        if found is None and relation.sign == "\\approx":  # by another member that is known to be near
+            found = _by_another(one, members, last, same)
         if found is False and (not gives or not (_symbols(one) or _symbols(last))):
             return False
         sure = sure and found is True
@@ -40,6 +42,11 @@ def member(relation: Relation, other: Value, gives: bool, same: Same) -> bool | 
         values = [one for one in members if name_of(one) is None]
         equal = any((same(other, one) if gives else same(one, other)) is True for one in values)
     return equal if sure or equal is False else None
+
+
+def _by_another(one: Value, members: list[Value], last: Value, same: Same) -> bool | None:
+    near = [other for other in members if other is not one and _holds("\\approx", other, last, same) is True]
+    return True if any(same(one, other) is True for other in near) else None
 
 
 def chains(gold: Relation, answer: Relation, same: Same) -> bool | None:

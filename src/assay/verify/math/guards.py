@@ -82,6 +82,8 @@ def tame(source: str) -> bool:
                 return False
         if part[0].isdigit() and len(part) > _DIGITS:
             return False
+        if part == "'" and not before.isalpha():  # a prime behind a number would be dropped: feet, minutes, no one knows
+            return False
         if (part == "^" and exponents and not before.isalpha()) or (part == "!" and not before.isalnum()):
             return False
         if depth > _DEEPEST or growth > _GROWTH or len(functions) > _NESTED or len(exponents) >= _NESTED:

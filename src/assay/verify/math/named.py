@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from assay.verify.math.computed import is_size
 from assay.verify.math.inequalities import names
 from assay.verify.math.poly import ONE, Mono
-from assay.verify.math.values import Formula, Many, Text, Value
+from assay.verify.math.values import Formula, Many, Opaque, Text, Value
 
 __all__ = ["is_function", "is_name", "name_of", "quantity"]
 
@@ -18,7 +19,8 @@ _FUNCTION = re.compile(
 )
 _MARKED = re.compile(r"(?:m )?(?:\\(?:overline|det|dim|deg|Pr|Re|Im|operatorname)) ?(?:\{ [A-Za-z ]+ \}|[(] .* [)]|[A-Z])")
 _MEASURED = re.compile(
-    r"\| [^|]*[A-Za-z][^|]* \||\\(?:sin|cos|tan|cot|sec|csc) (?:[A-Za-z]|\\(?!pi\b)[a-z]+|\( (?:[A-Za-z]|\\(?!pi\b)[a-z]+) \))"
+    r"\| [^|]*[A-Za-z][^|]* \||\| [A-Z] \|(?: [-+] \| [A-Z](?: \\c[ua]p [A-Z])* \|)+"
+    r"|\\(?:sin|cos|tan|cot|sec|csc) (?:[A-Za-z]|\\(?!pi\b)[a-z]+|\( (?:[A-Za-z]|\\(?!pi\b)[a-z]+) \))"
 )
 _PLAIN_UNKNOWNS = frozenset("xyzt")
 
@@ -79,6 +81,8 @@ def quantity(value: Value) -> bool:
     It is one in sums and differences of symbols, in products of symbols, in absolute values and ``\sin A``, and in other
     polynomials without a constant term of several symbols that are not called ``x``, ``y``, ``z`` or ``t``.
     """
+    if isinstance(value, Opaque):
+        return is_size(value.source)
     if not isinstance(value, Formula) or value.unit is not None or value.ratio.bottom is not ONE:
         return False
     if _MEASURED.fullmatch(value.source) is not None:

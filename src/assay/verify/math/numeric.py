@@ -12,7 +12,7 @@ from assay.verify.math.values import Formula
 
 __all__ = ["rounds"]
 
-_DECIMAL = re.compile(r"(?:- )?(?:\d+(?:\.(\d+))?|\.(\d+))")
+_DECIMAL = re.compile(r"(?:- )?(?:\d+(?:\.(\d+))?|\.(\d+))( %)?")
 
 
 def rounds(first: Formula, second: Formula) -> bool | None:
@@ -29,7 +29,7 @@ def rounds(first: Formula, second: Formula) -> bool | None:
         value, near = _float(exact.ratio), _float(written.ratio)
         if found is None or value is None or near is None:
             continue
-        unit = 10.0 ** -len(found.group(1) or found.group(2) or "")
+        unit = 10.0 ** -(len(found.group(1) or found.group(2) or "") + 2 * bool(found.group(3)))
         apart = abs(value - near)
         return True if apart <= unit / 2 * (1 + 1e-9) else None if apart < unit else False
     return None

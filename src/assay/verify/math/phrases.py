@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from assay.verify.language import doubted
+from assay.verify.language import doubted, is_reason
 from assay.verify.math.words import number_word
 
 __all__ = ["announced", "cut_clause", "is_prose", "without_lead"]
@@ -168,8 +168,8 @@ def _doubted(text: str, at: int) -> bool:
 def cut_clause(text: str) -> int:
     """How much of a sentence's end is the answer: without a clause that gives a reason, and a number that is said twice.
 
-    >>> [s[: cut_clause(s)] for s in ("42, because it is", "42 (forty-two)", "5 (mod 7)", "1, 2, and 3")]
-    ['42', '42', '5 (mod 7)', '1, 2, and 3']
+    >>> [s[: cut_clause(s)] for s in ("42, because it is", "42 (forty-two)", "42 (since 6*7=42)", "5 (mod 7)", "1, 2, and 3")]
+    ['42', '42', '42', '5 (mod 7)', '1, 2, and 3']
     """
     clause = _CLAUSE.search(text)
     if clause is not None and _TAKEN_BACK.search(text, clause.start()) is not None:
@@ -181,7 +181,8 @@ def cut_clause(text: str) -> int:
     aside = _ASIDE.fullmatch(text, 0, end) if "(" in text else None
     if aside is not None:
         named = number_word(aside["second"].strip(" *_"))
-        if named is not None and aside["first"].strip(" $*_") == str(named):
+        twice = named is not None and aside["first"].strip(" $*_") == str(named)
+        if twice or (is_reason(aside["second"]) and any(map(str.isalnum, aside["first"]))):
             end = aside.end("first")
     return len(text[:end].rstrip(" \t\r*_`"))
 

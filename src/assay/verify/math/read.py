@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from assay.verify.math.clean import clean
+from assay.verify.math.computed import computed
 from assay.verify.math.formula import CLOSERS, OPENERS, formula
 from assay.verify.math.inequalities import inequality
 from assay.verify.math.intervals import as_intervals, end_of, rising, united
@@ -160,7 +161,7 @@ def _structure(parts: list[str], present: set[str], depth: int) -> Value | list[
     if len(listed) > 1:
         return together([_value(piece, depth + 1) for piece in listed], set(signs))
     parts = listed[0]
-    if "\\cup" in present:
+    if "\\cup" in present and (parts[0] != "|" or _EQUAL.isdisjoint(present)):  # |A \cup B| = 8 is an equation
         joined = _split(parts, ("\\cup",))
         if len(joined) > 1:
             return united([_value(piece, depth + 1) for piece in joined])
@@ -305,7 +306,11 @@ def _side(parts: list[str], depth: int) -> Value:
     except Undecidable as error:
         if not parts:
             raise
-        return Text(" ".join(parts)) if is_function(parts) else Opaque(" ".join(parts), str(error))
+        source = " ".join(parts)
+        value = computed(source)
+        if value is not None:
+            return Formula(value, source)
+        return Text(source) if is_function(parts) else Opaque(source, str(error))
 
 
 # ---- single values

@@ -41,7 +41,8 @@ _JOINED = (
 _VALUES = (
     "hundred thousand million billion trillion quadrillion lakh lac crore dozen score gross myriad ten couple half halve third "
     "quarter fourth fifth sixth seventh eighth ninth tenth eleventh twelfth twentieth hundredth thousandth millionth billionth "
-    "percent percentage pct permille ppm basis one mil mille millier millon millione million tausend millionen prozent hundert "
+    "percent percentage pct permille ppm ppb bps bp basis one "
+    "mil mille millier millon millione million tausend millionen prozent hundert "
     "cien ciento juta ribu ratus persen docena douzaine dutzend medio demi halb tercio cuarto pour por"
 )
 NO_LABEL = frozenset(" ".join((_NOT, _COMPARED, _OPERATIONS, _JOINED)).split())

@@ -27,8 +27,9 @@ class Choice(AnswerVerifier):
     ("the answer is (B)", "Answer: b", "I would choose B over A"), else the last verdict or conclusion ("B is correct", "so
     B", a letter by itself at the end), else the only option that it names. What it says of other options beside that is no
     answer, wherever it stands. ``unparsed`` is a text that names several and calls none its answer, one that calls two so
-    (``A or B``, ``A and B``), and one that denies the only one (``not B``, ``B is wrong``). The word ``I`` and the article ``A``
-    are no letters.
+    (``A or B``, ``A and B``), one that denies the only one (``not B``, ``B is wrong``), and one that only speaks of it (``B is in
+    England``, ``Let B be the center``) or puts another option's text behind it (``(B) Paris``). The word ``I`` and the article
+    ``A`` are no letters.
 
     Attributes:
         where: in which part of the text the answer stands (`assay.verify.AnswerPlace`).

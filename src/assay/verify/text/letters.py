@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["in_phrase"]
+__all__ = ["in_phrase", "only_mentioned"]
 
 _NOUNS = re.compile(
     r"\b(?:vitamine?|vitamina|hepatitis|hépatite|epatite|influenza|plan|type|blood|strain|appendix|schedule|mr|mrs|ms|dr)\.?\s\Z",
@@ -28,6 +28,34 @@ _WORDS = (
 )
 _GOES_ON = frozenset(_WORDS.split())
 """Words that may stand behind a letter that is the label of an option; others make it part of a word."""
+
+_LED = re.compile(
+    r"\b(?:consider(?:ing)?|look(?:ing)?\s+(?:first\s+)?at|about|like|unlike|(?:compar\w+|similar|next|close)\s+(?:\w+\s+)?to|versus|vs\.?|"
+    r"in|at|near|from|between|through|point|points|vertex|node|line|circle|angle|segment|set|let|suppose|examine|take|start(?:ing)?\s+with|"
+    r"check(?:ing)?|evaluat\w+|analy[sz]\w+|regarding|for)\s+(?:point\s+|option\s+|choice\s+|answer\s+|letter\s+)?[(\[*_`$\"]*\Z",
+    re.IGNORECASE,
+)
+"""What leads to a letter that a text looks at, or that names a thing: no choice."""
+_TOLD = re.compile(
+    r"[)\]*_`$\"]*\s+(?!(?:is|was|must\s+be|has\s+to\s+be|would\s+be|should\s+be)\s+(?:(?:clearly|definitely|obviously|therefore|thus|indeed)\s+)*"
+    r"(?:it|(?:the|my|our)\s+(?:one|choice|pick|option|selection|winner|best|only)|what|chosen|selected|best|better|correct|right|true|"
+    r"most|more)\b|(?:fits|works|matches|wins|holds|follows|makes|satisfies|gives|it|is\s*\Z|as|plus)\b)"
+    r"(?:is|isn['’]t|are|was|were|has|have|had|does|did|can|could|may|might|be|being|[a-z]{2,}(?:s|ed)|lie|go|come|sit)\b(?!\s*[.!]?\s*\Z)"
+)
+"""What is told of a letter as of a thing: ``B is in England``, ``Option B mentions it``."""
+
+
+def only_mentioned(text: str, start: int, end: int) -> bool:
+    """Whether a letter is only spoken of, as a thing or as something to look at, and not chosen.
+
+    Args:
+        text: in which it stands.
+        start, end: where it begins and ends.
+
+    >>> [only_mentioned(said, said.find("B"), said.find("B") + 1) for said in ("B is in England.", "Consider B.", "B is it")]
+    [True, True, False]
+    """
+    return _LED.search(text, max(0, start - 40), start) is not None or _TOLD.match(text, end) is not None
 
 
 def in_phrase(text: str, span: tuple[int, int], option: str) -> bool:

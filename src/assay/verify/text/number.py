@@ -13,7 +13,7 @@ from typing import Any
 from assay.core.errors import ConfigError, DataError
 from assay.core.score import Score
 from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, answer_in, option, ruled
-from assay.verify.language import OR, denied, denied_behind, doubted
+from assay.verify.language import OR, denied, denied_behind, doubted, is_reason
 from assay.verify.text.numerals import after_hashes, plain_numbers
 
 __all__ = ["Closeness", "Numeric", "Percent", "number_of"]
@@ -24,11 +24,20 @@ _RUN = re.compile(
 )
 _PLAIN = re.compile(r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)?(?:\.[0-9]*)?")
 _WHOLE = re.compile("[0-9]+")
-_OR = re.compile(rf"[ $*]{{0,4}}{OR}[ $*]{{0,4}}", re.IGNORECASE)
-_OR_BEHIND = re.compile(rf"[ $*]{{0,4}}{OR}[ $*]{{0,4}}[-+−]?[0-9]", re.IGNORECASE)
+_OR = re.compile(rf"[ $*(]{{0,4}}{OR}[ $*]{{0,4}}", re.IGNORECASE)
+_OR_BEHIND = re.compile(rf"[ $*(]{{0,4}}{OR}[ $*]{{0,4}}[-+−]?[0-9]", re.IGNORECASE)
 """Behind a letter of a script without spaces a number is not found by itself."""
-_INSIDE = ("^", "^{", "}{")
-"""What stands before a number that is part of a formula: an exponent, a denominator."""
+_INSIDE = re.compile(r"(?:\^\{?|\}\{|√\s*\(?|(?:\\?(?:sqrt|log|ln|sin|cos|tan|exp)|\\sqrt\[\d+\])(?:_\{?\d+\}?)?\s*[({]?\s*)\Z")
+"""What stands before a number that is part of a formula: an exponent, a denominator, a root, a function."""
+_MINUS = re.compile(r"\b(?:minus|negative)\s+\Z", re.IGNORECASE)
+_SUBTRACTED = re.compile(r"(?:[\d)}\]]|(?<![A-Za-z])[A-Za-z])\s+minus\s+\Z", re.IGNORECASE)
+_BOUND = re.compile(r"\b(?:more|less|fewer|greater|smaller|larger|higher|lower)\s+than\s+[$€£]?\Z|\A\s*[-−–]\s+\Z", re.IGNORECASE)
+"""What makes a number a bound, and a dash that may be a sign or a bullet."""
+_RANGE = re.compile(r"(?P<between>[ ]{0,2}(?:[-−–—]|to|through|until)[ ]{0,2}[$€£]?)|\s+and\s+[$€£]?")
+_BETWEEN = re.compile(r"\bbetween\s+[$€£]?\Z", re.IGNORECASE)
+_FACTOR = re.compile(r"\s+(thousand|million|billion|trillion)s?\b(?!-)|[kK](?![\w.])", re.IGNORECASE)
+_FACTORS = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+_ASIDE = re.compile(r"\s*\((?P<aside>[^()]{1,200})\)[\s.*_]*\Z")
 _DIGITS, _POWER = 400, 400
 _NEAR = 80
 """Characters around a number in which it may be denied."""
@@ -52,9 +61,11 @@ class Numeric(AnswerVerifier):
     Numbers are read and compared as exact fractions: no rounding, no NaN, no infinity. Read are ``-1,234.50``, ``1e-3``,
     ``1.5 \times 10^{3}``, ``3/4``, ``3 1/2`` and ``50%``, in ASCII or full-width digits. With ``auto``, a number behind ``####``
     on a line of its own is the answer, whatever follows it. A last number that is none of these (``1.2.3``, ``1,2``, more than
-    400 digits, an exponent beyond 400, an exponent or denominator of a formula) is ``unparsed``, and no earlier one counts in its
-    place; so are one that is denied (``not 5``), two different numbers with ``or`` between, and several in a tag, a
-    box or behind a mark, which is for the answer alone. Words and units around the number are ignored unless ``alone``.
+    400 digits, an exponent beyond 400, an exponent, denominator, root or logarithm of a formula) is ``unparsed``, and no earlier
+    one counts in its place; so are one that is denied (``not 5``), a bound (``more than 5``), the end of a range (``4-5``), two
+    different numbers with ``or`` between, and several in a tag, a box or behind a mark, which is for the answer alone. ``minus``
+    and ``negative`` in front, ``thousand`` to ``trillion`` behind, are read; a reason in brackets at the end is not. Other words
+    and units around the number are ignored unless ``alone``.
 
     Attributes:
         absolute, relative: tolerances, 0 for equality.
@@ -160,13 +171,15 @@ def number_of(text: str, percent: str = Percent.FRACTION, *, alone: bool = False
     >>> number_of("1,234.5 kg"), number_of("a 3/4 b"), number_of("1.2.3"), number_of("5 m", alone=True)
     (Fraction(2469, 2), Fraction(3, 4), None, None)
     """
-    text = plain_numbers(text)
+    text = _without_aside(plain_numbers(text))
     every = _results(text) if single else []
     found = deque(every or _RUN.finditer(text), maxlen=2)
     last = found[-1] if found else None
-    if last is None or (last["percent"] and percent == Percent.REFUSE) or text[: last.start()].endswith(_INSIDE):
+    if last is None or (last["percent"] and percent == Percent.REFUSE):
         return None
     before, behind = text[max(0, last.start() - _NEAR) : last.start()], text[last.end() : last.end() + _NEAR]
+    if _INSIDE.search(before) or _BOUND.search(before) or (len(found) > 1 and _spans(text, found[0], last)):
+        return None
     if denied(before) or doubted(before) or denied_behind(behind) or _OR_BEHIND.match(behind):
         return None
     around = text[: last.start()] + text[last.end() :]
@@ -177,7 +190,31 @@ def number_of(text: str, percent: str = Percent.FRACTION, *, alone: bool = False
         return None
     if len(found) > 1 and _OR.fullmatch(text[found[0].end() : last.start()]) and _value(found[0], percent) != value:
         return None  # two numbers are no answer
-    return value
+    return None if value is None else _worded(value, before, behind)
+
+
+def _without_aside(text: str) -> str:
+    """A text without the reason that stands in brackets at its end, behind a number."""
+    aside = _ASIDE.search(text, max(0, len(text) - 250)) if "(" in text else None
+    if aside is None or not is_reason(aside["aside"]) or _RUN.search(text, 0, aside.start()) is None:
+        return text
+    return text[: aside.start()]
+
+
+def _spans(text: str, first: re.Match[str], last: re.Match[str]) -> bool:
+    """Whether two numbers are the ends of a range: ``4-5``, ``from 4 to 5``, ``between 4 and 5``."""
+    link = _RANGE.fullmatch(text, first.end(), last.start())
+    return link is not None and (
+        link["between"] is not None or _BETWEEN.search(text, max(0, first.start() - 20), first.start()) is not None
+    )
+
+
+def _worded(value: Fraction, before: str, behind: str) -> Fraction | None:
+    """A number with the sign and the factor that words beside it name; None where they make a part of a formula of it."""
+    minus, factor = _MINUS.search(before), _FACTOR.match(behind)
+    if (minus and _SUBTRACTED.search(before)) or (factor and factor[1] is None):
+        return None
+    return value * (-1 if minus else 1) * (_FACTORS[factor[1].lower()] if factor else 1)
 
 
 def _results(text: str) -> list[re.Match[str]]:

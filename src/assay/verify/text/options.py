@@ -13,108 +13,37 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from assay.verify.language import OR, denied, denied_behind, doubted
-from assay.verify.text.letters import in_phrase
+from assay.verify.language import denied, denied_behind, doubted
+from assay.verify.text.letters import in_phrase, only_mentioned
 from assay.verify.text.markup import without_markup
+from assay.verify.text.statements import (
+    ALONE,
+    ARTICLE,
+    AS_CLAUSE,
+    CHOSEN,
+    CLAUSE,
+    CONCLUDED,
+    END_OF_TEXT,
+    FILLERS,
+    GAP,
+    JOINED,
+    LABEL,
+    LEFT_OUT,
+    LETTER,
+    LISTED,
+    OR_LINK,
+    PRAISED,
+    REASON,
+    REFUSED,
+    SENTENCE,
+    STATED,
+    TAKEN_BACK,
+    TOO,
+    UNASSERTED,
+)
 
 __all__ = ["fold", "option_in"]
 
-_BEHIND = r"(?=[\s).:,;!?*_`/&\]}\"”>。、」】—–$|]|\Z)"
-_LETTER = re.compile(rf"(?<![A-Za-z0-9'’\\.])(?:\(\s*([A-Za-z])\s*\)|\[\s*([A-Za-z])\s*\]|([A-Z]){_BEHIND}(?!\.[A-Za-z]))")
-_ALONE = re.compile(r"[*_`$(\[{#> ]*(?:(?:option|choice|answer)\s+)?[*_`$(\[{ ]*([A-Za-z])[*_`$)\]}.:, ]*", re.IGNORECASE)
-_LABEL = re.compile(r"[*_`$(\[{ ]*([A-Za-z])[*_`$)\]}]*[.:)\]} ] *(.+)", re.DOTALL)
-
-_WORDS = (
-    r"answer|答案|答え|正解|정답|답|r[ée]ponse|respuesta|resposta|risposta|antwort|ответ|jawaban|svar|cevap|"
-    r"الإجابة|الجواب|उत्तर|উত্তর|đáp án"
-    r"|(?:correct|right|best|final|my|our|chosen|preferred|正确|正確)\s*(?:answer\s+)?(?:choice|option|response|solution|selection|选项|選項)"
-)
-_FILLERS = (
-    r"(?:(?:most\s+likely|definitely|clearly|certainly|probably|obviously|indeed|therefore|thus|hence|simply|then|just|now|still|"
-    r"in\s+fact|of\s+course|option|choice|letter|answer|number|the|be|is|both|either)\b[,:]?\s*){0,8}"
-)
-_STATED = re.compile(
-    rf"(?:\b(?:{_WORDS}))(?:\s+(?:to|for|of|in|here|above|below|below|there)\b(?:\s[^.:=\n]{{1,60}}?)?)?[*_`\s)]{{0,6}}"
-    rf"(?:\b(?:is|are|must\s+be|should\s+be|would\s+be|will\s+be|has\s+to\s+be|being|est|es|é|è|ist|adalah|là)\b"
-    rf"|是|为|為|は|は、|:|=|→|->|=>|\s(?=[*_(\[`]{{0,3}}[A-Z][*_)\]`]{{0,3}}(?:[.!\s]|\Z)))[*_`\s:]{{0,8}}",
-    re.IGNORECASE,
-)
-_CHOSEN = re.compile(
-    r"\b(?:I|we)(?:['’](?:d|ll|m|ve)|\s+(?:would|will|should|must|shall|am|have|now|therefore|thus|hence|finally|so|do|going\s+to|"
-    r"have\s+to|can))*\s+(?:choose|chose|chosen|choosing|pick(?:ed|ing)?|select(?:ed|ing)?|go(?:ing)?\s+(?:with|for)|"
-    r"opt(?:ing)?\s+for|vote\s+for|settle\s+(?:on|for)|say|guess|answer|conclude|recommend|think|believe)\s*:?\s*"
-    r"(?:that\s+)?(?:it['’]s\s+|it\s+is\s+|it\s+must\s+be\s+)?",
-    re.IGNORECASE,
-)
-_CONCLUDED = re.compile(
-    r"(?:\b(?:so|thus|hence|therefore|ergo|conclusion|conclude|finally|it\s+is|it['’]s|(?:has|have|got|needs?)\s+to\s+be|"
-    r"(?:(?:can|could)\s+only|must|will)\s+(?:surely\s+|then\s+)?be|leaves|leaving|left\s+with|"
-    r"no(?=[:,.!])|yes(?=[:,.!])|I\s+mean|I\s+meant|instead|correct(?=:)|right(?=:))|∴|⇒)[*_`]{0,3}[\s:,.!]*(?:it['’]s|it\s+is|we\s+have)?\s*",
-    re.IGNORECASE,
-)
-_PRAISED = re.compile(
-    r"[)\]*_`]*,?\s+(?:it\s+(?:is|must\s+be|has\s+to\s+be)(?=\s*(?:[.,;:!—–]|\Z))|(?:is|must\s+be|would\s+be|should\s+be|has\s+to\s+be|seems|appears|looks)\s+(?:(?:clearly|therefore|thus|indeed|the|"
-    r"most|only|probably|definitely|obviously|hence|our|my|to\s+be|a|very|absolutely|certainly|single|one)\s+)*"
-    r"(?:correct|right(?!\s+(?:next|behind|beside|after|before|about|in|on|at|there|away|now|above|below))|best|true|answer|accurate)\b)",
-    re.IGNORECASE,
-)
-_AS_CLAUSE = re.compile(
-    r"[)\]*_`]*\s+(?:is|are|was|were|has|have|had|does|did|isn['’]t|wasn['’]t|doesn['’]t|could|might|may|cannot|can['’]t|can|seems?|"
-    r"looks?|appears?)\b",
-    re.IGNORECASE,
-)
-_REFUSED = re.compile(
-    r"[)\]*_`]*(?:\s+(?:(?:is|are|was|were|seems?|looks?|appears?|can|could|would|must|should|does|do|did|has|to|be)\s+)+"
-    r"(?:(?:clearly|also|therefore|thus|obviously|definitely|probably|simply|just|a|an|the|both|all|ruled|be|common|mere|only)\s+)*"
-    r"(?:not|never|wrong|incorrect|false|untrue|impossible|out|bad|invalid|inaccurate|eliminated|excluded|rejected|distractors?|trap)\b"
-    r"|\s+(?:isn|aren|wasn|weren|can|couldn|doesn|won|wouldn|didn)['’]?t\b|\s+cannot\b"
-    r"|\s*[:—–-]?\s*(?:no|false|wrong|incorrect)\b(?!\s*:)|\s+(?:out|fails?)\b|\s*\?\s*no\b)",
-    re.IGNORECASE,
-)
-_LEFT_OUT = re.compile(
-    r"\b(?:over|than|everything\s+but|all\s+but|apart\s+from|besides|instead\s+of|unlike|eliminat\w*|exclud\w*|reject\w*|rul\w*\s+out|cross\w*\s+out|dismiss\w*|avoid\w*|discard\w*|"
-    r"(?:not|never|n['’]t|cannot)\s+(?:say|choose|pick|select|go\s+with|take|mean|want|think|believe|it['’]s)|"
-    r"(?:wrong|incorrect|false|tempting|trap|distractor|confused\s+with|mistaken\s+for|similar\s+to|opposite\s+of)"
-    r"(?:\s+(?:answers?|options?|choices?|ones?))?(?:\s+(?:is|are|was|be|would\s+be))?\s*:?)"
-    r"(?:\s+(?:option|choice|answer|be|it|is|the|that|out))*[\s$*_`(\[:]*\Z",
-    re.IGNORECASE,
-)
-_UNASSERTED = re.compile(
-    r"(?:\b(?:if|suppose|supposing|assum\w+|whether|unless|imagine|pretend|when|were|would\s+be\s+if|say\s+that|thought|thinking)\b"
-    r"[^,]*|(?:\b(?:not|never|doubt\w*|den(?:y|ies)|false|hardly|unlikely|cannot|no\s+reason|no\s+way)|n['’]t)\b[^,:]*"
-    r"|\b(?:some|others|people|many|they|you|he|she|one|students?|anyone|everyone|most|who|friend|user)\b.*"
-    r"\b(?:say|says|said|think|thinks|claims?|claimed|believes?|argues?|guess|guesses|answers?|tempted)\b.*"
-    r"|\b(?:wrong|incorrect|false|bad|worst|other|another|alternative|tempting|distracting|common|second|worse|popular|na[iï]ve|usual|typical|"
-    r"first|initial|previous|earlier|his|her|their|your|which|what|closest|possible|no|any|every|each)\s+(?:\w+\s+){0,2}"
-    r"|\b(?:is|was)\s+(?:the|that|this|my)\s+(?:\w+\s+)?)\Z",
-    re.IGNORECASE,
-)
-_CLAUSE = re.compile(r".*(?:[.;!?\n]|\b(?:but|yet|however|though)\b)", re.IGNORECASE | re.DOTALL)
-_TAKEN_BACK = re.compile(
-    r"\b(?:wait|actually|correction|sorry|oops|hmm+|scratch\s+that|mistaken?|I\s+mean|I\s+meant|second\s+thought|kidding|no(?=\s*[,.:;!—–-])|"
-    r"but|however|yet|instead|still)\b",
-    re.IGNORECASE,
-)
-_JOINED = re.compile(
-    rf"[\s)\]*_`$\"”]*(?:[,;]|[,;.]?\s*{OR}|[,;]?\s*\b(?:and|und|et|y|und|и|e)\b|/|&|\+|\|)?(?:\s*\b(?:maybe|perhaps|possibly|also|else|even|option|choice|"
-    r"both|the\s+answer\s+is|it\s+is|is)\b)*[\s(\[*_`$\"“]*",
-    re.IGNORECASE,
-)
-_OR_LINK = re.compile(rf"{OR}|/|&", re.IGNORECASE)
-_TOO = re.compile(r"[^.;\n]{0,60}\b(?:also|too|as\s+well|equally|both|another)\b", re.IGNORECASE)
-_ARTICLE = re.compile(
-    r"\s+(?!(?:is|isn|was|or|and|over|because|since|as|but|not|rather|instead|than|vs|versus|seems|looks|appears|would|must|should|"
-    r"cannot|can|could|may|might|gives|says|states|fits|works|means|which|due|only|too|also|while|whereas|although|though|if|unless|"
-    r"nor|does|doesn|has|contains|describes|matches|refers|where|by|fails|wins|makes|of\s+the\s+options|given|it\s+is|it\s+must)\b)[a-z]"
-)
-_REASON = re.compile(
-    r"\w[^.;!?\n]*\b(?:given(?:\s+that)?|seeing\s+that|considering\s+that)\s+(?:option\s+)?[(\[*_`]*\Z", re.IGNORECASE
-)
-_SENTENCE = re.compile(r"\s*([^.!\n]{1,200})[.!]\s+(?=\S)")
-_END_OF_TEXT = re.compile(
-    r"[*_`$)\]}\"”]*(?:\s*\Z|\s*\n|[.,;:!?](?=\s|\Z)|\s*[(—–]|\s+(?:because|since|given|as|for|which|and\s+not|not|rather|over|instead|but)\b)",
-    re.IGNORECASE,
-)
 _NEAR, _FAR = 60, 300
 _TRIED = 64
 """So many statements are tried, from the last on."""
@@ -164,7 +93,7 @@ def option_in(text: str, options: Mapping[str, str], *, named: bool) -> str | No
 
 def _denied(behind: str) -> bool:
     """Whether what stands behind an option says that it is none."""
-    return denied_behind(behind) or _REFUSED.match(behind) is not None
+    return denied_behind(behind) or REFUSED.match(behind) is not None
 
 
 class _Reader:
@@ -177,7 +106,7 @@ class _Reader:
         self.longest = max(map(len, options.values()), default=0)
         self.mentions = list(self._mentioned())
         self.starts = [m.start for m in self.mentions]
-        self.stated = list(_STATED.finditer(text))
+        self.stated = list(STATED.finditer(text))
 
     def read(self, named: bool) -> str | None:
         """As `option_in`."""
@@ -198,20 +127,20 @@ class _Reader:
         """The option that a text is and nothing else; empty where it is two, None where it is none."""
         if len(text) > 2 * self.longest + _FAR:
             return None
-        alone = _ALONE.fullmatch(text.strip())
+        alone = ALONE.fullmatch(text.strip())
         if alone:
             return self._known(alone[1]) or ""
         said = fold(text)
         texts = [letter for option, letter in self.texts if option == said]
         if texts:
             return texts[0] if len(texts) == 1 else ""
-        labelled = _LABEL.fullmatch(text.strip())
+        labelled = LABEL.fullmatch(text.strip())
         if labelled and self.options.get(labelled[1].upper()) == fold(labelled[2]):
             return labelled[1].upper()
         return None
 
     def _mentioned(self) -> Iterator[_Mention]:
-        for found in _LETTER.finditer(self.text):
+        for found in LETTER.finditer(self.text):
             letter = next(group for group in found.groups() if group)
             if self._known(letter) and not self._is_word(found):
                 yield _Mention(letter.upper(), found.start(), found.end())
@@ -226,7 +155,7 @@ class _Reader:
         if re.search(r"\b(?:option|choice|answer|letter)\s+\Z", before, re.IGNORECASE):
             return False
         if found[3] == "A":
-            return _ARTICLE.match(behind) is not None
+            return ARTICLE.match(behind) is not None
         return re.match(r"\s+(?!(?:is|or|and)\b)[a-z]", behind) is not None
 
     # ---- what is said of it
@@ -236,22 +165,30 @@ class _Reader:
         if mention.start not in self.gone:
             before = self.text[max(0, mention.start - _NEAR) : mention.start]
             behind = self.text[mention.end : mention.end + _NEAR]
-            self.gone[mention.start] = bool(denied(before) or doubted(before) or _LEFT_OUT.search(before) or _denied(behind))
+            self.gone[mention.start] = bool(denied(before) or doubted(before) or LEFT_OUT.search(before) or _denied(behind))
         return self.gone[mention.start]
 
     def _begins(self, at: int, end: int) -> _Claim | None:
         """The option that a part of the text begins with, by letter or by text; without a letter where it names two."""
-        lead = re.compile(rf"[\s*_`$\"“>]{{0,40}}{_FILLERS}[*_`$\"“]{{0,9}}", re.IGNORECASE).match(self.text, at, end)
+        lead = re.compile(rf"[\s*_`$\"“>]{{0,40}}{FILLERS}[*_`$\"“]{{0,9}}", re.IGNORECASE).match(self.text, at, end)
         start = lead.end() if lead else at
         label = self._label_at(start)
         if label is not None:
             if _denied(self.text[label.end : label.end + _NEAR]):
                 return None
-            return _Claim(None if self._joined(label.end, label.letter) else label.letter, at, label.end)
+            two = self._joined(label.end, label.letter) or self._beside_another(label)
+            return _Claim(None if two else label.letter, at, label.end)
         return self._option_at(start)
 
+    def _beside_another(self, label: _Mention) -> bool:
+        """Whether another option's text stands behind a letter as its own (``(B) Paris``), or more letters (``B. C. D.``)."""
+        gap = GAP.match(self.text, label.end)
+        option = self._option_at(gap.end()) if gap else None
+        another = option is not None and option.letter not in (None, label.letter) and option.end + 2 >= len(self.text.rstrip())
+        return another or LISTED.match(self.text, label.end) is not None
+
     def _label_at(self, start: int) -> _Mention | None:
-        found = _LETTER.match(self.text, start)
+        found = LETTER.match(self.text, start)
         if found:
             letter = next(group for group in found.groups() if group)
             known = self._known(letter) and not self._is_word(found)
@@ -271,7 +208,7 @@ class _Reader:
         begin = start + len(self.text[start : start + 2 * self.longest + _NEAR]) - len(part)
         for option, letter in self.texts:
             found = re.match(r"\s+".join(map(re.escape, option.split())), part, re.IGNORECASE)
-            if found and _END_OF_TEXT.match(self.text, begin + found.end()):
+            if found and END_OF_TEXT.match(self.text, begin + found.end()):
                 same = [other for text, other in self.texts if text == option]
                 end = begin + found.end()
                 return _Claim(None if len(same) > 1 or self._joined(end, letter) else letter, start, end)
@@ -290,16 +227,16 @@ class _Reader:
 
     def _joined(self, end: int, letter: str) -> bool:
         """Whether another option stands behind one as its equal: ``A or B``."""
-        link = _JOINED.match(self.text, end, end + _NEAR)
+        link = JOINED.match(self.text, end, end + _NEAR)
         assert link is not None  # it may be empty
-        found = _LETTER.match(self.text, link.end())
+        found = LETTER.match(self.text, link.end())
         if found and link.end() > end:
             other = next(group for group in found.groups() if group).upper()
             mention = _Mention(other, found.start(), found.end())
-            clause = _AS_CLAUSE.match(self.text, found.end()) and not _OR_LINK.search(link.group())
+            clause = AS_CLAUSE.match(self.text, found.end()) and not OR_LINK.search(link.group())
             if other != letter and self._known(other) and not self._is_word(found) and not clause:
                 return not self._dismissed(mention)
-        if _OR_LINK.search(link.group()) or re.search(r"\band\b", link.group()):
+        if OR_LINK.search(link.group()) or re.search(r"\band\b", link.group()):
             rest = fold(self.text[link.end() : link.end() + self.longest + _NEAR])
             return any(rest.startswith(text) for text, other in self.texts if other != letter)
         return False
@@ -313,7 +250,7 @@ class _Reader:
             last = strong or weak
         else:
             between = self.text[strong.end : weak.start + 12] if weak.start > strong.start else ""
-            last = weak if _TAKEN_BACK.search(between) else strong
+            last = weak if TAKEN_BACK.search(between) else strong
         return None if last is None else self._kept(last)
 
     def _kept(self, claim: _Claim) -> _Claim:
@@ -335,12 +272,12 @@ class _Reader:
 
     def _last_statement(self) -> _Claim | None:
         found: list[tuple[int, int, bool]] = [(m.start(), m.end(), True) for m in self.stated]
-        found += [(m.start(), m.end(), False) for m in _CHOSEN.finditer(self.text)]
+        found += [(m.start(), m.end(), False) for m in CHOSEN.finditer(self.text)]
         for start, end, answer in sorted(found, reverse=True)[:_TRIED]:
             if self._unasserted(start):
                 continue
             claim = self._begins(end, len(self.text))
-            if claim is not None and (answer or not _AS_CLAUSE.match(self.text, claim.end)):
+            if claim is not None and (answer or not AS_CLAUSE.match(self.text, claim.end)):
                 return _Claim(claim.letter, start, claim.end)
             if claim is None and answer and (claim := self._in_line(start, end)) is not None:
                 return claim
@@ -358,15 +295,15 @@ class _Reader:
     def _last_conclusion(self) -> _Claim | None:
         """The last option that is praised, concluded, or stands by itself at the end or on the first line."""
         claims: list[_Claim] = []
-        for found in _CONCLUDED.finditer(self.text):
+        for found in CONCLUDED.finditer(self.text):
             claim = self._begins(found.end(), len(self.text))
-            closed = claim is not None and _END_OF_TEXT.match(self.text, claim.end)
+            closed = claim is not None and END_OF_TEXT.match(self.text, claim.end)
             if claim is not None and (claim.letter is None or closed) and not self._unasserted(found.start()):
                 claims.append(_Claim(claim.letter, found.start(), claim.end))
         for mention in self.mentions:
-            praised = _PRAISED.match(self.text, mention.end)
+            praised = PRAISED.match(self.text, mention.end)
             if praised and not self._dismissed(mention) and not self._unasserted(mention.start):
-                too = _TOO.match(self.text, praised.end()) and any(c.letter != mention.letter for c in claims)
+                too = TOO.match(self.text, praised.end()) and any(c.letter != mention.letter for c in claims)
                 claims.append(_Claim(None if too else mention.letter, mention.start, praised.end()))
         apart = self._apart()
         claims += [apart] if apart else []
@@ -375,7 +312,7 @@ class _Reader:
     def _unasserted(self, at: int) -> bool:
         """Whether what begins at a place is supposed, denied, asked, or said to be what others say."""
         before = self.text[max(0, at - _NEAR) : at]
-        return doubted(before) or _UNASSERTED.search(_CLAUSE.sub("", before)) is not None
+        return doubted(before) or UNASSERTED.search(CLAUSE.sub("", before)) is not None
 
     def _apart(self) -> _Claim | None:
         """The option that is the last line of several, or the first; without a letter where two lines are different ones."""
@@ -394,11 +331,16 @@ class _Reader:
         """The only option that the text names, and does not dismiss."""
         kept = {m.letter for m in self.mentions if not self._dismissed(m) and not self._in_doubt(m)}
         left_out = {m.letter for m in self.mentions if self._dismissed(m)}
-        first = _SENTENCE.match(self.text)
+        first = SENTENCE.match(self.text)
         lead = self._whole(first[1]) if first else None
-        if first and lead and len(kept) == 1 and lead not in kept and not _TAKEN_BACK.search(self.text, first.end()):
+        if first and lead and len(kept) == 1 and lead not in kept and not TAKEN_BACK.search(self.text, first.end()):
             return lead  # a sentence by itself, and another option is named behind it
-        return next(iter(kept)) if len(kept) == 1 and not kept & left_out else None
+        told = any(m.letter in kept and not self._told_of(m) for m in self.mentions)
+        return next(iter(kept)) if len(kept) == 1 and told and not kept & left_out else None
+
+    def _told_of(self, mention: _Mention) -> bool:
+        """Whether a text speaks of a letter and does not choose it, or puts another option's text behind it."""
+        return only_mentioned(self.text, mention.start, mention.end) or self._beside_another(mention)
 
     def _in_doubt(self, mention: _Mention) -> bool:
         """Whether a statement about an option is no assertion: ``I doubt that the answer is B``."""
@@ -407,9 +349,9 @@ class _Reader:
                 return self._unasserted(found.start())
         if self.text[mention.end : mention.end + 3].lstrip(")*_`").startswith("?"):
             return True
-        if _REASON.search(self.text, max(0, mention.start - _NEAR), mention.start):
+        if REASON.search(self.text, max(0, mention.start - _NEAR), mention.start):
             return True
-        return _PRAISED.match(self.text, mention.end) is not None and self._unasserted(mention.start)
+        return PRAISED.match(self.text, mention.end) is not None and self._unasserted(mention.start)
 
     def _stated_before(self, at: int) -> int:
         return bisect_left(self.stated, at, key=lambda found: found.start())

@@ -1,4 +1,4 @@
-"""Programs: HumanEval, MBPP, APPS, TACO, LiveCodeBench, CodeContests, verl's and Guru's code rows, verification_info."""
+"""Programs: HumanEval, MBPP, APPS, TACO, LiveCodeBench, CodeContests, KodCode, verl's and Guru's code, verification_info."""
 
 from __future__ import annotations
 
@@ -158,6 +158,27 @@ def test_code(row: Mapping[str, Any], asked: Asked) -> Route | None:
     return Route(form="test code", verifier=made[0], answer=made[1], solution=_solution(row), uses=(*_TAKEN, field))
 
 
+def test_module(row: Mapping[str, Any], asked: Asked) -> Route | None:
+    """A module of tests as text, as KodCode has it: ``from solution import f`` and functions ``test_*``."""
+    field = next((name for name in ("test", "tests") if _MODULE.search(first_text(row, name))), "")
+    if not field:
+        return None
+    test = first_text(row, field)
+    tests = _run([test], _entry(row))
+    names = [name.strip(" ()\n") for found in _OF_SOLUTION.findall(test) for name in found.split(" as ")[0].split(",")]
+    missing = [f"`{name}`" for name in names if name.isidentifier() and name not in asked.question]
+    return Route(
+        form="test module",
+        verifier="unit_tests",
+        answer={"tests": tests},
+        behind=f"\n\nYour program must define {', '.join(missing)}." if missing else "",
+        solution=_solution(row),
+        uses=(*_TAKEN, field),
+    )
+
+
+_MODULE = re.compile(r"^(?:from solution import |import (?:pytest|solution)\b|def test_)", re.MULTILINE)
+_OF_SOLUTION = re.compile(r"^from solution import (\([^)]*\)|.+)", re.MULTILINE)
 _TEST_CODE = ("unit_tests", "test_code", "unit_test_code", "unittests", "unit_test")
 
 
@@ -290,4 +311,4 @@ def _compiles(texts: Sequence[str]) -> str:
     return ""
 
 
-FORMS: tuple[Form, ...] = (human_eval, mbpp, code_contests, with_tests, with_gold, test_code)
+FORMS: tuple[Form, ...] = (human_eval, mbpp, code_contests, with_tests, with_gold, test_code, test_module)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from assay.tasks.exchange.forms.choice import LETTERS
-from assay.tasks.exchange.forms.route import Asked, Form, Route, Unsupported, as_json, first_text, texts_in
+from assay.tasks.exchange.forms.route import Asked, Form, Route, Unsupported, as_json, texts_in
 from assay.tasks.judged import Spec
 from assay.verify.answer_verifier import answer_in
 
@@ -201,12 +201,4 @@ def is_formula(text: str) -> bool:
     )
 
 
-def tests_in_words(row: Mapping[str, Any], asked: Asked) -> Route | None:
-    """Test code as text without what calls it, as KodCode has it."""
-    test = first_text(row, "test", "tests", "unit_test")
-    if not re.search(r"^(?:from solution import|import pytest|def test_)", test, re.MULTILINE):
-        return None
-    raise Unsupported("its tests are a module of a test framework", "'unit_tests', a list of pieces with assertions")
-
-
-FORMS: tuple[Form, ...] = (tests_in_words, mathematics)
+FORMS: tuple[Form, ...] = (mathematics,)

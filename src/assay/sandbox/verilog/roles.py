@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from assay.core.canon import FrozenMap
-from assay.verify.hardware.design import CLOCK, Design
-from assay.verify.hardware.source import bare
+from assay.sandbox.verilog.design import CLOCK, Design
+from assay.sandbox.verilog.source import bare
 
 __all__ = ["Roles", "roles_of"]
 
@@ -44,7 +44,7 @@ def roles_of(design: Design, source: str) -> Roles:
         design: as compiled.
         source: its text.
 
-    >>> from assay.verify.hardware.design import Port
+    >>> from assay.sandbox.verilog.design import Port
     >>> ports = (Port("clk", "input", 1), Port("rst_n", "input", 1))
     >>> dict(roles_of(Design(ports, (frozenset({("posedge", "clk")}),)), "if (!rst_n)").resets)
     {'rst_n': 0}

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TypeVar
 
-from assay.verify.hardware.design import Design, Port
-from assay.verify.hardware.roles import Roles
+from assay.sandbox.verilog.design import Design, Port
+from assay.sandbox.verilog.roles import Roles
 
 __all__ = ["Stimulus", "stimulus"]
 

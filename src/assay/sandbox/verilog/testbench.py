@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from assay.core.import_path import filed_as
-from assay.verify.hardware.design import Design
+from assay.sandbox.verilog.design import Design
 
 __all__ = ["Testbench", "outputs_in"]
 

@@ -7,17 +7,19 @@ import linecache
 import os
 import sys
 import traceback
-from collections.abc import Callable, ItemsView, KeysView
-from decimal import Decimal
-from fractions import Fraction
+from collections.abc import Callable
 from functools import partial
-from operator import ge, gt, le, lt
+from importlib import import_module
+from importlib.util import find_spec
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+from assay.sandbox.inside_compare import METHODS, agree, asserted, found_in_row, restore, run_cases, saved, shown
+
 __all__ = ["agree", "hide", "names_of_program", "parts", "shown", "suite", "told_of", "unit"]
 
-_AGREE = "_agree_with"
+_HELPERS = {f"_{helper.__name__}_": helper.__name__ for helper in (agree, asserted, found_in_row, run_cases)}
+"""What test code calls in the place of its own comparisons, and the function that it is."""
 _LONG = 500
 _ASKS = ("collections", "typing", "enum", "dataclasses", "warnings", "functools", "abc")
 _SIGNS: dict[type[ast.cmpop], str] = {
@@ -32,16 +34,7 @@ _SIGNS: dict[type[ast.cmpop], str] = {
     ast.Is: "is",
     ast.IsNot: "is not",
 }
-_ROWS: tuple[Any, ...] = (list, tuple, set, frozenset)
-_TABLE: Any = dict
-_BASE: dict[type, Callable[[Any], Any]] = {
-    bool: bool,
-    int: int.__int__,
-    float: float.__float__,
-    str: str.__str__,
-    set: lambda value: set[Any](_ROWS[2].__iter__(value)),
-    frozenset: lambda value: frozenset[Any](_ROWS[3].__iter__(value)),
-}
+_WRITTEN = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
 _ALWAYS = frozenset(
     ("gc.get_objects", "gc.get_referrers", "gc.get_referents", "sys._current_frames", "sys.settrace", "sys.setprofile")
@@ -59,8 +52,10 @@ def parts(steps: list[list[str]]) -> dict[str, Any]:
     """
     kept = dict(vars(builtins))
     codes = [_compiled(*step) for step in steps]
+    imported = saved(*_imported("\n".join(text for kind, text, *_ in steps if kind == "run")))
     own = _own(kept)
-    names = own["names_of_program"](kept)
+    names = own["names_of_program"](kept) | {helper: own[name] for helper, name in _HELPERS.items()}
+    own[restore.__name__](imported)
     given: list[Any] = []
     for (kind, *texts), code in zip(steps, codes, strict=True):
         try:
@@ -81,27 +76,48 @@ def parts(steps: list[list[str]]) -> dict[str, Any]:
 def _compiled(kind: str, *texts: str) -> list[CodeType]:
     """The code of a step: of statements, of a value, or of two."""
     mode = "exec" if kind == "run" else "eval"
-    return [compile(text, "test.py", mode, dont_inherit=True) for text in texts[: 2 if kind == "pair" else 1]]
+    return [_code(text, mode) for text in texts[: 2 if kind == "pair" else 1]]
+
+
+def _code(text: str, mode: str) -> CodeType:
+    """The code of a piece of test code, with comparisons that hold."""
+    return compile(ast.fix_missing_locations(_Agreeing().visit(ast.parse(text, mode=mode))), "test.py", mode, dont_inherit=True)
 
 
 def unit(test: str, token: str) -> list[str]:
     """Runs one piece of test code on the names of the program; the token, and ``passed`` or ``wrong``.
 
     Once the program has come, nothing is looked up that it could have replaced. Comparisons of the test code are those of
-    `agree`, and frames are shown to nobody.
+    `agree`, modules that it imports are as they were before the program came, and frames are shown to nobody.
     """
     kept, run, wrong, told = dict(vars(builtins)), exec, AssertionError, sys.stderr.write
-    code = compile(ast.fix_missing_locations(_Agreeing().visit(ast.parse(test))), "test.py", "exec", dont_inherit=True)
+    code, imported = _code(test, "exec"), saved(*_imported(test))
     own, said = _own(kept), traceback.format_exception_only
+    helpers = {helper: own[name] for helper, name in _HELPERS.items()}
     sys.addaudithook(_guard(None, traceback.clear_frames.__code__))
     try:
-        run(code, own["names_of_program"](kept) | {_AGREE: own["agree"]})
+        names = own["names_of_program"](kept)
+        own[restore.__name__](imported)
+        run(code, names | helpers)
     except wrong:
         return [token, "wrong"]
     except Exception as why:  # the interpreter cannot show it: frames are shown to nobody
         told("".join(said(why)))
         raise
     return [token, "passed"]
+
+
+def _imported(test: str) -> tuple[set[str], set[str]]:
+    """The modules that test code imports, with them imported, and those that nobody can import; neither is the program's own."""
+    nodes = list(ast.walk(ast.parse(test)))
+    named = {name.name for node in nodes if isinstance(node, ast.Import) for name in node.names}
+    named |= {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level}
+    roots = {name.partition(".")[0] for name in named} - {"solution", "sys", "builtins"}
+    absent = {name for name in roots if find_spec(name) is None}
+    for name in sorted(name for name in named if name.partition(".")[0] in roots - absent):
+        with contextlib.suppress(Exception):  # the test raises it too
+            import_module(name)
+    return roots - absent, absent
 
 
 def _own(kept: dict[str, Any]) -> dict[str, Any]:
@@ -113,81 +129,49 @@ def _own(kept: dict[str, Any]) -> dict[str, Any]:
     return own
 
 
-def shown(value: Any) -> Any:
-    """A value as data that JSON carries: what is no plain data is an object that counts as true or not."""
-    if value is None or isinstance(value, bool | int | float | str):
-        kinds = [kind for kind in (bool, int, float, str) if isinstance(value, kind)]
-        return value if type(value) in kinds or value is None else kinds[0](_BASE[kinds[0]](value))
-    if isinstance(value, _TABLE):
-        return ["dict", [shown(part) for pair in _TABLE.items(value) for part in pair]]
-    for kind in _ROWS:
-        if isinstance(value, kind):
-            return [kind.__name__, [shown(part) for part in kind.__iter__(value)]]
-    if isinstance(value, bytes | bytearray):
-        return ["bytes", bytes(value).hex()]
-    if isinstance(value, complex):
-        return ["complex", [value.real, value.imag]]
-    if isinstance(value, KeysView | ItemsView):
-        return ["set", [shown(part) for part in _ROWS[0](value)]]
-    if isinstance(value, Fraction | Decimal) and type(value) in (Fraction, Decimal):
-        return int(value) if value == int(value) else float(value)
-    return ["object", bool(value)]
-
-
-def agree(values: list[Any], signs: list[str]) -> bool:
-    """Whether values of a test compare as it says, each with the next. An object of the program's own is compared with its like.
-
-    So one that says to equal everything equals neither a number nor a text. Containers are asked for what they hold.
-    """
-    return all(map(_agrees, values, values[1:], signs))
-
-
-def _agrees(one: Any, other: Any, sign: str) -> bool:
-    if sign in ("is", "is not"):
-        return (one is other) == (sign == "is")
-    if sign in ("in", "not in"):
-        return (bool(one in other)) == (sign == "in")
-    if sign in ("==", "!="):
-        return _equal(one, other) == (sign == "==")
-    if _is_object(one) != _is_object(other):
-        return False
-    return bool({"<": lt, "<=": le, ">": gt, ">=": ge}[sign](one, other))
-
-
-def _equal(one: Any, other: Any) -> bool:
-    for kind in _ROWS[:2]:
-        if isinstance(one, kind) and isinstance(other, kind):
-            these, those = list[Any](kind.__iter__(one)), list[Any](kind.__iter__(other))
-            return len(these) == len(those) and all(map(_equal, these, those))
-    if isinstance(one, _TABLE) and isinstance(other, _TABLE):
-        this, that = dict[Any, Any](_TABLE.items(one)), dict[Any, Any](_TABLE.items(other))
-        return this.keys() == that.keys() and all(_equal(this[key], that[key]) for key in this)
-    if _is_object(one) or _is_object(other):
-        return type(one) is type(other) and bool(one == other)
-    return bool(_base(one) == _base(other))
-
-
-def _is_object(value: Any) -> bool:
-    return isinstance(shown(value), list) and shown(value)[0] == "object"
-
-
-def _base(value: Any) -> Any:
-    """A value without what a class of its own makes of it."""
-    for kind, base in _BASE.items():
-        if isinstance(value, kind):
-            return base(value)
-    return value
-
-
 class _Agreeing(ast.NodeTransformer):
-    """Puts `agree` in the place of comparisons."""
+    """Puts `agree` in the place of comparisons, of methods that compare, and of what runs the classes of unittest."""
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         """A comparison of two values or more."""
         self.generic_visit(node)
-        signs: list[ast.expr] = [ast.Constant(_SIGNS[type(op)]) for op in node.ops]
-        values = ast.List([node.left, *node.comparators], ast.Load())
-        return ast.Call(ast.Name(_AGREE, ast.Load()), [values, ast.List(signs, ast.Load())], [])
+        return _agreed([node.left, *node.comparators], [_SIGNS[type(op)] for op in node.ops])
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        """``a.__eq__(b)``, ``operator.eq(a, b)``, ``self.assertEqual(a, b)``, ``row.count(a)``, a class of tests that is run."""
+        self.generic_visit(node)
+        if not isinstance(node.func, ast.Attribute):
+            return node
+        of, name, count = node.func.value, node.func.attr, len(node.args)
+        sign = _WRITTEN.get(name.strip("_"))
+        if sign and count == 1 and name.startswith("__"):
+            return _agreed([of, *node.args], [sign])
+        if sign and count == 2 and isinstance(of, ast.Name) and of.id == "operator":
+            return _agreed(node.args, [sign])
+        if name in METHODS:
+            return ast.Call(ast.Name("_asserted_", ast.Load()), [ast.Constant(name), of, *node.args], node.keywords)
+        if name in ("count", "index") and count == 1:
+            return ast.Call(ast.Name("_found_in_row_", ast.Load()), [of, ast.Constant(name), *node.args], [])
+        if name == "debug" and isinstance(of, ast.Call) and ast.unparse(of.func).endswith("loadTestsFromTestCase"):
+            return ast.Call(ast.Name("_run_cases_", ast.Load()), of.args, [])
+        return node
+
+    def visit_match_case(self, node: ast.match_case) -> ast.match_case:
+        """``case 4:``, which compares as ``==`` does."""
+        self.generic_visit(node)
+        values = node.pattern.patterns if isinstance(node.pattern, ast.MatchOr) else [node.pattern]
+        written = [value.value for value in values if isinstance(value, ast.MatchValue)]
+        if len(written) < len(values):
+            return node
+        same = [_agreed([ast.Name("_subject_", ast.Load()), value], ["=="]) for value in written]
+        guards: list[ast.expr] = [ast.BoolOp(ast.Or(), [*same, ast.Constant(False)]), *([node.guard] if node.guard else [])]
+        return ast.match_case(ast.MatchAs(None, "_subject_"), ast.BoolOp(ast.And(), [*guards, ast.Constant(True)]), node.body)
+
+
+def _agreed(values: list[ast.expr], signs: list[str]) -> ast.expr:
+    return ast.Call(
+        ast.Name("_agree_", ast.Load()), [ast.List(values, ast.Load()), ast.List([*map(ast.Constant, signs)], ast.Load())], []
+    )
 
 
 def names_of_program(kept: dict[str, Any]) -> dict[str, Any]:
