@@ -23,6 +23,8 @@ from assay.core.score import Fault, Score, SpanScore
 from assay.core.task import Context, Message, Prefill, Task, TaskView
 
 __all__ = [
+    "context_from_wire",
+    "context_to_wire",
     "group_from_wire",
     "group_to_wire",
     "rollout_from_wire",
@@ -53,6 +55,16 @@ def task_to_wire(task: Task) -> Wire:
 def task_from_wire(data: Mapping[str, Any]) -> Task:
     """The task that `task_to_wire` wrote; raises DataError when ``data`` is something else."""
     return _checked("task", data, _read_task)
+
+
+def context_to_wire(context: Context) -> Wire:
+    """A context with its task; raises as `task_to_wire`."""
+    return {"wire": _VERSION, **_context(context)}
+
+
+def context_from_wire(data: Mapping[str, Any]) -> Context:
+    """The context that `context_to_wire` wrote; raises DataError when ``data`` is something else."""
+    return _checked("context", data, _read_context)
 
 
 def rollout_to_wire(rollout: Rollout) -> Wire:

@@ -62,13 +62,15 @@ async def collect_groups(s: ReinforceRunner) -> Collected:
     Raises:
         GateError: too few were kept after the last round, and the refill says to stop.
     """
+    if s.ahead is not None:
+        return await s.ahead.collect(s)
     stage, graded, kept = s.stage, list[Group](), list[Group]()
     rounds = drawn = 0
     most = stage.refill.rounds if stage.refill else 1
     while rounds < most and (len(kept) < stage.groups or not rounds):
         rounds += 1
         draws = s.curriculum.draw(stage.refill.draws or stage.groups if stage.refill else stage.groups)
-        groups, replaced = await pose_and_grade(s, [_task(s, draw) for draw in draws], draws, drawn)
+        groups, replaced = await pose_and_grade(s, [task_of(s, draw) for draw in draws], draws, drawn)
         drawn += len(draws)
         graded += groups
         standing = [group for group in groups if group.key not in replaced]
@@ -87,7 +89,7 @@ async def collect_groups(s: ReinforceRunner) -> Collected:
     return Collected(graded=graded, kept=kept, rounds=rounds, metrics=counts)
 
 
-def _task(s: ReinforceRunner, draw: Draw) -> Task:
+def task_of(s: ReinforceRunner, draw: Draw) -> Task:
     index = s.parts.index.next(draw.arm, draw.level) if draw.index is None else draw.index
     return s.parts.run.tasks.task(draw.arm, draw.level, "train", index)
 
@@ -113,7 +115,7 @@ async def pose_and_grade(
     live = list(range(len(tasks)))
     for number in count():
         posed: list[tuple[int, Posed]] = [
-            (i, p) for i in live for p in s.guidance.next(tasks[i], list(done[i].values()), _moment(s, first + i))
+            (i, p) for i in live for p in s.guidance.next(tasks[i], list(done[i].values()), moment_of(s, first + i))
         ]
         live = sorted({i for i, _ in posed})
         if not posed:
@@ -135,7 +137,7 @@ async def pose_and_grade(
     return [group for groups in done for group in groups.values()], replaced
 
 
-def _moment(s: ReinforceRunner, number: int) -> Moment:
+def moment_of(s: ReinforceRunner, number: int) -> Moment:
     return Moment(key=f"s{s.parts.step}/{number}", step=s.parts.step, seed=s.parts.run.seed)
 
 

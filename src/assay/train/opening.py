@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay.core.errors import ConfigError
@@ -40,6 +41,7 @@ def open_stage(
     others: Callable[[str], AnyModel] = from_folder,
     checker: IndependentChecker | None = None,
     judges: RunJudges | None = None,
+    folder: Path | None = None,
 ) -> StageRunner:
     """A stage at work, from its settings and the weights that it starts from.
 
@@ -52,6 +54,7 @@ def open_stage(
         others: gives the models that anchors name.
         checker: a second judge.
         judges: models that a scorer may ask.
+        folder: of the run.
 
     Raises:
         ConfigError: lengths beyond the context, no arm left for the stage's levels, an anchor of another vocabulary.
@@ -86,6 +89,7 @@ def open_stage(
         checker=checker,
         judges=judges,
         step=step,
+        folder=folder,
     )
     try:
         return stage.open(parts)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
+from assay.asynchronous.settings import Asynchronous
 from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError, PlanError
 from assay.core.fields import check_positive, later
@@ -104,6 +105,7 @@ class Reinforce(Stage):
     columns: tuple[ColumnProvider, ...] = later(())
     sampler: SamplerSpec = later(PlayerSpec())
     schedules: Mapping[str, ScheduleSpec] = later(FrozenMap())
+    asynchronous: Asynchronous | None = later(None)
 
     def __post_init__(self) -> None:
         refuse_name(self)
@@ -131,7 +133,7 @@ class Reinforce(Stage):
         Raises:
             ConfigError: there is a lag, and the method has nothing to correct for it.
         """
-        if not self.lag:
+        if not self.lag and not (self.asynchronous and self.asynchronous.eta):
             return self.objective
         try:
             return lagging(self.objective)

@@ -12,6 +12,7 @@ from assay.core.group import Outcome
 from assay.core.protocols import Curriculum, Guidance, Replay, Sampler
 from assay.core.scoring import Scorer
 from assay.core.seeds import derive
+from assay.train.async_collect import AsyncCollector
 from assay.train.levels import arms_of
 from assay.train.loop import step
 from assay.train.runner import BaseRunner, StepResult
@@ -50,6 +51,7 @@ class ReinforceRunner(BaseRunner):
     sampler: Sampler
     schedules: StageSchedules
     scheduled: Mapping[str, float] = field(default_factory=dict[str, float])
+    ahead: AsyncCollector | None = None
 
     @classmethod
     def of(cls, stage: Reinforce, parts: Parts) -> Self:
@@ -65,6 +67,7 @@ class ReinforceRunner(BaseRunner):
             scorer=stage.reward.build(),
             sampler=stage.sampler.build(parts.sampler_parts(sampling_of(run, stage))),
             schedules=StageSchedules(stage.schedules),
+            ahead=AsyncCollector.of(stage, parts) if stage.asynchronous else None,
         )
 
     @property
@@ -144,7 +147,8 @@ class ReinforceRunner(BaseRunner):
             "replay": self.replay.state_dict() if self.replay is not None else None,
         }
         scheduled = {"schedules": self.schedules.state_dict()} if self.schedules.specs else {}
-        return {"practice": own, "scorer": self.scorer.state_dict(), **scheduled}
+        ahead = {"ahead": self.ahead.state_dict(self.parts.step)} if self.ahead else {}
+        return {"practice": own, "scorer": self.scorer.state_dict(), **scheduled, **ahead}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restores `state_dict`."""
@@ -156,3 +160,10 @@ class ReinforceRunner(BaseRunner):
         if "scorer" in state:  # not in checkpoints of before there were scorers
             self.scorer.load_state_dict(state["scorer"])
         self.schedules.load_state_dict(state.get("schedules", {}))
+        if self.ahead:
+            self.ahead.load_state_dict(state["ahead"])
+
+    def saved(self) -> None:
+        """Forgets what the saved steps have learned from."""
+        if self.ahead:
+            self.ahead.commit(self.parts.step)

@@ -177,7 +177,7 @@ class RunDriver:
             model = self._beneath(index, model, again is not None)
             with advised(self.run, stage, model.shape, self.folder):
                 with span("build"):
-                    runner = open_stage(self.run, stage, model, pool, step, before, self._other, checker, judges)
+                    runner = open_stage(self.run, stage, model, pool, step, before, self._other, checker, judges, self.folder)
                 before = parts = runner.parts
                 with closing(parts):
                     with span("build"):
@@ -374,6 +374,7 @@ class RunDriver:
             "session": {**p.state_dict(), **runner.state_dict()},
         }
         place = checkpoint.save(self.folder, p.step, state, p.save)
+        runner.saved()
         self._callbacks.checkpoint(p.step, place)
         self._callbacks.check()
 

@@ -1,0 +1,1 @@
+"""Sampling beside learning: a ledger of groups, and processes that sample them."""
