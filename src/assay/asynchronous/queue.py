@@ -112,7 +112,7 @@ class RolloutQueue:
             weights = self._weights.put(manifest)
             for sampler in self._samplers.values():
                 sampler.handle.send(weights)
-            if not self._thread.is_alive() and not self._closed:
+            if self._thread.ident is None:
                 self._thread.start()
         self._wake()
 
