@@ -34,7 +34,7 @@ SPHINX := $(PY) -m sphinx --fail-on-warning --keep-going --fresh-env --quiet
 export OMP_WAIT_POLICY ?= PASSIVE
 
 .DEFAULT_GOAL := help
-.PHONY: help install wasi vllm arm quickstart test check static docs cover floors check-after-test sizes prove evidence format clean
+.PHONY: help install wasi vllm arm quickstart test check static docs cover floors check-after-test sizes prove evidence wheel format clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 26
@@ -145,6 +145,10 @@ evidence: $(VENV)/.installed-dev  ## studies and long proofs with their pages, r
 	  $(PY) -m evidence || failed=1; exit $$failed
 
 # ----------------------------------------------------------------------------------------------------------- by hand
+
+# Several gigabytes of PyTorch for each Python but the first, in environments that are removed after.
+wheel: $(VENV)/.made  ## source archive and wheel in dist/, checked and run with each Python of this machine
+	@$(PY) tools/wheel.py
 
 format: $(VENV)/.installed-dev  ## rewrite the sources in the project's format
 	@$(BIN)/ruff format --quiet . && $(BIN)/ruff check --quiet --fix .

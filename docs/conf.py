@@ -87,7 +87,7 @@ nitpick_ignore = [
     ("py:class", "assay.train.offline_rows.OfflineRows"),
     ("py:class", "assay.verify.code.base.Gold"),
     ("py:class", "assay.verify.code.cases.ProgramCase"),
-    ("py:class", "assay.verify.scorers.reference.ReferenceScorer"),
+    ("py:class", "assay.scorers.reference.ReferenceScorer"),
 ]
 
 

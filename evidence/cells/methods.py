@@ -24,6 +24,7 @@ from assay.train import (
     WarmUp,
     WithStored,
     models_of,
+    updates_of,
     wire,
 )
 from assay_tasks import SortDigits
@@ -115,6 +116,7 @@ def _practised(name: str, steps: int) -> Reinforce:
         steps=steps,
         groups=groups,
         group_size=size,
+        minibatches=2 if groups > 1 and updates_of(objective_of(method)) > 1 else 1,
         curriculum=SuccessVariance(floor=0.1),
         composer=COMPOSERS.get(name, Compose()),
         columns=COLUMNS.get(name, ()),

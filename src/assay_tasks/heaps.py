@@ -70,7 +70,7 @@ class Heaps(SingleTurn):
         while True:
             heaps = tuple(map(int, rng.integers(1, 8, level)))
             if np.bitwise_xor.reduce(heaps):
-                return _shown(heaps, "H")
+                return _heaps_text(heaps, "H")
 
     def solve(self, prompt: str) -> str:
         """A move that wins."""
@@ -89,7 +89,7 @@ class Heaps(SingleTurn):
         heaps: Stones | None = _heaps_of(task)
         turns: list[Message] = []
         while heaps and any(heaps):
-            turns += [Message("tool", _shown(heaps, "="))] if turns else []
+            turns += [Message("tool", _heaps_text(heaps, "="))] if turns else []
             turns.append(Message("assistant", slip(best(heaps), noise, self.symbols, rng)))
             heaps = _answered(heaps, turns[-1].content, task.split)
         return tuple(turns)
@@ -104,7 +104,7 @@ def best(heaps: Stones) -> str:
     return f"{_HEAPS[heaps.index(max(heaps))]}1"
 
 
-def after(heaps: Stones, move: str) -> Stones | None:
+def apply_move(heaps: Stones, move: str) -> Stones | None:
     """The heaps behind a move; None where it is none."""
     if not re.fullmatch("[a-e][1-7]", move) or (i := _HEAPS.index(move[0])) >= len(heaps) or int(move[1]) > heaps[i]:
         return None
@@ -113,8 +113,8 @@ def after(heaps: Stones, move: str) -> Stones | None:
 
 def _answered(heaps: Stones, move: str, split: str) -> Stones | None:
     """The heaps before the next turn, behind the opponent's move too where it is no role; None where the move is none."""
-    left = after(heaps, move)
-    return after(left, best(left)) if left and any(left) and split != "train" else left
+    left = apply_move(heaps, move)
+    return apply_move(left, best(left)) if left and any(left) and split != "train" else left
 
 
 class _Table(SingleUse):
@@ -137,7 +137,7 @@ class _Table(SingleUse):
         """Goes on there."""
         await super().start()
         self._heaps, self._turn = tuple(snapshot["heaps"]), int(snapshot["turn"])
-        return self._obs((Message("tool", _shown(self._heaps, "=")),))
+        return self._obs((Message("tool", _heaps_text(self._heaps, "=")),))
 
     async def step(self, action: str) -> Step:
         """Makes a move, and where the policy plays alone the opponent's too."""
@@ -147,7 +147,7 @@ class _Table(SingleUse):
             self._phase = "over"
             return Step(done=True)
         self._heaps, self._turn = heaps, self._turn + 1
-        return Step(obs=self._obs((Message("tool", _shown(self._heaps, "=")),)))
+        return Step(obs=self._obs((Message("tool", _heaps_text(self._heaps, "=")),)))
 
     def _obs(self, messages: tuple[Message, ...]) -> Obs:
         return Obs(messages, actor=ROLES[self._turn % 2] if self._split == "train" else "")
@@ -176,7 +176,7 @@ class HeapsVerdict:
         own = ROLES.index(rollout.role) if rollout.role else turn % 2 * two
         winner, legal = None, True
         for _, move in moves_of(rollout):
-            mover, left = turn % 2 * two, after(heaps, move)
+            mover, left = turn % 2 * two, apply_move(heaps, move)
             if left is None:
                 winner, legal = 1 - mover, mover != own
                 break
@@ -192,7 +192,7 @@ class HeapsVerdict:
         )
 
 
-def _shown(heaps: Stones, mark: str) -> str:
+def _heaps_text(heaps: Stones, mark: str) -> str:
     return f"{mark}{''.join(map(str, heaps))}>"
 
 

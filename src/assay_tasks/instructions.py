@@ -84,7 +84,7 @@ class Constrained(Problem):
         words = rng.sample(WORDS, 4)
         specs: list[dict[str, Any]] = [{"constraint": "keywords", "keywords": words[:2]}]
         for group in rng.sample(_GROUPS, level):
-            specs.append(_drawn(rng, group, words))
+            specs.append(_draw_spec(rng, group, words))
         if {"quoted"} & (kinds := {spec["constraint"] for spec in specs}) and kinds & {"ends_with", "postscript"}:
             specs = [spec for spec in specs if spec["constraint"] != "quoted"]
             specs.append({"constraint": "starts_with", "phrase": rng.choice(_STARTS)})
@@ -136,7 +136,7 @@ _GROUPS = (
 """Of each group a text can keep one constraint, whatever it keeps of the others; but a quoted text ends with its mark."""
 
 
-def _drawn(rng: Random, group: str, words: list[str]) -> dict[str, Any]:
+def _draw_spec(rng: Random, group: str, words: list[str]) -> dict[str, Any]:
     """A constraint of a group."""
     few = rng.randint(2, 5)
     match group:
@@ -211,7 +211,7 @@ def written_to(theme: str, specs: list[dict[str, Any]]) -> str | None:
 
 def _text(theme: str, by: Mapping[str, dict[str, Any]], padding: int) -> str:
     """A text with all parts that constraints ask for, and so many idle sentences."""
-    body = [f"This is about {theme}.", *_asked(by), *(_IDLE[i % len(_IDLE)] for i in range(padding))]
+    body = [f"This is about {theme}.", *_request_lines(by), *(_IDLE[i % len(_IDLE)] for i in range(padding))]
     start = f"{by['starts_with']['phrase']}: " if "starts_with" in by else ""
     head = [f"<<About {theme}>>"] if "title" in by else []
     tail = [by["ends_with"]["phrase"]] if "ends_with" in by else []
@@ -222,7 +222,7 @@ def _text(theme: str, by: Mapping[str, dict[str, Any]], padding: int) -> str:
     return f'"{text}"' if "quoted" in by else text
 
 
-def _asked(by: Mapping[str, dict[str, Any]]) -> list[str]:
+def _request_lines(by: Mapping[str, dict[str, Any]]) -> list[str]:
     """A sentence for each thing that must occur."""
     out = [f"There was the {word}." for word in by.get("keywords", {}).get("keywords", ())]
     if "keyword_frequency" in by:

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, cast
 
 from assay.core.errors import ConfigError
 from assay.core.protocols import Obs, Step, Tool
 from assay.core.rollout import ToolResult
 from assay.core.task import Message, TaskView
+from assay.rollout.function_tool import tool_from
 from assay.rollout.tool_calls import Asked, calls_of, fault_of
 from assay_tasks.phases import SingleUse
 
 __all__ = ["Asked", "ToolCalls", "calls_of", "schemas_of"]
 
 
-def schemas_of(tools: Iterable[Tool]) -> list[dict[str, Any]]:
-    """The schemas of tools, for a task's ``public["tools"]``."""
-    return [dict(tool.schema) for tool in tools]
+def schemas_of(tools: Iterable[Tool | Callable[..., Any]]) -> list[dict[str, Any]]:
+    """The schemas of tools, for a task's ``public["tools"]``; a plain function is a tool as in a stage (`FunctionTool`)."""
+    return [dict(tool.schema) for tool in _as_tools(tools)]
+
+
+def _as_tools(tools: Iterable[Tool | Callable[..., Any]]) -> list[Tool]:
+    return [cast("Tool", tool) if hasattr(tool, "schema") else tool_from(tool, "ToolCalls.tools") for tool in tools]
 
 
 class ToolCalls(SingleUse):
@@ -48,8 +53,9 @@ class ToolCalls(SingleUse):
     ['=80>']
     """
 
-    def __init__(self, world: TaskView, tools: Sequence[Tool], turns: int = 7) -> None:
+    def __init__(self, world: TaskView, tools: Sequence[Tool | Callable[..., Any]], turns: int = 7) -> None:
         super().__init__(world.id)
+        tools = _as_tools(tools)
         for tool in tools:
             if not isinstance(tool.schema.get("name"), str):
                 raise ConfigError(

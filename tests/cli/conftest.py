@@ -12,7 +12,7 @@ from assay.cli import main
 @pytest.fixture
 def assay(tmp_path, monkeypatch, capsys):
     """Calls ``assay ARGS`` in an empty folder; forgets the user's modules afterwards."""
-    from assay.cli import recipe, user_files
+    from assay.cli import user_files, user_objects
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ASSAY_CACHE", str(tmp_path / "cache"))
@@ -28,7 +28,7 @@ def assay(tmp_path, monkeypatch, capsys):
         return Said(code, said.out, said.err)
 
     yield call
-    for name in recipe.user_modules():
+    for name in user_objects.user_modules():
         sys.modules.pop(name, None)
     user_files.USER_FILES.clear()
     for name in set(sys.modules) - before:

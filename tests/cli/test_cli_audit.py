@@ -57,6 +57,36 @@ def test_a_reward_that_accepts_too_much_fails_and_says_where(assay, files, tmp_p
     assert assay("verify", "audit", *lax, "--skip", "determinism,order,threads", "--max-fp", "1.0").code == 0
 
 
+TWO = """
+def right(completion, answer):
+    return float(completion.strip() == answer)
+
+def by_place(p, c, row):
+    return right(c, row["answer"])
+
+def unit(completion, answer, unit="cm"):
+    return right(completion, answer) if unit == "m" else 0.0
+
+def needs(completion, key):
+    return 1.0
+"""
+
+
+def test_a_function_is_called_as_training_calls_it(assay, tmp_path) -> None:
+    (tmp_path / "two.py").write_text(TWO)
+    (tmp_path / "rows.jsonl").write_text("".join(f'{{"prompt": "{n}", "answer": "a{n}b", "unit": "m"}}\n' for n in range(3)))
+    exact = ("--cases", "rows.jsonl", "--must", "whitespace", *FAST)
+    for more in ((), ("--signature", "plain")):
+        said = assay("verify", "audit", "two.py:right", *exact, *more)
+        assert said.code == 0, said.out
+        assert "called as  right(completion, answer), by name, once for each answer" in said.out
+    assert assay("verify", "audit", "two.py:by_place", *exact).code == 0
+    said = assay("verify", "audit", "two.py:unit", *exact)
+    assert said.code == 0 and "unit(completion, answer, unit), by name" in said.out
+    said = assay("verify", "audit", "two.py:needs", *exact)
+    assert said.code == 2 and "takes 'key', which is none of prompt, completion, row and no field of the rows" in said.err
+
+
 def test_json(assay, files) -> None:
     said = assay("verify", "audit", "my_rewards.py:reward", "--cases", "cases.jsonl", "--against", "exact", *FAST, "--json")
     assert said.code == 1  # the one strips white space, the other does not

@@ -45,6 +45,18 @@ def test_json_is_the_manifest(assay, files: Path) -> None:
     assert "assay curate: exact, near_duplicates, decontaminate" in done.err
 
 
+@pytest.mark.parametrize(
+    ("asked", "test"),
+    [((), True), (("--against", "eval.jsonl"), False), (("--against", "eval.jsonl", "--test-share", ".5"), True)],
+)
+def test_a_named_test_leaves_all_rows_to_train_on_unless_a_split_is_asked_for(assay, files: Path, asked, test: bool) -> None:
+    rows = [{"prompt": f"{chr(97 + i % 26)}{i}q{i * i}", "answer": "1"} for i in range(60)]
+    lines(files / "many.jsonl", rows)
+    counts = assay("curate", "many.jsonl", "out", "--near", "0", *asked, "--json").json["counts"]
+    assert counts["train"] + counts["test"] == 60
+    assert (counts["test"] > 0) is test
+
+
 def test_every_option_becomes_its_step(assay, files: Path) -> None:
     prompts = [r["prompt"] for r in ROWS]
     lines(files / "weak.jsonl", [{"prompt": p, "passed": 1, "n": 4} for p in prompts])

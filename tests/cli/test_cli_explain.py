@@ -226,6 +226,45 @@ def test_a_model_folder_is_looked_at_without_its_weights(assay, mine, tmp_path):
     assert "has no tokenizer.json" in assay("explain", "mine.py:tiny", *words).err
 
 
+ON_A_MODEL = """
+from assay.recipes import on_rows
+
+def on_a_model():
+    rows = [{"prompt": f"S{n}>", "answer": str(n)} for n in range(10, 30)]
+    return on_rows(rows, model="small", steps=1, groups=1, group_size=2, max_new_tokens=2, device="cpu")
+"""
+
+
+def test_explain_begins_with_what_train_says_of_the_model_and_the_machine(assay, tmp_path):
+    from assay.runtime import init_model, save_model
+
+    shape = DecoderShape(
+        vocab_size=14,
+        hidden_size=16,
+        num_layers=1,
+        num_heads=2,
+        num_kv_heads=2,
+        head_dim=8,
+        intermediate_size=32,
+        max_positions=24,
+    )
+    save_model(init_model(shape, char_tokenizer("0123456789S>"), seed=0), tmp_path / "small")
+    (tmp_path / "mine_model.py").write_text(ON_A_MODEL)
+    said = assay("explain", "mine_model.py:on_a_model")
+    assert said.code == 0, said.err
+    lines = said.out[: said.out.index("\n\n")].splitlines()
+    assert (
+        lines[0].startswith("model small: 2,848 weights")  # two norms of heads of 8, not 16
+        and "trains all weights in fp32, lr" in lines[1]
+        and "for full training" in lines[1]
+    )
+    assert said.out.split("\n\n")[1].startswith("settings")
+    assert assay("explain", "mine_model.py:on_a_model", "--json").json["chosen"] == lines
+    trained = assay("train", "mine_model.py:on_a_model", "--folder", "run", "--plain", "--no-report")
+    assert trained.code == 0 and "\n".join(lines) in trained.err
+    assert assay("explain", "quickstart", "--json").json["chosen"] == []
+
+
 def test_without_tokenizers_explain_says_that_it_has_not_looked(assay, mine, monkeypatch):
     monkeypatch.setattr(preflight, "find_spec", lambda name: None)
     said = assay("explain", "mine.py:tiny", "--sampling.max-new-tokens", "21")

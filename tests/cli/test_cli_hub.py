@@ -39,7 +39,7 @@ def test_import_by_name(assay, gsm):
     said = assay("tasks", "import", "hub:openai/gsm8k:main/train*", "rows.jsonl")
     assert said.code == 0 and "rows.jsonl: 12 of 12 rows" in said.out and f"from openai/gsm8k at commit {COMMIT}" in said.out
     assert "verifiers: math 12" in said.out, "the name of the data set says what judges it"
-    found = assay("tasks", "import", "hub:openai/gsm8k:main/train*", "rows.jsonl", "--json").json
+    found = assay("tasks", "import", "hub:openai/gsm8k:main/train*", "rows.jsonl", "--force", "--json").json
     assert [f["path"] for f in found["files"]] == [str(gsm / "main" / "train-0.jsonl")] and len(found["files"][0]["digest"]) == 32
     assert found["sources"] == {"openai/gsm8k": 12}
 

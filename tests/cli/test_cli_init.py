@@ -27,6 +27,7 @@ def install(package: Path, site: Path) -> None:
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
     points = project.get("entry-points", {}).get(GROUP, {})
     (info / "entry_points.txt").write_text("".join([f"[{GROUP}]\n", *(f"{k} = {v}\n" for k, v in points.items())]))
+    installed.cache_clear()  # `assay init` has asked what is installed, to refuse its names
 
 
 @pytest.fixture
@@ -67,14 +68,22 @@ def test_what_is_written_passes_is_listed_and_trains(
     install(folder, site)
     monkeypatch.chdir(folder)
     assert run_tests(folder / "tests" / f"test_{module}.py") >= 1
-    pip, *commands = re.findall(r"^    (\S.*)$", (folder / "README.md").read_text(), re.MULTILINE)
-    assert pip == "pip install -e ." and len(commands) == 2 and all(command in said.out for command in (pip, *commands))
+    commands = re.findall(r"^    (\S.*)$", (folder / "README.md").read_text(), re.MULTILINE)
+    test, pytest_, look, train, _ = commands
+    assert (test, pytest_, train) == ("pip install -e '.[test]'", "python -m pytest", "pip install -e '.[train]'")
+    assert all(command in said.out for command in commands)
+    project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
+    assert [need.partition(">")[0] for need in project["dependencies"]] == ["assay-rl"], "a package of tasks needs no torch"
+    assert {name: [n.partition(">")[0] for n in needs] for name, needs in project["optional-dependencies"].items()} == {
+        "train": ["assay-rl[train]"],
+        "test": ["pytest"],
+    }
     if "entry" in SCAFFOLDS[kind]:
         assert name in families()
     if kind == "task":
         rows = assay("tasks", "list", "--json").json
         assert name in [row["name"] for row in rows]
-    for command in commands:
+    for command in (look, commands[-1]):
         words = command.split()[1:]
         if words[0] == "train":
             words += ["--stages.0.steps", "2", "--steps", "2", "--stages.1.groups", "2", "--plain", "--folder", "run"]
@@ -82,6 +91,17 @@ def test_what_is_written_passes_is_listed_and_trains(
         assert said.code == 0, f"{command}\n{said.out}\n{said.err}"
     assert json.loads((folder / "run" / "done.json").read_text())
     assert "@" not in re.sub(r"@(dataclass|property)\b", "", (folder / module / "__init__.py").read_text())
+
+
+def test_the_usage_shows_what_was_given_and_what_is_left(assay) -> None:
+    for words, usage in {
+        ("init", "task", "--help"): "usage: assay init task [-h] NAME",
+        ("init", "--help"): "usage: assay init [-h] KIND NAME",
+        ("init", "-h", "task"): "usage: assay init [-h]",
+        ("tasks", "sample", "sort", "--help"): "usage: assay tasks sample sort [-h]",
+    }.items():
+        said = assay(*words)
+        assert said.code == 0 and usage in " ".join(said.out.split()), said.out
 
 
 def test_what_cannot_be_written(assay, tmp_path: Path) -> None:
@@ -92,6 +112,11 @@ def test_what_cannot_be_written(assay, tmp_path: Path) -> None:
         ("task", "My Tasks"): "is no name of a package",
         ("task", "json"): "there is a module 'json' already",
         ("task", "assay-tasks"): "there is a module 'assay_tasks' already",
+        ("task", "pytest"): "there is a module 'pytest' already",
+        ("task", "class"): "is a keyword of Python",
+        ("reward", "match"): "is a keyword of Python",
+        ("task", "sort"): "'sort' is a family or suite of assay-rl already",
+        ("environment", "assay-six"): "'assay-six' is a family or suite of assay-rl already",
         ("task", "full"): "there already and not empty",
     }.items():
         said = assay("init", *words)
@@ -99,4 +124,10 @@ def test_what_cannot_be_written(assay, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir() if path.name != "cache"] == ["full"]
     said = assay("init", "recipe", "my-own", "--out", "elsewhere", "--json")
     assert said.json["folder"] == "elsewhere" and "my_own/__init__.py" in said.json["files"]
-    assert said.json["next"] == ["pip install -e .", "assay explain my_own:recipe", "assay train my_own:recipe"]
+    assert said.json["next"] == [
+        "pip install -e '.[test]'",
+        "python -m pytest",
+        "assay explain my_own:recipe",
+        "pip install -e '.[train]'",
+        "assay train my_own:recipe",
+    ]

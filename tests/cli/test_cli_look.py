@@ -1,9 +1,14 @@
 """Looking at run folders, written by hand."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from cli_support import flat
+
+from assay.core.config import dumps_toml, to_dict
+from assay.objective import Center, Token
+from assay.objective.methods import dapo, dr_grpo, grpo, gspo
 
 TOML = """
 name = "sort"
@@ -16,6 +21,12 @@ steps = 10
 [evaluation]
 threshold = 1.0
 """
+
+
+def with_objective(objective):
+    """Settings of a run with this objective."""
+    stage = {"kind": "assay.train.run:Reinforce", "steps": 10, "objective": to_dict(objective)}
+    return dumps_toml({"name": "sort", "seed": 3, "stages": [stage]})
 
 
 def run_at(root, name, now, finished=True):
@@ -145,6 +156,34 @@ def test_compare(assay, runs):
     assert "+0.500" in text
 
 
+def test_compare_lists_settings_and_versions_that_differ(assay, runs):
+    one, two = runs / "sort-1", runs / "sort-2"
+    long = "x" * 60
+    (one / "run.toml").write_text(TOML + f'note = "{long}a"\n')
+    (two / "run.toml").write_text(TOML.replace("steps = 10", "steps = 20\nlr = 0.5") + f'note = "{long}b"\n')
+    (one / "versions.json").write_text('{"torch": "2.1", "isa": "AVX2"}')
+    (two / "versions.json").write_text('{"torch": "2.2", "isa": "AVX2"}')
+    first, second = assay("runs", "compare", one, two, "--json").json
+    assert first["settings"] == {"stages.0.steps": "10", "evaluation.note": long + "a"}
+    assert second["settings"] == {"stages.0.steps": "20", "stages.0.lr": "0.5", "evaluation.note": long + "b"}
+    assert (first["versions"], second["versions"]) == ({"torch": "2.1"}, {"torch": "2.2"})
+    text = assay("runs", "compare", one, two).out
+    rows = [line.split() for line in text.splitlines()]
+    assert ["stages.0.steps", "10", "20"] in rows and ["stages.0.lr", "–", "0.5"] in rows and ["torch", "2.1", "2.2"] in rows
+    assert ["evaluation.note", "...xxxxxxxxa", "...xxxxxxxxb"] in rows
+    assert text.index("stages.0.steps") < text.index("torch") < text.index("held-out accuracy") and "isa" not in text
+
+
+def test_compare_says_where_nothing_differs_and_what_is_missing(assay, runs):
+    for name in ("sort-1", "sort-2"):
+        (runs / name / "versions.json").write_text('{"torch": "2.1"}')
+    text = assay("runs", "compare", runs / "sort-1", runs / "sort-2").out
+    assert "no settings differ (run.toml)" in text and "no versions differ (versions.json)" in text
+    (runs / "sort-2" / "versions.json").unlink()
+    text = assay("runs", "compare", runs / "sort-1", runs / "sort-2").out
+    assert f"versions are not compared: {runs / 'sort-2' / 'versions.json'} is missing or empty" in text
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [(["runs/sort-1"], "needs two runs or more"), (["runs/sort-1", "runs/sort-2", "--mode", "gready"], "did you mean 'greedy'")],
@@ -173,19 +212,68 @@ def test_unknown_sub_command(assay):
 
 def test_a_list_says_how_a_run_was_asked_for(assay, runs):
     words = ["--plain", "--out", "x", "--objective", "gspo", "--lr=1e-4", "--group_size", "4", "--steps", "3", "--wandb"]
+    words += ["--tracker", "mlflow", "--tracker.uri", "http://h"]
     record = {"recipe": "quickstart", "args": words, "files": []}
     (runs / "sort-1" / "recipe.json").write_text(json.dumps(record))
     (runs / "sort-2" / "recipe.json").write_text(json.dumps({**record, "args": []}))
     model = '[model]\nkind = "assay.train.models:Built"\n[model.run]\nname = "base-sort"\n'
     (runs / "sort-1" / "run.toml").write_text(TOML + model)
-    (runs / "sort-2" / "run.toml").write_text(TOML + '[model]\nkind = "assay.train.models:Folder"\npath = "m"\n')
+    folder = '[model]\nkind = "assay.train.models:Folder"\npath = "m"\n'
+    (runs / "sort-2" / "run.toml").write_text(with_objective(replace(grpo(kl=0.0), aggregate=Token())) + folder)
     one, two = assay("runs", "list", "--json").json
     assert (one["recipe"], one["objective"], one["model"]) == ("quickstart", "gspo", "base base-sort")
     assert one["changed"] == "lr=1e-4 group-size=4 steps=3"
-    assert (two["objective"], two["model"], two["changed"]) == ("the recipe's", "m", "")
+    assert (two["objective"], two["model"], two["changed"]) == ("grpo(kl=0.0) >> Token()", "m", "")
     text = assay("runs", "list").out
     assert "gspo" in text and "lr=1e-4 group-size=4 steps=3" in text
     assert "changed    lr=1e-4 group-size=4 steps=3" in assay("runs", "show", runs / "sort-1").out
+
+
+@pytest.mark.parametrize(
+    ("objective", "said"),
+    [
+        (gspo(), "gspo"),
+        (dapo(), "cure/dapo"),  # one composition; what else CURE needs is wired beside it
+        (dr_grpo(), "dr_grpo"),
+        (replace(grpo(), credit=(Center("group"),)), "Center() >> PolicyGradient(Ratio(), MinClip()) >> SeqMean..."),
+    ],
+)
+def test_an_objective_is_called_by_the_method_that_it_equals(assay, runs, objective, said):
+    (runs / "sort-1" / "run.toml").write_text(with_objective(objective))
+    assert assay("runs", "list", "--json").json[0]["objective"] == said
+
+
+def test_an_objective_with_parts_that_are_not_here_is_called_by_their_names(assay, runs):
+    text = with_objective(gspo()).replace("assay.objective.credit.baseline:Center", "gone:Mine")
+    (runs / "sort-1" / "run.toml").write_text(text)
+    assert "Mine" in assay("runs", "list", "--json").json[0]["objective"]
+
+
+def test_a_list_leaves_out_what_was_typed_as_the_recipe_has_it(assay, runs):
+    words = ["--lr", "1e-3", "--group-size", "4", "--seed", "0"]
+    record = {"recipe": "quickstart", "args": words, "files": [], "unchanged": ["lr", "seed"]}
+    (runs / "sort-1" / "recipe.json").write_text(json.dumps(record))
+    assert assay("runs", "list", "--json").json[0]["changed"] == "group-size=4"
+
+
+def test_options_that_say_what_the_recipe_says_are_known_when_a_run_begins(assay):
+    from assay.cli.recipe import settle_all
+    from assay.cli.train_options import TrainOptions
+    from assay.recipes import quickstart
+
+    own = quickstart()
+    words = [f"--lr={own.stages[0].learner.optimizer.lr}", "--group-size", str(own.stages[0].group_size), "--groups", "5"]
+    words += ["--steps", str(own.stages[0].steps), "--seed", "0", "--tasks.kind", "SortDigits", "--stages.0.filter.kind", "Mixed"]
+    asked = settle_all(TrainOptions, ["quickstart", *words], "assay train")
+    assert set(asked.unchanged) == {"lr", "group_size", "steps", "seed", "tasks.kind"}
+    other = settle_all(TrainOptions, ["quickstart", "--steps", "7", "--seed", "1", "--lr", "0.5"], "assay train")
+    assert other.unchanged == ()
+
+
+def test_a_list_of_a_folder_that_is_named(assay, runs):
+    assert assay("runs", "list", runs, "--json").json == assay("runs", "list", "--root", runs, "--json").json
+    said = assay("runs", "list", runs / "sort-1")
+    assert said.code == 2 and "is a run, not a folder of runs" in said.err and said.err.count("\n") == 1
 
 
 def test_a_run_that_is_worked_on_is_running(assay, runs):

@@ -20,7 +20,8 @@ from assay.cli import multi_run
 from assay.cli.multi_run import PlainStudyView, Study, StudyTable, parse_vary, print_summary, seeds_of, shared
 from assay.core.errors import CheckpointError, ConfigError
 from assay.core.util.paths import cache_folder
-from assay.lab.seeds import RunEnding, State, StudyRun
+from assay.lab.seeds import StudyRun
+from assay.lab.summary import RunEnding, State
 from assay.recipes import quickstart
 
 
@@ -234,6 +235,26 @@ def test_the_table_and_the_exit_code(capsys, tmp_path):
     assert "mean of b" in said.out and f"1 of 2 runs did not finish; continue with: assay resume {tmp_path}" in said.err
     assert print_summary([one(0, State.FAILED, said="no memory"), one(1, State.STOPPED)], tmp_path) == 1
     assert f"seed-0 failed: no memory ({tmp_path / 'seed-0'}.log)" in capsys.readouterr().err
+
+
+def test_values_that_vary_are_compared_seed_by_seed_and_few_seeds_are_said(capsys, tmp_path):
+    def ended(group, values):
+        return [
+            RunEnding(name=f"{group},seed-{s}", group=group, seed=s, state=State.FINISHED, base=0.5, greedy=v, sampled=0.75)
+            for s, v in enumerate(values)
+        ]
+
+    assert print_summary([*ended("x=a", (0.5, 0.7)), *ended("x=b", (0.6, 0.9))], tmp_path) == 0
+    out = flat(capsys.readouterr().out)
+    assert "x=b - x=a 2 +0.150 [-0.485, +0.785] +0.000" in out
+    assert "[0.750, 0.750]" not in out and "[0.500, 0.500]" not in out and "so few seeds show no spread" in out
+    assert "warning: 2 seeds are few" in out and "--seeds 5 or more" in out
+    print_summary([*ended("x=a", (0.5,)), *ended("x=b", (0.6,))], tmp_path)
+    out = flat(capsys.readouterr().out)
+    assert "x=b - x=a 1 +0.100 +0.000" in out and "warning: 1 seed says nothing of others" in out
+    print_summary(ended("", (0.5, 0.6, 0.7, 0.8, 0.9)), tmp_path)
+    out = capsys.readouterr().out
+    assert "warning" not in out and "difference" not in out
 
 
 # ---- kills

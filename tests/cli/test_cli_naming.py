@@ -17,7 +17,7 @@ def stage_of(said):
 def test_a_method_comes_with_what_it_needs(assay, mine, flag, form):
     stage = stage_of(assay("explain", "mine.py:tiny", *form.format(flag=flag).split(), "--toml"))
     assert [h["name"] for h in stage["learner"]["heads"]] == ["values"]
-    assert stage["minibatches"] == 2
+    assert stage["minibatches"] == 1, "a name changes no number of updates"
     assert stage["steps"] == 3, "all else is the recipe's"
 
 
@@ -44,14 +44,14 @@ def test_settings_of_the_method(assay, mine):
 def test_options_of_ones_own_win(assay, mine):
     args = (
         "--stages.0.minibatches",
-        "1",
+        "2",
         "--stages.0.learner.heads.0.tau",
         "0.5",
         "--stages.0.objective.policy.trust.low",
         "0.1",
     )
     stage = stage_of(assay("explain", *TINY, "ppo", *args, "--toml"))
-    assert stage["minibatches"] == 1
+    assert stage["minibatches"] == 2
     assert stage["learner"]["heads"][0]["tau"] == 0.5
     assert stage["objective"]["policy"]["trust"]["low"] == 0.1
     stage = stage_of(assay("explain", *TINY, "grpo", "--stages.0.epochs", "2", "--toml"))

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from assay.cli import recipe
+from assay.cli import recipe, sources, user_objects
 from assay.cli.run_request import Record
 from assay.core.errors import CheckpointError, ConfigError, UnknownNameError
 
@@ -42,12 +42,12 @@ def test_words_that_name_no_recipe(assay, mine, word, said):
 def test_a_file_is_imported_once_and_can_be_found_by_name(assay, mine):
     first = recipe.find("mine.py:tiny")
     assert recipe.find(f"{mine}:tiny") is first
-    assert recipe.user_modules() == ("mine",)
-    assert recipe.user_files() == (str(mine),)
+    assert user_objects.user_modules() == ("mine",)
+    assert user_objects.user_files() == (str(mine),)
     import mine as found
 
     assert found.tiny is first
-    assert recipe.first_line(first) == "The smallest run that does everything."
+    assert user_objects.first_line(first) == "The smallest run that does everything."
 
 
 def test_recipes_by_module(assay):
@@ -104,9 +104,9 @@ def test_help_lists_the_users_fields(assay, mine):
 
 
 def test_sources(assay, mine):
-    assert recipe.source("sort").name == "sort"
-    assert recipe.source("mine.py:my_source").arms() == {"sort": (2,)}
-    assert recipe.source("assay_tasks:Reverse").name == "reverse"
+    assert sources.source("sort").name == "sort"
+    assert sources.source("mine.py:my_source").arms() == {"sort": (2,)}
+    assert sources.source("assay_tasks:Reverse").name == "reverse"
     for word, said in {
         "srot": "did you mean 'sort'",
         "mine.py": "say which",
@@ -114,9 +114,9 @@ def test_sources(assay, mine):
         "mine.py:number": "is an int without",
     }.items():
         with pytest.raises(ConfigError, match=said):
-            recipe.source(word)
+            sources.source(word)
     with pytest.raises(UnknownNameError, match="did you mean 'my_source'"):
-        recipe.source("mine.py:my_sorce")
+        sources.source("mine.py:my_sorce")
 
 
 def test_records_of_how_a_run_was_asked_for(tmp_path):

@@ -2,7 +2,12 @@
 
 import json
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
 from assay.core.config import to_dict
+from assay.core.errors import ConfigError
 from assay.recipes import on_rows
 from assay.runtime.models.reduced import write_reduced
 
@@ -36,3 +41,65 @@ def test_words_beside_rows_that_are_wrong(assay, tmp_path):
         assert got.code == 2
         assert said in got.err
     assert "gone.jsonl" in assay("explain", "gone.jsonl").err
+
+
+def _data(folder):
+    """Rows in verl's form in two files, a reward of verl's signature, in a folder."""
+    folder.mkdir()
+    for name, numbers in (("train", range(20)), ("test", range(20, 26))):
+        rows = [{"prompt": [{"role": "user", "content": f"{n}+1="}], "data_source": "d"} for n in numbers]
+        rows = [
+            row | {"reward_model": {"style": "rule", "ground_truth": str(n + 1)}} for row, n in zip(rows, numbers, strict=True)
+        ]
+        pq.write_table(pa.Table.from_pylist(rows), folder / f"{name}.parquet")
+    (folder / "reward.py").write_text(
+        "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
+        "    return float(solution_str == ground_truth)\n"
+    )
+
+
+def test_a_file_of_settings_says_all_of_the_rows_beside_it(assay, tmp_path):
+    _data(tmp_path / "job")
+    write_reduced(QWEN | {"head_dim": 16, "intermediate_size": 128, "max_position_embeddings": 512}, tmp_path / "model")
+    (tmp_path / "job" / "run.toml").write_text(
+        'recipe = "train.parquet"\nreward = "reward.py:compute_score"\nevaluate = "test.parquet"\nmodel = "model"\n'
+        'long-prompts = "error"\ngroup_size = 4\nsteps = 3\n'
+    )
+    told = assay("explain", "job/run.toml", "--json").json["settings"]  # the model stands in the current folder
+    assert told["tasks"]["tests"] == 6 and ":compute_score" in str(told["tasks"]["reward"])
+    assert told["model"]["path"] == "model" and told["stages"][0]["group_size"] == 4 and told["stages"][0]["steps"] == 3
+    again = assay("explain", "job/run.toml", "--evaluate", "job/train.parquet", "--json").json["settings"]
+    assert again["tasks"]["tests"] == 20  # the command line counts
+
+
+def test_settings_of_rows_that_are_wrong_in_a_file(assay, tmp_path):
+    _data(tmp_path / "job")
+    head = 'recipe = "train.parquet"\nreward = "reward.py:compute_score"\nmodel = "base"\n'
+    for more, said in (
+        ("reward = 3\n", 'a.toml: reward = 3; give text, as in reward = "reward.py:compute_score"'),
+        ("split = [1]\n", "a.toml: split = [1]; give text"),
+        ('split = ["train", "test"]\n', "the rows come in no splits"),
+        ("group = 3\n", "a.toml: group: there is no such option"),
+    ):
+        (tmp_path / "a.toml").write_text(
+            (head.replace('reward = "reward.py:compute_score"\n', "") if "reward" in more else head) + more
+        )
+        (tmp_path / "a.toml").replace(tmp_path / "job" / "a.toml")
+        got = assay("explain", "job/a.toml")
+        assert got.code == 2 and said in got.err, got.err
+        assert "group: group" not in got.err
+
+
+def test_a_folder_is_rows_too(assay, tmp_path):
+    _data(tmp_path / "data")
+    for word in ("data", "data/"):
+        told = assay(
+            "explain", word, "--reward", "data/reward.py:compute_score", "--model", "base", "--split", "train", "test", "--json"
+        )
+        assert told.json["settings"]["tasks"]["tests"] == 6
+    assert "gone/ does not exist" in assay("explain", "gone/").err.replace("gone does", "gone/ does")
+    data = {"train": tmp_path / "data" / "train.parquet", "test": str(tmp_path / "data" / "test.parquet")}
+    run = on_rows(data, lambda prompt, completion, row: 0.0)
+    assert (len(run.tasks.rows), run.tasks.tests) == (26, 6)
+    with pytest.raises(ConfigError, match=r"split 'train': .* holds splits of its own, test, train; name one file of them"):
+        on_rows({"train": tmp_path / "data"})

@@ -6,13 +6,17 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 
 from assay.cli import main
 from assay.core.errors import SandboxError
+from assay.interop.service import RewardClient, ServiceError
+from assay.runtime import DecoderShape, char_tokenizer, init_model
+from assay.runtime.models.hf import save_model
 from assay.sandbox import Limits, Remote, Sandbox
-from assay.verify.service import RewardClient, ServiceError
 
 
 def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
@@ -31,7 +35,7 @@ def test_wrong_arguments(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> 
 
 
 def test_without_its_libraries(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "assay.verify.service.server", None)
+    monkeypatch.setitem(sys.modules, "assay.interop.service.server", None)
     assert main(["serve", "verifier", "math"]) == 1
     assert "starlette and uvicorn is not installed: pip install 'assay-rl[serve]'" in capsys.readouterr().err
 
@@ -52,6 +56,42 @@ def test_a_service_is_asked_and_stopped(tmp_path: Path) -> None:
     finally:
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
+
+
+def test_a_model_is_served_and_stopped(tmp_path: Path) -> None:
+    tokenizer = char_tokenizer("abcdefgh")
+    save_model(init_model(DecoderShape(vocab_size=tokenizer.size, max_positions=32), tokenizer, seed=0), tmp_path / "mine")
+    words = ["serve", "model", "mine", "--port", "0", "--api-key", "secret", "--max-new-tokens", "5"]
+    process = subprocess.Popen([sys.executable, "-m", "assay", *words], stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+    try:
+        assert process.stderr is not None
+        address = process.stderr.readline().split()[3].rstrip(":")
+        assert "vLLM" in process.stderr.readline() and f"curl {address}/v1/chat" in process.stderr.readline()
+        body = {"messages": [{"role": "user", "content": "abc"}], "stream": True, "stream_options": {"include_usage": True}}
+        headers = {"Authorization": "Bearer secret"}
+        answer = httpx.post(f"{address}/v1/chat/completions", json=body, headers=headers, timeout=60)
+        assert answer.text.endswith("data: [DONE]\n\n") and '"completion_tokens": ' in answer.text
+        assert httpx.get(f"{address}/v1/models", headers=headers).json()["data"][0]["id"] == "mine"
+        assert httpx.get(f"{address}/v1/models").status_code == 401
+    finally:
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 0
+
+
+def test_a_model_that_cannot_be_served(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: Any) -> None:
+    def said(*words: str) -> str:
+        assert main(["serve", "model", *words]) == 2
+        return capsys.readouterr().err
+
+    assert "does not exist" in said(str(tmp_path / "none"))
+    (tmp_path / "config.json").write_text("{}")
+    assert "give a token that callers must send" in said(str(tmp_path), "--host", "0.0.0.0")
+    assert "port 70000" in said(str(tmp_path), "--port", "70000")
+    assert "give one of them" in said(str(tmp_path), "--api-key", "a", "--token-file", "b")
+    assert "top_p must be in (0, 1]" in said(str(tmp_path), "--top-p", "2")
+    monkeypatch.setitem(sys.modules, "assay.publish.service.server", None)
+    assert main(["serve", "model", str(tmp_path)]) == 1
+    assert "pip install 'assay-rl[serve]'" in capsys.readouterr().err
 
 
 def test_a_sandbox_is_served_and_stopped(

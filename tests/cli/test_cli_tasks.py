@@ -84,7 +84,7 @@ def test_one_family(assay, mine):
     [
         (["show", "srot"], "did you mean 'sort'"),
         (["show", "sort", "--arm", "srot"], "did you mean 'sort'"),
-        (["show", "rows.parquet"], "'assay tasks import rows.parquet rows.jsonl' makes one"),
+        (["show", "rows.parquet"], "rows.parquet does not exist"),
         (["show", "sort", "--level", "99"], "99"),
         (["check", "srot"], "did you mean 'sort'"),
     ],
@@ -233,7 +233,9 @@ def test_import_and_export(assay, tmp_path):
     (tmp_path / "raw.jsonl").write_text('{"question": "1+1?", "answer": "#### 2"}\n{"question": "1+1?", "answer": "2"}\n')
     found = assay("tasks", "import", "raw.jsonl", "out.jsonl", "--verifier", "math", "--license", "MIT", "--json").json
     assert (found["read"], found["taken"], found["rejected"], found["licences"]) == (2, 1, {"repeated": 1}, {"MIT": 1})
-    text = assay("tasks", "import", "raw.jsonl", "out.jsonl", "--verifier", '{"name": "numeric"}').out
+    said = assay("tasks", "import", "raw.jsonl", "out.jsonl", "--verifier", "math")
+    assert said.code == 2 and "out.jsonl is there already" in said.err and "--force" in said.err
+    text = assay("tasks", "import", "raw.jsonl", "out.jsonl", "--force", "--verifier", '{"name": "numeric"}').out
     assert "out.jsonl: 1 of 2 rows" in text and "rejected: repeated 1" in text and "out.rejected.jsonl" in text
     assert assay("tasks", "import", "raw.jsonl", "out.jsonl", "-n", "0").code == 2
     for word, why in (("{bad", "is no JSON"), ("mth", "did you mean 'math'"), ('{"kind": 1}', "names no verifier")):
@@ -319,3 +321,61 @@ class Sum(Problem):
 def own():
     return Problems(name="mine", summary="Sums.", problems=(Sum(),))
 '''
+
+
+_FORMLESS = """
+from dataclasses import dataclass
+from assay.tasks import Problem, Problems, Solution
+from assay.verify import ExactMatch
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Double(Problem):
+    name: str = "twice/double"
+    domain: str = "math"
+    levels: tuple[int, ...] = (1, 2)
+    templates = ("Twice {n}?", "What is 2 x {n}?")
+
+    def draw(self, level, rng):
+        return {"n": rng.randrange(10 ** (level + 1))}
+
+    def solve(self, facts):
+        return Solution(answer=str(2 * facts["n"]))
+
+    def verifier(self, form):
+        return ExactMatch(WHERE)
+
+def twice():
+    return Problems(name="twice", problems=(Double(),))
+"""
+
+
+def test_check_holds_each_problem_to_its_contract_and_sample_refuses_a_form_that_is_not_graded(assay, tmp_path):
+    where = "strip=True, where='tag'"
+    (tmp_path / "formless.py").write_text(_FORMLESS.replace("WHERE", where))
+    (tmp_path / "formful.py").write_text(_FORMLESS.replace("WHERE", "strip=True, where=form.place"))
+    said = assay("tasks", "check", "formless.py:twice")
+    assert said.code == 1 and "problem twice/double: in the form 'box' the solution" in said.err
+    assert "pass  the oracle scores 1" in said.out, "what had held was printed"
+    said = assay("tasks", "check", "formful.py:twice")
+    assert said.code == 0 and "pass  twice/double: the solution scores 1 in every form" in said.out, said.err
+    said = assay("tasks", "sample", "formless.py:twice", "--form", "box", "-n", "1")
+    assert (said.code, said.out) == (2, "") and "--form box: the verifier of twice/double does not grade it" in said.err
+    assert assay("tasks", "sample", "formful.py:twice", "--form", "box", "-n", "1").code == 0
+
+
+def test_check_names_the_answer_on_which_a_verifier_hangs(assay, tmp_path):
+    (tmp_path / "hangs.py").write_text(
+        "import time\n"
+        "from assay.tasks import Rows\n"
+        "ROWS = [{'prompt': f'{i}+1=', 'answer': str(i + 1)} for i in range(100, 180)]\n"
+        "def reward(prompt, completion, row):\n"
+        "    while completion == 'junk':\n"
+        "        time.sleep(1)\n"
+        "    return float(completion == row['answer'])\n"
+        "def rows():\n"
+        "    return Rows(ROWS, reward=reward)\n"
+    )
+    said = assay("tasks", "check", "hangs.py:rows", "-n", "1", "--deadline", "0.3")
+    assert said.code == 1 and "gave no verdict within 0.3 s on task" in said.err and "answer 'junk'" in said.err
+    assert said.out.startswith("task family rows\npass  tasks are pure\n")
+    assert assay("tasks", "check", "sort", "--deadline", "0").code == 2

@@ -6,14 +6,19 @@ import re
 import shutil
 import signal
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from cli_support import flat
 
 from assay.cli import evaluate, train
-from assay.core.errors import ConfigError, EngineError, MissingExtraError, RewardError
+from assay.cli.asked_model import sampling_of
+from assay.cli.evaluation_output import Evaluated, pairs_of, print_evaluations
+from assay.core.errors import ConfigError, EngineError, MissingExtraError, RewardError, how_to_install
 from assay.core.rollout import Sampling
+from assay.measure.trackers import tracker
+from assay.train import preflight
 from assay.train.driver import RunOutcome
 
 
@@ -138,11 +143,12 @@ def work(outcome, folder, own=None):
             raise outcome
         return outcome
 
-    return train._work(job, folder, own or train.TrainOptions(plain=True), None, lambda: None)
+    return train._work(job, folder, own or train.TrainOptions(plain=True), lambda: None)
 
 
 def test_how_a_job_can_end(done, monkeypatch, capsys):
-    monkeypatch.setattr(train, "_trackers", lambda *args: [])
+    monkeypatch.setattr(train, "view", lambda *args: None)
+    monkeypatch.setattr(train, "title_of", lambda *args: "")
     monkeypatch.setattr(train, "tell_settings", lambda *args: None)
     assert work(KeyboardInterrupt(), done) == 130
     assert capsys.readouterr().err == f"stopped; continue with: assay resume {done}\n"
@@ -153,6 +159,8 @@ def test_how_a_job_can_end(done, monkeypatch, capsys):
     told = capsys.readouterr().err
     assert told == f"assay: broke\nthe run stopped with an error; once mended, continue with: assay resume {done}\n"
     assert (done / "report.html").exists()
+    assert work(RewardError("yours"), done) == 1  # mended, it is other code
+    assert capsys.readouterr().err.endswith(f"once mended, continue with: assay resume {done} --allow-inexact\n")
     with pytest.raises(EngineError):
         work(EngineError("broke"), done / "nothing")  # its folder was freed again
     assert capsys.readouterr().err == ""
@@ -168,7 +176,7 @@ def test_a_task_cut_off_by_a_second_ctrl_c_is_no_news(done, capsys):
             logging.getLogger("asyncio").error("Task exception was never retrieved", exc_info=error)
         raise KeyboardInterrupt
 
-    assert train._work(job, done, train.TrainOptions(), None, lambda: None) == 130
+    assert train._work(job, done, train.TrainOptions(), lambda: None) == 130
     err = capsys.readouterr().err
     assert err.count("Task exception was never retrieved") == 1
     assert "ValueError: news" in err and "KeyboardInterrupt" not in err
@@ -179,7 +187,7 @@ def test_a_refusal_before_the_start_is_only_itself(done, capsys):
         raise ConfigError("no")
 
     with pytest.raises(ConfigError):
-        train._work(refuse, done, train.TrainOptions(), None, lambda: None)
+        train._work(refuse, done, train.TrainOptions(), lambda: None)
     assert capsys.readouterr().err == ""
 
 
@@ -203,30 +211,21 @@ def test_reports_that_cannot_be_written(done, monkeypatch, capsys):
 
 
 def test_a_missing_extra_is_said_before_anything_starts(assay, mine, monkeypatch):
-    monkeypatch.setattr(train, "find_spec", lambda name: None)
+    monkeypatch.setattr(tracker, "find_spec", lambda name: None)
     said = assay("train", "mine.py:tiny", "--wandb", "--folder", "r")
     assert said.code == 1
     assert "pip install 'assay-rl[wandb]'" in said.err
     assert not (mine.parent / "r").exists()
 
 
-def test_trackers(tmp_path, monkeypatch):
-    import assay.measure as measure
-    from assay.recipes import quickstart
-
-    made = []
-
-    def board(folder, start_step):
-        made.append((folder, start_step))
-        return "board"
-
-    monkeypatch.setattr(measure, "TensorBoardTracker", board, raising=False)
-    monkeypatch.setattr(measure, "WandbTracker", lambda folder: made.append(folder) or "wandb", raising=False)
-    own = train.TrainOptions(plain=True, tensorboard=True, wandb=True)
-    found = train._trackers(quickstart(), tmp_path, 8, True, own)  # from a checkpoint at step 7
-    assert found[:2] == ["board", "wandb"]
-    assert made == [(tmp_path / "tensorboard", 7), tmp_path / "wandb"]
-    assert len(train._trackers(quickstart(), tmp_path, 0, False, own)) == 1
+@pytest.mark.parametrize("command", ["train", "explain"])
+def test_an_adapter_without_peft_is_refused_before_anything_is_built(assay, mine, monkeypatch, command):
+    monkeypatch.setattr(preflight, "find_spec", lambda name: None if name == "peft" else find_spec(name))
+    folder = ("--folder", "r") if command == "train" else ()
+    said = assay(command, "mine.py:tiny", "--stages.0.learner.adapter.kind", "Lora", *folder)
+    assert said.code == 1 and said.out == ""
+    assert f"peft is not installed: {how_to_install('lora')}" in said.err
+    assert not (mine.parent / "r").exists()
 
 
 # ---- asking -----------------------------------------------------------------------------------------------------------
@@ -276,7 +275,7 @@ def test_eval_greedy_of_one_level_and_other_tasks(assay, done):
     [
         (["{run}", "--greedy", "--n", "3"], "--greedy gives the same answer every time"),
         (["{run}", "--n", "0"], "--n 0: give at least 1"),
-        (["{run}", "--per-level", "0"], "--per-level 0"),
+        (["{run}", "--per-level", "-1"], "--per-level -1"),
         (["{run}", "--levels", "9"], "has no level 9"),
         (["{run}", "--tasks", "srot"], "did you mean 'sort'"),
         (["nowhere"], "nowhere does not exist"),
@@ -315,12 +314,12 @@ def test_sampling_of_a_model_from_elsewhere():
     def options(**given):
         return evaluate.SampleOptions(model=Path("m"), prompt="p", **given)
 
-    assert evaluate._sampling(None, options()) is None
-    assert evaluate._sampling(None, options(temperature=0.5)).temperature == 0.5
-    assert evaluate._sampling(None, options(max_new_tokens=3)).max_new_tokens == 3
-    assert evaluate._sampling(None, options(top_p=0.5, top_k=2, min_p=0.1)) == Sampling(top_p=0.5, top_k=2, min_p=0.1)
+    assert sampling_of(None, options()) is None
+    assert sampling_of(None, options(temperature=0.5)).temperature == 0.5
+    assert sampling_of(None, options(max_new_tokens=3)).max_new_tokens == 3
+    assert sampling_of(None, options(top_p=0.5, top_k=2, min_p=0.1)) == Sampling(top_p=0.5, top_k=2, min_p=0.1)
     with pytest.raises(ConfigError, match="top_p"):
-        evaluate._sampling(None, options(top_p=0.0))
+        sampling_of(None, options(top_p=0.0))
 
 
 def evaluated(path, values, faults=0):
@@ -330,21 +329,21 @@ def evaluated(path, values, faults=0):
         {"id": str(i), "arm": "a", "level": 1, "values": v, "answers": ["x"] * len(v), "faults": faults}
         for i, v in enumerate(values)
     ]
-    return evaluate._Evaluated(path=path, table=tabulate(eval_items(items)), items=items)
+    return Evaluated(name=path, table=tabulate(eval_items(items)), items=items)
 
 
 def test_pairs_need_a_common_metric():
-    pairs = dict(evaluate._pairs(evaluated("a", [[0, 1], [1, 1]]), evaluated("b", [[1, 1], [1, 1]])))
+    pairs = dict(pairs_of(evaluated("a", [[0, 1], [1, 1]]), evaluated("b", [[1, 1], [1, 1]])))
     assert pairs["all avg@2"].difference.value == 0.25
     assert pairs["all pass@2"].difference.value == 0
     with pytest.raises(RewardError, match="no metric in common"):
-        evaluate._pairs(evaluated("a", [[0], [1]]), evaluated("b", [[1] * 2, [1] * 2]))
+        pairs_of(evaluated("a", [[0], [1]]), evaluated("b", [[1] * 2, [1] * 2]))
 
 
 def test_faults_are_said(capsys):
     from assay_tasks import SortDigits
 
-    evaluate._text(SortDigits(), evaluated("a", [[1, 0]], faults=2), None, [])
+    print_evaluations(SortDigits().name, evaluated("a", [[1, 0]], faults=2), None, [])
     assert "a: 2 rollouts without a verdict" in flat(capsys.readouterr().err)
 
 

@@ -209,14 +209,14 @@ def test_another_number_of_ranks(bench: SelftestContext, monkeypatch: pytest.Mon
         "supervised",
         lambda n, steps, device: replace(small_models.two_stages(), stages=small_models.two_stages(steps).stages[:1]),
     )
-    monkeypatch.setattr(ranks, "_apart", lambda code: None)
+    monkeypatch.setattr(ranks, "_in_own_process", lambda code: None)
     ranks.begin(str(bench.folder / "2-1"), 2, "cpu")
     ranks.begin(str(bench.folder / "1-2"), 1, "cpu")  # both stop halfway
     found = ranks.other_world_sizes(bench)
     assert [f[:11] for f in found.failures] == ["from 2 to 1", "from 1 to 2"] and found.numbers["max_nats_2_to_1"] > 0.1
     monkeypatch.undo()
     with pytest.raises(AssayError, match="it ended with status 1: AssertionError: too few"):
-        ranks._apart("assert False, 'too few'")
+        ranks._in_own_process("assert False, 'too few'")
 
 
 def test_throughput_and_an_engine_without_its_kernel(bench: SelftestContext, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -279,7 +279,7 @@ def test_ranks_on_gpus_do_what_ranks_on_the_cpu_do(bench: SelftestContext, monke
     """The same runs but for the device, and what each of the two ranks then joins: gloo beside NCCL, on a device of its own."""
     found: dict[str, list[Any]] = {"cpu": [], "cuda": []}
     monkeypatch.setattr("assay.runtime.machine.gpus", lambda: ["one", "two"])
-    monkeypatch.setattr(ranks, "_apart", exec)
+    monkeypatch.setattr(ranks, "_in_own_process", exec)
     monkeypatch.setattr(ranks, "_gap", lambda one, other: 0.0 if other.name == "2-1" else 1.0)
     for device, check in (("cpu", ranks.other_world_sizes), ("cuda", ranks.on_gpus)):
         seen = found[device]

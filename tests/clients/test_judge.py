@@ -57,6 +57,30 @@ def test_a_failure_that_stays_is_an_error_and_no_number(fault: Any) -> None:
     assert ("none of 5 answers could be read" if fault == "words" else "no answer in 2 attempts") in str(found)
 
 
+def test_a_judge_of_which_no_answer_can_be_read_is_given_up_after_eight() -> None:
+    broken = True
+    with JudgeServer(length, lambda question, n: "words" if broken else "") as server:
+        client = JudgeClient(settings(server, concurrency=4, pause=0.01), MemoryStore())
+        found = ask(client, *map(str, range(40)))
+        assert {type(f) for f in found} == {EngineError} and client.counts["faults"] == 40
+        assert 8 <= server.asked.total() <= 8 + 4
+        assert "none of its first" in str(found[-1]) and "it said 'I would rather not.'" in str(found[-1])
+        asked = server.asked.total()
+        assert isinstance(ask(client, "four")[0], EngineError) and server.asked.total() == asked
+        broken = False
+        client.retry()
+        assert ask(client, "four") == [4]
+
+
+def test_a_judge_that_was_read_once_is_never_given_up() -> None:
+    with JudgeServer(length, lambda question, n: "words" if n else "") as server:
+        client = JudgeClient(settings(server, pause=0.0), MemoryStore())
+        assert ask(client, "four") == [4]
+        found = [ask(client, "four", sample=sample)[0] for sample in (1, 2, 3)]
+        assert all("none of 5 answers could be read" in str(error) for error in found) and server.asked.total() == 16
+        assert ask(client, "fresh") == [5]
+
+
 def test_the_deadline_of_a_question_holds() -> None:
     with JudgeServer(length, lambda question, n: "words") as server:
         client = JudgeClient(settings(server, seconds=2.0, pause=10.0), MemoryStore())

@@ -75,7 +75,7 @@ class Found:
 
 
 def batch(seed: int) -> Arrays:
-    """Two prompts with three attempts each, unequal lengths, ratios on both sides of every usual bound."""
+    """Two prompts with three rollouts each, unequal lengths, ratios on both sides of every usual bound."""
     rng = generator("conformance", seed)
     lengths = np.array([5, 3, 4, 2, 5, 1])[rng.permutation(6)]
     mask = np.arange(5) < lengths[:, None]
@@ -182,7 +182,7 @@ def spread(values: Any, mask: Any) -> np.ndarray:
 
 
 def token_rewards(arrays: Arrays) -> torch.Tensor:
-    """The outcome at each attempt's last loss token."""
+    """The outcome at each rollout's last loss token."""
     out, mask = np.zeros(arrays["mask"].shape), arrays["mask"]
     for i, row in enumerate(mask):
         if row.any():

@@ -39,7 +39,7 @@ def page(results: Results) -> str:
         "# Conformance: other libraries' own functions against `evaluate`",
         "",
         f"Each comparison calls a library's own function on {len(SEEDS)} random batches (seeds {_seeds()}), each of two prompts",
-        "with three attempts of one to five tokens. It compares loss, gradient and advantages with those of the composition",
+        "with three rollouts of one to five tokens. It compares loss, gradient and advantages with those of the composition",
         "that `assay methods --peer LIBRARY:NAME` prints. *Agrees* means a relative difference below 1e-6 (1e-5 where the",
         "library computes in single precision) on every batch. Every difference is one that the test expects, and says why;",
         "a library that changes makes the test fail. `tests/conformance/peer_comparing.py` draws the batches; the column case",

@@ -101,7 +101,7 @@ def cases(prime: Any) -> list[Case]:
             "baselines that start at 0",
             state=lambda: SimpleNamespace(baselines=defaultdict(float), decay=0.95),
             batch=lambda b: {**b, "role": np.zeros(6)},
-            differs="a baseline moves inside the batch, attempt by attempt; here once, behind it",
+            differs="a baseline moves inside the batch, rollout by rollout; here once, behind it",
         ),
         scored(
             "hierarchical_grpo",

@@ -97,13 +97,13 @@ def cases(roll: Any) -> list[Case]:
                 me, r, x, o, a, SimpleNamespace(batch={"scores": torch.ones(6, dtype=torch.float64)})
             ),
             "all scores positive",
-            differs="split by the raw score: an attempt with A < 0 is not tapered",
+            differs="split by the raw score: a rollout with A < 0 is not tapered",
         ),
         loss("cispo", lambda b, r, x, o, a: worker._compute_cispo_loss(me, r, x, a)),
         loss("kimi15", lambda b, r, x, o, a: worker._compute_kimi15_loss(me, r, x, o, a)),
         aggregation("token-mean", batch=_filled, differs="the mask is ignored: masked tokens count"),
         aggregation("seq-mean-token-mean"),
-        aggregation("seq-mean-token-sum-norm", "Constant(length=5)", differs="not divided by the number of attempts"),
+        aggregation("seq-mean-token-sum-norm", "Constant(length=5)", differs="not divided by the number of rollouts"),
         Case(peer="roll", name="gae", kind="advantage", theirs=gae, what=("advantages",)),
         Case(
             peer="roll",

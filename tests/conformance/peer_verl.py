@@ -176,7 +176,7 @@ def cases(verl: Any) -> list[Case]:
         loss("vanilla"),
         loss("vanilla", "ratios up to e^4", batch=far),
         loss(
-            "vanilla", "mean per attempt", "seq-mean-token-mean", code="Objective(policy=PolicyGradient(trust=MinClip(dual=3.0)))"
+            "vanilla", "mean per rollout", "seq-mean-token-mean", code="Objective(policy=PolicyGradient(trust=MinClip(dual=3.0)))"
         ),
         loss("dppo_tv", what=("gradient",)),
         loss("dppo_kl", what=("gradient",)),
@@ -266,7 +266,7 @@ def cases(verl: Any) -> list[Case]:
             "as published",
             batch=some_zero,
             code="(Center(), ScaleBySignal())",
-            differs="counts rewards that are not 0 there, attempts of groups that vary in the paper",
+            differs="counts rewards that are not 0 there, rollouts of groups that vary in the paper",
         ),
         advantage("optimal_token_baseline", otb("compute_optimal_token_baseline_advantage"), batch=squares),
         advantage(
@@ -361,7 +361,7 @@ def far_engine(b: Arrays) -> Arrays:
 
 
 def holes(b: Arrays) -> Arrays:
-    """Tool output inside the longer attempts."""
+    """Tool output inside the longer rollouts."""
     mask = b["mask"] & ~((np.arange(5) == 1) & (b["length"] > 3)[:, None])
     return {k: np.where(mask, v, 0.0) if np.shape(v) == mask.shape and k != "mask" else v for k, v in {**b, "mask": mask}.items()}
 

@@ -71,7 +71,7 @@ def test_the_table_names_domain_and_arm() -> None:
 
 
 def test_privileged_prompts_stand_beside_the_rows() -> None:
-    """Two rows of one attempt, the second after a compaction, and one of an attempt without."""
+    """Two rows of one rollout, the second after a compaction, and one of a rollout without."""
     told = rollout(
         call(0, None, [1, 2], [10], privileged_prefix=ids_of([7, 8, 9]), score_prefix=ids_of([6])),
         call(1, 0, [1, 2, 10, 3], [11]),

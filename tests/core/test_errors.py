@@ -1,11 +1,12 @@
 """The tree of errors: what callers may catch, and messages that name a fix."""
 
 import pickle
+from pathlib import Path
 
 import pytest
 
 from assay.core import errors
-from assay.core.errors import AssayError, MissingExtraError, UnknownNameError, nearest
+from assay.core.errors import AssayError, MissingExtraError, UnknownNameError, how_to_install, missing_extra, nearest
 
 BUILTIN = {
     "ConfigError": ValueError,
@@ -115,3 +116,22 @@ def test_a_long_list_names_the_command_that_has_all(kind: str, command: str) -> 
     said = str(UnknownNameError(kind, "zzz", MANY))
     assert said.endswith(f"; {command!r} lists them all") and len(said) < 250
     assert str(pickle.loads(pickle.dumps(UnknownNameError(kind, "zzz", MANY)))) == said
+
+
+def test_a_module_of_no_extra_is_no_missing_extra() -> None:
+    found = missing_extra(ModuleNotFoundError("No module named 'jinja2.ext'", name="jinja2.ext"))
+    assert isinstance(found, MissingExtraError) and (found.module, found.extra) == ("jinja2", "train")
+    assert missing_extra(ModuleNotFoundError("No module named 'mine'", name="mine")) is None
+    assert missing_extra(ModuleNotFoundError("a name that nobody gave")) is None
+
+
+def test_an_extra_is_installed_by_the_checkouts_command_in_a_checkout_alone(tmp_path: Path) -> None:
+    package = tmp_path / "src" / "assay"
+    assert how_to_install("lora", package) == "pip install 'assay-rl[lora]'"
+    for name in ("pyproject.toml", "constraints.txt"):
+        (tmp_path / name).touch()
+    said = "pip install 'assay-rl[lora]', or in this checkout: pip install -c constraints.txt -e '.[lora]'"
+    assert how_to_install("lora", package) == said
+    assert how_to_install("lora", tmp_path / "site-packages" / "assay") == "pip install 'assay-rl[lora]'"
+    assert str(MissingExtraError("peft", "lora")) == f"peft is not installed: {how_to_install('lora')}"
+    assert missing_extra(ModuleNotFoundError("", name="peft.tuners")).extra == "lora"  # pyright: ignore[reportOptionalMemberAccess]

@@ -1,4 +1,4 @@
-"""What verdicts say beside the reward reaches the batch: numbers of attempts, and values of steps at their tokens."""
+"""What verdicts say beside the reward reaches the batch: numbers of rollouts, and values of steps at their tokens."""
 
 import numpy as np
 import pytest

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from assay.core.errors import MissingExtraError
 from assay.core.util import threads
 
 FIRST = """
@@ -62,3 +63,13 @@ def test_the_environment_is_as_before(monkeypatch):
     with threads.sleeping():
         assert os.environ[threads.POLICY] == "ACTIVE"
     assert os.environ[threads.POLICY] == "ACTIVE" and threads.policy_known()
+
+
+@pytest.mark.parametrize(("module", "error"), (("torch", MissingExtraError), ("mine", ModuleNotFoundError)))
+def test_what_is_not_installed_is_named_with_its_extra(module, error, monkeypatch):
+    def lacks(name):
+        raise ModuleNotFoundError(f"No module named {module!r}", name=module)
+
+    monkeypatch.setattr(threads, "import_module", lacks)
+    with pytest.raises(error, match=module):
+        threads.with_torch("assay.runtime.machine")

@@ -35,6 +35,49 @@ def test_one_of_the_same_is_kept_by_content(tmp_path: Path) -> None:
     assert gone["row"]["n"] == 3 - first["n"]
 
 
+SAME = [
+    ("  what is 10 + 16 ?", "What is 10+16?"),
+    ("What is 10+16 = ?", "What is 10 + 16 ="),
+    ("Find the sum, please. What is ( 3 + 4 ) * x?", "find the sum please what is (3+4)*x"),
+    ("Who was Ada Lovelace?", "who was  Ada Lovelace!"),
+    ("Sort 3 , 1 , 2.", "sort 3, 1, 2"),
+    ("1加2？", "1加2"),
+]
+OTHERS = [
+    ("What is -5?", "What is 5?"),
+    ("- 5 + 3", "5 + 3"),
+    ("add 1 -2", "add 1 - 2"),
+    ("add 1 2 -3", "add 1 2-3"),
+    ("What is .5?", "What is 5?"),
+    ("What is 1.5?", "What is 15?"),
+    ("What is 3!", "What is 3"),
+    ("What is n! + 1?", "What is n + 1?"),
+    ("Simplify x^2", "Simplify x2"),
+    ("Simplify x_2", "Simplify x2"),
+    ("Simplify 2^{10}", "Simplify 2^{1}0"),
+    ("Simplify \\frac{1}{23}", "Simplify \\frac{12}{3}"),
+    ("Is x \\in A?", "Is x \\notin A?"),
+    ("Find f'(x)", "Find f(x)"),
+    ("Solve y'' + y = 0", "Solve y' + y = 0"),
+    ("Is p ∧ q true?", "Is p ∨ q true?"),
+    ("Is ~p true?", "Is p true?"),
+    ("Is x <= 3?", "Is x < 3?"),
+    ("Compute 2**3", "Compute 2*3"),
+    ("Compute ((1+2)*3)", "Compute (1+2*3)"),
+    ("Is (() well formed?", "Is ()) well formed?"),
+    ("Fill a ? b d", "Fill a b ? d"),
+    ("Sort 1,234", "Sort 1, 234"),
+    ("Sort 1 2", "Sort 12"),
+    ("Next of 1, 2, 3, ...", "Next of 1, 2, 3"),
+    ("?", "!"),
+]
+
+
+@pytest.mark.parametrize(("pair", "kept"), [(p, 1) for p in SAME] + [(p, 2) for p in OTHERS])
+def test_questions_are_the_same_but_for_case_spaces_and_punctuation(tmp_path: Path, pair: tuple[str, str], kept: int) -> None:
+    assert len(curated(tmp_path, rows_of(list(pair)), [Exact()], test_share=0.0).kept) == kept
+
+
 def test_contradicting_answers_are_told_and_can_all_go(tmp_path: Path) -> None:
     rows = [{"prompt": "q", "answer": a, "n": i} for i, a in enumerate(["4", "5", " 4"])] + [
         {"prompt": "r", "answer": [1], "n": 3}

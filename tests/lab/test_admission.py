@@ -48,7 +48,7 @@ LOWEST = {arm: levels[0] for arm, levels in SUITE.arms().items()}
 
 
 def items(n: int = 100, **right: int) -> list[dict[str, Any]]:
-    """Of each arm ``n`` tasks at its lowest level with one attempt each; so many of them are right."""
+    """Of each arm ``n`` tasks at its lowest level with one rollout each; so many of them are right."""
     return [
         {"id": f"{arm}/{i}", "arm": arm, "level": level, "values": [float(i < right.get(arm, 30))]}
         for arm, level in LOWEST.items()
@@ -108,7 +108,7 @@ def test_domains_of_which_nothing_is_practised() -> None:
 
 
 def test_an_arm_without_a_verdict_is_an_error() -> None:
-    with pytest.raises(RewardError, match="no attempt at 'gates' of 'suite' got a verdict"):
+    with pytest.raises(RewardError, match="no rollout of 'gates' of 'suite' got a verdict"):
         judge_arms([i for i in items() if i["arm"] != "gates"], SUITE)
 
 

@@ -16,7 +16,8 @@ from assay.core.config import dumps_toml, from_dict, loads_toml, to_dict
 from assay.core.errors import ConfigError
 from assay.lab import seeds as lab
 from assay.lab.processes import ProcessJob
-from assay.lab.seeds import RunEnding, State, StudyRun, means, run_all, same_run, side_by_side
+from assay.lab.seeds import StudyRun, run_all, same_run, side_by_side
+from assay.lab.summary import RunEnding, State, differences, means
 from assay.measure.intervals import Interval
 from assay.runs import lock
 from assay.train.models import Built, Scratch
@@ -83,14 +84,14 @@ def heard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Heard:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setattr(lab, "same_run", lambda folder, run: True)
     Path("stand_in.py").write_text(STAND_IN)
-    real = lab._Desk._job
+    real = lab._SeedRunner._job
 
-    def job(self: lab._Desk, name: str) -> ProcessJob:
+    def job(self: lab._SeedRunner, name: str) -> ProcessJob:
         made = real(self, name)
         assert made.words[:2] in (("assay", "train"), ("assay", "resume")) and made.words[-1] == "--plain"
         return replace(made, words=("stand_in", self._members[name].words[0], str(self._folder / name)))
 
-    monkeypatch.setattr(lab._Desk, "_job", job)
+    monkeypatch.setattr(lab._SeedRunner, "_job", job)
     return Heard()
 
 
@@ -122,19 +123,14 @@ def test_a_run_that_fails_stops_no_other_and_is_gone_on_with(heard: Heard) -> No
     assert heard.steps == [("a", 0), ("b", 0), ("b", 2), ("c", 0), ("c", 2)]
     written = json.loads(Path("all/results.json").read_text())
     assert [r["state"] for r in written["runs"]] == ["failed", "finished", "finished"]
-    assert written["means"] == [
-        {"group": "", "runs": 2, "base": _flat(0.0), "greedy": _flat(1.0), "gain": _flat(1.0), "sampled": _flat(1.0)}
-    ]
+    assert written["means"] == [{"group": "", "runs": 2, "base": 0.0, "greedy": 1.0, "gain": 1.0, "sampled": 1.0}]
+    assert written["differences"] == []
 
     heard.states.clear()
     again = work(heard, member("a"), member("b", "fails", seed=4), member("c", "fails"))  # finished ones are not run again
     assert {e.state for e in again.values()} == {State.FINISHED}
     assert heard.of("b") == ["finished"]
     assert Path("all/a.log").read_text().splitlines() == ["line of fails", "assay: the loss is NaN", "line of works"]
-
-
-def _flat(value: float) -> dict[str, object]:
-    return {"value": value, "low": value, "high": value, "confidence": 0.95, "n": 2}
 
 
 def test_runs_by_name_from_python(heard: Heard) -> None:
@@ -266,3 +262,20 @@ def test_means_by_hand() -> None:
     assert x.gain.value == pytest.approx(0.4) and x.gain.high == pytest.approx(0.4 + 0.248413, abs=1e-5)
     assert (y.runs, y.greedy, y.base, y.sampled) == (1, 0.7, 0.5, None)
     assert (z.greedy, z.gain, z.base) == (None, None, 0.5)
+
+
+def test_paired_differences_by_hand() -> None:
+    def one(group: str, seed: int, greedy: float | None, state: State = State.FINISHED) -> RunEnding:
+        return RunEnding(name=f"{group}{seed}", group=group, seed=seed, state=state, greedy=greedy, sampled=0.5)
+
+    # seeds differ by far more than settings: second - first is .1 .2 .3, mean .2, s = .1, half width 4.3027 * .1 / sqrt(3)
+    first = [one("a", s, v) for s, v in enumerate((0.1, 0.5, 0.7))]
+    second = [one("b", s, v) for s, v in ((2, 1.0), (0, 0.2), (1, 0.7), (9, 0.0))]  # 9 has no partner
+    (found,) = differences([*first, *second])
+    assert (found.first, found.second, found.runs) == ("a", "b", 3)
+    assert isinstance(found.greedy, Interval)
+    assert found.greedy.value == pytest.approx(0.2) and found.greedy.low == pytest.approx(0.2 - 0.248413, abs=1e-5)
+    assert found.sampled == 0.0  # alike in all: no interval
+    failed, unknown = differences([*first, one("b", 0, 0.3, State.FAILED), one("c", 0, None)])
+    assert (failed.runs, failed.greedy) == (0, None) and (unknown.runs, unknown.greedy, unknown.sampled) == (1, None, 0.0)
+    assert differences([]) == differences(first) == ()

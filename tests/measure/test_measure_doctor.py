@@ -72,6 +72,7 @@ CASES: list[tuple[Rule, dict[str, Course | float], Severity, str, str]] = [
     (NoSignal(), {"signal__fraction": 0.04, "reward__mean": 0.02}, Severity.WARNING, "steps 91–100 only 4.0 %", "easier levels"),
     (NoSignal(), {"signal__fraction": 0.04, "reward__mean": 0.97}, Severity.NOTE, "mean reward of 0.97", "nearly solved"),
     (NoSignal(), {"signal__fraction": 0.04, "reward__mean": 0.6}, Severity.WARNING, "mean reward of 0.60", "temperature"),
+    (NoSignal(), {"signal__fraction": 0.0, "reward__mean": 0.36}, Severity.WARNING, "mean reward of 0.36", "get the same reward"),
     (
         EntropyCollapse(),
         {"entropy__mean": lambda t: 0.5 if t < 0.5 else 0.01, "reward__mean": 0.4},
@@ -101,21 +102,21 @@ CASES: list[tuple[Rule, dict[str, Course | float], Severity, str, str]] = [
         GraderHangs(),
         {"verify__hung": lambda t: float(t > 0.94), "verify__died": lambda t: float(t > 0.995), "verify__retried": 1.0},
         Severity.WARNING,
-        "In steps 91–100 the grader hung 6 times and died 1 time, on 1.1 % of the attempts.",
+        "In steps 91–100 the grader hung 6 times and died 1 time, on 1.1 % of the rollouts.",
         "Run.reward_deadline if it is only slow; find what ends its process",
     ),
     (
         GraderHangs(),
         {"verify__hung": 16.0, "verify__retried": 8.0},  # each twice
         Severity.ALARM,
-        "the grader hung 160 times, on 12 % of the attempts",
+        "the grader hung 160 times, on 12 % of the rollouts",
         "Bound the work that it does",
     ),
     (
         GraderHangs(),
         {"verify__died": 2.0, "verify__retried": 5.0},  # the others raised
         Severity.WARNING,
-        "the grader died 20 times, on 3.1 % of the attempts",
+        "the grader died 20 times, on 3.1 % of the rollouts",
         "Find what ends its process",
     ),
     (
@@ -145,7 +146,7 @@ CASES: list[tuple[Rule, dict[str, Course | float], Severity, str, str]] = [
         RewardHacking(),
         {"check__attempts": 20.0, "check__overpaid": lambda t: 0.02 + 0.3 * (t > 0.5)},
         Severity.ALARM,
-        "In steps 91–100 the reward took 32 % of the checked attempts for right that the independent check takes for wrong, up "
+        "In steps 91–100 the reward took 32 % of the checked rollouts for right that the independent check takes for wrong, up "
         "from 2.0 % in steps 1–10",
         "mend the reward",
     ),
@@ -153,7 +154,7 @@ CASES: list[tuple[Rule, dict[str, Course | float], Severity, str, str]] = [
         RewardHacking(),
         {"check__attempts": 20.0, "check__overpaid": 0.2},
         Severity.WARNING,
-        "the reward took 20 % of the checked attempts",
+        "the reward took 20 % of the checked rollouts",
         "differ from the start",
     ),
     (
@@ -161,7 +162,7 @@ CASES: list[tuple[Rule, dict[str, Course | float], Severity, str, str]] = [
         {"eval__greedy__all": lambda t: 0.9 - abs(t - 0.5) * 0.6},
         Severity.ALARM,
         "(greedy) fell from 90 %",
-        "checkpoint nearest step 5",
+        "Use the model of step 5",
     ),
     (
         CurriculumStuck(),
@@ -181,6 +182,11 @@ CASES: list[tuple[Rule, dict[str, Course | float], Severity, str, str]] = [
     (StalledSteps(), {"loss__total": 1e-6}, Severity.NOTE, "gradient norm is 0.3", "That is normal"),
     (NotFinite(), {"loss__total": lambda t: float("nan") if t > 0.9 else 0.1}, Severity.ALARM, "step 91: loss/total", "fp32"),
 ]
+
+
+def test_one_level_leaves_a_curriculum_nothing_to_choose() -> None:
+    alone = {"curriculum__share__rows__level_1": 1.0, "reward__mean": 0.0}
+    assert CurriculumStuck()(changed(**alone)) is None
 
 
 def test_a_run_with_bars_of_its_own_is_taken_at_its_word() -> None:

@@ -187,7 +187,7 @@ def test_batch_collector(groups: list[Group]) -> None:
 
 
 def test_agreement_by_hand() -> None:
-    """d = ln 2, 0 of one attempt and -ln 2 of another: w = 2, 1, .5; products 2 and .5."""
+    """d = ln 2, 0 of one rollout and -ln 2 of another: w = 2, 1, .5; products 2 and .5."""
     found = agreement([-1.0, -1.0, -1.0], [-1.0 + log(2), -1.0, -1.0 - log(2)], [7, 7, 3])
     assert found["engine/mismatch_k1"] == pytest.approx(0.0, abs=1e-12)
     assert found["engine/mismatch_k3"] == pytest.approx((1 - log(2) + 0 - 0.5 + log(2)) / 3)

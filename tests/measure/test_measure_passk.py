@@ -166,7 +166,7 @@ def test_greedy_table_has_accuracy_alone_and_threshold_decides() -> None:
 def test_table_refuses() -> None:
     with pytest.raises(DataError, match="at least one item"):
         tabulate([])
-    with pytest.raises(DataError, match="pass@8 needs at least 8 attempts"):
+    with pytest.raises(DataError, match="pass@8 needs at least 8 rollouts"):
         tabulate(items_of({1: [[1, 0, 1, 0]]}), ks=[1, 8])
 
 

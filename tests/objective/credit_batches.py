@@ -1,4 +1,4 @@
-"""Graded batches with tool output between an attempt's tokens, and the laws for terms that read columns of the attempts."""
+"""Graded batches with tool output between a rollout's tokens, and the laws for terms that read columns of the rollouts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -33,7 +33,7 @@ def chains(
 ) -> Batch:
     """One row per attempt: a context token, then as many as ``masks`` says, each with its loss mask and its ``columns``.
 
-    An attempt with an empty mask has no row.
+    A rollout with an empty mask has no row.
     """
     count = len(rewards)
     ok = list(valid) if valid is not None else [True] * count
@@ -70,18 +70,18 @@ def after(batch: Batch, *chain: CreditTerm, scalarise: Scalarise | None = None, 
 
 
 def per_attempt(batch: Batch, record: Credit) -> list[list[float]]:
-    """Advantages at each attempt's loss tokens, attempt by attempt."""
+    """Advantages at each rollout's loss tokens, rollout by rollout."""
     values, owner, mask = record.per_token(), record.owner, batch.token("mask")
     return [values[mask & (owner == i)].tolist() for i in range(len(record.reward))]
 
 
 def tokens(batch: Batch, *chain: CreditTerm) -> list[list[float]]:
-    """Advantages at each attempt's loss tokens after a chain."""
+    """Advantages at each rollout's loss tokens after a chain."""
     return per_attempt(batch, after(batch, *chain))
 
 
 def flat(batch: Batch, *chain: CreditTerm) -> list[float]:
-    """`tokens`, attempts behind one another."""
+    """`tokens`, rollouts behind one another."""
     return [x for rollout in tokens(batch, *chain) for x in rollout]
 
 
@@ -110,7 +110,7 @@ COLUMNS: dict[str, Any] = {
 
 @pytest.fixture
 def wide(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Random batches have the columns of the attempts that credit terms read."""
+    """Random batches have the columns of the rollouts that credit terms read."""
     narrow = testing.random_batch
 
     def random_batch(seed: int, *given: Any, **named: Any) -> Batch:

@@ -1,4 +1,4 @@
-"""The laws on batches that hold several streams and columns of the attempts."""
+"""The laws on batches that hold several streams and columns of the rollouts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ def check_mixed(
     attempts: Mapping[str, Sequence[Any]] | None = None,
     seeds: Sequence[int] = range(3),
 ) -> None:
-    """`check_objective` on batches whose attempts stand in ``streams`` by turns and have the columns ``attempts``, by turns too.
+    """`check_objective` on batches whose rollouts stand in ``streams`` by turns and have the columns ``attempts``, by turns too.
 
     At least one of them must teach something.
     """

@@ -24,7 +24,7 @@ def tiny(
 ) -> Batch:
     """One row per attempt: a context token, then ``lengths`` loss tokens.
 
-    ``columns`` hold one value for all tokens, or one per *loss* token in order. Faulty attempts have no row.
+    ``columns`` hold one value for all tokens, or one per *loss* token in order. Faulty rollouts have no row.
     """
     count = len(rewards)
     lengths = list(lengths or [1] * count)

@@ -11,7 +11,7 @@ from assay.objective.padded_batch import required_inputs
 
 
 def random_inputs(objective: Objective, seed: int = 0, groups: int = 3, size: int = 4, width: int = 6) -> dict[str, Any]:
-    """A batch with unequal lengths, holes in the mask, an attempt without loss tokens, and one without verdict."""
+    """A batch with unequal lengths, holes in the mask, a rollout without loss tokens, and one without verdict."""
     rng = generator("tests/padded", seed)
     want, total = required_inputs(objective), groups * size
     lengths = rng.integers(1, width + 1, total)

@@ -63,7 +63,7 @@ def test_what_the_sheets_say(found: dict[str, list[tuple[str, ...]]]) -> None:
     assert found["any batch"] == []
     assert together(found["small steps"], "areal", "cispo")
     assert together(found["on policy"], "areal", "cispo") and together(found["on policy"], "gspo", "tis")
-    assert not together(found["on policy"], "gspo", "cispo"), "mean per attempt and per token differ"
+    assert not together(found["on policy"], "gspo", "cispo"), "mean per rollout and per token differ"
     assert not together(found["on policy"], "grpo", "gspo"), "the divergence pulls"
     assert together(found["at the reference"], "grpo", "gspo", "tis")
     assert together(found["at the reference"], "dr_grpo", "rloo")

@@ -133,14 +133,14 @@ def test_scalarise_finds_the_reward() -> None:
 
     near(Scalarise().start(of(reward=[2.0, 3.0], other=[0.0, 0.0])).reward, [2, 3])
     near(Scalarise().start(of(reward=[np.nan, 3.0], correct=[1.0, np.nan])).reward, [1, 3])
-    with pytest.raises(DataError, match="1 graded attempts lack one of the reward components"):
+    with pytest.raises(DataError, match="1 graded rollouts lack one of the reward components"):
         Scalarise(weights=(("correct", 1.0), ("format", 1.0))).start(of(correct=[1.0, 1.0], format=[1.0, np.nan]))
     near(Scalarise().start(of(iou=[0.2, 0.3])).reward, [0.2, 0.3])
     near(Scalarise(weights=(("a", 1.0), ("b", 1.0))).start(of(a=[1.0, 2.0], b=[1.0, 1.0])).metric, [2, 3])
     near(Scalarise(every=True).start(of(a=[1.0, 2.0], b=[1.0, 1.0])).reward, [2, 3])
     whole = Scalarise(every=True).start(of(correct=[1.0, 0.0], b=[1.0, 1.0]))
     near((whole.reward, whole.metric), ([2, 1], [1, 0]))
-    with pytest.raises(DataError, match=r"1 graded attempts lack one of the reward components \['a', 'b'\]"):
+    with pytest.raises(DataError, match=r"1 graded rollouts lack one of the reward components \['a', 'b'\]"):
         Scalarise(every=True).start(of(a=[1.0, 2.0], b=[np.nan, 1.0]))
     with pytest.raises(DataError, match="no reward components"):
         Scalarise().start(of())

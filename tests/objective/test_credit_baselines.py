@@ -1,4 +1,4 @@
-"""Baselines: columns, running means, weighted means, optimal baselines per token, the best attempt alone."""
+"""Baselines: columns, running means, weighted means, optimal baselines per token, the best rollout alone."""
 
 import json
 import math
@@ -47,10 +47,10 @@ def test_greedy_baseline_of_remax() -> None:
     batch = tiny([1, 0, 1], [0, 0, 1], greedy=[1.0, 1.0, 0.0])
     near(advantages(batch, Against("greedy")), [0, -1, 1], 0)
     near(tokens(batch, Discount(), Against("greedy"))[1], [-1], 0)
-    with pytest.raises(DataError, match="attempt 1 has greedy=nan"):
+    with pytest.raises(DataError, match="rollout 1 has greedy=nan"):
         advantages(tiny([1, 0], greedy=[0.0, math.nan]), Against("greedy"))
     near(advantages(tiny([1, 0], greedy=[0.5, math.nan], valid=[True, False]), Against("greedy"))[0], 0.5, 0)
-    with pytest.raises(DataError, match=r"reads the column 'greedy' of each attempt.*batch has components/correct"):
+    with pytest.raises(DataError, match=r"reads the column 'greedy' of each rollout.*batch has components/correct"):
         advantages(tiny([1, 0]), Against("greedy"))
 
 
@@ -81,7 +81,7 @@ def test_sibling_means_sum_to_nothing() -> None:
 
 
 def test_role_baseline_is_used_before_it_moves() -> None:
-    """One attempt of each role per batch: prime-rl's and SPIRAL's order exactly."""
+    """One rollout of each role per batch: prime-rl's and SPIRAL's order exactly."""
     program = around(RunningBaseline("role", decay=0.95)).compile()
     expected: dict[int, float] = {0: 0.0, 1: 0.0}
     for rewards in ([1.0, -1.0], [1.0, 0.5], [0.0, 1.0]):

@@ -30,7 +30,7 @@ def check(chain: tuple[CreditTerm, ...]) -> None:
         ((Discount(0.9), Turns()), "Turns behind Discount"),
         ((Discount(0.9), Gae()), "Gae behind Discount: it makes returns of its own"),
         ((Turns(), ProcessNorm()), "ProcessNorm behind Turns"),
-        ((Discount(0.9), TopGap()), "TopGap behind Discount: it compares whole attempts"),
+        ((Discount(0.9), TopGap()), "TopGap behind Discount: it compares whole rollouts"),
         ((Discount(0.9), PassAtK()), "PassAtK behind Discount"),
         ((KL, TokenReward("x", alone=True)), "TokenReward behind KlInReward: it replaces the reward"),
         ((KL, ScaleByClass()), "ScaleByClass behind KlInReward"),

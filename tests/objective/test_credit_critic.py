@@ -12,7 +12,7 @@ from assay.testing.objective import check_objective, evaluate
 
 
 def actor_and_critic(objective: Objective, values: list[float], old: list[float]) -> tuple[float, np.ndarray, np.ndarray]:
-    """Loss, and the gradients by log-probability and by value, of one attempt whose rewards are 0, 0 and 1."""
+    """Loss, and the gradients by log-probability and by value, of one rollout whose rewards are 0, 0 and 1."""
     batch = chains([1.0], [[1, 1, 1]], columns={"values_old": [old], "logp_old": [[-1.0] * 3], "logp_ref": [[-1.0] * 3]})
     mask = batch.token("mask")
     live = {"logp_new": np.full(int(batch.offsets[-1]), -1.0), "values": np.zeros(int(batch.offsets[-1]))}

@@ -54,7 +54,7 @@ def test_history_judges_by_earlier_batches() -> None:
     assert second.metrics()["credit/dropped_by_rate"] == 1
     after_it = second.state_dict()["credit/0"]["seen"]
     assert sorted(after_it.values()) == [[1.0, 1.0], [3.0, 1 / 3], [11.0, 9 / 11]]
-    # The failure has lowered a's rate, as an attempt at a dropped prompt that is drawn anyway does.
+    # The failure has lowered a's rate, as a rollout at a dropped prompt that is drawn anyway does.
     assert second.credit(tiny([1], prompt=["a"])).rollout("keep").tolist() == [1]
 
 

@@ -174,7 +174,7 @@ def test_components_of_gdpo_by_weight() -> None:
 
 ACCURACY, FORMAT = [1.0, 0.0, 0.0, 1.0], [1.0, 1.0, 0.0, 1.0]
 GDPO = [0.769094, -0.206078, -1.332110, 0.769094]
-"""``(a - 1/2) / sd(a) + (f - 3/4) / sd(f)`` with sd(a) = 0.57735 and sd(f) = 0.5, whitened over the four attempts."""
+"""``(a - 1/2) / sd(a) + (f - 3/4) / sd(f)`` with sd(a) = 0.57735 and sd(f) = 0.5, whitened over the four rollouts."""
 
 
 def test_gdpo_asks_for_no_name_of_a_component() -> None:
@@ -205,7 +205,7 @@ def test_gdpo_on_graded_groups() -> None:
     made = credit.gdpo().compile().credit(batch)
     near(made.rollout("advantage"), GDPO, 1e-3)
     near(made.rollout("reward"), np.add(ACCURACY, FORMAT), 0)
-    with pytest.raises(DataError, match="1 graded attempts lack one of the reward components"):
+    with pytest.raises(DataError, match="1 graded rollouts lack one of the reward components"):
         credit.gdpo().compile().credit(pack([graded(TASK, [*scores[:3], Score(components={"accuracy": 1.0})])]))
 
 

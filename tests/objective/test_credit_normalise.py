@@ -78,8 +78,8 @@ def test_trl_reward_scales() -> None:
 
 def test_gpg_makes_up_for_groups_without_signal() -> None:
     batch = tiny([1, 0, 1, 1, 0, 0], [0, 0, 1, 1, 2, 2])
-    near(advantages(batch, Center(), ScaleBySignal()), [1.5, -1.5, 0, 0, 0, 0], 1e-12)  # 6 attempts, 2 with a signal
-    near(advantages(batch, Center(), ScaleBySignal("reward")), [1, -1, 0, 0, 0, 0], 1e-12)  # 6 attempts, 3 rewards that are not 0
+    near(advantages(batch, Center(), ScaleBySignal()), [1.5, -1.5, 0, 0, 0, 0], 1e-12)  # 6 rollouts, 2 with a signal
+    near(advantages(batch, Center(), ScaleBySignal("reward")), [1, -1, 0, 0, 0, 0], 1e-12)  # 6 rollouts, 3 rewards that are not 0
     none = tiny([0, 0])
     for of in ("variance", "reward"):
         near(advantages(none, Center(), ScaleBySignal(of)), [0, 0], 0)
@@ -123,7 +123,7 @@ def test_one_component_reduces_to_grpo() -> None:
 def test_components_must_be_there() -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'format'"):
         advantages(gdpo_batch([0.0] * 6), ComponentNorm(weights=(("fromat", 1.0),)))
-    with pytest.raises(DataError, match="1 graded attempts lack the reward component 'format'"):
+    with pytest.raises(DataError, match="1 graded rollouts lack the reward component 'format'"):
         advantages(gdpo_batch([math.nan] + [0.0] * 5), ComponentNorm())
     faulty = [False] + [True] * 5
     near(
@@ -149,7 +149,7 @@ def gigpo_batch() -> object:
 
 
 def test_steps_from_the_same_state_are_compared() -> None:
-    """Both attempts of group 0 begin in state 7, with returns 0.5 and 0; the other states are each met once."""
+    """Both rollouts of group 0 begin in state 7, with returns 0.5 and 0; the other states are each met once."""
     batch = gigpo_batch()
     record = after(batch, Center(), StateGroups(gamma=0.5, scale=False))
     near(per_attempt(batch, record)[0], [0.5 + 0.25, 0.5 + 0.25, 0.5], 1e-12)

@@ -130,7 +130,7 @@ def test_turns_credit_whole_segments() -> None:
 
 
 def test_two_calls_in_two_rows_are_one_chain() -> None:
-    """The rows of an attempt follow one another: what a second row repeats as context is no action."""
+    """The rows of a rollout follow one another: what a second row repeats as context is no action."""
     from assay.testing.objective import random_batch, split_rows
 
     batch = random_batch(3, ("values_old",))

@@ -1,4 +1,4 @@
-"""Transforms of the advantage: difficulty of prompts, weights of attempts, bonuses, signs, pass@k in closed form."""
+"""Transforms of the advantage: difficulty of prompts, weights of rollouts, bonuses, signs, pass@k in closed form."""
 
 import itertools
 import math
@@ -58,7 +58,7 @@ def test_difficulty_by_a_component_or_a_column() -> None:
 
 def test_weights_of_attempts_are_those_of_grpo_s() -> None:
     near([_sigmoid(0.8) / _sigmoid(0.5), _sigmoid(1.2) / _sigmoid(0.6)], [1.1085, 1.1903])
-    # Means 0.5 and 0.6 over the batch; the first attempt has 0.8 and 1.2.
+    # Means 0.5 and 0.6 over the batch; the first rollout has 0.8 and 1.2.
     batch = tiny([1, 0], hardness=[0.8, 0.2], responsiveness=[1.2, 0.0])
     made = advantages(batch, Center(), Scale(eps=0.0), ScaleBySample())
     near(made[0] * math.sqrt(2), 1.3194)
@@ -114,7 +114,7 @@ def test_parts_bounds_and_signs() -> None:
 
 @pytest.mark.parametrize(("n", "c", "k"), [(10, 2, 4), (8, 1, 2), (6, 4, 2), (6, 2, 1), (5, 3, 2)])
 def test_pass_at_k_over_all_subsets(n: int, c: int, k: int) -> None:
-    """The mean, over the subsets that an attempt is in, of the normalised success of the subset."""
+    """The mean, over the subsets that a rollout is in, of the normalised success of the subset."""
     rewards = np.array([1.0] * c + [0.0] * (n - c))
     subsets = list(itertools.combinations(range(n), k))
     solved = np.array([rewards[list(s)].max() for s in subsets])

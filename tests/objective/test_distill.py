@@ -91,7 +91,7 @@ def test_on_the_policys_own_samples_it_is_the_reverse_divergence() -> None:
 
 
 def test_early_tokens_weigh_more() -> None:
-    """IW-OPD: gaps .2, -.6, .2 at gamma .5 weigh 1.5, 1.4, 1.1; an attempt without a gap has no weight to share."""
+    """IW-OPD: gaps .2, -.6, .2 at gamma .5 weigh 1.5, 1.4, 1.1; a rollout without a gap has no weight to share."""
     batch = tiny([0, 0], lengths=[3, 1], columns={"logp_teacher": [-0.8, -1.6, -0.8, -1.0], "logp_engine": -1.0})
     found = -slopes(iw_opd(), batch, -1.0) * 4
     np.testing.assert_allclose(found, [0.2 * 1.5, -0.6 * 1.4, 0.2 * 1.1, 0.0], atol=1e-12)

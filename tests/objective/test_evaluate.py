@@ -46,12 +46,12 @@ MASK = np.array([[1, 1, 1, 1], [1, 1, 0, 0]])
 
 
 def hand(**more: Any) -> dict[str, Any]:
-    """Two attempts of a prompt, lengths 4 and 2, advantages +1 and -0.5."""
+    """Two rollouts of a prompt, lengths 4 and 2, advantages +1 and -0.5."""
     return {"mask": MASK, "logp_new": OLD + MOVED, "logp_old": OLD, "advantages": [1.0, -0.5]} | more
 
 
 def formula(name: str, loss: Callable[[torch.Tensor], torch.Tensor], **settings: Any) -> None:
-    """Loss and gradient of a method against autograd of a formula on the same two attempts."""
+    """Loss and gradient of a method against autograd of a formula on the same two rollouts."""
     live = torch.tensor(OLD + MOVED, requires_grad=True)
     expected = loss(live)
     expected.backward()
@@ -469,7 +469,7 @@ def test_columns_with_more_axes_keep_their_shape() -> None:
     used = inputs["mask"] & inputs["valid"][:, None]
     np.testing.assert_array_equal(table.padded(table.flat("values"))[used], inputs["values"][used])
     for shape in ((12, 6), (12, 6, 1), (12, 6, outputs + 1), (12, 6, outputs, 1)):
-        with pytest.raises(DataError, match=rf"values has the shape .*; give \[attempts, tokens, {outputs}\]"):
+        with pytest.raises(DataError, match=rf"values has the shape .*; give \[rollouts, tokens, {outputs}\]"):
             evaluate(objective, {**inputs, "values": np.zeros(shape)})
     with pytest.raises(DataError, match="values"):
         evaluate(objective, {**inputs, "values": inputs["values"] * np.nan})

@@ -352,9 +352,9 @@ WRONG: Mapping[str, tuple[dict[str, Any], str]] = {
     "an id beyond the vocabulary": ({"ids": IDS * 2}, r"ids\[0, 1\] is 6: the logits have 5 tokens"),
     "an id below it": ({"ids": IDS - 1}, r"ids\[0, 0\] is -1"),
     "half an id": ({"ids": IDS + 0.5}, r"ids\[0, 0\] is 0.5"),
-    "ids of another shape": ({"ids": IDS[..., None]}, r"ids has the shape \[4, 3, 1\]; give \[attempts, tokens\]"),
-    "two axes": ({"logits": -1.0 * MASK}, r"logits has the shape \[4, 3\]; give \[attempts, tokens, vocabulary\]"),
-    "an empty vocabulary": ({"logits": np.ones((4, 3, 0))}, "give .attempts, tokens, vocabulary"),
+    "ids of another shape": ({"ids": IDS[..., None]}, r"ids has the shape \[4, 3, 1\]; give \[rollouts, tokens\]"),
+    "two axes": ({"logits": -1.0 * MASK}, r"logits has the shape \[4, 3\]; give \[rollouts, tokens, vocabulary\]"),
+    "an empty vocabulary": ({"logits": np.ones((4, 3, 0))}, "give .rollouts, tokens, vocabulary"),
     "two vocabularies": ({"logits_old": drawn("old")[..., :4]}, "vocabularies differ, {'logits': 5, 'logits_old': 4}"),
     "infinite logits": ({"logits": np.full((4, 3, SIZE), -np.inf)}, r"logits\[0, 0\] is .*must be finite"),
 }

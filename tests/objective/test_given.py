@@ -146,7 +146,7 @@ def test_a_teachers_few_tokens_are_a_list_of_one_length() -> None:
     assert np.isfinite(evaluate(objective, {**given, "teacher_logps": -np.ones((12, 6, 2))}).loss)
     with pytest.raises(DataError, match=r"teacher_ids \[12, 6, 2\], teacher_logps \[12, 6, 1\] differ"):
         evaluate(objective, {**given, "teacher_logps": -np.ones((12, 6, 1))})
-    with pytest.raises(DataError, match=r"teacher_logps has the shape \[12, 6, 2, 1\]; give \[attempts, tokens, k\]"):
+    with pytest.raises(DataError, match=r"teacher_logps has the shape \[12, 6, 2, 1\]; give \[rollouts, tokens, k\]"):
         evaluate(objective, {**given, "teacher_logps": -np.ones((12, 6, 2, 1))})
 
 
@@ -156,7 +156,7 @@ def test_a_teachers_few_tokens_are_a_list_of_one_length() -> None:
 @pytest.mark.parametrize("tied", [False, True], ids=["any", "tied"])
 @pytest.mark.parametrize("name", NAMED)
 def test_permuted_rows_have_permuted_results(name: str, tied: bool) -> None:
-    """Lots and ties go by what an attempt says, not by where it stands (aot, oreal, pf_grpo, lp_reg, top_entropy)."""
+    """Lots and ties go by what a rollout says, not by where it stands (aot, oreal, pf_grpo, lp_reg, top_entropy)."""
     for seed in range(3):
         inputs = random_inputs(NAMED[name], seed, 2, 6)
         if tied:  # equal entropies, log-probabilities and rewards, so that every rank has to be shared out

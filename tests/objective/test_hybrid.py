@@ -73,7 +73,7 @@ def test_kdrl_without_rewards_is_on_policy_distillation() -> None:
 
 
 def test_kdrl_teaches_what_the_mask_leaves() -> None:
-    """Wrong attempts, or groups without a success; the mean runs over what is taught."""
+    """Wrong rollouts, or groups without a success; the mean runs over what is taught."""
     columns = {"logp_teacher": -2.0}
     batch = tiny([1, 0, 0, 0], [0, 0, 1, 1], [1, 2, 1, 1], columns=columns)
     free = slopes(kdrl(kl=0.0), batch)
@@ -99,7 +99,7 @@ def test_an_unlikely_expert_token_weighs_by_mixture_and_focus() -> None:
     np.testing.assert_allclose(found.gradients["entropy"][batch.token("mask")], [-1e-3 / 4 / 2] * 2 + [0.0])
     paper = run(rl_plus(length=4, own=2, uniform=1e-9, entropy=0.0), batch, [-1.0, -1.0, LOG(0.1)])
     np.testing.assert_allclose(paper.gradients["logp_new"][batch.token("mask")][2], -0.5 * 0.6667 * 0.9487 / 4 / 3, rtol=3e-4)
-    with pytest.raises(ConfigError, match="at least one own attempt"):
+    with pytest.raises(ConfigError, match="at least one own rollout"):
         rl_plus(own=0)
 
 
@@ -128,7 +128,7 @@ def test_without_advantage_or_expert_nothing_is_calibrated() -> None:
 
 
 def expert_batch() -> Batch:
-    """Two prompts: two own attempts of 1 and 3 tokens and an expert of 2; one own attempt without an expert."""
+    """Two prompts: two own rollouts of 1 and 3 tokens and an expert of 2; one own rollout without an expert."""
     return tiny(
         [1, 0, 1, 0],
         [0, 0, 0, 1],
@@ -154,7 +154,7 @@ def test_the_expert_is_aligned_by_place() -> None:
     assert not none.columns["expert_here"].any()
     two = tiny([1, 1], streams=["expert", "expert"], columns={"logp_old": -1.0})
     start = Objective(policy=plain()).scalarise.start(two)
-    with pytest.raises(DataError, match="two expert attempts"):
+    with pytest.raises(DataError, match="two expert rollouts"):
         record.apply(start, record.local(start), {})
 
 
@@ -226,7 +226,7 @@ def weighed(weight: TokenWeight, batch: Batch) -> np.ndarray:
 
 
 def test_weights_from_a_token_reward_model() -> None:
-    """OREAL: beliefs .3, .6, .9 weigh 0, .2, .8 in a correct attempt and .4, 0, 0 in a wrong one."""
+    """OREAL: beliefs .3, .6, .9 weigh 0, .2, .8 in a correct rollout and .4, 0, 0 in a wrong one."""
     batch = tiny([1, 0], lengths=[3, 1], columns={"token_score_old": [*scores([0.3, 0.6, 0.9]), 800.0]})
     np.testing.assert_allclose(weighed(PrefixScore(), batch), [0, 0.2, 0.8, 1.0], atol=1e-12)
     np.testing.assert_allclose(weighed(PrefixScore(wrong=True), batch), [0.4, 0, 0, 0], atol=1e-12)
@@ -259,7 +259,7 @@ def test_oreal_with_its_reward_model() -> None:
 
 
 def test_a_head_learns_the_outcome_by_its_mean() -> None:
-    """Against autograd of the published loss; in any cut into micro-batches that keeps attempts whole."""
+    """Against autograd of the published loss; in any cut into micro-batches that keeps rollouts whole."""
     values = np.array([0.5, -1.0, 2.0, 0.3, -0.7])
     live = torch.tensor(values, dtype=torch.float64, requires_grad=True)
     bce = torch.nn.functional.binary_cross_entropy_with_logits

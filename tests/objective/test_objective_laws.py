@@ -373,7 +373,7 @@ class Idle(LossTerm):
 
 @dataclass(frozen=True, slots=True)
 class FaultsAreZeros(CreditTerm):
-    """Broken: a faulty attempt pulls everybody's baseline."""
+    """Broken: a faulty rollout pulls everybody's baseline."""
 
     def apply(self, credit: Any, stats: Any, state: Any) -> Any:
         return credit.with_advantage(credit.advantage - credit.batch.rollout("components/correct").mean())
@@ -401,7 +401,7 @@ class Everyone(Hinge):
 
 @dataclass(frozen=True, slots=True)
 class Drifts(CreditTerm):
-    """Broken: attempts outside the statistics move its state."""
+    """Broken: rollouts outside the statistics move its state."""
 
     def init(self) -> Any:
         return {"sum": 0.0}

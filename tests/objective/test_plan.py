@@ -418,7 +418,7 @@ def test_weights_alone_decide_the_loss_across_many_updates() -> None:
     assert first.loss == second.loss
 
 
-# ---- attempts that older weights sampled ------------------------------------------------------------------------------------
+# ---- rollouts that older weights sampled ------------------------------------------------------------------------------------
 
 
 def test_old_is_who_sampled_where_nothing_corrects_for_age() -> None:
@@ -440,7 +440,7 @@ def test_a_correction_or_a_ratio_to_the_sampler_accounts_for_age(objective: Obje
     "objective", [reinforce(), nll(), pacs(), replace(grpo(), policy=PolicyGradient(ratio=Ratio(anchor="ref")))]
 )
 def test_age_that_nothing_corrects_is_refused(objective: Objective) -> None:
-    with pytest.raises(PlanError, match="attempts come from older weights, and the objective's policy term has no ratio"):
+    with pytest.raises(PlanError, match="rollouts come from older weights, and the objective's policy term has no ratio"):
         lagging(objective)
 
 

@@ -44,7 +44,7 @@ DISPO = WeightClip(positive=(0.8, 11.0), negative=(0.0, 101.0))
 
 
 def g(policy: PolicyGradient, sign: float, ratios: list[float], old: float = -3.0) -> np.ndarray:
-    """``g`` of one-token attempts with reward ``sign`` (no baseline)."""
+    """``g`` of one-token rollouts with reward ``sign`` (no baseline)."""
     batch = tiny([sign] * len(ratios), columns={"logp_old": old})
     gradient = slopes(Objective(policy=policy, aggregate=SeqSum()), batch, old + np.log(ratios))
     return -gradient * len(ratios) / sign
@@ -177,7 +177,7 @@ def test_sequence_ratio_needs_the_whole_attempt() -> None:
     assert len(split) > len(batch)
     live = {"logp_new": spread(batch, -1.0)[source]}
     rows = [[r] for r in range(len(split))]
-    with pytest.raises(DataError, match="only some rows of an attempt"):
+    with pytest.raises(DataError, match="only some rows of a rollout"):
         evaluate(gspo().compile(), split, live, rows)
 
 
@@ -305,7 +305,7 @@ def test_what_weights_are_unless_they_say_otherwise() -> None:
 
 
 def test_the_old_policy_of_a_replayed_attempt_is_the_one_that_sampled_it() -> None:
-    """A replayed attempt was drawn by older weights: its ratio is against those, on the first update too."""
+    """A replayed rollout was drawn by older weights: its ratio is against those, on the first update too."""
     engine = [-1.0, -1.0, -2.0, -1.0]
     batch = tiny([1, 0, 1, 0], streams=["on_policy", "on_policy", "replay", "replay"], columns={"logp_engine": engine})
     objective = Objective(credit=(Center(),), policy=PolicyGradient(trust=None), aggregate=SeqSum())
@@ -315,7 +315,7 @@ def test_the_old_policy_of_a_replayed_attempt_is_the_one_that_sampled_it() -> No
 
 
 def test_skipping_keeps_attempts_whole_where_a_term_needs_them_whole() -> None:
-    """IcePop masks a whole row of an attempt of two rows; the sequence ratio still needs both."""
+    """IcePop masks a whole row of a rollout of two rows; the sequence ratio still needs both."""
     objective = Objective(
         credit=(Center(),),
         aggregate=SeqSum(),

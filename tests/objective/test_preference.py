@@ -1,4 +1,4 @@
-"""Losses on pairs: published numbers, labels, ties, attempts without a verdict, where pairs come from."""
+"""Losses on pairs: published numbers, labels, ties, rollouts without a verdict, where pairs come from."""
 
 import math
 from collections.abc import Callable
@@ -28,7 +28,7 @@ F64 = {"dtype": torch.float64}
 
 
 def pair(objective: Objective, better: float, worse: float) -> tuple[float, np.ndarray]:
-    """Loss and implicit advantages of one pair of one-token attempts with these log-ratios to the reference."""
+    """Loss and implicit advantages of one pair of one-token rollouts with these log-ratios to the reference."""
     batch = tiny([1, 0], columns={"logp_ref": -4.0}, streams=["preference"] * 2)
     logp = -4.0 + np.array([better, worse])
     return run(objective, batch, list(logp)).loss, -slopes(objective, batch, list(logp))
@@ -323,7 +323,7 @@ def test_pairs_of_users_and_of_the_policy_go_together() -> None:
     batch = tiny([1, 0] * 3, [0, 0, 1, 1, 2, 2], columns=columns, streams=streams)
     logp = [-0.5, -1.0, -1.0, -0.2, -9.0, -1.0]
     assert run(dpo(beta=1.0), batch, logp).loss == pytest.approx((soft(0.5) + soft(-0.8)) / 2)
-    # Attempts of other streams are in no pair, of their own group neither.
+    # Rollouts of other streams are in no pair, of their own group neither.
     torn = tiny([1, 0], columns=columns, streams=["preference", "expert"])
     assert run(dpo(), torn).loss == 0
 

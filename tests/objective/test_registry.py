@@ -105,7 +105,7 @@ def test_statistics_that_clash_or_lack_a_model_are_refused() -> None:
 
 
 def test_copies_have_no_place_in_a_loss_on_scores() -> None:
-    with pytest.raises(PlanError, match=r"Resample gives attempts other weights than 0 and 1, which ScoreLoss"):
+    with pytest.raises(PlanError, match=r"Resample gives rollouts other weights than 0 and 1, which ScoreLoss"):
         replace(pacs(), credit=(Resample(),)).plan()
 
 
@@ -120,3 +120,9 @@ def test_names_that_are_no_method_are_no_attributes() -> None:
     assert {"grpo", "methods", "named"} <= set(dir(package))
     with pytest.raises(AttributeError, match="has no attribute 'grqo'"):
         _ = package.grqo
+
+
+def test_a_name_in_another_case_or_with_dashes_means_the_method() -> None:
+    from assay.objective.methods import method_named
+
+    assert [method_named(name) for name in ("DAPO", "Dr-GRPO", "grpo", "gpro")] == ["dapo", "dr_grpo", "grpo", None]

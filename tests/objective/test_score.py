@@ -28,7 +28,7 @@ LOG2 = math.log(2)
 def scores(
     objective: Objective, s: list[float], labels: list[float], groups: list[int] | None = None, column: str = "logp_old"
 ) -> tuple[float, np.ndarray]:
-    """Loss and implicit advantages of one-token attempts with scores ``s``."""
+    """Loss and implicit advantages of one-token rollouts with scores ``s``."""
     batch = tiny(labels, groups, columns={column: -2.0})
     logp = -2.0 + np.array(s)
     return run(objective, batch, logp).loss, -slopes(objective, batch, logp)
@@ -48,7 +48,7 @@ def test_pacs_numbers() -> None:
 
 def test_pacs_starts_as_a_third_of_rloo() -> None:
     batch = tiny([1, 0, 0, 0], lengths=[2, 1, 3, 1], columns={"logp_old": -1.0})
-    # PACS averages over attempts as RLOO does, and BCE's slope at 0 with balanced weights is a third of A for 1 of 4.
+    # PACS averages over rollouts as RLOO does, and BCE's slope at 0 with balanced weights is a third of A for 1 of 4.
     np.testing.assert_allclose(slopes(pacs(), batch), slopes(rloo(), batch) * 4 / 3, atol=1e-12)
 
 
@@ -87,7 +87,7 @@ def test_pacs_on_mean_log_probabilities_has_no_anchor() -> None:
     assert [f.column for f in objective.plan().forwards] == ["logp_now"]
     batch = tiny([1, 0], lengths=[2, 4])
     logp = [-1.0, -3.0, -1.0, -1.0, -1.0, -1.0]
-    # Raw scores -2 and -1, one attempt of each class: all weights 1.
+    # Raw scores -2 and -1, one rollout of each class: all weights 1.
     assert run(objective, batch, logp).loss == pytest.approx((math.log(1 + math.exp(2)) + math.log(1 + math.exp(-1))) / 2)
 
 
@@ -239,7 +239,7 @@ def test_discounted_scores_count_tokens_as_they_were_sampled() -> None:
     batch = tiny([1, 0], lengths=[3, 2])
     np.testing.assert_allclose(weights(policy, batch), [1, 0.5, 0.25, 1, 0.5])
     np.testing.assert_allclose(weights(replace(policy, score="mean"), batch), np.array([2, 1, 0.5, 3, 1.5]) / 6)
-    # An attempt in two rows goes on counting in the second; where calls are named, their order counts.
+    # A rollout in two rows goes on counting in the second; where calls are named, their order counts.
     split, source = split_rows(batch, 1)
     assert len(split) > 2
     logp = spread(batch, [0.3, 0.7, 0.1, -0.2, 0.4])
@@ -389,7 +389,7 @@ def test_bad_score_settings_are_named() -> None:
         (lambda: ScoreLoss(anchor=(("ref", 0.5), ("ref", 0.5))), "different policies"),
         (lambda: ScoreLoss(anchor=(("", 0.5),)), "different policies"),
         (lambda: ScoreLoss(anchor=(("ref", 0.0),)), "different policies"),
-        (lambda: ScoreLoss(segment="step"), "BalancedBce compares attempts"),
+        (lambda: ScoreLoss(segment="step"), "BalancedBce compares rollouts"),
         (lambda: ScoreLoss(phi=ScoreSquare(), segment="step", tail=0.5), "no common length"),
         (lambda: ScoreLoss(phi=Likelihood(), score="mean"), "needs score='sum'"),
         (lambda: ScoreLoss(aggregate=Token()), "brings its own denominator"),
@@ -422,7 +422,7 @@ def test_two_losses_that_teach_the_same_rows_are_refused() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Half(CreditTerm):
-    """Weighs every attempt by one half."""
+    """Weighs every rollout by one half."""
 
     def apply(self, credit: Any, stats: Any, state: Any) -> Any:
         return replace(credit, keep=credit.keep / 2)
@@ -430,5 +430,5 @@ class Half(CreditTerm):
 
 def test_weights_of_attempts_are_refused() -> None:
     objective = Objective(credit=(Half(),), policy=ScoreLoss())
-    with pytest.raises(DataError, match=r"the weight 0\.5, but a loss on scores counts each attempt once"):
+    with pytest.raises(DataError, match=r"the weight 0\.5, but a loss on scores counts each rollout once"):
         run(objective, tiny([1, 0], columns={"logp_old": -1.0}))

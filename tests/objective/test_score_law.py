@@ -80,7 +80,7 @@ BROUGHT = (CONFIDENCE.column,)
 
 @st.composite
 def drawn(draw: st.DrawFn) -> tuple[Batch, np.ndarray, list[list[int]]]:
-    """A batch of groups of any size, some attempts faulty, log-probabilities, and a split into micro-batches."""
+    """A batch of groups of any size, some rollouts faulty, log-probabilities, and a split into micro-batches."""
     sizes = draw(st.lists(st.integers(1, 5), min_size=1, max_size=4))
     groups = [g for g, n in enumerate(sizes) for _ in range(n)]
     count = len(groups)
@@ -100,7 +100,7 @@ def drawn(draw: st.DrawFn) -> tuple[Batch, np.ndarray, list[list[int]]]:
 
 
 def phi_of(policy: ScoreLoss, batch: Batch, logp: torch.Tensor) -> torch.Tensor:
-    """Phi by the definition, differentiable: attempt by attempt, token by token."""
+    """Phi by the definition, differentiable: rollout by rollout, token by token."""
     group = batch.rollout("group")
     found: dict[int, list[int]] = {}
     for row, i in enumerate(batch.rows["rollout"]):

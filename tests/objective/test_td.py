@@ -31,7 +31,7 @@ def on_returns(returns: Any, **kwargs: Any) -> tuple[Objective, Any]:
 
 
 def fitted(fit: Fit, outputs: Any, returns: Sequence[float]) -> Any:
-    """Outcome of one attempt whose tokens have these outputs ``[n]`` or ``[n, k]`` and returns."""
+    """Outcome of one rollout whose tokens have these outputs ``[n]`` or ``[n, k]`` and returns."""
     objective, batch = on_returns(np.array(returns), fit=fit)
     given = np.zeros((int(batch.offsets[-1]), *np.shape(outputs)[1:]))
     given[batch.token("mask")] = outputs
@@ -154,7 +154,7 @@ def test_a_head_of_another_width_is_named() -> None:
 
 
 def test_turns_are_regressed_at_their_ends() -> None:
-    """Two turns of two and one tokens, and an attempt of one turn; each turn weighs as one under a sum over tokens."""
+    """Two turns of two and one tokens, and a rollout of one turn; each turn weighs as one under a sum over tokens."""
     batch = tiny([1, 0], lengths=[3, 2], columns={"returns": [1.0, 2.0, 3.0, 4.0, 5.0], "call": [0, 0, 1, 0, 0]})
     for at, acting, target in (("start", [0, 2, 3], [2, 3, 5]), ("end", [1, 2, 4], [2, 3, 5])):
         td = TdLoss(target=ColumnTarget(column="returns", at="end"), at=at, label="critic")

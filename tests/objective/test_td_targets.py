@@ -108,7 +108,7 @@ def test_a_two_state_chain_has_its_fixed_point() -> None:
     q = np.zeros((2, 2))
     for _ in range(200):
         value, logp = q.max(1), (q - q.max(1, keepdims=True)) / alpha  # logits whose duel gives Q back
-        taken = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])  # the actions of four attempts
+        taken = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])  # the actions of four rollouts
         batch = rewarded(
             [1.0] * 4,
             [2] * 4,
@@ -127,7 +127,7 @@ def test_two_levels_of_a_critic_settle() -> None:
     """ArCHer without discount on episodes of one turn: Q goes to r, V to E_pi r, so Q - V is the reward less a baseline; and
     with gamma 0 every turn is a bandit of its own.
     """
-    q, v, q_bar, v_bar = np.zeros(2), 0.0, np.zeros(2), 0.0  # two actions, half of the attempts each
+    q, v, q_bar, v_bar = np.zeros(2), 0.0, np.zeros(2), 0.0  # two actions, half of the rollouts each
     rewards = np.array([1.0, 0.0])
     tau = 0.1
     for _ in range(400):

@@ -26,7 +26,7 @@ OWN = ("on_policy", "replay")
 
 
 def one_row(**columns):
-    """One attempt whose loss tokens have these values."""
+    """One rollout whose loss tokens have these values."""
     length = len(next(iter(columns.values())))
     return tiny([1.0], lengths=[length], columns={name: list(values) for name, values in columns.items()})
 

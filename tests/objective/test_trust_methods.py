@@ -43,7 +43,7 @@ NAMES = [*trust.__all__, *mismatch.__all__]
 TOKEN, ROWS = Token(), SeqMean()
 
 
-# ---- two attempts of four and two tokens, A = 1 and -.5 -----------------------------------------------------------------
+# ---- two rollouts of four and two tokens, A = 1 and -.5 -----------------------------------------------------------------
 
 BEFORE = np.array([-1.0, -0.5, -2.0, -0.7, -0.3, -1.2])
 DRIFT = np.array([0.1, -0.3, 0.2, 0.04, -0.5, 0.6])
@@ -156,7 +156,7 @@ def test_topr_never_truncates_what_it_lifts() -> None:
 
 
 def test_gpg_makes_up_for_groups_that_do_not_vary() -> None:
-    """Two groups of two attempts with one token; one does not vary: alpha = 4 / 2."""
+    """Two groups of two rollouts with one token; one does not vary: alpha = 4 / 2."""
     batch = tiny([1, 0, 1, 1], [0, 0, 1, 1])
     np.testing.assert_allclose(slopes(trust.gpg(), batch), 2 * slopes(trust.gpg(filter_groups=False), batch))
 

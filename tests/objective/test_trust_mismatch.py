@@ -41,7 +41,7 @@ def weights(weight: TokenWeight, batch: Batch) -> np.ndarray:
 
 
 def sampled(gaps: Sequence[float], lengths: Sequence[int] | None = None, old: Any = -1.0, **columns: Any) -> Batch:
-    """Attempts with ``log w`` as given."""
+    """Rollouts with ``log w`` as given."""
     lengths = lengths or [1] * len(gaps)
     old = np.broadcast_to(np.asarray(old, float), len(gaps))
     return tiny([1.0] * len(lengths), lengths=lengths, columns={"logp_old": old, "logp_engine": old - np.array(gaps), **columns})
@@ -73,7 +73,7 @@ def test_pooled_mismatch(level: str, expected: Any) -> None:
 
 
 def test_normalised_weights_count_each_unit_once() -> None:
-    """Two attempts, w = 2 over four tokens and w = 1 over one: token mean 9/5, attempt mean 3/2."""
+    """Two rollouts, w = 2 over four tokens and w = 1 over one: token mean 9/5, rollout mean 3/2."""
     gaps = [math.log(2) / 4] * 4 + [0.0]
     batch = sampled(gaps, [4, 1], call=[0, 0, 1, 1, 0])
     found = weights(Truncate(cap=9.0, level="sequence_product", normalise=True), batch)
@@ -115,7 +115,7 @@ def test_the_report_says_how_much_a_correction_clips() -> None:
 # ---- rejection ----------------------------------------------------------------------------------------------------------
 
 GAPS = [0.1, -0.4, 0.02, 0.5, 0.0]
-"""log w of an attempt of three tokens, and one of two."""
+"""log w of a rollout of three tokens, and one of two."""
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_what_rejection_must_see() -> None:
 
 
 def test_rejection_and_correction_compose() -> None:
-    """NeMo's seq-mask-tis: the attempt's geometric mean decides, each token's own w corrects."""
+    """NeMo's seq-mask-tis: the rollout's geometric mean decides, each token's own w corrects."""
     batch = sampled([0.001, 0.001, 0.1, -0.2], [2, 2])
     policy = PolicyGradient(**FREE, weights=(Reject(measure="ratio", low=0.999, high=1.002), Truncate(cap=INF)))
     objective = Objective(policy=policy, aggregate=SeqSum())
@@ -170,7 +170,7 @@ def test_rejection_and_correction_compose() -> None:
 
 
 def moved(drift: Sequence[float], advantage: Sequence[float] | float, weight: SecondMoment) -> list[int]:
-    """Which tokens keep their gradient, one token per attempt, drifted from the old policy."""
+    """Which tokens keep their gradient, one token per rollout, drifted from the old policy."""
     signs = np.broadcast_to(np.asarray(advantage, float), len(drift))
     batch = tiny(list(signs), columns={"logp_old": -2.0})
     policy = PolicyGradient(trust=None, weights=(weight,))

@@ -21,7 +21,7 @@ DRIFT = np.array([0.1, -0.3, 0.2, 0.04])
 
 
 def policy(ratio: Ratio, **settings: Any) -> Objective:
-    """No trust region unless one is given; sum over an attempt's tokens."""
+    """No trust region unless one is given; sum over a rollout's tokens."""
     aggregate = settings.pop("aggregate", SeqSum())
     brings = settings.pop("brings", ())
     return Objective(policy=PolicyGradient(**{"ratio": ratio, "trust": None, **settings}), aggregate=aggregate, brings=brings)
@@ -74,12 +74,12 @@ def test_pooled_levels_need_the_whole_attempt(level: str) -> None:
     batch = tiny([1.0, 0.0], lengths=[4, 4], columns={"logp_old": OLD, "call": 0})
     split, source = max((split_rows(batch, seed) for seed in range(4)), key=lambda pair: len(pair[0]))
     live = {"logp_new": spread(batch, -1.0)[source]}
-    with pytest.raises(DataError, match="only some rows of an attempt"):
+    with pytest.raises(DataError, match="only some rows of a rollout"):
         evaluate(policy(Ratio(level)).compile(), split, live, [[r] for r in range(len(split))])
 
 
 def test_gspo_token_form_is_the_gradient_of_the_sequence_form() -> None:
-    """Autograd of -A exp(mean_t l_t), equal advantages inside the attempt."""
+    """Autograd of -A exp(mean_t l_t), equal advantages inside the rollout."""
     batch = tiny([1.5], lengths=[4], columns={"logp_old": OLD})
     lp = torch.tensor(OLD + DRIFT, dtype=torch.float64, requires_grad=True)
     (expected,) = torch.autograd.grad(-1.5 * (lp - OLD).mean().exp(), lp)

@@ -205,7 +205,7 @@ def test_the_mask_may_have_another_anchor_than_the_ratio() -> None:
 
 
 def test_a_gate_may_judge_whole_attempts() -> None:
-    """Attempts of two tokens drifted by -.1 and +.1 per token: only the one with A < 0 and a negative drift goes."""
+    """Rollouts of two tokens drifted by -.1 and +.1 per token: only the one with A < 0 and a negative drift goes."""
     gate = Gate(positive=(0.0, INF), negative=(math.exp(-0.05), INF))
     trust = Within(inner=MinClip(), gate=gate, ratio=Ratio("sequence_mean", anchor="engine"))
     drift = np.repeat([-0.1, 0.1, -0.1, 0.1], 2) + np.tile([0.02, -0.02], 4)

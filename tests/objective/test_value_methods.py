@@ -48,7 +48,7 @@ def filled(objective: Objective) -> dict[str, str]:
 
 
 def test_ppo_numbers() -> None:
-    """One attempt, rewards [0, 0, 1], V [.2, .4, .6], lam .95: A [.751, .58, .4], returns A + V; V .9 from .5 towards 1: .045."""
+    """One rollout, rewards [0, 0, 1], V [.2, .4, .6], lam .95: A [.751, .58, .4], returns A + V; V .9 from .5 towards 1: .045."""
     objective = ppo(kl=0.0, whiten="none", value=1.0)
     assert filled(objective) == {"logp_old": "batch", "values_old": "batch"}
     batch = tiny([1], lengths=[3], columns={"logp_old": -1.0, "values_old": [0.2, 0.4, 0.6]})
@@ -105,7 +105,7 @@ def test_vapo_imitates_its_own_successes_alone() -> None:
 
 
 def test_rover_is_a_regression_over_the_whole_vocabulary() -> None:
-    """Against a softmax policy of 3 tokens on two attempts, in float64, by autograd on its logits."""
+    """Against a softmax policy of 3 tokens on two rollouts, in float64, by autograd on its logits."""
     rho, rng = 0.6, np.random.default_rng(0)
     lengths, ids = [2, 1], np.array([0, 2, 1])
     old = torch.tensor(rng.normal(size=(3, 3)))
@@ -113,7 +113,7 @@ def test_rover_is_a_regression_over_the_whole_vocabulary() -> None:
     logp, before = logits.log_softmax(1), old.log_softmax(1)
     pick = torch.arange(3)
     q = rho * (logp - before)
-    after = torch.stack([q[1].mean().detach(), q.new_zeros(()), q.new_zeros(())])  # 0 behind each attempt's last token
+    after = torch.stack([q[1].mean().detach(), q.new_zeros(()), q.new_zeros(())])  # 0 behind each rollout's last token
     target = torch.tensor([0.5, 0.5, -0.5]) + after
     by_hand = (q[pick, ids] - target).square().mean()
     by_hand.backward()
@@ -177,7 +177,7 @@ def test_without_values_the_best_answer_is_the_models_own() -> None:
 
 
 def turns(rewards: list[float], calls: list[list[int]], **columns: Any) -> Any:
-    """Attempts whose tokens belong to these calls, with columns per token."""
+    """Rollouts whose tokens belong to these calls, with columns per token."""
     flat = [c for call in calls for c in call]
     names = [f"{head}{k}_{source}" for head in "qv" for k in "12" for source in ("old", "target")]
     return tiny(rewards, lengths=[len(c) for c in calls], columns={**dict.fromkeys(names, 0.0), "call": flat, **columns})

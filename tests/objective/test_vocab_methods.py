@@ -209,7 +209,7 @@ def test_steer_multiplies_each_tokens_loss():
 
 def test_the_prefix_of_a_branch_is_context():
     objective = cure()
-    batch = tiny([1, 0] * 8, [0] * 16, [4] * 16, columns={"logp_old": -1.0})  # 4 full attempts and 4 x 3 continuations
+    batch = tiny([1, 0] * 8, [0] * 16, [4] * 16, columns={"logp_old": -1.0})  # 4 full rollouts and 4 x 3 continuations
     mask = np.array(batch.token("mask"))
     branch = np.zeros_like(mask)
     for row in range(4, 16):

@@ -166,7 +166,7 @@ def test_restricted_to_everything_it_is_the_policy_gradient():
 def test_the_ratio_is_that_of_the_restricted_policies():
     objective = paid(RestrictedGradient(trust=None), brings=("logp_kept_old",))
     found = run(objective, pair(logp_kept_old=math.log(0.5)), -7.0, logp_kept=[math.log(0.6)] * 4)
-    # A = 1/2 and -1/2 over two attempts of two tokens, g = 1.2
+    # A = 1/2 and -1/2 over two rollouts of two tokens, g = 1.2
     assert found.gradients["logp_kept"][pair().token("mask")].tolist() == pytest.approx([-0.15, -0.15, 0.15, 0.15])
 
 

@@ -20,10 +20,13 @@ from page_blocks import ROOT, Block, blocks, pages, words_of
 
 from assay.cli import main
 from assay.cli.aliases import OWN_ALIASES
-from assay.cli.recipe import user_modules
+from assay.cli.tracker_options import choose_trackers, split_words
 from assay.cli.user_files import USER_FILES
+from assay.cli.user_objects import user_modules
 from assay.core.rollout import Sampling
 from assay.guide import Uniform
+from assay.measure import TRACKERS
+from assay.objective.methods import methods, registry
 from assay.runtime import DecoderShape, char_tokenizer, init_model, save_model
 from assay.train import Evaluation, Reinforce, Run, train
 from assay.train.models import Folder
@@ -42,7 +45,8 @@ WHY = {
 NOT_RUN: dict[str, tuple[str, str]] = {
     "README.md": ("Qwen/Qwen3-0.6B", "network"),
     "docs/add/backend.md": ("ContainerSettings((*command", "program"),
-    "docs/add/service.md": ("client = RewardClient(url=", "server"),  # tests/verify/test_service.py asks one
+    "docs/add/serve_model.md": ("from openai import", "server"),  # tests/publish/test_model_service.py asks one
+    "docs/add/service.md": ("client = RewardClient(url=", "server"),  # tests/interop/test_service.py asks one
     "docs/add/trl.md": ("from trl import GRPOTrainer", "library"),
     "docs/packages/lab.md": ("side_by_side(runs", "minutes"),
     "docs/packages/train-outcome.md": ("train(", "minutes"),
@@ -54,6 +58,8 @@ COMMANDS_NOT_RUN = {
     "rollouts diff": "minutes",
     "serve": "server",
     "distill": "network",
+    "eval http": "network",
+    "push": "network",
     "contamination": "minutes",
     "tasks admit": "minutes",
     "tasks import hub:": "network",
@@ -90,6 +96,11 @@ TRAIN_ONLY = {
     "--no-report": 0,
     "--steps": 1,
     "--against": 9,
+    "--tracker": 9,
+    "--tracker.rollouts": 1,
+    "--tracker.project": 1,
+    "--tracker.uri": 1,
+    "--tracker.wandb.mode": 1,
 }
 """Options that `train` has and `explain` has not, with how many values."""
 
@@ -147,6 +158,8 @@ def folder(world: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder with what the pages name, as the working folder; forgets afterwards what was imported. The sandbox's user may
     read it, which pytest's own folders forbid.
     """
+    methods()  # loads them all: what is registered later is a page's own, and is forgotten
+    monkeypatch.setattr(registry, "_METHODS", dict(registry.registered()))
     tmp_path = Path(tempfile.mkdtemp(prefix="assay-page-"))
     tmp_path.chmod(0o755)
     for name, rows in PLAIN.items():
@@ -249,7 +262,8 @@ def call(words: list[str], stdin: str = "") -> tuple[int, str]:
 
 def check_options(words: list[str]) -> None:
     """Each option that a command names is one in its help."""
-    depth = 2 if words[0] in ("tasks", "verify", "serve", "sandbox", "runs", "papers") else 1
+    nested = words[0] in ("tasks", "verify", "serve", "sandbox", "runs", "papers")
+    depth = 2 if nested or "://" in "".join(words[1:2]) else 1  # a server has options of its own
     code, said = call([*words[:depth], "--help"])
     assert code == 0, said
     for word in words:
@@ -268,10 +282,13 @@ def explained(words: list[str]) -> list[str]:
             dropped.append(word)
         elif left and not word.startswith("--"):
             left -= 1
+            dropped += [word] if dropped[-1].startswith("--tracker.") else []
         else:
             left = 0
             kept.append(word)
-    if dropped:
+    if about := split_words(dropped)[0]:  # settings of a tracker are in no help
+        choose_trackers([o for o in about if o.path != "tracker"], flags=tuple(TRACKERS))
+    if dropped := [word for word in dropped if not word.startswith("--tracker.")]:
         check_options(["train", *dropped])
     return kept
 
@@ -356,9 +373,8 @@ def check_block(block: Block) -> None:
 
 EDITS: dict[str, Callable[[str], str]] = {
     "docs/add/service.md": lambda code: (
-        "from assay.verify.service import RewardClient\n\nclient = RewardClient(url='http://127.0.0.1:8900')\n" + code
+        "from assay.interop.service import RewardClient\n\nclient = RewardClient(url='http://127.0.0.1:8900')\n" + code
     ),
-    "docs/packages/measure.md": lambda code: code.replace("train(quickstart(), ", "train(my_recipe(), "),
     "README.md": lambda code: code.replace("steps=100)", 'steps=2, model="model")'),
 }
 """Smaller numbers, and a tiny model in place of the base."""
@@ -376,6 +392,8 @@ def prepare(page: str, folder: Path) -> None:
         (folder / "pairs.jsonl").write_text(
             by_kind["json"][0].splitlines(keepends=True)[0] + "".join(json.dumps(row) + "\n" for row in rows)
         )
+    if page == "docs/examples.md":
+        shutil.copytree(ROOT / "examples", folder / "examples", ignore=shutil.ignore_patterns("__pycache__"))
     if page == "docs/add/tool.md":
         text = (ROOT / page).read_text(encoding="utf-8")
         (shop,) = re.findall(r"^>>> from dataclasses import replace\n(?:(?:>>>|\.\.\.) .*\n)*>>> shop = .*\n", text, re.MULTILINE)

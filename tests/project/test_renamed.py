@@ -35,3 +35,19 @@ def test_every_new_name_is_there_and_every_old_one_says_so(package: str) -> None
         assert hasattr(module, new), f"{package} has no {new}"
         with pytest.raises(ImportError, match=f"is called {new} now"):
             getattr(module, old)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("verify:RubricJudge", "scorers"), ("verify:FromTasks", "scorers"), ("verify.service:RewardClient", "interop.service")],
+)
+def test_a_name_that_moved_says_where_it_is(old: str, new: str) -> None:
+    package, _, name = old.partition(":")
+    assert hasattr(importlib.import_module(f"assay.{new}"), name)
+    with pytest.raises(ImportError, match=f"write: from assay.{new} import {name}"):
+        getattr(importlib.import_module(f"assay.{package}"), name)
+
+
+def test_the_old_service_says_the_new_name_of_its_handler() -> None:
+    with pytest.raises(ImportError, match=r"write: from assay\.interop\.service import ScoringRequestHandler"):
+        from assay.verify.service import Desk  # type: ignore[attr-defined]  # noqa: F401

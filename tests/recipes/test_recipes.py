@@ -154,7 +154,7 @@ def test_a_lambda_trains_but_cannot_be_read_back() -> None:
     [
         ([], "at least one row"),
         ([{"prompts": "S21>", "answer": "12"}], "rename 'prompts'"),
-        ([{"prompt": "S21>"}], "row 0, field 'answer'"),
+        ([{"prompt": "S21>"}], "row 1, field 'answer'"),
     ],
 )
 def test_wrong_rows_are_refused_by_number(rows: list[dict[str, str]], told: str) -> None:

@@ -151,9 +151,9 @@ def test_only_what_fits_the_moment_is_done() -> None:
 @pytest.mark.parametrize("kept", [None, (0, 1, 2, 3), (0, 1, 3), (0, 1)])
 def test_a_question_to_the_policy_stands_behind_what_was_heard(kept: tuple[int, ...] | None) -> None:
     made = talk() if kept is None else talk().keep(kept)
-    assert made.asked([Message("user", "q")]).tolist() == [*made.prefix[:-1].tolist(), ord("q"), CLOSE, OPEN]
+    assert made.prefix_for([Message("user", "q")]).tolist() == [*made.prefix[:-1].tolist(), ord("q"), CLOSE, OPEN]
     cut = made.cut_off(spoken(made.prefix, "bc"), ids_of([98, 99]))
-    assert cut.asked([Message("user", "q")]).tolist() == [*cut.prefix.tolist(), EOS, ord("q"), CLOSE, OPEN]
+    assert cut.prefix_for([Message("user", "q")]).tolist() == [*cut.prefix.tolist(), EOS, ord("q"), CLOSE, OPEN]
 
 
 def test_a_template_that_rewrites_turns_is_refused() -> None:

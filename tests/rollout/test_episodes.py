@@ -157,7 +157,7 @@ def test_a_part_of_an_episode_does_not_branch() -> None:
     red, _ = episode(says("a", "b", "stop"))
     player = Player(engine=Scripted(says()), tokenizer=Letters(), source=Worlds(Talk), sampling=Sampling(), seed=5)
     with pytest.raises(
-        DataError, match="c/0/red is the part of role 'red' in episode c/0; only an attempt of one actor can branch"
+        DataError, match="c/0/red is the part of role 'red' in episode c/0; only a rollout of one actor can branch"
     ):
         asyncio.run(player.branch(red, 1, 1))
 

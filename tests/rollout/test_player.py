@@ -204,7 +204,7 @@ def test_a_broken_world_ends_its_own_rollout_only(fail: str, calls: int, message
     made: list[Echo] = []
 
     def make() -> Echo:
-        made.append(Echo(fail=fail if len(made) in (1, 3) else None))  # the second attempt's, and the fresh one in its place
+        made.append(Echo(fail=fail if len(made) in (1, 3) else None))  # the second rollout's, and the fresh one in its place
         return made[-1]
 
     rollouts = play(Scripted(says("a", "b", "stop")), Worlds(make), n=3)

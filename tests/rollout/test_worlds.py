@@ -275,7 +275,7 @@ def test_worlds_that_answer_nothing_at_all_are_at_fault_themselves(said: str, fa
     keys = "pqrs"[: len(said)]
     rollouts = play(speak(dict(zip(keys, said, strict=True))), Worlds(OnlyD), contexts=[posed(k) for k in keys])
     assert [r.fault for r in rollouts[:3]] == [fault] * 3
-    assert rollouts[0].error.endswith("; no environment of 3 attempts answered any action" if fault is Fault.INFRA else "twice")
+    assert rollouts[0].error.endswith("; no environment of 3 rollouts answered any action" if fault is Fault.INFRA else "twice")
     assert [r.stop for r in rollouts[3:]] == [Stop.DONE] * (len(said) - 3)
 
 

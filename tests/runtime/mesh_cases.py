@@ -102,7 +102,7 @@ def made(case: Case, ranks: Collectives | None) -> tuple[TorchLearner, Any, Batc
 
 
 def computed(case: Case, ranks: Collectives | None, folder: Path, load: Path | None = None) -> dict[str, Any]:
-    """Two optimiser steps, a checkpoint in ``folder``, one more step; what is published, scored and rehearsed at the end."""
+    """Two optimiser steps, a checkpoint in ``folder``, one more step; what is published, scored and perturbed at the end."""
     learner, program, batch = made(case, ranks)
     metrics: list[Mapping[str, float]] = []
     if load is None:
@@ -115,9 +115,9 @@ def computed(case: Case, ranks: Collectives | None, folder: Path, load: Path | N
     effects: dict[str, Any] = {}
     noisy: dict[str, Any] = {}
     if load is None:
-        with learner.rehearsal() as rehearsal:
-            effects = dict(rehearsal.effects(ROWS))
-            noisy = {n: a.copy() for n, a in (rehearsal.manifest.payload or {}).items()}
+        with learner.perturbed_weights() as perturbed:
+            effects = dict(perturbed.effects(ROWS))
+            noisy = {n: a.copy() for n, a in (perturbed.manifest.payload or {}).items()}
     tensors = learner.tensors()
     return {
         "saved": saved,

@@ -45,7 +45,7 @@ class Kept:
 
 
 def streams_of(objective: Objective) -> NDArray[np.int8]:
-    """``[SIZE]`` a stream for each attempt of a group, so that every part has rows: one of each stream that a part names, the
+    """``[SIZE]`` a stream for each rollout of a group, so that every part has rows: one of each stream that a part names, the
     rest on policy; where no loss reads those, all alike.
     """
     named = {s for t in (*objective.losses, *objective.credit) for s in t.streams} | set(objective.scalarise.streams)
@@ -67,7 +67,7 @@ def batch_of(objective: Objective, seed: int) -> tuple[Batch, dict[str, F]]:
 
 
 def computed(objective: Objective, reducer: Reducer, groups: Sequence[int]) -> Iterator[dict[str, Any]]:
-    """Credit, prepare, loss and gradient of two batches after one another, of the attempts of ``groups``."""
+    """Credit, prepare, loss and gradient of two batches after one another, of the rollouts of ``groups``."""
     program = objective.compile(reducer=reducer)
     for seed in SEEDS:
         whole, live = batch_of(objective, seed)

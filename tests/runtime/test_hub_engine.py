@@ -258,7 +258,7 @@ class Publisher:
 def test_a_proof_of_weights_holds_for_a_tied_head_under_another_name():
     """GPT-2 calls its embedding transformer.wte.weight; its head is checked as lm_head.weight all the same."""
     engine = TransformersEngine(family("gpt2"), CONTEXT)
-    proof = WeightProof(probe_rows(VOCABULARY, CONTEXT, 0), rehearse=False)
+    proof = WeightProof(probe_rows(VOCABULARY, CONTEXT, 0), perturb=False)
     asyncio.run(proof.calibrate(manifest_of(0, arrays(family("gpt2"))), engine, Publisher(family("gpt2"))))
     new = manifest_of(1, arrays(family("gpt2", seed=7)))
     asyncio.run(engine.swap(new))

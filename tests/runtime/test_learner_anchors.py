@@ -285,7 +285,7 @@ def test_rows_without_a_privileged_prompt_are_refused():
     made = learner(Anchor("tutor", privileged=True))
     for batch in (random_batch(), posed(lone=2)[0]):
         with pytest.raises(
-            DataError, match=r"anchor 'tutor' reads attempts behind their privileged prompts, and row .* has none"
+            DataError, match=r"anchor 'tutor' reads rollouts behind their privileged prompts, and row .* has none"
         ):
             made.annotate(batch, Forward("logp_tutor", "tutor"))
 

@@ -42,7 +42,7 @@ def attempt(call: Call, name: str) -> Rollout:
 
 
 def sampled(family: str, dtype: str, n: int = 6) -> tuple[Batch, list[Rollout]]:
-    """Attempts of an engine as a batch, every advantage 1, prompts of several lengths, two of them shared."""
+    """Rollouts of an engine as a batch, every advantage 1, prompts of several lengths, two of them shared."""
     engine = InProcess(dtype=dtype, routing=True).build(learner(family))
     rng = np.random.default_rng(0)
     prompts = [ids_of(rng.integers(2, 96, 3 + i // 2 * 4)) for i in range(n)]

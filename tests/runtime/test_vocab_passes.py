@@ -49,7 +49,7 @@ def logits_of(model, batch):
 
 
 def graded(batch):
-    """A batch that a credit chain can start from: the second attempt of each group is right."""
+    """A batch that a credit chain can start from: the second rollout of each group is right."""
     reward = (np.arange(len(batch.rollout("group"))) % 3 == 1).astype(float)
     tokens = {n: c for n, c in batch.tokens.items() if n != "advantage"}
     return replace(batch, tokens=tokens).with_rollouts(**{"components/correct": reward, "valid": np.ones(len(reward), bool)})

@@ -281,9 +281,9 @@ def test_limits_are_raised_by_what_a_runtime_needs():
 
 def test_what_a_program_says_of_its_memory():
     program = SandboxProgram(argv=("lua",), no_memory=("not enough memory",))
-    assert program.told(Result(status=Status.ERROR, stderr="lua: not enough memory")).status is Status.MEMORY
-    assert program.told(Result(status=Status.OK, stderr="lua: not enough memory")).status is Status.OK
-    assert program.told(Result(status=Status.ERROR, stderr="lua: nil")).status is Status.ERROR
+    assert program.reclassify(Result(status=Status.ERROR, stderr="lua: not enough memory")).status is Status.MEMORY
+    assert program.reclassify(Result(status=Status.OK, stderr="lua: not enough memory")).status is Status.OK
+    assert program.reclassify(Result(status=Status.ERROR, stderr="lua: nil")).status is Status.ERROR
 
 
 MAKES = """

@@ -11,7 +11,7 @@ from assay.core.canon import canonical, plain
 from assay.tasks import Problem, Problems
 from assay.testing import check_problem
 from assay.verify.rollouts import rollout_of
-from assay_tasks.coding.chains import apart, described, drawn_chain, inputs, lines, looped, mutants, result
+from assay_tasks.coding.chains import described, distinguishing_inputs, drawn_chain, inputs, lines, looped, mutants, result
 from assay_tasks.coding.family import coding
 from assay_tasks.coding.problems import Bug, ChainProblem, Repair, Translate
 
@@ -58,10 +58,12 @@ def test_oracles_pass_and_near_misses_fail(problem: ChainProblem) -> None:
             for case in found.gold["tests"]:
                 assert _function(found.answer, facts["name"])(*plain(case["args"])) == case["expected"]
             tried = [case["args"][0] for case in found.gold["tests"]]
-            missed = [other for _, other in mutants(facts["chain"]) if not apart(facts["chain"], other, tried)]
+            missed = [other for _, other in mutants(facts["chain"]) if not distinguishing_inputs(facts["chain"], other, tried)]
             assert len(missed) <= 2
             if problem.name == "coding/examples":
-                assert all(apart(facts["chain"], other, facts["examples"]) for _, other in mutants(facts["chain"]))
+                assert all(
+                    distinguishing_inputs(facts["chain"], other, facts["examples"]) for _, other in mutants(facts["chain"])
+                )
 
 
 def test_repairs_and_bugs_name_the_same_line() -> None:

@@ -177,10 +177,10 @@ def test_specs() -> None:
 
 
 def test_a_wrong_row_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="row 1, field 'verifier': unknown verifier 'mth'"):
+    with pytest.raises(DataError, match="row 2, field 'verifier': unknown verifier 'mth'"):
         judged_rows([{"prompt": "a", "answer": "b"}, {"prompt": "c", "answer": "d", "verifier": "mth"}])
     (tmp_path / "bad.jsonl").write_text('{"prompt": "a", "answer": "b", "verifier": 3}\n')
-    with pytest.raises(DataError, match=r"bad\.jsonl: row 0, field 'verifier': 3 names no verifier"):
+    with pytest.raises(DataError, match=r"bad\.jsonl: row 1, field 'verifier': 3 names no verifier"):
         load_rows(tmp_path / "bad.jsonl")
     with pytest.raises(DataError, match="cannot read rows from"):
         load_rows(tmp_path / "none.jsonl")

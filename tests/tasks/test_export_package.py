@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import tomllib
 from collections.abc import Iterator
 from importlib.metadata import distribution
@@ -162,6 +163,15 @@ def test_the_readme_names_the_role_and_the_package(tmp_path: Path) -> None:
     plain, played = write_package("sort", tmp_path / "a"), write_package("keyvalue", tmp_path / "b", name="kv")
     assert "vf-eval assay-sort " in plain.files["README.md"] and "--env.agent.harness.id null" in plain.files["README.md"]
     assert "vf-eval kv " in played.files["README.md"] and "--env.player.harness.id null" in played.files["README.md"]
+
+
+def test_the_readme_scores_an_answer_of_one_turn_and_names_the_successor_of_vf_eval(tmp_path: Path) -> None:
+    plain, played = (write_package(name, tmp_path / name).files["README.md"] for name in ("sort", "keyvalue"))
+    assert 'taskset_rows("assay-sort", 20)' in plain and "taskset_rows" not in played
+    for text in (plain, played):
+        assert "`uv run eval` of prime-rl" in text
+        for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+            compile(block, "README.md", "exec")
 
 
 def test_the_readme_of_a_small_family_asks_for_no_more_than_there_is(tmp_path: Path) -> None:

@@ -117,9 +117,9 @@ def server() -> Iterator[tuple[str, list[Callable[[list[dict[str, str]]], str]]]
 def commands(readme: Path) -> list[str]:
     """The commands that a page shows."""
     text = readme.read_text(encoding="utf-8").replace(" \\\n", " ")
-    (block,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     shell = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
-    return [*re.findall(r"^    (\S.*)$", shell, re.MULTILINE), f"python -c {shlex.quote(block)}"]
+    return [*re.findall(r"^    (\S.*)$", shell, re.MULTILINE), *(f"python -c {shlex.quote(block)}" for block in blocks)]
 
 
 def right(task: Task, heard: list[dict[str, str]]) -> str:
@@ -146,7 +146,7 @@ def test_the_commands_of_an_exports_readme_run_and_judge_as_assay_does(
     (tmp_path / "mine.py").write_text(FAMILY)
     scratch.run(f"assay tasks export {family} out", tmp_path)
     folder = tmp_path / "out"
-    install, validate, ask, python = commands(folder / "README.md")
+    install, validate, ask, python, *scoring = commands(folder / "README.md")
     scratch.run(install, folder)
     met = scratch.run("python -m pip check; python -m pip show " + package, folder)
     more = {"count-ones": "count-tasks, ", "mine.py:CountOnes": "numpy, "}.get(family, "")
@@ -156,6 +156,7 @@ def test_the_commands_of_an_exports_readme_run_and_judge_as_assay_does(
     outcomes = json.loads(re.search(r"^\{.*^\}", scratch.run(f"{validate} --no-rich", folder), re.M | re.S).group())  # type: ignore[union-attr]
     assert outcomes["valid_rate"] == 1.0 and outcomes["checks"]["noop"]["valid"] == 20, outcomes
     assert len(set(scratch.run(python, folder).splitlines())) >= 3
+    assert all(re.search(r" 0\.0$", scratch.run(script, folder)) for script in scoring), "a wrong answer scores 0"
 
     own = source_of(
         str(tmp_path / family) if ".py:" in family else family if family != "count-ones" else f"{tmp_path}/mine.py:CountOnes"

@@ -245,7 +245,8 @@ class Uneven(Fine):
 def test_a_sound_problem_passes() -> None:
     report = check_problem(Fine())
     assert report.numbers == {"effort at the first level": 11.0, "effort at the last level": 15.0} and not report.skipped
-    assert check_problem(Flat(), growth=0.0).skipped == ("effort grows with the level: the solver counts none",)
+    assert check_problem(Flat(), growth=0.0).skipped == ("effort grows with the level: of too few questions",)
+    assert "effort grows with the level" in check_problem(Fine(), growth=None).passed
 
 
 def test_a_fall_within_the_error_of_a_sample_is_none() -> None:

@@ -14,7 +14,7 @@ from assay.core.protocols import Snapshots
 from assay.core.task import Task
 from assay.testing import check_environment, check_task_source, rollout_of
 from assay_tasks import Heaps
-from assay_tasks.heaps import ROLES, HeapsVerdict, after, best
+from assay_tasks.heaps import ROLES, HeapsVerdict, apply_move, best
 
 
 def table(prompt: str, split: str = "train") -> Task:
@@ -30,7 +30,7 @@ def wins(heaps: tuple[int, ...]) -> bool:
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=4).filter(any))
 def test_the_best_move_leaves_nothing_to_win_wherever_there_is_one(heaps: list[int]) -> None:
-    left = after(tuple(heaps), best(tuple(heaps)))
+    left = apply_move(tuple(heaps), best(tuple(heaps)))
     assert left is not None
     assert sum(left) < sum(heaps)
     if wins(tuple(sorted(heaps))):
@@ -39,11 +39,11 @@ def test_the_best_move_leaves_nothing_to_win_wherever_there_is_one(heaps: list[i
 
 @pytest.mark.parametrize("move", ["", "a", "a0", "a4", "d1", "a1 ", "b22", "z1", "A1"])
 def test_what_is_no_move(move: str) -> None:
-    assert after((3, 5, 2), move) is None
+    assert apply_move((3, 5, 2), move) is None
 
 
 def test_moves() -> None:
-    assert after((3, 5, 2), "b2") == (3, 3, 2)
+    assert apply_move((3, 5, 2), "b2") == (3, 3, 2)
     assert Heaps().solve("H352>") == "b4"
 
 

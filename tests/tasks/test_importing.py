@@ -113,6 +113,44 @@ def test_why_rows_are_refused() -> None:
     assert summary.read == len(rows) and summary.taken + sum(summary.rejected.values()) == len(rows)
 
 
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        ({"problem": "x+2=7?", "solution": "Then x = 5", "level": "Level 1", "type": "Algebra"}, "no final answer in a box"),
+        ({"question": "9 eggs at 2?", "answer": "It is 9*2=<<9*2=18>>18"}, "no line '#### '"),
+        ({"question": "9 eggs at 2?", "answer": "It is 9*2=18", "data_source": "openai/gsm8k"}, "no line '#### '"),
+        ({"question": "Capital of Italy?", "answer": 1, "subject": "geography"}, "the row has no options"),
+        ({"question": "Capital of Italy?", "answerKey": "B", "answer": "B"}, "the row has no options"),
+    ],
+)
+def test_a_row_without_the_mark_that_its_form_promises_is_refused(row: dict[str, Any], why: str) -> None:
+    good, (bad,), _ = taken([row])
+    assert not good and bad.step == "unsupported" and why in bad.reason
+
+
+def test_a_bare_answer_needs_no_mark() -> None:
+    rows = [
+        {"problem": "x+2=7?", "solution": "5", "level": "Level 1"},
+        {"question": "9 eggs at 2?", "answer": "18", "data_source": "openai/gsm8k"},
+        {"question": "Which? A) 1 B) 2", "answerKey": "B", "answer": "B"},
+    ]
+    good, bad, _ = taken(rows)
+    assert not bad and [row["answer"] for row in good] == ["5", "18", "B"]
+
+
+def test_of_rows_that_contradict_each_other_none_is_taken(tmp_path: Path) -> None:
+    rows = [{"prompt": p, "answer": a} for p, a in (("1+1?", "2"), ("2+2?", "4"), ("1+1?", "3"), ("2+2?", "4"), ("1+1?", "5"))]
+    found = [ImportableRows("rows", i, row) for i, row in enumerate(rows, 1)]
+    summary = Summary()
+    refused = write_rows(Importer().run(found, summary), tmp_path / "out.jsonl", summary)
+    assert [row["prompt"] for row in map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines())] == ["2+2?"]
+    bad = {row["number"]: row["reason"] for row in map(json.loads, refused.read_text().splitlines())}
+    assert sorted(bad) == [1, 3, 4, 5]
+    assert bad[1] == "the same question as rows, row 3, with another answer"
+    assert (summary.read, summary.taken, dict(summary.rejected)) == (5, 1, {"repeated": 4})
+    assert summary.sources == {"rows": 1} and summary.licences == {"unknown": 1} and summary.verifiers == {"math": 1}
+
+
 def test_files_in_and_out(tmp_path: Path) -> None:
     rows = [{"question": f"{i}+1?", "answer": str(i + 1)} for i in range(300)]  # more than are judged at once
     with gzip.open(tmp_path / "a.jsonl.gz", "wt") as file:
@@ -251,9 +289,9 @@ def test_verdicts_of_a_scorer(monkeypatch: pytest.MonkeyPatch) -> None:
     slow = result(Status.TIMEOUT)
 
     def judged(text: str, *results: Result, stop: Stop = Stop.DONE) -> Any:
-        desk = Desk(*results)
-        monkeypatch.setattr(gym, "_desk", lambda backend: desk)
-        return reward(task, replace(rollout_of(task, text), stop=stop)), desk.orders
+        process = Desk(*results)
+        monkeypatch.setattr(gym, "_process_of", lambda backend: process)
+        return reward(task, replace(rollout_of(task, text), stop=stop)), process.orders
 
     score, orders = judged("so <answer> 4 </answer>", result(stdout="noise\n1.0\n"))
     assert score.primary == 1.0 and orders == [["gcd", "4", ITEM]]
@@ -295,15 +333,15 @@ def test_one_interpreter_is_opened_once_and_again_after_it_was_lost(monkeypatch:
     scope = Scope(ok, ok, lost, ok, ok, result(Status.ERROR, stderr="ImportError: no reasoning_gym"))
     room = SimpleNamespace(scope=lambda limits: scope, manifest=lambda: {"tag": "strong"})
     monkeypatch.setattr(gym, "sandbox_of", lambda *a, **k: room)
-    gym._desks.clear()
-    desk = gym._desk("auto")
-    assert gym._desk("auto") is desk and GymReward(dataset="gcd").isolation() == {"tag": "strong"}
-    assert [desk.ask("1", 1.0).status for _ in range(3)] == [Status.OK, Status.TIMEOUT, Status.OK]
+    gym._processes.clear()
+    process = gym._process_of("auto")
+    assert gym._process_of("auto") is process and GymReward(dataset="gcd").isolation() == {"tag": "strong"}
+    assert [process.ask("1", 1.0).status for _ in range(3)] == [Status.OK, Status.TIMEOUT, Status.OK]
     assert [code.lstrip()[:6] for code in scope.codes] == ["import", "_score", "_score", "import", "_score"]
     scope.starts += 1
     with pytest.raises(ConfigError, match="cannot be imported inside the sandbox: ImportError"):
-        desk.ask("1", 1.0)
-    gym._desks.clear()
+        process.ask("1", 1.0)
+    gym._processes.clear()
 
 
 @pytest.mark.evidence

@@ -14,7 +14,7 @@ import pytest
 
 import assay
 from assay.core.errors import ConfigError, UnknownNameError
-from assay.tasks import families, family, suites
+from assay.tasks import families, family, named_suites, suite, suites
 from assay.tasks.packages import GROUP, Suite, installed, read_catalogs
 
 FAMILY = '''"""Counting letters, as somebody else's package has it."""
@@ -81,11 +81,31 @@ def test_another_package_adds_names(module) -> None:
     assert not found.broken and not found.clashes
 
 
-def test_a_name_of_two_packages_is_refused_when_it_is_asked_for(module) -> None:
-    other = module("catalog_that_clashes", "FAMILIES = {'sort': 'assay_tasks.reverse:Reverse'}\n")
-    found = read_catalogs((point("assay", "assay_tasks.catalog"), point("other", other)))
-    with pytest.raises(ConfigError, match=r"'sort' is offered by .*assay_tasks\.catalog.* and .*catalog_that_clashes"):
-        found.family("sort")
+def test_a_name_of_assays_own_is_used_and_the_other_package_named_once(module, capsys) -> None:
+    other = module(
+        "catalog_that_hides", "FAMILIES = {'sort': 'assay_tasks.reverse:Reverse', 'mine': 'assay_tasks.sort:SortDigits'}\n"
+    )
+    found = read_catalogs((point("a", other), point("assay", "assay_tasks.catalog"), point("b", other)))
+    assert found.packages["sort"] == found.packages["reverse"]
+    assert {found.family("sort").name for _ in range(2)} == {"sort"}
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "catalog_that_hides" in line and "'sort'" in line
+    assert found.family("reverse").name == "reverse" and not capsys.readouterr().err
+
+
+def test_a_suite_of_assays_own_is_used_too(module, capsys, monkeypatch) -> None:
+    text = "from assay.tasks.packages import Suite\nSUITES = {'assay-six': Suite(summary='Mine.', families=('sort',))}\n"
+    found = read_catalogs((point("a", module("catalog_of_a_suite", text)), point("assay", "assay_tasks.catalog")))
+    monkeypatch.setattr(named_suites, "installed", lambda: found)
+    assert len(suite("assay-six").members()) > 1
+    assert "catalog_of_a_suite" in capsys.readouterr().err
+
+
+def test_a_name_of_two_other_packages_is_refused_when_it_is_asked_for(module) -> None:
+    one, two = (module(f"catalog_{n}", "FAMILIES = {'mine': 'assay_tasks.reverse:Reverse'}\n") for n in ("one", "two"))
+    found = read_catalogs((point("assay", "assay_tasks.catalog"), point("one", one), point("two", two)))
+    with pytest.raises(ConfigError, match=r"'mine' is offered by .*catalog_one.* and .*catalog_two"):
+        found.family("mine")
     assert found.family("reverse").name == "reverse"
 
 

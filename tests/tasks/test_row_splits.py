@@ -67,7 +67,7 @@ def test_prompts_may_be_turns() -> None:
         == Rows([{"messages": turns, "answer": "2"}], test_share=0.0).task("rows", 1, "train", 0).content
     )
     assert set("Add.1+=") <= set(source.alphabet)
-    assert source.asked("rows", 1, "train") is None
+    assert source.row_questions("rows", 1, "train") is None
     for wrong, told in (
         ([], "is not a list of turns"),
         ([{"role": "user"}], "'prompt': .* is not"),
@@ -107,7 +107,7 @@ def test_what_is_no_split_is_refused() -> None:
         train_and_test({"train": []}, "trian")
     with pytest.raises(ConfigError, match="give the split to train on"):
         train_and_test({"train": []}, ("a", "b", "c"))
-    with pytest.raises(ConfigError, match="is a str, no list of rows"):
+    with pytest.raises(ConfigError, match=r"split .* does not exist; give a \.jsonl"):
         Rows({"prompt": "1+1="})
 
 

@@ -88,7 +88,7 @@ def test_names_change_nothing_but_names() -> None:
     assert renamed('a.b("a", \'b\')  # a\n"""a\n"""', {"a": "x", "b": "y"}) == 'x.y("a", \'b\')  # a\n"""a\n"""'
     for i in range(40):
         rng = Random(i)
-        repository = Repository.drawn(6, rng)
+        repository = Repository.draw(6, rng)
         assert len(repository.sources()) == 6
         loaded = Loaded(repository.sources())
         for at, name in enumerate(repository.kinds):
@@ -162,7 +162,7 @@ def _outcome(run: Callable[[], object]) -> object:
 
 
 def test_subtle_bugs_are_noticed_seldom() -> None:
-    repository = Repository.drawn(4, Random(3))
+    repository = Repository.draw(4, Random(3))
     shares = [s for bug in bugs_of(KINDS[repository.kinds[0]]) if (s := profile(KINDS[repository.kinds[0]], bug))]
     means = [sum(share) / len(share) for share in shares]
     assert any(0 < mean <= 0.125 for mean in means) and any(mean >= 0.25 for mean in means)

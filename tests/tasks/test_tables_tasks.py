@@ -16,7 +16,7 @@ from assay.verify.rollouts import task_and_rollout
 from assay_tasks.tables.family import tables
 from assay_tasks.tables.questions import Aggregate, Compare, Count, Lookup, Nth, Pivot, TableQuestion
 from assay_tasks.tables.several import Hops, Trend
-from assay_tasks.tables.sheet import Sheet, said
+from assay_tasks.tables.sheet import Sheet, conditions_text
 
 TABLES: Problems = tables()
 
@@ -31,7 +31,7 @@ def test_layouts_by_hand() -> None:
     assert sheet.written("csv") == "cities:\nname,area,year\nUlm,3,1900\nBonn,4,1950"
     assert sheet.written("lines") == "cities:\nUlm has area 3 and year 1900.\nBonn has area 4 and year 1950."
     assert sheet.written("markdown").split("\n")[2] == "|---|---|---|"
-    assert said([["area", ">=", 4], ["prizes", "<", 2]]) == "whose area is at least 4 and whose prizes are less than 2"
+    assert conditions_text([["area", ">=", 4], ["prizes", "<", 2]]) == "whose area is at least 4 and whose prizes are less than 2"
 
 
 def test_trends_by_hand() -> None:

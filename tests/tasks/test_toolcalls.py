@@ -215,3 +215,17 @@ def test_tools_need_names_of_their_own() -> None:
         with pytest.raises(ConfigError, match="give at least one tool, each by a name of its own, and at least 1 turn"):
             ToolCalls(WORLD, tools, turns)
     assert [schema["name"] for schema in schemas_of([Add(), LookUp()])] == ["add", "look_up"]
+
+
+def test_a_plain_function_is_a_tool_as_in_a_stage() -> None:
+    def double(n: int) -> int:
+        """Twice a number."""
+        return 2 * n
+
+    assert schemas_of([double])[0]["name"] == "double"
+    bench = ToolCalls(KeyValue().task("keyvalue", 1, "train", 0).exposed(), [LookUp(), double])
+    asyncio.run(bench.start())
+    step = asyncio.run(bench.step('<tool_call>{"name": "double", "arguments": {"n": 4}}</tool_call>'))
+    assert [m.content for m in step.obs.messages] == ["8"]
+    with pytest.raises(ConfigError, match=r"ToolCalls\.tools=3 is no function"):
+        schemas_of([3])

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import pickle
+import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -122,6 +123,13 @@ class Judge:
         return Score(components={"correct": float(self.rule(task, rollout))})
 
 
+@dataclass(frozen=True)
+class Here(Judge):
+    """Asked in this process, where it may count."""
+
+    trusted = True
+
+
 class Lenient(Base):
     def verifier(self):
         return Judge(lambda t, r: len(r.text) == len(t.private["answer"]) and r.text.isdigit())
@@ -133,7 +141,7 @@ class PrefixOnly(Base):
 
 
 class Silent(Base):
-    """Rewards an attempt without any call, which no text reveals."""
+    """Rewards a rollout without any call, which no text reveals."""
 
     def verifier(self):
         return Judge(lambda t, r: not r.calls or r.text == t.private["answer"])
@@ -199,7 +207,7 @@ def test_a_sound_family_passes_and_the_report_reads_well() -> None:
 
 class NoOracle(Base):
     def task(self, arm, level, split, index):
-        if split == "test" and level == 4:
+        if split == "train" and level == 4:
             raise DataError("no row")
         return replace(self.inner.task(arm, level, split, index), private=FrozenMap())
 
@@ -219,7 +227,7 @@ class AnswersOnly(Base):
 def test_what_cannot_be_checked_is_said() -> None:
     skipped = check_task_source(NoOracle(), n=2).skipped
     assert [s.split(":")[0] for s in skipped] == [
-        "test of sort/4",
+        "train of sort/4",
         "the oracle scores 1",
         "no constant answer is right too often",
     ]
@@ -252,7 +260,7 @@ class Counted(Base):
             self.judged[task.id] += 1
             return float(rollout.text == task.private["answer"]) if task.index < self.fails_at else 0.0
 
-        return Judge(rule)
+        return Here(rule)
 
     def __reduce__(self):
         return (Base, ())
@@ -492,6 +500,61 @@ def one(answer: str = "4") -> Task:
     return Task(id="t", domain="d", arm="a", level=1, split=content_split(public), index=0, public=public, private=private)
 
 
+class NoTest(Base):
+    def task(self, arm, level, split, index):
+        if split == "test" and level == 4:
+            raise DataError("no row")
+        return self.inner.task(arm, level, split, index)
+
+
+class Few(Base):
+    """Three questions at each level and split."""
+
+    def task(self, arm, level, split, index):
+        return replace(self.inner.task(arm, level, split, index % 3), index=index)
+
+
+class Counting(Base):
+    """The id counts how often tasks are asked for; the task is else the same."""
+
+    asked = 0
+
+    def task(self, arm, level, split, index):
+        type(self).asked += 1
+        public = FrozenMap({**self.inner.task(arm, level, split, index).public, "asked": self.asked})
+        return replace(self.inner.task(arm, level, split, index), public=public)
+
+
+class Hangs(Base):
+    def verifier(self):
+        def rule(task: Task, rollout: Rollout) -> float:
+            if rollout.text == "I do not know.":
+                time.sleep(60)
+            return float(rollout.text == task.private["answer"])
+
+        return Judge(rule)
+
+
+@pytest.mark.usefixtures("one_interpreter")
+def test_a_level_without_a_held_out_task_is_refused_and_few_questions_are_counted() -> None:
+    with pytest.raises(ContractError, match=r"a declared level has nothing to evaluate on: test of sort/4: no row"):
+        check_task_source(NoTest(), n=2)
+    said = list[str]()
+    report = check_task_source(Few(), n=8, say=said.append)
+    assert tuple(said) == report.passed
+    assert {k: v for k, v in report.numbers.items() if "different" in k} == {
+        f"different questions of sort/{level} in {split}, of 8 tasks": 3 for level in (3, 4) for split in ("train", "test")
+    }
+    with pytest.raises(ContractError, match=r"gave task 'sort/.*' twice, with another public: .*'asked': 1.*, then .*'asked': 3"):
+        check_task_source(Counting(), n=2)
+
+
+@pytest.mark.usefixtures("one_interpreter")
+def test_a_verifier_that_hangs_ends_the_check_with_the_answer() -> None:
+    with pytest.raises(ContractError, match=r"gave no verdict within 0\.3 s on task 'sort/.*', answer 'I do not know\.'"):
+        check_task_source(Hangs(), n=1, deadline=0.3)
+
+
 def test_check_verifier() -> None:
     cases = [(one(), rollout_of(one(), "4"), 1.0), (one(), rollout_of(one(), "5"), 0.0)]
     report = check_verifier(ExactMatch(), cases)
@@ -508,7 +571,7 @@ def test_check_verifier() -> None:
         (ExactMatch(), "there is no case"),
         (Judge(lambda t, r: 0.5), "gave 0.5 for task 't', answer '4' .stop done.; 1.0 is right"),
         (Judge(lambda t, r: next(flips)), "is not pure"),
-        (lambda t, r: 1.0, "gave a float"),
+        (lambda t, r: 1.0, "returned a float"),
         (lambda t, r: Score(components={}, fault=Fault.INFRA), "gave a fault"),
         (Lying(), r"declares \('style',\) but gave \['correct'\]"),
         (Judge(lambda t, r: 1 / 0), "raised ZeroDivisionError"),

@@ -241,10 +241,10 @@ def test_faults_that_cannot_be_planted_are_refused() -> None:
             asyncio.run(fault.swap(manifest_of(2, arrays)))
 
 
-def test_a_rehearsal_of_the_fake_learner_differs_in_every_weight_and_leaves_none_changed() -> None:
+def test_perturbed_weights_of_the_fake_learner_differ_in_every_weight_and_leave_none_changed() -> None:
     learner = FakeLearner(8)
     before, scores = learner.state_digest(), learner.score(ROWS)
-    with learner.rehearsal() as other:
+    with learner.perturbed_weights() as other:
         told = other.effects(ROWS)
         assert learner.publish() == other.manifest
         assert all(other.manifest.tensors[n] != info for n, info in FakeLearner(8).publish().tensors.items())

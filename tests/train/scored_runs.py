@@ -17,11 +17,11 @@ from assay.core.task import Message, Task
 from assay.guide import Uniform
 from assay.objective.methods import grpo
 from assay.runtime.settings import AdamW, LearnerSettings, Muon
+from assay.scorers import FromTasks, ReferenceProbability
 from assay.tasks.single import SingleTurn
 from assay.train.models import Folder, Scratch
 from assay.train.reinforce import Reinforce
 from assay.train.run import Evaluation, Run
-from assay.verify import FromTasks, ReferenceProbability
 
 
 @dataclass(frozen=True, slots=True)

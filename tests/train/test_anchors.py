@@ -326,7 +326,7 @@ def test_the_policy_behind_the_solution_teaches_the_policy_without() -> None:
 def test_privileged_prompts_that_are_missing_or_do_not_fit_are_refused(tmp_path: Path) -> None:
     run = rl(objective=sdpo(), learner=settings(OWN))
     with pytest.raises(
-        ConfigError, match=r"Anchor\('privileged'\) reads attempts behind.*Plain\(\) poses it without.*guidance=Priv"
+        ConfigError, match=r"Anchor\('privileged'\) reads rollouts behind.*Plain\(\) poses it without.*guidance=Priv"
     ):
         train(run, tmp_path / "run")
     long = rl(objective=sdpo(), learner=settings(OWN), guidance=Privileged(text="{solution}" + 30 * "x" + "{prompt}"))

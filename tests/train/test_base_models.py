@@ -75,7 +75,11 @@ def run_of(base: Path, *stages: Any) -> Run:
 def firsts(monkeypatch) -> dict[str, list[int]]:
     """First ids of what the engine is asked, and of the rows that are learned from."""
     found: dict[str, list[int]] = {"asked": [], "learned": []}
-    generate, step = NativeEngine.generate_all, TorchLearner.step
+    one, generate, step = NativeEngine.generate, NativeEngine.generate_all, TorchLearner.step
+
+    async def asked_one(self: NativeEngine, request: Request, *rest: Any, **others: Any) -> Any:
+        found["asked"].append(int(request.prompt[0]))
+        return await one(self, request, *rest, **others)
 
     async def asked(self: NativeEngine, requests: Sequence[Request]) -> Any:
         found["asked"] += [int(request.prompt[0]) for request in requests]
@@ -85,6 +89,7 @@ def firsts(monkeypatch) -> dict[str, list[int]]:
         found["learned"] += batch.token("ids")[batch.offsets[:-1]].tolist()
         return step(self, batch, *rest)
 
+    monkeypatch.setattr(NativeEngine, "generate", asked_one)
     monkeypatch.setattr(NativeEngine, "generate_all", asked)
     monkeypatch.setattr(TorchLearner, "step", learned)
     return found
@@ -118,7 +123,7 @@ def test_an_export_encodes_prompts_as_the_run_did(base, tmp_path, monkeypatch):
         (folder / "tokenizer.json").write_text(json.dumps(plan | {"post_processor": None}))
 
     monkeypatch.setattr(files, "write_exported", without)
-    with pytest.raises(DataError, match=r"the exported tokenizer reads '.*' otherwise than the run's: token 0 of"):
+    with pytest.raises(DataError, match=r"reads '.*' otherwise than the run's: token 0 of"):
         export(tmp_path / "run", tmp_path / "other")
 
 

@@ -17,7 +17,8 @@ from assay.core.errors import CallbackError, ConfigError
 from assay.runs.journal import Journal
 from assay.runs.storage import read_json
 from assay.train import Callback, Evaluation, Run, Until, resume, train
-from assay.train.run_driver import Progress, RunDriver
+from assay.train.run_driver import RunDriver
+from assay.train.run_progress import Progress
 
 
 class Recorder(Callback):

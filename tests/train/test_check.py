@@ -67,7 +67,7 @@ def test_what_reward_and_check_say_of_the_same_attempts() -> None:
             "check/overpaid": 2 / 5,
         }
     )
-    assert len(found.scores) == 6  # not the attempt on which the reward itself gave no verdict
+    assert len(found.scores) == 6  # not the rollout on which the reward itself gave no verdict
 
 
 def test_a_sample_is_drawn_by_the_attempt_and_not_by_its_company() -> None:
@@ -81,7 +81,7 @@ def test_a_sample_is_drawn_by_the_attempt_and_not_by_its_company() -> None:
 
 def test_wrong_settings_and_a_blind_check() -> None:
     for share in (0.0, 1.5):
-        with pytest.raises(ConfigError, match=rf"IndependentCheck\.share={share}; use a share of the attempts in \(0, 1\]"):
+        with pytest.raises(ConfigError, match=rf"IndependentCheck\.share={share}; use a share of the rollouts in \(0, 1\]"):
             IndependentCheck(verifier=Says(), share=share)
     with pytest.raises(RewardError, match=r"Run\.check, the second judge beside the reward: no verdict on 2 of 3"):
         checker().look([group(0, [1.0] * 3, ["?", "1", "?"])])

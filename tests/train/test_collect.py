@@ -35,8 +35,8 @@ from assay.guide import (
     Stateless,
     SuccessWindow,
     Uniform,
+    plain_context,
 )
-from assay.guide.guidance import plain_context
 from assay.lab.controls import Rewarded
 from assay.objective import grpo, ref_kl
 from assay.runtime import Anchor, Every, LearnerSettings

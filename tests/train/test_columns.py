@@ -1,4 +1,4 @@
-"""What the loop finds out for objectives that ask: expert attempts, greedy baselines, states, values of steps."""
+"""What the loop finds out for objectives that ask: expert rollouts, greedy baselines, states, values of steps."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_an_expert_stands_in_each_group_and_is_right(batches: list[Batch]) -> No
     assert batch.rollout("group")[expert].tolist() == list(range(len(tasks)))
     assert batch.rollout("components/correct")[expert].tolist() == [1.0] * len(tasks)
     assert batch.counts.prompts == len(tasks) and batch.counts.rollouts == 5 * len(tasks)
-    assert len(result.groups[0].rollouts) == 4, "curriculum, journal and replay see the policy's own attempts"
+    assert len(result.groups[0].rollouts) == 4, "curriculum, journal and replay see the policy's own rollouts"
     token = np.repeat(batch.rows["stream"], batch.lengths) == EXPERT
     assert np.isnan(batch.token("logp_engine")[token & batch.token("mask")]).all()
     assert np.isfinite(batch.token("logp_engine")[~token]).all()
@@ -125,9 +125,9 @@ def test_runs_with_experts_resume_exactly(tmp_path: Path) -> None:
 def test_experts_that_nobody_reads_and_readers_without_experts_are_refused() -> None:
     with pytest.raises(ConfigError, match="no part of the objective reads the stream 'expert'"):
         check_run(with_experts(objective=grpo()))
-    with pytest.raises(ConfigError, match=r"PolicyGradient of the objective learns from expert attempts alone.*experts=True"):
+    with pytest.raises(ConfigError, match=r"PolicyGradient of the objective learns from expert rollouts alone.*experts=True"):
         check_run(with_experts(experts=False))
-    with pytest.raises(ConfigError, match="AlignExpert of the objective learns from expert attempts alone"):
+    with pytest.raises(ConfigError, match="AlignExpert of the objective learns from expert rollouts alone"):
         check_run(with_experts(objective=calib_rl(), experts=False))
 
 
@@ -154,7 +154,7 @@ def test_the_greedy_answer_is_the_baseline(batches: list[Batch]) -> None:
     batch = batches[0]
     assert batch.rollout("greedy").tolist() == wanted
     np.testing.assert_allclose(batch.rollout("advantage"), batch.rollout("components/correct") - wanted)
-    assert len(batch) == 16, "the greedy attempt itself is not learned from"
+    assert len(batch) == 16, "the greedy rollout itself is not learned from"
 
 
 def test_a_column_that_the_verifier_gives_is_not_found_out_again(batches: list[Batch]) -> None:
@@ -230,7 +230,7 @@ def test_steps_from_one_state_share_its_number(batches: list[Batch]) -> None:
     first = {}
     for row, group in zip(np.split(np.arange(len(state)), batch.offsets[1:-1]), batch.per_row("group").tolist(), strict=True):
         first.setdefault(group, set()).add(int(state[row][mask[row]][0]))
-    assert all(len(found) == 1 for found in first.values()), "attempts at one prompt begin in one state"
+    assert all(len(found) == 1 for found in first.values()), "rollouts at one prompt begin in one state"
     assert len({x for found in first.values() for x in found}) == len(first)
     assert np.isfinite(result.metrics["loss/total"])
 
@@ -289,7 +289,7 @@ def test_what_a_verifier_says_beside_the_reward_is_learned_from(objective: Any, 
 
 
 def test_a_column_that_nobody_gives_is_named() -> None:
-    with pytest.raises(DataError, match=r"reads the column 'difficulty' of each attempt.*columns=\{'difficulty': \.\.\.\}"):
+    with pytest.raises(DataError, match=r"reads the column 'difficulty' of each rollout.*columns=\{'difficulty': \.\.\.\}"):
         walk(session(only_rl(objective=gui_g1(length=5))))
 
 

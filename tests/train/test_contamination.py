@@ -192,7 +192,7 @@ def test_bases_and_preferences_are_training_too(tmp_path):
     assert "base 'first', task 'rows/rows/1/" in refused(built, tmp_path)
     row = {"prompt": training(on(base))[0], "chosen": "a", "rejected": "b"}
     preferred = replace(run, stages=(Prefer(data=[row], steps=1, batch=1),))
-    assert "Prefer.data, row 0 is the same as" in refused(preferred, tmp_path)
+    assert "Prefer.data, row 1 is the same as" in refused(preferred, tmp_path)
     assert look(replace(preferred, contamination=ContaminationCheck()), tmp_path)["prompts"] == 1
 
 

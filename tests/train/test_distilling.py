@@ -24,7 +24,7 @@ from assay.core.errors import ConfigError, DataError, EngineError, RewardError, 
 from assay.core.task import Task
 from assay.runs.storage import read_json
 from assay.select import Distillation, ModelTeacher, ServerTeacher
-from assay.select.teachers import posed
+from assay.select.teachers import context_of
 from assay.tasks import Rows
 from assay.train import Evaluation, Scratch, train
 from assay.train.imitate import demonstrations_of
@@ -263,7 +263,7 @@ def test_answers_are_a_function_of_seed_and_task(teacher: Path, tmp_path: Path) 
     model = ModelTeacher(model=teacher, max_new_tokens=5)
     together, alone = asyncio.run(model.ask(TASKS, tasks, 2)), asyncio.run(model.ask(TASKS, tasks[1:2], 2))
     assert [r.text for r in together[1]] == [r.text for r in alone[0]]  # type: ignore[union-attr]
-    assert [r.context.key for r in together[2]] == [posed(tasks[2]).key] * 2  # type: ignore[union-attr]
+    assert [r.context.key for r in together[2]] == [context_of(tasks[2]).key] * 2  # type: ignore[union-attr]
     with pytest.raises(ConfigError, match=r"ModelTeacher: .*temperature"):
         ModelTeacher(model=teacher, temperature=-1.0)
 

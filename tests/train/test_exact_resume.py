@@ -26,7 +26,7 @@ Reference = tuple[str, list[str]]
 
 
 def tossed(seed: int = 0) -> Run:
-    """Coins pay for attempts, so that every group teaches, whatever is answered."""
+    """Coins pay for rollouts, so that every group teaches, whatever is answered."""
     run = tiny(seed)
     return replace(run, tasks=Rewarded(source=run.tasks, scorer=RandomReward()))
 

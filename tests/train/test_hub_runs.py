@@ -83,7 +83,7 @@ def test_a_run_of_two_stages_is_proved_and_goes_on_exactly(family, adapter, tmp_
 @pytest.mark.parametrize("adapter", [None, LORA], ids=["full", "lora"])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_sft_teaches_and_rl_improves_every_family(family, adapter, tmp_path):
-    """Demonstrations are noisy: verified attempts repair what they taught wrong."""
+    """Demonstrations are noisy: verified rollouts repair what they taught wrong."""
     save_model(hub_model(family), tmp_path / "base")
     run = hub_run(
         tmp_path / "base",
@@ -165,7 +165,7 @@ def test_a_run_replays_its_routing_and_goes_on_exactly(tmp_path):
     train(watching, tmp_path / "free")
     first = json.loads((tmp_path / "free" / "metrics.jsonl").read_text().splitlines()[1])["metrics"]
     assert 0.9 < first["engine/router_agreement"] < 1.0, "told without replay too"
-    assert first["engine/mismatch_k3"] > lines[1]["engine/mismatch_k3"] > 0, "the same attempts, nearer by replay"
+    assert first["engine/mismatch_k3"] > lines[1]["engine/mismatch_k3"] > 0, "the same rollouts, nearer by replay"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -323,14 +323,14 @@ def test_with_all_tokens_learned_questions_must_be_spelled_too() -> None:
     tokenizer, rows = HubTokenizer(known, eos=0), [{"prompt": "c", "completion": "a"}]
     read, learned = (imitate(data=rows, batch=1, learn=learn) for learn in ("assistant", "all"))
     assert Imitations(imitating(read), read, tokenizer).check(99).learned == 2
-    with pytest.raises(DataError, match=r"row 0, the user's 'c': the model's tokenizer lacks 'c'"):
+    with pytest.raises(DataError, match=r"row 1, the user's 'c': the model's tokenizer lacks 'c'"):
         Imitations(imitating(learned), learned, tokenizer).check(99)
 
 
 def test_a_turn_that_the_template_cannot_write_is_named(tmp_path: Path) -> None:
     tokenizer = HubTokenizer.load(folder_of(FAMILIES["mistral"], tmp_path / "m"))
     stage = imitate(data=[{"messages": TALK[1:]}], batch=1)
-    with pytest.raises(DataError, match=r"Imitate.data, row 0: .*'tool'"):
+    with pytest.raises(DataError, match=r"Imitate.data, row 1: .*'tool'"):
         Imitations(imitating(stage), stage, tokenizer).check(99)
 
 
@@ -340,7 +340,7 @@ def test_a_turn_that_the_template_cannot_write_is_named(tmp_path: Path) -> None:
         ({"data": ""}, ConfigError, "Imitate.data is empty; name a file of rows"),
         ({"data": "nowhere.jsonl"}, ConfigError, "Imitate.data: nowhere.jsonl does not exist"),
         ({"batch": 91}, ConfigError, "Imitate.batch=91, but the data has 90 rows; use at most 90"),
-        ({"data": [{"prompt": "a"}], "batch": 1}, DataError, "Imitate.data, row 0: none of 'completion'"),
+        ({"data": [{"prompt": "a"}], "batch": 1}, DataError, "Imitate.data, row 1: none of 'completion'"),
         ({"objective": grpo()}, PlanError, "Imitate: PolicyGradient .* reads rewards, and demonstrations have none"),
         ({"objective": dpo()}, PlanError, "Imitate: ScoreLoss .* reads rewards"),
         (
@@ -358,7 +358,7 @@ def test_what_cannot_be_learned_from_is_refused(changes: dict[str, Any], error: 
 def test_settings_that_are_wrong_are_refused() -> None:
     with pytest.raises(UnknownNameError, match=r"Imitate\.learn"):
         imitate(learn="answers")
-    with pytest.raises(ConfigError, match=r"Imitate\.data, row 0 is an int"):
+    with pytest.raises(ConfigError, match=r"Imitate\.data, row 1 is an int"):
         imitate(data=3)
 
 
@@ -388,7 +388,7 @@ def test_held_out_questions_are_found_in_any_turn(tmp_path: Path) -> None:
     stage = imitate(data=[{"messages": talk}], batch=1)
     (tmp_path / "run").mkdir()
     found = look(replace(run, stages=(stage,)), tmp_path / "run")
-    assert found["contaminated"] >= 1 and "Imitate.data, row 0" in {hit["prompt"] for hit in found["examples"]}
+    assert found["contaminated"] >= 1 and "Imitate.data, row 1" in {hit["prompt"] for hit in found["examples"]}
 
 
 # ---- as a value, and resumed --------------------------------------------------------------------------------------------

@@ -100,14 +100,18 @@ def test_a_stored_table_says_what_the_rows_say() -> None:
                     mine, its = ([of.task(arm, level, split, i) for i in range(size)] for of in (made, back))
                     assert mine == its
                     told = [(t.id, t.exposed().messages[0].content, t.content) for t in mine]
-                    assert list(made.asked(arm, level, split) or ()) == list(back.asked(arm, level, split) or ()) == told
+                    assert (
+                        list(made.row_questions(arm, level, split) or ())
+                        == list(back.row_questions(arm, level, split) or ())
+                        == told
+                    )
         rng = np.random.default_rng(0)
         assert back.trace(back.task("mine", 1, "train", 0), 0.0, rng) == made.trace(made.task("mine", 1, "train", 0), 0.0, rng)
 
 
 def test_questions_of_turns_are_asked_as_tasks() -> None:
     turns = [{"messages": [{"role": "user", "content": f"q{i}"}], "answer": "a"} for i in range(5)]
-    assert Rows(turns, test_share=0.0).asked("rows", 1, "train") is None
+    assert Rows(turns, test_share=0.0).row_questions("rows", 1, "train") is None
     assert "q" in Rows(turns, test_share=0.0).alphabet
 
 

@@ -50,7 +50,7 @@ SMALL = [
     "3",
     "4",
 ]
-FEW = ["--stages.0.groups", "4"]  # attempts as the recipe has them: no baseline asks for more
+FEW = ["--stages.0.groups", "4"]  # rollouts as the recipe has them: no baseline asks for more
 MORE = {"grpo_passk": ["--stages.0.group_size", "2"]}  # it learns from groups with a lone right answer
 TAUGHT = [name for name, m in methods().items() if "teacher" in models_of(m.objective(**m.requires.settings))]
 

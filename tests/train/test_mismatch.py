@@ -114,7 +114,7 @@ def test_the_first_update_tells_what_a_pass_before_it_would(monkeypatch: pytest.
 
 
 def test_replayed_and_expert_rows_are_no_mismatch() -> None:
-    """Each beside fresh attempts of a float32 pair, at a learning rate that moves the policy visibly."""
+    """Each beside fresh rollouts of a float32 pair, at a learning rate that moves the policy visibly."""
     fast = LearnerSettings(optimizer=replace(LearnerSettings().optimizer, lr=0.05))
     s = session(coin_run(learner=fast, replay=Recent(capacity=8), composer=Compose(replay_share=0.5), objective=tis()))
     results = walk(s, 3)

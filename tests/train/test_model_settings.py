@@ -214,7 +214,38 @@ def test_more_than_there_is_is_said() -> None:
     assert "more than there is" in described("7B", MACHINES["GPU, 24 GiB"])
 
 
-def test_runs_from_other_models_say_nothing(tmp_path: Path) -> None:
+def right(completion: str, answer: str) -> bool:
+    return completion == answer
+
+
+def short(completion: str) -> float:
+    return 1 / len(completion)
+
+
+def test_runs_from_any_model_say_which_it_is(tmp_path: Path) -> None:
     from assay.recipes import quickstart
 
-    assert told_settings(quickstart(), tmp_path) == ()
+    assert told_settings(quickstart(), tmp_path) == ("model base 'base-sort', built on first use (600 steps)",)
+
+
+@pytest.mark.parametrize(
+    ("judged", "line"),
+    [
+        (
+            {"reward": right},
+            "accuracy = share of answers with reward >= 1.0 by `right`, which the run also learns from; metric= takes another",
+        ),
+        (
+            {"reward": {"right": right, "short": short}},
+            "accuracy = share of answers with reward >= 1.0 by `right`, one of 2 rewards; metric= takes another",
+        ),
+        ({"reward": short, "metric": right}, "accuracy = share of answers with reward >= 1.0 by `right`, as metric= says"),
+    ],
+)
+def test_a_run_on_own_rewards_says_what_accuracy_is(judged: dict[str, Any], line: str, tmp_path: Path) -> None:
+    from assay.recipes import on_rows
+
+    run = on_rows([{"prompt": f"S{n}>", "answer": str(n)} for n in range(10, 90)], **judged)
+    assert told_settings(run, tmp_path)[-1] == line
+    ours = on_rows([{"prompt": f"S{n}>", "answer": str(n)} for n in range(10, 90)])
+    assert not any("accuracy" in said for said in told_settings(ours, tmp_path))

@@ -18,7 +18,7 @@ from tiny_runs import digest_of, ended, started, tiny
 
 from assay.core.errors import DataError
 from assay.train import RunOutcome, resume, train
-from assay.train.progress_view import in_notebook, shown
+from assay.train.progress_view import in_notebook, should_show
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ EVALUATED = (
 
 def test_a_silent_run_says_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert train(tiny(warm=1, rl=1), tmp_path / "run", progress=False).finished
-    assert not shown(None) and capsys.readouterr().out == ""
+    assert not should_show(None) and capsys.readouterr().out == ""
 
 
 def test_a_run_that_is_shown_ends_with_its_summary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -88,7 +88,7 @@ def test_a_cell_of_a_notebook_gives_the_same_run(tmp_path: Path, monkeypatch: py
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
     assert not in_notebook()  # ipython on a terminal
     shell.kernel = object()
-    assert in_notebook() and shown(None) and not shown(False)
+    assert in_notebook() and should_show(None) and not should_show(False)
 
 
 def test_without_a_folder_it_goes_below_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

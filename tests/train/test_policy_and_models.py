@@ -35,6 +35,25 @@ def test_answers_are_a_function_of_prompt_and_seed(run: Path) -> None:
     assert all(len(text) <= 2 for text in policy.sample("S21>", n=4, sampling=Sampling(max_new_tokens=2)))
 
 
+def test_a_temperature_for_a_sample_goes_before_that_of_the_sampling(run: Path) -> None:
+    policy = Policy(run)
+    greedy = policy.sample("S21>", n=3, temperature=0.0)
+    assert len(set(greedy)) == 1
+    assert greedy == policy.sample("S21>", n=3, sampling=Sampling(top_p=0.5, max_new_tokens=28), seed=7, temperature=0.0)
+    hot = Sampling(temperature=2.0, max_new_tokens=4)
+    assert policy.sample("S21>", n=8, sampling=replace(hot, temperature=1.0), temperature=2.0) == policy.sample("S21>", 8, hot)
+    with pytest.raises(DataError, match="temperature"):
+        policy.sample("S21>", temperature=-1.0)
+
+
+def test_the_command_line_takes_the_most_likely_answer(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from assay.cli import main
+
+    assert main(["sample", str(run), "S21>", "--greedy"]) == 0
+    (wanted,) = Policy(run).sample("S21>", sampling=only_rl().sampling, seed=5, temperature=0.0)
+    assert capsys.readouterr().out == f"{wanted}\n"
+
+
 def test_a_prompt_that_does_not_fit(run: Path) -> None:
     with pytest.raises(ConfigError, match="the prompt has 40 tokens, the model's context 32"):
         Policy(run).sample("1" * 40)

@@ -101,7 +101,7 @@ def test_wrong_lines_are_named_before_anything_is_built(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"pairs\.jsonl, line 21, field 'rejected': missing; give a text"):
         train(preferring(data=file), tmp_path / "run")
     assert not (tmp_path / "run" / "run.toml").exists()
-    with pytest.raises(DataError, match=r"Prefer\.data, row 1, field 'chosen': it is 3"):
+    with pytest.raises(DataError, match=r"Prefer\.data, row 2, field 'chosen': it is 3"):
         check_run(preferring(data=[SORTED[0], {"prompt": "a", "chosen": 3, "rejected": "b"}], batch=1))
 
 
@@ -132,7 +132,7 @@ def test_characters_that_a_tokenizer_would_write_otherwise_are_named() -> None:
     known.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
     known.add_special_tokens([AddedToken(t, special=True, normalized=False) for t in ("<eos>", "<unk>")])
     stage = prefer(data=[{"prompt": "a", "chosen": "b", "rejected": "ac"}], batch=1)
-    with pytest.raises(DataError, match=r"row 0, field 'rejected': the model's tokenizer lacks 'c'"):
+    with pytest.raises(DataError, match=r"row 1, field 'rejected': the model's tokenizer lacks 'c'"):
         Preferences(preferring(stage), stage, HubTokenizer(known, eos=0)).check(32)
 
 
@@ -150,7 +150,7 @@ def test_the_longest_text_that_fits_is_taken() -> None:
         (
             {"data": [{"prompt": "a", "completion": "b", "label": True}], "batch": 1},
             DataError,
-            r"row 0: 1 answer where the objective compares at least 2 .* give pairs .*kto",
+            r"row 1: 1 answer where the objective compares at least 2 .* give pairs .*kto",
         ),
     ],
 )
@@ -161,7 +161,7 @@ def test_too_little_data_is_refused(changes: dict[str, Any], error: type[Excepti
 
 def test_what_is_no_data_is_refused() -> None:
     for data in (3, None, ["a"]):
-        with pytest.raises(ConfigError, match=r"Prefer\.data, row 0 is an? .*; name a file of rows, or give"):
+        with pytest.raises(ConfigError, match=r"Prefer\.data, row 1 is an? .*; name a file of rows, or give"):
             prefer(data=data)
     with pytest.raises(ConfigError, match=r"Prefer\.batch=0"):
         prefer(batch=0)
@@ -176,9 +176,9 @@ def test_what_is_no_data_is_refused() -> None:
         (nll(), "Nll asks for no rewards, so it would imitate rejected answers as it does chosen ones"),
         (
             replace(dpo(), policy=ScoreLoss(anchor="engine", streams=("preference",))),
-            "ScoreLoss needs the column 'logp_engine', which comes with sampled attempts",
+            "ScoreLoss needs the column 'logp_engine', which comes with sampled rollouts",
         ),
-        (inpo(previous="round"), "ScoreLoss needs the column 'logp_round', which comes with sampled attempts"),
+        (inpo(previous="round"), "ScoreLoss needs the column 'logp_round', which comes with sampled rollouts"),
         (
             replace(dpo(), scalarise=Scalarise(weights=(("format", 1.0),))),
             "Scalarise.weights names a verifier's component 'format'",
@@ -196,7 +196,7 @@ def test_methods_that_need_what_rows_cannot_give_are_refused(objective: Objectiv
 
 def test_a_filter_by_a_column_of_attempts_that_the_rows_lack_is_refused() -> None:
     part = replace(dpo(), scalarise=Scalarise(streams=("preference",)), credit=(DropStale(column="lag"),))
-    with pytest.raises(PlanError, match="Prefer: DropStale reads 'lag' of each attempt"):
+    with pytest.raises(PlanError, match="Prefer: DropStale reads 'lag' of each rollout"):
         check_objective(prefer(objective=part))
 
 
@@ -267,7 +267,7 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(tmp_path: Path, moment:
     assert resumed(tmp_path / "run") == whole
 
 
-@pytest.mark.prove  # of a stage of given rows; `test_imitate` has a kill, `test_going_on` interrupts
+@pytest.mark.prove  # of a stage of given rows; `test_imitate` has a kill, `test_resume_longer` interrupts
 def test_one_interrupt_ends_the_step_and_the_run_goes_on(tmp_path: Path) -> None:
     whole = trained(preferring(), tmp_path / "whole")
     steps = 0

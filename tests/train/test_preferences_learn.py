@@ -153,7 +153,7 @@ def test_iterated_dpo_compares_each_round_with_the_one_before(tmp_path: Path) ->
 
 
 def test_groups_without_both_give_no_pair_and_say_so(tmp_path: Path) -> None:
-    """From fresh weights no attempt is right: no pairs, no gradient."""
+    """From fresh weights no rollout is right: no pairs, no gradient."""
     train(preferring(reinforce(steps=2, objective=dpo(), levels=(3,))), tmp_path / "run")
     for found in of_stage(tmp_path / "run", "rl"):
         assert found["signal/fraction"] == 0.0 and found["grad/norm"] == 0.0 and found["waste/rows_skipped"] == 1.0

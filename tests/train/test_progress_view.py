@@ -7,6 +7,7 @@ import sys
 from dataclasses import replace
 
 import pytest
+from rich.console import Console
 
 from assay.recipes import quickstart
 from assay.train import progress_view as shown
@@ -36,6 +37,27 @@ def run():
 @pytest.fixture
 def clock():
     return Clock()
+
+
+def test_where_nothing_was_earned_from_the_start_the_view_says_what_to_do(run, clock, capsys):
+    view = PlainView(run, "t")
+    for step in range(5):
+        view.log(step, {"eval/greedy/all": 0.0, "eval/sampled/all": 0.0} | ({"reward/mean": 0.0} if step else {}))
+    assert capsys.readouterr().out.count("begin with easier rows, or with demonstrations (docs/add/demonstrations.md)") == 1
+    view.log(5, {"reward/mean": 0.1})
+    p = RunProgress(run, clock)
+    p.take(0, {"eval/sampled/all": 0.0})
+    assert p.hint == "", "before the first step nothing is known of the reward"
+    p.take(1, {"reward/mean": 0.0})
+    assert p.hint
+    console = Console(file=io.StringIO(), width=90)
+    live = LiveView(run, "t", console, clock)
+    live.log(1, {"eval/sampled/all": 0.0, "reward/mean": 0.0})
+    console.print(live.panel())
+    live.close()
+    assert "no answer was right and none has earned a reward" in flat(console.file.getvalue())
+    p.take(2, {"reward/mean": 0.2})
+    assert p.hint == ""
 
 
 def test_time_left_counts_evaluations_and_not_the_start(run, clock):

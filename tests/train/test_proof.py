@@ -142,7 +142,7 @@ class Unseen:
 
 
 @pytest.mark.parametrize("names", [set(), pytest.param({NORM}, marks=pytest.mark.prove)])
-def test_a_rehearsal_sees_each_tensor_that_never_arrives(tmp_path: Path, names: set[str]) -> None:
+def test_perturbed_weights_show_each_tensor_that_never_arrives(tmp_path: Path, names: set[str]) -> None:
     """However small the updates are: a healthy engine passes, with no tensor out of sight, and is as it was afterwards."""
     _, s = session(tmp_path)
     proof, before = replace_probes(s), s.parts.learner.state_digest()
@@ -158,7 +158,7 @@ def test_a_rehearsal_sees_each_tensor_that_never_arrives(tmp_path: Path, names: 
 def test_an_engine_back_at_its_base_is_known_again(tmp_path: Path) -> None:
     """After a sleep, say: at this learning rate it differs by less than the noise, and not by nothing from the step before."""
     _, s = session(tmp_path)
-    proof = replace_probes(s, checksums=False, rehearse=False)
+    proof = replace_probes(s, checksums=False, perturb=False)
     with pytest.raises(WeightProofError, match="bit for bit those that version 1 gave: it serves version 1 again"):
         asyncio.run(proved_steps(s, BaseWeights(s.parts.engine, healthy=3), proof, lr=3e-7))
 
@@ -176,7 +176,7 @@ def test_an_engine_that_repeats_nothing_to_the_bit_is_not_proved_by_probes(tmp_p
 
 
 class FaintTensor:
-    """A learner in whose rehearsal one tensor leaves next to nothing on the probes."""
+    """A learner in whose perturbed weights one tensor leaves next to nothing on the probes."""
 
     def __init__(self, learner: Any, name: str) -> None:
         self.learner, self.name = learner, name
@@ -185,8 +185,8 @@ class FaintTensor:
         return getattr(self.learner, name)
 
     @contextmanager
-    def rehearsal(self, dtype: str) -> Generator[Any]:
-        with self.learner.rehearsal(dtype) as other:
+    def perturbed_weights(self, dtype: str) -> Generator[Any]:
+        with self.learner.perturbed_weights(dtype) as other:
 
             def effects(rows: Sequence[Ids]) -> dict[str, NDArray[np.float32]]:
                 return {n: x * np.float32(1e-9 if n == self.name else 1.0) for n, x in other.effects(rows).items()}
@@ -195,7 +195,7 @@ class FaintTensor:
 
 
 def test_a_tensor_that_no_witness_sees_is_named_and_nothing_counts_as_proved(tmp_path: Path) -> None:
-    """Too faint for the rehearsal and without a checksum. Its checksum alone is enough."""
+    """Too faint when perturbed and without a checksum. Its checksum alone is enough."""
     _, s = session(tmp_path)
     s.parts.learner = FaintTensor(s.parts.learner, NORM)  # type: ignore[assignment]
     s.parts.proof = replace_probes(s)

@@ -13,11 +13,11 @@ from tiny_runs import only_rl, reinforce
 from assay.core.errors import ConfigError, UnknownNameError
 from assay.objective import Scalarise
 from assay.objective.methods import reinforce as reinforce_method
+from assay.scorers import ReferenceProbability
 from assay.tasks import Rows
 from assay.train.driver import train
 from assay.train.run import Evaluation, Run
 from assay.train.scoring import weigh_rewards
-from assay.verify.scorers import ReferenceProbability
 
 ROWS = [{"prompt": f"S{a}{b}>", "answer": "".join(sorted(f"{a}{b}"))} for a in range(10) for b in range(10)]
 

@@ -24,9 +24,9 @@ PAIR = {"prompt": "S21>", "chosen": "12", "rejected": "21"}
 
 @pytest.mark.parametrize("field", ["prompt", "completion", "source"])
 def test_given_rows_name_row_and_field(field, tmp_path):
-    with pytest.raises(DataError, match=rf"Imitate.data, row 1, field '{field}': character 5, .* half of a surrogate pair"):
+    with pytest.raises(DataError, match=rf"Imitate.data, row 2, field '{field}': character 5, .* half of a surrogate pair"):
         imitate(data=[SHOWN, SHOWN | {field: HALF}], batch=1)
-    with pytest.raises(DataError, match=r"Prefer.data, row 0, field 'rejected'\[0\]\['content'\]"):
+    with pytest.raises(DataError, match=r"Prefer.data, row 1, field 'rejected'\[0\]\['content'\]"):
         prefer(data=[PAIR | {"rejected": [{"role": "assistant", "content": HALF}]}], batch=1)
     path = tmp_path / "rows.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in (SHOWN, SHOWN | {field: HALF})))
@@ -44,7 +44,7 @@ def test_numbers_beyond_floats_are_refused_as_nan_is(tmp_path):
 
 def test_runs_leave_nothing_behind(tmp_path):
     rows = [{"prompt": f"S{i}>", "answer": str(i)} for i in range(40)]
-    with pytest.raises(DataError, match="row 40, field 'answer'"):
+    with pytest.raises(DataError, match="row 41, field 'answer'"):
         train(replace(only_rl(steps=1), tasks=Rows([*rows, {"prompt": "x", "answer": HALF}])), tmp_path / "a")
     with pytest.raises(DataError, match=r"run.toml cannot be written: .*ud83d' ends with half of a surrogate pair"):
         model = replace(only_rl(steps=1).model, chat=Chat(system=HALF))

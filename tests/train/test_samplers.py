@@ -12,7 +12,7 @@ import pytest
 from live import coin_toss, rollouts, session, spied, walk
 from tiny_runs import SHAPE, in_child, kill_at, only_rl, reinforce, resumed, tiny, trained
 
-from assay.cli.evaluate import _Recorded
+from assay.cli.asked_model import RecordedRun
 from assay.core.config import dumps_toml, from_dict, loads_toml, to_dict
 from assay.core.protocols import Environment, Obs, SamplerParts, SamplerSpec, Step
 from assay.core.rollout import ASIDE, Sampling, Stop
@@ -217,7 +217,7 @@ def test_a_trained_model_is_evaluated_in_the_contexts_of_its_training(tmp_path: 
     trained(run, folder)
     own = [json.loads(line) for line in (folder / "evals.jsonl").read_text().splitlines()]
     assert max(len(a) for row in own for item in row["items"] for a in item["answers"]) == 8
-    found = _Recorded.of(folder)
+    found = RecordedRun.of(folder)
     assert found is not None
     assert found.limits["player"] == chunks
     for player, longest in ((found.limits["player"], 8), (None, 4)):

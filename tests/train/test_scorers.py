@@ -24,6 +24,8 @@ from assay.core.score import Fault
 from assay.core.task import Message
 from assay.guide import Admitted
 from assay.runtime.settings import AdamW, LearnerSettings
+from assay.scorers import Criterion, FromTasks, ReferenceProbability, Rubric, RubricJudge, SpreadFilter
+from assay.scorers.reference import ReferenceScorer
 from assay.testing import JudgeServer
 from assay.train.driver import train
 from assay.train.grade import VerifierContext
@@ -33,8 +35,7 @@ from assay.train.reinforce import Reinforce
 from assay.train.run import Run
 from assay.train.scoring import StageContext
 from assay.train.stage_learner import learner_of, scoring_model
-from assay.verify import Criterion, FromTasks, ReferenceProbability, Rubric, RubricJudge, ScoringPool, SpreadFilter
-from assay.verify.scorers.reference import ReferenceScorer
+from assay.verify import ScoringPool
 
 
 @pytest.fixture(scope="module")
@@ -187,6 +188,21 @@ def test_a_judge_that_mostly_fails_ends_the_run(tmp_path: Path) -> None:
         pytest.raises(RewardError, match=r"RubricJudge gave no score on 16 of 16"),
     ):
         train(judged(server.url), tmp_path / "run")
+
+
+def test_a_judge_that_was_mended_is_asked_again_by_a_resume(tmp_path: Path) -> None:
+    broken = True
+    with JudgeServer(lambda messages: '{"sevens": 1}', lambda question, n: "words" if broken else "") as server:
+        run = judged(server.url, steps=2)
+        with pytest.raises(RewardError, match=r'no JSON object such as \{"sevens": GRADE\}, with a whole number'):
+            train(run, tmp_path / "run")
+        assert "forgotten" in lines(tmp_path / "run/judgements", "critic")[-1]
+        broken = False
+        server.asked.clear()
+        resumed(tmp_path / "run")
+        assert server.asked, "the faults that were stored have been asked about again"
+    metrics = [m["metrics"] for m in lines(tmp_path / "run", "metrics")]
+    assert sum(m.get("fault/infra", 0.0) for m in metrics) == 0.0
 
 
 def test_a_refused_key_ends_the_run(tmp_path: Path) -> None:

@@ -21,8 +21,9 @@ CHILD = """
 import sys
 import tiny_runs
 from assay.runs import storage
-from assay.train import train
+from assay.train import stopping, train
 
+stopping.ECHO = 0.0  # of a batch system and a launcher, which a test need not wait for
 lines = 0
 
 def hook(point):

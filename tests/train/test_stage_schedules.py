@@ -284,6 +284,28 @@ def test_a_metric_that_no_step_will_have_is_named_behind_the_first_that_learned(
         waiting.observe({"reward/mean": 0.1, "loss/total": 1.0})
 
 
+@pytest.mark.parametrize(
+    ("metric", "near"),
+    [("reward/meen", "reward/mean"), ("length/trunctated", "length/truncated"), ("signal/fracion", "signal/fraction")],
+)
+def test_a_misspelt_metric_of_a_known_kind_is_named_behind_the_first_step_that_learned(metric: str, near: str) -> None:
+    waiting = StageSchedules({"temperature": WhenReached(metric=metric, at_least=0.5, values=(0.5, 1.0))})
+    waiting.observe({near: 0.1})
+    with pytest.raises(UnknownNameError, match=rf"waits: '{metric}': did you mean '{near}'\?"):
+        waiting.observe({near: 0.1, "loss/total": 1.0})
+
+
+@pytest.mark.parametrize(
+    "metric", ["length/mean_right", "reward/component/correct", "reward/novelty", "fault/rate/a", "eval/greedy/all", "loss/total"]
+)
+def test_a_metric_that_a_step_happens_to_lack_is_waited_for(metric: str) -> None:
+    waiting = StageSchedules({"temperature": WhenReached(metric=metric, at_least=2.0, values=(0.5, 1.0))})
+    waiting.observe(
+        {"length/mean": 3.0, "fault/rate": 0.0, "reward/mean": 0.0, "reward/component/corect": 0.0, "loss/total": 1.0}
+    )
+    assert waiting.values(1) == {"temperature": 0.5}
+
+
 def test_a_recipe_is_tried_small_without_schedules_of_sizes() -> None:
     spec = {"temperature": Ramp(points=((0, 0.5), (2, 0.7))), "group_size": Piecewise(points=((0, 4),))}
     stage = reinforce(schedules=spec)

@@ -117,10 +117,43 @@ def test_an_error_at_a_write_point_is_a_storage_error(tmp_path: Path, point: str
     assert in_child(work) == 0
 
 
-def test_a_folder_that_cannot_be_made_is_a_storage_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("path", "why"), [("file/run", "Not a directory"), ("x" * 300, "File name too long"), ("a\0b", "null")])
+def test_a_path_that_can_be_no_folder_is_no_place_for_a_run(tmp_path: Path, path: str, why: str) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(StorageError, match=r"cannot write .*file/run"):
-        train(tiny(), tmp_path / "file" / "run")
+    with pytest.raises(ConfigError, match=f"(?s)is no place for a run: .*{why}.*choose another"):
+        train(tiny(), tmp_path / path)
+
+
+def test_a_place_that_cannot_be_written_is_no_place_for_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class ReadOnly:
+        f_flag = os.ST_RDONLY
+
+    monkeypatch.setattr(os, "statvfs", lambda path: ReadOnly())
+    with pytest.raises(ConfigError, match=r"run is no place for a run: Read-only file system"):
+        train(tiny(), tmp_path / "run")
+
+
+def test_the_hint_fits_the_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match=r"Not a directory; name another place"):
+        storage.write_text(tmp_path / "file" / "a", "")
+
+
+@pytest.mark.parametrize("point", ["write:recipe.json", "write:versions.json", "write:run.toml", "filled:start"])
+def test_a_disk_that_is_full_at_first_leaves_a_folder_to_begin_in_or_to_resume(tmp_path: Path, point: str) -> None:
+    """Without run.toml the folder is free; with it the record of the user's files is there too."""
+    folder = tmp_path / "run"
+
+    def fail() -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def work() -> None:
+        at_named(point, fail)
+        with pytest.raises(StorageError, match="No space left"):
+            train(tiny(warm=1, rl=1), folder, prepare=lambda place: storage.write_json(place / "recipe.json", {}))
+
+    assert in_child(work) == 0
+    assert folder.exists() == (folder / "run.toml").exists() == (folder / "recipe.json").exists() == (point == "filled:start")
 
 
 def test_a_journal_that_cannot_be_synced_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -134,9 +134,9 @@ def test_settings_that_cannot_be_are_refused(changes: dict[str, Any], error: typ
     [
         (reading(objective=grpo()), PlanError, "Texts: PolicyGradient .'policy'. reads rewards"),
         (replace(reading(), stages=(Texts(),)), ConfigError, "Texts.data is empty"),
-        (replace(reading(), stages=(Texts(data=[{"prompt": "a"}]),)), DataError, "row 0 has the fields prompt; give each row"),
-        (replace(reading(), stages=(Texts(data=[{"text": " "}]),)), DataError, "row 0 has ' ' for a text"),
-        (replace(reading(), stages=(Texts(data=[{"text": 3}]),)), DataError, "row 0 has 3 for a text"),
+        (replace(reading(), stages=(Texts(data=[{"prompt": "a"}]),)), DataError, "row 1 has the fields prompt; give each row"),
+        (replace(reading(), stages=(Texts(data=[{"text": " "}]),)), DataError, "row 1 has ' ' for a text"),
+        (replace(reading(), stages=(Texts(data=[{"text": 3}]),)), DataError, "row 1 has 3 for a text"),
     ],
 )
 def test_what_settings_and_rows_tell_is_refused_without_a_model(run: Run, error: type[Exception], message: str) -> None:
@@ -148,7 +148,7 @@ def test_what_settings_and_rows_tell_is_refused_without_a_model(run: Run, error:
     ("run", "error", "message"),
     [
         (reading(max_tokens=33), ConfigError, "Texts.max_tokens=33, but the model's context holds 32"),
-        (reading("ünter"), DataError, "row 0, 'ünter': the model's tokenizer lacks 'ü'"),
+        (reading("ünter"), DataError, "row 1, 'ünter': the model's tokenizer lacks 'ü'"),
         (reading("1 2 3", batch=2), ConfigError, "Texts.batch=2, but the texts make 1 rows of up to 32 tokens"),
     ],
 )
@@ -163,7 +163,7 @@ def test_evaluation_items_among_texts_are_found(tmp_path: Path) -> None:
     (tmp_path / "items.jsonl").write_text(json.dumps({"prompt": asked, "answer": "2"}) + "\n")
     check = ContaminationCheck(against=(str(tmp_path / "items.jsonl"),))
     dirty = [*LINES[:20], f"From an old book of riddles, page 3. {asked} He buys two, for each costs four coins."]
-    with pytest.raises(DataError, match=r"Texts\.data, row 20 holds the whole of .*items\.jsonl, line 1"):
+    with pytest.raises(DataError, match=r"Texts\.data, row 21 holds the whole of .*items\.jsonl, line 1"):
         contamination.look(replace(reading(*dirty), contamination=check), tmp_path)
     assert not contamination.look(replace(reading(), contamination=check), tmp_path)["found"]
 
@@ -177,7 +177,7 @@ def test_a_run_of_texts_comes_back_from_its_file_and_takes_a_method_by_name() ->
     assert to_dict(run)["stages"][0]["kind"] == "assay.train.texts:Texts"
     made, wires = wire(texts("ab"), "nll")
     assert made.objective == nll() and not wires
-    with pytest.raises(ConfigError, match="grpo learns from sampled attempts, and the stage is Texts"):
+    with pytest.raises(ConfigError, match="grpo learns from sampled rollouts, and the stage is Texts"):
         wire(texts("ab"), "grpo")
 
 

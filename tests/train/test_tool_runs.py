@@ -19,7 +19,7 @@ from assay.core.group import Group, Outcome
 from assay.core.protocols import Moment, Posed
 from assay.core.rollout import Sampling
 from assay.core.task import Prefill, Task
-from assay.guide.guidance import plain_context
+from assay.guide import plain_context
 from assay.rollout import PlayerSpec
 from assay.runs.user_code import changed_code, code_digests, write_code
 from assay.train import models

@@ -248,7 +248,7 @@ def test_a_template_that_knows_no_tools_says_so(tmp_path):
         found.row("r", AnswerReader.of(CHARACTERS))
     asked = [CALLED[0], turn("assistant", "", tool_calls=[call(0, key="cat")])]
     stage = imitate(data=[{"messages": asked}], batch=1)
-    with pytest.raises(DataError, match=r"Imitate.data, row 0: a ChatTemplate writes no messages of role 'tool_calls'"):
+    with pytest.raises(DataError, match=r"Imitate.data, row 1: a ChatTemplate writes no messages of role 'tool_calls'"):
         Imitations(imitating(stage), stage, CHARACTERS).check(200)
 
 

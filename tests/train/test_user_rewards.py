@@ -49,6 +49,10 @@ def trl(prompts: list[str], completions: list[str], answer: list[str], **columns
     return [float(c == a) for c, a in zip(completions, answer, strict=True)]
 
 
+def half(completion: str) -> float:
+    return 0.5
+
+
 def scores(reward: Any, **settings: Any) -> list[float]:
     """The main values of a right answer and a wrong one."""
     source = Rows(ROWS, reward=reward, test_share=0.0, **settings)
@@ -173,7 +177,32 @@ def test_several_rewards_with_weights() -> None:
         ("scaled", 1.0),
         ("Judge", 1.0),
     ]
-    assert scores([plain, compute_score], weights=[1.0, 0.5]) == [1.5, 0.0]
+    assert scores([plain, compute_score], weights=[1.0, 0.5]) == [1.0, 0.0]  # by ``plain``, not by the sum
+
+
+def test_a_metric_of_its_own_is_measured_and_not_learned_from() -> None:
+    source = Rows(ROWS, reward=half, metric=plain, test_share=0.0)
+    task = source.task("rows", 1, "train", 0)
+    score = source.verifier()(task, rollout_of(task, task.private["answer"]))
+    assert dict(score.components) == {"reward": 0.5, "correct": 1.0, "half": 0.5, "plain": 1.0}
+    assert to_dict(from_dict(Rows, to_dict(source))) == to_dict(source) and "metric" not in to_dict(source)
+    assert Rows(ROWS, reward=plain, metric=plain).reward is plain
+    assert to_dict(Rows(ROWS, reward=plain)) == to_dict(Rows(ROWS, reward=plain, metric=plain))
+    by_name = Rows(ROWS, reward={"half": half, "right": plain}, metric="right").reward
+    by_function = Rows(ROWS, reward=[half, plain], metric=plain).reward
+    assert isinstance(by_name, WeightedRewards) and isinstance(by_function, WeightedRewards)
+    assert (by_name.metric, by_function.metric, len(by_function.parts)) == ("right", "plain", 2)
+    again = Rows(ROWS, reward=by_name, metric=compute_score).reward
+    assert isinstance(again, WeightedRewards) and [p.weight for p in again.parts] == [1.0, 1.0, 0.0]
+    clash = Rows(ROWS, reward={"plain": half}, metric=plain).reward
+    assert isinstance(clash, WeightedRewards) and clash.metric == "metric_plain"
+
+
+def test_a_metric_that_cannot_stand_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"metric= goes with reward="):
+        Rows(ROWS, metric=plain)
+    with pytest.raises(ConfigError, match=r"metric='right' names none of the rewards; they are called plain"):
+        Rows(ROWS, reward=plain, metric="right")
 
 
 def test_weights_that_do_not_fit_are_refused() -> None:

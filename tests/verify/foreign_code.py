@@ -64,9 +64,9 @@ def alive(pid: int) -> bool:
 
 
 def pids(pool: ScoringPool) -> list[int]:
-    """The keeper and its workers."""
-    bench = pool._crew.bench  # pyright: ignore
-    return [bench._keeper.pid, *(worker.pid for worker in bench._workers)]  # pyright: ignore
+    """The fork server and its workers."""
+    supervisor = pool._dispatcher.supervisor  # pyright: ignore
+    return [supervisor._fork_server.pid, *(worker.pid for worker in supervisor._workers)]  # pyright: ignore
 
 
 def threaded(loop: Callable[..., None], *arguments: Any) -> threading.Thread:

@@ -1,4 +1,4 @@
-"""Where an answer stands in a text, attempts written by hand, and exact match with what it may forgive."""
+"""Where an answer stands in a text, rollouts written by hand, and exact match with what it may forgive."""
 
 import random
 import string

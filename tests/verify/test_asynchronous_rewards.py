@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from foreign_code import LONG, items
 
-from assay.core.errors import ConfigError, EngineError
+from assay.core.errors import ConfigError, EngineError, RewardError
 from assay.core.rollout import Rollout
 from assay.core.score import Fault, Score
 from assay.core.task import Task
@@ -347,3 +347,26 @@ def test_eight_verdicts_of_a_quarter_second_take_little_more_than_one() -> None:
         began = time.monotonic()
         pool.score(items(*"abcdefgh"))
         assert time.monotonic() - began < 8 * 0.25  # the barrier above is the proof; this one says that nothing else waits
+
+
+def test_clients_made_in_every_call_are_told_from_a_service_that_is_slow() -> None:
+    async def blocks_its_loop(prompt: str, completion: str, row: Row) -> float:
+        time.sleep(0.02)  # as making an httpx.AsyncClient does
+        await asyncio.sleep(0.02)
+        return await blocks_its_loop(prompt, completion, row)
+
+    with ScoringPool(RewardFunction(blocks_its_loop), deadline=0.4) as pool, pytest.raises(RewardError) as caught:
+        pool.score(items(*"abcdefgh"))
+    told = str(caught.value)
+    assert "no verdict within 0.4 s, with its event loop blocked for 0." in told
+    assert "--reward-deadline 30" in told and "once and keep it, not in every call" in told
+
+
+def test_a_service_that_is_slow_says_how_to_raise_the_deadline() -> None:
+    async def waits(prompt: str, completion: str, row: Row) -> float:
+        await asyncio.sleep(LONG)
+        return 1.0
+
+    with ScoringPool(RewardFunction(waits), deadline=0.4) as pool, pytest.raises(RewardError) as caught:
+        pool.score(items(*"abcd"))
+    assert "on_rows(..., reward_deadline=30)" in str(caught.value) and "event loop" not in str(caught.value)

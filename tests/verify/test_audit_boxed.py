@@ -172,7 +172,7 @@ def asked(far: tuple[int, int], name: str, *answers: str, **how: object) -> dict
     return json.loads(os.read(far[0], 1 << 16).splitlines()[-1])
 
 
-def test_the_desk(far) -> None:
+def test_the_handler(far) -> None:
     said = asked(far, f"{FILE}:honest", "2")
     assert said["value"] == 1.0 and said["seconds"] >= 0.0
     assert "ValueError" in asked(far, f"{FILE}:raises_on_junk", "x")["error"]
@@ -182,12 +182,12 @@ def test_the_desk(far) -> None:
         asked(far, "exct", "2")
 
 
-def test_the_desk_outlives_who_would_leave(far, monkeypatch) -> None:
+def test_the_handler_outlives_who_would_leave(far, monkeypatch) -> None:
     def leaves(prompt: str, completion: str, row: object) -> float:
         raise SystemExit(3)
 
     monkeypatch.setattr(planted, "honest", leaves)
-    monkeypatch.setattr("assay.interop.adapter.load", lambda name: leaves)
+    monkeypatch.setattr("assay.audit.subject.load", lambda name: leaves)
     assert "SystemExit" in str(asked(far, f"{FILE}:honest", "2")["error"])
 
 

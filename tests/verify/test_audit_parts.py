@@ -453,3 +453,11 @@ def test_the_package_offers_its_names() -> None:
     assert set(package.__all__) <= set(dir(package))
     assert all(getattr(package, name) for name in package.__all__)
     assert not hasattr(package, "no_such_name")
+
+
+def test_the_prompt_of_a_case_is_text_or_turns() -> None:
+    made = case_of({"gold": "4", "prompt": [{"role": "system", "content": "Add."}, {"role": "user", "content": "2+2="}]})
+    assert made.task.public["prompt"] == "Add.\n2+2="
+    for turns in (["2+2="], [{"role": "user"}]):
+        with pytest.raises(DataError, match=r"row 1: 'prompt' is .*; give text, or turns with 'role' and 'content'"):
+            case_of({"gold": "4", "prompt": turns})

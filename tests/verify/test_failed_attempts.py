@@ -1,4 +1,4 @@
-"""Attempts whose generation failed: whose fault it was decides between the floor and no score at all."""
+"""Rollouts whose generation failed: whose fault it was decides between the floor and no score at all."""
 
 from dataclasses import replace
 
@@ -36,7 +36,7 @@ def test_a_fault_of_the_policy_scores_the_floor_in_every_component() -> None:
 
     class Nameless:
         def __call__(self, task: Task, rollout: Rollout) -> Score:
-            raise AssertionError("a failed attempt is never shown to a verifier")
+            raise AssertionError("a failed rollout is never shown to a verifier")
 
     assert dict(judge(Nameless(), TASK, failed(Fault.POLICY)).components) == {"reward": 0.0}
 

@@ -44,8 +44,8 @@ def test_workers_that_are_killed_in_the_middle_of_a_batch_cost_no_verdict():
 
         def kill():
             time.sleep(0.25)
-            keeper = pool._crew.bench._keeper.pid
-            with open(f"/proc/{keeper}/task/{keeper}/children") as file:
+            fork_server = pool._dispatcher.supervisor._fork_server.pid
+            with open(f"/proc/{fork_server}/task/{fork_server}/children") as file:
                 for pid in file.read().split():
                     os.kill(int(pid), signal.SIGKILL)
             done.set()

@@ -68,7 +68,7 @@ def hanging(monkeypatch: pytest.MonkeyPatch) -> None:
         return (gold, answer) == IDENTITY or real(gold, answer)  # an honest answer that no machine is too slow for
 
     monkeypatch.setattr(symbolic, "same", same)
-    monkeypatch.setattr(subprocess, "_office", subprocess._Office())  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(subprocess, "_shared", subprocess._SharedDispatchers())  # pyright: ignore[reportPrivateUsage]
 
 
 # ---- verdicts
@@ -134,7 +134,7 @@ def test_the_verifier_keeps_its_contract() -> None:
     check_verifier(MathAnswer(), [*cases, (t, rollout_of(t, "0.5", stop=Stop.LENGTH), 0.0)])
     info = MathAnswer()(t, rollout_of(t, "so \\boxed{0.5}")).info
     assert dict(info) == {"verdict": "equal", "tier": "exact", "answer": "0.5"}
-    assert MathAnswer()(t, rollout_of(t, "0.5", stop=Stop.LENGTH)).info["note"] == "the attempt was cut off"
+    assert MathAnswer()(t, rollout_of(t, "0.5", stop=Stop.LENGTH)).info["note"] == "the rollout was cut off"
     assert MathAnswer(look=("box",))(t, rollout_of(t, "0.5")).info["verdict"] == "unparsed"
     assert MathAnswer(symbolic=False)(task("\\sin x"), rollout_of(t, "\\cos x")).info["note"] == "exact arithmetic cannot tell"
     assert gold_of("no box \\boxed") == "no box \\boxed"
@@ -239,10 +239,10 @@ def test_in_a_pool_the_same_hanging_answer_is_judged_once() -> None:
 
 def test_a_pool_starts_no_process_for_the_exact_tier_alone() -> None:
     pool = ScoringPool(MathAnswer(symbolic=False))
-    assert pool._crew is None  # pyright: ignore[reportPrivateUsage]
+    assert pool._dispatcher is None  # pyright: ignore[reportPrivateUsage]
     with ScoringPool(MathAnswer()) as pool:
         assert pool.score(items(("7", "7"), ("7", "9")))["r0"].primary == 1.0
-        assert pool._crew is not None and pool._crew.bench._workers == []  # pyright: ignore[reportPrivateUsage]
+        assert pool._dispatcher is not None and pool._dispatcher.supervisor._workers == []  # pyright: ignore[reportPrivateUsage]
 
 
 def test_it_stands_together_with_other_verifiers() -> None:
@@ -278,10 +278,10 @@ def test_only_so_many_verdicts_are_kept(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_only_so_many_single_verdicts_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subprocess, "_KEPT", 1)
-    monkeypatch.setattr(subprocess, "_office", subprocess._Office())  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(subprocess, "_shared", subprocess._SharedDispatchers())  # pyright: ignore[reportPrivateUsage]
     for k in (2, 3, 2):
         assert compare(f"\\sin({k}x)+\\ln x", f"\\ln x+\\sin({k}x)+\\sin^2 t+\\cos^2 t-1", MathAnswer(deadline=SLOW)) == "equal"
-    assert len(subprocess._office._seen) == 1  # pyright: ignore[reportPrivateUsage]
+    assert len(subprocess._shared._seen) == 1  # pyright: ignore[reportPrivateUsage]
 
 
 # ---- the symbolic tier itself, in this process

@@ -296,6 +296,25 @@ def test_another_number_is_never_taken_for_it(gold: float, text: str) -> None:
     assert Numeric()(*task_and_rollout(gold, text)).primary == 0.0
 
 
+@pytest.mark.parametrize("inside", ["45, 44", "45\x0044", "44 45 44", "45 44", "4 and 44", "1.2.3 44", "43..44 44", "45\n44"])
+def test_several_numbers_where_the_answer_stands_are_no_answer(inside: str) -> None:
+    for where, text in (("tag", f"<answer>{inside}</answer>"), ("box", f"\\boxed{{{inside}}}"), ("mark", f"Answer: {inside}")):
+        for place in (where, "auto"):
+            if where == "mark" and "\n" in inside:
+                continue  # the answer ends with its line
+            score = Numeric(where=place)(*task_and_rollout(44, text))
+            assert (score.primary, score.info["verdict"]) == (0.0, "unparsed"), (place, text)
+
+
+@pytest.mark.parametrize(
+    ("gold", "inside"),
+    [(1234, "1,234 km"), (3.5, "3 1/2 cups"), (1500, "$1.5 \\times 10^3$ m"), (0.5, "1/2 or 0.5"), (44, "44 = 44"), (5, "5 m2")],
+)
+def test_one_number_in_its_own_words_is_an_answer(gold: float, inside: str) -> None:
+    for text in (f"<answer>{inside}</answer>", f"\\boxed{{{inside}}}", f"3 ways.\nAnswer: {inside}"):
+        assert Numeric()(*task_and_rollout(gold, text)).primary == 1.0, text
+
+
 @pytest.mark.parametrize(
     "part", ["1 ", "1.", "× 10^", "1 × 10", "\\frac{1}", "#### ", "#### 1 a b\n", "1/", "½", "\\,123", "3 1/"]
 )
@@ -303,3 +322,19 @@ def test_time_grows_with_the_length_and_not_faster(part: str) -> None:
     began = time.process_time()
     Numeric()(*task_and_rollout(5, part * (200_000 // len(part))))
     assert time.process_time() - began < 5.0  # what is quadratic takes minutes
+
+
+@pytest.mark.parametrize(
+    ("said", "reward"),
+    [
+        ("Answer: 2+40 = 42", 1.0),
+        ("<answer>6*7 = 42</answer>", 1.0),
+        ("\\boxed{x = 42}", 1.0),
+        ("<answer>42 = 42</answer>", 1.0),
+        ("<answer>45 = 42</answer>", 0.0),
+        ("<answer>40 + 2 = x</answer>", 0.0),
+        ("<answer>= 45, 42</answer>", 0.0),
+    ],
+)
+def test_a_chain_of_equations_says_its_last_member(said: str, reward: float) -> None:
+    assert Numeric()(*task_and_rollout("42", said)).components["correct"] == reward

@@ -32,7 +32,7 @@ from assay.verify.workers.results import ResultsFile
 
 def test_trusted_verifiers_start_no_process() -> None:
     pool = ScoringPool(ExactMatch())
-    assert pool._crew is None  # pyright: ignore
+    assert pool._dispatcher is None  # pyright: ignore
     assert {k: s.primary for k, s in pool.score(items("yes", "no")).items()} == {"r0": 1.0, "r1": 0.0}
     pool.close()
 
@@ -48,7 +48,7 @@ class Counted(ExactMatch):
 
 
 class Reading(Counted):
-    """Reads more of an attempt than its last text."""
+    """Reads more of a rollout than its last text."""
 
     def __call__(self, task: Task, rollout: Rollout) -> Score:
         return super().__call__(task, rollout)
@@ -292,37 +292,37 @@ def test_a_worker_that_dies_while_idle_costs_nothing() -> None:
         assert pool.counts == Counter()
 
 
-def test_a_lost_keeper_is_replaced() -> None:
+def test_a_lost_fork_server_is_replaced() -> None:
     with ScoringPool(RewardFunction(act), LONG) as pool:
         pool.score(items("yes"))
-        keeper, worker = pids(pool)
-        os.kill(keeper, signal.SIGKILL)
-        os.waitpid(keeper, 0)
+        fork_server, worker = pids(pool)
+        os.kill(fork_server, signal.SIGKILL)
+        os.waitpid(fork_server, 0)
         assert pool.score(items("yes", "no"))["r0"].primary == 1.0
-        assert pids(pool)[0] != keeper
+        assert pids(pool)[0] != fork_server
     assert not alive(worker)
 
 
 def test_a_forked_copy_does_not_end_the_processes_of_the_original(monkeypatch: pytest.MonkeyPatch) -> None:
     pool = ScoringPool(RewardFunction(act), LONG)
-    keeper = pool._crew.bench._keeper  # pyright: ignore
+    fork_server = pool._dispatcher.supervisor._fork_server  # pyright: ignore
     monkeypatch.setattr(os, "getpid", lambda: -1)
     pool.close()
     monkeypatch.undo()
-    assert Path(f"/proc/{keeper.pid}").exists()
-    keeper.close()
-    assert not alive(keeper.pid)
+    assert Path(f"/proc/{fork_server.pid}").exists()
+    fork_server.close()
+    assert not alive(fork_server.pid)
 
 
-def test_a_keeper_that_ends_before_it_answers_is_replaced() -> None:
+def test_a_fork_server_that_ends_before_it_answers_is_replaced() -> None:
     with ScoringPool(RewardFunction(act), LONG) as pool:
-        keeper = pool._crew.bench._keeper  # pyright: ignore
+        fork_server = pool._dispatcher.supervisor._fork_server  # pyright: ignore
         near, far = socket.socketpair()
         far.shutdown(socket.SHUT_WR)
-        keeper._control.close()
-        keeper._control = near
+        fork_server._control.close()
+        fork_server._control = near
         assert pool.score(items("yes"))["r0"].primary == 1.0
-        assert pool._crew.bench._keeper is not keeper  # pyright: ignore
+        assert pool._dispatcher.supervisor._fork_server is not fork_server  # pyright: ignore
     far.close()
 
 
@@ -354,18 +354,18 @@ def test_nothing_is_left_running(tmp_path: Path) -> None:
     log = tmp_path / "pids"
     with ScoringPool(RewardFunction(grandchild), 0.5) as pool:
         verdict = pool.score(items(str(log)))["r0"]
-        keeper = pids(pool)[0]
+        fork_server = pids(pool)[0]
     assert verdict.fault is Fault.POLICY
     found = [int(p) for p in log.read_text().split()]
     assert len(found) == 4  # two judges, and what each had started
-    assert [p for p in [*found, keeper] if alive(p)] == []
+    assert [p for p in [*found, fork_server] if alive(p)] == []
 
 
 def test_an_interrupt_leaves_nothing_and_loses_no_later_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     with ScoringPool(RewardFunction(act), LONG) as pool:
         pool.score(items("yes"))
         worker = pids(pool)[1]
-        monkeypatch.setattr(pool._crew, "_look", lambda call: (_ for _ in ()).throw(KeyboardInterrupt))  # pyright: ignore
+        monkeypatch.setattr(pool._dispatcher, "_look", lambda call: (_ for _ in ()).throw(KeyboardInterrupt))  # pyright: ignore
         with pytest.raises(KeyboardInterrupt):
             pool.score(items("no", "yes"))
         monkeypatch.undo()
@@ -434,7 +434,7 @@ def pid(prompt, completion, row):
 task = Task(id="t", domain="d", arm="a", level=1, split="train", index=0, public=FrozenMap({"prompt": "p"}))
 sys.stdout.write("before ")
 pool = ScoringPool(RewardFunction(pid), 30.0)
-print(int(pool.score([(task, rollout_of(task, "yes"))])["r0"].primary), pool._crew.bench._keeper.pid)
+print(int(pool.score([(task, rollout_of(task, "yes"))])["r0"].primary), pool._dispatcher.supervisor._fork_server.pid)
 ENDING
 """
 

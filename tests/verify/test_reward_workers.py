@@ -46,10 +46,10 @@ def test_one_worker_judges_alone() -> None:
 
 def test_quick_verdicts_stay_with_one_worker_and_slow_ones_are_spread() -> None:
     with ScoringPool(RewardFunction(lambda p, c, row: 1.0), LONG, workers=4) as pool:
-        crew = pool._crew  # pyright: ignore[reportPrivateUsage]
-        assert crew is not None and crew.spreads(2) and not crew.spreads(1)  # nothing is known yet
-        crew._pace = 1e-5  # pyright: ignore[reportPrivateUsage]
-        assert not crew.spreads(256) and crew.spreads(100_000)
+        dispatcher = pool._dispatcher  # pyright: ignore[reportPrivateUsage]
+        assert dispatcher is not None and dispatcher.spreads(2) and not dispatcher.spreads(1)  # nothing is known yet
+        dispatcher._pace = 1e-5  # pyright: ignore[reportPrivateUsage]
+        assert not dispatcher.spreads(256) and dispatcher.spreads(100_000)
         assert [s.primary for s in pool.score(items(*"abc")).values()] == [1.0] * 3
 
 
@@ -63,4 +63,4 @@ def test_jobs_of_quick_verdicts_are_put_together() -> None:
             sizes[pace] = len(dispatcher._next(__import__("collections").deque(queue)).places)  # pyright: ignore[reportPrivateUsage]
         assert sizes == {1.0: 1, 0.005: 4, 1e-6: 10}
     finally:
-        dispatcher.bench.close()
+        dispatcher.supervisor.close()

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from foreign_code import LONG, items
 
 from assay.core.errors import ConfigError, RewardError
+from assay.core.group import Draw, Group
 from assay.core.score import Fault
 from assay.interop import TrlReward
+from assay.testing import rollout_of
 from assay.verify import RewardFunction, RewardPart, ScoringPool, WeightedRewards
 from assay.verify.abilities import abilities_of
 from assay.verify.user_reward import Pending, abstained, gathered
@@ -53,29 +56,72 @@ def test_a_part_without_a_verdict_is_left_out_and_none_at_all_is_no_score() -> N
         assert [abstained(s) for s in verdicts.values()] == [True, False, True, True]
         assert (verdicts["r0"].valid, dict(verdicts["r0"].components)) == (False, {})
         assert pool.counts["retried"] == 0 and pool.take_failure() is None
-        assert dict(other.score(items("skip"))["r0"].components) == {"reward": 0.0, "right": 0.0}
+        assert dict(other.score(items("skip"))["r0"].components) == {"reward": 0.0, "correct": 0.0, "right": 0.0}
         with pytest.raises(RewardError, match=r"no verdict on 2 of 2 answers(?s:.*)every one of the reward functions gave None"):
             pool.score(items("skip", "skip"))
+
+
+def test_accuracy_is_measured_by_one_part_and_never_by_the_sum() -> None:
+    both = weighted(right=(right, 1.0), brief=(lambda p, c, r: 1.0, 1.0))
+    wrong_but_short, yes = (both(*item) for item in items("no", "yes"))
+    assert (wrong_but_short.components["reward"], wrong_but_short.primary) == (1.0, 0.0)
+    assert (yes.components["reward"], yes.primary) == (2.0, 1.0)
+    small = weighted(right=(right, 0.5), brief=(lambda p, c, r: 0.0, 0.2))
+    assert small(*items("yes")[0]).primary == 1.0
+    named = replace(both, metric="brief")
+    assert (named.measured_by, named(*items("no")[0]).primary) == ("brief", 1.0)
+    assert weighted(brief=(short, 1.0), correct=(right, 1.0)).measured_by == "correct"
+
+
+def test_where_the_metric_has_no_verdict_the_next_part_counts_unless_it_was_named() -> None:
+    both = weighted(short=(short, 1.0), right=(right, 1.0))
+    assert both(*items("skip")[0]).primary == 0.0  # by ``right``: each row of its own kind has its own reward
+    assert abstained(replace(both, metric="short")(*items("skip")[0]))
+    only = weighted(short=(short, 1.0), right=(right, 0.0))
+    assert abstained(only(*items("skip")[0]))  # what has a verdict is not learned from: a sum of 0 would say nothing
+    assert dict(weighted(right=(right, 0.0))(*items("yes")[0]).components) == {"reward": 0.0, "correct": 1.0, "right": 1.0}
+
+
+def test_a_metric_that_is_no_part_or_hides_another_is_refused() -> None:
+    both = weighted(right=(right, 1.0), correct=(short, 1.0))
+    with pytest.raises(ConfigError, match=r"metric='rihgt' names none of the rewards; they are called right, correct"):
+        replace(both, metric="rihgt")
+    with pytest.raises(ConfigError, match=r"metric='right', and another reward is called 'correct'"):
+        replace(both, metric="right")
+
+
+def test_a_group_has_signal_where_the_sums_differ() -> None:
+    both = weighted(right=(right, 1.0), short=(short, 0.5))
+    task = items("a")[0][0]
+    rollouts = [rollout_of(task, text) for text in ("a", "abcd")]
+    group = Group(
+        key=rollouts[0].context.group,
+        task=task,
+        draw=Draw(task.arm, task.level, 1.0),
+        rollouts=tuple(rollouts),
+        scores=tuple(both(task, r) for r in rollouts),
+    )
+    assert group.values == (0.0, 0.0) and group.success == 0.0 and group.informative
 
 
 def test_without_a_pool_it_judges_the_same() -> None:
     both = weighted(right=(lambda p, c, r: None if c == "skip" else 1.0, 1.0), short=(short, 0.5))
     skipped, judged = (both(*item) for item in items("skip", "ab"))
-    assert abstained(skipped) and dict(judged.components) == {"reward": 1.25, "right": 1.0, "short": 0.5}
+    assert abstained(skipped) and dict(judged.components) == {"reward": 1.25, "correct": 1.0, "right": 1.0, "short": 0.5}
     batched = weighted(size=(TrlReward(lambda completions: [float(len(c)) for c in completions]), 1.0), right=(right, 1.0))
     found = batched.start_batch(batched.views(items("yes", "no")))
     assert isinstance(found, list)
     assert [dict(s.components) for s in found] == [
-        {"reward": 4.0, "size": 3.0, "right": 1.0},
-        {"reward": 2.0, "size": 2.0, "right": 0.0},
+        {"reward": 4.0, "correct": 3.0, "size": 3.0, "right": 1.0},
+        {"reward": 2.0, "correct": 2.0, "size": 2.0, "right": 0.0},
     ]
-    assert dict(batched.floor) == {"reward": 0.0, "size": 0.0, "right": 0.0}
+    assert dict(batched.floor) == {"reward": 0.0, "correct": 0.0, "size": 0.0, "right": 0.0}
 
 
 def test_a_part_of_several_values_counts_by_its_main_one() -> None:
     several = weighted(judge=(lambda p, c, r: {"correct": 0.5, "style": 0.25}, 2.0))
     (item,) = items("a")
-    assert dict(several(*item).components) == {"reward": 1.0, "judge": 0.5, "judge/style": 0.25}
+    assert dict(several(*item).components) == {"reward": 1.0, "correct": 0.5, "judge": 0.5, "judge/style": 0.25}
     with pytest.raises(RewardError, match=r"'judge' gave \['style', 'tone'\], and none of them says what counts"):
         weighted(judge=(lambda p, c, r: {"style": 0.5, "tone": 0.5}, 1.0))(*item)
 
@@ -95,7 +141,8 @@ def test_asynchronous_parts_are_awaited_together_and_others_called() -> None:
     both = weighted(one=(meeting("one"), 1.0), right=(right, 1.0), two=(meeting("two"), 1.0))
     assert both.concurrent and not both.batched
     with ScoringPool(both, LONG) as pool:
-        assert dict(pool.score(items("yes"))["r0"].components) == {"reward": 2.0, "one": 0.5, "right": 1.0, "two": 0.5}
+        wanted = {"reward": 2.0, "correct": 0.5, "one": 0.5, "right": 1.0, "two": 0.5}
+        assert dict(pool.score(items("yes"))["r0"].components) == wanted
     met.clear()
     assert both(*items("yes")[0]).components["reward"] == 2.0
 
@@ -115,8 +162,8 @@ def test_a_batched_part_is_called_once() -> None:
     with ScoringPool(both, LONG) as pool:
         verdicts = pool.score(items("a", "bcd"))
         assert [dict(s.components) for s in verdicts.values()] == [
-            {"reward": 12.0, "size": 11.0, "one": 1.0},
-            {"reward": 14.0, "size": 13.0, "one": 1.0},
+            {"reward": 12.0, "correct": 11.0, "size": 11.0, "one": 1.0},
+            {"reward": 14.0, "correct": 13.0, "size": 13.0, "one": 1.0},
         ]
         assert pool.counts["split"] == 0
 
@@ -154,7 +201,7 @@ def test_the_error_of_a_part_is_told_with_its_lines() -> None:
 
 def test_names_and_weights_that_cannot_stand() -> None:
     ability = abilities_of(weighted(right=(right, 1.0)))
-    assert (ability.weighted_sum, ability.names) == (True, ("reward", "right"))
+    assert (ability.weighted_sum, ability.names) == (True, ("reward", "correct", "right"))
     part = RewardPart("right", RewardFunction(right))
     for wrong in ((), (part, part)):
         with pytest.raises(ConfigError, match="give at least one, and each a name of its own"):

@@ -199,7 +199,7 @@ def test_verdicts_are_read_whole_and_once(batches: list[list[bytes]], data: st.D
 
 
 @pytest.mark.parametrize("quits", [True, False])
-def test_the_keepers_loop_ends_its_workers(monkeypatch: pytest.MonkeyPatch, output: int, verdicts: int, quits: bool) -> None:
+def test_the_fork_servers_loop_ends_its_workers(monkeypatch: pytest.MonkeyPatch, output: int, verdicts: int, quits: bool) -> None:
     monkeypatch.setattr("assay.verify.workers.process._GLANCE", 0.05)
     near, far = socket.socketpair()
     thread = threaded(run_fork_server, far, RewardFunction(act), 1 << 32)

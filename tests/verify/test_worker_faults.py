@@ -117,13 +117,13 @@ def test_verdicts_that_are_gone_or_spoiled_are_a_death(monkeypatch: pytest.Monke
 def test_a_stopped_supervisor_is_replaced_counted_and_told() -> None:
     with ScoringPool(RewardFunction(act), LONG) as pool:
         pool.score(items("yes"))
-        keeper, worker = pids(pool)
-        os.kill(keeper, signal.SIGSTOP)
+        fork_server, worker = pids(pool)
+        os.kill(fork_server, signal.SIGSTOP)
         assert [s.primary for s in pool.score(items("yes", "raise", "no")).values() if s.valid] == [1.0, 0.0]
-        assert pids(pool)[0] != keeper
+        assert pids(pool)[0] != fork_server
         assert pool.counts == Counter(retried=1, replaced=1)
         assert pool.news() == ["the process that starts scoring workers was stopped or killed, and has been replaced"]
-        assert not alive(keeper)
+        assert not alive(fork_server)
         assert not alive(worker)
 
 
@@ -139,7 +139,7 @@ def test_a_pool_whose_supervisor_is_stopped_can_be_closed() -> None:
 def test_a_supervisor_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("assay.verify.workers.process._LATE", 0.05)
     monkeypatch.setattr("assay.verify.workers.process._LOST", 0.2)
-    monkeypatch.setattr("assay.verify.workers.process.run_fork_server", lambda *_: time.sleep(600))  # keepers are forked with it
+    monkeypatch.setattr("assay.verify.workers.process.run_fork_server", lambda *_: time.sleep(600))  # what is forked
     with ScoringPool(RewardFunction(act), LONG) as pool:
         with pytest.raises(RewardError, match="three scoring processes in a row"):
             pool.score(items("yes"))
@@ -159,9 +159,9 @@ def test_a_worker_that_was_stopped_while_idle_costs_no_verdict() -> None:
 
 def test_verdicts_that_we_read_late_are_in_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Reading a verdict of many megabytes may take longer than the deadline of the next."""
-    from assay.verify.workers import dispatch as crew
+    from assay.verify.workers import dispatch
 
-    read = crew._read  # pyright: ignore
+    read = dispatch._read  # pyright: ignore
 
     def slow(data: bytes) -> Any:
         (tmp_path / "read").touch()
@@ -252,19 +252,19 @@ def test_nobody_is_stopped_that_is_not_there() -> None:
 def test_a_supervisor_that_is_lost_is_asked_for_nothing_and_its_workers_end() -> None:
     with ScoringPool(RewardFunction(act), LONG) as pool:
         pool.score(items("yes"))
-        bench = pool._crew.bench
-        keeper, (hired,) = bench._keeper, bench._workers
-        keeper.lost = True
+        supervisor = pool._dispatcher.supervisor
+        fork_server, (hired,) = supervisor._fork_server, supervisor._workers
+        fork_server.lost = True
         with pytest.raises(EOFError, match="is gone"):
-            keeper.kill(hired.pid)
-        other = SimpleNamespace(pid=hired.pid, keeper=None)  # of an earlier supervisor
-        gone = SimpleNamespace(pid=2**22 + 1, keeper=keeper)  # has ended already
-        bench._workers += [other, gone]
-        bench._idle.clear()  # as if it were at work
+            fork_server.kill(hired.pid)
+        other = SimpleNamespace(pid=hired.pid, fork_server=None)  # of an earlier supervisor
+        gone = SimpleNamespace(pid=2**22 + 1, fork_server=fork_server)  # has ended already
+        supervisor._workers += [other, gone]
+        supervisor._idle.clear()  # as if it were at work
         try:
             assert pool.score(items("no"))["r0"].primary == 0.0
         finally:
-            bench._workers[:] = [w for w in bench._workers if w not in (other, gone)]
+            supervisor._workers[:] = [w for w in supervisor._workers if w not in (other, gone)]
         assert pool.counts["replaced"] == 1
     assert not alive(hired.pid)
 

@@ -24,7 +24,7 @@ def leaks(kept: list[bytearray], completion: str) -> float:
 
 def test_a_reward_that_keeps_something_of_each_answer_loses_no_verdict() -> None:
     kept: list[bytearray] = []
-    with ScoringPool(RewardFunction(lambda p, c, r: leaks(kept, c)), LONG, memory=0.25) as pool:
+    with ScoringPool(RewardFunction(lambda p, c, r: leaks(kept, c)), LONG, memory=0.25, workers=1) as pool:
         verdicts = pool.score(items(*["yes"] * 16))
         assert [s.components["reward"] for s in verdicts.values()] == [1.0] * 16
         assert pool.counts["died"] == pool.counts["out_of_memory"] == pool.counts["retried"] >= 1
@@ -63,7 +63,7 @@ def test_the_limit_is_a_share_of_the_machine_unless_it_is_given(monkeypatch: pyt
     monkeypatch.setattr("assay.verify.workers.cpu.cores", lambda: 3)
     for workers, share in ((1, 2), (8, 4)):
         with ScoringPool(RewardFunction(lambda p, c, r: 1.0), workers=workers) as pool:
-            assert pool._crew.bench._memory == memory() // share  # pyright: ignore
+            assert pool._dispatcher.supervisor._memory == memory() // share  # pyright: ignore
     with pytest.raises(ConfigError, match="memory is in GiB and must be > 0"):
         ScoringPool(RewardFunction(lambda p, c, r: 1.0), memory=0.0)
     assert 0 < memory() <= os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

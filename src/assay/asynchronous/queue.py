@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from assay.asynchronous.accepted_log import AcceptedLog, Taken
-from assay.asynchronous.ledger import Ack, Event, Ledger
+from assay.asynchronous.ledger import Ack, Ledger
 from assay.asynchronous.messages import Beat, Failed, Sample, Sampled, SamplerSettings, Serving, Weights
 from assay.asynchronous.processes import Ended, Sampler, Spawner
 from assay.asynchronous.shared_weights import SharedWeights

@@ -51,19 +51,19 @@ def cases_of(name: str | None, called: str, seed: int, n: int) -> list[AuditCase
     return [case_of(BUILT_IN[name].draw(generator("audit/gold", seed, name, i), i) | {"id": f"{name} {i}"}, i) for i in range(n)]
 
 
-def _asked(gold: Any, *solutions: str, wrong: tuple[str, ...] = (), what: str = "what is it?") -> dict[str, Any]:
+def _case_row(gold: Any, *solutions: str, wrong: tuple[str, ...] = (), what: str = "what is it?") -> dict[str, Any]:
     row = {"gold": gold, "prompt": f"The question, {what}", "wrong": list(wrong)}
     return row | ({"solutions": list(solutions)} if solutions else {})
 
 
 def _exact(rng: np.random.Generator, i: int) -> dict[str, Any]:
-    return _asked(_WORDS[i] if i < len(_WORDS) else str(int(rng.integers(-999, 999))))
+    return _case_row(_WORDS[i] if i < len(_WORDS) else str(int(rng.integers(-999, 999))))
 
 
 def _number(rng: np.random.Generator, i: int) -> dict[str, Any]:
     whole, part, below = (int(n) for n in rng.integers((-900, 1, 2), (900, 99, 60)))
     gold = (str(whole), f"{whole}.{part:02d}", f"{whole}/{below}")[i % 3]
-    return _asked(gold, wrong=(f"{gold}1", f"1{gold}" if whole > 0 else "77777"))
+    return _case_row(gold, wrong=(f"{gold}1", f"1{gold}" if whole > 0 else "77777"))
 
 
 def _formula(rng: np.random.Generator, i: int) -> dict[str, Any]:
@@ -72,17 +72,19 @@ def _formula(rng: np.random.Generator, i: int) -> dict[str, Any]:
         return _number(rng, i)
     a, b = (int(n) for n in rng.integers(2, 30, 2))
     forms = (rf"\frac{{{a}}}{{{a + 1}}}", rf"{a}\sqrt{{2}}", f"({a}, {b})", f"x^2 + {a}x")
-    return _asked(forms[i // 4 % 4], wrong=(rf"\frac{{{a}}}{{{a + 2}}}", rf"{a + 1}\sqrt{{2}}", f"({a}, {b + 1})", f"x^2 - {a}x"))
+    return _case_row(
+        forms[i // 4 % 4], wrong=(rf"\frac{{{a}}}{{{a + 2}}}", rf"{a + 1}\sqrt{{2}}", f"({a}, {b + 1})", f"x^2 - {a}x")
+    )
 
 
 def _choice(rng: np.random.Generator, i: int) -> dict[str, Any]:
     letter = "ABCD"[int(rng.integers(4))]
     options = {"A": "copper", "B": "iron", "C": "tin", "D": "zinc"}
     if i % 2:
-        return _asked(letter, what="A, B, C or D?")
+        return _case_row(letter, what="A, B, C or D?")
     others = tuple(text for name, text in options.items() if name != letter)
     gold = {"answer": letter, "options": options}
-    return _asked(gold, letter, options[letter], wrong=others, what="A copper, B iron, C tin or D zinc?")
+    return _case_row(gold, letter, options[letter], wrong=others, what="A copper, B iron, C tin or D zinc?")
 
 
 def _set(rng: np.random.Generator, i: int) -> dict[str, Any]:
@@ -91,7 +93,7 @@ def _set(rng: np.random.Generator, i: int) -> dict[str, Any]:
 
 def _several(words: list[str]) -> dict[str, Any]:
     said = ", ".join(words)
-    return _asked(
+    return _case_row(
         words, said, json.dumps(words), wrong=(", ".join(words[:-1]), f"{said}, lead", words[0], said.replace(words[0], "lead"))
     )
 
@@ -105,7 +107,7 @@ def _json(rng: np.random.Generator, i: int) -> dict[str, Any]:
     n = int(rng.integers(10, 999))
     gold = ({"name": "tin", "n": n}, [n, n + 1, True], {"a": {"b": [n]}})[i % 3]
     other = json.dumps(gold).replace(str(n), str(n + 7))
-    return _asked(
+    return _case_row(
         gold, json.dumps(gold), json.dumps(gold, indent=2), wrong=(other, f"{json.dumps(gold)[:-1]}", json.dumps([gold]))
     )
 
@@ -117,7 +119,7 @@ def _schema(rng: np.random.Generator, i: int) -> dict[str, Any]:
 
 def _regex(rng: np.random.Generator, i: int) -> dict[str, Any]:
     word, n = _METALS[int(rng.integers(len(_METALS)))], int(rng.integers(2, 5))
-    row = _asked(
+    row = _case_row(
         f"{word}-[0-9]{{{n}}}", f"{word}-{'7' * n}", wrong=(f"{word}-{'7' * (n + 1)}", f"{word}-", "7" * n, f"{word}-{'x' * n}")
     )
     return row | {"unique": False}
@@ -127,24 +129,24 @@ def _tagged(rng: np.random.Generator, i: int) -> dict[str, Any]:
     gold = str(int(rng.integers(10, 999)))
     right = f"<think>it is so</think><answer>{gold}</answer>"
     broken = (f"<answer>{gold}</answer>", f"<think>so<answer>{gold}</answer>", gold, f"{right}{right}", "<think></think>")
-    return _asked(gold, right, wrong=broken) | {"unique": False}
+    return _case_row(gold, right, wrong=broken) | {"unique": False}
 
 
 def _label(rng: np.random.Generator, i: int) -> dict[str, Any]:
-    return _asked(_METALS[int(rng.integers(len(_METALS)))], what="which metal?")
+    return _case_row(_METALS[int(rng.integers(len(_METALS)))], what="which metal?")
 
 
 def _ranking(rng: np.random.Generator, i: int) -> dict[str, Any]:
     words = [_METALS[int(k)] for k in rng.permutation(len(_METALS))[:4]]
     gold = {"gains": {word: float(3 - k) for k, word in enumerate(words)}}
-    return _asked(gold, ", ".join(words), wrong=("lead, lead",)) | {"unique": False}
+    return _case_row(gold, ", ".join(words), wrong=("lead, lead",)) | {"unique": False}
 
 
 def _constraints(rng: np.random.Generator, i: int) -> dict[str, Any]:
     n = int(rng.integers(21, 29))
     gold = [{"constraint": "words", "count": n, "relation": "exactly"}, {"constraint": "no_commas"}]
     said = " ".join(["tin"] * n)
-    return _asked(gold, said, wrong=(f"{said} tin", " ".join(["tin,"] * n), "tin")) | {"unique": False}
+    return _case_row(gold, said, wrong=(f"{said} tin", " ".join(["tin,"] * n), "tin")) | {"unique": False}
 
 
 def _query(rng: np.random.Generator, i: int) -> dict[str, Any]:
@@ -183,7 +185,7 @@ def _query(rng: np.random.Generator, i: int) -> dict[str, Any]:
         "DROP TABLE item",
         gold.replace("SELECT", "SELECT 0,", 1),
     )
-    return _asked({"query": gold, "database": database}, gold, other, wrong=broken) | {"unique": False}
+    return _case_row({"query": gold, "database": database}, gold, other, wrong=broken) | {"unique": False}
 
 
 def _planted(draw: Callable[[np.random.Generator], dict[str, Any]]) -> Callable[[np.random.Generator, int], dict[str, Any]]:

@@ -13,10 +13,13 @@ from assay.core.errors import DataError, a_kind
 from assay.core.import_path import filed_as
 from assay.core.task import Task
 from assay.core.wire import task_from_wire
-from assay.verify.cases import parsed
-from assay.verify.reward_function import prompt_of
+from assay.curate.rows import Fields, parsed, read_rows
+from assay.verify.reward_function import prompt_of, row_of
 
-__all__ = ["AuditCase", "answer_text", "case_of", "read_cases"]
+__all__ = ["AuditCase", "answer_text", "case_of", "columns_of", "read_cases"]
+
+
+_GOLD = ("gold", "answer", "reward_model.ground_truth")
 
 
 @filed_as("assay.verify.audit.cases:Case")
@@ -72,6 +75,7 @@ def answer_text(gold: Any) -> str:
 
 def case_of(row: Mapping[str, Any], index: int = 0) -> AuditCase:
     """A case from a row: ``{"gold": ...}`` or ``{"task": ...}``, and if wanted ``prompt``, ``solutions``, ``wrong``, ``unique``.
+    The gold may be called ``answer``, or stand where verl has it, in ``reward_model.ground_truth``.
 
     Further columns reach the verifier with the row. A task is written as `task_to_wire` writes it.
 
@@ -92,11 +96,16 @@ def case_of(row: Mapping[str, Any], index: int = 0) -> AuditCase:
             raise DataError(f"row {index + 1}: the task has no private 'answer', and the row no 'solutions'; give one of them")
         gold = task.private.get("answer")
     else:
-        gold = row.get("gold", row.get("answer"))
+        gold = Fields(gold=_GOLD).gold_of(row)
         if gold is None:
             raise DataError(f"row {index + 1} has neither 'gold' nor 'task'; it has {sorted(row)}")
         own = {n: v for n, v in row.items() if n not in ("solutions", "wrong", "unique")}
-        prompt = str(row.get("prompt", ""))
+        asked = cast("object", row.get("prompt", row.get("messages", "")))
+        turns = cast("list[Any]", asked) if isinstance(asked, list) else None
+        try:
+            prompt = f"{asked}" if turns is None else "\n".join(str(turn["content"]) for turn in turns)
+        except (TypeError, KeyError):
+            raise DataError(f"row {index + 1}: 'prompt' is {asked!r}; give text, or turns with 'role' and 'content'") from None
         task = Task(
             id=str(row.get("id", f"case {index + 1}")),
             domain=str(row.get("data_source", "audit")),
@@ -114,27 +123,36 @@ def case_of(row: Mapping[str, Any], index: int = 0) -> AuditCase:
     return AuditCase(task=task, solutions=solutions or (answer_text(gold),), wrong=wrong, unique=unique)
 
 
+def columns_of(cases: Iterable[AuditCase]) -> tuple[str, ...]:
+    """Fields that a reward function finds in the rows of cases.
+
+    >>> columns_of([case_of({"gold": "4", "unit": "m"})])
+    ('gold', 'unit', 'prompt', 'answer')
+    """
+    return tuple(dict.fromkeys(name for case in cases for name in row_of(case.task)))
+
+
 def read_cases(path: Path) -> tuple[AuditCase, ...]:
-    """Cases from a JSONL file, one row a line; see `case_of`.
+    """Cases from a file of rows: JSON lines, CSV, Parquet or Arrow; see `case_of`.
 
     Raises:
         DataError: the file cannot be read, has no rows, or a row is wrong; names file and line.
     """
+    found: list[AuditCase] = []
     try:
-        lines = path.read_bytes().split(b"\n")
+        for number, entry in read_rows(path):
+            try:
+                row = parsed(entry)
+            except DataError as error:
+                raise DataError(f"{path}, {'line' if isinstance(entry, bytes) else 'row'} {number}: {error}") from None
+            try:
+                found.append(case_of(row, number - 1))
+            except DataError as error:
+                raise DataError(f"{path}: {error}") from None
     except OSError as error:
         raise DataError(f"cannot read cases from {path}: {error}") from None
-    found: list[AuditCase] = []
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        row = parsed(line, f"{path}, line {number}")
-        try:
-            found.append(case_of(row, number - 1))
-        except DataError as error:
-            raise DataError(f"{path}: {error}") from None
     if not found:
-        raise DataError(f"{path} has no cases; write one JSON object per line, each with 'gold'")
+        raise DataError(f"{path} has no cases; give rows, each with 'gold', 'answer' or verl's 'reward_model.ground_truth'")
     return _named_apart(found, path)
 
 

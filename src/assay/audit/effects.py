@@ -126,7 +126,7 @@ class WatchedVerifier:
     out: int | None = None
 
     def __call__(self, task: Task, rollout: Rollout) -> Score:
-        """Judge one attempt; what the verifier raises is a ``verifier`` fault."""
+        """Judge one rollout; what the verifier raises is a ``verifier`` fault."""
         key = f"{os.getpid()} {self.canary.place}"
         if key not in _WATCHES:
             _WATCHES[key] = _Watch(self.canary, self.out)
@@ -155,7 +155,7 @@ def events_of(canary: Canary) -> dict[str, tuple[str, ...]]:
 
 @dataclass(frozen=True)
 class Played:
-    """Several attempts judged one after another in one process, as one verdict: ``info["values"]`` in order.
+    """Several rollouts judged one after another in one process, as one verdict: ``info["values"]`` in order.
 
     Attributes:
         inner: the verifier.
@@ -170,7 +170,7 @@ class Played:
     thread: bool = False
 
     def __call__(self, task: Task, rollout: Rollout) -> Score:
-        """All values; the attempt given is not looked at."""
+        """All values; the rollout given is not looked at."""
         values: list[float | str] = []
         if self.thread:
             other = Thread(target=lambda: values.extend(self.values()), daemon=True)
@@ -181,7 +181,7 @@ class Played:
         return Score(components={"reward": 0.0}, info=FrozenMap({"values": values}))
 
     def values(self) -> list[float | str]:
-        """A number per attempt, ``"fault"`` where there is no verdict."""
+        """A number per rollout, ``"fault"`` where there is no verdict."""
         if not self.together:
             return [value_of(judge(self.inner, task, rollout)) for task, rollout in self.items]
         try:

@@ -166,7 +166,7 @@ def audit_context(settings: AuditSettings, sandbox: Sandbox | None = None) -> Ge
 
 
 def rollout_saying(task: Task, text: str, id: str) -> Rollout:
-    """An attempt that says a text."""
+    """A rollout that says a text."""
     return rollout_of(task, text, id=id, group=id)
 
 

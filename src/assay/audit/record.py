@@ -208,6 +208,7 @@ class Audit:
         checks: every question.
         latency: how long a verdict takes; None where no call returned.
         isolation: what contained the verifier, or why nothing did.
+        signature: how a person's function was called; empty for a verifier.
         versions: of Python and assay.
     """
 
@@ -221,6 +222,7 @@ class Audit:
     checks: tuple[Check, ...]
     latency: Latency | None
     isolation: str = ""
+    signature: str = ""
     versions: dict[str, str] = field(default_factory=dict[str, str])
 
     @property

@@ -67,7 +67,7 @@ def determinism(subject: Subject, chosen: Sequence[ProbeOutcome], place: AuditCo
 
 
 def order(subject: Subject, chosen: Sequence[ProbeOutcome], place: AuditContext) -> Check:
-    """Whether a verdict depends on its neighbours, its place in a batch, or the names of task and attempt."""
+    """Whether a verdict depends on its neighbours, its place in a batch, or the names of task and rollout."""
     items = _items(chosen)
     first = place.played(subject, items)
     renamed = [

@@ -12,7 +12,7 @@ from typing import Any
 from assay import __version__
 from assay.audit import checks, repeatability
 from assay.audit.built_in import BUILT_IN, cases_of
-from assay.audit.cases import AuditCase
+from assay.audit.cases import AuditCase, columns_of
 from assay.audit.effects import EFFECTS
 from assay.audit.hostile import Canary
 from assay.audit.judge_probes import AuditContext, ProbeOutcome, audit_context
@@ -71,15 +71,16 @@ def audit(
     >>> audit(ExactMatch(), [case_of({"gold": "42"})], settings=AuditSettings(hostile_items=0)).check("gold").status.value
     'pass'
     """
-    subject = subject_of(verifier)
-    second = None if against is None else subject_of(against)
+    columns = None if cases is None else columns_of(cases)
+    subject = subject_of(verifier, columns=columns)
+    second = None if against is None else subject_of(against, columns=columns)
     asked = AuditSettings() if settings is None else settings
     _check_names(asked)
     if cases is None:
         cases = cases_of(subject.built_in, subject.name, asked.seed, asked.items)
         asked = _as_documented(asked, subject.built_in)
     else:
-        cases = _drawn(cases, asked)
+        cases = _sample_cases(cases, asked)
     sandbox, isolation = _sandbox([s for s in (subject, second) if s is not None], asked)
     with sandbox or nullcontext(), audit_context(asked, sandbox) as place:
         template = asked.template or _template(subject, cases, asked, place)
@@ -99,6 +100,7 @@ def audit(
         checks=tuple(checks.reduced(check, tried, left) for check in made),
         latency=checks.latency_of(outcomes, asked),
         isolation=isolation,
+        signature=subject.signature,
         versions={"python": platform.python_version(), "assay": __version__},
     )
 
@@ -179,7 +181,7 @@ def _template(subject: Subject, cases: Sequence[AuditCase], settings: AuditSetti
     return next(t for t in TEMPLATES if right[t] == best) if best else PLACE
 
 
-def _drawn(cases: Sequence[AuditCase], settings: AuditSettings) -> list[AuditCase]:
+def _sample_cases(cases: Sequence[AuditCase], settings: AuditSettings) -> list[AuditCase]:
     """As many cases as are wanted, drawn by seed, in their order."""
     if len(cases) <= settings.items:
         return list(cases)

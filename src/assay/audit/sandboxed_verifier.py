@@ -67,20 +67,20 @@ class SandboxedVerifier:
         self._scope.close()
 
     def score(self, items: Sequence[tuple[Task, Rollout]]) -> dict[str, Score]:
-        """The verdict on each attempt, by rollout id; one that stopped the interpreter is tried once more."""
+        """The verdict on each rollout, by rollout id; one that stopped the interpreter is tried once more."""
         out: dict[str, Score] = {}
         for task, rollout in items:
             order = {"items": [_wire(task, rollout)]}
-            first = self._asked(order, self._deadline)
-            out[rollout.id] = self._asked(order, self._deadline) if "ended" in first.info else first
+            first = self._judge(order, self._deadline)
+            out[rollout.id] = self._judge(order, self._deadline) if "ended" in first.info else first
         return out
 
     def played(self, items: Sequence[tuple[Task, Rollout]], seconds: float, **how: Any) -> tuple[float | str, ...] | None:
-        """Values of several attempts, as `assay.audit.effects.Played` gives them; None where they stopped it."""
-        score = self._asked({"items": [_wire(*item) for item in items], "how": how}, seconds)
+        """Values of several rollouts, as `assay.audit.effects.Played` gives them; None where they stopped it."""
+        score = self._judge({"items": [_wire(*item) for item in items], "how": how}, seconds)
         return tuple(score.info["values"]) if "values" in score.info else None
 
-    def _asked(self, order: Mapping[str, Any], seconds: float) -> Score:
+    def _judge(self, order: Mapping[str, Any], seconds: float) -> Score:
         failed = ""
         for _ in range(2):
             if not self._ready:

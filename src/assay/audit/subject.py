@@ -6,7 +6,7 @@ import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +15,9 @@ from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.protocols import Verifier
 from assay.core.rollout import Rollout
 from assay.core.task import Task
-from assay.interop.adapter import adapt, loaded
 from assay.interop.import_rewards import ForeignReward
+from assay.interop.load_object import load
+from assay.tasks.named_rewards import describe_call, named_verifier
 from assay.verify.catalog import verifier as named
 from assay.verify.catalog import verifiers
 from assay.verify.reward_function import RewardFunction
@@ -40,8 +41,13 @@ class Subject:
 
     @property
     def batched(self) -> bool:
-        """Whether it has a form that takes several attempts at once."""
+        """Whether it has a form that takes several rollouts at once."""
         return isinstance(self.verifier, ForeignReward | RewardFunction) and self.verifier.batched
+
+    @property
+    def signature(self) -> str:
+        """How it calls a person's function; empty where it calls none."""
+        return describe_call(self.verifier)
 
     @property
     def built_in(self) -> str | None:
@@ -50,34 +56,44 @@ class Subject:
         return name if name in verifiers() else None
 
 
-def resolve(name: str, *, signature: str | None = None, gold: str | None = None, chat: bool | None = None) -> Subject:
+def resolve(
+    name: str,
+    *,
+    signature: str | None = None,
+    gold: str | None = None,
+    chat: bool | None = None,
+    columns: Collection[str] | None = None,
+) -> Subject:
     """The verifier of that name: one of `assay.verify.verifiers`, ``package.module:name``, or ``path/to/file.py:name``.
 
-    Names of verifiers come from `assay.verify.catalog` alone: one that is added there can be audited.
+    Names of verifiers come from `assay.verify.catalog` alone: one that is added there can be audited. A function is called as a
+    run on rows with the fields ``columns`` calls it (`assay.tasks.named_rewards`); None where they are not known.
 
     Raises:
         UnknownNameError: no verifier of that name; says the nearest.
         ConfigError: what was named is no verifier and no reward function.
+        DataError: the function takes a field that the rows do not have.
 
     >>> resolve("exact").built_in, resolve("assay.verify:ExactMatch").built_in
     ('exact', None)
     """
-    recipe = {"name": name, "signature": signature, "gold": gold, "chat": chat}
+    recipe = {"name": name, "signature": signature, "gold": gold, "chat": chat, "columns": columns and tuple(columns)}
     if ":" in name:
-        return Subject(name, loaded(name, signature=signature, gold=gold, chat=chat), recipe)
+        found = named_verifier(load(name), columns, signature=signature, gold=gold, chat=chat, name=name)
+        return Subject(name, found, recipe)
     if name not in verifiers():
         raise UnknownNameError("verifier (or write package.module:name)", name, verifiers())
     return Subject(name, named(name), recipe)
 
 
-def subject_of(found: Any, name: str | None = None) -> Subject:
-    """A subject from an object: a verifier, a reward function of anybody's, or a name."""
+def subject_of(found: Any, name: str | None = None, columns: Collection[str] | None = None) -> Subject:
+    """A subject from an object: a verifier, a reward function of anybody's, or a name; ``columns`` as in `resolve`."""
     if isinstance(found, Subject):
         return found
     if isinstance(found, str):
-        return resolve(found)
+        return resolve(found, columns=columns)
     called = name or str(getattr(found, "__name__", type(found).__name__))
-    return Subject(called, adapt(found, name=called))
+    return Subject(called, named_verifier(found, columns, name=called))
 
 
 def again(subject: Subject, items: Sequence[tuple[Task, Rollout]], hash_seed: int, deadline: float) -> list[float | str]:

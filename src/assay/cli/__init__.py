@@ -18,10 +18,12 @@ COMMANDS = {
     "resume": ("train", "continue a run that was stopped, killed, or has finished"),
     "eval": ("evaluate", "held-out accuracy of a run or model, with intervals"),
     "sample": ("evaluate", "answers of a run or model to a prompt"),
+    "chat": ("chat", "talk with the model of a run or folder"),
     "export": ("export", "write the model of a run as a Hugging Face folder with a model card, and verify it"),
+    "push": ("push", "upload a model, environment or data set to the Hugging Face hub, once it is checked"),
     "explain": ("explain", "what a recipe would do: every setting, sizes, memory; runs nothing"),
     "report": ("run_reports", "write a run's report.html again"),
-    "runs": ("run_reports", "list, show or compare runs"),
+    "runs": ("run_reports", "list, show or compare runs, or send one to a tracker"),
     "rollouts": ("rollouts", "show recorded rollouts of a run, or what changed between two evaluations"),
     "tasks": ("tasks", "list, show, sample or check task families"),
     "recipes": ("recipes", "list the recipes"),
@@ -36,7 +38,7 @@ COMMANDS = {
     "methods": ("methods", "list or show objectives, and their names in other libraries"),
     "papers": ("papers", "list, show or run published systems, and which part of each is implemented"),
     "selftest": ("selftest", "test this machine: engine agreement, proof of weights, resume, speed, isolation"),
-    "serve": ("serve", "score answers or run programs over HTTP, for any trainer"),
+    "serve": ("serve", "serve a model with OpenAI's protocol; score answers or run programs over HTTP"),
     "sandbox": ("sandbox", "run a program in the sandbox, or show the isolation of this machine"),
 }
 
@@ -48,7 +50,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: arguments without the program; `sys.argv` when None.
 
     Returns:
-        0 after success, 1 where the work failed, 2 where an argument, or what it names, was wrong, 130 after Ctrl-C.
+        0 after success, 1 where the work failed, 2 where an argument, or what it names, was wrong, 130 after Ctrl-C, 75 after
+        SIGUSR1.
     """
     _open_streams()
     before = signal.getsignal(signal.SIGINT)
@@ -86,7 +89,7 @@ def _run(argv: Sequence[str] | None) -> int:
 
         print(f"assay {assay.__version__}")
         return 0
-    from assay.core.errors import AssayError, CheckpointError, ConfigError, DataError, UnknownNameError
+    from assay.core.errors import AssayError, CheckpointError, ConfigError, DataError, UnknownNameError, missing_extra
 
     try:
         if args[0] not in COMMANDS:
@@ -98,6 +101,10 @@ def _run(argv: Sequence[str] | None) -> int:
         return stop.code if isinstance(stop.code, int) else 0
     except (ConfigError, DataError, CheckpointError) as error:  # a command says itself when the work had begun
         return _complain(error, 2)
+    except ModuleNotFoundError as error:
+        if (lacking := missing_extra(error)) is None:
+            raise
+        return _complain(lacking, 1)
     except (AssayError, OSError) as error:
         if isinstance(error, BrokenPipeError):  # the reader of our output went away, as `| head` does
             sys.stdout = open(os.devnull, "w")  # noqa: SIM115 -- the interpreter flushes it at the end
@@ -134,6 +141,6 @@ def _help() -> str:
             f"commands:\n{columns({name: text for name, (_, text) in COMMANDS.items()})}",
             "start here:\n  assay train quickstart        teach a small model to sort, offline, in minutes\n"
             "  assay COMMAND --help          options of a command",
-            fill("Exit codes: 0 success, 1 the work failed, 2 wrong arguments, 130 stopped by Ctrl-C."),
+            fill("Exit codes: 0 success, 1 the work failed, 2 wrong arguments, 130 stopped by Ctrl-C, 75 stopped by SIGUSR1."),
         )
     )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.cli.given_options import GivenOption, Mistakes
 from assay.core.errors import ConfigError
+from assay.recipes.setting_names import SHORT
 
 if TYPE_CHECKING:
     from assay.train.run import Run
@@ -105,50 +106,49 @@ def _number(word: str) -> float | None:
         return None
 
 
-def _alias(names: str, path: str, metavar: str, says: str, important: bool = True, make: Any = None) -> Alias:
-    return Alias(names=tuple(names.split()), path=path, metavar=metavar, says=says, important=important, make=make)
+def _alias(name: str, metavar: str, says: str, important: bool = True, make: Any = None) -> Alias:
+    others, path = SHORT[name]
+    return Alias(names=(name, *others.split()), path=path, metavar=metavar, says=says, important=important, make=make)
 
 
 ALIASES: dict[str, tuple[Alias, ...]] = {
     "method": (
-        _alias("objective algorithm", "{stage}.objective", "NAME", "a method by name, with all that it needs"),
-        _alias("kl beta kl-coef", "{stage}.objective.kl", "FLOAT", "coefficient of the divergence from the start", make=_with_kl),
-        _alias("epochs num-iterations ppo-epochs", "{stage}.epochs", "INT", "passes over the rollouts of a step"),
-        _alias("minibatches", "{stage}.minibatches", "INT", "optimiser steps per pass"),
-        _alias("lag staleness", "{stage}.lag", "INT", "steps between weights that sample and that learn"),
+        _alias("objective", "NAME", "a method by name, with all that it needs"),
+        _alias("kl", "FLOAT", "coefficient of the divergence from the start", make=_with_kl),
+        _alias("epochs", "INT", "passes over the rollouts of a step"),
+        _alias("minibatches", "INT", "optimiser steps per pass"),
+        _alias("lag", "INT", "steps between weights that sample and that learn"),
     ),
     "rollouts": (
-        _alias("steps max-steps", "{stage}.steps", "INT", "steps of the last stage"),
-        _alias(
-            "groups batch-size prompts-per-step", "{stage}.groups", "INT", "prompts per step; each gets --group-size rollouts"
-        ),
-        _alias("group-size num-generations", "{stage}.group_size", "INT", "rollouts per prompt"),
-        _alias("max-new-tokens max-completion-length", "sampling.max_new_tokens", "INT", "tokens of an answer, at most"),
-        _alias("temperature", "sampling.temperature", "FLOAT", "divides the logits"),
-        _alias("top-p", "sampling.top_p", "FLOAT", "probability that is kept; 1 for all"),
-        _alias("top-k", "sampling.top_k", "INT", "tokens that are kept; 0 for all"),
-        _alias("min-p", "sampling.min_p", "FLOAT", "least share of the likeliest", important=False),
-        _alias("max-turns max-tool-calling-iterations", "max_turns", "INT", "answers per rollout", important=False),
+        _alias("steps", "INT", "steps of the last stage"),
+        _alias("groups", "INT", "prompts per step; each gets --group-size rollouts"),
+        _alias("group-size", "INT", "rollouts per prompt"),
+        _alias("max-new-tokens", "INT", "tokens of an answer, at most"),
+        _alias("temperature", "FLOAT", "divides the logits"),
+        _alias("top-p", "FLOAT", "probability that is kept; 1 for all"),
+        _alias("top-k", "INT", "tokens that are kept; 0 for all"),
+        _alias("min-p", "FLOAT", "least share of the likeliest", important=False),
+        _alias("max-turns", "INT", "answers per rollout", important=False),
     ),
     "learner": (
-        _alias("lr learning-rate", "{stage}.learner.optimizer.lr", "FLOAT", "learning rate"),
-        _alias("lr-schedule lr-scheduler-type", "{stage}.learner.schedule.kind", "WORD", "constant, linear or cosine"),
-        _alias("warmup-steps lr-warmup-steps", "{stage}.learner.schedule.warmup", "INT", "steps up to the full rate"),
-        _alias("weight-decay", "{stage}.learner.optimizer.weight_decay", "FLOAT", "decoupled", important=False),
-        _alias("clip-norm max-grad-norm", "{stage}.learner.clip_norm", "FLOAT", "bound on the gradient's norm; 0 for none"),
-        _alias("lora-rank lora-r", "{stage}.learner.adapter.rank", "INT", "train an adapter; 0: all weights", make=_with_lora),
-        _alias("lora-alpha", "{stage}.learner.adapter.alpha", "FLOAT", "factor of an adapter", False, _with_lora),
-        _alias("micro-tokens", "{stage}.learner.micro_tokens", "INT", "tokens of a micro-batch, at most"),
-        _alias("precision", "{stage}.learner.precision", "WORD", "fp32 or bf16"),
-        _alias("gradient-checkpointing", "{stage}.learner.checkpointing", "", "less memory, more time", important=False),
-        _alias("device", "{stage}.learner.device", "WORD", "cpu, cuda or auto"),
+        _alias("lr", "FLOAT", "learning rate"),
+        _alias("lr-schedule", "WORD", "constant, linear or cosine"),
+        _alias("warmup-steps", "INT", "steps up to the full rate"),
+        _alias("weight-decay", "FLOAT", "decoupled", important=False),
+        _alias("clip-norm", "FLOAT", "bound on the gradient's norm; 0 for none"),
+        _alias("lora-rank", "INT", "train an adapter; 0: all weights", make=_with_lora),
+        _alias("lora-alpha", "FLOAT", "factor of an adapter", False, _with_lora),
+        _alias("micro-tokens", "INT", "tokens of a micro-batch, at most"),
+        _alias("precision", "WORD", "fp32 or bf16"),
+        _alias("gradient-checkpointing", "", "less memory, more time", important=False),
+        _alias("device", "WORD", "cpu, cuda or auto"),
     ),
     "run": (
-        _alias("model model-name-or-path", "model", "PATH", "weights: a folder, or a name on the hub", make=_with_model),
-        _alias("seed", "seed", "INT", "all randomness derives from it"),
-        _alias("threads", "threads", "INT", "threads of torch"),
-        _alias("eval-every eval-steps", "evaluation.every", "INT", "steps between evaluations; 0: at the ends"),
-        _alias("checkpoint-every save-steps", "checkpoint_every", "INT", "steps between checkpoints"),
+        _alias("model", "PATH", "weights: a folder, or a name on the hub", make=_with_model),
+        _alias("seed", "INT", "all randomness derives from it"),
+        _alias("threads", "INT", "threads of torch"),
+        _alias("eval-every", "INT", "steps between evaluations; 0: at the ends"),
+        _alias("checkpoint-every", "INT", "steps between checkpoints"),
     ),
 }
 """By the headings of the help."""

@@ -24,7 +24,8 @@ class AuditOptions:
 
     Attributes:
         name: a verifier of assay's, package.module:name, or my_file.py:name: also reward functions of verl, TRL, OpenRLHF.
-        cases: JSONL file, a problem a line: gold, and if wanted prompt, solutions, wrong, unique. Built-ins have their own.
+        cases: file of rows (.jsonl, .csv, .parquet): gold, answer or verl's reward_model.ground_truth, and if wanted prompt,
+            solutions, wrong, unique. Built-ins have their own.
         against: a second verifier of the same tasks to compare decisions with.
         signature: the library whose signature it has, if its parameter names do not show it.
         gold: the column in which the function looks for the right answer, if its name is unusual.
@@ -49,7 +50,7 @@ class AuditOptions:
     """
 
     name: str = field(metadata={"positional": True, "arg": {"metavar": "NAME"}})
-    cases: Path | None = field(default=None, metadata={"arg": {"metavar": "FILE.jsonl"}})
+    cases: Path | None = field(default=None, metadata={"arg": {"metavar": "FILE"}})
     against: str | None = field(default=None, metadata={"arg": {"metavar": "NAME"}})
     signature: Literal["assay", "plain", "verl", "verl-batch", "trl", "openrlhf", "verifiers"] | None = None
     gold: str | None = field(default=None, metadata={"arg": {"metavar": "COLUMN"}})
@@ -77,6 +78,7 @@ def audit_leaf(args: list[str]) -> int:
     """``assay verify audit NAME``."""
     own = parse(AuditOptions, args, "assay verify audit")
     from assay.audit import AuditSettings, audit, audit_page, read_cases, resolve
+    from assay.audit.cases import columns_of
 
     if own.no_sandbox and own.backend:
         raise ConfigError(f"--no-sandbox and --backend {own.backend}: give one of them")
@@ -96,9 +98,10 @@ def audit_leaf(args: list[str]) -> int:
         max_p99=own.max_p99,
         backend="none" if own.no_sandbox else own.backend,
     )
-    subject = resolve(own.name, signature=own.signature, gold=own.gold, chat=True if own.chat else None)
-    against = None if own.against is None else resolve(own.against)
     cases = None if own.cases is None else read_cases(own.cases)
+    columns = None if cases is None else columns_of(cases)
+    subject = resolve(own.name, signature=own.signature, gold=own.gold, chat=True if own.chat else None, columns=columns)
+    against = None if own.against is None else resolve(own.against, columns=columns)
     if own.html is not None and not own.html.parent.is_dir():
         raise ConfigError(f"--html {own.html}: there is no folder {own.html.parent}; make it first")
     with busy(f"auditing {own.name}"):
@@ -122,6 +125,7 @@ def _print(found: Audit) -> None:
         {
             "verifier": f"{found.name}{f', against {found.against}' if found.against else ''}",
             "judged": f"{found.probes} answers to {found.items} items{left}; written as {found.template!r}",
+            **({"called as": found.signature} if found.signature else {}),
             "isolation": found.isolation,
             "result": "passed" if found.passed else f"failed: {', '.join(found.failed)}",
         }

@@ -12,7 +12,7 @@ from assay.core.config import loads_toml
 from assay.core.errors import AssayError, ConfigError
 from assay.core.import_path import load_class
 
-__all__ = ["CONFIG", "config_options", "names_recipe", "read_config", "recipe_of", "split_config"]
+__all__ = ["CONFIG", "config_options", "names_recipe", "path_in", "read_config", "recipe_of", "split_config"]
 
 CONFIG = "config"
 RECIPE = "recipe"
@@ -56,8 +56,16 @@ def read_config(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path}: {error}") from None
 
 
+def path_in(file: Path, word: str) -> str:
+    """A path, or ``path/to/file.py:name``, that a file of settings names: as it stands beside the file where it is there, else
+    unchanged, which is a name or a path from the current folder.
+    """
+    beside = file.parent / word.partition(":")[0]
+    return str(file.parent / word) if word and not word.startswith("hub:") and beside.exists() else word
+
+
 def recipe_of(path: Path, table: Mapping[str, Any]) -> str:
-    """The recipe that a file names; empty where it names none.
+    """The recipe that a file names, its path from the current folder; empty where it names none.
 
     Raises:
         ConfigError: it is no text.
@@ -65,7 +73,7 @@ def recipe_of(path: Path, table: Mapping[str, Any]) -> str:
     word = table.get(RECIPE, "")
     if not isinstance(word, str):
         raise ConfigError(f'{path}: recipe = {word!r}; give the name of a recipe, as in recipe = "quickstart"')
-    return word
+    return word if ":" not in word and "." not in word and "/" not in word else path_in(path, word)
 
 
 def names_recipe(path: Path) -> bool:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from assay.cli.options import parse
 from assay.cli.output import busy, grid, lines, show
-from assay.cli.recipe import scorer, source
 from assay.cli.run_request import missing
+from assay.cli.sources import scorer, source
 from assay.cli.verify import settings_of
 from assay.core.errors import ConfigError, DataError
 from assay.core.protocols import TaskSource, Verifier

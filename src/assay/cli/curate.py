@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from assay.cli.options import parse
 from assay.cli.output import grid, lines, note, show
-from assay.cli.recipe import scorer
+from assay.cli.sources import scorer
 from assay.cli.verify import gathered, settings_of
 from assay.core.errors import ConfigError, DataError, UnknownNameError
 
@@ -76,7 +76,7 @@ class CurateOptions:
         step: steps of your own, my_file.py:NAME, after all others.
         question: field of the question, where its name is unusual.
         gold: field of the answer, where its name is unusual.
-        test_share: share of the rows that becomes the test split.
+        test_share: share of the rows that becomes the test split; by default 0.1, and none with --against, which names a test.
         seed: another seed, another split.
         chunk: rows looked at together; the result does not depend on it.
         fresh: throw away what an earlier run left in OUT.
@@ -123,7 +123,7 @@ class CurateOptions:
     step: tuple[str, ...] = field(default=(), metadata={"arg": {"metavar": "[FILE.py:NAME ...]"}})
     question: str | None = field(default=None, metadata={"arg": {"metavar": "FIELD"}})
     gold: str | None = field(default=None, metadata={"arg": {"metavar": "FIELD"}})
-    test_share: float = 0.1
+    test_share: float | None = None
     seed: int = 0
     chunk: int = 4096
     fresh: bool = False
@@ -174,7 +174,8 @@ def _pipeline(own: CurateOptions, stack: ExitStack) -> Pipeline:
     usual = Fields()
     fields = Fields(question=(own.question,) if own.question else usual.question, gold=(own.gold,) if own.gold else usual.gold)
     steps = [*_cheap(own), *_verified(own, stack), *_by_difficulty(own), *_by_probe(own), *(_own(word) for word in own.step)]
-    return Pipeline(steps=tuple(steps), fields=fields, test_share=own.test_share, seed=own.seed)
+    share = own.test_share if own.test_share is not None else 0.0 if own.against else 0.1
+    return Pipeline(steps=tuple(steps), fields=fields, test_share=share, seed=own.seed)
 
 
 def _cheap(own: CurateOptions) -> list[CurationStep]:

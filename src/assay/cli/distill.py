@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Literal
 
 from assay.cli.options import parse
 from assay.cli.output import lines, note, show
-from assay.cli.recipe import own_code, source
 from assay.cli.run_request import missing
+from assay.cli.sources import own_code, source
 from assay.core.errors import ConfigError, EngineError, RewardError
 from assay.core.protocols import TaskSource
 from assay.train.levels import Levels, check_levels
@@ -47,13 +47,13 @@ class DistillOptions:
         keep: most right answers kept of each task, all different.
         prefer: which of them: the first ones, or the shortest.
         threshold: an answer is right from this value of the verifier's on.
-        thoughts: keep the teacher's thoughts, between its tags.
+        thoughts: the teacher's thoughts are kept, between its tags; with --no-thoughts they are left out.
         temperature: of its answers; 0 takes the most likely token.
         max_new_tokens: most tokens in an answer; when not given, 2048 of a server's, else 512, or half the model's context.
         seed: of the sampling noise of a model on this machine.
         at_once: tasks that are asked at the same time; behind each such block the work is saved.
         requests: most requests to the server at once.
-        seconds: what the server has for one answer, waiting and further attempts included.
+        seconds: what the server has for one answer, waiting and retries included.
         json: print the counts as JSON.
     """
 
@@ -124,7 +124,7 @@ def _text(found: Distilled) -> None:
     )
     if found.again:
         note(
-            f"{found.again} tasks had attempts without an answer or a verdict, and no right one: the same command asks them again"
+            f"{found.again} tasks had rollouts without an answer or a verdict, and no right one: the same command asks them again"
         )
 
 

@@ -16,7 +16,9 @@ from assay.core.config import dumps_toml, to_dict
 from assay.core.errors import ConfigError
 from assay.core.plan import Plan
 from assay.runtime.settings import DecoderShape
-from assay.train.models import Built
+from assay.train.describe_settings import told_settings
+from assay.train.model_facts import small_files
+from assay.train.models import Built, Folder
 from assay.train.out_of_memory import format_bytes
 from assay.train.run import Run
 from assay.train.schedules import describe_schedules
@@ -65,8 +67,23 @@ def explain_command(args: list[str]) -> int:
         note("whether the tasks fit the model's context is not checked: tokenizers is not installed")
     else:
         found = _with_tokens(looked, found)
-    value = {"settings": to_dict(run), "wired": [asdict(w) for w in wires], "derived": _json(found)}
-    return show(own.json, value, lambda: _text(run, found, wires))
+    chosen = _chosen(run)
+    value = {"chosen": chosen, "settings": to_dict(run), "wired": [asdict(w) for w in wires], "derived": _json(found)}
+
+    def text() -> None:
+        for line in chosen:
+            print(line)
+        print(end="\n" if chosen else "")
+        _text(run, found, wires)
+
+    return show(own.json, value, text)
+
+
+def _chosen(run: Run) -> tuple[str, ...]:
+    """What `assay train` prints before the first step of a run from a model: what was chosen for it and this machine, and why."""
+    if not isinstance(run.model, Folder) or stated_config(run.model) is not None or not any(s.practises for s in run.stages):
+        return ()
+    return told_settings(run, small_files(run.model))
 
 
 def _with_tokens(run: Run, found: Derived) -> Derived:

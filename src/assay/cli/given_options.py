@@ -119,8 +119,9 @@ class Mistakes:
     def add(self, options: Sequence[GivenOption], error: object) -> None:
         """Notes what is wrong with an option, or with several together."""
         text, place = " ".join(str(error).split("\n")), ", ".join(dict.fromkeys(o.place for o in options))
-        known = any(text.startswith(p) for o in options for p in (o.typed, o.place)) and not any(o.file for o in options)
-        line = text if known or not place else f"{place}: {text}"
+        known = any(text.startswith(p) for o in options for p in (o.typed, o.place))
+        files = ", ".join(dict.fromkeys(o.file for o in options if o.file and not text.startswith(o.file)))
+        line = f"{files}: {text}" if known and files else text if known or not place else f"{place}: {text}"
         if line not in self.found:
             self.found.append(line)
 

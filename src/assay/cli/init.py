@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import keyword
 import re
 import sys
 from collections.abc import Mapping
@@ -20,7 +21,7 @@ __all__ = ["init_command", "scaffold"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InitOptions:
-    """Writes a small package for a part of your own: one module, a test that passes, and a README with the next three commands.
+    """Writes a small package for a part of your own: one module, a test that passes, and a README with the next commands.
 
     Attributes:
         kind: task, environment (a task of several turns), reward, verifier or recipe.
@@ -62,7 +63,7 @@ def scaffold(kind: str, name: str, folder: Path) -> Mapping[str, str]:
 
     Raises:
         UnknownNameError: no such kind.
-        ConfigError: a name that is none of a package, or of a module that is there already.
+        ConfigError: a name that is none of a package, or of a module, a family or a suite that is there already, or a keyword.
         DataError: the folder holds something already.
     """
     if kind not in SCAFFOLDS:
@@ -70,14 +71,20 @@ def scaffold(kind: str, name: str, folder: Path) -> Mapping[str, str]:
     if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
         raise ConfigError(f"{name!r} is no name of a package; give small letters, digits and '-', such as my-{kind}")
     module = name.replace("-", "_")
+    if keyword.iskeyword(module) or keyword.issoftkeyword(module):
+        raise ConfigError(f"{name!r} is a keyword of Python, so no module can have that name; give another, such as my-{name}")
     if module in sys.stdlib_module_names or importlib.util.find_spec(module) is not None:
         raise ConfigError(f"{name}: there is a module {module!r} already, which the new one would hide; give another name")
+    if "entry" in SCAFFOLDS[kind] and (package := _offered(name)) is not None:
+        raise ConfigError(
+            f"{name!r} is a family or suite of {package} already ('assay tasks list'); give another, such as my-{name}"
+        )
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise DataError(f"{folder} is there already and not empty; name another folder with --out")
     parts = SCAFFOLDS[kind]
     texts = {
         "pyproject.toml": PROJECT + parts.get("entry", ""),
-        "README.md": README.replace("@commands@", parts["commands"]),
+        "README.md": README.replace("@look@", parts["look"]),
         f"{module}/__init__.py": parts["module"],
         f"tests/test_{module}.py": parts["test"],
         **({"cases.jsonl": parts["cases"]} if "cases" in parts else {}),
@@ -95,3 +102,11 @@ def scaffold(kind: str, name: str, folder: Path) -> Mapping[str, str]:
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text, encoding="utf-8")
     return files
+
+
+def _offered(name: str) -> str | None:
+    """The package that offers a family or suite of this name."""
+    from assay.tasks.packages import installed
+
+    found = installed()
+    return (found.packages.get(name) or "an installed package") if name in found.families or name in found.suites else None

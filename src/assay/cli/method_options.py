@@ -143,14 +143,13 @@ def _name(option: GivenOption, parts: Sequence[str]) -> str:
         raise ConfigError(f"{flag} needs a value: the name of a method, as in {flag} grpo ('assay methods' lists them)")
     if not _is_name(option, parts):
         return ""
-    from assay.objective.methods import methods
+    from assay.objective.methods import method_named, methods
 
-    known = methods()
+    if found := method_named(name):
+        return found
     if here := _ELSEWHERE.get(name.lower().replace("-", "_")):
         raise ConfigError(f"{flag} {name}: that is another library's name; in assay this is {here}")
-    if name not in known:
-        raise UnknownNameError(f"method of {flag}", name, known)
-    return name
+    raise UnknownNameError(f"method of {flag}", name, methods())
 
 
 def _is_setting(option: GivenOption, word: str, method: str) -> bool:

@@ -15,9 +15,12 @@ from typing import TYPE_CHECKING, Any
 from assay.cli.output import cell, grid, note
 from assay.cli.preflight import check
 from assay.cli.recipe import settle
+from assay.cli.tracker_options import split_words
 from assay.cli.train_options import TrainOptions
 from assay.core.errors import AssayError, CheckpointError, ConfigError
-from assay.lab.seeds import Mean, RunEnding, State, StudyRun, means, run_all, same_run
+from assay.lab.seeds import StudyRun, run_all, same_run
+from assay.lab.summary import Mean, RunEnding, State, differences, means
+from assay.measure.intervals import Interval
 from assay.runs import lock, storage
 from assay.train.progress_view import GREEDY, Clock, RunProgress, say
 from assay.train.record import fresh_folder
@@ -32,6 +35,9 @@ STUDY = "study.json"
 
 OWN = {"seeds": False, "vary": True, "at-once": False, "folder": False}
 """Options that are about all runs, and whether each may have several values."""
+
+ENOUGH = 5
+"""Seeds from which on a comparison is worth something, as `assay.lab.Comparison` asks for."""
 
 VIEWS = ("plain", "tensorboard", "wandb", "no-report", "profile")
 
@@ -62,7 +68,8 @@ class Study:
     @property
     def settings(self) -> tuple[str, tuple[str, ...]]:
         """What the runs have in common, whichever seeds are asked for and however they are shown."""
-        return self.recipe, tuple(w for w in shared(self.args) if w.removeprefix("--").replace("_", "-") not in VIEWS)
+        words = split_words(shared(self.args))[1]
+        return self.recipe, tuple(w for w in words if w.removeprefix("--").replace("_", "-") not in VIEWS)
 
 
 def train_many(recipe: str, args: Sequence[str], own: TrainOptions) -> int:
@@ -313,6 +320,9 @@ def print_summary(endings: Sequence[RunEnding], folder: Path) -> int:
     head = ("run", "state", "step", "base", "greedy", "gain", "sampled", "CPU-s", "digest")
     grid(head, rows, right=(2, 3, 4, 5, 6, 7))
     say("held-out accuracy; of means the 95 % interval over runs (Student)")
+    _compare(endings)
+    for line in _warnings(endings):
+        say(line)
     for e in endings:
         if e.state is State.FAILED:
             note(f"{e.name} failed: {e.said} ({folder / e.name}.log)")
@@ -321,6 +331,35 @@ def print_summary(endings: Sequence[RunEnding], folder: Path) -> int:
         note(f"{len(open_)} of {len(endings)} runs did not finish; continue with: assay resume {folder}")
     say(f"numbers: {folder / 'results.json'}")
     return 1 if any(e.state is State.FAILED for e in endings) else 130 if open_ else 0
+
+
+def _compare(endings: Sequence[RunEnding]) -> None:
+    """The table of paired differences, where settings vary."""
+    found = [d for d in differences(endings) if d.runs]
+    if not found:
+        return
+    rows = [[f"{d.second} - {d.first}", d.runs, *map(_signed, (d.greedy, d.sampled))] for d in found]
+    grid(("difference", "seeds", "greedy", "sampled"), rows, right=(1, 2, 3))
+    say("paired: each seed with itself under the other setting; the 95 % interval over seeds (Student)")
+
+
+def _signed(of: Interval | float | None) -> str:
+    if isinstance(of, Interval):
+        return f"{of.value:+.3f} [{of.low:+.3f}, {of.high:+.3f}]"
+    return cell(None) if of is None else f"{of:+.3f}"
+
+
+def _warnings(endings: Sequence[RunEnding]) -> list[str]:
+    """What keeps the numbers from saying much of other seeds."""
+    found = [m for m in means(endings) if m.runs]
+    least = min((m.runs for m in found), default=0)
+    out: list[str] = []
+    if any(m.runs > 1 and isinstance(getattr(m, f), float) for m in found for f in ("greedy", "sampled")):
+        out.append("a mean without interval: all its runs gave the same number, and so few seeds show no spread")
+    if 0 < least < ENOUGH:
+        few = "1 seed says nothing of others" if least == 1 else f"{least} seeds are few: an interval over them is wide"
+        out.append(f"warning: {few}; --seeds {ENOUGH} or more")
+    return out
 
 
 def _row(e: RunEnding) -> list[object]:

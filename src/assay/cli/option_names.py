@@ -10,8 +10,9 @@ from assay.cli.aliases import ALIASES, OWN_ALIASES
 from assay.cli.given_options import GivenOption
 from assay.cli.leaf_options import flag_of
 from assay.cli.part_tree import Node
-from assay.cli.peer_options import peer_names, peer_option
+from assay.cli.peer_hints import hint_of, setting_of_method
 from assay.core.errors import nearest
+from assay.recipes.setting_names import peer_names
 
 __all__ = ["leaf_paths", "unknown_option"]
 
@@ -25,12 +26,14 @@ def unknown_option(option: GivenOption, own: Collection[str], root: Node) -> str
         root: the run, taken apart.
     """
     name = option.path.lower()
-    if here := peer_option(name):
+    if here := hint_of(name, option.words, root):
         return f"{option.typed} is another library's; in assay this is {here}"
+    if method := setting_of_method(option, root):
+        return f"{option.typed}: {method}"
     short = [n.replace("-", "_") for group in ALIASES.values() for alias in group for n in alias.names]
     top = [name for name, child in root.fields.items() if not isinstance(child, Node)]
     known = [*top, *short] if option.file else [*own, *top, *short, *OWN_ALIASES, "config", "help", "help_all"]
-    found = _spelled(name, known) or _in_tree(name, root) or _short_of(name, known) or _at_end(name, root)
+    found = _spelled(name, known) or _in_tree(name, root) or _short_of(name, known, root) or _at_end(name, root)
     if found is None:
         more = "'assay explain RECIPE' shows the fields" if option.file else "--help-all lists all, --help WORD some"
         return f"{option.typed}: there is no such option; {more}"
@@ -76,7 +79,7 @@ def _in_tree(name: str, root: Node) -> str | None:
     return None if isinstance(node, Node) else ".".join(out)
 
 
-def _short_of(name: str, known: Collection[str]) -> str | None:
+def _short_of(name: str, known: Collection[str], root: Node) -> str | None:
     """The short option, or the name in another library, that is nearest."""
     if "." in name:
         return None
@@ -84,7 +87,7 @@ def _short_of(name: str, known: Collection[str]) -> str | None:
     found = nearest(name, known)
     other = nearest(name, peers)
     if found is None or (other is not None and _likeness(name, other) > _likeness(name, found) + 0.1):
-        return f"in assay {other.replace('_', '-')} is {peer_option(other)}" if other else None
+        return f"in assay {other.replace('_', '-')} is {hint_of(other, (), root)}" if other else None
     return found
 
 

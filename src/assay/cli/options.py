@@ -12,8 +12,9 @@ import io
 import re
 import sys
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from functools import cache
+from itertools import takewhile
 from types import NoneType
 from typing import Annotated, Any, NoReturn, TextIO, TypeVar, cast
 
@@ -22,6 +23,8 @@ from assay.cli.given_options import Mistakes, split_options
 from assay.cli.leaf_options import NONE, Flag, flag_of
 from assay.cli.part_tree import MISSING, Node, candidates, class_word, hints, put, take
 from assay.cli.text_wrap import fill
+from assay.cli.wrong_values import explain_wrong_value
+from assay.core.errors import ConfigError
 from assay.core.fields import union_members
 
 __all__ = ["helps_of", "option_rows", "parse", "parse_with", "print_all"]
@@ -40,12 +43,14 @@ def parse(options: type[O], args: Sequence[str], prog: str, description: str = "
         prog, description: for the help text.
 
     Raises:
-        SystemExit: 2 after a usage error, 0 after ``--help``.
+        ConfigError: a value that an option does not take.
+        SystemExit: 2 after another usage error, 0 after ``--help``.
     """
     if not args and _is_complete(options):
         return options()
     text = description or inspect.cleandoc(options.__doc__ or "").split("\nAttributes:")[0]
-    return _settled(options, _read(_explained(options), args, prog, text))
+    with _one_line(options, args):
+        return _settled(options, _read(_explained(options), args, _with_given(options, args, prog), text))
 
 
 def parse_with(
@@ -83,6 +88,14 @@ def print_all(options: type[Any], root: Node, prog: str, description: str) -> No
     raise SystemExit(0)
 
 
+def _with_given(options: type[Any], args: Sequence[str], prog: str) -> str:
+    """The program for the usage line of a help that is asked for behind positions: tyro shows those alone that are left."""
+    if not {"-h", "--help"} & set(args):
+        return prog
+    count = sum(1 for f in dataclasses.fields(options) if f.metadata.get("positional"))
+    return " ".join((prog, *takewhile(lambda word: not word.startswith("-"), args[:count])))
+
+
 def _is_complete(options: type[Any]) -> bool:
     """Whether a command's options all have defaults, so that tyro need not be loaded where none is given."""
     missing = dataclasses.MISSING
@@ -110,6 +123,20 @@ def _read(kind: type[Any], args: Sequence[str], prog: str, description: str) -> 
     config = (tyro.conf.HelptextFromCommentsOff,)
     with _fitting():
         return cast(Any, tyro).cli(kind, args=list(args), prog=prog, description=description, config=config)
+
+
+@contextmanager
+def _one_line(options: type[Any], args: Sequence[str]) -> Generator[None]:
+    """Raises ConfigError with one line where tyro refuses a value in a box; its other boxes are printed as they are."""
+    err, held = sys.stderr, _Held(sys.stderr)
+    try:
+        with redirect_stderr(held):
+            yield
+    except SystemExit as stop:
+        if stop.code and (said := explain_wrong_value(held.getvalue(), options, args)) is not None:
+            raise ConfigError(said) from None
+        err.write(held.getvalue())
+        raise
 
 
 @contextmanager

@@ -86,8 +86,8 @@ def note(text: str) -> None:
 
 @contextmanager
 def busy(text: str) -> Generator[None]:
-    """Shows on a terminal that work goes on; elsewhere nothing."""
-    if not sys.stderr.isatty():
+    """Shows on a terminal that work goes on; elsewhere, and of an empty text, nothing."""
+    if not text or not sys.stderr.isatty():
         yield
         return
     from rich.console import Console

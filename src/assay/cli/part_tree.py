@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache
 from importlib import import_module
-from inspect import get_annotations, isabstract, isfunction, signature
+from inspect import isabstract
 from pathlib import Path
 from types import ModuleType, NoneType
 from typing import Any, cast, get_args, get_origin
 
+from assay.cli.part_types import fits, missing_members
 from assay.cli.user_files import module_of
 from assay.core.errors import ConfigError, UnknownNameError, nearest
 from assay.core.fields import hints_of, union_members
@@ -40,6 +41,7 @@ _PACKAGES = (
     "assay.tasks",
     "assay_tasks",
     "assay.verify",
+    "assay.scorers",
     "assay.train",
     "assay.rollout",
     "assay.core",
@@ -186,10 +188,10 @@ def hints(kind: Any) -> Mapping[str, Any]:
 
     A name that a module imports for type checkers alone is looked up in the packages.
     """
-    return hints_of(kind, _offered)
+    return hints_of(kind, _find_exported)
 
 
-def _offered(name: str) -> Any:
+def _find_exported(name: str) -> Any:
     """What a package offers under a name."""
     for package in (m for place in _PACKAGES for m in _modules(place)):
         if name in package.__all__:
@@ -296,9 +298,9 @@ def _class(word: str, place: str, now: Any, declared: Any, extra: Sequence[str])
         kind = load_class(f"{module_of(where)}:{name}" if where.endswith(".py") else word, place)
         if not dataclasses.is_dataclass(kind):
             raise ConfigError(f"{place} {word}: {name} is no dataclass, so it is no part of a configuration")
-        if not _fits(kind, declared):
+        if not fits(kind, declared):
             known = _listed(candidates(now, declared, extra))
-            raise ConfigError(f"{place} {word}: a {name} does not fit there{_lacks(kind, declared)}; known: {known}")
+            raise ConfigError(f"{place} {word}: a {name} does not fit there{missing_members(kind, declared)}; known: {known}")
         return kind
     known = candidates(now, declared, extra)
     if word not in known:
@@ -353,8 +355,8 @@ def _hashable(declared: Any) -> bool:
 
 def _found(name: str, declared: Any) -> Mapping[str, Any]:
     """The parts of a module that fit, by name."""
-    kinds = _parts_of_room(name) if name in _PACKAGES else _parts_in(name)
-    return {word: kind for word, kind in kinds.items() if _fits(kind, declared)}
+    kinds = _parts_of_package(name) if name in _PACKAGES else _parts_in(name)
+    return {word: kind for word, kind in kinds.items() if fits(kind, declared)}
 
 
 _fitting = cache(_found)
@@ -372,53 +374,4 @@ def _parts_in(name: str) -> Mapping[str, type[Any]]:
     return out
 
 
-_parts_of_room = cache(_parts_in)
-
-
-def _fits(kind: type[Any], declared: Any) -> bool:
-    """Whether an instance may stand where ``declared`` is: a subclass of a class, or what has the members of a protocol."""
-    return any(_fits_one(kind, option) for option in union_members(declared))
-
-
-def _fits_one(kind: type[Any], option: Any) -> bool:
-    if option is Any or option is object:
-        return True
-    if not isinstance(option, type):
-        return False
-    if not getattr(option, "_is_protocol", False):
-        return issubclass(kind, option)
-    names = {f.name for f in dataclasses.fields(kind)}
-    methods = _members(option) - names
-    return all(hasattr(kind, m) and _called_alike(getattr(kind, m), getattr(option, m, None)) for m in methods)
-
-
-def _lacks(kind: type[Any], declared: Any) -> str:
-    """What a class would need besides to fit, where one protocol is declared."""
-    options = [o for o in union_members(declared) if getattr(o, "_is_protocol", False)]
-    if len(options) != 1:
-        return ""
-    names = {f.name for f in dataclasses.fields(kind)}
-    missing = sorted(m for m in _members(options[0]) - names if not hasattr(kind, m))
-    others = sorted(
-        m for m in _members(options[0]) - names - {*missing} if not _called_alike(getattr(kind, m), getattr(options[0], m, None))
-    )
-    lacks = [f"it has no {', '.join(missing)}"] * bool(missing)
-    lacks += [f"{', '.join(others)} cannot be called with the arguments of the protocol"] * bool(others)
-    return f": {' and '.join(lacks)}, which {options[0].__name__} asks for" if lacks else ""
-
-
-@cache
-def _members(protocol: type[Any]) -> set[str]:
-    bases = [b for b in protocol.__mro__ if getattr(b, "_is_protocol", False)]
-    named = {n for b in bases for n in (*vars(b), *get_annotations(b))}
-    return {n for n in named if not n.startswith("_") or n == "__call__"}
-
-
-def _called_alike(method: Any, promised: Any) -> bool:
-    """Whether a method can be called with as many arguments as its protocol says; True for what is no method."""
-    if not (isfunction(method) and isfunction(promised)):
-        return True
-    count = len(signature(promised).parameters)
-    own = signature(method).parameters.values()
-    needed = sum(p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in own)
-    return needed <= count and (len(own) >= count or any(p.kind is p.VAR_POSITIONAL for p in own))
+_parts_of_package = cache(_parts_in)

@@ -8,17 +8,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from assay.cli.sizes import AnyShape, model_shape
+from assay.core.errors import MissingExtraError
 from assay.core.protocols import Tokenizer
 from assay.runtime.models.adapter_base import whole_of
 from assay.train.model_facts import tokenizer_in
-from assay.train.models import Built, Folder, Scratch, model_folder, scratch_tokenizer
+from assay.train.models import Built, Folder, Scratch, check_tokenizer, model_folder, scratch_tokenizer
 from assay.train.preflight import check_fits, check_run
 from assay.train.run import Run
 
 if TYPE_CHECKING:
     from assay.runtime.models.model import Model
 
-__all__ = ["Outline", "check", "outline"]
+__all__ = ["Outline", "check", "outline", "require_torch"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +50,12 @@ def check(run: Run) -> bool:
     return True
 
 
+def require_torch() -> None:
+    """Raises MissingExtraError where torch is not installed, before a folder is made or a line of a run is printed."""
+    if find_spec("torch") is None:
+        raise MissingExtraError("torch", "train")
+
+
 def _outlined(path: str) -> Model:
     return cast("Model", outline(Folder(path)))
 
@@ -67,4 +74,5 @@ def outline(source: object) -> Outline:
     given = cast(Folder, source)
     folder = whole_of(model_folder(Path(given.path)))
     tokenizer = tokenizer_in(folder, shape.vocab_size)
+    check_tokenizer(given, tokenizer)
     return Outline(shape=shape, tokenizer=tokenizer if given.chat is None else tokenizer.with_chat(given.chat))

@@ -1,16 +1,11 @@
-"""From a word on the command line to a recipe, a task family or a verifier."""
+"""From a word on the command line to a recipe, and to its run with the command line's changes."""
 
 from __future__ import annotations
 
-import importlib
-import inspect
 import sys
-import traceback
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, is_dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 from assay.cli.config_files import config_options, names_recipe, read_config, recipe_of, split_config
@@ -18,13 +13,13 @@ from assay.cli.given_options import GivenOption, Mistakes, split_options, words_
 from assay.cli.options import print_all
 from assay.cli.part_tree import Node, take
 from assay.cli.row_recipe import RowRecipe, names_rows
-from assay.cli.run_settings import HELPS, Settled, change_run, name_own, seed_of
-from assay.cli.user_files import USER_FILES, module_of
+from assay.cli.run_settings import HELPS, Settled, change_run, name_own, options_alike, seed_of
+from assay.cli.sources import reward_of
+from assay.cli.tracker_options import file_options, split_trackers, tracker_words
+from assay.cli.user_objects import default_parameters, error_text, first_line, named_object, user_modules
 from assay.core.config import from_dict, loads_toml
 from assay.core.errors import AssayError, ConfigError, UnknownNameError, a_kind
-from assay.core.protocols import TaskSource, Verifier
 from assay.core.rowfile import rows_beside
-from assay.core.util.hub import PREFIX
 
 if TYPE_CHECKING:  # a list of families or verifiers needs no run
     from assay.train.run import Run
@@ -32,30 +27,13 @@ if TYPE_CHECKING:  # a list of families or verifiers needs no run
 
 __all__ = [
     "find",
-    "first_line",
-    "module_of",
-    "own_code",
     "reduced",
-    "scorer",
     "settle",
     "settle_all",
-    "source",
-    "user_files",
-    "user_modules",
     "with_rows",
 ]
 
 O = TypeVar("O")  # noqa: E741
-
-
-def user_modules() -> tuple[str, ...]:
-    """Names of the modules that were loaded from a person's own files."""
-    return tuple(USER_FILES)
-
-
-def user_files() -> tuple[str, ...]:
-    """Absolute paths of the same."""
-    return tuple(str(p) for p in USER_FILES.values())
 
 
 # ---- recipes ----------------------------------------------------------------------------------------------------------
@@ -63,7 +41,7 @@ def user_files() -> tuple[str, ...]:
 
 def find(word: str) -> Callable[..., Run]:
     """The recipe that a word names: one of assay's, ``my_file.py:function``, ``package.module:function``, ``run.toml``,
-    or rows: ``rows.jsonl``, ``hub:OWNER/NAME``.
+    or rows: ``rows.jsonl``, a folder of such files, ``hub:OWNER/NAME``.
 
     Raises:
         UnknownNameError: no recipe of that name; with the nearest.
@@ -73,30 +51,18 @@ def find(word: str) -> Callable[..., Run]:
 
     if word.endswith(".toml"):
         return _Written(Path(word))
-    if names_rows(word):
-        return RowRecipe(word, _reward)
+    if names_rows(word) and word not in RECIPES:
+        return RowRecipe(word, reward_of)
     if ":" not in word:
         if word.endswith(".py"):
             raise ConfigError(f"recipe {word!r} names a file only; say which function: {word}:my_recipe")
         if word not in RECIPES:
             raise UnknownNameError("recipe", word, RECIPES)
         word = RECIPES[word]
-    found = _named(word, "recipe")
+    found = named_object(word, "recipe")
     if not callable(found):
         raise ConfigError(f"recipe {word} is {a_kind(found)}; it must be a function that returns an assay Run")
     return cast("Callable[..., Run]", found)
-
-
-def _reward(word: str) -> Any:
-    """The reward function that a word names.
-
-    Raises:
-        ConfigError, UnknownNameError: there is none.
-    """
-    found = _named(word, "reward")
-    if not callable(found):
-        raise ConfigError(f"reward {word} is {a_kind(found)}; name a function of (prompt, completion, row)")
-    return found
 
 
 def settle(options: type[O], word: str, args: Sequence[str], prog: str) -> tuple[O, Run]:
@@ -122,6 +88,10 @@ def settle_all(options: type[O], args: Sequence[str], prog: str) -> Settled[O]:
     if named and named[0].endswith(".toml") and names_recipe(Path(named[0])):
         files.insert(0, Path(named.pop(0)))
     tables = {path: read_config(path) for path in files}
+    trackers = [o for path, table in tables.items() for o in file_options(path, table)]
+    if "tracker" in getattr(options, "__dataclass_fields__", ()):
+        typed_trackers, given = split_trackers(given)
+        trackers += typed_trackers
     word = _recipe_word(named, tables, f"{prog} RECIPE {' '.join(args)}")
     for stray in named[1:]:
         mistakes.add([], f"{stray} belongs to no option")
@@ -129,8 +99,11 @@ def settle_all(options: type[O], args: Sequence[str], prog: str) -> Settled[O]:
     seed, typed = seed_of([*_seeds(tables), *given], mistakes)
     taken: list[GivenOption] = []
     if isinstance(recipe, RowRecipe):
-        recipe, taken, typed = recipe.taking(typed)
-    run, wires = _call(recipe, word, seed), recipe.wires if isinstance(recipe, _Written) else ()
+        for path in tables:
+            recipe, tables[path] = recipe.in_file(path, tables[path])
+        recipe, _, typed = recipe.taking(typed)
+        taken = recipe.options
+    (run, own_seed), wires = _call(recipe, word, seed), recipe.wires if isinstance(recipe, _Written) else ()
     typed = _in_layers(tables, run, typed)
     helps = [o for o in typed if o.path in HELPS]
     try:
@@ -142,8 +115,19 @@ def settle_all(options: type[O], args: Sequence[str], prog: str) -> Settled[O]:
         raise
     if helps:
         _print_help(options, changed, helps[-1], f"{prog} {word}", first_line(recipe))
-    said = (*words_of([*taken, *given]), *(() if seed is None else ("--seed", str(seed)))) if tables else tuple(args[1:])
-    return Settled(own=own, run=changed, wires=(*wires, *more), recipe=word, words=said)
+    said = tuple(args[1:])
+    if tables:
+        said = (*words_of([*taken, *given]), *tracker_words(trackers), *(() if seed is None else ("--seed", str(seed))))
+    alike = (*options_alike(run, changed, given), *(("seed",) if seed is not None and seed == own_seed else ()))
+    return Settled(
+        own=own,
+        run=changed,
+        wires=(*wires, *more),
+        recipe=word,
+        words=said,
+        trackers=tuple(trackers),
+        unchanged=alike,
+    )
 
 
 def _recipe_word(named: Sequence[str], tables: Mapping[Path, Mapping[str, Any]], usage: str) -> str:
@@ -225,11 +209,6 @@ def with_rows(run: Run) -> Run:
         return replace(run, tasks=tasks)
 
 
-def first_line(value: object) -> str:
-    """First line of a docstring."""
-    return inspect.cleandoc(value.__doc__ or "").split("\n")[0]
-
-
 @dataclass(slots=True)
 class _Written:
     """The run that a TOML file holds, as `assay explain --toml` and run folders write it.
@@ -260,165 +239,22 @@ class _Written:
             return run
 
 
-def _call(recipe: Callable[..., Run], word: str, seed: int | None) -> Run:
-    """A recipe that takes a ``seed`` gets the command line's, so that what it builds first (its base) follows the seed too."""
+def _call(recipe: Callable[..., Run], word: str, seed: int | None) -> tuple[Run, int | None]:
+    """A recipe's run, and the seed that it has without another. A recipe that takes a ``seed`` gets the command line's, so that
+    what it builds first (its base) follows the seed too.
+    """
     from assay.train.run import Run
 
-    takes = "seed" in _parameters(recipe, f"recipe {word}")
+    parameter = default_parameters(recipe, f"recipe {word}").get("seed")
+    takes = parameter is not None
     try:
         run: Any = recipe(seed=seed) if takes and seed is not None else recipe()
     except AssayError:
         raise
     except (Exception, SystemExit) as error:
-        raise ConfigError(f"recipe {word} failed: {_told(error)}") from error
+        raise ConfigError(f"recipe {word} failed: {error_text(error)}") from error
     if not isinstance(run, Run):
         raise ConfigError(f"recipe {word} gave {a_kind(run)}; it must return an assay Run")
-    return run if takes or seed is None else replace(run, seed=seed)
-
-
-def _told(error: BaseException) -> str:
-    """An error of a person's own code: its type, its text, and where it was raised, if possible in their own file."""
-    places = traceback.extract_tb(error.__traceback__)
-    place = next((p for p in reversed(places) if p.filename in user_files()), places[-1])
-    return f"{type(error).__name__}: {error} ({Path(place.filename).name}, line {place.lineno})"
-
-
-def _parameters(function: Callable[..., Any], what: str) -> Mapping[str, inspect.Parameter]:
-    """The parameters of a function that is about to be called without any.
-
-    Raises:
-        ConfigError: one has no default.
-    """
-    found = inspect.signature(function).parameters
-    for p in found.values():
-        if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
-            raise ConfigError(f"{what} needs a value for {p.name!r}; give the parameter a default")
-    return found
-
-
-# ---- task families ----------------------------------------------------------------------------------------------------
-
-
-def source(word: str) -> TaskSource:
-    """The task family that a word names: assay's, rows in a ``.jsonl`` file, a puzzle in a ``.toml`` file, or
-    ``my_file.py:my_source``: a family, its class, or a function giving one.
-
-    Raises:
-        UnknownNameError: no such family; with the nearest.
-        ConfigError: what was named is no task family.
-    """
-    from assay.tasks import Problem, family, load_rows
-    from assay.tasks.packages import installed
-
-    if word.endswith(".jsonl"):
-        return load_rows(word)
-    if ":" not in word and (read := installed().read(word)):
-        return read
-    if word.startswith(PREFIX):
-        raise ConfigError(f"{word}: rows on the hub become a family by 'assay tasks import {word} rows.jsonl'")
-    if ":" not in word:
-        if word.endswith((".json", ".ndjson", ".gz", ".parquet", ".arrow", ".csv")):
-            raise ConfigError(f"{word}: a file of rows is a family as .jsonl; 'assay tasks import {word} rows.jsonl' makes one")
-        if word.endswith(".py"):
-            raise ConfigError(f"task family {word!r} names a file only; say which: {word}:my_source")
-        return family(word)
-    found: object = _named(word, "task family")
-    if callable(found):
-        _parameters(found, f"task family {word}")
-    try:
-        made: object = found() if callable(found) else found
-    except AssayError:
-        raise
-    except (Exception, SystemExit) as error:
-        raise ConfigError(f"task family {word} failed: {_told(error)}") from error
-    if not isinstance(made, TaskSource):
-        hint = "; a Problem is an arm: return Problems(name=..., problems=(it,))" if isinstance(made, Problem) else ""
-        raise ConfigError(
-            f"task family {word} is {a_kind(made)} without the methods of a TaskSource (assay.core.protocols){hint}"
-        )
-    return made
-
-
-@contextmanager
-def own_code(word: str) -> Generator[None]:
-    """Where tasks are drawn: an exception of a family in a file or module of a person's own is told in one line.
-
-    Raises:
-        ConfigError: such a family raised what is no error of assay's; names it and where. Built-in ones are let through.
-    """
-    try:
-        yield
-    except (AssayError, OSError):
-        raise
-    except Exception as error:
-        if ":" not in word:
-            raise
-        raise ConfigError(f"task family {word} failed: {_told(error)}") from error
-
-
-# ---- verifiers --------------------------------------------------------------------------------------------------------
-
-
-def scorer(word: str, settings: Mapping[str, Any]) -> Verifier:
-    """The verifier that a word names: assay's, or ``my_file.py:name`` of a verifier, its class, or anybody's reward function.
-
-    What is no verifier becomes one by `assay.interop.adapt`. Settings are fields of the class, or of
-    `assay.verify.RewardFunction` for a function of ``(prompt, completion, row)``.
-
-    Raises:
-        UnknownNameError: no such verifier or setting; with the nearest.
-        ConfigError: what was named is no verifier, or a setting is wrong.
-    """
-    from assay.interop import adapt, load
-    from assay.verify import RewardFunction, verifier
-
-    if ":" not in word:
-        if word.endswith(".py"):
-            raise ConfigError(f"verifier {word!r} names a file only; say which: {word}:my_verifier")
-        return verifier(word, **settings)
-    found: Any = load(word)
-    if isinstance(found, type):
-        kind = cast("type[Any]", found)
-        found, settings = from_dict(kind, settings) if is_dataclass(kind) else _built(kind, word, settings), {}
-    if settings and isinstance(found, FunctionType) and settings.keys() <= {"batched", "floor"}:
-        return RewardFunction(found, **dict(settings))
-    return _refused(word, settings) if settings else adapt(found, name=word)
-
-
-def _built(kind: Callable[..., Any], word: str, settings: Mapping[str, Any]) -> Any:
-    try:
-        return kind(**settings)
-    except AssayError:
-        raise
-    except Exception as error:
-        raise ConfigError(f"verifier {word} failed: {_told(error)}") from error
-
-
-def _refused(word: str, settings: Mapping[str, Any]) -> Any:
-    raise ConfigError(f"{word} has no settings {sorted(settings)}; a function of (prompt, completion, row) has batched and floor")
-
-
-# ---- modules ----------------------------------------------------------------------------------------------------------
-
-
-def _named(word: str, what: str) -> object:
-    where, _, name = word.rpartition(":")
-    module = sys.modules[module_of(where)] if where.endswith(".py") else _module(where)
-    if not hasattr(module, name):
-        offered = getattr(module, "__all__", None) or [n for n, v in vars(module).items() if _own(n, v, module)]
-        raise UnknownNameError(f"{what} in {where}", name, offered)
-    return getattr(module, name)
-
-
-def _own(name: str, value: object, module: ModuleType) -> bool:
-    """Whether a module's name is its own: public, no module, no class or function from elsewhere."""
-    if name.startswith("_") or isinstance(value, ModuleType):
-        return False
-    return not isinstance(value, type | FunctionType) or value.__module__ == module.__name__
-
-
-def _module(where: str) -> ModuleType:
-    try:
-        return importlib.import_module(where)
-    except ImportError as error:
-        raise ConfigError(f"cannot import {where}: {error}") from error
+    if parameter is not None:
+        return run, parameter.default
+    return (run if seed is None else replace(run, seed=seed)), run.seed

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from assay.cli.options import parse
 from assay.cli.output import lines, show, unquoted
-from assay.cli.recipe import find, first_line
+from assay.cli.recipe import find
+from assay.cli.user_objects import first_line
 
 __all__ = ["recipes_command"]
 

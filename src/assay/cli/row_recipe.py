@@ -1,11 +1,13 @@
-"""A file of rows in the place of a recipe: ``assay train rows.jsonl --model MODEL --reward my_file.py:my_reward``."""
+"""Rows in the place of a recipe, a file or a folder: ``assay train rows.jsonl --model MODEL --reward my_file.py:my_reward``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
+from assay.cli.config_files import path_in
 from assay.cli.given_options import GivenOption
 from assay.core.errors import ConfigError
 from assay.core.util.hub import PREFIX
@@ -17,15 +19,29 @@ __all__ = ["RowRecipe", "names_rows"]
 
 _FORMS = (".jsonl", ".jsonl.gz", ".ndjson", ".json", ".csv", ".parquet", ".arrow")
 _OPTIONS = ("model", "reward", "objective", "evaluate", "split", "long_prompts")
+_PATHS = ("model", "reward", "evaluate")
+_EXAMPLES = {
+    "model": "Qwen/Qwen3-0.6B",
+    "reward": "reward.py:compute_score",
+    "objective": "gspo",
+    "evaluate": "test.parquet",
+    "split": "train",
+    "long_prompts": "skip",
+}
 
 
 def names_rows(word: str) -> bool:
-    """Whether a word names rows: a file of a form that is read, or a data set on the hub.
+    """Whether a word names rows: a file of a form that is read, a folder of them, or a data set on the hub.
 
     >>> names_rows("train.jsonl"), names_rows("hub:openai/gsm8k:main/*"), names_rows("quickstart"), names_rows("mine.py:recipe")
     (True, True, False, False)
     """
-    return word.startswith(PREFIX) or word.endswith(_FORMS)
+    return word.startswith(PREFIX) or word.endswith(_FORMS) or names_folder(word)
+
+
+def names_folder(word: str) -> bool:
+    """Whether a word names a folder, as of a data set's files."""
+    return ":" not in word and (word.endswith("/") or Path(word).is_dir())
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +56,34 @@ class RowRecipe:
 
     word: str
     load: Callable[[str], Any]
-    given: tuple[tuple[str, str], ...] = field(default=())
+    given: tuple[tuple[str, Any], ...] = field(default=())
+
+    def in_file(self, path: Path, table: Mapping[str, Any]) -> tuple[RowRecipe, dict[str, Any]]:
+        """With what a file of settings says of the rows, and the rest of its table; paths are looked for beside the file first.
+
+        Raises:
+            ConfigError: a value that is no text, or of ``split`` no list of texts either.
+        """
+        given, rest = dict(self.given), dict[str, Any]()
+        for key, value in table.items():
+            name = key.replace("-", "_")
+            if name not in _OPTIONS or (name in ("model", "objective") and isinstance(value, dict)):
+                rest[key] = value  # a table changes the part that stands there
+                continue
+            texts = cast("list[Any]", value) if name == "split" and isinstance(value, list) else [value]
+            if not texts or not all(isinstance(text, str) for text in texts):
+                raise ConfigError(f'{path}: {key} = {value!r}; give text, as in {key} = "{_EXAMPLES[name]}"')
+            given[name] = path_in(path, str(cast("object", value))) if name in _PATHS else value
+        return replace(self, given=tuple(given.items())), rest
+
+    @property
+    def options(self) -> list[GivenOption]:
+        """What is given, as options of a command line."""
+        texts = {
+            name: tuple(map(str, cast("list[Any]", value))) if isinstance(value, list) else (str(value),)
+            for name, value in self.given
+        }
+        return [GivenOption(path=name, words=words, typed=f"--{name.replace('_', '-')}") for name, words in texts.items()]
 
     def taking(self, options: Sequence[GivenOption]) -> tuple[RowRecipe, list[GivenOption], list[GivenOption]]:
         """With its own options, these options, and the others.
@@ -50,11 +93,11 @@ class RowRecipe:
         """
         taken = [o for o in options if o.path in _OPTIONS]
         for option in taken:
-            if len(option.words) != 1:
+            if len(option.words) != 1 and not (option.path == "split" and len(option.words) == 2):
                 raise ConfigError(
                     f"{option.typed} needs one value, as in: assay train {self.word} --model MODEL --reward my_file.py:my_reward"
                 )
-        given = dict(self.given) | {o.path: o.words[0] for o in taken}
+        given = dict(self.given) | {o.path: o.words[0] if len(o.words) == 1 else list(o.words) for o in taken}
         return replace(self, given=tuple(given.items())), taken, [o for o in options if o.path not in _OPTIONS]
 
     def __call__(self, seed: int = 0) -> Run:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.cli.options import parse
 from assay.cli.output import cell, choose, grid, lines, show, table
+from assay.cli.run_differences import differing, print_differences
 from assay.cli.run_request import run_folder
 from assay.cli.run_rows import run_row
 from assay.core.errors import AssayError, ConfigError, DataError, UnknownNameError
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from assay.measure import RunView
 
 __all__ = ["report_command", "runs_command"]
+
+_RUNS = Path("runs")
 
 
 # ---- report -----------------------------------------------------------------------------------------------------------
@@ -51,12 +54,23 @@ class RunsListOptions:
     """Lists the runs of a folder: recipe, objective, model, progress, held-out accuracy, and what differs from the recipe.
 
     Attributes:
-        root: the folder that holds run folders.
+        folder: the folder that holds run folders; runs when not given.
+        root: the same as an option.
         json: print JSON.
     """
 
-    root: Path = Path("runs")
+    folder: Path | None = field(default=None, metadata={"positional": True, "arg": {"metavar": "[FOLDER]"}})
+    root: Path | None = None
     json: bool = False
+
+    def __post_init__(self) -> None:
+        if self.folder is not None and self.root is not None:
+            raise ConfigError(f"{self.folder} and --root {self.root} both name the folder of runs; give one of them")
+
+    @property
+    def where(self) -> Path:
+        """The folder."""
+        return self.folder or self.root or _RUNS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +88,7 @@ class RunsShowOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunsCompareOptions:
-    """Compares the last held-out evaluations of runs, paired by item.
+    """Compares runs: settings and versions that differ, and the last held-out evaluations, paired by item.
 
     Attributes:
         runs: two or more run folders; the first is the one that the others are compared with.
@@ -90,7 +104,9 @@ class RunsCompareOptions:
 
 
 def runs_command(args: list[str]) -> int:
-    """``assay runs list | show RUN | compare RUN RUN ...``."""
+    """``assay runs list | show RUN | compare RUN RUN ... | sync RUN``."""
+    from assay.cli.run_sync import runs_sync
+
     return choose(
         "runs",
         args,
@@ -98,6 +114,7 @@ def runs_command(args: list[str]) -> int:
             "list": (_runs_list, "the runs of a folder"),
             "show": (_runs_show, "one run: progress, accuracy by level, the doctor's findings"),
             "compare": (_runs_compare, "several runs side by side, paired"),
+            "sync": (runs_sync, "send a run to Weights & Biases, TensorBoard, trackio or MLflow, or what is missing there"),
         },
     )
 
@@ -106,13 +123,18 @@ def _runs_list(args: list[str]) -> int:
     from assay.measure import read_run
 
     own = parse(RunsListOptions, args, "assay runs list")
-    if not own.root.is_dir() and own.root != RunsListOptions.__dataclass_fields__["root"].default:
-        what = "is no folder" if own.root.exists() else "does not exist"
-        raise DataError(f"{own.root} {what}; start a run with 'assay train quickstart', or name another --root")
+    root = own.where
+    if not root.is_dir() and root != _RUNS:
+        what = "is no folder" if root.exists() else "does not exist"
+        raise DataError(
+            f"{root} {what}; start a run with 'assay train quickstart', or name another folder: assay runs list FOLDER"
+        )
+    if (root / "run.toml").exists():
+        raise DataError(f"{root} is a run, not a folder of runs; 'assay runs show {root}' shows it")
     rows: list[dict[str, Any]] = []
-    beside = [run for study in own.root.glob("*/study.json") for run in study.parent.glob("*/run.toml")]
-    for folder in sorted({p.parent for p in (*own.root.glob("*/run.toml"), *beside)}):
-        name = str(folder.relative_to(own.root))
+    beside = [run for study in root.glob("*/study.json") for run in study.parent.glob("*/run.toml")]
+    for folder in sorted({p.parent for p in (*root.glob("*/run.toml"), *beside)}):
+        name = str(folder.relative_to(root))
         try:
             rows.append({**run_row(read_run(folder)), "run": name})
         except AssayError as error:
@@ -120,7 +142,7 @@ def _runs_list(args: list[str]) -> int:
 
     def text() -> None:
         if not rows:
-            print(f"no runs in {own.root}; start one: assay train quickstart")
+            print(f"no runs in {root}; start one: assay train quickstart")
             return
         columns = ("run", "recipe", "objective", "model", "seed", "step", "state", "base", "now", "changed")
         grid(columns, [[cell(r.get(c)) for c in columns] for r in rows], right=(4, 5, 7, 8))
@@ -167,12 +189,16 @@ def _runs_compare(args: list[str]) -> int:
         raise UnknownNameError("mode of answers (--mode)", own.mode, ("greedy", "sampled"))
     if len(own.runs) < 2:
         raise ConfigError("a comparison needs two runs or more: assay runs compare RUN RUN ...")
-    found = compare([read_run(run_folder(p)) for p in own.runs], own.mode)
-    return show(
-        own.json,
-        comparison_json(found),
-        lambda: table(comparison_table(found, f"held-out accuracy, {own.mode}, 95 % intervals over tasks")),
-    )
+    views = [read_run(run_folder(p)) for p in own.runs]
+    found = compare(views, own.mode)
+    settings, versions = differing([v.settings for v in views]), differing([v.versions for v in views])
+    value = [{**row, "settings": settings[i], "versions": versions[i]} for i, row in enumerate(comparison_json(found))]
+
+    def text() -> None:
+        print_differences(views)
+        table(comparison_table(found, f"held-out accuracy, {own.mode}, 95 % intervals over tasks"))
+
+    return show(own.json, value, text)
 
 
 def _levels(view: RunView) -> list[dict[str, Any]]:

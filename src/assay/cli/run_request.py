@@ -17,6 +17,8 @@ from assay.train.run import Run
 
 __all__ = ["Record", "made_again", "missing", "recorded", "run_folder"]
 
+_LISTED = "'assay runs list' shows the runs that there are"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
@@ -25,11 +27,13 @@ class Record:
     Attributes:
         recipe, args: the words of the command line.
         files: files of the user that it imported; they are imported again before the run is read.
+        unchanged: options among the words that say what the recipe says too, by name; a list of runs leaves them out.
     """
 
     recipe: str
     args: tuple[str, ...] = ()
     files: tuple[str, ...] = field(default=())
+    unchanged: tuple[str, ...] = ()
 
     @classmethod
     def read(cls, folder: Path) -> Record | None:
@@ -43,14 +47,14 @@ class Record:
             return None
         found: Any = storage.read_json(path)
         try:
-            return cls(recipe=str(found["recipe"]), args=tuple(found["args"]), files=tuple(found["files"]))
+            same = tuple(found.get("unchanged", ()))
+            return cls(recipe=str(found["recipe"]), args=tuple(found["args"]), files=tuple(found["files"]), unchanged=same)
         except (KeyError, TypeError) as error:
             raise CheckpointError(f"{path} is damaged ({error!r}); remove it, or restore the folder from a copy") from None
 
-    def keep(self, folder: Path) -> None:
-        """Writes it, unless there is one."""
-        if not (folder / "recipe.json").exists():
-            storage.write_json(folder / "recipe.json", asdict(self))
+    def write(self, folder: Path) -> None:
+        """Writes it: before ``run.toml``, so that a folder which can be resumed finds the user's files."""
+        storage.write_json(folder / "recipe.json", asdict(self))
 
 
 def run_folder(path: Path, known_by: Sequence[str] = ("run.toml", "metrics.jsonl")) -> Path:
@@ -63,15 +67,23 @@ def run_folder(path: Path, known_by: Sequence[str] = ("run.toml", "metrics.jsonl
         return path
     missing(path)
     what = "is no run folder: it has no run.toml" if path.exists() else "does not exist"
-    raise DataError(f"{path} {what}; 'assay runs list' shows the runs that there are")
+    raise DataError(f"{path} {what}; {_LISTED}")
 
 
 def missing(path: Path) -> None:
-    """Raises UnknownNameError where ``path`` does not exist and a run beside it has a name much like it."""
-    if not path.exists() and path.parent.is_dir():
-        beside = [p.parent.name for p in path.parent.glob("*/run.toml")]
-        if nearest(path.name, beside):
-            raise UnknownNameError(f"run in {path.parent}", path.name, beside)
+    """Raises where ``path`` does not exist and can only be a run.
+
+    Raises:
+        UnknownNameError: a run beside it has a name much like it.
+        DataError: it would lie in a folder of runs.
+    """
+    if path.exists():
+        return
+    beside = [p.parent.name for p in path.parent.glob("*/run.toml")]
+    if nearest(path.name, beside):
+        raise UnknownNameError(f"run in {path.parent}", path.name, beside)
+    if beside or path.parent.name == "runs":
+        raise DataError(f"{path} does not exist; {_LISTED}")
 
 
 def recorded(folder: Path) -> Run:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, cast
 
 from assay.cli.given_options import GivenOption, split_options
+from assay.cli.objective_name import objective_name, objective_table
 from assay.cli.run_request import Record
 from assay.cli.run_settings import name_own
+from assay.cli.tracker_options import split_trackers
 from assay.cli.train_options import TrainOptions
 from assay.runs import lock
 
@@ -27,9 +29,9 @@ def run_row(view: RunView) -> dict[str, Any]:
     return {
         "run": view.name,
         "recipe": record.recipe if record else None,
-        "objective": _objective(given) if record else None,
+        "objective": _objective(given, view.settings),
         "model": _model(_table(view.settings.get("model"))),
-        "changed": _changed(given) if record else None,
+        "changed": _changed(given, record.unchanged) if record else None,
         "tasks": _kind(_table(view.settings.get("tasks"))) or None,
         "seed": view.seed,
         "step": f"{view.last_step}/{planned}" if planned else str(view.last_step),
@@ -45,20 +47,26 @@ def _state(view: RunView) -> str:
     return "running" if lock.holder(view.folder) else "not finished"
 
 
-def _objective(given: Sequence[GivenOption]) -> str:
-    """The method that was named last; else the recipe's."""
+def _objective(given: Sequence[GivenOption], settings: Mapping[str, Any]) -> str | None:
+    """The method that was named last, else the one that the settings equal; None where they do not say."""
     named = [o.words[0] for o in given if _names_method(o.path) and o.words]
-    return named[-1] if named else "the recipe's"
+    if named:
+        return named[-1]
+    table = objective_table(settings)
+    return None if table is None else objective_name(table)
 
 
 def _names_method(path: str) -> bool:
     return path in ("objective", "algorithm") or path.removesuffix(".kind").endswith(".objective")
 
 
-def _changed(given: Sequence[GivenOption]) -> str:
-    """What differs from the recipe, as it was asked for, without what is about the command and the folder."""
+def _changed(given: Sequence[GivenOption], unchanged: Collection[str]) -> str:
+    """What differs from the recipe, as it was asked for, without what is about the command and the folder, and without what the
+    recipe says too.
+    """
     own = {f.name for f in fields(TrainOptions)} - {"steps", "random_init"}
-    kept = [o for o in given if o.path not in own and not _names_method(o.path)]
+    given = split_trackers(given)[1]
+    kept = [o for o in given if o.path not in own and o.path not in unchanged and not _names_method(o.path)]
     return " ".join("=".join((o.path.replace("_", "-"), *filter(None, [" ".join(o.words)]))) for o in kept)
 
 

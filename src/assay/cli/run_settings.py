@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from assay.train.run import Run
     from assay.train.wiring import WiredPart
 
-__all__ = ["HELPS", "Settled", "change_run", "name_own", "seed_of"]
+__all__ = ["HELPS", "Settled", "change_run", "name_own", "options_alike", "seed_of"]
 
 O = TypeVar("O")  # noqa: E741
 
@@ -33,6 +33,8 @@ class Settled(Generic[O]):
         wires: what was put into it for methods that were named.
         recipe: the word that names the recipe, on the command line or in a file.
         words: of the command line behind the recipe, which say the same without the files of settings.
+        trackers: what was said of trackers.
+        unchanged: options that say what the recipe says too, by the names that they were given by.
     """
 
     own: O
@@ -40,6 +42,8 @@ class Settled(Generic[O]):
     wires: tuple[WiredPart, ...]
     recipe: str
     words: tuple[str, ...]
+    trackers: tuple[GivenOption, ...] = ()
+    unchanged: tuple[str, ...] = ()
 
 
 def name_own(options: type[Any], given: Sequence[GivenOption]) -> list[GivenOption]:
@@ -88,6 +92,37 @@ def change_run(
     wired, wires, rest = wire_all(run, given, parts, mistakes)
     made, changed = apply_options(options, wired, rest, mistakes, modules)
     return made, changed, wires, given
+
+
+def options_alike(before: Run, after: Run, given: Sequence[GivenOption]) -> tuple[str, ...]:
+    """Options that leave their setting as the recipe has it, by the names that a list of words has them by.
+
+    Args:
+        before: as the recipe gives it.
+        after: with all changes.
+        given: as `change_run` understood them.
+    """
+    old, new = take(before), take(after)
+    alike: dict[str, bool] = {}
+    for option in given:
+        name = option.path if option.file else option.typed.lstrip("-+").replace("-", "_")
+        if option.path == "steps":  # the command's own, which is not in the run yet
+            same = option.words == (str(before.stages[-1].steps),)
+        else:
+            same = _setting(old, option.path) == _setting(new, option.path) != ()
+        alike[name] = alike.get(name, True) and same
+    return tuple(name for name, same in alike.items() if same)
+
+
+def _setting(root: Any, path: str) -> tuple[Any, ...]:
+    """What stands in a place, the class where the last word asks for that; nothing where there is no such place."""
+    *above, word = path.split(".")
+    node = at(root, above)
+    if not isinstance(node, Node):
+        return ()
+    if word in node.fields:
+        return (node.fields[word],)
+    return (node.kind,) if word == class_word(node) else ()
 
 
 def _replaced(path: str, root: Node) -> str:

@@ -23,7 +23,7 @@ __all__ = ["sandbox_command"]
 class RunOptions:
     """Runs a program in the sandbox, and prints one line of JSON: status, exit_code, stdout, stderr, seconds, isolation.
 
-    One that does not compile has the status compile, and the rest is said of the compiler.
+    A program that does not compile has the status compile; the other fields are then those of the compiler.
 
     Attributes:
         file: the program's source.
@@ -58,7 +58,7 @@ class LanguagesOptions:
 class ProbeOptions:
     """Attacks each level of the sandbox and reports what the machine grants and which levels hold; exit code 1 if none does.
 
-    WebAssembly is attacked where no level holds, as auto comes to it then, or where it is named.
+    WebAssembly is attacked if no level holds, since auto selects it then, or if it is named.
 
     Attributes:
         backend: attack this one alone: strong, landlock, wasi, bubblewrap, runsc, or a service's URL.

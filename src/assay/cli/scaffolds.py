@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from assay.cli.scaffold_recipe import IMPORTS, RUN
+from assay.cli.scaffold_tasks import ENVIRONMENT, ENVIRONMENT_TEST, TASK, TASK_TEST
+
 __all__ = ["SCAFFOLDS"]
 
 _PROJECT = """[build-system]
@@ -19,7 +22,11 @@ version = "0.1.0"
 description = "@about@"
 readme = "README.md"
 requires-python = ">=3.11"
-dependencies = ["assay-rl[train]>=@version@"]
+dependencies = ["assay-rl>=@version@"]
+
+[project.optional-dependencies]
+train = ["assay-rl[train]>=@version@"]
+test = ["pytest"]
 
 [tool.setuptools]
 packages = ["@module@"]
@@ -29,201 +36,6 @@ _ENTRY = """
 [project.entry-points."assay.tasks"]
 @module@ = "@module@"
 """
-
-_RUN = '''
-
-def recipe(seed: int = 0) -> Run:
-    """A tiny model that is shown answers and then practises, in seconds of CPU. For yours: model=Folder("path/to/model")."""
-    return Run(
-        name="@name@",
-        seed=seed,
-        model=Scratch(shape=DecoderShape(max_positions=64)),
-        tasks=@tasks@,
-        stages=(
-            WarmUp(steps=100, levels=@levels@),
-            Reinforce(steps=20, groups=8, group_size=8),
-        ),
-        sampling=Sampling(max_new_tokens=8),
-        evaluation=Evaluation(every=10, per_level=4, final_per_level=8),
-    )
-'''
-
-_IMPORTS = """from assay.core import Sampling
-from assay.runtime import DecoderShape
-from assay.train import Evaluation, Reinforce, Run, Scratch, WarmUp
-"""
-
-_TASK = (
-    '''"""A family of tasks: write every second digit of a number."""
-
-from __future__ import annotations
-
-from dataclasses import dataclass
-
-import numpy as np
-
-from assay.core.protocols import Verifier
-'''
-    + _IMPORTS.replace("from assay.train", "from assay.tasks import SingleTurn\nfrom assay.train")
-    + '''from assay.verify import ExactMatch
-
-FAMILIES = {"@name@": "@module@:@Class@"}  # what assay finds by the entry point of pyproject.toml
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class @Class@(SingleTurn):
-    """Write every second digit: ``E4821>`` asks for ``42``. The level is the number of digits."""
-
-    levels: tuple[int, ...] = (3, 4, 5, 6)
-
-    @property
-    def name(self) -> str:
-        return "@name@"
-
-    @property
-    def symbols(self) -> str:
-        return "0123456789"
-
-    @property
-    def alphabet(self) -> str:
-        return self.symbols + "E>"
-
-    def ask(self, level: int, rng: np.random.Generator) -> str:
-        return "E" + "".join(self.symbols[i] for i in rng.integers(0, 10, level)) + ">"
-
-    def solve(self, prompt: str) -> str:
-        return prompt[1:-1:2]
-
-    def verifier(self) -> Verifier:
-        return ExactMatch()
-'''
-    + _RUN.replace("@tasks@", "@Class@()").replace("@levels@", "(3, 4)")
-)
-
-_TASK_TEST = '''"""The family keeps the contract of task families, and its recipe is a run."""
-
-from @module@ import @Class@, recipe
-
-from assay.testing import check_task_source
-
-
-def test_the_family_keeps_its_contract() -> None:
-    assert check_task_source(@Class@()).passed
-
-
-def test_an_example() -> None:
-    assert @Class@().solve("E4821>") == "42"
-
-
-def test_the_recipe_trains_on_it() -> None:
-    assert recipe().tasks == @Class@()
-'''
-
-_ENVIRONMENT = (
-    '''"""A family of several turns: the environment answers what the policy asks, until it answers itself."""
-
-from __future__ import annotations
-
-from dataclasses import dataclass
-
-import numpy as np
-
-from assay.core import Message, Task, TaskView
-from assay.core.protocols import Obs, Step, Verifier
-'''
-    + _IMPORTS.replace("from assay.train", "from assay.tasks import SingleTurn, slip\nfrom assay.train")
-    + '''from assay.verify import ExactMatch
-from assay_tasks.phases import SingleUse
-
-FAMILIES = {"@name@": "@module@:@Class@"}  # what assay finds by the entry point of pyproject.toml
-
-
-def follow(number: str) -> str:
-    """The number that stands behind a number."""
-    return f"{(int(number) * 387 + 61) % 1000:03d}"
-
-
-class Numbers(SingleUse):
-    """``?123`` is answered with the number behind 123; anything else is the answer, and ends the rollout."""
-
-    def __init__(self, world: TaskView) -> None:
-        super().__init__(world.id)
-        self.left = world.level + 2  # more questions than are needed
-
-    async def step(self, action: str) -> Step:
-        self._enter("open", "step")
-        self.left -= 1
-        asked = action[:1] == "?"
-        self._phase = "open" if asked and self.left else "over"
-        if not asked:
-            return Step(done=True)
-        known = len(action) == 4 and action[1:].isascii() and action[1:].isdigit()
-        return Step(obs=Obs((Message("tool", f"={follow(action[1:])}>" if known else "!>"),)), done=not self.left)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class @Class@(SingleTurn):
-    """Follow a number: ``F2123>`` asks for the second number behind 123. The level is how many to follow."""
-
-    levels: tuple[int, ...] = (1, 2)
-
-    @property
-    def name(self) -> str:
-        return "@name@"
-
-    @property
-    def symbols(self) -> str:
-        return "0123456789"
-
-    @property
-    def alphabet(self) -> str:
-        return self.symbols + "F>?=!"
-
-    def ask(self, level: int, rng: np.random.Generator) -> str:
-        return f"F{level}{rng.integers(0, 1000):03d}>"
-
-    def solve(self, prompt: str) -> str:
-        number = prompt[2:-1]
-        for _ in range(int(prompt[1])):
-            number = follow(number)
-        return number
-
-    def verifier(self) -> Verifier:
-        return ExactMatch()
-
-    def environment(self, world: TaskView) -> Numbers:
-        return Numbers(world)
-
-    def trace(self, task: Task, noise: float, rng: np.random.Generator) -> tuple[Message, ...]:
-        turns: list[Message] = []
-        number = str(task.public["prompt"])[2:-1]
-        for _ in range(task.level):
-            turns += [Message("assistant", f"?{number}"), Message("tool", f"={follow(number)}>")]
-            number = follow(number)
-        return (*turns, Message("assistant", slip(number, noise, self.symbols, rng)))
-'''
-    + _RUN.replace("@tasks@", "@Class@()").replace("@levels@", "(1,)")
-)
-
-_ENVIRONMENT_TEST = '''"""The family and its environment keep their contracts, and its recipe is a run."""
-
-from @module@ import @Class@, recipe
-
-from assay.testing import check_environment, check_task_source
-
-
-def test_the_family_keeps_its_contract() -> None:
-    assert check_task_source(@Class@()).passed
-
-
-def test_the_environment_keeps_its_contract() -> None:
-    source = @Class@()
-    assert check_environment(source, source.task("@name@", 2, "train", 0)).passed
-
-
-def test_the_recipe_trains_on_it() -> None:
-    assert recipe().tasks == @Class@()
-'''
 
 _ROWS = '''
 
@@ -242,7 +54,7 @@ from random import Random
 from typing import Any
 
 '''
-    + _IMPORTS.replace("from assay.train", "from assay.tasks import Rows\nfrom assay.train")
+    + IMPORTS.replace("from assay.train", "from assay.tasks import Rows\nfrom assay.train")
     + '''
 
 def reward(prompt: str, completion: str, row: dict[str, Any]) -> float:
@@ -251,7 +63,7 @@ def reward(prompt: str, completion: str, row: dict[str, Any]) -> float:
     return right / max(len(completion), len(row["answer"]))
 '''
     + _ROWS
-    + _RUN.replace("@tasks@", "Rows(rows(), reward=reward)").replace("@levels@", "(1,)")
+    + RUN.replace("@tasks@", "Rows(rows(), reward=reward)").replace("@levels@", "(1,)")
 )
 
 _REWARD_TEST = '''"""The reward pays what it should, as a verifier too, and its recipe is a run."""
@@ -289,7 +101,7 @@ from typing import Any
 
 from assay.core import Score
 '''
-    + _IMPORTS.replace("from assay.train", "from assay.tasks import Rows\nfrom assay.train")
+    + IMPORTS.replace("from assay.train", "from assay.tasks import Rows\nfrom assay.train")
     + '''from assay.verify import AnswerVerifier
 from assay.verify.answer_verifier import answer_in, ruled
 
@@ -306,7 +118,7 @@ class @Class@(AnswerVerifier):
         return ruled("equal" if right else "different", {"correct": float(right)})
 '''
     + _ROWS
-    + _RUN.replace("@tasks@", "Rows(rows(), scorer=@Class@())").replace("@levels@", "(1,)")
+    + RUN.replace("@tasks@", "Rows(rows(), scorer=@Class@())").replace("@levels@", "(1,)")
 )
 
 _VERIFIER_TEST = '''"""The verifier keeps its contract, and its recipe is a run."""
@@ -370,12 +182,20 @@ def test_the_seed_is_its_own() -> None:
 
 _README = """# @name@
 
-@about@ The code is `@module@/__init__.py`, its test `tests/test_@module@.py`.
+@about@ The code is `@module@/__init__.py`, its test `tests/test_@module@.py`. Install it with what the test needs:
 
-    pip install -e .
-@commands@
+    pip install -e '.[test]'
+    python -m pytest
+    @look@
 
-Then change the code, and run `python -m pytest` here. `docs/add/@page@.md` of assay has what else there is to know.
+This much needs no PyTorch. Training does; the file `constraints.txt` of assay's repository has the versions that assay is tested
+with, and `pip install -c constraints.txt ...` takes them (for a machine without a GPU add
+`--extra-index-url https://download.pytorch.org/whl/cpu`, and no CUDA is fetched):
+
+    pip install -e '.[train]'
+    assay train @module@:recipe
+
+Then change the code, and run the test again. `docs/add/@page@.md` of assay has what else there is to know.
 """
 
 _CASES = """{"gold": "123", "answer": "123"}
@@ -386,19 +206,19 @@ _CASES = """{"gold": "123", "answer": "123"}
 SCAFFOLDS: Mapping[str, Mapping[str, str]] = {
     "task": {
         "about": "A family of tasks for assay.",
-        "module": _TASK,
-        "test": _TASK_TEST,
+        "module": TASK,
+        "test": TASK_TEST,
         "entry": _ENTRY,
         "page": "task",
-        "commands": "    assay tasks check @name@\n    assay train @module@:recipe",
+        "look": "assay tasks check @name@",
     },
     "environment": {
         "about": "A family of tasks of several turns for assay.",
-        "module": _ENVIRONMENT,
-        "test": _ENVIRONMENT_TEST,
+        "module": ENVIRONMENT,
+        "test": ENVIRONMENT_TEST,
         "entry": _ENTRY,
         "page": "environment",
-        "commands": "    assay tasks check @name@\n    assay train @module@:recipe",
+        "look": "assay tasks check @name@",
     },
     "reward": {
         "about": "A reward for assay.",
@@ -406,7 +226,7 @@ SCAFFOLDS: Mapping[str, Mapping[str, str]] = {
         "test": _REWARD_TEST,
         "cases": _CASES,
         "page": "rows",
-        "commands": "    assay verify run @module@:reward cases.jsonl\n    assay train @module@:recipe",
+        "look": "assay verify run @module@:reward cases.jsonl",
     },
     "verifier": {
         "about": "A verifier for assay.",
@@ -414,14 +234,14 @@ SCAFFOLDS: Mapping[str, Mapping[str, str]] = {
         "test": _VERIFIER_TEST,
         "cases": _CASES,
         "page": "verifier",
-        "commands": "    assay verify run @module@:@Class@ cases.jsonl\n    assay train @module@:recipe",
+        "look": "assay verify run @module@:@Class@ cases.jsonl",
     },
     "recipe": {
         "about": "A recipe for assay.",
         "module": _RECIPE,
         "test": _RECIPE_TEST,
         "page": "model",
-        "commands": "    assay explain @module@:recipe\n    assay train @module@:recipe",
+        "look": "assay explain @module@:recipe",
     },
 }
 """By kind: its parts by name; ``entry`` where it offers families, ``cases`` where there is something to judge."""

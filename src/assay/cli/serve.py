@@ -1,4 +1,4 @@
-"""``assay serve``: a verifier as a reward service over HTTP, or the sandbox as a service that runs programs."""
+"""``assay serve``: a model with OpenAI's protocol, a verifier as a reward service, or the sandbox to run programs in."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay.cli.options import parse
-from assay.cli.output import choose, note
-from assay.cli.recipe import scorer, source
+from assay.cli.output import busy, choose, note
+from assay.cli.sources import scorer, source
 from assay.cli.verify import gathered, settings_of
 from assay.core.errors import ConfigError, MissingExtraError
 
@@ -78,30 +78,106 @@ class ServeSandboxOptions:
     waiting: int = field(default=1024, metadata={"arg": {"metavar": "N"}})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeModelOptions:
+    """Serves a model with OpenAI's protocol, to try it: chat completions, completions, models under /v1. Ctrl-C stops it.
+
+    Attributes:
+        model: a run folder, a model folder in Hugging Face format, or a name on the hub.
+        name: what callers call the model; the folder's name when not given.
+        host: the address to listen on; one that other machines reach needs a key.
+        port: the port to listen on; 0 for any that is free.
+        api_key: a key that every caller must send; other users of this machine can see it in the list of processes.
+        token_file: a file with such a key.
+        max_new_tokens: most tokens of an answer where a request does not say; the run's own, else 512, when not given.
+        temperature: where a request does not say; the run's own, else 1, when not given. So for those below.
+        top_p: draw from the fewest most likely tokens that have this much probability.
+        top_k: draw from so many most likely tokens, 0 for all.
+        min_p: leave out tokens less likely than this share of the most likely one.
+    """
+
+    model: Path = field(metadata={"positional": True, "arg": {"metavar": "RUN_OR_FOLDER"}})
+    name: str | None = field(default=None, metadata={"arg": {"metavar": "NAME"}})
+    host: str = field(default="127.0.0.1", metadata={"arg": {"metavar": "ADDRESS"}})
+    port: int = field(default=8000, metadata={"arg": {"metavar": "N"}})
+    api_key: str = field(default="", metadata={"arg": {"metavar": "KEY"}})
+    token_file: Path | None = field(default=None, metadata={"arg": {"metavar": "FILE"}})
+    max_new_tokens: int | None = field(default=None, metadata={"arg": {"metavar": "N"}})
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    min_p: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.api_key and self.token_file is not None:
+            raise ConfigError("--api-key and --token-file both give the key that callers send; give one of them")
+
+
 def serve_command(args: list[str]) -> int:
-    """``assay serve verifier NAME`` and ``assay serve sandbox``."""
+    """``assay serve model``, ``assay serve verifier NAME`` and ``assay serve sandbox``."""
     known = {
+        "model": (_model, "a run's or folder's model, with OpenAI's protocol, to try it"),
         "verifier": (_verifier, "a verifier as a reward service, for any trainer"),
         "sandbox": (_sandbox, "a sandbox for programs, with SandboxFusion's protocol"),
     }
     return choose("serve", args, known)
 
 
+def _model(args: list[str]) -> int:
+    own = parse(ServeModelOptions, args, "assay serve model")
+    try:
+        from assay.publish.service.server import serve
+    except ImportError:
+        raise MissingExtraError("starlette and uvicorn", "serve") from None
+    from assay.cli.asked_model import RecordedRun, check_model, sampling_of
+    from assay.sandbox.service.http import check_address
+
+    check_model(own.model)
+    key = own.api_key if own.token_file is None else _token(own.token_file)
+    check_address(own.host, own.port, key)
+    from assay.publish.service.completion_request import ServedDefaults
+    from assay.publish.service.text_generator import TextGenerator
+
+    defaults = ServedDefaults()
+    sampling = sampling_of(RecordedRun.of(own.model), own, defaults.sampling) or defaults.sampling
+
+    with busy(f"loading {own.model}"):
+        model = TextGenerator(own.model)
+    with model:
+        serve(
+            model,
+            own.name or _called(own.model),
+            ServedDefaults(sampling=sampling),
+            host=own.host,
+            port=own.port,
+            key=key,
+            said=note,
+        )
+    return 0
+
+
+def _called(path: Path) -> str:
+    """A run's own name, a folder's, or a name on the hub as it is."""
+    if not path.exists():
+        return str(path)
+    return path.resolve().parent.name if path.resolve().name == "model" else path.resolve().name
+
+
 def _verifier(args: list[str]) -> int:
     own = parse(ServeVerifierOptions, gathered(args), "assay serve verifier")
     try:
-        from assay.verify.service.server import serve
+        from assay.interop.service.server import serve
     except ImportError:
         raise MissingExtraError("starlette and uvicorn", "serve") from None
-    from assay.verify.service.request_handler import ScoringRequestHandler, ServiceLimits
+    from assay.interop.service.request_handler import ScoringRequestHandler, ServiceLimits
 
     limits = ServiceLimits(
         parallel=own.parallel, deadline=own.deadline, items=own.items, megabytes=own.megabytes, waiting=own.waiting
     )
     family = None if own.family is None else source(own.family)
     token = "" if own.token_file is None else _token(own.token_file)
-    with ScoringRequestHandler(scorer(own.name, settings_of(own.set)), own.name, limits, family) as desk:
-        serve(desk, own.host, own.port, token, note)
+    with ScoringRequestHandler(scorer(own.name, settings_of(own.set)), own.name, limits, family) as handler:
+        serve(handler, own.host, own.port, token, note)
     return 0
 
 

@@ -14,7 +14,7 @@ from assay.core.rowfile import rows_beside
 from assay.core.util.paths import cache_folder
 from assay.runtime.models.adapter_base import whole_of
 from assay.runtime.settings import DecoderShape, HubShape
-from assay.train.levels import arms_of
+from assay.train.levels import arms_of, taken_and_known
 from assay.train.memory import MemoryEstimate, WeightSizes, memory_of, savings, weights_in, weights_of
 from assay.train.model_facts import decoder_of, shape_in
 from assay.train.models import Built, Folder, Scratch, model_folder
@@ -158,7 +158,8 @@ def stated_config(source: object) -> Mapping[str, Any] | None:
 
 
 def _items(run: Run, per_level: int) -> int:
-    return per_level * sum(map(len, arms_of(run.tasks, run.evaluation.levels).values()))
+    """Tasks of an evaluation: of each level so many, or as many as there are."""
+    return taken_and_known(run.tasks, run.evaluation.levels, per_level, run.evaluation.split)[0]
 
 
 def _stage(run: Run, stage: Stage, index: int) -> StageSizes:

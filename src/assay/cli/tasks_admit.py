@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.cli.options import parse
 from assay.cli.output import busy, cell, grid, note, show
-from assay.cli.recipe import source
+from assay.cli.sources import source
 from assay.core.config import to_dict
 from assay.core.errors import ConfigError
 from assay.core.rollout import Sampling

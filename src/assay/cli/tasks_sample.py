@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from assay.cli.options import parse
-from assay.cli.recipe import own_code, source
+from assay.cli.sources import own_code, source
 from assay.core.canon import plain
 from assay.core.errors import AssayError, ConfigError, DataError
 from assay.core.protocols import TaskSource, Verifier
@@ -76,7 +78,38 @@ def _shaped(family: TaskSource, own: TasksSampleOptions) -> TaskSource:
 
     if own.seed is not None:
         family = reseeded(family, own.seed)
-    return family if own.form is None else written(family, own.form)
+    if own.form is None:
+        return family
+    shaped = written(family, own.form)
+    with own_code(own.name):
+        _check_form(shaped, own.form, (own.arm,) if own.arm else tuple(shaped.arms()))
+    return shaped
+
+
+def _check_form(family: TaskSource, form: str, arms: Sequence[str]) -> None:
+    """Raises ConfigError where the oracle's own answer in a form is not right: every answer to such a question would be wrong."""
+    from assay.testing import ContractError
+    from assay.testing.contracts import guard, verdict
+    from assay.verify.rollouts import rollout_of
+
+    with guard(family.verifier()) as pool:
+        for arm in arms:
+            if arm not in family.arms():
+                return  # said where tasks are drawn
+            task = family.task(arm, family.arms()[arm][0], "train", 0)
+            trace = family.trace(task, 0.0, np.random.default_rng(0))
+            if trace is None or family.environment(task.exposed()) is not None:
+                continue
+            answer = trace[-1].content
+            try:
+                score = verdict(family.verifier(), task, rollout_of(task, answer), again=False, pool=pool)
+            except ContractError as error:
+                raise ConfigError(f"--form {form}: {error}") from error
+            if not score.valid or score.primary != 1.0:
+                raise ConfigError(
+                    f"--form {form}: the verifier of {arm} does not grade it: the family's own answer {answer[-80:]!r} scores "
+                    f"{dict(score.components)}; give another form, or let verifier(form) read answers where the form has them"
+                )
 
 
 class _Secrets:

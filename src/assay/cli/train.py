@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 import logging
+import signal
 from collections.abc import Callable, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 
 from assay.cli import ignore_interrupts
 from assay.cli.gc_pause import Loading, loading
+from assay.cli.launched import check_ranks, meshed, with_ranks
 from assay.cli.multi_run import Study, resume_all, train_many
 from assay.cli.options import parse
 from assay.cli.output import busy, note
-from assay.cli.preflight import check
-from assay.cli.recipe import settle_all, user_files
+from assay.cli.preflight import check, require_torch
+from assay.cli.recipe import settle_all
 from assay.cli.run_request import Record, made_again, run_folder
+from assay.cli.tracker_options import choose_trackers, split_words
 from assay.cli.train_options import ResumeOptions, TrainOptions, ViewOptions
 from assay.cli.usage import asks_usage, usage
-from assay.core.errors import AssayError, ConfigError, MissingExtraError
+from assay.cli.user_objects import user_files
+from assay.core.errors import AssayError, CallbackError, ConfigError, MissingExtraError, RewardError
 from assay.core.protocols import Tracker
-from assay.train.driver import RunOutcome, Watch, resume, train
-from assay.train.progress_view import say, tell_settings
+from assay.measure.trackers.state import recorded_trackers
+from assay.measure.trackers.tracker import TrackerSettings
+from assay.runtime.distributed.launch import Launch
+from assay.train.driver import RunOutcome, Watch, load_run, resume, train
+from assay.train.progress_view import say, tell_settings, title_of, view
 from assay.train.record import fresh_folder, refuse_used
 from assay.train.run import Run
+from assay.train.stopping import REQUEUE
+from assay.train.tracking import tracked
 
 __all__ = ["resume_command", "train_command"]
 
@@ -31,36 +39,57 @@ def train_command(args: list[str]) -> int:
     """``assay train RECIPE [options] [any field of the recipe]``."""
     if asks_usage(args):
         return usage("train", TrainOptions, args)
+    return with_ranks(lambda launch: _train(args, launch))
+
+
+def _train(args: list[str], launch: Launch | None) -> int:
     with loading() as loaded:
         asked = settle_all(TrainOptions, args, "assay train")
         own = asked.own
         if own.several:
+            if launch is not None:
+                raise ConfigError(f"--seeds and --vary start processes of their own; leave out {launch.by}")
             loaded()
             return train_many(asked.recipe, asked.words, own)
-        run = own.settled(asked.run)
+        run = meshed(own.settled(asked.run), launch)
         folder = own.folder or fresh_folder(Path("runs"), run.name)
         refuse_used(folder)
         check(run)
-        record = Record(recipe=asked.recipe, args=asked.words, files=user_files())
+        require_torch()
+        record = Record(recipe=asked.recipe, args=asked.words, files=user_files(), unchanged=asked.unchanged)
+        trackers = choose_trackers(asked.trackers, own.tracker_flags)
         note(f"{run.name}: {run.steps} steps in {folder}")
         for w in asked.wires:
             note(f"{w.method}: {w.place} = {w.value}: {w.why}")
         return _work(
-            lambda watch: train(run, folder, progress=False, watch=watch, profile=own.profile), folder, own, record, loaded
+            lambda watch: train(run, folder, progress=False, watch=watch, profile=own.profile, prepare=record.write),
+            folder,
+            own,
+            loaded,
+            trackers,
         )
 
 
 def resume_command(args: list[str]) -> int:
     """``assay resume RUN [--steps N] [--ranks N] [--allow-inexact]``."""
+    return with_ranks(lambda launch: _resume(args, launch))
+
+
+def _resume(args: list[str], launch: Launch | None) -> int:
+    about, args = split_words(args)
     own = parse(ResumeOptions, args, "assay resume")
     if study := Study.read(own.run):
+        if launch is not None:
+            raise ConfigError(f"{own.run} holds several runs, which start processes of their own; leave out {launch.by}")
         if own.steps or own.ranks or own.allow_inexact:
             raise ConfigError(f"{own.run} holds several runs; --steps, --ranks and --allow-inexact are for one: assay resume RUN")
         return resume_all(own.run, study)
     run_folder(own.run, ("run.toml",))
     with loading() as loaded:
-        record = Record.read(own.run)
         run = made_again(own.run)
+        if launch is not None and own.ranks is None:
+            check_ranks(load_run(own.run, run), launch)
+        trackers = choose_trackers(about, own.tracker_flags, recorded_trackers(own.run))
         return _work(
             lambda watch: resume(
                 own.run,
@@ -69,13 +98,14 @@ def resume_command(args: list[str]) -> int:
                 ranks=own.ranks,
                 allow_inexact=own.allow_inexact,
                 progress=False,
+                trackers=(),
                 watch=watch,
                 profile=own.profile,
             ),
             own.run,
             own,
-            record,
             loaded,
+            trackers,
         )
 
 
@@ -83,32 +113,39 @@ def resume_command(args: list[str]) -> int:
 
 
 def _work(
-    job: Callable[[Watch], RunOutcome], folder: Path, own: ViewOptions, record: Record | None, loaded: Callable[[], None]
+    job: Callable[[Watch], RunOutcome],
+    folder: Path,
+    own: ViewOptions,
+    loaded: Callable[[], None],
+    trackers: Sequence[TrackerSettings] = (),
 ) -> int:
     """Runs a job with its trackers, then writes the report, whatever happened; says how to go on where there is a run."""
-    for name in [n for n in ("tensorboard", "wandb") if getattr(own, n)]:
-        if find_spec(name) is None:  # said now, not when the base has been built
-            raise MissingExtraError(name, name)
     begun: list[Path] = []
 
     def watch(run: Run, where: Path, first: int) -> Sequence[Tracker]:
         begun.append(where)
-        if record:
-            record.keep(folder)
         loaded()
         if where == folder and not first:
             tell_settings(run, where)
-        return [Loading(loaded), *_trackers(run, where, first, where == folder, own)]
+        # the view last: what could fail has not, when it takes the screen
+        return [Loading(loaded), view(run, title_of(run, where, where == folder), own.plain, first)]
 
     logging.getLogger("asyncio").addFilter(_no_interrupts)
+    with tracked(folder, trackers, watch) as told:
+        return _worked(lambda: job(told), folder, own, begun)
+
+
+def _worked(job: Callable[[], RunOutcome], folder: Path, own: ViewOptions, begun: Sequence[Path]) -> int:
+    """Runs a job and says what came of it; ``begun`` fills when the run has begun."""
     try:
-        outcome = job(watch)
+        outcome = job()
     except (AssayError, OSError) as error:
         if not begun or not (folder / "run.toml").exists():  # refused: there is nothing to go on with
             raise
         note(f"assay: {error}")
         _report(folder, own)
-        note(f"the run stopped with an error; once mended, continue with: assay resume {folder}")
+        mended = " --allow-inexact" if isinstance(error, (RewardError, CallbackError)) else ""  # it will be other code then
+        note(f"the run stopped with an error; once mended, continue with: assay resume {folder}{mended}")
         return 1
     except KeyboardInterrupt:
         ignore_interrupts()
@@ -128,6 +165,8 @@ def _work(
         say(f"report: {report}")
     if outcome.finished:
         say(f"ask it: assay eval {folder}   assay sample {folder} PROMPT")
+    if outcome.signal == signal.SIGUSR1:
+        return REQUEUE
     return 0 if outcome.finished else 130
 
 
@@ -137,29 +176,6 @@ def _no_interrupts(record: logging.LogRecord) -> bool:
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is None
-
-
-def _trackers(run: Run, where: Path, first: int, main: bool, own: ViewOptions) -> list[Tracker]:
-    """Those asked for, and the view.
-
-    ``first`` is the first step that they will hear of. TensorBoard voids what an earlier process told it from there on, even one
-    killed before its first checkpoint; W&B's tracker finds out for itself which steps it has.
-    """
-    from assay.train.progress_view import title_of, view
-
-    out: list[Tracker] = []
-    if main and own.tensorboard:
-        from assay.measure import TensorBoardTracker
-
-        out.append(TensorBoardTracker(where / "tensorboard", start_step=first - 1))
-    if main and own.wandb:
-        from assay.measure import WandbTracker
-
-        out.append(WandbTracker(where / "wandb"))
-    return [
-        *out,
-        view(run, title_of(run, where, main), own.plain, first),
-    ]  # the view last: what could fail has not, when it takes the screen
 
 
 def _profile(folder: Path) -> str:

@@ -18,17 +18,26 @@ class ViewOptions:
 
     Attributes:
         plain: lines instead of the live view.
-        tensorboard: also write TensorBoard events (extra: tensorboard).
-        wandb: also write an offline W&B run (extra: wandb).
+        tracker: where numbers, rollouts and report go besides the run folder: tensorboard, wandb, trackio, mlflow, several of
+            them, or my_file.py:MyTracker; settings as --tracker.project or --tracker.wandb.mode. A resume has those of before;
+            none for none.
+        tensorboard: short for --tracker tensorboard.
+        wandb: short for --tracker wandb, which is offline.
         no_report: do not write report.html at the end.
-        profile: have each step tell where its time went, in the journal and in the report.
+        profile: record where the time of each step went, in the journal and in the report.
     """
 
     plain: bool = False
+    tracker: tuple[str, ...] = field(default=(), metadata={"arg": {"metavar": "[NAME ...]"}})
     tensorboard: bool = False
     wandb: bool = False
     no_report: bool = False
     profile: bool = False
+
+    @property
+    def tracker_flags(self) -> tuple[str, ...]:
+        """Trackers that have an option of their own."""
+        return tuple(name for name in ("tensorboard", "wandb") if getattr(self, name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,10 +52,10 @@ class TrainOptions(ViewOptions):
         at_once: how many runs at a time; one per available core when not given.
         against: files or folders of evaluation rows, which must not be among the training prompts, as well as the run's own
             held-out tasks.
-        allow_contamination: train although they are; the report says so.
+        allow_contamination: train although prompts contain evaluation items; the report says so.
         steps: number of steps of the last stage, in place of the recipe's.
-        random_init: try a recipe for a big model: with a small random one of its family, generated rows and small batches, in a
-            minute. Numbers mean nothing then; the run's name says so.
+        random_init: try the recipe in a minute, with a small random model of its family, generated rows and small batches. The
+            numbers mean nothing, and the run's name says so.
     """
 
     folder: Path | None = None

@@ -8,8 +8,9 @@ from typing import Any
 
 from assay.cli.options import option_rows
 from assay.cli.output import unquoted
-from assay.cli.recipe import find, first_line
+from assay.cli.recipe import find
 from assay.cli.text_wrap import columns, fill
+from assay.cli.user_objects import first_line
 from assay.core.errors import ConfigError
 
 __all__ = ["asks_usage", "usage"]

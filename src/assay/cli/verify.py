@@ -14,7 +14,7 @@ from assay.cli.audit import audit_leaf
 from assay.cli.listing_cache import kept_rows
 from assay.cli.options import parse
 from assay.cli.output import cell, choose, grid, note, show, unquoted
-from assay.cli.recipe import scorer, source
+from assay.cli.sources import scorer, source
 from assay.core.canon import plain
 from assay.core.errors import ConfigError
 
@@ -115,6 +115,12 @@ def _run(args: list[str]) -> int:
     family = None if own.family is None else source(own.family)
     judge = scorer(own.name, settings_of(own.set))
     from assay.cli.verify_lines import Judges, judge_lines
+
+    if ":" in own.name:
+        from assay.tasks.named_rewards import describe_call
+
+        if called := describe_call(judge):
+            note(f"assay: calls {called}")
 
     lost: list[str] = []
     judged = 0

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from assay.clients.judge import Judge
     from assay.clients.judge_client import JudgeClient, JudgementStore, MemoryStore
-    from assay.clients.openai_client import Answer, OpenAIClient
+    from assay.clients.openai_client import Answer, OpenAIClient, RequestRefused
 
-__all__ = ["Answer", "Judge", "JudgeClient", "JudgementStore", "MemoryStore", "OpenAIClient"]
+__all__ = ["Answer", "Judge", "JudgeClient", "JudgementStore", "MemoryStore", "OpenAIClient", "RequestRefused"]
 
 _HOME = {
     "judge": "Judge",
     "judge_client": "JudgeClient JudgementStore MemoryStore",
-    "openai_client": "Answer OpenAIClient",
+    "openai_client": "Answer OpenAIClient RequestRefused",
 }
 
 

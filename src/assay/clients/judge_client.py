@@ -22,6 +22,9 @@ _T = TypeVar("_T")
 _READINGS = 5
 """Times that a judge is asked where its answer cannot be read, each with a seed of its own."""
 
+_GIVE_UP = 8
+"""Answers after which a judge of which none could be read is not asked any more."""
+
 _APART = 7919
 """Between two such seeds."""
 
@@ -60,7 +63,8 @@ class JudgeClient:
     """A judge at work; implements `assay.core.scoring.JudgePort`.
 
     A question goes to the server once: equal questions that are asked at the same time wait for one answer, and answers that
-    could be read are kept in the store.
+    could be read are kept in the store. A judge whose first 8 answers could all not be read is asked nothing more until `retry`:
+    the rubric, the template or the model is wrong, and time would change nothing.
 
     Args:
         judge: settings.
@@ -77,6 +81,7 @@ class JudgeClient:
         self.judge, self._store, self._client = judge, store, client
         self.counts: Counter[str] = Counter()
         self._waiting: dict[str, asyncio.Task[str]] = {}
+        self._unread, self._was_read, self._last = 0, False, ""
         self._slots = asyncio.Semaphore(judge.concurrency)  # a deadline begins when a question's turn has come
 
     async def ask(self, messages: Sequence[Message], read: Callable[[str], _T], *, sample: int = 0) -> _T:
@@ -95,6 +100,7 @@ class JudgeClient:
                 kept = None
             else:
                 self.counts["cached"] += 1
+                self._was_read = True
                 return found
         if isinstance(kept, EngineError):
             self.counts["faults"] += 1
@@ -108,6 +114,10 @@ class JudgeClient:
             return read(text)
         except (ValueError, DataError) as error:  # asked by another at the same time, who reads otherwise
             raise EngineError(f"judge {self.judge.name!r}: {error}; it said {text[:200]!r}") from None
+
+    def retry(self) -> None:
+        """Asks again after it gave up, as at the next step of a run."""
+        self._unread = 0
 
     async def close(self) -> None:
         """Closes connections; a question after that opens new ones."""
@@ -136,6 +146,7 @@ class JudgeClient:
         try:
             async with asyncio.timeout(self.judge.seconds):
                 for attempt in range(_READINGS):
+                    self._check_given_up()
                     (answer,) = await client.chat(
                         messages,
                         temperature=self.judge.temperature,
@@ -145,16 +156,26 @@ class JudgeClient:
                     try:
                         read(answer.text)
                     except (ValueError, DataError) as error:
-                        said = f"{error}; it said {answer.text[:200]!r}"
+                        self._last = said = f"{error}; it said {answer.text[:200]!r}"
+                        self._unread += 1
                         self.counts["reread"] += 1
-                        await asyncio.sleep(self.judge.pause * 2**attempt)
+                        self._check_given_up()
+                        if attempt + 1 < _READINGS:
+                            await asyncio.sleep(self.judge.pause * 2**attempt)
                     else:
+                        self._was_read = True
                         return answer.text
         except TimeoutError:
             raise EngineError(
                 f"judge {self.judge.name!r}: no judgement within {self.judge.seconds:g} s; raise Judge.seconds. {said}"
             ) from None
         raise EngineError(f"judge {self.judge.name!r}: none of {_READINGS} answers could be read; the last: {said}")
+
+    def _check_given_up(self) -> None:
+        if not self._was_read and self._unread >= _GIVE_UP:
+            raise EngineError(
+                f"judge {self.judge.name!r}: none of its first {self._unread} answers could be read; the last: {self._last}"
+            )
 
     def _made(self) -> OpenAIClient:
         if self._client is None:

@@ -17,9 +17,9 @@ from assay.core.tools import as_dicts, declared
 try:
     import httpx
 except ImportError:  # pragma: no cover - the tests have it
-    raise MissingExtraError("httpx", "vllm") from None
+    raise MissingExtraError("httpx", "judge") from None
 
-__all__ = ["Answer", "OpenAIClient"]
+__all__ = ["Answer", "OpenAIClient", "RequestRefused"]
 
 _LATER = (408, 409, 425, 429)  # and every 5xx
 _LONGEST = 30.0  # seconds between two attempts, unless the server asks for more
@@ -36,6 +36,18 @@ class Answer:
 
     text: str
     finish: str
+
+
+class RequestRefused(ConfigError):
+    """The server refuses a request, and would refuse it again.
+
+    Attributes:
+        status: that it gave; 400 is about one request, 401, 403 and 404 are about all of them.
+    """
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class OpenAIClient:
@@ -108,7 +120,8 @@ class OpenAIClient:
             more: further fields of the request, as the server has them (``seed``, ``top_p``, ``stop``, ...).
 
         Raises:
-            ConfigError: the key is missing or refused, or the server knows no such model or field.
+            ConfigError: the key is missing.
+            RequestRefused: the server refuses the key, or knows no such model or field.
             EngineError: no answer before the deadline; says what came instead.
         """
         body = {**_conversation(messages), "n": n, "temperature": temperature, "max_tokens": max_tokens, **more}
@@ -133,7 +146,7 @@ class OpenAIClient:
         slots, client = self._here()
         try:
             async with asyncio.timeout(self._seconds), slots:
-                return await self._asked(client, path, {"model": self.model, **body}, n)
+                return await self._request(client, path, {"model": self.model, **body}, n)
         except TimeoutError as error:
             raise EngineError(
                 f"{self._where(path)}: no answer within {self._seconds:g} s; raise OpenAIClient(seconds=...)"
@@ -147,7 +160,7 @@ class OpenAIClient:
             self._loop = (loop, asyncio.Semaphore(self._concurrency), client)
         return self._loop[1], self._loop[2]
 
-    async def _asked(self, client: httpx.AsyncClient, path: str, body: Mapping[str, Any], n: int) -> list[Answer]:
+    async def _request(self, client: httpx.AsyncClient, path: str, body: Mapping[str, Any], n: int) -> list[Answer]:
         said, where = "", self._where(path)
         for attempt in range(self._attempts):
             wait = self._pause * 2**attempt
@@ -205,13 +218,13 @@ class OpenAIClient:
         key = os.environ.get(self._key_name) if self._key_name else None
         return text.replace(key, "[key]") if key else text
 
-    def _refused(self, status: int, path: str, said: str) -> ConfigError:
+    def _refused(self, status: int, path: str, said: str) -> RequestRefused:
         fix = {
             401: "look at the key" if self._key_name else "name the variable that holds the key in OpenAIClient(api_key_env=...)",
             403: "look at what the key allows",
             404: f"look at base_url, and whether the server has a model {self.model!r}",
         }.get(status, "the server does not take this request")
-        return ConfigError(f"{self._where(path)} was refused with {said}; {fix}")
+        return RequestRefused(f"{self._where(path)} was refused with {said}; {fix}", status)
 
     def _where(self, path: str) -> str:
         return f"POST {self.base_url}{path} (model {self.model!r})"

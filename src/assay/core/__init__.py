@@ -88,6 +88,7 @@ if TYPE_CHECKING:
         Verifier,
     )
     from assay.core.rollout import Call, Completion, Ids, Rollout, Sampling, Span, Stop, ToolResult, ids_of
+    from assay.core.rollout_metrics import ReportsRollouts
     from assay.core.sample import Sample, samples, supervised
     from assay.core.score import Fault, Score, SpanScore
     from assay.core.scoring import (
@@ -184,6 +185,7 @@ __all__ = [
     "Restorable",
     "RewardError",
     "Rollout",
+    "ReportsRollouts",
     "RolloutGroup",
     "Sample",
     "Sampler",
@@ -285,6 +287,7 @@ _HOME = {
     "rollout": "Call Completion Ids Rollout Sampling Span Stop ToolResult ids_of",
     "sample": "Sample samples supervised",
     "score": "Fault Score SpanScore",
+    "rollout_metrics": "ReportsRollouts",
     "scoring": "JudgePort RolloutGroup ScoreContext Scorer ScorerSpec StatelessScorer score_each unanswered",
     "seeds": "content_split derive generator uniforms",
     "task": "Context Message Prefill Task TaskView",

@@ -1,7 +1,7 @@
 """Rows in typed columns, with global counts.
 
-Tokens of all rows stand behind one another (no padding). Values that belong to an attempt as a whole (reward, group) stand in
-``rollouts``; a row points to its attempt. Denominators come from ``counts``, which a split into micro-batches never changes.
+Tokens of all rows stand behind one another (no padding). Values that belong to a rollout as a whole (reward, group) stand in
+``rollouts``; a row points to its rollout. Denominators come from ``counts``, which a split into micro-batches never changes.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ class Batch:
         offsets: ``[B + 1]`` int64; tokens of row b are ``offsets[b]:offsets[b + 1]``.
         tokens: name to token column, each over all ``N`` tokens; always ``ids`` and ``mask``.
         rows: name to array with a first axis of length ``B``; always ``rollout`` (index into ``rollouts``) and ``stream`` (index
-            into `STREAMS`). Where attempts have privileged prompts: ``prompt``, tokens of a row's prompt, and ``privileged [B,
-            P]``, the ids that a privileged teacher reads instead, -1 behind their end. Where attempts are learned from behind
+            into `STREAMS`). Where rollouts have privileged prompts: ``prompt``, tokens of a row's prompt, and ``privileged [B,
+            P]``, the ids that a privileged teacher reads instead, -1 behind their end. Where rollouts are learned from behind
             another prompt than they were sampled behind: ``reposed``, which rows are.
-        rollouts: name to ``[R]`` array; ``group``, ``tokens`` (loss tokens of the attempt in the optimiser batch), and, for
+        rollouts: name to ``[R]`` array; ``group``, ``tokens`` (loss tokens of the rollout in the optimiser batch), and, for
             graded rollouts, ``id``, ``valid``, ``domain``, ``arm``, ``level``, ``length``, ``truncated``, ``components/NAME`` and
-            the columns that verdicts name (NaN for an attempt whose verdict lacks it).
+            the columns that verdicts name (NaN for a rollout whose verdict lacks it).
         counts: of the whole optimiser batch, after filtering.
         drawn: the same before filtering.
     """
@@ -207,7 +207,7 @@ def _privileged(prompts: Sequence[tuple[int, Ids | None]]) -> dict[str, Array]:
 
 
 def pack_rows(rows: Sequence[tuple[int, Sample]], table: Mapping[str, Array], drawn: Counts | None = None) -> Batch:
-    """Rows, each with the index of its attempt in ``table`` (which has at least ``group``), as one optimiser batch.
+    """Rows, each with the index of its rollout in ``table`` (which has at least ``group``), as one optimiser batch.
 
     Token columns that only some rows carry are filled in the others (`TokenColumn.fill`).
 
@@ -235,7 +235,7 @@ def _batch(
     table: Mapping[str, Array],
     drawn: Counts | None,
 ) -> Batch:
-    """Columns, tokens per row and the attempt that each row is of, as a batch that is counted."""
+    """Columns, tokens per row and the rollout that each row is of, as a batch that is counted."""
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     rows: dict[str, Array] = {"rollout": np.array(owners, np.int64), "stream": streams}
     nothing = Counts(0, 0, 0, 0)

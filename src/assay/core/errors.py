@@ -30,6 +30,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Iterable
+from pathlib import Path
 
 __all__ = [
     "AssayError",
@@ -54,6 +55,8 @@ __all__ = [
     "UnknownNameError",
     "WeightProofError",
     "a_kind",
+    "how_to_install",
+    "missing_extra",
     "nearest",
 ]
 
@@ -184,18 +187,43 @@ class InexactResumeError(CheckpointError):
 
 
 class MissingExtraError(AssayError, ImportError):
-    """An optional dependency is missing.
+    """An optional dependency is missing; says what to install (`how_to_install`).
 
-    >>> str(MissingExtraError("matplotlib", "report"))
+    >>> str(MissingExtraError("matplotlib", "report")).partition(",")[0]
     "matplotlib is not installed: pip install 'assay-rl[report]'"
     """
 
     def __init__(self, module: str, extra: str) -> None:
         self.module, self.extra = module, extra
-        super().__init__(f"{module} is not installed: pip install 'assay-rl[{extra}]'")
+        super().__init__(f"{module} is not installed: {how_to_install(extra)}")
 
     def __reduce__(self) -> tuple[type[MissingExtraError], tuple[str, str]]:
         return type(self), (self.module, self.extra)
+
+
+def how_to_install(extra: str, package: Path = Path(__file__).parents[1]) -> str:
+    """The command that installs an extra, and in a checkout, where ``package`` is ``src/assay``, also the checkout's command.
+
+    >>> how_to_install("lora", Path("/usr/lib/python3/site-packages/assay"))
+    "pip install 'assay-rl[lora]'"
+    """
+    pip, checkout = f"pip install 'assay-rl[{extra}]'", package.parents[1]
+    here = package.parent.name == "src" and (checkout / "constraints.txt").is_file() and (checkout / "pyproject.toml").is_file()
+    return f"{pip}, or in this checkout: pip install -c constraints.txt -e '.[{extra}]'" if here else pip
+
+
+_EXTRAS = {**dict.fromkeys(("torch", "transformers", "safetensors", "tokenizers", "jinja2"), "train"), "peft": "lora"}
+"""Modules that a model needs, and the extra of each."""
+
+
+def missing_extra(error: ModuleNotFoundError) -> MissingExtraError | None:
+    """What to install for a module that could not be imported; None for one of no extra that a model needs.
+
+    >>> missing_extra(ModuleNotFoundError("No module named 'torch'", name="torch.nn"))
+    MissingExtraError("torch is not installed: pip install 'assay-rl[train]'...")
+    """
+    module = (error.name or "").partition(".")[0]
+    return MissingExtraError(module, _EXTRAS[module]) if module in _EXTRAS else None
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

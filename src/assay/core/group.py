@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from assay.core.errors import DataError
 from assay.core.rollout import Rollout
-from assay.core.score import Score
+from assay.core.score import LEARNED, Score
 from assay.core.task import Task
 
 __all__ = ["Draw", "Group", "Outcome"]
@@ -72,8 +72,13 @@ class Group:
 
     @property
     def informative(self) -> bool:
-        """Whether valid rollouts differ in their primary metric: a group baseline leaves a signal."""
-        return len(set(self.values)) > 1
+        """Whether valid rollouts differ in what is learned from: a group baseline leaves a signal.
+
+        That is the primary metric unless a verdict says otherwise (`LEARNED`).
+        """
+        valid = [s for s in self.scores if s.valid]
+        paid = next((s.info[LEARNED] for s in valid if LEARNED in s.info), None)
+        return len({s.components.get(paid, s.primary) for s in valid} if paid else set(self.values)) > 1
 
     @property
     def row(self) -> tuple[str, int, int]:

@@ -134,7 +134,7 @@ class Learner(Protocol):
         """The present weights as an engine takes them whose `EngineInfo` says this."""
         ...
 
-    def rehearsal(self, dtype: str = "float32") -> AbstractContextManager[PerturbsWeights]:
+    def perturbed_weights(self, dtype: str = "float32") -> AbstractContextManager[PerturbsWeights]:
         """Inside, `score` and the manifest have weights that differ visibly in every tensor; behind it all is as before."""
         ...
 

@@ -61,7 +61,7 @@ class Plan:
     Attributes:
         forwards: passes without gradient, in order.
         columns: token columns that batch or engine must bring (``logp_engine``, a user's own, ...).
-        attempts: columns of the attempts that it reads, beside rewards and groups.
+        attempts: columns of the rollouts that it reads, beside rewards and groups.
         live: columns that the gradient pass computes (``logp_new``, ``entropy``, and the names of ``vocab``).
         reductions: parts whose statistics cross ranks: ``credit/I``, a loss term's name, ``aggregate/DENOMINATOR/STREAMS`` (the
             counts that losses are divided by), ``report`` (those of reported means). A reducer sees ``PART/STATISTIC``.

@@ -154,7 +154,7 @@ class Step:
 class Environment(Protocol):
     """Single use: no reset. Sees `TaskView`, never a private part.
 
-    It answers equal actions with equal words, so that an attempt cut off can be played again up to where it stopped. Where
+    It answers equal actions with equal words, so that a rollout cut off can be played again up to where it stopped. Where
     several roles act in turn, each `Obs` names the actor who is to act next; each reads what it is shown at its own turns.
     """
 
@@ -683,7 +683,7 @@ class BatchComposer(Protocol):
     def compose(self, groups: Sequence[Group], replay: Replay | None, step: int, experts: Sequence[Group] = ()) -> Batch | None:
         """The batch, or None when nothing is left to learn from.
 
-        ``experts`` are attempts of others in contexts of ``groups``, under the same keys; their rows have stream ``expert``.
+        ``experts`` are rollouts of others in contexts of ``groups``, under the same keys; their rows have stream ``expert``.
         """
         ...
 

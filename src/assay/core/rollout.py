@@ -202,7 +202,7 @@ class Call:
         score_prefix: ids to learn under instead of ``prefix``, on calls that start a training row; None for the same.
         privileged_prefix: ids that a privileged teacher reads instead, on calls that start a training row; None for none.
         shared: belongs to another rollout, where it carries loss; here it is context or another role's turn, so that verifiers
-            read the whole attempt.
+            read the whole rollout.
     """
 
     id: int
@@ -229,13 +229,13 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Rollout:
-    """One attempt at a task: a tree of calls.
+    """One rollout at a task: a tree of calls.
 
     Attributes:
         id: unique in the run; results are keyed by it, never by position.
         context: the start state.
         calls: parents before children.
-        stop: why the whole attempt ended.
+        stop: why the whole rollout ended.
         seed: 64-bit seed of its sampling noise.
         error: what failed, in words, when ``stop`` is ``error``.
         fault: whose doing that was: ``policy`` when what the policy said exceeded a limit of its environment, else ``infra``;

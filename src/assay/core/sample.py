@@ -144,7 +144,7 @@ def _chains(calls: tuple[Call, ...]) -> list[tuple[list[Call], set[int]]]:
 
 def segments(rollout: Rollout, policy: str = "policy") -> list[tuple[list[Segment], Call]]:
     """The rows of a rollout that hold a token with loss: the segments that follow one another in it, and its first call."""
-    if len(rollout.calls) == 1:  # as most attempts are
+    if len(rollout.calls) == 1:  # as most rollouts are
         (call,) = rollout.calls
         trains = _learns(call, policy) and len(call.completion.ids) > 0
         return [([_opening(call), (call.completion.ids, 0, True, call.completion, _NOTHING)], call)] if trains else []
@@ -166,7 +166,7 @@ def _segments(chain: list[Call], owned: set[int], policy: str) -> list[Segment]:
     end = len(root.prefix)
     for call in chain:
         if len(call.prefix) > end:
-            out.append((call.prefix[end:], -1, False, None, _told(call, end)))
+            out.append((call.prefix[end:], -1, False, None, _prefix_columns(call, end)))
         out.append((call.completion.ids, call.id, call.id in owned and _learns(call, policy), call.completion, _NOTHING))
         end = len(call.prefix) + len(call.completion.ids)
     return out
@@ -176,10 +176,10 @@ def _opening(root: Call) -> Segment:
     """What stands before a row's first call."""
     if root.score_prefix is not None:
         return root.score_prefix, -1, False, None, _NOTHING
-    return root.prefix, -1, False, None, _told(root, 0)
+    return root.prefix, -1, False, None, _prefix_columns(root, 0)
 
 
-def _told(call: Call, start: int) -> Mapping[str, TokenColumn]:
+def _prefix_columns(call: Call, start: int) -> Mapping[str, TokenColumn]:
     """What the engine said of a call's prefix from ``start`` on."""
     said = call.completion.prompt
     if not said:

@@ -10,12 +10,15 @@ from math import inf
 from assay.core.canon import FrozenMap
 from assay.core.errors import DataError
 
-__all__ = ["ROLLOUT_COLUMNS", "Fault", "Score", "SpanScore"]
+__all__ = ["LEARNED", "ROLLOUT_COLUMNS", "Fault", "Score", "SpanScore"]
 
 ROLLOUT_COLUMNS = frozenset(
     {"group", "valid", "domain", "arm", "level", "lag", "length", "truncated", "tokens", "reward", "advantage", "keep"}
 )
-"""Columns that a batch or the credit chain gives every attempt."""
+"""Columns that a batch or the credit chain gives every rollout."""
+
+LEARNED = "learned"
+"""In ``info``: the component that a stage learns from, where that is not the main one."""
 
 
 class Fault(StrEnum):
@@ -51,7 +54,7 @@ class Score:
             ``reward``.
         spans: step or token values; see `assay.core.spans`.
         columns: numbers that a method reads beside the reward, such as how hard the task is: each becomes a column of the
-            attempts under its name, and is never a part of a reward.
+            rollouts under its name, and is never a part of a reward.
         info: anything a reader of the report may want.
         fault: `Fault.NONE` for a normal verdict.
 
@@ -72,7 +75,7 @@ class Score:
         for name, value in self.columns.items():
             if name in ROLLOUT_COLUMNS:
                 raise DataError(
-                    f"a score may not name a column {name!r}: every attempt has one of its own; call it something else"
+                    f"a score may not name a column {name!r}: every rollout has one of its own; call it something else"
                 )
             if not abs(value) < inf:
                 raise DataError(f"score column {name!r} is {value}; give a finite number, or leave the column out")

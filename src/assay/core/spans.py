@@ -15,7 +15,7 @@ from assay.core.score import Score, SpanScore
 __all__ = ["SEGMENT", "span_columns"]
 
 SEGMENT = "segment"
-"""The column that numbers the spans of an attempt."""
+"""The column that numbers the spans of a rollout."""
 
 
 def span_columns(rollouts: Sequence[tuple[Rollout, Score]], owner: NDArray[np.int64], sampled: Array) -> dict[str, TokenColumn]:
@@ -26,7 +26,7 @@ def span_columns(rollouts: Sequence[tuple[Rollout, Score]], owner: NDArray[np.in
 
     Args:
         rollouts: rollouts with their scores.
-        owner: ``[N]`` attempt of each token.
+        owner: ``[N]`` rollout of each token.
         sampled: ``[N]`` call that sampled a token that carries loss, -1 on other tokens.
 
     Raises:

@@ -91,7 +91,7 @@ class Decontaminate(SetStep):
                 break
             common = still
         rows = seen.positions[np.array(sorted(hits), np.int64)]
-        said = tuple({"hits": [_said(hit) for hit in hits[at]]} for at in sorted(hits))
+        said = tuple({"hits": [_hit_row(hit) for hit in hits[at]]} for at in sorted(hits))
         return [Decision("evaluation item", rows, details=said)]
 
 
@@ -102,7 +102,7 @@ def _blocks(seen: StepNotes) -> Iterator[tuple[NDArray[np.int64], Questions]]:
         yield places, Questions([text for text, _, _ in pairs], [of.split("\n") if of else [] for _, _, of in pairs])
 
 
-def _said(hit: Hit) -> dict[str, Any]:
+def _hit_row(hit: Hit) -> dict[str, Any]:
     said: dict[str, Any] = {"kind": hit.kind, "file": hit.item.file, "line": hit.item.line, "item": hit.item.text}
     if hit.kind == "run":
         said["run"] = hit.run

@@ -96,7 +96,7 @@ class NearDuplicates(SetStep):
         alike = (full >= 0).any(1)
         common = self._common(seen, texts, seen.alive) if alike.any() else {}
         while True:
-            groups = self._apart(seen, texts, full, common)
+            groups = self._band_groups(seen, texts, full, common)
             gone = self._gone(seen, texts, groups, frozenset(common.values()))
             left = seen.alive.copy()
             left[[g[0] for g in gone]] = False
@@ -127,7 +127,9 @@ class NearDuplicates(SetStep):
                 gone.append((at, *found))
         return gone
 
-    def _apart(self, seen: StepNotes, texts: SeenTexts, full: NDArray[np.int64], common: Mapping[int, str]) -> NDArray[np.int64]:
+    def _band_groups(
+        self, seen: StepNotes, texts: SeenTexts, full: NDArray[np.int64], common: Mapping[int, str]
+    ) -> NDArray[np.int64]:
         """Groups of bands ``[n, bands]``; rows of large ones are grouped by what is no template's instead, ``[n, 2 bands]``."""
         sizes = np.bincount(full[full >= 0]) if (full >= 0).any() else np.zeros(1, np.int64)
         large = (full >= 0) & (sizes[np.maximum(full, 0)] > self.most)

@@ -72,7 +72,7 @@ class Fields:
         if found is None:
             raise DataError(f"no question: none of {', '.join(self.question)} among its fields {sorted(row)}")
         name, value = found
-        text = value if isinstance(value, str) else _said(name, value)
+        text = value if isinstance(value, str) else _messages_text(name, value)
         if not text.strip():
             raise DataError(f"{name!r} is empty")
         return text
@@ -350,7 +350,7 @@ def _first(row: Mapping[str, Any], names: Sequence[str]) -> tuple[str, Any] | No
     return None
 
 
-def _said(name: str, value: Any) -> str:
+def _messages_text(name: str, value: Any) -> str:
     """What the messages of a conversation say, but for the system's."""
     if not isinstance(value, list):
         raise DataError(f"{name!r} is {a_kind(value)}; give text or a list of messages")

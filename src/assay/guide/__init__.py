@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from assay.guide.compose import Compose
     from assay.guide.curriculum import Frontier, SuccessVariance, Uniform
     from assay.guide.filters import Admitted, Mixed, Refill, ResampleOnCorrect, SuccessWindow
-    from assay.guide.guidance import Plain, Prefix, Privileged, Stateless
+    from assay.guide.guidance import Plain, Prefix, Privileged, Stateless, plain_context, solution_of
     from assay.guide.hints import Ghpo, Seele
     from assay.guide.index_policies import FirstTasks, InOrder
     from assay.guide.replay import Recent, RecentBuffer
@@ -60,6 +60,8 @@ __all__ = [
     "SuccessWindow",
     "Uniform",
     "WhenReached",
+    "plain_context",
+    "solution_of",
 ]
 
 _HOME = {
@@ -69,7 +71,7 @@ _HOME = {
     "compose": "Compose",
     "curriculum": "Frontier SuccessVariance Uniform",
     "filters": "Admitted Mixed Refill ResampleOnCorrect SuccessWindow",
-    "guidance": "Plain Prefix Privileged Stateless",
+    "guidance": "Plain Prefix Privileged Stateless plain_context solution_of",
     "hints": "Ghpo Seele",
     "index_policies": "FirstTasks InOrder",
     "replay": "Recent RecentBuffer",

@@ -216,9 +216,9 @@ class CellBook:
         self._turn += 1
         edges: list[float] = np.cumsum(p).tolist()
         edges[-1] = 1.0  # a uniform below 1 must fall in some cell, whatever the sum's last bits
-        return [self._drawn(bisect_right(edges, float(x)), p) for x in u]
+        return [self._draw_of(bisect_right(edges, float(x)), p) for x in u]
 
-    def _drawn(self, i: int, p: NDArray[np.float64]) -> Draw:
+    def _draw_of(self, i: int, p: NDArray[np.float64]) -> Draw:
         arm, level = self.cells[i]
         return Draw(arm, level, float(p[i]))
 

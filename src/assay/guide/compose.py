@@ -37,7 +37,7 @@ class Compose:
     def compose(self, groups: Sequence[Group], replay: Replay | None, step: int, experts: Sequence[Group] = ()) -> Batch | None:
         """The batch of a step, or None when no row with a loss token is left.
 
-        Expert attempts stand in the group of their key, in the stream ``expert``; those of groups that were left out go too.
+        Expert rollouts stand in the group of their key, in the stream ``expert``; those of groups that were left out go too.
 
         Raises:
             ConfigError: ``replay_share`` is set and there is no replay.
@@ -59,13 +59,13 @@ class Compose:
                 f"Compose.replay_share is {self.replay_share} but the run has no replay; give it one, as Recent(...)"
             )
         wanted = round(len(kept) * self.replay_share / (1.0 - self.replay_share))
-        # The replay may hold this step's groups already; an attempt must not stand in a batch twice.
+        # The replay may hold this step's groups already; a rollout must not stand in a batch twice.
         fresh = {g.key for g in groups}
         return [g for g in replay.sample(wanted + len(groups)) if g.key not in fresh][:wanted]
 
 
 def _trainable(group: Group) -> bool:
-    """Whether a valid attempt has a token that the policy sampled."""
+    """Whether a valid rollout has a token that the policy sampled."""
     pairs = zip(group.rollouts, group.scores, strict=True)
     return any(s.valid and any(c.policy == "policy" and len(c.completion.ids) for c in r.calls) for r, s in pairs)
 

@@ -56,7 +56,7 @@ class SuccessWindow:
 class Admitted:
     """Keeps groups that their scorer admitted: of which some rollout's column is above 0, or has none.
 
-    A scorer with a memory, such as `assay.verify.ReferenceProbability` with its filter by spread (RLPR), decides and writes the
+    A scorer with a memory, such as `assay.scorers.ReferenceProbability` with its filter by spread (RLPR), decides and writes the
     column; a filter is pure.
 
     Attributes:

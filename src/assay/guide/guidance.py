@@ -57,7 +57,7 @@ class Plain(Stateless):
 class Prefix(Stateless):
     """With some probability the answer begins with a share of the oracle's own text; the group shares one prefix.
 
-    The text is ``private["solution"]``, else ``private["answer"]``. It is cut on token ids, never trained, and the attempt's
+    The text is ``private["solution"]``, else ``private["answer"]``. It is cut on token ids, never trained, and the rollout's
     group has one start state, so its baseline compares like with like: behind ``x + y[:h]`` the policy writes the rest, with
     ``h / |y|`` uniform between the bounds.
 
@@ -160,7 +160,19 @@ def solution_of(task: Task, what: str) -> str:
 
 
 def plain_context(task: Task, key: str, prefill: Prefill | None = None) -> Context:
-    """The task as it is, or with the answer begun, as a group of its own."""
+    """The task as it is, or with the answer begun, as a group of its own.
+
+    Args:
+        task: what is posed; its private part is left out.
+        key: of the context and of its group; unique in the step, and it begins with ``moment.key``.
+        prefill: with which the answer begins.
+
+    >>> from assay.core import FrozenMap, Task
+    >>> task = Task(id="a", domain="d", arm="x", level=1, split="train", index=0,
+    ...             public=FrozenMap({"prompt": "1+1="}), private=FrozenMap({"answer": "2"}))
+    >>> plain_context(task, "k").messages
+    (Message(role='user', content='1+1='),)
+    """
     world = task.exposed()
     tag = "plain" if prefill is None else "prefix"
     return Context(key=key, group=key, task=world, messages=world.messages, prefill=prefill, tag=tag)

@@ -26,7 +26,7 @@ class Scaler:
     After a batch in which an active arm has accuracy ``a``, ``d`` becomes ``clip(d + clip(step (a - target), -1, 1), 0, D)``.
     Draws go to the active arms equally often; one at ``d`` is of level ``floor(d)`` or the next one, so that the mean is ``d``.
 
-    An active arm is replaced by another, drawn among those that wait, after ``patience`` batches in a row all of whose attempts
+    An active arm is replaced by another, drawn among those that wait, after ``patience`` batches in a row all of whose rollouts
     failed, after as many in a row at ``D``, or when its difficulty no longer grows: the slope of the line through its last
     ``window`` difficulties is at most 0. Where none waits it stays. It keeps its difficulty and forgets the rest.
 

@@ -1,7 +1,7 @@
 """Schedules of a stage's settings: values that change by step, or when a metric reaches a bound.
 
-The factor of a learning rate has a schedule of its own (`assay.runtime.Schedule`), and so has the coefficient of a term
-(`assay.objective.Annealed`).
+The factor of a learning rate has a schedule of its own (`assay.runtime.LearningRateSchedule`), and so has the coefficient of a
+term (`assay.objective.Annealed`).
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from assay.interop.load_object import load
 from assay.interop.signature import Signature, signature_of
 from assay.verify.reward_function import RewardFunction
 
-__all__ = ["adapt", "loaded"]
+__all__ = ["adapt", "instance_of", "loaded"]
 
 
 def adapt(
@@ -35,7 +35,7 @@ def adapt(
     >>> adapt(lambda data_source, solution_str, ground_truth: 1.0).names
     ('reward',)
     """
-    made = _instance(found, name)
+    made = instance_of(found, name)
     if signature is not None and signature not in list(Signature):
         raise UnknownNameError("signature", signature, list(Signature))
     match Signature(signature) if signature is not None else signature_of(made, name):
@@ -67,8 +67,16 @@ def loaded(name: str, *, signature: str | None = None, gold: str | None = None, 
     return adapt(load(name), signature=signature, gold=gold, chat=chat, name=name)
 
 
-def _instance(found: object, name: str) -> object:
-    """A class stands for its instance with default settings."""
+def instance_of(found: object, name: str) -> object:
+    """The object itself, and of a class its instance with default settings.
+
+    Args:
+        found: anything.
+        name: what to call it in an error.
+
+    Raises:
+        ConfigError: the class needs settings.
+    """
     if not isinstance(found, type):
         return found
     try:

@@ -86,9 +86,9 @@ class _Function:
 
 
 class TrlFunction(_Function):
-    """A verifier as TRL's ``reward_func(prompts, completions, **columns)``; None for an attempt without a verdict.
+    """A verifier as TRL's ``reward_func(prompts, completions, **columns)``; None for a rollout without a verdict.
 
-    TRL leaves None out of an attempt's reward, and warns where nothing is left. See `as_trl`.
+    TRL leaves None out of a rollout's reward, and warns where nothing is left. See `as_trl`.
     """
 
     def __call__(self, prompts: Sequence[Any], completions: Sequence[Any], **columns: Any) -> list[float | None]:
@@ -97,7 +97,7 @@ class TrlFunction(_Function):
             n: v for n, v in columns.items() if isinstance(v, list | tuple) and len(cast("list[Any]", v)) == len(prompts)
         }
         rows: list[dict[str, Any]] = [{n: v[i] for n, v in lists.items() if n != "completion_ids"} for i in range(len(prompts))]
-        scores = self._scores(prompts, [_said(c) for c in completions], rows)
+        scores = self._scores(prompts, [_answer_text(c) for c in completions], rows)
         return [score.primary if score.valid else None for score in scores]
 
 
@@ -107,7 +107,7 @@ class VerlFunction(_Function):
     def __call__(
         self, data_source: str, solution_str: str, ground_truth: Any, extra_info: Mapping[str, Any] | None = None, **more: Any
     ) -> float | dict[str, float]:
-        """Judge one attempt."""
+        """Judge one rollout."""
         row = {**more, **(extra_info or {}), "data_source": data_source, "ground_truth": ground_truth, "answer": ground_truth}
         prompt = row.get("question", row.get("prompt", ""))
         (score,) = self._scores([prompt], [solution_str], [row])
@@ -158,7 +158,7 @@ def as_verl(
 
     Args:
         verifier, gold, deadline, workers: as for `as_trl`; the gold is ``ground_truth`` by default, else a key of ``extra_info``.
-        on_fault: the reward of an attempt without a verdict; None to raise `RewardError`.
+        on_fault: the reward of a rollout without a verdict; None to raise `RewardError`.
 
     >>> from assay.verify import ExactMatch
     >>> as_verl(ExactMatch())("math", "2", "2")
@@ -172,7 +172,7 @@ def as_openrlhf(
 ) -> OpenRlhfFunction:
     """A verifier for OpenRLHF: its result is the ``reward_func`` of the file that OpenRLHF loads.
 
-    A fault raises (OpenRLHF logs it, and the attempt has no reward) unless ``on_fault`` says what stands for one; ``fault`` in
+    A fault raises (OpenRLHF logs it, and the rollout has no reward) unless ``on_fault`` says what stands for one; ``fault`` in
     the extra logs counts them. Values are tensors where torch is loaded, as it is there, and lists elsewhere.
 
     Args:
@@ -186,7 +186,7 @@ def as_openrlhf(
     return OpenRlhfFunction(verifier, gold, deadline, workers, on_fault)
 
 
-def _said(completion: Any) -> str:
+def _answer_text(completion: Any) -> str:
     """What was said: a text, or the last message of a conversation."""
     return str(completion if isinstance(completion, str) else completion[-1]["content"])
 

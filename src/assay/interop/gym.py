@@ -118,7 +118,7 @@ class GymReward:
             raise MissingExtraError("reasoning_gym", "audits")
 
     def __call__(self, task: Task, rollout: Rollout) -> Score:
-        """Judge one attempt."""
+        """Judge one rollout."""
         row: Any = task.private.get("row", task.private)
         if "entry" not in row:
             raise DataError(f"task {task.id!r} has no 'entry' of a data set of reasoning-gym; it has {sorted(row)}")
@@ -127,7 +127,7 @@ class GymReward:
             return Score(components={"reward": 0.0}, info=FrozenMap({"verdict": "unparsed"}))
         order = json.dumps([self.dataset, said.strip(), plain(row["entry"])])
         for _ in range(2):
-            result = _desk(self.backend).ask(order, self.deadline)
+            result = _process_of(self.backend).ask(order, self.deadline)
             if result.status is Status.OK:
                 return self._heard(result.stdout)
             if result.status not in (Status.TIMEOUT, Status.CPU, Status.MEMORY):
@@ -144,7 +144,7 @@ class GymReward:
             raise RewardError(f"the scorer of reasoning-gym's {self.dataset!r} gave no number: {stdout[-200:]!r}") from None
 
 
-class _Desk:
+class _ScorerProcess:
     """The one contained interpreter of this process in which scorers run; replaced when it hangs."""
 
     def __init__(self, backend: str) -> None:
@@ -172,14 +172,14 @@ class _Desk:
             return result
 
 
-_desks: dict[str, _Desk] = {}
-os.register_at_fork(after_in_child=_desks.clear)  # the parent's interpreter is its own
+_processes: dict[str, _ScorerProcess] = {}
+os.register_at_fork(after_in_child=_processes.clear)  # the parent's interpreter is its own
 
 
-def _desk(backend: str) -> _Desk:
-    if backend not in _desks:
-        _desks[backend] = _Desk(backend)
-    return _desks[backend]
+def _process_of(backend: str) -> _ScorerProcess:
+    if backend not in _processes:
+        _processes[backend] = _ScorerProcess(backend)
+    return _processes[backend]
 
 
 def _importable() -> list[str]:

@@ -47,11 +47,11 @@ class ForeignReward(ABC):
 
     @property
     def batched(self) -> bool:
-        """Whether the function judges several attempts in one call."""
+        """Whether the function judges several rollouts in one call."""
         return False
 
     def __call__(self, task: Task, rollout: Rollout) -> Score:
-        """Judge one attempt.
+        """Judge one rollout.
 
         Raises:
             RewardError: the function broke its contract.
@@ -179,7 +179,7 @@ class VerlReward(ForeignReward):
 class TrlReward(ForeignReward):
     """TRL's ``reward_func(prompts, completions, **columns)``: a list of numbers, None where there is no verdict.
 
-    The columns are those of the rows, a list each; ``completion_ids`` are what the attempts sampled, ``trainer_state`` is None,
+    The columns are those of the rows, a list each; ``completion_ids`` are what the rollouts sampled, ``trainer_state`` is None,
     ``log_extra`` and ``log_metric`` drop what they are told. A column that only some tasks have is None for the others.
 
     >>> TrlReward(lambda completions, **columns: [1.0 for _ in completions]).names
@@ -280,7 +280,7 @@ class RubricReward(ForeignReward):
             grouped = {"states", "prompts", "completions", "answers", "tasks", "infos"} & set(parameters_of(function).names)
             if grouped:
                 raise ConfigError(
-                    f"{_name(function)} of the rubric judges a group at once (it takes {sorted(grouped)}); an attempt has no "
+                    f"{_name(function)} of the rubric judges a group at once (it takes {sorted(grouped)}); a rollout has no "
                     "verdict of its own there, so leave it out"
                 )
 

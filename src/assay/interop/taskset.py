@@ -23,7 +23,7 @@ __all__ = ["TasksetReward", "taskset_class", "unjudged"]
 class TasksetReward:
     """The rewards of a task of an installed taskset: ``reward`` is their weighted sum, ``info`` has each.
 
-    The task's own code judges a conversation of the task's prompt and the attempt's last text, with the task's default config. It
+    The task's own code judges a conversation of the task's prompt and the rollout's last text, with the task's default config. It
     is foreign code, so a `ScoringPool` runs it in a process that can be killed. Judges that call a model, and rewards that need a
     container, are refused: they cannot be a function of the answer.
 
@@ -49,7 +49,7 @@ class TasksetReward:
         return ("reward",)
 
     def __call__(self, task: Task, rollout: Rollout) -> Score:
-        """Judge one attempt."""
+        """Judge one rollout."""
         row: Any = task.private.get("row", task.private)
         if "data" not in row:
             raise DataError(f"task {task.id!r} has no 'data' of a task of {self.taskset!r}; it has {sorted(row)}")

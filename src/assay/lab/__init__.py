@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from assay.lab.gate import GATE_SEEDS, LearningGate, accuracy, change, judge
     from assay.lab.machine import describe_machine, load_average
     from assay.lab.processes import Processes, ProcessJob, exit_reason
-    from assay.lab.seeds import Mean, RunEnding, State, StudyObserver, StudyRun, run_all, side_by_side
+    from assay.lab.seeds import StudyObserver, StudyRun, run_all, side_by_side
+    from assay.lab.summary import Difference, Mean, RunEnding, State, differences
 
 __all__ = [
     "GATE_SEEDS",
@@ -23,6 +24,7 @@ __all__ = [
     "Cell",
     "Comparison",
     "ComparisonResult",
+    "Difference",
     "FormatOnly",
     "Inverted",
     "LabError",
@@ -39,6 +41,7 @@ __all__ = [
     "accuracy",
     "change",
     "describe_machine",
+    "differences",
     "exit_reason",
     "judge",
     "load_average",
@@ -56,7 +59,8 @@ _HOME = {
     "comparison": "Arm Comparison ComparisonResult over_seeds",
     "controls": "FormatOnly Inverted RandomReward Rewarded",
     "gate": "LearningGate accuracy change judge GATE_SEEDS",
-    "seeds": "RunEnding Mean StudyRun StudyObserver State side_by_side run_all",
+    "seeds": "StudyRun StudyObserver side_by_side run_all",
+    "summary": "RunEnding Mean Difference State differences",
 }
 
 _MOVED = {

@@ -70,7 +70,7 @@ class WithColumns:
             ConfigError: there are expert rollouts.
         """
         if experts:
-            raise ConfigError("WithColumns makes columns for the policy's own attempts only; leave Reinforce.experts at False")
+            raise ConfigError("WithColumns makes columns for the policy's own rollouts only; leave Reinforce.experts at False")
         for name in dict.fromkeys("process_reward" if n == "segment" else n for n in self.names):
             provider: Any = DEFAULTS[name]
             if isinstance(provider, ReferenceValue):

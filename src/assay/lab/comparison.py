@@ -53,7 +53,7 @@ class Comparison:
         rung: of the models that it is asked for, such as ``L0``.
         predicted: of the second arm against the first, in held-out sampled accuracy after the last step: one of `VERDICTS`.
         because: why.
-        arms: the two; equal steps, contexts and attempts.
+        arms: the two; equal steps, contexts and rollouts.
         rates: learning rates, the same grid for both arms.
         tuning: seeds that choose each arm's rate, by the mean of the metric; the lower rate where two are equal.
         test: seeds that decide, none of them among ``tuning``.

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,29 +19,32 @@ from assay.core.config import dumps_toml, from_dict, loads_toml, to_dict
 from assay.core.errors import AssayError, ConfigError, DataError
 from assay.core.rowfile import rows_beside
 from assay.lab.processes import Processes, ProcessJob, exit_reason, own_cores
-from assay.measure.intervals import Interval, student
+from assay.lab.summary import Difference, Mean, RunEnding, State, differences, means
 from assay.measure.runs import EvalLine, read_run
 from assay.runs import lock, storage
 from assay.train.driver import when_stopped
 from assay.train.models import Built
 from assay.train.record import load_run
 from assay.train.run import Run
+from assay.train.stopping import REQUEUE
 from assay.verify.workers.cpu import cores
 
-__all__ = ["Mean", "RunEnding", "State", "StudyObserver", "StudyRun", "means", "run_all", "same_run", "side_by_side"]
+__all__ = [
+    "Difference",
+    "Mean",
+    "RunEnding",
+    "State",
+    "StudyObserver",
+    "StudyRun",
+    "differences",
+    "means",
+    "run_all",
+    "same_run",
+    "side_by_side",
+]
 
 RESULTS = "results.json"
 """What came out, in the folder of the runs."""
-
-
-class State(StrEnum):
-    """How it stands with a run."""
-
-    WAITING = "waiting"
-    RUNNING = "running"
-    FINISHED = "finished"
-    STOPPED = "stopped"
-    FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,58 +62,6 @@ class StudyRun:
     group: str
     run: Run = field(repr=False)
     words: tuple[str, ...] = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunEnding:
-    """What became of a run.
-
-    Attributes:
-        name, group, seed: which it is.
-        state: finished, stopped or failed.
-        said: why it failed; empty otherwise.
-        step: steps done.
-        digest: of a finished run; as alone.
-        base, greedy, sampled: held-out accuracy of greedy answers at its start, of greedy and of sampled ones at its end; None
-            where it was not evaluated.
-        cpu_seconds: of its steps, evaluation left out.
-    """
-
-    name: str
-    group: str
-    seed: int
-    state: State
-    said: str = ""
-    step: int = 0
-    digest: str = ""
-    base: float | None = None
-    greedy: float | None = None
-    sampled: float | None = None
-    cpu_seconds: float = 0.0
-
-    @property
-    def gain(self) -> float | None:
-        """Greedy accuracy at the end minus that at the start."""
-        return None if self.base is None or self.greedy is None else self.greedy - self.base
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mean:
-    """The finished runs of a group together.
-
-    Attributes:
-        group: which.
-        runs: how many.
-        base, greedy, gain, sampled: mean over runs with its 95 % interval (`assay.measure.student`); of a single run the interval
-            is None, and so is all where a run was not evaluated.
-    """
-
-    group: str
-    runs: int
-    base: Interval | float | None
-    greedy: Interval | float | None
-    gain: Interval | float | None
-    sampled: Interval | float | None
 
 
 class StudyObserver(Protocol):
@@ -192,8 +142,9 @@ def run_all(
                 f"{folder / member.name} holds a run of other settings than asked for; choose another folder, or remove that one"
             )
     with lock.worker(folder):
-        endings = _Desk(members, folder, options, news or NoObserver()).work(at_once)
-        storage.write_json(folder / RESULTS, {"runs": plain(endings), "means": plain(means(endings))})
+        endings = _SeedRunner(members, folder, options, news or NoObserver()).work(at_once)
+        found = {"runs": endings, "means": means(endings), "differences": differences(endings)}
+        storage.write_json(folder / RESULTS, plain(found))
     return endings
 
 
@@ -213,41 +164,6 @@ def same_run(folder: Path, run: Run) -> bool:
         return [s.steps for s in load_run(folder, run).stages] == [s.steps for s in run.stages]
     except AssayError:
         return False
-
-
-def means(endings: Sequence[RunEnding]) -> tuple[Mean, ...]:
-    """The finished runs of each group together.
-
-    >>> runs = [RunEnding(name=f"seed-{s}", group="", seed=s, state=State.FINISHED, base=0.5, greedy=0.8 + s / 10) for s
-    ...     in (0, 1)]
-    >>> found = means(runs)[0]
-    >>> str(found.greedy), str(found.base), found.sampled
-    ('0.850 [0.215, 1.000]', '0.500 [0.500, 0.500]', None)
-    """
-    groups = dict.fromkeys(e.group for e in endings)
-    return tuple(_mean(group, [e for e in endings if e.group == group and e.state is State.FINISHED]) for group in groups)
-
-
-def _mean(group: str, runs: Sequence[RunEnding]) -> Mean:
-    return Mean(
-        group=group,
-        runs=len(runs),
-        base=_over([e.base for e in runs], 0.0),
-        greedy=_over([e.greedy for e in runs], 0.0),
-        gain=_over([e.gain for e in runs], -1.0),
-        sampled=_over([e.sampled for e in runs], 0.0),
-    )
-
-
-def _over(values: Sequence[float | None], least: float) -> Interval | float | None:
-    """Mean and interval of accuracies, within what an accuracy can be."""
-    known = [v for v in values if v is not None]
-    if not known or len(known) < len(values):
-        return None
-    if len(known) == 1:
-        return known[0]
-    found = student(known)
-    return Interval(found.value, max(least, found.low), min(1.0, found.high), found.confidence, found.n)
 
 
 # ---- at work ----------------------------------------------------------------------------------------------------------
@@ -280,7 +196,7 @@ class _Journal:
         return found
 
 
-class _Desk:
+class _SeedRunner:
     """Starts the runs, hears them, and sees them end."""
 
     def __init__(self, members: Sequence[StudyRun], folder: Path, options: tuple[str, ...], news: StudyObserver) -> None:
@@ -347,7 +263,7 @@ class _Desk:
         self._hear([job.name])
         if status == 0 and (self._folder / job.name / "done.json").exists():
             self._become(job.name, State.FINISHED)
-        elif status == 130 or (self._stop and status < 0):
+        elif status in (130, REQUEUE) or (self._stop and status < 0):
             self._become(job.name, State.STOPPED)
         else:
             self._become(job.name, State.FAILED, exit_reason(job.log, status))

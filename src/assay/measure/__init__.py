@@ -65,11 +65,19 @@ if TYPE_CHECKING:
         paired_table,
         render,
     )
-    from assay.measure.trackers import TensorBoardTracker, WandbTracker
+    from assay.measure.trackers.mlflow_tracker import MlflowTracker
+    from assay.measure.trackers.run_trackers import RunTrackers
+    from assay.measure.trackers.send import send_run
+    from assay.measure.trackers.state import TRACKERS, TrackerState, recorded_trackers
+    from assay.measure.trackers.tensorboard_tracker import TensorBoardTracker
+    from assay.measure.trackers.tracker import RolloutTable, TrackedRun, TrackerSession, TrackerSettings
+    from assay.measure.trackers.trackio_tracker import TrackioTracker
+    from assay.measure.trackers.wandb_tracker import WandbTracker
 
 __all__ = [
     "MISMATCH_BARS",
     "RULES",
+    "TRACKERS",
     "CurriculumStuck",
     "EngineMismatch",
     "EntropyCollapse",
@@ -86,6 +94,7 @@ __all__ = [
     "ItemChange",
     "ItemDiff",
     "LengthTruncation",
+    "MlflowTracker",
     "NoSignal",
     "NotFinite",
     "Paired",
@@ -93,9 +102,11 @@ __all__ = [
     "RisingFaults",
     "RolloutFilter",
     "RolloutLine",
+    "RolloutTable",
     "Rollouts",
     "Rule",
     "RunComparison",
+    "RunTrackers",
     "RunView",
     "Series",
     "Severity",
@@ -103,6 +114,11 @@ __all__ = [
     "SuspectVerifier",
     "TaskOutcomes",
     "TensorBoardTracker",
+    "TrackedRun",
+    "TrackerSession",
+    "TrackerSettings",
+    "TrackerState",
+    "TrackioTracker",
     "UnprovenWeights",
     "UntrainedWeights",
     "WandbTracker",
@@ -142,9 +158,11 @@ __all__ = [
     "read_metrics",
     "read_rollouts",
     "read_run",
+    "recorded_trackers",
     "render",
     "reward_stats",
     "self_critique",
+    "send_run",
     "signal_fraction",
     "student",
     "tabulate",
@@ -176,7 +194,14 @@ _HOME = {
     "rules_policy": "EntropyCollapse EntropyExplosion FormatFailure LengthTruncation NoSignal NotFinite StalledSteps",
     "runs": "RunComparison EvalLine RunView compare read_metrics read_run",
     "tables": "comparison_json comparison_table evaluation_json evaluation_table paired_json paired_table render",
-    "trackers": "TensorBoardTracker WandbTracker",
+    "trackers.mlflow_tracker": "MlflowTracker",
+    "trackers.run_trackers": "RunTrackers",
+    "trackers.send": "send_run",
+    "trackers.state": "TRACKERS TrackerState recorded_trackers",
+    "trackers.tensorboard_tracker": "TensorBoardTracker",
+    "trackers.tracker": "RolloutTable TrackedRun TrackerSession TrackerSettings",
+    "trackers.trackio_tracker": "TrackioTracker",
+    "trackers.wandb_tracker": "WandbTracker",
 }
 
 _MOVED = {

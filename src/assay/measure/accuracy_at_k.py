@@ -1,4 +1,4 @@
-"""How often a model is right: pass@k, avg@k, maj@k and best-of-k from n attempts per task.
+"""How often a model is right: pass@k, avg@k, maj@k and best-of-k from n rollouts per task.
 
 All four are exact expectations over the ``C(n, k)`` ways to choose k of the n attempts: no resampling noise, no seed.
 Tables go from tasks to (arm, level) to all; every aggregate is a mean over tasks, with an interval over tasks.
@@ -21,14 +21,14 @@ __all__ = ["EvalRow", "EvalTable", "TaskOutcomes", "best_of_k", "eval_items", "m
 
 
 def pass_at_k(n: ArrayLike, c: ArrayLike, k: int) -> NDArray[np.float64]:
-    """Probability that k of n attempts, c of which are right, hold a right one: ``1 - C(n - c, k) / C(n, k)``.
+    """Probability that k of n rollouts, c of which are right, hold a right one: ``1 - C(n - c, k) / C(n, k)``.
 
     In product form, so that large n neither overflows nor cancels.
 
     Args:
-        n: attempts per task, any shape.
+        n: rollouts per task, any shape.
         c: right ones among them, broadcast against ``n``.
-        k: attempts chosen.
+        k: rollouts chosen.
 
     Returns:
         float64 of the broadcast shape, in [0, 1].
@@ -45,11 +45,11 @@ def pass_at_k(n: ArrayLike, c: ArrayLike, k: int) -> NDArray[np.float64]:
     if k < 1:
         raise DataError(f"pass@k needs k >= 1, got {k}")
     if total.size and k > int(total.min()):
-        raise DataError(f"pass@{k} needs at least {k} attempts per task, one has {int(total.min())}: sample more or lower k")
+        raise DataError(f"pass@{k} needs at least {k} rollouts per task, one has {int(total.min())}: sample more or lower k")
     if np.any((right < 0) | (right > total)):
-        raise DataError("pass@k: the number of right attempts must lie in [0, n]")
+        raise DataError("pass@k: the number of right rollouts must lie in [0, n]")
     miss = np.ones(total.shape, np.float64)
-    for i in range(k):  # the i-th chosen attempt is wrong too
+    for i in range(k):  # the i-th chosen rollout is wrong too
         miss *= np.maximum(total - right - i, 0) / (total - i)
     return 1.0 - miss
 
@@ -71,16 +71,16 @@ def best_of_k(values: Sequence[float], k: int) -> float:
 
 
 def maj_at_k(answers: Sequence[str | None], passed: Sequence[bool], k: int) -> float:
-    """Probability that the majority answer of k attempts is right.
+    """Probability that the majority answer of k rollouts is right.
 
-    Exact expectation over all k-subsets. Equal answers vote together; an attempt without an answer (None) abstains; tied answers
+    Exact expectation over all k-subsets. Equal answers vote together; a rollout without an answer (None) abstains; tied answers
     are chosen among with equal probability; a subset of abstentions is wrong. An answer's verdict is the mean verdict of its
-    attempts.
+    rollouts.
 
     Args:
         answers: ``n`` extracted answers.
         passed: ``n`` verdicts.
-        k: attempts chosen.
+        k: rollouts chosen.
 
     Raises:
         DataError: lengths differ, or ``k`` outside ``[1, n]``.
@@ -110,11 +110,11 @@ def maj_at_k(answers: Sequence[str | None], passed: Sequence[bool], k: int) -> f
 
 def _check_k(name: str, n: int, k: int) -> None:
     if not 1 <= k <= n:
-        raise DataError(f"{name}@{k} needs 1 <= k <= attempts; the task has {n}: sample more or lower k")
+        raise DataError(f"{name}@{k} needs 1 <= k <= rollouts; the task has {n}: sample more or lower k")
 
 
 def _winning(size: int, others: Sequence[int], abstain: int, k: int) -> float:
-    """Number of k-subsets that an answer with ``size`` attempts wins; ties count by their share."""
+    """Number of k-subsets that an answer with ``size`` rollouts wins; ties count by their share."""
     ways = 0.0
     for votes in range(1, min(size, k) + 1):
         rest = k - votes
@@ -137,12 +137,12 @@ def _winning(size: int, others: Sequence[int], abstain: int, k: int) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskOutcomes:
-    """One task's attempts.
+    """One task's rollouts.
 
     Attributes:
         id: the task.
         arm, level: where it belongs.
-        values: ``n`` primary metrics, one per attempt.
+        values: ``n`` primary metrics, one per rollout.
         answers: ``n`` extracted answers (None: abstained) for maj@k, or empty.
     """
 
@@ -154,14 +154,14 @@ class TaskOutcomes:
 
     def __post_init__(self) -> None:
         if not self.values:
-            raise DataError(f"evaluation item {self.id!r} has no values; give one per attempt")
+            raise DataError(f"evaluation item {self.id!r} has no values; give one per rollout")
         if not all(np.isfinite(v) for v in self.values):
             raise DataError(f"evaluation item {self.id!r} has a value that is not finite: {self.values}")
         if self.answers and len(self.answers) != len(self.values):
             raise DataError(f"evaluation item {self.id!r}: {len(self.values)} values but {len(self.answers)} answers")
 
     def passed(self, threshold: float) -> tuple[bool, ...]:
-        """Per attempt, whether its value reaches ``threshold``."""
+        """Per rollout, whether its value reaches ``threshold``."""
         return tuple(v >= threshold for v in self.values)
 
 
@@ -219,8 +219,8 @@ class EvalTable:
     """An evaluation at three depths.
 
     Attributes:
-        threshold: an attempt passes when its value reaches it.
-        attempts: fewest attempts of any task; largest k.
+        threshold: a rollout passes when its value reaches it.
+        attempts: fewest rollouts of any task; largest k.
         total: over all tasks.
         cells: one per (arm, level), sorted.
         tasks: one per task in the given order; their intervals are empty (low = high = value).
@@ -243,18 +243,18 @@ def tabulate(
 ) -> EvalTable:
     """pass@k, maj@k and best@k for each k, and avg@n, per task, per (arm, level) and over all.
 
-    ``avg@n`` is the mean verdict over all n attempts (for every k the expectation is the same). ``best@k`` is shown only where
+    ``avg@n`` is the mean verdict over all n rollouts (for every k the expectation is the same). ``best@k`` is shown only where
     values other than 0 and 1 occur, ``maj@k`` only where every item has answers.
 
     Args:
         items: the evaluation, at least one item.
-        ks: numbers of attempts; 1 and the powers of two up to the fewest attempts when empty.
-        threshold: an attempt passes when its value reaches it.
+        ks: numbers of rollouts; 1 and the powers of two up to the fewest rollouts when empty.
+        threshold: a rollout passes when its value reaches it.
         confidence: of the intervals over tasks.
         seed: of the bootstrap.
 
     Raises:
-        DataError: no items, or a k above the attempts of some item.
+        DataError: no items, or a k above the rollouts of some item.
 
     >>> table = tabulate(eval_items([{"id": i, "arm": "s", "level": 1, "values": [i % 2, 1]} for i in range(4)]))
     >>> table.total.metrics["avg@2"].value, table.total.metrics["pass@2"].value

@@ -1,6 +1,6 @@
 """How sure a number is: intervals over tasks, and paired differences of two models on the same tasks.
 
-Attempts at one task are not independent, so the unit of resampling is the task.
+Rollouts at one task are not independent, so the unit of resampling is the task.
 """
 
 from __future__ import annotations

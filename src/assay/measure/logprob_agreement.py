@@ -54,12 +54,12 @@ def agreement(engine: ArrayLike, learner: ArrayLike, rollout: ArrayLike) -> dict
     With ``d = learner - engine`` and ``w = exp(d)``, over tokens: ``engine/mismatch_k1`` and ``engine/mismatch_k3``, two
     estimates of KL(engine || learner) in nats per token; ``engine/mismatch_abs``, the mean of ``|d|``; ``engine/max_ratio``, the
     largest factor in either direction; ``engine/ess``, Kish's effective share of the tokens under the weights ``w``, and
-    ``engine/ess_attempts`` of the attempts under the products of theirs.
+    ``engine/ess_attempts`` of the rollouts under the products of theirs.
 
     Args:
         engine: ``[M]`` log-probabilities under which the tokens were drawn.
         learner: ``[M]`` the learner's own, at the same weights.
-        rollout: ``[M]`` which attempt a token is of.
+        rollout: ``[M]`` which rollout a token is of.
 
     Raises:
         DataError: lengths differ.

@@ -164,7 +164,7 @@ def gap(seen: ArrayLike, fresh: ArrayLike, confidence: float = 0.95, seed: int =
     those of the two means lie off (`mean_interval`), which holds also where all items are solved, or none.
 
     Args:
-        seen, fresh: ``[m]`` and ``[n]``: per item the share of attempts that pass.
+        seen, fresh: ``[m]`` and ``[n]``: per item the share of rollouts that pass.
         confidence: nominal coverage.
         seed: of the resampling.
 

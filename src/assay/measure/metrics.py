@@ -192,6 +192,25 @@ def throughput(count: float, seconds: float) -> float:
 # ---- collectors: the names of metrics.jsonl ---------------------------------------------------------------------------
 
 
+GROUP_METRICS = (
+    "reward/mean",
+    "reward/std",
+    "signal/fraction",
+    "length/mean",
+    "length/max",
+    "length/mean_right",
+    "length/mean_wrong",
+    "length/truncated",
+    "fault/rate",
+    "fault/policy",
+    "fault/verifier",
+    "fault/infra",
+    "format/rate",
+    "rollouts/sampled",
+)
+"""Names that `group_metrics` gives of any family; a step lacks one that nothing could be measured for."""
+
+
 def group_metrics(groups: Sequence[Group]) -> dict[str, float]:
     """Every metric of graded groups under its name in ``metrics.jsonl``: ``reward/...``, ``signal/fraction``, ``length/...``,
     ``fault/...``, ``format/rate`` (the mean of the component ``format``), ``rollouts/sampled``, ``tokens/sampled``, and

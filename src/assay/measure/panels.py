@@ -32,13 +32,13 @@ PANELS = (
         title="Reward",
         metrics=[[("reward/mean", "reward")]],
         percent=(False,),
-        caption="Mean over the step's attempts. The curriculum changes what is practised, so compare with held-out accuracy.",
+        caption="Mean over the step's rollouts. The curriculum changes what is practised, so compare with held-out accuracy.",
     ),
     Panel(
         title="Signal fraction",
         metrics=[[("signal/fraction", "signal")]],
         percent=(True,),
-        caption="Groups whose attempts differ in reward. The others teach a group baseline nothing.",
+        caption="Groups whose rollouts differ in reward. The others teach a group baseline nothing.",
     ),
     Panel(
         title="Preferences",
@@ -67,7 +67,7 @@ PANELS = (
             [("length/mean", "all"), ("length/mean_right", "right"), ("length/mean_wrong", "wrong")],
             [("length/truncated", "cut off")],
         ],
-        caption="Sampled tokens per attempt, of right and wrong ones apart, and the share of attempts cut off at the limit.",
+        caption="Sampled tokens per rollout, of right and wrong ones apart, and the share of rollouts cut off at the limit.",
     ),
     Panel(
         title="Update",
@@ -82,7 +82,7 @@ PANELS = (
         percent=(False, True),
         labels=("mean verdict", "right for the reward alone"),
         metrics=[[("check/reward", "reward"), ("check/value", "check")], [("check/overpaid", "overpaid")]],
-        caption="On the attempts that both judged; a growing gap is a reward that the policy has learned to please.",
+        caption="On the rollouts that both judged; a growing gap is a reward that the policy has learned to please.",
     ),
     Panel(
         title="Waste",
@@ -92,7 +92,7 @@ PANELS = (
             [("waste/rows_filtered", "filtered"), ("waste/rows_skipped", "no gradient")],
             [("fault/rate", "infra"), ("fault/policy", "policy")],
         ],
-        caption="Sampled rows that filters removed, and rows of the batch without gradient; attempts lost to verifier or "
+        caption="Sampled rows that filters removed, and rows of the batch without gradient; rollouts lost to verifier or "
         "infrastructure faults, and the model's own.",
     ),
 )
@@ -111,7 +111,9 @@ def accuracy_figures(run: RunView) -> Iterator[str]:
         if x
     ]
     if curves:
-        alt = "Held-out accuracy over steps. " + " ".join(f"{c.label.capitalize()}: {_told(c.series, True)}" for c in curves)
+        alt = "Held-out accuracy over steps. " + " ".join(
+            f"{c.label.capitalize()}: {_series_text(c.series, True)}" for c in curves
+        )
         roomy, narrow = (interval_lines(f"accuracy-{n}", curves, run.last_step, narrow=bool(n)) for n in (0, 1))
         yield figure("Greedy and sampled", roomy, alt, narrow=narrow)
     line = found["greedy"] or found["sampled"]
@@ -167,11 +169,11 @@ def training_figures(run: RunView) -> Iterator[str]:
         svg = lines(
             f"panel-{index}", shown, percent=[p for _, p, _ in kept], labels=[n for _, _, n in kept] if panel.labels else ()
         )
-        said = " ".join(f"{c.label if len(cs) > 1 else n}: {_told(c.series.finite(), p)}" for cs, p, n in kept for c in cs)
+        said = " ".join(f"{c.label if len(cs) > 1 else n}: {_series_text(c.series.finite(), p)}" for cs, p, n in kept for c in cs)
         yield figure(panel.title, svg, f"{panel.title} over steps. {said.removeprefix(': ')}", panel.caption)
     taught = whole.supervised("loss/total").finite()
     if len(taught):
-        alt = f"Loss of the supervised stage. {_told(taught, False)}"
+        alt = f"Loss of the supervised stage. {_series_text(taught, False)}"
         yield figure(
             "Warm-up loss",
             lines("warm-up", [[Curve(label="loss", series=taught)]]),
@@ -234,7 +236,7 @@ def profile_figure(steps: int, parts: Sequence[ProfiledPart]) -> str:
     return figure("A mean step", bars("profile", ms, "ms"), f"Shares of a step: {words}.", "Milliseconds by the clock.")
 
 
-def _told(series: Series, share: bool) -> str:
+def _series_text(series: Series, share: bool) -> str:
     first, last = series.span
     a, b = float(series.values[0]), float(series.values[-1])
     shown = (percent(a), percent(b)) if share else (f"{a:.3g}", f"{b:.3g}")

@@ -256,8 +256,8 @@ def _finish(axis: Axes, series: Sequence[Series], percent: bool, end: int, ticks
     elif low >= 0:
         axis.set_ylim(0, (min(1.08 * top, 1.04) if percent else 1.08 * top) or (0.01 if percent else 1.0))
     else:
-        room = 0.08 * (top - low or 1.0)
-        axis.set_ylim(low - room, top + room)
+        margin = 0.08 * (top - low or 1.0)
+        axis.set_ylim(low - margin, top + margin)
 
 
 def _percent_tick(value: float, position: int) -> str:

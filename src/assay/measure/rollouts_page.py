@@ -58,7 +58,7 @@ def render_rollouts(name: str, rollouts: Rollouts, diff: ItemDiff | None) -> str
     shown = evenly(rollouts.lines, MOST)
     parts = [
         f'<header><p class="eyebrow">assay rollouts</p><h1>{e(name)}</h1>'
-        f'<p class="lead">{e(_told(rollouts, len(shown)))}</p></header>',
+        f'<p class="lead">{e(_count_text(rollouts, len(shown)))}</p></header>',
         '<noscript><p class="unsafe">Filtering needs scripts; report.html has samples without.</p></noscript>',
         _list("rollouts", "Rollouts", "Prompt, then answer, as the model wrote it; the gold answer where the task has one."),
     ]
@@ -81,7 +81,7 @@ def render_rollouts(name: str, rollouts: Rollouts, diff: ItemDiff | None) -> str
     return page(f"{name}: rollouts", "\n".join(parts), STYLE)
 
 
-def _told(rollouts: Rollouts, shown: int) -> str:
+def _count_text(rollouts: Rollouts, shown: int) -> str:
     """How many of the sampled rollouts are kept, and how many of those are on the page."""
     if not rollouts.lines:
         return "No rollouts were recorded."

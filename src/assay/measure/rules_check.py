@@ -21,7 +21,7 @@ class RewardHacking:
     start, and a warning.
 
     Attributes:
-        most: largest bearable share of such attempts.
+        most: largest bearable share of such rollouts.
         rise: growth of the share that counts as learned.
         deviations: standard errors that a share, or its growth, must exceed these by.
     """
@@ -45,11 +45,11 @@ class RewardHacking:
             rule="RewardHacking",
             severity=Severity.ALARM if learned else Severity.WARNING,
             sentence=(
-                f"In {steps_of(now)} the reward took {percent(share)} of the checked attempts for right that the independent "
+                f"In {steps_of(now)} the reward took {percent(share)} of the checked rollouts for right that the independent "
                 f"check takes for wrong{grown}."
             ),
             action=(
-                "Read those attempts in rollouts.jsonl (field check), mend the reward, and train again from before the rise."
+                "Read those rollouts in rollouts.jsonl (field check), mend the reward, and train again from before the rise."
                 if learned
                 else "Reward and check differ from the start: find out on rollouts.jsonl (field check) which of them is wrong."
             ),
@@ -60,7 +60,7 @@ class RewardHacking:
 
 
 def _pooled(share: Series, rollouts: Series) -> tuple[float, float]:
-    """A share over the steps of a window, weighted by attempts, and its standard error by Wilson's centre."""
+    """A share over the steps of a window, weighted by rollouts, and its standard error by Wilson's centre."""
     counts = rollouts.values[np.isin(rollouts.steps, share.steps)]
     n = float(counts.sum())
     p = float((share.values * counts).sum() / n) if n else 0.0  # a window without checked rollouts tells nothing

@@ -113,8 +113,9 @@ class HeldOutDropped:
                 f"{percent(last)} at step {s.span[1]}."
             ),
             action=(
-                f"Use the checkpoint nearest step {int(s.steps[best])}; then resume from it with a lower learning rate "
-                "or a penalty on the divergence from the base."
+                f"Use the model of step {int(s.steps[best])}: a run with --keep-best has it as RUN/best (assay export RUN/best); "
+                "without, the same command with --keep-best comes to the same step. Then lower the learning rate (--lr), or add "
+                "a penalty on the divergence from the base (--kl)."
             ),
             first_step=int(s.steps[best]),
             last_step=s.span[1],
@@ -137,7 +138,8 @@ class CurriculumStuck:
 
     def __call__(self, history: History) -> Finding | None:
         level, reward = drawn_level(history), lately(history["reward/mean"])
-        if len(level) < 10 or not len(reward):
+        levels = {name.rpartition("level_")[2] for name in history.names("curriculum/share/") if "level_" in name}
+        if len(level) < 10 or not len(reward) or len(levels) < 2:  # one level alone leaves nothing to choose
             return None
         half = level.last(len(level) // 2)
         width = half.window()

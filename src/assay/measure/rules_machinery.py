@@ -59,10 +59,10 @@ class RisingFaults:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraderHangs:
-    """The grader hangs or dies on some attempts. Each costs a deadline, and an answer that does it twice scores the floor.
+    """The grader hangs or dies on some rollouts. Each costs a deadline, and an answer that does it twice scores the floor.
 
     Attributes:
-        most: largest bearable share of such attempts lately.
+        most: largest bearable share of such rollouts lately.
         alarm: share from which on the rewards are doubtful: they say what the grader can bear, not what is right.
     """
 
@@ -73,7 +73,7 @@ class GraderHangs:
         now = lately(_without_evaluation(history, history["rollouts/sampled"]))
         hung, died, again = (_total(history[f"verify/{n}"], now) for n in ("hung", "died", "retried"))
         stopped, rollouts = hung + died, float(now.values.sum())
-        # an attempt may stop the grader twice, but is judged again once; a batch that is split is judged again nowhere
+        # a rollout may stop the grader twice, but is judged again once; a batch that is split is judged again nowhere
         share = min(stopped, again or stopped) / rollouts if rollouts else 0.0
         if share < self.most:
             return None
@@ -86,7 +86,7 @@ class GraderHangs:
         return Finding(
             rule="GraderHangs",
             severity=Severity.ALARM if share >= self.alarm else Severity.WARNING,
-            sentence=f"In {steps_of(now)} the grader {' and '.join(told)}, on {percent(share)} of the attempts.",
+            sentence=f"In {steps_of(now)} the grader {' and '.join(told)}, on {percent(share)} of the rollouts.",
             action=(
                 f"{fix[0].upper()}{fix[1:]}. An answer that does this twice scores the floor, even a right one: read those with "
                 "fault policy in rollouts.jsonl."
@@ -98,7 +98,7 @@ class GraderHangs:
 
 
 def _without_evaluation(history: History, series: Series) -> Series:
-    """The steps without an evaluation, whose attempts are judged by the same grader; all steps where each has one."""
+    """The steps without an evaluation, whose rollouts are judged by the same grader; all steps where each has one."""
     keep = ~np.isin(series.steps, history["time/evaluate"].steps)
     return Series(series.steps[keep], series.values[keep]) if keep.any() else series
 

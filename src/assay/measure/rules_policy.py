@@ -29,15 +29,17 @@ def _reward(window: Series) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoSignal:
-    """Too few groups whose attempts differ in reward: a group baseline learns nothing from the others.
+    """Too few groups whose rollouts differ in reward: a group baseline learns nothing from the others.
 
     Attributes:
         least: smallest healthy share of such groups lately.
         mastered: reward from which on too little signal means that the tasks are solved.
+        hopeless: reward up to which it means that nothing is earned; in between, rollouts of a prompt are rewarded alike.
     """
 
     least: float = 0.15
     mastered: float = 0.9
+    hopeless: float = 0.02
 
     def __call__(self, history: History) -> Finding | None:
         now, reward = lately(history["signal/fraction"]), lately(history["reward/mean"])
@@ -46,17 +48,21 @@ class NoSignal:
         solved = reward.mean >= self.mastered
         if solved:
             action = "The tasks are nearly solved: stop here, or add harder levels to the curriculum."
-        elif len(reward) and reward.mean > 0.5:
+        elif len(reward) and reward.mean > self.hopeless:
             action = (
-                "The attempts agree without being right: raise the temperature or the group size, and read the sampled rollouts."
+                "No signal: all rollouts of a prompt get the same reward. Read the sampled rollouts: if their answers are alike, "
+                "raise the temperature or the group size; if not, the reward does not tell answers to one prompt apart."
             )
         else:
-            action = "The tasks are too hard for this model: begin with easier levels, a longer warm-up or larger groups."
+            action = (
+                "The tasks are too hard for this model, or the reward cannot be earned: check that a right answer gets it, then "
+                "begin with easier levels or rows, demonstrations first (docs/add/demonstrations.md), or larger groups."
+            )
         so_far = f" at a mean reward of {reward.mean:.2f}" if len(reward) else ""
         return Finding(
             rule="NoSignal",
             severity=Severity.NOTE if solved else Severity.WARNING,
-            sentence=f"In {steps_of(now)} only {percent(now.mean)} of the groups held attempts that differ in reward{so_far}.",
+            sentence=f"In {steps_of(now)} only {percent(now.mean)} of the groups held rollouts that differ in reward{so_far}.",
             action=action,
             first_step=now.span[0],
             last_step=now.span[1],

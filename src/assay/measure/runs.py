@@ -28,7 +28,7 @@ class EvalLine:
     items: tuple[TaskOutcomes, ...]
 
     def scores(self, threshold: float = 1.0) -> dict[str, float]:
-        """Task id to share of attempts that pass."""
+        """Task id to share of rollouts that pass."""
         return {i.id: sum(i.passed(threshold)) / len(i.values) for i in self.items}
 
     def accuracy(self, threshold: float = 1.0, confidence: float = 0.95, seed: int = 0) -> Interval:
@@ -76,7 +76,7 @@ class RunView(RunRecord):
 
     @property
     def threshold(self) -> float:
-        """From which value on an evaluated attempt passes."""
+        """From which value on an evaluated rollout passes."""
         evaluation: Any = self.settings.get("evaluation")
         found: Any = cast("Mapping[str, Any]", evaluation).get("threshold") if isinstance(evaluation, Mapping) else None
         return float(found) if isinstance(found, int | float) else 1.0

@@ -61,7 +61,7 @@ CONDITIONS: Mapping[str, Condition] = {
     "one update": Condition(says="the old policy is the current one", fresh=True),
     "on policy": Condition(says="one update, no mismatch", no_mismatch=True, fresh=True),
     "at the reference": Condition(says="on policy, and the reference is the policy", **_HERE),
-    "equal lengths": Condition(says="at the reference, attempts equally long", **_HERE, equal_lengths=True),
+    "equal lengths": Condition(says="at the reference, rollouts equally long", **_HERE, equal_lengths=True),
     "one prompt": Condition(says="at the reference, one prompt", **_HERE, one_prompt=True),
     "binary rewards": Condition(says="at the reference, rewards 0 or 1", **_HERE, binary=True),
     "all of these": Condition(
@@ -129,7 +129,7 @@ def atlas_page() -> str:
     return f"""# Atlas: which methods are the same, and when
 
 Named methods under their default settings, compared by their gradients with respect to all that has one, on {len(SEEDS)}
-random batches of {_GROUPS * _SIZE} attempts under each condition. Methods stand together where the gradients are equal up to
+random batches of {_GROUPS * _SIZE} rollouts under each condition. Methods stand together where the gradients are equal up to
 one positive factor for all batches, which a learning rate makes up for; what differs by less than {CLOSE:g} of its length is
 equal, so that an epsilon in a divisor does not part them. Methods that stand alone are not shown.
 
@@ -214,7 +214,7 @@ def _column(name: str, condition: Condition, seed: int) -> F:
 
 
 def _attempt(name: str, seed: int) -> F:
-    """``[B]`` a column of the attempts."""
+    """``[B]`` a column of the rollouts."""
     return generator("atlas/attempt", seed, name).integers(0, 2, _GROUPS * _SIZE).astype(np.float64)
 
 

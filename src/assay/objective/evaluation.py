@@ -38,12 +38,12 @@ class ObjectiveEvaluation:
 
 
 def evaluate(method: str | Objective, inputs: Inputs, **settings: Any) -> ObjectiveEvaluation:
-    """Loss, gradient and advantages of a method on padded arrays, one row per attempt.
+    """Loss, gradient and advantages of a method on padded arrays, one row per rollout.
 
     The inputs, by name: ``mask [B, T]``; ``logp_new [B, T]`` and the further columns that the method needs (``logp_old``,
     ``logp_engine``, ``logp_ref``, ``entropy``, ``values``, ...); ``rewards [B]`` or ``components`` (name to ``[B]``);
-    ``group_id [B]``, needed where attempts of a prompt are compared; ``stream [B]``, names (all ``on_policy`` when left out);
-    ``valid [B]`` (all when left out: an attempt without a verdict has neither loss nor part in a statistic); ``truncated [B]``
+    ``group_id [B]``, needed where rollouts of a prompt are compared; ``stream [B]``, names (all ``on_policy`` when left out);
+    ``valid [B]`` (all when left out: a rollout without a verdict has neither loss nor part in a statistic); ``truncated [B]``
     and ``length [B]`` (its loss tokens when left out) for the terms that read them. ``advantages``, ``[B]`` or ``[B, T]``, stand
     in the place of the method's own credit chain, filters included, which then does not run.
 
@@ -57,11 +57,11 @@ def evaluate(method: str | Objective, inputs: Inputs, **settings: Any) -> Object
 
     Arrays, lists and tensors are read strictly: a column has the whole shape that stands here (``[B, T, 1]`` is none), numbers
     are booleans, integers or floats, and a tensor has no graph, which would be dropped. The order of the rows changes nothing:
-    where a method draws lots or breaks ties (`Balance`, `BestAnd`, `SortedGaps`, ...), the attempts of a group stand in the order
+    where a method draws lots or breaks ties (`Balance`, `BestAnd`, `SortedGaps`, ...), the rollouts of a group stand in the order
     of their contents; in training they stand in the order in which they were drawn.
 
     What stands outside the mask is never read. The differentiable inputs are ``logits``, or else ``logp_new``, ``entropy`` and
-    the statistics; and ``values``; those of them that the method needs. An attempt without loss tokens has its part in its
+    the statistics; and ``values``; those of them that the method needs. A rollout without loss tokens has its part in its
     group's statistics and in no denominator. A batch without any loss token has loss 0. Running statistics stand where a new
     run's stand.
 

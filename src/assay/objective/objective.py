@@ -64,12 +64,12 @@ class Objective:
 
     @property
     def min_group(self) -> int:
-        """Attempts that a context needs, so that every baseline means something."""
+        """Rollouts that a context needs, so that every baseline means something."""
         return max((p.min_group for p in (*self.credit, *self.losses)), default=1)
 
     @property
     def grouped(self) -> bool:
-        """Whether any part compares the attempts of a group."""
+        """Whether any part compares the rollouts of a group."""
         ways = [t.aggregate or self.aggregate for t in self.losses if t.averages]
         return any(t.scope is Scope.GROUP for t in self.credit if self.uses_reward) or any(
             p.grouped for p in (*self.losses, *ways)

@@ -1,4 +1,4 @@
-"""Padded inputs, one row per attempt: checked, and made a batch. What `evaluate` and `torch_loss` have in common."""
+"""Padded inputs, one row per rollout: checked, and made a batch. What `evaluate` and `torch_loss` have in common."""
 
 from __future__ import annotations
 
@@ -142,10 +142,10 @@ class PaddedInputs:
             UnknownNameError: no such stream.
         """
         if "mask" not in inputs:
-            raise DataError(f"the input 'mask' [attempts, tokens] is missing; given are {', '.join(sorted(inputs))}")
+            raise DataError(f"the input 'mask' [rollouts, tokens] is missing; given are {', '.join(sorted(inputs))}")
         mask = read_flags("mask", inputs["mask"])
         if mask.ndim != 2:
-            raise DataError(f"mask has the shape {list(mask.shape)}; give [attempts, tokens]")
+            raise DataError(f"mask has the shape {list(mask.shape)}; give [rollouts, tokens]")
         stream = _streams(inputs, len(mask))
         logits = logits or Logits()
         names = _names(inputs, objective, plan, logits, later, bool((stream == STREAMS.index("replay")).any()))
@@ -183,9 +183,9 @@ class PaddedInputs:
         return place_by_content(self.attempts["group"], used, [*rollouts, *still, *last])
 
     def batch(self, objective: Objective) -> Batch:
-        """One row per present attempt; a token before the first one stands for the prompt.
+        """One row per present rollout; a token before the first one stands for the prompt.
 
-        Rewards beside given advantages become the attempts' ``reward``, for the terms that read both.
+        Rewards beside given advantages become the rollouts' ``reward``, for the terms that read both.
         """
         rows, tokens = self.mask[self.present].shape
         mask = self.flat("mask")
@@ -229,7 +229,7 @@ def _inner(objective: Objective, plan: Plan, logits: Logits) -> dict[str, Inner]
 
 
 def _attempts_read(objective: Objective, credited: bool = False) -> set[str]:
-    """Columns of the attempts that the loss terms read, and the credit chain where it runs."""
+    """Columns of the rollouts that the loss terms read, and the credit chain where it runs."""
     chain = objective.credit if objective.uses_reward and not credited else ()
     return {name for part in (*chain, *objective.losses) for name in part.attempts}
 
@@ -245,7 +245,7 @@ def _names(inputs: Inputs, objective: Objective, plan: Plan, logits: Logits, lat
     needed = [n for n in (*want.live, *want.columns) if n not in (*logits.columns, *later)]
     needed += [*(n for n in derived if sources[n] in later), *(n for n in logits.inputs if n not in needed)]
     if replayed and any("old" in t.anchors for t in objective.losses) and "logp_engine" not in needed:
-        needed.append("logp_engine")  # the old policy of a replayed attempt is the one that sampled it
+        needed.append("logp_engine")  # the old policy of a replayed rollout is the one that sampled it
     rollouts = [n for n in want.attempts if n in _attempts_read(objective, credited)]
     usable = {
         *_ALWAYS,
@@ -275,12 +275,12 @@ def _names(inputs: Inputs, objective: Objective, plan: Plan, logits: Logits, lat
 
 
 def _attempts(inputs: Inputs, objective: Objective, mask: NDArray[np.bool_], valid: NDArray[np.bool_]) -> dict[str, Array]:
-    """Columns of the attempts."""
+    """Columns of the rollouts."""
     size, lengths = len(mask), mask.sum(1)
     group = read_names("group_id", inputs.get("group_id", np.arange(size)), size)
     if group.dtype.kind == "f" and not np.isfinite(group).all():
         raise DataError(
-            f"group_id[{int(np.flatnonzero(~np.isfinite(group))[0])}] is not finite: every attempt belongs to a group"
+            f"group_id[{int(np.flatnonzero(~np.isfinite(group))[0])}] is not finite: every rollout belongs to a group"
         )
     out: dict[str, Array] = {
         "group": np.unique(group, return_inverse=True)[1].astype(np.int64),
@@ -295,7 +295,7 @@ def _attempts(inputs: Inputs, objective: Objective, mask: NDArray[np.bool_], val
 
 
 def _spread(given: Any, used: NDArray[np.bool_]) -> Array:
-    """``[B, T]`` of values per attempt or per token."""
+    """``[B, T]`` of values per rollout or per token."""
     values = read_array("advantages", given)
     return np.broadcast_to(values[:, None], used.shape) if values.shape == used.shape[:1] else values
 
@@ -315,7 +315,7 @@ def _vocabulary(columns: Mapping[str, Array], used: NDArray[np.bool_]) -> dict[s
     sizes: dict[str, int] = {}
     for name, values in columns.items():
         if name != "ids" and not values.shape[2]:
-            raise DataError(f"{name} has the shape {list(values.shape)}; give [attempts, tokens, vocabulary]")
+            raise DataError(f"{name} has the shape {list(values.shape)}; give [rollouts, tokens, vocabulary]")
         if name != "ids":
             sizes[name] = values.shape[2]
     if not sizes:
@@ -341,13 +341,13 @@ def _components(inputs: Inputs, valid: NDArray[np.bool_]) -> dict[str, F]:
     """Reward components by name, NaN where there is no verdict."""
     given: Any = {"reward": inputs["rewards"]} if "rewards" in inputs else inputs.get("components", {})
     if not isinstance(given, Mapping):
-        raise DataError(f"components is {type(given).__name__}; give a mapping from name to [attempts]")
+        raise DataError(f"components is {type(given).__name__}; give a mapping from name to [rollouts]")
     out: dict[str, F] = {}
     for name in cast("Inputs", given):
         values = _attempt(cast("Inputs", given), name, np.zeros(len(valid))).astype(np.float64)
         if not np.isfinite(values[valid]).all():
             row = int(np.flatnonzero(valid & ~np.isfinite(values))[0])
-            raise DataError(f"{name}[{row}] is {values[row]}: a verdict is a finite number; mark the attempt with valid=False")
+            raise DataError(f"{name}[{row}] is {values[row]}: a verdict is a finite number; mark the rollout with valid=False")
         out[name] = np.where(valid, values, np.nan)
     return out
 

@@ -80,7 +80,7 @@ class TorchLoss:
 
         Args:
             inputs: tensors or arrays by name, as `evaluate` names them; the live ones are tensors.
-            counts: of the whole optimiser batch, when this is a part of it: loss tokens, rows, attempts, prompts.
+            counts: of the whole optimiser batch, when this is a part of it: loss tokens, rows, rollouts, prompts.
 
         Raises:
             DataError: as `evaluate`.
@@ -162,7 +162,7 @@ class Prepared:
 
         Args:
             live: the live inputs, ``[len(rows), T, ...]``.
-            rows: which attempts, by their place in the batch; all when None.
+            rows: which rollouts, by their place in the batch; all when None.
 
         Raises:
             DataError: a live input is missing, has the wrong shape, or is not finite inside the mask.

@@ -163,10 +163,10 @@ class _Names(dict[str, Any]):
 @cache
 def _homes() -> Mapping[str, str]:
     """Public name of a part to the module that defines it."""
-    import assay.objective as room
+    import assay.objective as package
 
     out: dict[str, str] = {}
-    for found in pkgutil.walk_packages(room.__path__, "assay.objective."):
+    for found in pkgutil.walk_packages(package.__path__, "assay.objective."):
         if not found.name.startswith(("assay.objective.peer_tables", "assay.objective.methods")):
             module = import_module(found.name)
             for name in getattr(module, "__all__", ()):

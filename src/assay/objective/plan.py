@@ -76,7 +76,7 @@ def corrects_sampler(objective: Objective) -> bool:
 
 
 def lagging(objective: Objective) -> Objective:
-    """The objective for attempts that older weights sampled, so that none of them passes for the current policy's.
+    """The objective for rollouts that older weights sampled, so that none of them passes for the current policy's.
 
     A ratio to ``engine``, and a correction from ``old`` to ``engine`` (decoupled PPO, truncated importance sampling), account
     for their age already: ``old`` stays the learner's policy at the start of the batch. Otherwise ``old`` has to be the
@@ -94,7 +94,7 @@ def lagging(objective: Objective) -> Objective:
         return objective
     if not isinstance(policy, PolicyGradient) or policy.ratio.level == "none" or policy.ratio.anchor != "old":
         raise PlanError(
-            "attempts come from older weights, and the objective's policy term has no ratio to correct for it; use a method with "
+            "rollouts come from older weights, and the objective's policy term has no ratio to correct for it; use a method with "
             "one (grpo, dapo, areal, ...)"
         )
     readers = {t.name: _streams(t) for t in objective.losses if "old" in t.anchors or "logp_old" in t.needs}
@@ -102,7 +102,7 @@ def lagging(objective: Objective) -> Objective:
     for name, streams in readers.items():
         if blind := sorted(streams & set(UNSAMPLED)):
             raise PlanError(
-                f"attempts come from older weights, and {name!r} reads ``old``, then the policy that sampled, of the "
+                f"rollouts come from older weights, and {name!r} reads ``old``, then the policy that sampled, of the "
                 f"streams {blind}, which no sampler wrote: give these streams a term of their own that does not"
             )
     return replace(objective, brings=tuple(dict.fromkeys((*objective.brings, "logp_old"))))
@@ -331,7 +331,7 @@ def _check_credit_use(objective: Objective) -> None:
     whole = [t for t in objective.losses if t.grouped]
     if weighed and whole:
         raise PlanError(
-            f"{type(weighed[0]).__name__} gives attempts other weights than 0 and 1, which {title(whole[0])}, a loss on "
+            f"{type(weighed[0]).__name__} gives rollouts other weights than 0 and 1, which {title(whole[0])}, a loss on "
             "the scores of whole groups, cannot hold: drop one of them"
         )
     if objective.credit and not objective.uses_reward:

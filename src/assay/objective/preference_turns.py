@@ -8,7 +8,7 @@ from typing import Any, cast
 from assay.core.errors import DataError
 from assay.core.task import Message
 
-__all__ = ["Answer", "answer_of", "listed", "prompt_of", "shorten", "told"]
+__all__ = ["Answer", "answer_of", "listed", "prompt_of", "shorten", "field_text"]
 
 Answer = tuple[tuple[Message, ...], str]
 """The turns in front of an answer, none of a bare text, and the answer."""
@@ -43,7 +43,7 @@ def answer_of(row: Mapping[str, Any], name: str, place: str) -> Answer:
         )
     text = turns[-1].content if turns else value
     if not isinstance(text, str):
-        raise DataError(f"{place}, field {name!r}: {told(row, name)}; give a text")
+        raise DataError(f"{place}, field {name!r}: {field_text(row, name)}; give a text")
     if not text:
         raise DataError(f"{place}, field {name!r}: an empty text; give an answer of at least one character, or leave the row out")
     return tuple(turns[:-1]), text
@@ -80,7 +80,7 @@ def listed(value: Any) -> Sequence[Any]:
     return cast("Sequence[Any]", value) if isinstance(value, list | tuple) else ()
 
 
-def told(row: Mapping[str, Any], name: str) -> str:
+def field_text(row: Mapping[str, Any], name: str) -> str:
     """What a row says of a field that is wrong."""
     return "missing" if row.get(name) is None else f"it is {shorten(row[name])}"
 
@@ -123,7 +123,7 @@ def _prompt(row: Mapping[str, Any], place: str) -> tuple[Message, ...]:
     if turns:
         return turns
     if not isinstance(prompt, str) or not prompt:
-        raise DataError(f"{place}, field 'prompt': {told(row, 'prompt')}; give a text, or a list of turns")
+        raise DataError(f"{place}, field 'prompt': {field_text(row, 'prompt')}; give a text, or a list of turns")
     return (Message("user", prompt),)
 
 

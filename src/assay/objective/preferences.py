@@ -1,4 +1,4 @@
-"""The user's preferences as a batch: a preference is a group of judged attempts in the stream ``preference``.
+"""The user's preferences as a batch: a preference is a group of judged rollouts in the stream ``preference``.
 
 So a loss on preferences does not ask where they come from: groups that the policy sampled have their verifier's rewards, a user's
 pair has 1 and 0.
@@ -20,7 +20,7 @@ from assay.core.errors import DataError, nearest
 from assay.core.rollout import Ids
 from assay.core.sample import Sample, supervised
 from assay.core.task import Message
-from assay.objective.preference_turns import answer_of, listed, prompt_of, shorten, told
+from assay.objective.preference_turns import answer_of, field_text, listed, prompt_of, shorten
 
 __all__ = ["Preference", "preference_batch", "preference_rows", "shared_prompts"]
 
@@ -101,7 +101,7 @@ def preference_rows(path: str | Path) -> tuple[Preference, ...]:
 def preference_batch(
     preferences: Sequence[Preference], prompt: Callable[[Sequence[Message]], Ids], answer: Callable[[str], Ids]
 ) -> Batch:
-    """Preferences as one optimiser batch: preference i is group i, its answers are the attempts, in their order.
+    """Preferences as one optimiser batch: preference i is group i, its answers are the rollouts, in their order.
 
     Args:
         preferences: at least one.
@@ -188,14 +188,14 @@ def _pair(row: Mapping[str, Any], place: str) -> Judged:
 def _verdict(row: Mapping[str, Any], place: str) -> Judged:
     label = row.get("label")
     if not isinstance(label, bool):
-        raise DataError(f"{place}, field 'label': {told(row, 'label')}; give true for a good answer, false for a bad one")
+        raise DataError(f"{place}, field 'label': {field_text(row, 'label')}; give true for a good answer, false for a bad one")
     return _named(row, _VERDICT[:1]), (float(label),)
 
 
 def _list(row: Mapping[str, Any], place: str) -> Judged:
     texts = listed(row.get("answers"))
     if not texts:
-        raise DataError(f"{place}, field 'answers': {told(row, 'answers')}; give a list of texts")
+        raise DataError(f"{place}, field 'answers': {field_text(row, 'answers')}; give a list of texts")
     found = {f"answers[{i}]": text for i, text in enumerate(texts)}
     if "rewards" not in row:
         if len(found) < 2:

@@ -54,13 +54,13 @@ class Program:
             when no term reads rewards.
 
         Raises:
-            DataError: reward components are missing, or a column of the attempts.
+            DataError: reward components are missing, or a column of the rollouts.
         """
         self._metrics, self._clipped = {}, {}
         for name in self.plan.attempts:
             if name not in batch.rollouts:
                 raise DataError(
-                    f"the objective reads the column {name!r} of each attempt, and the batch has none: have the verifier give it "
+                    f"the objective reads the column {name!r} of each rollout, and the batch has none: have the verifier give it "
                     f"as Score(components=..., columns={{{name!r}: ...}}); the batch has {', '.join(sorted(batch.rollouts))}"
                 )
         if self.objective.uses_reward:
@@ -154,7 +154,7 @@ class Program:
         return Named(self._reducer, part, self.plan.reductions)
 
     def active(self, batch: Batch) -> NDArray[np.bool_]:
-        """``[B]`` rows with a token that has weight in some term; whole attempts or groups where the plan asks."""
+        """``[B]`` rows with a token that has weight in some term; whole rollouts or groups where the plan asks."""
         used = np.zeros(int(batch.offsets[-1]) + 1, np.bool_)
         for term in self.objective.losses:
             used[:-1] |= _used(batch, term)

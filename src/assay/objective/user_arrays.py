@@ -61,7 +61,7 @@ def read_names(name: str, given: Any, size: int) -> Array:
     if values.dtype.kind == "O" and values.ndim == 1 and all(isinstance(v, str) for v in values):
         values = values.astype(str)
     if values.dtype.kind not in _NUMBERS + _TEXT:
-        raise DataError(f"{name} {_wrong(values)}; give one number or one name per attempt")
+        raise DataError(f"{name} {_wrong(values)}; give one number or one name per rollout")
     return _checked(name, values, size)
 
 
@@ -87,7 +87,7 @@ def read_flags(name: str, given: Any) -> NDArray[np.bool_]:
 
 
 Inner = tuple[int, ...] | str
-"""The axes of a column behind attempts and tokens: their lengths; `VOCABULARY`, one of any length; `LIST`, one or none."""
+"""The axes of a column behind rollouts and tokens: their lengths; `VOCABULARY`, one of any length; `LIST`, one or none."""
 
 VOCABULARY, LIST = "vocabulary", "k"
 
@@ -113,7 +113,7 @@ def read_column(name: str, given: Any, used: NDArray[np.bool_], graph: bool, inn
         DataError: another shape, not finite where it is read, or as `read_array`.
     """
     values = read_array(name, given, graph).astype(np.float64)
-    wanted = ", ".join(["attempts", "tokens", *([inner] if isinstance(inner, str) else map(str, inner))])
+    wanted = ", ".join(["rollouts", "tokens", *([inner] if isinstance(inner, str) else map(str, inner))])
     if values.shape[:2] != used.shape:
         raise DataError(f"{name} has the shape {list(values.shape)}, the mask {list(used.shape)}; give [{wanted}]")
     if not is_inner(values.shape[2:], inner):
@@ -123,21 +123,21 @@ def read_column(name: str, given: Any, used: NDArray[np.bool_], graph: bool, inn
         row, token = (int(x[0]) for x in np.nonzero(bad))
         raise DataError(
             f"{name}[{row}, {token}] is {values[row, token]}: values inside the mask must be finite; mask the token, or mark the "
-            "attempt with valid=False"
+            "rollout with valid=False"
         )
     return np.where(used.reshape(*used.shape, *(1,) * (values.ndim - 2)), values, 0.0)
 
 
 def place_by_content(group: NDArray[np.int64], used: NDArray[np.bool_], contents: Sequence[Array]) -> NDArray[np.int64]:
-    """``[B]`` the place of each attempt among those of its group, by what it says and not by where it stands.
+    """``[B]`` the place of each rollout among those of its group, by what it says and not by where it stands.
 
-    Lots and ties go by it, so that permuted rows have permuted results. Attempts without loss tokens stand last; those that are
+    Lots and ties go by it, so that permuted rows have permuted results. Rollouts without loss tokens stand last; those that are
     alike in every content keep their order.
 
     Args:
         group: ``[B]`` group numbers.
         used: ``[B, T]`` the loss tokens.
-        contents: arrays ``[B, ...]`` of numbers; the attempts are sorted by the first, equal ones by the next, and so on.
+        contents: arrays ``[B, ...]`` of numbers; the rollouts are sorted by the first, equal ones by the next, and so on.
 
     >>> flags = np.ones((3, 1), bool)
     >>> place_by_content(np.array([0, 0, 1]), flags, [np.array([2.0, 1.0, 0.0])]).tolist()
@@ -202,5 +202,5 @@ def _wrong(values: Array) -> str:
 
 def _checked(name: str, values: Array, size: int) -> Array:
     if values.shape != (size,):
-        raise DataError(f"{name} has the shape {list(values.shape)}, there are {size} attempts")
+        raise DataError(f"{name} has the shape {list(values.shape)}, there are {size} rollouts")
     return values

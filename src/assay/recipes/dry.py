@@ -23,7 +23,7 @@ from assay.train.stage import Stage
 __all__ = ["config_known", "random_init", "stand_in"]
 
 GROUPS, SIZE, NEW, ITEMS = 4, 4, 64, 8
-"""Contexts per step, attempts of each, tokens of an answer, held-out items: at most, in a dry run."""
+"""Contexts per step, rollouts of each, tokens of an answer, held-out items: at most, in a dry run."""
 
 
 def random_init(run: Run) -> tuple[Run, tuple[str, ...]]:
@@ -42,7 +42,9 @@ def random_init(run: Run) -> tuple[Run, tuple[str, ...]]:
         ConfigError: the model is no folder or hub name, or nothing here tells its family.
     """
     if not isinstance(run.model, Folder):
-        raise ConfigError(f"--random-init is for recipes that start from a model's folder or hub name; this one: {_said(run)}")
+        raise ConfigError(
+            f"--random-init is for recipes that start from a model's folder or hub name; this one: {_model_text(run)}"
+        )
     config = config_known(run.model.path)
     place = cache_folder() / "random-init" / digest([plain(config), run.seed], 8)
     _write(config, place, run.seed)
@@ -61,7 +63,7 @@ def random_init(run: Run) -> tuple[Run, tuple[str, ...]]:
     elif isinstance(engine, InProcess):
         engine = replace(engine, dtype="auto", compile=False)
     told.append(
-        f"at most {GROUPS} x {SIZE} attempts of {NEW} tokens a step, evaluated on {ITEMS} items per level: numbers mean nothing"
+        f"at most {GROUPS} x {SIZE} rollouts of {NEW} tokens a step, evaluated on {ITEMS} items per level: numbers mean nothing"
     )
     changed = replace(
         run,
@@ -115,5 +117,5 @@ def _small(stage: Stage) -> Stage:
     return replace(stage.reduced(GROUPS, SIZE), learner=replace(stage.learner, device="auto"))
 
 
-def _said(run: Run) -> str:
+def _model_text(run: Run) -> str:
     return run.model.describe()

@@ -100,7 +100,7 @@ def traces_cell(kind: str, seed: int, steps: int | None = None) -> Cell:
     """A cell of the study: the recipe with an engine named, or under a reward that must not teach.
 
     Args:
-        kind: ``native``, ``in-process``, ``vllm``, or ``random``: a coin toss per attempt, sampled by the native engine.
+        kind: ``native``, ``in-process``, ``vllm``, or ``random``: a coin toss per rollout, sampled by the native engine.
         seed: of run and base.
         steps: fewer or more than the recipe's own.
 

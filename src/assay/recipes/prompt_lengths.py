@@ -122,7 +122,7 @@ def fit_prompts(
     if mode == "error":
         raise DataError(
             f"{count} exceed the {most:,} tokens that a context of {context:,} leaves beside answers of {new:,}; the longest, "
-            f"row {worst}, has {over[worst]:,}: lower max_new_tokens, or say long_prompts='skip' or 'truncate'"
+            f"row {worst + 1}, has {over[worst]:,}: lower max_new_tokens, or say long_prompts='skip' or 'truncate'"
         )
     if mode == "skip":
         kept = tuple(row for at, row in enumerate(rows) if at not in over)
@@ -157,7 +157,7 @@ def _cut(row: Row, at: int, ruler: _Ruler, most: int) -> Row:
         middle = (low + high) // 2
         low, high = (middle, high) if ruler.count(cut(middle)) <= most else (low, middle)
     if not low:
-        raise DataError(f"row {at}: without its longest turn its prompt still exceeds {most} tokens; leave it out")
+        raise DataError(f"row {at + 1}: without its longest turn its prompt still exceeds {most} tokens; leave it out")
     place = "prompt" if "prompt" in row else "messages"
     if isinstance(row[place], str):
         return {**row, place: text[len(text) - low :]}

@@ -13,10 +13,9 @@ from assay.core.canon import canonical
 from assay.core.errors import ConfigError, HubError, a_kind
 from assay.core.protocols import TaskSource
 from assay.core.rollout import Sampling
-from assay.objective.loss.aggregate import Token
-from assay.objective.methods import grpo
 from assay.objective.objective import Objective
 from assay.recipes.prompt_lengths import LongPrompts, fit_prompts, longest_answer, longest_prompt, turns_of
+from assay.recipes.row_keywords import accepts_other_names, check_rows_arguments, named_settings, with_divergence
 from assay.recipes.school import CONFIGS
 from assay.recipes.sorting import base
 from assay.rollout.spec import PlayerSpec
@@ -25,8 +24,9 @@ from assay.runtime.engine.settings import Auto, EngineSpec
 from assay.runtime.settings import Lora
 from assay.runtime.text.chat import Chat
 from assay.tasks import Rows, TaskMixture, family, judged_rows
-from assay.tasks.rewards import Reward
+from assay.tasks.rewards import Metric, Reward
 from assay.tasks.row_splits import read_splits, train_and_test
+from assay.tasks.row_table import with_prompts
 from assay.train.levels import Levels
 from assay.train.method_names import NamedMethod
 from assay.train.model_facts import ModelFacts, facts_in, facts_of_config, facts_of_scratch, small_files, tokenizer_in
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = ["on_rows"]
 
-Data = Sequence[Mapping[str, Any]] | Mapping[str, Sequence[Mapping[str, Any]]] | str | Path
+Data = Sequence[Mapping[str, Any]] | Mapping[str, Sequence[Mapping[str, Any]] | str | Path] | str | Path
 """Rows, rows by the names of their splits, or where they are."""
 
 _BASE = ModelSettings(
@@ -64,16 +64,20 @@ _BASE = ModelSettings(
 """Of the embedded base, whatever the machine: its runs are the same everywhere."""
 
 
+@accepts_other_names
 def on_rows(
     rows: Data,
     reward: Reward | None = None,
     *,
+    metric: Metric | None = None,
     model: str | Path | ModelSource = "base",
     objective: str | Objective | None = None,
     steps: int = 100,
     learning_rate: float | None = None,
+    kl: float | None = None,
     groups: int | None = None,
     group_size: int | None = None,
+    minibatches: int = 1,
     max_new_tokens: int | None = None,
     temperature: float = 1.0,
     lora: Lora | bool | int | None = None,
@@ -81,6 +85,8 @@ def on_rows(
     evaluate: Data | TaskSource | None = None,
     split: str | Sequence[str] | None = None,
     test_share: float = 0.1,
+    weights: Sequence[float] = (),
+    reward_deadline: float = 5.0,
     long_prompts: LongPrompts = "error",
     chat: Chat | None = None,
     engine: EngineSpec | None = None,
@@ -88,26 +94,34 @@ def on_rows(
     precision: str | None = None,
     micro_tokens: int | None = None,
     threads: int | None = None,
+    keep_best: bool = False,
     seed: int = 0,
 ) -> Run:
     """Reinforcement learning on your rows, by settings that fit the model and the machine.
 
     What is None is derived from the model's size and kind, the rows, the device and its memory
     (`assay.train.model_settings.pick_settings`), and printed when the run begins. The embedded base has settings of its own.
+    Keywords also go by the other names that the command line knows: ``lr``, ``beta``, ``num_generations`` and so on.
 
     Args:
         rows: the data; see `assay.tasks.Rows` for the fields. A ``DatasetDict`` or another mapping from the names of splits keeps
-            them: ``train`` trains, ``test`` or ``validation`` is held out. A path or ``hub:OWNER/NAME`` is read.
+            them: ``train`` trains, ``test`` or ``validation`` is held out. A path or ``hub:OWNER/NAME`` is read, also as a split:
+            ``{"train": "train.parquet", "test": "test.parquet"}``.
         reward: ``reward(prompt, completion, row) -> float``, or what else `assay.tasks.Rows` takes, also several by name; without
             one, the answer must match exactly, or the verifier that a row names judges.
+        metric: what accuracy is measured by, other than the reward: the name of one of several rewards, or a function like a
+            reward, which is then not learned from. None: the reward, of several the one called ``correct``, else the first.
         model: a model folder in Hugging Face format, a name on the hub, a finished run's folder, or ``"base"``, the embedded
             base.
         objective: any name that ``assay methods`` lists, with all that the method needs, or an `Objective`; None: GRPO without a
-            KL term, averaged over tokens.
+            KL term, averaged over tokens. Upper and lower case are alike.
         steps: rollout batches.
         learning_rate: of AdamW.
+        kl: coefficient of the divergence from the starting weights (TRL's ``beta``): the method's setting ``kl`` where it has
+            one, else of a term `assay.objective.Kl`; 0 leaves it out, None leaves it as the objective has it.
         groups: prompts of a step.
         group_size: rollouts of a prompt.
+        minibatches: optimiser steps of a step. With one, the ratio of PPO's kind of methods is 1, and clips nothing.
         max_new_tokens: most tokens of an answer.
         temperature: of sampling.
         lora: train an adapter: True, a rank or a `Lora`; False trains all weights.
@@ -116,6 +130,8 @@ def on_rows(
             else ``test_share`` of the prompts, else nothing: then accuracies are of the training rows, and the run says so.
         split: of rows in splits, the one to train on, or a pair: that, and the one to hold out.
         test_share: share of the prompts that is held out where rows have no splits.
+        weights: of a list of rewards, one each (TRL's ``reward_weights``).
+        reward_deadline: seconds that the reward may take for one answer.
         long_prompts: what becomes of prompts that the context cannot hold: ``error``, ``skip`` or ``truncate``.
         chat: how the model is talked to; None: as its own template says.
         engine: what samples.
@@ -123,17 +139,20 @@ def on_rows(
         precision: ``fp32`` or ``bf16``.
         micro_tokens: most tokens of a micro-batch.
         threads: of torch.
+        keep_best: keep the model of the best held-out evaluation in the run folder, as ``best/``.
         seed: all randomness derives from it.
 
     Raises:
         DataError: a row is wrong; names its number and field. Or prompts are too long; says how many.
-        ConfigError: splits that have to be named, or settings that contradict each other.
+        ConfigError: splits that have to be named, settings that contradict each other, a keyword that is another library's
+            (says where it stands here), or a value of another kind.
         HubError: a model or data set that neither the cache nor the hub has.
 
     >>> run = on_rows([{"prompt": "S21>", "answer": "12"}, {"prompt": "S31>", "answer": "13"}], steps=3)
     >>> run.steps, run.stages[0].group_size, run.evaluation.split
     (3, 8, 'train')
     """
+    check_rows_arguments(locals())
     given = GivenSettings(
         learning_rate=learning_rate,
         max_new_tokens=max_new_tokens,
@@ -150,11 +169,12 @@ def on_rows(
     known = _Known.of(source)
     settings = _settings(source, known, data, given, device, bool(tools))
     data = _fitted(data, known, settings, long_prompts)
-    tasks, levels, evaluation = _tasks(data, reward, evaluate, test_share)
+    tasks, levels, evaluation = _tasks(data, _Judged(reward, metric, weights), evaluate, test_share)
     stage = Reinforce(
         steps=steps,
         groups=settings.groups,
         group_size=settings.group_size,
+        minibatches=minibatches,
         learner=settings.learner(steps),
         levels=levels,
         sampler=PlayerSpec(tools=tuple(tools)),
@@ -164,11 +184,13 @@ def on_rows(
         seed=seed,
         model=source,
         tasks=tasks,
-        stages=(_with_objective(stage, objective, settings, given),),
+        stages=(_with_objective(stage, objective, kl, settings, given),),
         sampling=Sampling(max_new_tokens=settings.max_new_tokens, temperature=temperature),
         evaluation=replace(evaluation, kl_to_base=settings.reference),
         engine=settings.engine,
         threads=settings.threads,
+        reward_deadline=float(reward_deadline),
+        keep_best=keep_best,
         contamination=ContaminationCheck(mode="report") if data.repeats_training else ContaminationCheck(),
     )
 
@@ -236,17 +258,23 @@ def _settings(
     return replace(found, device=device or "auto")
 
 
-def _with_objective(stage: Reinforce, objective: str | Objective | None, settings: ModelSettings, given: GivenSettings) -> Stage:
+def _with_objective(
+    stage: Reinforce, objective: str | Objective | None, kl: float | None, settings: ModelSettings, given: GivenSettings
+) -> Stage:
     """The stage under a method by its name, with all that it needs, or under an objective."""
+    made: Stage = stage
     if isinstance(objective, str):
         fields = {name for name in ("groups", "group_size") if getattr(given, name) is not None}
-        named = NamedMethod(method=objective, settings={}, given=frozenset(fields))
-        return wire(stage, named, answer=settings.max_new_tokens)[0]
-    objective = replace(grpo(kl=0.0), aggregate=Token()) if objective is None else objective
-    learner = stage.learner
+        own = named_settings(objective, kl)
+        named = NamedMethod(method=objective, settings=own, given=frozenset(fields))
+        made = wire(stage, named, answer=settings.max_new_tokens)[0]
+        if kl is None or own:
+            return made
+        objective = made.objective
+    objective, learner = with_divergence(objective, kl), made.learner
     if "ref" in models_in(objective) and not learner.anchors:  # it was left out for its size, and is needed
         learner = replace(learner, anchors=(Anchor(),))
-    return replace(stage, objective=objective, learner=learner)
+    return replace(made, objective=objective, learner=learner)
 
 
 # ---- the data ---------------------------------------------------------------------------------------------------------
@@ -277,6 +305,7 @@ class _Data:
             )
         else:
             train, test = found, ()
+        train, test = with_prompts(train), with_prompts(test)
         if evaluate is None:
             return cls(train=train, test=test if len(test) else None)
         if isinstance(evaluate, TaskSource) or (isinstance(evaluate, str) and not _is_file(evaluate)):
@@ -287,22 +316,22 @@ class _Data:
             other = second if len(second) else first
         if not len(other):
             raise ConfigError("evaluate holds no rows; give some, the name of a suite, or leave it out")
-        return cls(train=train, test=other)
+        return cls(train=train, test=with_prompts(other))
 
     @property
     def repeats_training(self) -> bool:
         """Every row that is evaluated on is trained on too: somebody overfits on purpose."""
         if self.test is None:
             return False
-        asked = {_asked(row) for row in self.train}
-        return all(_asked(row) in asked for row in self.test)
+        asked = {_question_bytes(row) for row in self.train}
+        return all(_question_bytes(row) in asked for row in self.test)
 
 
 def _is_file(text: str) -> bool:
     return text.startswith("hub:") or "." in Path(text).name or Path(text).exists()
 
 
-def _asked(row: Mapping[str, Any]) -> bytes:
+def _question_bytes(row: Mapping[str, Any]) -> bytes:
     """What a row asks; a row that is wrong is refused by `Rows`."""
     turns = turns_of(row) or ()
     return canonical([[turn.role, turn.content] for turn in turns])
@@ -321,28 +350,37 @@ def _fitted(data: _Data, known: _Known, settings: ModelSettings, mode: LongPromp
     return replace(data, train=train, test=test)
 
 
-def _tasks(data: _Data, reward: Reward | None, evaluate: Any, test_share: float) -> tuple[TaskSource, Levels, Evaluation]:
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """How answers to rows are judged."""
+
+    reward: Reward | None
+    metric: Metric | None
+    weights: Sequence[float]
+
+
+def _tasks(data: _Data, judged: _Judged, evaluate: Any, test_share: float) -> tuple[TaskSource, Levels, Evaluation]:
     """The tasks, the levels to train on (all when empty), and how the run is evaluated."""
     plan = Evaluation(every=20, final_per_level=128)
     if data.elsewhere:
         other: TaskSource = family(evaluate) if isinstance(evaluate, str) else evaluate
-        mine = _rows(data.train, reward, tests=0)
+        mine = _rows(data.train, judged, tests=0)
         both = TaskMixture(name="rows", sources=(mine, other))
         return both, mine.arms(), replace(plan, levels=other.arms())
     if data.test is not None:
-        source = _rows((*data.train, *data.test), reward, tests=len(data.test))
+        source = _rows((*data.train, *data.test), judged, tests=len(data.test))
         return source, _trained_levels(source), plan
-    source = _rows(data.train, reward, test_share=test_share)
+    source = _rows(data.train, judged, test_share=test_share)
     cells = [(arm, level) for arm, levels in source.arms().items() for level in levels]
     if all(sum(source.size(arm, level, split) for arm, level in cells) for split in ("train", "test")):
         return source, (), plan
-    return _rows(data.train, reward, test_share=0.0), (), replace(plan, split="train")
+    return _rows(data.train, judged, test_share=0.0), (), replace(plan, split="train")
 
 
-def _rows(rows: Sequence[Mapping[str, Any]], reward: Reward | None, **settings: Any) -> Rows:
-    if reward is None and any(isinstance(row, Mapping) and "verifier" in row for row in rows):  # pyright: ignore[reportUnnecessaryIsInstance]
+def _rows(rows: Sequence[Mapping[str, Any]], judged: _Judged, **settings: Any) -> Rows:
+    if judged.reward is None and judged.metric is None and any(isinstance(row, Mapping) and "verifier" in row for row in rows):  # pyright: ignore[reportUnnecessaryIsInstance]
         return judged_rows(rows, **settings)
-    return Rows(rows, reward=reward, **settings)
+    return Rows(rows, reward=judged.reward, metric=judged.metric, weights=judged.weights, **settings)
 
 
 def _trained_levels(source: Rows) -> Levels:

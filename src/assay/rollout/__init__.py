@@ -1,4 +1,4 @@
-"""Attempts at tasks: one engine, one environment each, all on one event loop, token in and token out."""
+"""Rollouts of tasks: one engine, one environment each, all on one event loop, token in and token out."""
 
 from __future__ import annotations
 

@@ -23,8 +23,8 @@ class Chunks:
     which what was carried is context; all have the rollout's one advantage. Verifiers and environments read the chunks as one
     text. An answer that does not end within ``most`` chunks has stop ``length``.
 
-    The published settings are ``C`` 8192, 8 attempts at temperature .6, an upper clip of .26, two optimiser steps and a loss that
-    is the mean over attempts of the mean over their tokens; they belong to run and objective. The head stays that of the first
+    The published settings are ``C`` 8192, 8 rollouts at temperature .6, an upper clip of .26, two optimiser steps and a loss that
+    is the mean over rollouts of the mean over their tokens; they belong to run and objective. The head stays that of the first
     chunk, as in the released configuration.
 
     Attributes:

@@ -216,7 +216,7 @@ class Conversation:
 
     def hear(self, call: Call, said: Ids, messages: Sequence[Message]) -> Conversation:
         """`advance` with messages that are still to be rendered."""
-        return self.advance(call, said, render_following(self._tokenizer, [*self._history, self._told(call, said)], messages))
+        return self.advance(call, said, render_following(self._tokenizer, [*self._history, self._turn_of(call, said)], messages))
 
     def advance(self, call: Call, said: Ids, heard: Block) -> Conversation:
         """The conversation behind the policy's turn and what the environment answered.
@@ -229,7 +229,7 @@ class Conversation:
         """
         eos = heard.tokenizer.eos
         end = ids_of([] if len(said) and said[-1] == eos else [eos])
-        told, whole = self._told(call, said), call.tokens
+        told, whole = self._turn_of(call, said), call.tokens
         prefix = concatenate(whole, end, heard.ids)
         turn = Turn(Message("assistant", call.text), told, concatenate(whole[self.start :], end))
         made = replace(
@@ -259,11 +259,11 @@ class Conversation:
             cuts=self.cuts + 1,
             score_prefix=None,
             privileged_prefix=None,
-            _answer=self._told(call, said),
+            _answer=self._turn_of(call, said),
             _cut=[],
         )
 
-    def _told(self, call: Call, said: Ids) -> Message:
+    def _turn_of(self, call: Call, said: Ids) -> Message:
         """The policy's turn as a template would be given it: with its thought."""
         return Message("assistant", text_of(self._tokenizer, said, call.completion))
 
@@ -365,7 +365,7 @@ class Conversation:
         """The rollout ends here, with stop ``length``."""
         return replace(self, ended=True, _cut=[])
 
-    def asked(self, messages: Sequence[Message]) -> Ids:
+    def prefix_for(self, messages: Sequence[Message]) -> Ids:
         """``[P]`` the prefix of a call that answers ``messages`` here, behind an answer in progress where there is one."""
         tokenizer = self._tokenizer
         if self.cuts and self._answer is not None:

@@ -85,7 +85,7 @@ async def ask_environment(ask: Callable[[], Awaitable[T]], kind: type[T], turn: 
         raise EnvironmentFailure(turn, False, error_text(failure)) from failure
     except asyncio.CancelledError as failure:
         task = asyncio.current_task()
-        if task is not None and task.cancelling():  # the attempt itself is cancelled, not something inside the environment
+        if task is not None and task.cancelling():  # the rollout itself is cancelled, not something inside the environment
             raise
         raise EnvironmentFailure(turn, False, error_text(failure)) from failure
     except Exception as failure:

@@ -1,4 +1,4 @@
-"""Contexts to rollouts: one engine, an environment per attempt, all attempts at once on one event loop."""
+"""Contexts to rollouts: one engine, an environment per rollout, all rollouts at once on one event loop."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Player:
     rollout, so no uniform is used twice.
 
     An environment that raises, or gives no answer within ``deadline``, is replaced once by a fresh one, which hears the recorded
-    actions again; nothing is sampled anew. If it fails again the attempt ends with stop ``error`` and an ``infra`` fault. Only
+    actions again; nothing is sampled anew. If it fails again the rollout ends with stop ``error`` and an ``infra`` fault. Only
     where it twice gave no answer to the very same action is the fault the ``policy``'s, as long as environments answer at all.
     The deadline cancels what the environment awaits; one that computes or blocks without awaiting stops the whole event loop,
     and nothing can interrupt it. Environments must await; foreign code belongs in a sandbox.
@@ -81,7 +81,7 @@ class Player:
     deadline: float = 30.0
     tools: Sequence[Tool] = ()
     _world_source: TaskSource = field(init=False, repr=False)
-    _room: int = field(init=False, repr=False)
+    _context_length: int = field(init=False, repr=False)
     _many: EngineOfMany | None = field(init=False, repr=False)
     _reader: AnswerReader = field(init=False, repr=False)
     _keeps: bool = field(init=False, repr=False)
@@ -97,7 +97,7 @@ class Player:
         object.__setattr__(self, "_world_source", source)
         object.__setattr__(self, "_reader", AnswerReader.of(self.tokenizer))
         object.__setattr__(self, "_keeps", isinstance(self.manager, KeepAll))
-        object.__setattr__(self, "_room", self.engine.info().context)
+        object.__setattr__(self, "_context_length", self.engine.info().context)
         object.__setattr__(self, "_many", self.engine if isinstance(self.engine, EngineOfMany) else None)
 
     async def collect(self, contexts: Sequence[Context], n: int, first: int = 0) -> list[Rollout]:
@@ -111,7 +111,7 @@ class Player:
         Raises:
             ConfigError: ``n`` below 1, an opening that leaves no room for an answer, or a snapshot that nobody can start from.
             DataError: two contexts with one key.
-            EngineError: generation failed; all attempts are ended.
+            EngineError: generation failed; all rollouts are ended.
         """
         if n < 1:
             raise ConfigError(f"collect was asked for n={n} rollouts per context; use at least 1")
@@ -164,13 +164,13 @@ class Player:
         return branch
 
     async def _answered(self, plays: Sequence[RolloutState], engine: EngineOfMany) -> list[Rollout]:
-        """Attempts that one call ends."""
+        """Rollouts that one call ends."""
         talks: dict[str, Conversation] = {}  # of a context; nobody goes on with it
         for play in plays:
             key = play.context.key
             if key not in talks:
                 talks[key] = self._converse(play, Obs())
-                self._check_room(play.context, len(talks[key].prefix))
+                self._check_context(play.context, len(talks[key].prefix))
         asked = [(play, talks[play.context.key]) for play in plays]
         for play, talk in asked:
             play.media = talk.media
@@ -181,10 +181,10 @@ class Player:
             play.add(self._read(play, talk.prefix, talk.start, talk.said, completion, talk))
         return [rollout for play in plays for rollout in play.ended(play.calls[-1].completion.stop)]
 
-    # ---- one attempt ----------------------------------------------------------------------------------------------------
+    # ---- one rollout ----------------------------------------------------------------------------------------------------
 
     async def _play(self, play: RolloutState) -> list[Rollout]:
-        """An attempt, of each actor where there are several; once more with the calls so far when its environment breaks."""
+        """A rollout, of each actor where there are several; once more with the calls so far when its environment breaks."""
         try:
             return await self._sitting(play)
         except Divergence as failure:
@@ -202,7 +202,7 @@ class Player:
             return play.failed(Fault.POLICY if said else Fault.INFRA, error)
 
     async def _sitting(self, play: RolloutState) -> list[Rollout]:
-        """One environment from its start until the attempt ends."""
+        """One environment from its start until the rollout ends."""
         world, shown = await open_environment(partial(play.environment, self._world_source), play.context, self.deadline)
         spoken: dict[str, tuple[Conversation, Call, Ids]] = {}  # each actor's last turn
         for turn in count(1):
@@ -229,7 +229,7 @@ class Player:
             return await self._rewritten(play, talk) or talk
         talk = self._converse(play, shown)
         if not play.recorded:
-            self._check_room(play.context, len(talk.prefix))
+            self._check_context(play.context, len(talk.prefix))
         return talk
 
     async def _turn(self, play: RolloutState, talk: Conversation) -> tuple[Conversation, Ids, Stop]:
@@ -256,7 +256,7 @@ class Player:
             return None
 
         async def ask(conversation: Any, messages: Sequence[Message], limit: int | None = None) -> Call | None:
-            prefix, calls = conversation.asked(messages), len(play.calls)
+            prefix, calls = conversation.prefix_for(messages), len(play.calls)
             play.media = conversation.media + media_in(messages)
             _, stop = await self._sample(play, prefix, len(prefix), ids_of(()), limit or self.sampling.max_new_tokens, None)
             play.interrupted = stop is Stop.PARTIAL
@@ -293,11 +293,11 @@ class Player:
         """
         new, first = 0, talk
         while True:
-            room = min(limit - new, self._room - len(prefix))
-            if room < 1:
+            left = min(limit - new, self._context_length - len(prefix))
+            if left < 1:
                 return said, Stop.LENGTH
             replayed = bool(play.recorded)
-            call = play.replay(prefix) if replayed else await self._call(play, prefix, start, said, room, first, talk is None)
+            call = play.replay(prefix) if replayed else await self._call(play, prefix, start, said, left, first, talk is None)
             play.add(call)
             new += len(call.completion.ids)
             said = concatenate(said, call.completion.ids)
@@ -306,9 +306,9 @@ class Player:
             prefix, first = call.tokens, None
 
     async def _call(
-        self, play: RolloutState, prefix: Ids, start: int, said: Ids, room: int, first: Conversation | None, aside: bool
+        self, play: RolloutState, prefix: Ids, start: int, said: Ids, left: int, first: Conversation | None, aside: bool
     ) -> Call:
-        sampling = self.sampling if room == self.sampling.max_new_tokens else replace(self.sampling, max_new_tokens=room)
+        sampling = self.sampling if left == self.sampling.max_new_tokens else replace(self.sampling, max_new_tokens=left)
         request = self._request(play, prefix, start, sampling)
         with _blamed([request]):
             completion = await self.engine.generate(request)
@@ -368,15 +368,15 @@ class Player:
             score,
             privileged,
             limit=limit,
-            budget=self._room - limit,
+            budget=self._context_length - limit,
         )
 
-    def _check_room(self, context: Context, prompt: int) -> None:
-        if prompt + self.sampling.max_new_tokens > self._room:
+    def _check_context(self, context: Context, prompt: int) -> None:
+        if prompt + self.sampling.max_new_tokens > self._context_length:
             raise ConfigError(
                 f"context {context.key!r} opens with {prompt} tokens; with sampling.max_new_tokens="
-                f"{self.sampling.max_new_tokens} that exceeds the engine's context of {self._room}: shorten the prompt, lower "
-                "max_new_tokens, or use a model with more positions"
+                f"{self.sampling.max_new_tokens} that exceeds the engine's context of {self._context_length}: shorten the "
+                "prompt, lower max_new_tokens, or use a model with more positions"
             )
 
 

@@ -39,6 +39,6 @@ def check_alone(rollout: Rollout) -> None:
     """
     if rollout.role:
         raise DataError(
-            f"rollout {rollout.id} is the part of role {rollout.role!r} in episode {rollout.episode}; only an attempt of one "
+            f"rollout {rollout.id} is the part of role {rollout.role!r} in episode {rollout.episode}; only a rollout of one "
             "actor can branch"
         )

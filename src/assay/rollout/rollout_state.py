@@ -177,5 +177,5 @@ def with_doubt(plays: Sequence[RolloutState], rollouts: list[Rollout]) -> list[R
     hung = {(r.context.task.id, r.text) for r in rollouts if r.fault is Fault.POLICY}
     if len(hung) < _HANGS or any(play.answers for play in plays):
         return rollouts
-    why = f"no environment of {len(rollouts)} attempts answered any action"
+    why = f"no environment of {len(rollouts)} rollouts answered any action"
     return [replace(r, fault=Fault.INFRA, error=f"{r.error}; {why}") if r.fault is Fault.POLICY else r for r in rollouts]

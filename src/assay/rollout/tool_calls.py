@@ -54,15 +54,15 @@ def calls_of(text: str, known: Container[str] | None = None) -> list[Asked]:
     """
     tagged = _TAGGED.findall(text)
     if tagged:
-        return [_asked(_json(part)) for part in tagged]
+        return [_parse_call(_json(part)) for part in tagged]
     bare = text.strip()
     mark = next((m for m in _MARKS if bare.startswith(m)), "")
     found = _json(bare.removeprefix(mark))
     entries = cast("list[Any]", found) if isinstance(found, list) else [found]
     if entries and all(_is_call(e) for e in entries):
-        asked = [_asked(entry) for entry in entries]
+        asked = [_parse_call(entry) for entry in entries]
         return asked if mark or known is None or all(call.name in known for call in asked) else []
-    return [_asked(found)] if mark else []
+    return [_parse_call(found)] if mark else []
 
 
 def _json(text: str) -> Any:
@@ -79,7 +79,7 @@ def _is_call(found: Any) -> bool:
     return isinstance(found, dict) and "name" in found and ("arguments" in found or "parameters" in found)
 
 
-def _asked(found: Any) -> Asked:
+def _parse_call(found: Any) -> Asked:
     if not isinstance(found, dict):
         return Asked(wrong="the call is no JSON object")
     call = cast("dict[str, Any]", found)

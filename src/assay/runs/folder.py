@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 from collections.abc import Sequence
 from contextlib import suppress
@@ -12,6 +14,7 @@ from assay.core.config import dumps_toml, to_dict
 from assay.core.errors import ConfigError
 from assay.core.rowfile import rows_beside
 from assay.runs import lock, storage
+from assay.runs.best_model import cut_best_models
 from assay.runs.rollout_files import RolloutFiles
 
 __all__ = ["SETTINGS", "RunFiles", "check_unused", "release_folder", "remove_leftovers", "write_settings"]
@@ -36,13 +39,31 @@ class RunFiles:
 
 
 def check_unused(folder: Path, files: RunFiles) -> None:
-    """Raises ConfigError when ``folder`` holds a run, or anything else that a new run would write beside."""
+    """Raises ConfigError when ``folder`` holds a run, or anything else that a new run would write beside, or can be no folder."""
+    _check_place(folder)
     if (folder / SETTINGS).exists():
         raise ConfigError(f"{folder} holds a run already: go on with it by 'assay resume {folder}', or choose another folder")
     leftovers = {lock.LOCK, *files.claim, *_rows_in(folder)}
     leftovers |= {f".{name}.tmp" for name in leftovers}
     if folder.exists() and (not folder.is_dir() or any(p.name not in leftovers for p in folder.iterdir())):
         raise ConfigError(f"{folder} is not an empty folder; choose another one")
+
+
+def _check_place(folder: Path) -> None:
+    """Refuses a path that no folder can have: below a file, with too long a name, or on a file system that cannot be written."""
+    reason = ""
+    try:
+        folder.stat()
+    except FileNotFoundError:
+        above = next((p for p in folder.absolute().parents if p.exists()), Path("/"))
+        if os.statvfs(above).f_flag & os.ST_RDONLY:
+            reason = os.strerror(errno.EROFS)
+    except PermissionError:
+        pass  # said when it is to be made
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+    if reason:
+        raise ConfigError(f"{folder} is no place for a run: {reason}; choose another folder")
 
 
 def release_folder(folder: Path, files: RunFiles, made: Sequence[Path] = ()) -> None:
@@ -86,7 +107,7 @@ def write_settings(folder: Path, settings: object) -> None:
 
 
 def remove_leftovers(folder: Path, checkpoint: Path | None) -> None:
-    """Removes what a killed process left half written, and checkpoints and rollouts later than the one gone on from."""
+    """Removes what a killed process left half written, and checkpoints, best models and rollouts later than it."""
     for pattern in (".*.tmp", "checkpoints/.*.tmp"):
         for path in folder.glob(pattern):
             if path.is_dir():
@@ -94,6 +115,7 @@ def remove_leftovers(folder: Path, checkpoint: Path | None) -> None:
             else:
                 path.unlink(missing_ok=True)
     RolloutFiles(folder).cut(int(checkpoint.name.removeprefix("step_")) if checkpoint else -1)
+    cut_best_models(folder, int(checkpoint.name.removeprefix("step_")) if checkpoint else -1)
     for path in folder.glob("checkpoints/step_*"):
         if checkpoint is None or path.name > checkpoint.name:
             shutil.rmtree(path, ignore_errors=True)

@@ -1,6 +1,6 @@
 """The run's own record: one JSON object per line, in four files, each line with its step.
 
-``metrics`` one line a step, ``evals`` evaluation items, ``rollouts`` sampled attempts, ``events`` what happened. A resume cuts
+``metrics`` one line a step, ``evals`` evaluation items, ``rollouts`` sampled rollouts, ``events`` what happened. A resume cuts
 every file back to the checkpoint's step, so the first three of a run that was killed equal those of one that was not. What it
 finds damaged it cuts too, and says so in ``events``.
 """

@@ -52,13 +52,13 @@ def builder(folder: Path, what: str) -> Generator[None]:
         StorageError: the parent folder cannot be written.
     """
 
-    def told() -> None:
+    def announce() -> None:
         if not (folder / "done.json").exists():
             print(f"another process builds {what} in {folder}; waiting for it", file=sys.stderr, flush=True)
 
     with storage.guarded(folder.parent):
         folder.parent.mkdir(parents=True, exist_ok=True)
-    with _held(folder.with_name(folder.name + LOCK), waiting=told):
+    with _held(folder.with_name(folder.name + LOCK), waiting=announce):
         yield
 
 

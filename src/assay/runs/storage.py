@@ -6,6 +6,7 @@ parent. ``on_write`` is told the name of each point between two such operations;
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -19,6 +20,9 @@ from assay.core.errors import AssayError, CheckpointError, DataError, StorageErr
 
 __all__ = ["fresh_folder", "guarded", "read_json", "remove", "sync_file", "write_bytes", "write_json", "write_text"]
 
+_NO_PLACE = (errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP, errno.EROFS)
+"""Of paths that no space and no permission makes usable."""
+
 on_write: Callable[[str], None] = lambda point: None  # noqa: E731
 
 
@@ -30,6 +34,8 @@ def guarded(path: Path) -> Generator[None]:
     except AssayError:
         raise
     except OSError as error:
+        if error.errno in _NO_PLACE:
+            raise StorageError(f"cannot write {path}: {error.strerror}; name another place") from error
         raise StorageError(
             f"cannot write {path}: {error.strerror or error}; free some space or fix the permissions, then go on: "
             "what had been saved is intact"

@@ -228,7 +228,7 @@ class Zygote:
 
 
 def status_of(end: Mapping[str, Any], code: int | None, signalled: int | None, limits: Limits, noted: str) -> Status:
-    """How a run ended, from what its keeper says of the end and, of its own failure, the program."""
+    """How a run ended, from what the monitor says of the end and, of its own failure, the program."""
     if end["reason"]:
         return Status(end["reason"])
     if signalled == signal.SIGXCPU or end["cpu"] > limits.cpu:

@@ -111,7 +111,7 @@ class PythonSession:
             self._zygote.send({"order": "rest"}, [])
             rest = self._zygote.hear()
             if "status" not in rest and "infra" not in rest:
-                return self._said(channels, end["error"], rest["cpu"], monotonic() - began)
+                return self._result_of(channels, end["error"], rest["cpu"], monotonic() - began)
             end = rest
         channels.drain()
         result = self._zygote.result(end, channels, limits, "run")
@@ -136,7 +136,7 @@ class PythonSession:
                     return said
         raise WorkerDied(f"no word {_GRACE:g} s after the turn's time was up")
 
-    def _said(self, channels: Channels, error: str, cpu: float, seconds: float) -> Result:
+    def _result_of(self, channels: Channels, error: str, cpu: float, seconds: float) -> Result:
         channels.drain()
         return Result(
             status=Status.ERROR if error else Status.OK,

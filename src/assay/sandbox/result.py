@@ -103,7 +103,7 @@ class SandboxProgram:
         argv = tuple(word.replace("{memory}", str(limits.memory >> 20)) for word in self.argv)
         return replace(self, argv=argv), replace(limits, **raised)
 
-    def told(self, result: Result) -> Result:
+    def reclassify(self, result: Result) -> Result:
         """Its result, where what it says of its failure is known to mean a lack of memory."""
         short = result.status is Status.ERROR and any(word in result.stderr for word in self.no_memory)
         return replace(result, status=Status.MEMORY) if short else result

@@ -131,7 +131,7 @@ class Sandbox:
             else:
                 self._give(worker)
                 if result.judged or last:
-                    return made.told(result)
+                    return made.reclassify(result)
         raise AssertionError
 
     def call(self, code: str, entry: str, *arguments: Any, limits: Limits | None = None) -> Result:

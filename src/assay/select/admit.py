@@ -53,7 +53,7 @@ class ArmAdmission:
         part: the domain that it belongs to: a part of the suite, else the family.
         level: its lowest, at which it was measured.
         accuracy, low, high: share of right answers at temperature 1, and its 95 % Wilson interval.
-        n: attempts that were judged, each at a task of its own.
+        n: rollouts that were judged, each at a task of its own.
         verdict: what becomes of it.
         sure: whether every accuracy within the interval has the same verdict. If not, measure more tasks.
     """
@@ -196,7 +196,7 @@ def admission(
 
     Raises:
         ConfigError: bounds that are not ascending shares, or no questions.
-        RewardError: an arm on which no attempt got a verdict; names it.
+        RewardError: an arm on which no rollout got a verdict; names it.
     """
     if not 0.0 <= least < most <= 1.0:
         raise ConfigError(f"admission(least={least}, most={most}); give two accuracies, 0 <= least < most <= 1")
@@ -224,7 +224,7 @@ def judge_arms(
         values = [value for item in items if item["arm"] == arm and item["level"] == levels[0] for value in item["values"]]
         if not values:
             raise RewardError(
-                f"no attempt at {arm!r} of {tasks.name!r} got a verdict: its verifier failed; try 'assay tasks check'"
+                f"no rollout of {arm!r} of {tasks.name!r} got a verdict: its verifier failed; try 'assay tasks check'"
             )
         found = wilson(sum(value >= 1.0 for value in values), len(values))
         verdicts = [_verdict(x, least, most, shown[arm]) for x in (found.value, found.low, found.high)]

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property, partial
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from assay.core.errors import ConfigError, DataError, EngineError
-from assay.core.protocols import Environment, Step, TaskSource
-from assay.core.rollout import Call, Rollout, Sampling, Stop, ToolResult
-from assay.core.task import Context, Message, Task
+from assay.core.protocols import TaskSource
+from assay.core.rollout import Rollout, Sampling
+from assay.core.task import Context, Task
 from assay.core.thinking import Thinking
 from assay.rollout import Player
-from assay.rollout.environments import EnvironmentFailure, ask_environment, open_environment
+from assay.rollout.environments import EnvironmentFailure
 from assay.runtime.models.hub_names import hub_name, on_hub
 from assay.train.models import model_folder
-from assay.verify import rollout_of
+from assay.train.server_player import ServerPlayer
 
 if TYPE_CHECKING:
-    from assay.clients.openai_client import Answer, OpenAIClient
+    from assay.clients.openai_client import OpenAIClient
     from assay.core.protocols import Engine
     from assay.runtime.models.any_model import AnyModel
 
-__all__ = ["ModelTeacher", "ServerTeacher", "Teacher", "posed"]
+__all__ = ["ModelTeacher", "ServerTeacher", "Teacher", "context_of"]
 
 
 class Teacher(Protocol):
@@ -53,7 +53,7 @@ class Teacher(Protocol):
         ...
 
 
-def posed(task: Task) -> Context:
+def context_of(task: Task) -> Context:
     """A task as it is asked: its opening conversation."""
     world = task.exposed()
     return Context(
@@ -135,7 +135,7 @@ class ModelTeacher:
             max_turns=self.max_turns,
             deadline=self.deadline,
         )
-        made = await player.collect([posed(task) for task in tasks], n)
+        made = await player.collect([context_of(task) for task in tasks], n)
         return [list(made[at * n : (at + 1) * n]) for at in range(len(tasks))]
 
     async def close(self) -> None:
@@ -187,40 +187,15 @@ class ServerTeacher:
         await self.client.close()
 
     async def _attempt(self, source: TaskSource, task: Task, number: int) -> Rollout | str:
+        player = ServerPlayer(
+            client=self.client,
+            temperature=self.temperature,
+            max_new_tokens=self.max_new_tokens,
+            thinking=self.thinking,
+            max_turns=self.max_turns,
+            deadline=self.deadline,
+        )
         try:
-            return await self._play(source, task, number)
+            return await player.play(source, task, context_of(task), number)
         except (EngineError, EnvironmentFailure) as error:
             return str(error)
-
-    async def _play(self, source: TaskSource, task: Task, number: int) -> Rollout:
-        context = posed(task)
-        world, shown = await open_environment(partial(source.environment, context.task), context, self.deadline)
-        talk = [*context.messages, *shown.messages]
-        said: list[tuple[str | None, str, tuple[ToolResult, ...]]] = []
-        stop = Stop.LENGTH
-        for turn in range(1, self.max_turns + 1):
-            answer = await self._answer(talk)
-            thought, text = self.thinking.split(answer.text) if self.thinking else (None, answer.text)
-            step = await self._heard(world, text, turn) if answer.finish not in ("length", "content_filter") else None
-            said.append((thought, text, step.results if step else ()))
-            if step is None:
-                break
-            if world is None or step.done:
-                stop = Stop.DONE
-                break
-            talk += [Message("assistant", text), *step.obs.messages]
-        made = rollout_of(task, *(text for _, text, _ in said), id=f"{context.key}/{number}", group=task.id, stop=stop)
-        return replace(made, context=context, calls=tuple(map(_with, made.calls, said)))
-
-    async def _answer(self, talk: Sequence[Message]) -> Answer:
-        (answer,) = await self.client.chat(talk, temperature=self.temperature, max_tokens=self.max_new_tokens)
-        return answer
-
-    async def _heard(self, world: Environment | None, text: str, turn: int) -> Step:
-        if world is None:
-            return Step(done=True)
-        return await ask_environment(partial(world.step, text), Step, turn, self.deadline)
-
-
-def _with(call: Call, said: tuple[str | None, str, tuple[ToolResult, ...]]) -> Call:
-    return replace(call, thought=said[0], results=said[2])

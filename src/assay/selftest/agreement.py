@@ -25,21 +25,21 @@ AGREEMENT_BAR = 1e-4
 PROMPTS, NEW = 16, 64
 
 
-def native(bench: SelftestContext) -> SelftestFinding:
+def native(context: SelftestContext) -> SelftestFinding:
     """Assay's own engine."""
     return _here(Native())
 
 
-def in_process(bench: SelftestContext) -> SelftestFinding:
+def in_process(context: SelftestContext) -> SelftestFinding:
     """Transformers beside the learner."""
     return _here(InProcess())
 
 
-def vllm(bench: SelftestContext) -> SelftestFinding:
+def vllm(context: SelftestContext) -> SelftestFinding:
     """A vLLM server, started for this."""
     from assay.selftest.vllm_server import served_model
 
-    with served_model(decoder(), bench.folder, SHAPE.max_positions, bench.say) as settings:
+    with served_model(decoder(), context.folder, SHAPE.max_positions, context.say) as settings:
         return _here(settings)
 
 

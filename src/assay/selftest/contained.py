@@ -7,7 +7,7 @@ from assay.selftest.selftest_part import SelftestContext, SelftestFinding
 __all__ = ["isolation"]
 
 
-def isolation(bench: SelftestContext) -> SelftestFinding:
+def isolation(context: SelftestContext) -> SelftestFinding:
     """Attacks each level of the sandbox, as ``assay sandbox probe`` does; one must hold every attack."""
     from assay.sandbox.attack_probe import probe
     from assay.sandbox.levels import LEVELS, WASI, backend_named

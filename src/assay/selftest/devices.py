@@ -18,13 +18,13 @@ SAME, HALF = 1e-3, 0.5
 """Nats in one token: two devices in float32; bfloat16 against float32."""
 
 
-def learner(bench: SelftestContext) -> SelftestFinding:
+def learner(context: SelftestContext) -> SelftestFinding:
     """The learner on the first CUDA device."""
     there(1)
     return learner_on("cuda")
 
 
-def bfloat16(bench: SelftestContext) -> SelftestFinding:
+def bfloat16(context: SelftestContext) -> SelftestFinding:
     """The engine in this process, in bfloat16 on the first CUDA device."""
     there(1)
     return bfloat16_on("cuda")

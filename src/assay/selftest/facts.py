@@ -19,14 +19,14 @@ LEAST = 1.0
 PACKAGES = ("torch", "transformers", "tokenizers", "safetensors", "peft", "httpx", "vllm", "wasmtime", "z3-solver", "matplotlib")
 
 
-def facts(bench: SelftestContext) -> SelftestFinding:
+def facts(context: SelftestContext) -> SelftestFinding:
     """Numbers of the machine; fails where memory or disk are too little for any run."""
     from assay.runtime.machine import fingerprint, gpus
 
-    memory, disk = available_memory() / GIB, shutil.disk_usage(bench.folder).free / GIB
+    memory, disk = available_memory() / GIB, shutil.disk_usage(context.folder).free / GIB
     failures = [
         f"{what} has {have:.2f} GiB free; a run needs {LEAST:g} at least"
-        for what, have in (("memory", memory), (f"the disk of {bench.folder.parent}", disk))
+        for what, have in (("memory", memory), (f"the disk of {context.folder.parent}", disk))
         if have < LEAST
     ]
     numbers = {

@@ -49,34 +49,34 @@ def go_on(folder: str, ranks: int) -> None:
     resume(folder, steps=WHOLE, ranks=ranks, allow_inexact=True, progress=False)
 
 
-def other_world_sizes(bench: SelftestContext) -> SelftestFinding:
+def other_world_sizes(context: SelftestContext) -> SelftestFinding:
     """From two ranks to one, and from one to two, by gloo on the CPU; each in processes of their own."""
-    return _between(bench, "cpu")
+    return _between(context, "cpu")
 
 
-def on_gpus(bench: SelftestContext) -> SelftestFinding:
+def on_gpus(context: SelftestContext) -> SelftestFinding:
     """The same on CUDA devices, one for each rank, by NCCL."""
     there(2)
-    return _between(bench, "cuda")
+    return _between(context, "cuda")
 
 
-def _between(bench: SelftestContext, device: str) -> SelftestFinding:
-    whole = bench.folder / "whole"
+def _between(context: SelftestContext, device: str) -> SelftestFinding:
+    whole = context.folder / "whole"
     train(supervised(1, WHOLE, device), whole, progress=False)
     failures: list[str] = []
     numbers: dict[str, float] = {"steps": WHOLE, "resumed_after": HALF}
     for before, after in ((2, 1), (1, 2)):
-        bench.say(f"from {before} rank(s) to {after}")
-        folder = bench.folder / f"{before}-{after}"
-        _apart(_BEGIN.format(folder=str(folder), ranks=before, device=device))
-        _apart(_GO_ON.format(folder=str(folder), ranks=after))
+        context.say(f"from {before} rank(s) to {after}")
+        folder = context.folder / f"{before}-{after}"
+        _in_own_process(_BEGIN.format(folder=str(folder), ranks=before, device=device))
+        _in_own_process(_GO_ON.format(folder=str(folder), ranks=after))
         gap = numbers[f"max_nats_{before}_to_{after}"] = _gap(whole, folder)
         if not gap <= BAR:
             failures.append(f"from {before} to {after}: {gap:.3g} nats in one token, above {BAR}")
     return SelftestFinding(numbers=numbers, failures=tuple(failures))
 
 
-def _apart(code: str) -> None:
+def _in_own_process(code: str) -> None:
     """In a process of its own: one that was a rank stays one."""
     done = subprocess.run(
         [sys.executable, "-c", code], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE, check=False

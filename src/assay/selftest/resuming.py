@@ -29,15 +29,15 @@ def begin(folder: str) -> None:
     train(two_stages(WARM, RL), folder, progress=False)
 
 
-def killed_and_resumed(bench: SelftestContext) -> SelftestFinding:
+def killed_and_resumed(context: SelftestContext) -> SelftestFinding:
     """Compares digests of weights, optimiser, sampled ids and metrics."""
-    bench.say("a run that is left alone")
-    whole = train(two_stages(WARM, RL), bench.folder / "whole", progress=False).digest
+    context.say("a run that is left alone")
+    whole = train(two_stages(WARM, RL), context.folder / "whole", progress=False).digest
     failures: list[str] = []
     reached: list[int] = []
     for moment in MOMENTS:
-        bench.say(f"one that is killed after step {moment}")
-        folder = bench.folder / f"killed-{moment}"
+        context.say(f"one that is killed after step {moment}")
+        folder = context.folder / f"killed-{moment}"
         reached.append(_killed(folder, moment))
         found = resume(folder, progress=False).digest
         if found != whole:

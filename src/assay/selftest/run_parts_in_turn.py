@@ -16,6 +16,7 @@ from typing import Any, cast
 
 import assay
 from assay.core.canon import FrozenMap
+from assay.core.errors import MissingExtraError, missing_extra
 from assay.lab.machine import describe_machine, load_average
 from assay.selftest.selftest_part import NotAvailable, SelftestContext, SelftestPart
 
@@ -77,16 +78,16 @@ def report(outcomes: Sequence[SelftestOutcome], *, stopped: bool = False) -> dic
         "stopped": stopped,
         **count,
         "seconds": sum(o.seconds for o in outcomes),
-        "parts": [{**asdict(o), "numbers": _told(o.numbers)} for o in outcomes],
+        "parts": [{**asdict(o), "numbers": _json_value(o.numbers)} for o in outcomes],
     }
 
 
-def _told(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     """Plain JSON values; infinity and NaN, which JSON has not, by their names."""
     if isinstance(value, Mapping):
-        return {str(k): _told(v) for k, v in cast("Mapping[Any, Any]", value).items()}
+        return {str(k): _json_value(v) for k, v in cast("Mapping[Any, Any]", value).items()}
     if isinstance(value, list | tuple):
-        return [_told(v) for v in cast("Sequence[Any]", value)]
+        return [_json_value(v) for v in cast("Sequence[Any]", value)]
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -100,11 +101,13 @@ def _one(part: SelftestPart, gpus: int, say: Callable[[str], None]) -> SelftestO
     try:
         found = part.check(SelftestContext(folder, lambda text: say(f"  {text}")))
         outcome, why, numbers = (FAILED if found.failures else PASSED), "; ".join(found.failures), found.numbers
-    except NotAvailable as error:
+    except (NotAvailable, MissingExtraError) as error:
         outcome, why = MISSING, str(error)
     except Exception as error:
+        lacking = missing_extra(error) if isinstance(error, ModuleNotFoundError) else None
         last = traceback.extract_tb(error.__traceback__)[-1]
-        outcome, why = FAILED, f"{type(error).__name__}: {error} ({Path(last.filename).name}, line {last.lineno})"
+        failed = f"{type(error).__name__}: {error} ({Path(last.filename).name}, line {last.lineno})"
+        outcome, why = (MISSING, str(lacking)) if lacking else (FAILED, failed)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return SelftestOutcome(

@@ -23,7 +23,7 @@ STEPS, FIRST = 20, 5
 """Training steps, and the first of them that counts: those before it allocate."""
 
 
-def throughput(bench: SelftestContext) -> SelftestFinding:
+def throughput(context: SelftestContext) -> SelftestFinding:
     """Decoding by both engines of this process, and training, of 0.8M weights in float32.
 
     The native engine must not take more processor time per token than transformers: then its compiled kernel is not in use.
@@ -34,12 +34,12 @@ def throughput(bench: SelftestContext) -> SelftestFinding:
     found = {"rows": ROWS, "new_tokens": NEW}
     rates: dict[str, float] = {}
     for name, spec in (("native", Native()), ("in_process", InProcess())):
-        bench.say(f"decoding, {name.replace('_', '-')}")
+        context.say(f"decoding, {name.replace('_', '-')}")
         rates |= {f"decode_{name}_tokens_per_{unit}": rate for unit, rate in _decode(spec.build(learner)).items()}
-    bench.say("training")
+    context.say("training")
     run = two_stages(warm=STEPS, rl=1)
-    train(run, bench.folder / "run", progress=False)
-    lines = (bench.folder / "run" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    train(run, context.folder / "run", progress=False)
+    lines = (context.folder / "run" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     steps = [json.loads(line)["metrics"] for line in lines[FIRST:STEPS]]
     spent = sum(m["time/forward_backward"] + m["time/optimizer"] for m in steps)
     rates["train_tokens_per_second"] = sum(m["tokens/computed"] for m in steps) / spent

@@ -19,40 +19,40 @@ FAULTS = ("StaleModel", "StaleTensor", "BaseWeights")
 STEPS = 6
 
 
-def native(bench: SelftestContext) -> SelftestFinding:
+def native(context: SelftestContext) -> SelftestFinding:
     """Assay's own engine."""
-    return synced(bench, Native())
+    return synced(context, Native())
 
 
-def in_process(bench: SelftestContext) -> SelftestFinding:
+def in_process(context: SelftestContext) -> SelftestFinding:
     """Transformers beside the learner."""
-    return synced(bench, InProcess())
+    return synced(context, InProcess())
 
 
-def vllm(bench: SelftestContext) -> SelftestFinding:
+def vllm(context: SelftestContext) -> SelftestFinding:
     """A vLLM server, started for this."""
     from assay.selftest.vllm_server import served_model
 
-    with served_model(decoder(), bench.folder, SHAPE.max_positions, bench.say) as settings:
-        return synced(bench, settings)
+    with served_model(decoder(), context.folder, SHAPE.max_positions, context.say) as settings:
+        return synced(context, settings)
 
 
-def synced(bench: SelftestContext, engine: EngineSpec) -> SelftestFinding:
+def synced(context: SelftestContext, engine: EngineSpec) -> SelftestFinding:
     """A short run whose updates must all be proved, then one for each fault, which the proof must stop.
 
     Args:
-        bench: where the runs are.
+        context: where the runs are.
         engine: under test.
     """
-    bench.say(f"{STEPS} updates")
-    train(practice(engine, STEPS), bench.folder / "healthy", progress=False)
-    proved = sum(m.get("proof/state") == 1.0 for m in _steps(bench.folder / "healthy"))
+    context.say(f"{STEPS} updates")
+    train(practice(engine, STEPS), context.folder / "healthy", progress=False)
+    proved = sum(m.get("proof/state") == 1.0 for m in _steps(context.folder / "healthy"))
     failures = [] if proved == STEPS else [f"{STEPS - proved} of {STEPS} updates are not proved to have arrived"]
     caught: list[str] = []
     for fault in FAULTS:
-        bench.say(f"planted: {fault}")
+        context.say(f"planted: {fault}")
         try:
-            train(practice(FaultyEngine(engine, fault), STEPS), bench.folder / fault, progress=False)
+            train(practice(FaultyEngine(engine, fault), STEPS), context.folder / fault, progress=False)
             failures.append(f"planted {fault} was not found")
         except WeightProofError:
             caught.append(fault)

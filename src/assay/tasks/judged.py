@@ -111,9 +111,14 @@ def judged_rows(
     """
     known: dict[str, Verifier] = {}
     named: list[dict[str, Any]] = []
-    for number, row in enumerate(rows):
+    for number, row in enumerate(rows, 1):
         spec = row.get("verifier", (routes or {}).get(str(row.get("data_source"))))
         if spec is None:
+            if default is None and row.get("answer") is None:
+                raise DataError(
+                    f"row {number} names no verifier and has no 'answer' to be matched; add one of them, or judge the rows by a "
+                    f"reward function (on the command line --reward my_file.py:my_reward). It has {sorted(row)}"
+                )
             named.append(dict(row))
             continue
         try:

@@ -63,6 +63,7 @@ def _found(name: str) -> Suite:
     known = installed().suites
     if name not in known:
         raise UnknownNameError("suite", name, known)
+    installed().warn_hidden(name)
     return known[name]
 
 

@@ -13,6 +13,7 @@ name (``.toml``) to a function that makes a family of such a file. assay's own f
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -55,9 +56,10 @@ class Installed:
         families: name to ``module:what``.
         suites: by name.
         readers: end of a file's name to ``module:function``.
-        clashes: names that two packages offer, and which.
+        clashes: names that two packages offer, neither of them assay, and which.
         broken: packages whose catalog cannot be read, and why.
         packages: each name with the distribution that offers it; "" where its entry point says none.
+        hidden: names of assay's own that another package offers too, and which: assay's own are used.
     """
 
     families: Mapping[str, str]
@@ -66,6 +68,7 @@ class Installed:
     clashes: Mapping[str, str]
     broken: Mapping[str, str]
     packages: Mapping[str, str] = field(default_factory=FrozenMap)
+    hidden: Mapping[str, str] = field(default_factory=FrozenMap)
 
     def family(self, name: str) -> TaskSource:
         """The family of that name with its default settings.
@@ -76,6 +79,7 @@ class Installed:
         """
         if name in self.clashes:
             raise ConfigError(f"task family {name!r} is offered by {self.clashes[name]}; uninstall one of them")
+        self.warn_hidden(name)
         if name not in self.families:
             self._say_broken(name)
             raise UnknownNameError("task family", name, [*self.families, *self.suites])
@@ -99,6 +103,11 @@ class Installed:
         found: TaskSource = getattr(import_module(module), name)(file)
         return found
 
+    def warn_hidden(self, name: str) -> None:
+        """Says on standard error, once, which package offers a name of assay's own that is not used."""
+        if name in self.hidden:
+            _warn(f"warning: {self.hidden[name]} also offers {name!r}, a name of assay's own, which is used; rename it there")
+
     def _say_broken(self, name: str) -> None:
         if self.broken:
             reasons = "; ".join(f"{package}: {why}" for package, why in self.broken.items())
@@ -119,7 +128,8 @@ def installed() -> Installed:
 
 
 def read_catalogs(points: tuple[EntryPoint, ...]) -> Installed:
-    """What these entry points offer; a name of two packages is kept as a clash, a catalog that cannot be read as broken.
+    """What these entry points offer; a name of two packages is kept as a clash, or as hidden where assay's own is one of them; a
+    catalog that cannot be read is kept as broken.
 
     Raises:
         ConfigError: there is no entry point.
@@ -136,7 +146,11 @@ def read_catalogs(points: tuple[EntryPoint, ...]) -> Installed:
     clashes: dict[str, str] = {}
     broken: dict[str, str] = {}
     packages: dict[str, str] = {}
-    for point in sorted(set(points), key=lambda p: (p.name, p.value)):
+    hidden: dict[str, str] = {}
+    own: set[str] = set()
+    for point in sorted(
+        set(points), key=lambda p: (not _is_own(p), p.name, p.value)
+    ):  # assay's own first: a name's first is used
         try:
             catalog = point.load()
             offered = [_checked(catalog, *kind) for kind in (("FAMILIES", str), ("SUITES", Suite), ("READERS", str))]
@@ -146,14 +160,30 @@ def read_catalogs(points: tuple[EntryPoint, ...]) -> Installed:
             broken[_owner(point)] = f"{type(error).__name__}: {error}"
             continue
         for name in (name for names in offered for name in names):
-            if name in owners:
+            if _is_own(point):
+                own.add(name)
+            elif name in own:
+                hidden[name] = f"{hidden[name]} and {_owner(point)}" if name in hidden else _owner(point)
+            elif name in owners:
                 clashes[name] = f"{owners[name]} and {_owner(point)}"
             owners.setdefault(name, _owner(point))
             packages.setdefault(name, point.dist.name if point.dist else "")
         families = {**offered[0], **families}
         suites = {**offered[1], **suites}
         readers = {**offered[2], **readers}
-    return Installed(families=families, suites=suites, readers=readers, clashes=clashes, broken=broken, packages=packages)
+    return Installed(
+        families=families, suites=suites, readers=readers, clashes=clashes, broken=broken, packages=packages, hidden=hidden
+    )
+
+
+def _is_own(point: EntryPoint) -> bool:
+    """Whether it names a catalog of assay's own."""
+    return point.value.startswith("assay_tasks.")
+
+
+@cache
+def _warn(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 def _owner(point: EntryPoint) -> str:

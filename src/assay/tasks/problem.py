@@ -190,7 +190,7 @@ class Problem(ABC):
         return {}
 
     def environment(self, world: TaskView) -> Environment | None:
-        """A fresh world for one attempt; by default None: one answer ends the task."""
+        """A fresh world for one rollout; by default None: one answer ends the task."""
         return None
 
     def trace(self, facts: Facts, text: str, noise: float, rng: np.random.Generator) -> tuple[Message, ...]:

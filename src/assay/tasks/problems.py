@@ -156,7 +156,7 @@ class Problems:
 
         def question() -> _Question:
             facts = problem.redraw(last[0].facts, place.level, rng) if last else problem.draw(place.level, rng)
-            last[:] = [_asked(problem, plain({**facts, "problem": place.arm}))]
+            last[:] = [_question_of(problem, plain({**facts, "problem": place.arm}))]
             return last[0]
 
         for _ in range(TRIES):
@@ -185,7 +185,7 @@ class _Question:
         return self.text
 
 
-def _asked(problem: Problem, facts: dict[str, Any]) -> _Question:
+def _question_of(problem: Problem, facts: dict[str, Any]) -> _Question:
     text = canonical(facts)
     if not problem.hidden:
         return _Question(facts, facts, text)

@@ -99,7 +99,7 @@ def card(source: TaskSource) -> Card:
         summary=_first_line(source.problems[0] if isinstance(source, Problems) and len(arms) == 1 else source),
         arms=arms,
         domains={a: _domain(_home(source, a), a) for a in arms},
-        summaries={a: _asked(_home(source, a), a) for a in arms},
+        summaries={a: _summary_of(_home(source, a), a) for a in arms},
         example=example,
         verifier="each family's own" if isinstance(source, TaskMixture) else repr(source.verifier()),
         has_trace=trace is not None,
@@ -147,7 +147,7 @@ def _home(source: TaskSource, arm: str) -> TaskSource:
     return _home(source.source(arm), arm) if isinstance(source, TaskMixture) else source
 
 
-def _asked(source: TaskSource, arm: str) -> str:
+def _summary_of(source: TaskSource, arm: str) -> str:
     return _first_line(source.problem(arm) if isinstance(source, Problems) else source)
 
 

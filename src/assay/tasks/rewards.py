@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, cast
@@ -10,17 +9,21 @@ from typing import Any, cast
 from assay.core.errors import ConfigError, DataError, a_kind
 from assay.interop.import_rewards import GOLD_NAMES, OpenRlhfReward, TrlReward, VerlReward
 from assay.verify.reward_function import RewardFunction
-from assay.verify.user_reward import UserReward, describe_function
+from assay.verify.user_reward import UserReward, describe_function, name_of
 from assay.verify.weighted_rewards import RewardPart, WeightedRewards
 
-__all__ = ["Reward", "reward_verifier", "weighted_rewards"]
+__all__ = ["ENVIRONMENTS", "Metric", "Reward", "reward_verifier", "weighted_rewards"]
 
 Reward = Callable[..., Any] | UserReward | Mapping[str, Any] | Sequence[Any]
 """A function, a `UserReward`, or several: by name, each alone or with its weight as a pair, or in a list."""
 
+Metric = str | Callable[..., Any] | UserReward
+"""One of several rewards by its name, or a function like a reward."""
+
 _OWN = ("prompt", "completion", "row")
 _TRL = frozenset({"prompts", "completions", "completion_ids", "trainer_state", "log_extra", "log_metric"})
-_ENVIRONMENTS = frozenset({"state", "task", "info", "parser", "judge"})
+ENVIRONMENTS = frozenset({"state", "task", "info", "parser", "judge"})
+"""What functions of the library verifiers take besides a completion."""
 
 _FORMS = """Accepted are
   reward(prompt, completion, row) -> float | dict: these three, by position or by name
@@ -106,7 +109,7 @@ def _own(
     reward: Callable[..., Any], names: Sequence[str], required: Sequence[str], more: bool, columns: Collection[str]
 ) -> RewardFunction:
     lacking = [name for name in required if name not in columns and name not in _OWN]
-    if lacking and set(lacking) & _ENVIRONMENTS:
+    if lacking and set(lacking) & ENVIRONMENTS:
         raise ConfigError(
             f"the reward {describe_function(reward)} takes {lacking[0]!r}, as functions of the library verifiers do, and the "
             "rows have no such field; pass assay.interop.RubricReward(reward)"
@@ -141,16 +144,20 @@ def _ambiguous(reward: Callable[..., Any], names: Sequence[str]) -> ConfigError:
     )
 
 
-def weighted_rewards(rewards: object, weights: Sequence[float], columns: Collection[str]) -> WeightedRewards | None:
-    """Several rewards as one; None where there is only one, which has no weight.
+def weighted_rewards(
+    rewards: object, weights: Sequence[float], columns: Collection[str], metric: Metric | None = None
+) -> WeightedRewards | None:
+    """Several rewards as one; None where there is only one, which has no weight and is its own metric.
 
     Args:
         rewards: by name, each alone or as a pair with its weight; or a list, named after its functions.
         weights: of a list's; empty where each counts 1.
         columns: fields of the rows.
+        metric: what accuracy is measured by: one of them by its name, or another function, which joins them with weight 0. None:
+            as `WeightedRewards` says.
 
     Raises:
-        ConfigError: weights that do not fit, or a function as `reward_verifier` says.
+        ConfigError: weights or a metric that do not fit, or a function as `reward_verifier` says.
         DataError: a function takes a field that the rows do not have.
 
     >>> both = weighted_rewards({"right": lambda p, c, r: 1.0, "short": (lambda p, c, r: 0.5, 0.2)}, (), ["prompt"])
@@ -167,9 +174,31 @@ def weighted_rewards(rewards: object, weights: Sequence[float], columns: Collect
         if len(weights) not in (0, len(given)):
             raise ConfigError(f"there are {len(weights)} weights for {len(given)} rewards; give one weight to each")
         pairs = list(zip(_names(given), given, weights or [1.0] * len(given), strict=True))
-    else:
+    elif metric is None or metric is rewards:
         return None
-    return WeightedRewards(tuple(RewardPart(str(name), reward_verifier(f, columns), weight) for name, f, weight in pairs))
+    elif rewards is None:
+        raise ConfigError(
+            "metric= goes with reward=: without one, an answer must match exactly, and accuracy is measured by that"
+        )
+    elif isinstance(rewards, WeightedRewards):
+        pairs = [(part.name, part.verifier, part.weight) for part in rewards.parts]
+    else:
+        pairs = [(_names([rewards])[0], rewards, 1.0)]
+    pairs, measured = _measured(pairs, metric)
+    parts = tuple(RewardPart(str(name), reward_verifier(f, columns), weight) for name, f, weight in pairs)
+    return WeightedRewards(parts, metric=measured)
+
+
+def _measured(pairs: list[tuple[Any, Any, Any]], metric: Metric | None) -> tuple[list[tuple[Any, Any, Any]], str | None]:
+    """The rewards with the metric among them, and its name."""
+    if metric is None or isinstance(metric, str):
+        return pairs, metric
+    for name, function, _ in pairs:
+        if function is metric:
+            return pairs, str(name)
+    name = _names([*(f for _, f, _ in pairs), metric])[-1]
+    name = f"metric_{name}" if name in {str(n) for n, _, _ in pairs} else name
+    return [*pairs, (name, metric, 0.0)], name
 
 
 def _pair(name: object, value: Any) -> tuple[Any, Any]:
@@ -185,9 +214,6 @@ def _names(rewards: Sequence[Any]) -> list[str]:
     """A name for each reward in a list: its function's, numbered where that is none or another's."""
     out: list[str] = []
     for number, reward in enumerate(rewards, 1):
-        inner: Any = getattr(reward, "fn", reward)
-        while isinstance(inner, functools.partial):
-            inner = cast("functools.partial[Any]", inner).func
-        name = str(getattr(inner, "__name__", type(inner).__name__))
+        name = name_of(reward)
         out.append(f"reward_{number}" if name in ("<lambda>", "reward") else f"{name}_{number}" if name in out else name)
     return out

@@ -25,7 +25,7 @@ def train_and_test(splits: Mapping[str, Any], names: str | Sequence[str] | None 
     Official test items never become training rows: splits keep their meaning, and one whose name says nothing is asked for.
 
     Args:
-        splits: name to rows.
+        splits: name to rows, or to where they are.
         names: the split to train on, or that and the one to hold out; None: by the names, ``train`` and the first of ``test``,
             ``validation``, ``valid``, ``val``, ``dev`` and ``eval``. A data set with a single split needs no such name.
 
@@ -33,7 +33,8 @@ def train_and_test(splits: Mapping[str, Any], names: str | Sequence[str] | None 
         Both; the second empty where no split is held out, so that a share of the first can be.
 
     Raises:
-        ConfigError: no split, names that say nothing, or a split that is no sequence of rows.
+        ConfigError: no split, names that say nothing, or a split that is no sequence of rows, or no file of rows.
+        DataError: a file that cannot be read; names the row.
         UnknownNameError: a name that there is not; says the nearest.
 
     >>> rows = {"train": [{"prompt": "a"}], "validation": [{"prompt": "b"}], "test": [{"prompt": "c"}]}
@@ -48,7 +49,7 @@ def train_and_test(splits: Mapping[str, Any], names: str | Sequence[str] | None 
     for name in chosen:
         if name not in splits:
             raise UnknownNameError("split", name, splits)
-    train, *test = (_rows(name, splits[name]) for name in chosen)
+    train, *test = (_rows(name, _read_split(name, splits[name])) for name in chosen)
     return train, test[0] if test else ()
 
 
@@ -64,6 +65,19 @@ def _by_name(known: list[str]) -> tuple[str, ...]:
             f"{known[0]!r}, or a pair: the one to train on and the one to hold out"
         )
     return (train,) if test is None else (train, test)
+
+
+def _read_split(name: str, value: Any) -> Any:
+    """The rows of a split that is given as a path."""
+    if not isinstance(value, str | Path):
+        return value
+    try:
+        found = read_splits(value)
+    except ConfigError as error:
+        raise ConfigError(f"split {name!r}: {error}") from None
+    if isinstance(found, Mapping):
+        raise ConfigError(f"split {name!r}: {value} holds splits of its own, {', '.join(sorted(found))}; name one file of them")
+    return found
 
 
 def _rows(name: str, value: Any) -> Split:

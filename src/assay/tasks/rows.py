@@ -2,56 +2,40 @@
 
 from __future__ import annotations
 
-import io
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from assay.core.canon import FrozenMap, canonical, check_row_text, digest, hashed, plain
-from assay.core.errors import ConfigError, DataError, a_kind, nearest
+from assay.core.canon import FrozenMap, digest
+from assay.core.errors import ConfigError, DataError
 from assay.core.fields import LATER
 from assay.core.protocols import Environment, Verifier
 from assay.core.rowfile import BESIDE, RowFile
-from assay.core.seeds import generator, text_split
+from assay.core.seeds import generator
 from assay.core.task import Message, Task, TaskView
 from assay.core.util.garbage import pause_collection
 from assay.core.util.jsonl import object_of
 from assay.tasks.draws import SPLITS, TaskCoordinates, slip
-from assay.tasks.rewards import Reward, reward_verifier, weighted_rewards
+from assay.tasks.gold_text import task_gold_text
+from assay.tasks.rewards import Metric, Reward, reward_verifier, weighted_rewards
 from assay.tasks.row_splits import train_and_test
+from assay.tasks.row_table import (
+    RowTable,
+    frozen_row,
+    private_fields,
+    public_fields,
+    table_from_bytes,
+    table_to_bytes,
+    tabulate,
+    with_prompts,
+)
 from assay.verify.exact import ExactMatch
 
 __all__ = ["Rows", "load_jsonl"]
-
-_ROLES = ("system", "user", "assistant", "tool")
-_HIGHEST = 10**9
-"""Largest level: batches hold levels as 64-bit numbers."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Table:
-    """What is known of rows without looking at them.
-
-    Attributes:
-        numbers: of the rows of each (arm, level, split), in order ``[n]``.
-        keys: digest of what each row asks ``[rows]``, as hex.
-        arms: each arm with its levels.
-        repeated: rows dropped because another row says the same.
-        symbols: every character of an answer, sorted.
-    """
-
-    numbers: Mapping[tuple[str, int, str], NDArray[np.int64]]
-    keys: NDArray[np.bytes_]
-    arms: Mapping[str, tuple[int, ...]]
-    repeated: int
-    differing: int
-    symbols: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +43,8 @@ class Rows:
     """Rows such as ``{"prompt": "2+2=", "answer": "4"}`` with a reward: the user's own task.
 
     A row has ``prompt`` (text, or a list of ``{"role", "content"}`` that the assistant is to answer) or ``messages`` (such a
-    list); it may have ``answer``, ``level`` (a whole number, 1 by default) and ``arm`` (text, the family's name by default).
+    list), or without these one of ``question``, ``problem`` and ``instruction``, which is then its prompt too. It may have
+    ``answer``, ``level`` (a whole number, 1 by default) and ``arm`` (text, the family's name by default).
     Everything but the prompt is private: only the reward sees it. A row that repeats another one is dropped and counted; one that
     has the prompt of another and says something else is a task of its own, and counted too.
 
@@ -75,6 +60,8 @@ class Rows:
             with TRL's, verl's or OpenRLHF's parameters; a `assay.verify.RewardFunction`; or several, by name, as
             ``{"right": f, "short": (g, 0.2)}``, or in a list. Several become a `assay.verify.WeightedRewards`.
         weights: of a list of rewards.
+        metric: what accuracy is measured by, other than the reward: the name of one of several, or a function like a reward,
+            which is then not learned from. None: the reward, of several the one called ``correct``, else the first.
         scorer: a verifier instead. With neither, ``answer`` must be matched, white space around it aside.
         name: name of the family.
         seed: chooses other orders.
@@ -83,7 +70,7 @@ class Rows:
         tests: how many rows at the end are held out, instead of a share of the prompts; None for a share.
 
     Raises:
-        DataError: a row that is wrong; names its number (from 0), the field and a fix.
+        DataError: a row that is wrong; names its number (from 1), the field and a fix.
         ConfigError: both a reward and a scorer, a share outside [0, 1), a reward whose parameters do not say what it takes, or
             splits that have to be named.
 
@@ -103,7 +90,8 @@ class Rows:
     test_share: float = field(default=0.1, kw_only=True)
     tests: int | None = field(default=None, kw_only=True, metadata={LATER: True})
     weights: Sequence[float] = field(default=(), kw_only=True, metadata={LATER: True})
-    _table: _Table = field(init=False, repr=False, compare=False)
+    metric: Metric | None = field(default=None, kw_only=True, metadata={LATER: True})
+    _table: RowTable = field(init=False, repr=False, compare=False)
     _known: dict[str, Any] = field(init=False, repr=False, compare=False, default_factory=dict[str, Any])
 
     def __post_init__(self) -> None:
@@ -119,10 +107,11 @@ class Rows:
             raise ConfigError(f"Rows.tests={self.tests} of {len(self.rows)} rows; use a number of rows at the end")
         with pause_collection():
             self._read_rows()
-        several = weighted_rewards(self.reward, self.weights, self._columns)
+        several = weighted_rewards(self.reward, self.weights, self._columns, self.metric)
         if several is not None:
             object.__setattr__(self, "reward", several)
             object.__setattr__(self, "weights", ())
+        object.__setattr__(self, "metric", None)  # it is the rewards' now
         self.verifier()  # says at once what is wrong with the reward
 
     @property
@@ -130,12 +119,12 @@ class Rows:
         return list(dict.fromkeys(name for row in self.rows[:_LOOKED_AT] for name in row))
 
     def _read_rows(self) -> None:
-        noted = _noted(self.rows.notes, self._kind) if isinstance(self.rows, RowFile) else None
+        noted = table_from_bytes(self.rows.notes, self._kind) if isinstance(self.rows, RowFile) else None
         if isinstance(self.rows, RowFile):
             self._known["digest"] = self.rows.digest
         else:
-            object.__setattr__(self, "rows", tuple(_frozen(number, row) for number, row in enumerate(self.rows)))
-        object.__setattr__(self, "_table", self._tabulate() if noted is None else noted)
+            object.__setattr__(self, "rows", tuple(frozen_row(number, row) for number, row in enumerate(with_prompts(self.rows))))
+        object.__setattr__(self, "_table", tabulate(self) if noted is None else noted)
 
     @property
     def repeated(self) -> int:
@@ -181,7 +170,7 @@ class Rows:
         order = _order(self.seed, f"{self.name}/{arm}/{level}/{split}", epoch, len(rows))
         return _task(self, int(rows[order[position]]), arm, level, split, index)
 
-    def asked(self, arm: str, level: int, split: str) -> Iterator[tuple[str, str, str]] | None:
+    def row_questions(self, arm: str, level: int, split: str) -> Iterator[tuple[str, str, str]] | None:
         """What ``task`` gives of each different row of a cell, in its order: id, text of the question, and content; without the
         tasks themselves, of which there may be many. None where they are made otherwise, or a question is more than a text.
         """
@@ -206,10 +195,13 @@ class Rows:
         return None
 
     def trace(self, task: Task, noise: float, rng: np.random.Generator) -> tuple[Message, ...] | None:
-        """The row's answer as text, None without one; with probability ``noise`` a character is replaced by one of any answer."""
-        if "answer" not in task.private:
+        """The row's answer as text (`assay.tasks.gold_text.task_gold_text`), None without one; with probability ``noise`` a
+        character is replaced by one of any answer.
+        """
+        text = task_gold_text(task)
+        if text is None:
             return None
-        return (Message("assistant", slip(str(task.private["answer"]), noise, self._table.symbols, rng)),)
+        return (Message("assistant", slip(text, noise, self._table.symbols, rng)),)
 
     def _why_empty(self, arm: str, level: int, split: str) -> str:
         if self.tests is not None:
@@ -232,44 +224,7 @@ class Rows:
 
     def _beside(self) -> tuple[dict[str, Any], Callable[[], bytes]]:
         """The digest of the rows, where it is known, and what their table says (`assay.core.rowfile`)."""
-        return self._known, lambda: _notes(self._table, self._kind)
-
-    def _tabulate(self) -> _Table:
-        if not self.rows:
-            raise DataError("Rows needs at least one row, got none")
-        first: dict[tuple[str, str], int] = {}  # of splits that rows came with, each for itself
-        said: dict[tuple[str, str], set[str]] = {}
-        places: list[tuple[str, int, str]] = []
-        symbols: set[str] = set()
-        differing = 0
-        for number, row in enumerate(self.rows):
-            asks, place = _checked(self, number, row)
-            key = (asks, "" if self.tests is None else place[2])
-            seen = first.setdefault(key, number)
-            places.append(place)
-            if seen != number:
-                mine = digest([place, _private(row)])
-                others = said.setdefault(key, {digest([places[seen], _private(self.rows[seen])])})
-                if mine in others:
-                    continue
-                others.add(mine)
-                differing += 1
-                first[digest([asks, mine]), key[1]] = number  # a task of its own, with a name of its own
-            if "answer" in row:
-                symbols.update(str(row["answer"]))
-        cells: dict[tuple[str, int, str], list[int]] = {}
-        for number in first.values():
-            cells.setdefault(places[number], []).append(number)
-        keys = np.empty(len(places), "S32")
-        keys[list(first.values())] = [asks for asks, _ in first]
-        return _Table(
-            numbers={cell: np.array(rows, np.int64) for cell, rows in cells.items()},
-            keys=keys,
-            arms=_arms(cells),
-            repeated=len(places) - len(first),
-            differing=differing,
-            symbols="".join(sorted(symbols)),
-        )
+        return self._known, lambda: table_to_bytes(self._table, self._kind)
 
 
 def load_jsonl(path: str | Path) -> list[dict[str, Any]]:
@@ -315,124 +270,6 @@ def _task(source: Rows, number: int, arm: str, level: int, split: str, index: in
         level=level,
         split=split,
         index=index,
-        public=FrozenMap(_posed(number, row)),
-        private=FrozenMap(_private(row)),
+        public=FrozenMap(public_fields(number, row)),
+        private=FrozenMap(private_fields(row)),
     )
-
-
-def _private(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {"row": row} | {name: row[name] for name in ("answer", "solution") if name in row}
-
-
-def _arms(cells: Iterable[tuple[str, int, str]]) -> dict[str, tuple[int, ...]]:
-    levels: dict[str, set[int]] = {}
-    for arm, level, _ in cells:
-        levels.setdefault(arm, set()).add(level)
-    return {arm: tuple(sorted(of)) for arm, of in sorted(levels.items())}
-
-
-def _notes(table: _Table, kind: str) -> bytes:
-    """A table as bytes, with a digest of what it depends on."""
-    cells = list(table.numbers)
-    told = json.dumps(
-        {"kind": kind, "cells": cells, "repeated": table.repeated, "differing": table.differing, "symbols": table.symbols}
-    )
-    sizes = np.array([len(table.numbers[cell]) for cell in cells], np.int64)
-    file = io.BytesIO()
-    numbers = np.concatenate([table.numbers[cell] for cell in cells])
-    np.savez(file, allow_pickle=False, told=np.array(told), sizes=sizes, numbers=numbers, keys=table.keys)
-    return file.getvalue()
-
-
-def _noted(notes: bytes, kind: str) -> _Table | None:
-    """The table that notes say; None where there are none, or of other settings."""
-    if not notes:
-        return None
-    with np.load(io.BytesIO(notes), allow_pickle=False) as arrays:
-        told: Any = json.loads(str(arrays["told"]))
-        if told["kind"] != kind:
-            return None
-        parts = np.split(arrays["numbers"], np.cumsum(arrays["sizes"])[:-1])
-        numbers = {(arm, level, split): part for (arm, level, split), part in zip(told["cells"], parts, strict=True)}
-        return _Table(
-            numbers=numbers,
-            keys=arrays["keys"],
-            arms=_arms(numbers),
-            repeated=told["repeated"],
-            differing=told["differing"],
-            symbols=told["symbols"],
-        )
-
-
-def _frozen(number: int, row: object) -> FrozenMap:
-    """A row as plain values that cannot change.
-
-    Raises:
-        DataError: no mapping, or a value that is no plain one; names the row and the field.
-    """
-    if not isinstance(row, Mapping):
-        raise DataError(f"row {number} is {a_kind(row)}; make it a dict with 'prompt'")
-    for name, value in cast("Mapping[str, Any]", row).items():
-        if value.__class__ not in _PLAIN:
-            try:
-                plain(value)
-            except DataError as error:
-                raise DataError(f"row {number}, field {name!r}: {error}") from None
-    return FrozenMap(cast("Mapping[str, Any]", row))
-
-
-_PLAIN = frozenset({str, int, float, bool})
-
-
-def _checked(source: Rows, number: int, row: Mapping[str, Any]) -> tuple[str, tuple[str, int, str]]:
-    """Digest of what a row asks, and its arm, level and split."""
-    check_row_text(row, f"row {number}")
-    public = canonical(_posed(number, row))
-    level, arm = row.get("level", 1), row.get("arm", source.name)
-    if not isinstance(level, int) or isinstance(level, bool):
-        raise DataError(f"row {number}, field 'level': {level!r} is not a whole number")
-    if abs(level) > _HIGHEST:
-        raise DataError(f"row {number}, field 'level': {level} is beyond {_HIGHEST:,}; number levels from 1 on")
-    if not isinstance(arm, str) or not arm:
-        raise DataError(f"row {number}, field 'arm': {arm!r} is not a name")
-    if source.reward is None and source.scorer is None and not isinstance(row.get("answer"), str | int | float):
-        raise DataError(
-            f"row {number}, field 'answer': {row.get('answer')!r} cannot be matched; give text, or pass a reward function"
-        )
-    return hashed(public), (arm, level, _split(source, number, public))
-
-
-def _split(source: Rows, number: int, public: bytes) -> str:
-    if source.tests is None:
-        return text_split(public, source.test_share)
-    return "test" if number >= len(source.rows) - source.tests else "train"
-
-
-def _posed(number: int, row: Mapping[str, Any]) -> dict[str, Any]:
-    if "prompt" in row and "messages" in row:
-        raise DataError(f"row {number} has both 'prompt' and 'messages'; keep one")
-    place = "prompt" if "prompt" in row else "messages"
-    if "prompt" in row and not isinstance(row["prompt"], list | tuple):
-        if not isinstance(row["prompt"], str) or not row["prompt"]:
-            raise DataError(f"row {number}, field 'prompt': {row['prompt']!r} is not text with at least one character")
-        return {"prompt": row["prompt"]}
-    if place not in row:
-        close = nearest("prompt", row) or nearest("messages", row)
-        hint = f"rename {close!r}" if close else "add one"
-        raise DataError(f"row {number} has no 'prompt' and no 'messages'; {hint}. It has {sorted(row)}")
-    turns = row[place]
-    if not isinstance(turns, list | tuple) or not turns:
-        raise DataError(f"row {number}, field {place!r}: {turns!r} is not a list of turns")
-    for turn in cast("Sequence[Any]", turns):
-        if not _is_turn(turn):
-            raise DataError(f"row {number}, field {place!r}: {turn!r} is not {{'role': one of {_ROLES}, 'content': text}}")
-    if turns[-1]["role"] == "assistant":
-        raise DataError(f"row {number}, field {place!r}: the last turn is the assistant's; end with what it shall answer")
-    return {"messages": [{"role": t["role"], "content": t["content"]} for t in cast("Sequence[Any]", turns)]}
-
-
-def _is_turn(turn: object) -> bool:
-    if not isinstance(turn, Mapping):
-        return False
-    fields = cast("Mapping[str, Any]", turn)
-    return fields.get("role") in _ROLES and isinstance(fields.get("content"), str)

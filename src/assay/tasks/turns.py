@@ -1,4 +1,4 @@
-"""What tasks of several turns share: the turns of an attempt, and names in a row."""
+"""What tasks of several turns share: the turns of a rollout, and names in a row."""
 
 from __future__ import annotations
 

@@ -23,11 +23,11 @@ def random_batch(seed: int, columns: Sequence[str] = (), groups: int = 3, size: 
     Args:
         seed: everything derives from it.
         columns: further token columns: ``logp_*`` get log-probabilities, ``entropy*`` positive numbers, others any.
-        groups, size: groups and attempts per group.
-        attempts: further columns of the attempts, each 0, 0.5 or 1: keys as well as shares.
+        groups, size: groups and rollouts per group.
+        attempts: further columns of the rollouts, each 0, 0.5 or 1: keys as well as shares.
 
     Returns:
-        ``groups * size`` attempts, one of them faulty and without rows; arrays are read-only.
+        ``groups * size`` rollouts, one of them faulty and without rows; arrays are read-only.
     """
     rng = generator("testing/batch", seed)
     total = groups * size

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections import Counter
 from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,8 +23,19 @@ from assay.core.score import Fault, Score
 from assay.core.task import Message, Task, TaskView, media_in
 from assay.verify.abilities import abilities_of
 from assay.verify.routing import Routed
+from assay.verify.workers.pool import ScoringPool
 
-__all__ = ["ContractError", "Report", "check_environment", "check_verifier", "most_common", "require", "verdict", "wait_for"]
+__all__ = [
+    "ContractError",
+    "Report",
+    "check_environment",
+    "check_verifier",
+    "guard",
+    "most_common",
+    "require",
+    "verdict",
+    "wait_for",
+]
 
 T = TypeVar("T")
 
@@ -69,12 +83,22 @@ def wait_for(coroutine: Coroutine[Any, Any, T]) -> T:
 # ---- verifiers --------------------------------------------------------------------------------------------------------
 
 
-def verdict(verifier: Verifier, task: Task, rollout: Rollout, *, again: bool = True) -> Score:
-    """A verdict that keeps the verifier's promises: it does not raise, is a `Score`, and comes again the same.
+def guard(verifier: Verifier, deadline: float = 5.0) -> AbstractContextManager[ScoringPool | None]:
+    """What `verdict` asks first, so that code which hangs or ends its process ends no check: a pool of one worker with a
+    deadline for each answer, in seconds; None for a verifier that is ``trusted``.
+    """
+    if abilities_of(verifier).trusted:
+        return nullcontext()
+    return ScoringPool(verifier, deadline, workers=1, refuse=False)
+
+
+def verdict(verifier: Verifier, task: Task, rollout: Rollout, *, again: bool = True, pool: ScoringPool | None = None) -> Score:
+    """A verdict that keeps the verifier's promises: it does not raise or hang, is a `Score`, and comes again the same.
 
     Args:
         verifier, task, rollout: what judges, and what is judged.
         again: judge it twice; False takes the promise on trust, for verdicts that are dear.
+        pool: gives the first verdict (`guard`); the verifier itself in this process when None.
 
     Raises:
         ContractError: it does not.
@@ -82,8 +106,11 @@ def verdict(verifier: Verifier, task: Task, rollout: Rollout, *, again: bool = T
     subject = f"verifier {type(verifier).__name__}"
     case = f"task {task.id!r}, answer {rollout.text!r}"
     try:
-        first = verifier(task, rollout)
-        second = verifier(task, rollout) if again else first
+        first = verifier(task, rollout) if pool is None else _guarded(pool, task, rollout, subject)
+        anew = pool is not None and pool.abilities.key is None  # a pool judges questions that have a key but once
+        second = first if not again else _guarded(pool, task, rollout, subject) if pool and anew else verifier(task, rollout)
+    except ContractError:
+        raise
     except Exception as error:
         raise ContractError(f"{subject} raised {type(error).__name__} on {case}: {error}") from error
     require(_is_score(first), subject, f"gave {a_kind(first)} for {case}; it must give a Score")
@@ -101,6 +128,25 @@ def verdict(verifier: Verifier, task: Task, rollout: Rollout, *, again: bool = T
     return first
 
 
+def _guarded(pool: ScoringPool, task: Task, rollout: Rollout, subject: str) -> Score:
+    """The pool's verdict; what ended without one, or raised, is a broken promise of the verifier."""
+    score = pool.score([(task, rollout)])[rollout.id]
+    case = f"task {task.id!r}, answer {rollout.text!r}"
+    ended = str(score.info.get("ended", ""))
+    within = f"within {pool.deadline:g} s " if ended == "hung" else ""
+    require(not ended, subject, f"gave no verdict {within}on {case}: {score.info.get('error')}")
+    if "traceback" in score.info:
+        kind, _, text = str(score.info["error"]).partition(": ")
+        raise ContractError(f"{subject} raised {kind} on {case}: {text}{_last_line(str(score.info['traceback']))}")
+    return score
+
+
+def _last_line(traceback: str) -> str:
+    """Where an error was raised, by the last line of its traceback that names a file; "" where none does."""
+    found = re.findall(r'File "([^"]+)", line (\d+)', traceback)
+    return f" ({Path(found[-1][0]).name}, line {found[-1][1]})" if found else ""
+
+
 def _is_score(value: object) -> bool:
     return isinstance(value, Score)
 
@@ -110,18 +156,19 @@ def check_verifier(verifier: Verifier, cases: Sequence[tuple[Task, Rollout, floa
 
     Args:
         verifier: the scorer.
-        cases: task, attempt, and the primary value that is right.
+        cases: task, rollout, and the primary value that is right.
 
     Raises:
         ContractError: a wrong value, an exception, an impure or undeclared verdict.
     """
     subject = f"verifier {type(verifier).__name__}"
     require(len(cases) > 0, subject, "there is no case to check it with")
-    for task, rollout, wanted in cases:
-        score = verdict(verifier, task, rollout)
-        require(score.valid, subject, f"gave a fault for task {task.id!r}, answer {rollout.text!r}: {dict(score.info)}")
-        case = f"task {task.id!r}, answer {rollout.text!r} (stop {rollout.stop})"
-        require(score.primary == wanted, subject, f"gave {score.primary} for {case}; {wanted} is right")
+    with guard(verifier) as pool:
+        for task, rollout, wanted in cases:
+            score = verdict(verifier, task, rollout, pool=pool)
+            require(score.valid, subject, f"gave a fault for task {task.id!r}, answer {rollout.text!r}: {dict(score.info)}")
+            case = f"task {task.id!r}, answer {rollout.text!r} (stop {rollout.stop})"
+            require(score.primary == wanted, subject, f"gave {score.primary} for {case}; {wanted} is right")
     return Report(
         subject=subject,
         passed=("values", "pure", "declared components"),
@@ -196,20 +243,20 @@ _Seen = list[tuple[str, str, bool]]  # what was shown, to whom, and whether it w
 
 async def _played(source: TaskSource, world: TaskView, actions: Sequence[str]) -> _Seen:
     environment = _fresh(source, world)
-    return _shown(await environment.start(), False) + await _stepped(environment, actions)
+    return _observed(await environment.start(), False) + await _stepped(environment, actions)
 
 
 async def _stepped(environment: Environment, actions: Sequence[str]) -> _Seen:
     seen: _Seen = []
     for action in actions:
         step = await environment.step(action)
-        seen += _shown(step.obs, step.done)
+        seen += _observed(step.obs, step.done)
         if step.done:
             break
     return seen
 
 
-def _shown(obs: Obs, done: bool) -> _Seen:
+def _observed(obs: Obs, done: bool) -> _Seen:
     return [(m.content, obs.actor, done) for m in obs.messages] or [("", obs.actor, done)]
 
 

@@ -6,6 +6,7 @@ import string
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import isinf
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from assay.core.config import from_dict, to_dict
 from assay.core.errors import AssayError
 from assay.core.protocols import ContextManager, Environment, Obs, SamplerParts, SamplerSpec, Step
 from assay.core.rollout import Call, Rollout, Sampling
+from assay.core.rollout_metrics import ReportsRollouts
 from assay.core.sample import samples
 from assay.core.seeds import generator
 from assay.core.task import Context, Message, Task, TaskView
@@ -33,7 +35,8 @@ def check_context_manager(manager: ContextManager, *, turns: int = 6, context: i
     """Holds a context manager to its promises, in conversations of ``turns`` turns on an engine of ``context`` tokens.
 
     Every sampled token carries loss exactly once; no prefix exceeds the engine's context; a rollout whose environment broke and
-    was played again is the same; and, where the manager is a dataclass, a run's file can say it.
+    was played again is the same; where the manager is a dataclass, a run's file can say it; and where it reports metrics
+    (`assay.core.ReportsRollouts`), they are finite numbers or ``nan``, and the same of the same rollouts.
 
     Raises:
         ContractError: it breaks one of these.
@@ -60,11 +63,19 @@ def check_context_manager(manager: ContextManager, *, turns: int = 6, context: i
         "calls": sum(len(r.calls) for r in played) / len(played),
         "rows": sum(len(samples(r)) for r in played) / len(played),
     }
-    return Report(
-        subject=subject,
-        passed=("each token once", "fits the context", "the same again", filed(manager, subject)),
-        numbers=numbers,
-    )
+    passed = ("each token once", "fits the context", "the same again", filed(manager, subject))
+    if isinstance(manager, ReportsRollouts):
+        passed = (*passed, _reported(manager, played, subject))
+    return Report(subject=subject, passed=passed, numbers=numbers)
+
+
+def _reported(part: ReportsRollouts, played: Sequence[Rollout], subject: str) -> str:
+    """That metrics are numbers and depend on the rollouts alone."""
+    first, again = (dict(part.rollout_metrics(played)) for _ in range(2))
+    bad = [f"{n}={v!r}" for n, v in first.items() if not isinstance(v, int | float) or isinf(v)]  # pyright: ignore[reportUnnecessaryIsInstance]
+    require(not bad, subject, f"reports {', '.join(bad)}; give finite numbers, or nan for what was not measured")
+    require(repr(first) == repr(again), subject, f"reports {again} of the rollouts of which it reported {first}")
+    return "metrics"
 
 
 def check_sampler(spec: SamplerSpec, *, n: int = 6, turns: int = 6, context: int = 256) -> Report:
@@ -104,6 +115,8 @@ def check_sampler(spec: SamplerSpec, *, n: int = 6, turns: int = 6, context: int
         "calls": sum(len(r.calls) for r in played) / len(played),
     }
     passed = ("ids", "each token once", "fits the context", "the same again", "single rollouts", filed(spec, subject))
+    if isinstance(spec, ReportsRollouts):
+        passed = (*passed, _reported(spec, played, subject))
     return Report(subject=subject, passed=passed, numbers=numbers)
 
 

@@ -280,7 +280,7 @@ class FakeLearner:
         return manifest_of(self.version, _copied(self.weights)).rounded(dtype)
 
     @contextmanager
-    def rehearsal(self, dtype: str = "float32") -> Generator[PerturbsWeights]:
+    def perturbed_weights(self, dtype: str = "float32") -> Generator[PerturbsWeights]:
         """Inside, every weight carries noise; behind it all are as before."""
         kept, rng = self.weights, generator("fake-rehearsal", 0)
         noisy = {n: (a + 0.5 * rng.standard_normal(a.shape)).astype(np.float32) for n, a in kept.items()}

@@ -41,14 +41,14 @@ class JudgeServer:
         self._reply, self._fault = reply, fault
         self.asked: Counter[str] = Counter()
         self._lock, self._ended = threading.Lock(), threading.Event()
-        desk = self
+        server = self
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
             def do_POST(self) -> None:
                 body: Any = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                desk.answer(self, body)
+                server.answer(self, body)
 
             def log_message(self, format: str, *args: Any) -> None:
                 """Says nothing."""

@@ -44,10 +44,10 @@ def random_model(kind: str, sizes: dict[str, Any], *, spread: float = 0.15, seed
         module = cast(Any, AutoModelForCausalLM).from_config(config)
     begun: dict[str, torch.Tensor] = {name: parameter.detach() for name, parameter in module.named_parameters()}
 
-    def drawn(name: str, like: torch.Tensor) -> torch.Tensor:
+    def draw(name: str, like: torch.Tensor) -> torch.Tensor:
         values = generator("random-model", seed, name).standard_normal(tuple(like.shape)) * spread
         return torch.from_numpy(values).to(torch.float32)  # type: ignore[reportUnknownMemberType]
 
-    tensors = {name: drawn(name, tensor) if tensor.dim() > 1 else tensor for name, tensor in begun.items()}
+    tensors = {name: draw(name, tensor) if tensor.dim() > 1 else tensor for name, tensor in begun.items()}
     config = {**module.config.to_dict(), "architectures": [type(module).__name__]}
     return HubModel(config=config, tensors=tensors, tokenizer=tokenizer)

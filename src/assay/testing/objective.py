@@ -60,7 +60,7 @@ def check_objective(objective: Objective, seeds: Sequence[int] = range(6)) -> Re
     """
     plan = objective.plan()
     for seed in seeds:
-        batch, live = _drawn(objective, plan, seed)
+        batch, live = _random_batch_for(objective, plan, seed)
         trial = Trial(objective, batch, live, seed, plan, evaluate(Program(objective, plan), batch, live))
         for law in LAWS.values():
             law(trial)
@@ -99,11 +99,11 @@ def check_term(term: Part, seeds: Sequence[int] = range(6)) -> Report:
 
 
 def _outcome(objective: Objective, plan: Plan, seed: int) -> RanksOutcome:
-    batch, live = _drawn(objective, plan, seed)
+    batch, live = _random_batch_for(objective, plan, seed)
     return evaluate(Program(objective, plan), batch, live)
 
 
-def _drawn(objective: Objective, plan: Plan, seed: int) -> tuple[Batch, dict[str, F]]:
+def _random_batch_for(objective: Objective, plan: Plan, seed: int) -> tuple[Batch, dict[str, F]]:
     """A batch with all that the objective reads, and its live columns."""
     rollouts = [name for term in (*objective.credit, *objective.losses) for name in term.attempts]
     batch = random_batch(seed, (*plan.columns, *(f.column for f in plan.forwards)), attempts=rollouts)
@@ -114,7 +114,7 @@ def _weighs(region: TrustRegion, objective: Objective, seed: int) -> None:
     """The gradient of a trust region's loss is ``-A g`` at each token."""
     import torch
 
-    batch, live = _drawn(objective, objective.plan(), seed)
+    batch, live = _random_batch_for(objective, objective.plan(), seed)
     tensors = {name: torch.tensor(values, dtype=torch.float64, requires_grad=True) for name, values in live.items()}
     ready = objective.compile().prepare(batch)
     view = View(ready, tensors, np.flatnonzero(ready.token("policy/weight")), "policy")

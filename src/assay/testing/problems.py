@@ -16,7 +16,7 @@ from assay.core.protocols import Verifier
 from assay.core.seeds import content_split, derive
 from assay.core.task import Task
 from assay.tasks.problem import Form, Problem, Solution
-from assay.testing.contracts import Report, require, verdict
+from assay.testing.contracts import Report, guard, require, verdict
 from assay.verify.rollouts import rollout_of
 
 __all__ = ["check_problem"]
@@ -28,7 +28,7 @@ _DRAWS = 100
 """Most questions drawn for each one that is `Problem.fair`."""
 
 
-def check_problem(problem: Problem, *, n: int = 24, growth: float = 1.0) -> Report:
+def check_problem(problem: Problem, *, n: int = 24, growth: float | None = 1.0, deadline: float = 5.0) -> Report:
     """Holds one kind of question to its protocol on ``n`` questions a level.
 
     Facts are plain JSON and a function of the generator alone; `Problem.solve` is a function of the facts, and leaves them as
@@ -39,7 +39,8 @@ def check_problem(problem: Problem, *, n: int = 24, growth: float = 1.0) -> Repo
         problem: the kind of question.
         n: questions a level.
         growth: least ratio of the mean effort at the last level to that at the first; 0 for a problem whose solver does not
-            count.
+            count, None for 1 where it counts and 0 where not.
+        deadline: seconds for one verdict of a verifier that is not ``trusted``; it is asked in a process of its own.
 
     Raises:
         ContractError: a promise is broken; names the problem, the level and the facts.
@@ -52,28 +53,30 @@ def check_problem(problem: Problem, *, n: int = 24, growth: float = 1.0) -> Repo
             _worded(problem, f, subject)
         solved = [_solved(problem, f, subject) for f in facts]
         for f, s in zip(facts[: max(1, n // 8)], solved, strict=False):
-            _in_all_forms(problem, level, f, s, subject)
+            _in_all_forms(problem, level, f, s, subject, deadline)
         efforts[level] = [s.effort for s in solved]
+    counts = any(map(any, efforts.values()))
+    growth = float(counts) if growth is None else growth
     passed = ["facts are plain and pure", "the solver is a function of the facts", "the solution scores 1 in every form"]
     skipped: list[str] = []
     if growth:
         _grows(list(efforts.values()), growth, subject)
         passed.append("effort grows with the level")
     else:
-        skipped.append("effort grows with the level: the solver counts none")
+        skipped.append(f"effort grows with the level: {'of too few questions' if counts else 'the solver counts none'}")
     ends = {"first": problem.levels[0], "last": problem.levels[-1]}
     numbers = {f"effort at the {end} level": fmean(efforts[level]) for end, level in ends.items()}
     return Report(subject=subject, passed=(*passed, "wordings differ"), skipped=tuple(skipped), numbers=numbers)
 
 
 def _fair(problem: Problem, level: int, n: int, subject: str) -> list[dict[str, Any]]:
-    drawn = (_drawn(problem, level, i, subject) for i in range(_DRAWS * n))
+    drawn = (_draw(problem, level, i, subject) for i in range(_DRAWS * n))
     found = list(islice((facts for facts in drawn if problem.fair(facts)), n))
     require(len(found) == n, subject, f"level {level}: {len(found)} of {_DRAWS * n} questions drawn are fair; {n} are wanted")
     return found
 
 
-def _drawn(problem: Problem, level: int, index: int, subject: str) -> dict[str, Any]:
+def _draw(problem: Problem, level: int, index: int, subject: str) -> dict[str, Any]:
     seed = derive("check/problem", 0, problem.name, f"{level}/{index}")
     first, second = problem.draw(level, Random(seed)), problem.draw(level, Random(seed))
     same = repr(first) == repr(second)  # not a number is not equal to itself
@@ -100,14 +103,15 @@ def _solved(problem: Problem, facts: dict[str, Any], subject: str) -> Solution:
     return first
 
 
-def _in_all_forms(problem: Problem, level: int, facts: dict[str, Any], solved: Solution, subject: str) -> None:
+def _in_all_forms(problem: Problem, level: int, facts: dict[str, Any], solved: Solution, subject: str, deadline: float) -> None:
     if problem.environment(_task(problem, level, facts, solved, "").exposed()) is not None:
         return  # one text does not end it; the family's check plays it
     for form in Form:
         text = problem.answered(solved, form)
         task = _task(problem, level, facts, solved, problem.prompt(facts, 0, form))
         verifier: Verifier = problem.verifier(form)
-        score = verdict(verifier, task, rollout_of(task, text))
+        with guard(verifier, deadline) as pool:
+            score = verdict(verifier, task, rollout_of(task, text), pool=pool)
         good = score.valid and score.primary == 1.0
         require(
             good, subject, f"in the form {form.value!r} the solution {text!r} scores {dict(score.components)} {dict(score.info)}"

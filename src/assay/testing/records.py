@@ -15,13 +15,13 @@ __all__ = ["as_outcomes", "graded"]
 
 
 def graded(task: Task, verdicts: Sequence[float | Score], *, key: str = "g0", texts: Mapping[int, str] | None = None) -> Group:
-    """A group with one attempt per verdict; a number stands for the component ``correct``.
+    """A group with one rollout per verdict; a number stands for the component ``correct``.
 
     Args:
         task: the problem.
         verdicts: in order.
         key: of the group.
-        texts: what single attempts said, by position; ``"ab"`` by default.
+        texts: what single rollouts said, by position; ``"ab"`` by default.
 
     >>> from assay.core import FrozenMap, Task
     >>> task = Task(id="t", domain="d", arm="a", level=1, split="train", index=0, public=FrozenMap({"prompt": "1+1="}))

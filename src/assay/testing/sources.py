@@ -6,21 +6,23 @@ import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any, cast
 
 import numpy as np
 
-from assay.core.canon import digest
+from assay.core.canon import digest, plain
 from assay.core.errors import ConfigError, DataError
 from assay.core.protocols import TaskSource, Verifier
 from assay.core.rollout import Rollout
 from assay.core.seeds import content_split
 from assay.core.task import Task
+from assay.tasks.gold_text import task_gold_text
 from assay.tasks.problem import Form
-from assay.testing.contracts import ContractError, Report, check_environment, most_common, require, verdict, wait_for
+from assay.testing.contracts import ContractError, Report, check_environment, guard, most_common, require, verdict, wait_for
 from assay.verify.rollouts import rollout_of
+from assay.verify.workers.pool import ScoringPool
 
 __all__ = ["check_task_source"]
 
@@ -35,7 +37,14 @@ have a colouring in common. Counted where the private answer is a table."""
 
 
 def check_task_source(
-    source: TaskSource, *, n: int = 16, floor: float = 0.0, constant: float = 0.6, closely: int | None = None
+    source: TaskSource,
+    *,
+    n: int = 16,
+    floor: float = 0.0,
+    constant: float = 0.6,
+    closely: int | None = None,
+    deadline: float = 5.0,
+    say: Callable[[str], None] | None = None,
 ) -> Report:
     """Holds a family to its protocol on ``n`` tasks of each arm, level and split.
 
@@ -52,9 +61,12 @@ def check_task_source(
         constant: largest share of tasks that one constant answer may solve.
         closely: about how many tasks are looked at closely, the first ones of every cell in equal parts, and at least one; None
             for all. With it a check of many tasks costs little more than to make and solve them.
+        deadline: seconds for one verdict of a verifier that is not ``trusted``; it is asked in a process of its own.
+        say: hears of each promise as soon as it has held.
 
     Returns:
-        What was checked, what could not be, how many tasks there were, and the share of the best constant answer.
+        What was checked, what could not be, how many tasks there were, the share of the best constant answer, and how many
+        different questions there are in each arm, level and split that has fewer than ``n``.
 
     Raises:
         ConfigError: ``closely`` is less than 1.
@@ -62,14 +74,16 @@ def check_task_source(
     """
     if closely is not None and closely < 1:
         raise ConfigError(f"check_task_source(closely={closely}); look at 1 task at least, or give None for all")
-    check = _Check(source, f"task family {source.name}", n, floor, closely)
-    check.collect()
-    check.splits()
-    check.privacy()
-    check.hash_seed()
-    check.gold()
-    check.wrong(constant)
-    check.environment()
+    verifier = source.verifier()
+    with guard(verifier, deadline) as pool:
+        check = _Check(source, f"task family {source.name}", n, floor, closely, say, verifier, pool)
+        check.collect()
+        check.splits()
+        check.privacy()
+        check.hash_seed()
+        check.gold()
+        check.wrong(constant)
+        check.environment()
     return Report(subject=check.subject, passed=tuple(check.passed), skipped=tuple(check.skipped), numbers=check.numbers)
 
 
@@ -79,12 +93,22 @@ class _Check:
     subject: str
     n: int
     floor: float
-    closely: int | None = None
+    closely: int | None
+    say: Callable[[str], None] | None
+    verifier: Verifier
+    pool: ScoringPool | None
     tasks: list[Task] = field(default_factory=list[Task])
     passed: list[str] = field(default_factory=list[str])
     skipped: list[str] = field(default_factory=list[str])
     numbers: dict[str, float] = field(default_factory=dict[str, float])
     answers: dict[str, str] = field(default_factory=dict[str, str])
+
+    def held(self, *names: str) -> None:
+        """Promises that held."""
+        self.passed += names
+        if self.say is not None:
+            for name in names:
+                self.say(name)
 
     @property
     def close(self) -> list[Task]:
@@ -104,7 +128,7 @@ class _Check:
             require(list(levels) == sorted(set(levels)), self.subject, f"levels of arm {arm!r} are not ascending: {levels}")
             for level in levels:
                 self._cell(arm, level)
-        self.passed += ["tasks are pure", "tasks say what was asked for"]
+        self.held("tasks are pure", "tasks say what was asked for")
         self.numbers["tasks"] = len(self.tasks)
         if self.closely is not None:
             self.numbers["tasks looked at closely"] = len(self.close)
@@ -121,12 +145,21 @@ class _Check:
                 said, asked = (task.arm, task.level, task.split, task.index), (arm, level, split, i)
                 require(said == asked, self.subject, f"task {task.id!r} says {said}, asked for was {asked}")
                 again = self.source.task(arm, level, split, i) if self._is_close(i) else task
-                require(
-                    task == again, self.subject, f"is not pure: {asked} gave {task.id!r} and then something else ({again.id!r})"
-                )
+                if task != again:
+                    raise ContractError(
+                        f"{self.subject}: is not pure: {asked} gave task {task.id!r} twice{_difference(task, again)}"
+                    )
             self.tasks += found
+            if (different := len({task.content for task in found})) < self.n:
+                self.numbers[f"different questions of {arm}/{level} in {split}, of {self.n} tasks"] = different
         require(len(empty) < len(SPLITS), self.subject, f"has no task at all: {'; '.join(empty)}")
+        if empty and empty[0].startswith("test "):
+            require(not self._holds_out(), self.subject, f"a declared level has nothing to evaluate on: {empty[0]}")
         self.skipped += empty
+
+    def _holds_out(self) -> bool:
+        """Whether the family has held-out tasks at all: rows that are all to train on, or all to evaluate on, have not."""
+        return float(getattr(self.source, "test_share", 0.1)) > 0
 
     def splits(self) -> None:
         share = float(getattr(self.source, "test_share", 0.1))
@@ -145,7 +178,7 @@ class _Check:
             require(same, self.subject, f"two tasks with different contents are both called {task.id!r}")
         both = contents["train"] & contents["test"]
         require(not both, self.subject, f"{len(both)} contents are in both splits")
-        self.passed += ["split by content", "no content in both splits", "ids name contents"]
+        self.held("split by content", "no content in both splits", "ids name contents")
 
     def privacy(self) -> None:
         for task in self.tasks:
@@ -154,7 +187,7 @@ class _Check:
             seen = _keys(world.public) | _keys(world.world)
             leaked = sorted(set(task.private) & seen)
             require(not leaked, self.subject, f"the world of task {task.id!r} shows the private fields {leaked}")
-        self.passed.append("private parts stay private")
+        self.held("private parts stay private")
 
     def hash_seed(self) -> None:
         name = "same tasks under another PYTHONHASHSEED"
@@ -172,16 +205,15 @@ class _Check:
             self.subject,
             f"{name}: they differ; use assay.core.seeds, never hash()",
         )
-        self.passed.append(name)
+        self.held(name)
 
     def gold(self) -> None:
-        verifier = self.source.verifier()
         for task in self.tasks:
             said = self._gold(task)
             if said is None:
                 continue
             rollout = rollout_of(task, *said)
-            score = verdict(verifier, task, rollout, again=self._is_close(task.index))
+            score = verdict(self.verifier, task, rollout, again=self._is_close(task.index), pool=self.pool)
             require(
                 score.valid, self.subject, f"the oracle's answer {said[-1]!r} to task {task.id!r} is a fault: {dict(score.info)}"
             )
@@ -192,7 +224,7 @@ class _Check:
             )
             self.answers[task.id] = said[-1]
         if self.answers:
-            self.passed.append("the oracle scores 1")
+            self.held("the oracle scores 1")
         else:
             self.skipped.append("the oracle scores 1: the family has neither traces nor answers")
 
@@ -200,38 +232,38 @@ class _Check:
         trace = self.source.trace(task, 0.0, np.random.default_rng(0))
         if trace is not None:
             return [m.content for m in trace if m.role == "assistant"]
-        return [str(task.private["answer"])] if "answer" in task.private else None
+        text = task_gold_text(task)
+        return None if text is None else [text]
 
     def wrong(self, constant: float) -> None:
-        verifier = self.source.verifier()
         strangers, compared = list[bool](), 0
         after = dict(zip((t.id for t in self.tasks), self.tasks[1:], strict=False))
         for task in self.close:
             own, following = self.answers.get(task.id), after.get(task.id)
             for text in {*JUNK, task.exposed().messages[-1].content} - {own}:
                 if not _ends_with(own, text):
-                    self._at_floor(verifier, task, rollout_of(task, text))
-            if own and following and following.id in self.answers and self._differ(following, task):
+                    self._at_floor(task, rollout_of(task, text))
+            if own and following and self.answers.get(following.id, own) != own and self._differ(following, task):
                 other, compared = rollout_of(task, self.answers[following.id]), compared + 1
                 if isinstance(task.private.get("answer"), Mapping):
-                    strangers.append(self._primary(verifier, task, other) > self.floor)
+                    strangers.append(self._primary(task, other) > self.floor)
                 else:
-                    self._at_floor(verifier, task, other)
+                    self._at_floor(task, other)
             if own is None:
                 continue
             require(
-                self._primary(verifier, task, rollout_of(task)) <= self.floor,
+                self._primary(task, rollout_of(task)) <= self.floor,
                 self.subject,
                 f"silence is rewarded on task {task.id!r}",
             )
-        self.passed += ["junk scores the floor", "another task's answer scores the floor"]
+        self.held("junk scores the floor", "another task's answer scores the floor")
         if strangers:
             share = sum(strangers) / len(strangers)
             self.numbers["share of tasks on which another task's answer is right"] = share
             require(share <= STRANGERS, self.subject, f"another task's answer is right on {share:.0%} of the tasks")
         if compared:
-            self.passed.append("another task's answer is wrong")
-        self._constants(verifier, constant)
+            self.held("another task's answer is wrong")
+        self._constants(constant)
 
     def _differ(self, one: Task, other: Task) -> bool:
         """Whether two tasks of one cell have different answers; lists, which may hold several right ones, share none."""
@@ -240,39 +272,39 @@ class _Check:
         shared = isinstance(own, tuple) and isinstance(others, tuple) and any(x in own for x in cast("tuple[Any, ...]", others))
         return cell and own != others and not shared
 
-    def _at_floor(self, verifier: Verifier, task: Task, rollout: Rollout) -> None:
-        value = self._primary(verifier, task, rollout)
+    def _at_floor(self, task: Task, rollout: Rollout) -> None:
+        value = self._primary(task, rollout)
         require(value <= self.floor, self.subject, f"the wrong answer {rollout.text[:60]!r} to task {task.id!r} scores {value}")
 
-    def _primary(self, verifier: Verifier, task: Task, rollout: Rollout) -> float:
-        score = verdict(verifier, task, rollout)
+    def _primary(self, task: Task, rollout: Rollout) -> float:
+        score = verdict(self.verifier, task, rollout, pool=self.pool)
         return score.primary if score.valid else self.floor
 
-    def _constants(self, verifier: Verifier, most: float) -> None:
+    def _constants(self, most: float) -> None:
         tasks = [t for t in self.close if t.id in self.answers]
         if len(tasks) < 8:
             self.skipped.append("no constant answer is right too often: fewer than 8 tasks with a known answer")
             return
         best = most_common(list(self.answers.values()))
-        share = sum(self._primary(verifier, t, rollout_of(t, best)) > self.floor for t in tasks) / len(tasks)
+        share = sum(self._primary(t, rollout_of(t, best)) > self.floor for t in tasks) / len(tasks)
         self.numbers["share of tasks solved by the best constant answer"] = share
         require(
             share <= most,
             self.subject,
             f"always answering {best!r} solves {share:.0%} of the tasks (at most {most:.0%} are allowed)",
         )
-        self.passed.append("no constant answer is right too often")
+        self.held("no constant answer is right too often")
 
     def environment(self) -> None:
         task = self.tasks[0]
         if self.source.environment(task.exposed()) is None:
             return
         report = check_environment(self.source, task)
-        self.passed += [f"environment: {name}" for name in report.passed]
+        self.held(*(f"environment: {name}" for name in report.passed))
         self.numbers |= report.numbers
         for task in self.close:
             self._played(task)
-        self.passed.append("environment: answers the oracle as its trace says")
+        self.held("environment: answers the oracle as its trace says")
 
     def _played(self, task: Task) -> None:
         trace = self.source.trace(task, 0.0, np.random.default_rng(0))
@@ -293,6 +325,20 @@ class _Check:
         )
 
 
+def _difference(task: Task, again: Task) -> str:
+    """What differs between two tasks that should be the same: the first field in which they do, with both values."""
+    for f in fields(Task):
+        first, second = getattr(task, f.name), getattr(again, f.name)
+        if first != second:
+            return f", with another {f.name}: {_short(plain(first))}, then {_short(plain(second))}"
+    return ", and the two are not equal"
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 200 else f"{text[:200]}..."
+
+
 def _ends_with(gold: str | None, text: str) -> bool:
     """Whether a text is what an oracle's words end on, in whatever form: a verifier need not insist on the form."""
     return gold is not None and text != "" and any(gold.casefold().endswith(f.given(text).casefold()) for f in Form)
@@ -311,7 +357,7 @@ _CHILD = """
 import pickle, sys
 path, blob, places = pickle.load(sys.stdin.buffer)
 sys.path[:0] = path
-from assay.core.canon import digest
+from assay.core.canon import digest, plain
 source = pickle.loads(blob)
 print(digest([source.task(*place) for place in places]))
 """

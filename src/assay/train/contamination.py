@@ -109,7 +109,7 @@ def sentence(found: Mapping[str, Any]) -> str:
         return ""
     return (
         f"{found['contaminated']} of {found['prompts']} training prompts contain {found['found']} of {found['items']} evaluation "
-        f"items; allowed by Run.contamination.mode={found['mode']!r}. The first: {_told(found['examples'][0])}"
+        f"items; allowed by Run.contamination.mode={found['mode']!r}. The first: {_hit_text(found['examples'][0])}"
     )
 
 
@@ -281,8 +281,8 @@ def _of_rows(run: Run, of: str) -> Iterator[_Prompt]:
 
 def _of_tasks(run: Run, of: str, sample: int) -> Iterator[_Prompt]:
     for arm, level in _cells(run):
-        size, asked = _size(run.tasks, arm), getattr(run.tasks, "asked", None)
-        known = asked(arm, level, "train") if asked is not None else None
+        size, questions = _size(run.tasks, arm), getattr(run.tasks, "row_questions", None)
+        known = questions(arm, level, "train") if questions is not None else None
         if known is not None:
             yield from (_Prompt(f"{of}task {id!r} (arm {arm!r}, level {level})", text, content) for id, text, content in known)
             continue
@@ -334,13 +334,13 @@ def _refusal(run: Run, found: Mapping[str, Any]) -> str:
     clean = f"'assay curate IN OUT --against {' '.join(sorted(files))}'" if files else "'assay curate IN OUT'"
     return (
         f"{found['contaminated']} of {found['prompts']} training prompts contain {found['found']} of {found['items']} evaluation "
-        f"items, so that no evaluation of this run would mean what it says. The first: {_told(found['examples'][0])}. Take such "
-        f"rows out by {clean}; or train all the same, and have the report say so: --allow-contamination, or "
+        f"items, so that no evaluation of this run would mean what it says. The first: {_hit_text(found['examples'][0])}. Take "
+        f"such rows out by {clean}; or train all the same, and have the report say so: --allow-contamination, or "
         "contamination=ContaminationCheck(mode='report')"
     )
 
 
-def _told(hit: Mapping[str, Any]) -> str:
+def _hit_text(hit: Mapping[str, Any]) -> str:
     """One hit: the training item, the evaluation item, and how they match."""
     how = {
         "same": "is the same as",

@@ -41,7 +41,7 @@ def rows_of(stage: OfflineRows) -> tuple[Placed, ...]:
     if not stage.data:
         raise ConfigError(f"{of}.data is empty; name a file of rows or a data set on the hub (hub:OWNER/NAME), or give the rows")
     if not isinstance(stage.data, str):
-        return tuple((f"{of}.data, row {i}", row) for i, row in enumerate(stage.data))
+        return tuple((f"{of}.data, row {i}", row) for i, row in enumerate(stage.data, 1))
     try:
         files = entries(stage.data, one_split=True)
         rows = _read(stage.data, tuple((str(p), p.stat().st_mtime_ns, p.stat().st_size) for p in files))

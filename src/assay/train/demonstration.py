@@ -77,7 +77,7 @@ class Demonstration:
                 return _checked(_made((*tools, *talk[:start]), talk[start:], place), name)
             opening = talk
         else:
-            name, opening = _asked(row, place)
+            name, opening = _prompt_turns(row, place)
         answer = _first(row, _ANSWERS)
         if not answer:
             raise DataError(f"{place}{_missing(row, _ANSWERS, 'completion')}, or 'messages' that end with the assistant's turn")
@@ -119,7 +119,7 @@ def conversation_row(
     """A training row of a conversation: assistant turns and the tokens that end them carry loss.
 
     Each turn's tokens are those that it has when it is said: an answer is encoded by itself, and what follows is written behind
-    it. Nothing is tokenised again, so the row is what an attempt that said the same would have been.
+    it. Nothing is tokenised again, so the row is what a rollout that said the same would have been.
 
     Args:
         key: name of the row.
@@ -147,7 +147,7 @@ def conversation_row(
         before = pieces[-1][0]
         for at, turn in these:
             turn = turn if turn.role == CALLS else Message("assistant", reader.taught(turn.content, before))
-            pieces.append((_said(tokenizer, told, turn), at not in skipped))
+            pieces.append((_turn_ids(tokenizer, told, turn), at not in skipped))
             silent.append(at in skipped)
             told.append(turn)
     made = supervised(key, pieces)
@@ -157,7 +157,7 @@ def conversation_row(
     return replace(made, mask=mask & (np.arange(len(mask)) > 0))
 
 
-def _said(tokenizer: Tokenizer, told: Sequence[Message], turn: Message) -> Ids:
+def _turn_ids(tokenizer: Tokenizer, told: Sequence[Message], turn: Message) -> Ids:
     """The ids of an assistant's turn, with those that end it."""
     if turn.role != CALLS:
         return ids_of([*tokenizer.encode(turn.content), tokenizer.eos])
@@ -206,7 +206,7 @@ def _checked(found: Demonstration, name: str) -> Demonstration:
     return found
 
 
-def _asked(row: Mapping[str, Any], place: str) -> tuple[str, tuple[DemonstrationTurn, ...]]:
+def _prompt_turns(row: Mapping[str, Any], place: str) -> tuple[str, tuple[DemonstrationTurn, ...]]:
     """The prompt: its field and its turns."""
     name = _first(row, _PROMPTS)
     if not name:

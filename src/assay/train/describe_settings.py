@@ -14,6 +14,8 @@ from assay.train.model_settings import MachineFacts, learning_rate, this_machine
 from assay.train.models import Folder
 from assay.train.reinforce import Reinforce
 from assay.train.run import Run
+from assay.verify.user_reward import UserReward, name_of
+from assay.verify.weighted_rewards import WeightedRewards
 
 __all__ = ["describe_settings", "told_settings"]
 
@@ -22,7 +24,8 @@ _GIB = 1 << 30
 
 
 def told_settings(run: Run, start: Path) -> tuple[str, ...]:
-    """`describe_settings` of a run that starts from a model folder or a name on the hub, on this machine; () of any other.
+    """`describe_settings` of a run that starts from a model folder or a name on the hub, on this machine; of any other, its model
+    alone. And what accuracies are of.
 
     Args:
         run: settings.
@@ -30,7 +33,7 @@ def told_settings(run: Run, start: Path) -> tuple[str, ...]:
     """
     stage = next((cast(Reinforce, s) for s in run.stages if s.practises), None)
     if not isinstance(run.model, Folder) or stage is None:
-        return _notes(run)
+        return (f"model {run.model.describe()}", *_notes(run))
     return (*describe_settings(run, stage, facts_in(start), this_machine(stage.learner.device)), *_notes(run))
 
 
@@ -65,9 +68,22 @@ def describe_settings(run: Run, stage: Reinforce, facts: ModelFacts, machine: Ma
 
 
 def _notes(run: Run) -> tuple[str, ...]:
-    if run.evaluation.split == "test":
-        return ()
-    return ("no row is held out: accuracies are of the training rows, and say nothing of others",)
+    notes: tuple[str, ...] = ()
+    if run.evaluation.split != "test":
+        notes = ("no row is held out: accuracies are of the training rows, and say nothing of others",)
+    verifier: object = run.tasks.verifier()
+    return (*notes, _accuracy(verifier, run.evaluation.threshold)) if isinstance(verifier, UserReward) else notes
+
+
+def _accuracy(reward: UserReward, threshold: float) -> str:
+    """What accuracy is, where rewards are the user's own."""
+    if not isinstance(reward, WeightedRewards):
+        name, why = name_of(reward), ", which the run also learns from; metric= takes another"
+    elif reward.metric is None:
+        name, why = reward.measured_by, f", one of {len(reward.parts)} rewards; metric= takes another"
+    else:
+        name, why = reward.metric, ", as metric= says"
+    return f"accuracy = share of answers with reward >= {threshold} by `{name}`{why}"
 
 
 def _reference(run: Run, stage: Reinforce) -> str:

@@ -4,28 +4,31 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from assay.core.errors import CheckpointError, ConfigError, DataError, EngineError, OutOfMemoryError
+from assay.core.errors import CheckpointError, ConfigError, DataError, EngineError, OutOfMemoryError, StorageError
 from assay.core.util.garbage import pause_collection
 from assay.core.util.threads import with_torch
 from assay.runs import checkpoint, lock, storage, user_code, versions
-from assay.runs.folder import remove_leftovers
+from assay.runs.folder import SETTINGS, remove_leftovers
+from assay.runtime.distributed.launch import check_first
 from assay.train import contamination, models, record
 from assay.train.callbacks import Callback
 from assay.train.outcome import RunOutcome
 from assay.train.preflight import check_fits, check_run
-from assay.train.progress_view import say, shown, with_view
+from assay.train.progress_view import say, should_show, with_view
 from assay.train.record import load_run
 from assay.train.run import Run, anchor_models
 from assay.train.run_driver import RunDriver, Watch, keep_model, nobody
 from assay.train.stopping import when_stopped
+from assay.train.tracking import tracked
 
 if TYPE_CHECKING:
+    from assay.measure.trackers.tracker import TrackerSettings
     from assay.runtime.models.any_model import AnyModel
 
 __all__ = ["RunOutcome", "Watch", "load_run", "resume", "train", "when_stopped"]
@@ -37,8 +40,10 @@ def train(
     *,
     progress: bool | None = None,
     callbacks: Sequence[Callback] = (),
+    trackers: Sequence[TrackerSettings] = (),
     watch: Watch = nobody,
     profile: bool = False,
+    prepare: Callable[[Path], None] | None = None,
 ) -> RunOutcome:
     """Runs ``run`` in a new folder.
 
@@ -48,30 +53,42 @@ def train(
         progress: show the run while it works and sum it up at its end: a live panel on a terminal, lines elsewhere. None shows it
             on a terminal and in a notebook, and stays silent where the output is a file.
         callbacks: hear of steps, evaluations and checkpoints, and may stop the run; see `Callback`.
-        watch: makes trackers besides the journal; see `Watch`.
+        trackers: where the run's numbers, rollouts and report go besides its folder, as `assay.measure.WandbTracker`. One that
+            fails neither stops nor slows the run.
+        watch: makes trackers that hear of each step in this process; see `Watch`.
         profile: have each step tell where its time went, ``time/profile/PART`` and ``time/profile_cpu/PART`` in its metrics.
+        prepare: called with the folder before the run writes ``run.toml`` there, as to put beside it what a resume needs.
 
     Raises:
         ConfigError: the folder is in use, or the run contradicts itself or does not fit its model.
+        MissingExtraError: the library of a tracker is not installed.
         DataError: a level without tasks, a preference that is wrong, text that the tokenizer lacks, or a training prompt that
             contains an evaluation item.
         HubError: a model by its name on the hub that neither the cache nor the hub gives.
         OutOfMemoryError, StorageError, NonFiniteError, WeightProofError, RewardError, GateError, EngineError, MismatchError,
         CallbackError: as their names say; the run can be resumed from its last checkpoint.
     """
+    check_first()
     path = Path(folder) if folder is not None else record.fresh_folder(Path("runs"), run.name)
     record.refuse_used(path)
     with_torch("assay.runtime.machine")
-    run, show = models.pinned(run), shown(progress)
+    run, show = models.pinned(run), should_show(progress)
     made = [p for p in (path, *path.parents) if not p.exists()]
-    with lock.worker(path):
-        record.refuse_used(path)
-        try:
-            outcome = _begin(RunDriver(run, path, with_view(watch, path) if show else watch, profile, callbacks))
-        except (ConfigError, DataError, EngineError, OutOfMemoryError):
-            record.release(path, made)
-            raise
-    return _summed_up(outcome) if show else outcome
+    with tracked(path, trackers, with_view(watch, path) if show else watch) as told:
+        with lock.worker(path):
+            record.refuse_used(path)
+            try:
+                if prepare is not None:
+                    prepare(path)
+                outcome = _begin(RunDriver(run, path, told, profile, callbacks))
+            except (ConfigError, DataError, EngineError, OutOfMemoryError):
+                record.release(path, made)
+                raise
+            except StorageError:
+                if not (path / SETTINGS).exists():  # else it can be resumed
+                    record.release(path, made)
+                raise
+        return _summed_up(outcome) if show else outcome
 
 
 def resume(
@@ -83,6 +100,7 @@ def resume(
     allow_inexact: bool = False,
     progress: bool | None = None,
     callbacks: Sequence[Callback] = (),
+    trackers: Sequence[TrackerSettings] | None = None,
     watch: Watch = nobody,
     profile: bool = False,
 ) -> RunOutcome:
@@ -97,6 +115,7 @@ def resume(
         ranks: new number of processes that share the learner, ``Mesh(data=ranks)``; sums then go in another order, so it needs
             ``allow_inexact``.
         allow_inexact: go on although threads, ranks, instruction set, versions, or the code of a reward, verifier or tool differ.
+        trackers: as of `train`; those that the run had before when None.
         progress, callbacks, watch, profile: as of `train`.
 
     Raises:
@@ -106,14 +125,15 @@ def resume(
         ConfigError: ``steps`` is less than the stage has done, or another process works on the run.
         DataError: a file of evaluation items has changed, and the training prompts contain one.
     """
+    check_first()
     path = Path(folder)
     with_torch("assay.runtime.machine")
     load_run(path, run)  # says that there is no run before a lock is put there
-    show = shown(progress)
-    with lock.worker(path):
-        driver = RunDriver(load_run(path, run), path, with_view(watch, path) if show else watch, profile, callbacks)
-        outcome = _go_on(driver, steps, ranks, allow_inexact)
-    return _summed_up(outcome) if show else outcome
+    show = should_show(progress)
+    with tracked(path, trackers, with_view(watch, path) if show else watch) as told:
+        with lock.worker(path):
+            outcome = _go_on(RunDriver(load_run(path, run), path, told, profile, callbacks), steps, ranks, allow_inexact)
+        return _summed_up(outcome) if show else outcome
 
 
 def _summed_up(outcome: RunOutcome) -> RunOutcome:

@@ -18,7 +18,7 @@ from assay.train.grade import ScoredRollouts, verify_rollouts
 from assay.train.levels import Levels, arms_of
 from assay.verify import ScoringPool
 
-__all__ = ["by_arm", "evaluate", "greedy", "held_out", "items_of", "summary"]
+__all__ = ["by_arm", "context_of", "evaluate", "greedy", "held_out", "items_of", "summary"]
 
 
 def held_out(source: TaskSource, levels: Levels, per_level: int, split: str = "test") -> list[Task]:
@@ -43,8 +43,8 @@ def held_out(source: TaskSource, levels: Levels, per_level: int, split: str = "t
 
 
 async def evaluate(player: Sampler, pool: ScoringPool, tasks: Sequence[Task], n: int) -> list[ScoredRollouts]:
-    """``n`` attempts of ``player`` at each task, in the order of ``tasks``, scored by their own verifier."""
-    posed = [(task, _posed(task)) for task in tasks]
+    """``n`` rollouts of ``player`` at each task, in the order of ``tasks``, scored by their own verifier."""
+    posed = [(task, context_of(task)) for task in tasks]
     rollouts = await player.collect([context for _, context in posed], n)
     return await verify_rollouts(pool, posed, rollouts)
 
@@ -55,7 +55,7 @@ def greedy(sampling: Sampling) -> Sampling:
 
 
 def items_of(rollouts: Sequence[ScoredRollouts]) -> list[dict[str, Any]]:
-    """Records for ``evals.jsonl``: per task the primary values of its valid attempts, and their answers."""
+    """Records for ``evals.jsonl``: per task the primary values of its valid rollouts, and their answers."""
     out: list[dict[str, Any]] = []
     for a in rollouts:
         valid = [(s.primary, r.text) for r, s in zip(a.rollouts, a.scores, strict=True) if s.valid]
@@ -73,7 +73,7 @@ def items_of(rollouts: Sequence[ScoredRollouts]) -> list[dict[str, Any]]:
 
 
 def summary(mode: str, items: Sequence[Mapping[str, Any]], threshold: float) -> dict[str, float]:
-    """``eval/MODE/all`` and ``eval/MODE/level_L``: mean over tasks of the share of attempts that pass.
+    """``eval/MODE/all`` and ``eval/MODE/level_L``: mean over tasks of the share of rollouts that pass.
 
     Where the tasks are of several arms, ``eval/MODE/ARM/all`` and ``eval/MODE/ARM/level_L`` too. Tasks without a verdict are left
     out.
@@ -97,7 +97,8 @@ def by_arm(items: Sequence[Mapping[str, Any]], threshold: float) -> dict[str, fl
     return {arm: found.get("eval//all", 0.0) for arm, found in apart.items()}
 
 
-def _posed(task: Task) -> Context:
+def context_of(task: Task) -> Context:
+    """A task as an evaluation poses it: its opening conversation."""
     world = task.exposed()
     key = f"evaluate/{task.split}/{task.arm}/{task.level}/{task.index}"
     return Context(key=key, group=task.id, task=world, messages=world.messages)

@@ -27,9 +27,9 @@ __all__ = ["Oracle", "expert_groups"]
 
 
 async def expert_groups(s: ReinforceRunner, groups: Sequence[Group]) -> list[Group]:
-    """For each group one of the same key with a single attempt, the oracle's; none unless the stage asks for experts.
+    """For each group one of the same key with a single rollout, the oracle's; none unless the stage asks for experts.
 
-    The attempt goes through the same environment, opening and verifier as the policy's own. Its tokens have no probability under
+    The rollout goes through the same environment, opening and verifier as the policy's own. Its tokens have no probability under
     any sampler: ``logp_engine`` is NaN, so that an objective that reads it there fails instead of learning from an invented one.
 
     Raises:

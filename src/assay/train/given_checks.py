@@ -29,7 +29,7 @@ def check_given(stage: OneUpdate, stream: str, fitting: str) -> None:
         fitting: names what can be used, for messages.
 
     Raises:
-        PlanError: a term acts on none of the rows, or needs a column that only sampled attempts bring.
+        PlanError: a term acts on none of the rows, or needs a column that only sampled rollouts bring.
     """
     of, objective = type(stage).__name__, stage.objective
     for term in objective.losses:
@@ -44,7 +44,7 @@ def check_given(stage: OneUpdate, stream: str, fitting: str) -> None:
         for column in part.needs:
             if column in brought and column not in ("ids", "mask"):
                 raise PlanError(
-                    f"{of}: {type(part).__name__} needs the column {column!r}, which comes with sampled attempts, but the "
+                    f"{of}: {type(part).__name__} needs the column {column!r}, which comes with sampled rollouts, but the "
                     f"stage's rows are texts: use {fitting}, or {ELSE}"
                 )
 
@@ -53,13 +53,13 @@ def check_imitation(stage: OneUpdate) -> None:
     """Looks for what rows that are imitated cannot give to an objective.
 
     Raises:
-        PlanError: a part reads rewards, acts on none of the rows, or needs a column that only sampled attempts bring.
+        PlanError: a part reads rewards, acts on none of the rows, or needs a column that only sampled rollouts bring.
     """
     for term in stage.objective.losses:
         if term.reward:
             raise PlanError(
                 f"{type(stage).__name__}: {type(term).__name__} ({term.name!r}) reads rewards, and demonstrations have "
-                "none: use nll(), or judge attempts in a Reinforce stage, answers in a Prefer stage"
+                "none: use nll(), or judge rollouts in a Reinforce stage, answers in a Prefer stage"
             )
     check_given(stage, DEMONSTRATED, "nll()")
 
@@ -69,7 +69,7 @@ def check_preferred(stage: OneUpdate) -> None:
 
     Raises:
         PlanError: nothing asks which answer is better; a part acts on no preference, or takes statistics of none; it needs a
-            column that only sampled attempts bring, or a component that only a verifier gives. Names the part and a fix.
+            column that only sampled rollouts bring, or a component that only a verifier gives. Names the part and a fix.
     """
     objective = stage.objective
     if not objective.uses_reward:
@@ -93,7 +93,7 @@ def _check_attempts(stage: OneUpdate, objective: Objective) -> None:
         for name in part.attempts:
             if name not in _OF_ATTEMPTS:
                 raise PlanError(
-                    f"Prefer: {type(part).__name__} reads {name!r} of each attempt, which the stage's rows do not have: leave "
+                    f"Prefer: {type(part).__name__} reads {name!r} of each rollout, which the stage's rows do not have: leave "
                     f"the part out, or {ELSE}"
                 )
 

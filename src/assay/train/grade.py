@@ -17,8 +17,8 @@ from assay.core.score import Score
 from assay.core.scoring import JudgePort, RolloutGroup, ScoreContext, Scorer
 from assay.core.task import Context, Task
 from assay.core.timing import span
+from assay.scorers import FromTasks
 from assay.verify import ScoringPool
-from assay.verify.scorers import FromTasks
 from assay.verify.verdict import checked, failed_rollout
 
 __all__ = ["Posed", "ScoredRollouts", "VerifierContext", "grade", "groups_of", "no_stage", "verify_rollouts"]

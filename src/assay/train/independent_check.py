@@ -1,4 +1,4 @@
-"""A second judge, written another way, who looks at a sample of the attempts and pays for none of them."""
+"""A second judge, written another way, who looks at a sample of the rollouts and pays for none of them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class IndependentCheck:
 
     def __post_init__(self) -> None:
         if not 0.0 < self.share <= 1.0:
-            raise ConfigError(f"IndependentCheck.share={self.share}; use a share of the attempts in (0, 1]")
+            raise ConfigError(f"IndependentCheck.share={self.share}; use a share of the rollouts in (0, 1]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +61,10 @@ class IndependentChecker:
         self.pool = ScoringPool(check.verifier, deadline, workers=workers, memory=memory)
 
     def look(self, groups: Sequence[Group]) -> IndependentVerdicts:
-        """Judges a sample of graded attempts once more.
+        """Judges a sample of graded rollouts once more.
 
         Returns:
-            Scores, and over the attempts that both judged: ``check/attempts``, their number; ``check/reward`` and
+            Scores, and over the rollouts that both judged: ``check/attempts``, their number; ``check/reward`` and
             ``check/value``, the mean of the main component as the reward has it and as the check has it; ``check/gap``, the
             difference; ``check/overpaid``, the share that the reward takes for right (at least 1/2) and the check does not.
             Besides ``check/faults``, the share of the sample on which the check gave no verdict.
@@ -73,7 +73,10 @@ class IndependentChecker:
             RewardError: the check gave no verdict on more than half of the sample.
         """
         drawn = [
-            (g.task, r, s) for g in groups for r, s in zip(g.rollouts, g.scores, strict=True) if s.valid and self._drawn(r.id)
+            (g.task, r, s)
+            for g in groups
+            for r, s in zip(g.rollouts, g.scores, strict=True)
+            if s.valid and self._is_sampled(r.id)
         ]
         if not drawn:
             return IndependentVerdicts()
@@ -97,5 +100,5 @@ class IndependentChecker:
         """Restores `state_dict`."""
         self.pool.load_state_dict(state)
 
-    def _drawn(self, rollout: str) -> bool:
+    def _is_sampled(self, rollout: str) -> bool:
         return derive("check", self._seed, "", rollout) < self._check.share * 2.0**64

@@ -9,7 +9,7 @@ from typing import IO, Self
 
 from assay.clients.judge import Judge
 from assay.clients.judge_client import JudgeClient
-from assay.core.errors import DataError, EngineError, UnknownNameError
+from assay.core.errors import AssayError, DataError, EngineError, UnknownNameError
 from assay.core.util.jsonl import object_of
 from assay.runs import storage
 
@@ -20,7 +20,8 @@ class JudgementFile:
     """Answers of one judge, a line of JSON each; implements `assay.clients.JudgementStore`.
 
     An answer counts for as long as the file is there. An error counts for the step that met it, so that a step which a resumed
-    run makes once more ends alike, and a later one asks anew. A line that a kill left half is skipped.
+    run makes once more ends alike, and a later one asks anew. Where an error of the run ended the step itself, its errors count
+    no longer: once the judge is mended, the step asks again. A line that a kill left half is skipped.
 
     Args:
         path: the file; made when the first line is written.
@@ -59,6 +60,11 @@ class JudgementFile:
         self._errors[self.step, key] = error
         self._write({"key": key, "step": self.step, "error": error})
 
+    def forget_errors(self) -> None:
+        """The errors of this step count no longer."""
+        if self._forget(self.step):
+            self._write({"forgotten": self.step})
+
     def close(self) -> None:
         """Closes the file."""
         if self._file is not None:
@@ -68,12 +74,21 @@ class JudgementFile:
     def _read(self, line: bytes) -> None:
         try:
             row = object_of(line)
-            if "text" in row:
+            if "forgotten" in row:
+                self._forget(int(row["forgotten"]))
+            elif "text" in row:
                 self._texts[str(row["key"])] = str(row["text"])
             else:
                 self._errors[int(row["step"]), str(row["key"])] = str(row["error"])
         except (DataError, KeyError, ValueError):  # cut off by a kill: it is asked for again
             return
+
+    def _forget(self, step: int) -> bool:
+        """Drops the errors of a step; whether there were any."""
+        kept = {place: error for place, error in self._errors.items() if place[0] != step}
+        found = len(kept) < len(self._errors)
+        self._errors = kept
+        return found
 
     def _write(self, row: Mapping[str, object]) -> None:
         with storage.guarded(self.path):
@@ -106,7 +121,9 @@ class RunJudges:
         """
         if name not in self._clients:
             raise UnknownNameError("judge in Run.judges", name, self._clients)
-        self._files[name].step = step
+        if self._files[name].step != step:
+            self._files[name].step = step
+            self._clients[name].retry()
         return self._clients[name]
 
     def counts(self) -> dict[str, int]:
@@ -116,8 +133,10 @@ class RunJudges:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(self, *of: object) -> None:
+    async def __aexit__(self, kind: object, error: object, trace: object) -> None:
         for client in self._clients.values():
             await client.close()
         for file in self._files.values():
+            if isinstance(error, AssayError):  # not after a kill or Ctrl-C: a resumed step then ends as it would have
+                file.forget_errors()
             file.close()

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.protocols import TaskSource
 
-__all__ = ["Levels", "arms_of", "check_levels", "settle_levels"]
+__all__ = ["Levels", "arms_of", "check_levels", "settle_levels", "taken_and_known"]
 
 Levels = tuple[int, ...] | Mapping[str, tuple[int, ...]]
 """Which levels of a task family: those of every arm, all when empty; or arm to its levels, and no other arm."""
@@ -49,6 +49,23 @@ def arms_of(tasks: TaskSource, levels: Levels) -> dict[str, tuple[int, ...]]:
     else:
         kept = {arm: tuple(x for x in of_arm if not levels or x in levels) for arm, of_arm in tasks.arms().items()}
     return {arm: of_arm for arm, of_arm in kept.items() if of_arm}
+
+
+def taken_and_known(tasks: TaskSource, levels: Levels, per_level: int, split: str) -> tuple[int, int | None]:
+    """How many tasks an evaluation takes, and how many there are; None for a source without end.
+
+    Args:
+        tasks: the source.
+        levels: those evaluated.
+        per_level: most tasks of each arm and level; 0 for all that there are.
+        split: which tasks.
+    """
+    size: Callable[[str, int, str], int] | None = getattr(tasks, "size", None)
+    cells = [(arm, level) for arm, of_arm in arms_of(tasks, levels).items() for level in of_arm]
+    if size is None:
+        return per_level * len(cells), None
+    counts = [size(arm, level, split) for arm, level in cells]
+    return sum(min(n, per_level) if per_level else n for n in counts), sum(counts)
 
 
 def settle_levels(part: Any) -> None:

@@ -66,7 +66,7 @@ async def step(s: ReinforceRunner) -> StepResult:
 
 
 def with_staleness(s: ReinforceRunner, batch: Batch) -> Batch:
-    """The batch with how old it is, in updates since the weights that sampled it: ``staleness`` per token, and of each attempt
+    """The batch with how old it is, in updates since the weights that sampled it: ``staleness`` per token, and of each rollout
     its oldest token's as ``lag``. Under a `Reinforce.lag` also ``logp_old``, where the plan takes it for the sampler's.
 
     Columns that the rows bring stay; a batch without ``weight_version`` stays as it is.

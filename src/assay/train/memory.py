@@ -217,7 +217,7 @@ def memory_of(
         run, stage: settings.
         shape, weights: of the model.
         others: weights of the models that anchors name, together.
-        evaluated: attempts of the largest evaluation.
+        evaluated: rollouts of the largest evaluation.
     """
     learner = learner_of(run, stage)
     trained = weights.trained(learner.adapter)
@@ -253,7 +253,7 @@ def memory_of(
 
 
 def _recalled(run: Run, stage: Stage, shape: DecoderShape | HubShape, most: int) -> int:
-    """Bytes of states that the native engine keeps of a step's attempts and of their prompts, all as long as can be."""
+    """Bytes of states that the native engine keeps of a step's rollouts and of their prompts, all as long as can be."""
     groups, size = stage.sampled
     learner = stage.learner
     if not (most and groups and run.mesh.size == 1 and not stage.lag and isinstance(shape, DecoderShape) and _compiled(learner)):

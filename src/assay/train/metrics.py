@@ -113,12 +113,12 @@ def shortened(text: str) -> str:
 
 
 def rollout_records(groups: Sequence[Group], tokenizer: Tokenizer, second: Mapping[str, Score]) -> list[dict[str, Any]]:
-    """Attempts for ``rollouts.jsonl``: the first two of each of the first four groups, and up to eight that the reward takes for
+    """Rollouts for ``rollouts.jsonl``: the first two of each of the first four groups, and up to eight that the reward takes for
     right and the second judge does not. ``text`` is what was judged (of several turns all that was said), ``thought`` what the
     last turn thought.
 
     Args:
-        groups: graded attempts.
+        groups: graded rollouts.
         tokenizer: makes text of them.
         second: what the second judge said, by rollout id; its components stand under ``check``.
     """
@@ -156,7 +156,7 @@ def _record(
 
 
 def _overpaid(groups: Sequence[Group], second: Mapping[str, Score]) -> list[str]:
-    """Attempts that the reward takes for right and the second judge does not."""
+    """Rollouts that the reward takes for right and the second judge does not."""
     judged = [
         (r.id, paid.primary, second[r.id].primary)
         for group in groups

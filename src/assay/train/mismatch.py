@@ -98,7 +98,7 @@ class MismatchCheck:
 
 @dataclass(frozen=True, slots=True)
 class _Tokens:
-    """Comparable tokens: ``[M]`` the engine's and the learner's log-probabilities and the attempt, and the agreement of the
+    """Comparable tokens: ``[M]`` the engine's and the learner's log-probabilities and the rollout, and the agreement of the
     routers where that was told.
     """
 

@@ -12,20 +12,32 @@ from typing import TYPE_CHECKING, Any, cast
 import assay
 from assay.core.canon import digest
 from assay.core.config import to_dict
-from assay.core.errors import CheckpointError, ConfigError, DataError, a_kind
+from assay.core.errors import CheckpointError, ConfigError, DataError, MissingExtraError, a_kind
 from assay.core.util.hub import PREFIX
 from assay.core.util.paths import cache_folder
+from assay.runs.best_model import best_model
 from assay.runtime.models.hub_names import ADAPTER_CONFIG, hub_name, on_hub
 from assay.runtime.settings import DecoderShape
 from assay.runtime.text.chat import Chat
 
 if TYPE_CHECKING:
+    from assay.core.learner import Learner
     from assay.runtime.models.any_model import AnyModel
     from assay.runtime.text.tokenizer import ChatTemplate, HubTokenizer
     from assay.train.run import Run
     from assay.train.stage import Stage
 
-__all__ = ["Built", "Folder", "Scratch", "from_folder", "held", "load_source", "model_folder", "scratch_tokenizer"]
+__all__ = [
+    "Built",
+    "Folder",
+    "Scratch",
+    "check_tokenizer",
+    "from_folder",
+    "held",
+    "load_source",
+    "model_folder",
+    "scratch_tokenizer",
+]
 
 _SOURCES = {".py", ".cpp", ".h"}
 
@@ -118,6 +130,7 @@ def load_source(source: object, build: Builder) -> AnyModel:
 
     if isinstance(source, Folder):
         model = from_folder(source.path)
+        check_tokenizer(source, model.tokenizer)
         return model if source.chat is None else replace(model, tokenizer=model.tokenizer.with_chat(source.chat))
     if isinstance(source, Scratch):
         tokenizer = scratch_tokenizer(source)
@@ -130,6 +143,19 @@ def load_source(source: object, build: Builder) -> AnyModel:
         except (DataError, CheckpointError) as error:
             raise DataError(f"the base in the cache is damaged ({error}); remove {folder}, and it is built again") from error
     raise ConfigError(f"Run.model is {a_kind(source)}; use Folder(path), Scratch(...) or Built(run=...)")
+
+
+def check_tokenizer(source: Folder, tokenizer: HubTokenizer) -> None:
+    """Refuses a model folder whose text transformers encodes by other ids; of a run folder that was seen when it began.
+
+    Raises:
+        DataError: as `assay.runtime.text.transformers_ids.check_agreement`.
+    """
+    from assay.runtime.models.adapter_base import whole_of
+    from assay.runtime.text.transformers_ids import check_agreement
+
+    if not (Path(source.path) / "run.toml").exists():
+        check_agreement(tokenizer, whole_of(model_folder(Path(source.path))))
 
 
 def scratch_tokenizer(source: Scratch) -> HubTokenizer:
@@ -151,14 +177,21 @@ def from_folder(path: str) -> AnyModel:
     return load_model(model_folder(Path(path)))
 
 
+def save_from(learner: Learner, place: Path) -> None:
+    """Writes the model that a learner has now into an empty folder."""
+    from assay.runtime.models.hf import save_model
+
+    save_model(learner.model(), place)
+
+
 def held(folder: Path, path: str) -> Path:
     """Where the run in ``folder`` keeps its own copy of an anchor's model at ``path``."""
     return folder / "anchors" / digest(path, 8)
 
 
 def model_folder(path: Path) -> Path:
-    """The model folder that ``path`` means: itself, ``path/model`` of a run folder, or that of a name on the hub. It may hold an
-    adapter alone, whose config says where its base is (`assay.runtime.models.adapter_base.whole_of`).
+    """The model folder that ``path`` means: itself, ``path/model`` of a run folder, the best of ``RUN/best``, or that of a
+    name on the hub. It may hold an adapter alone, whose config names its base (`assay.runtime.models.adapter_base.whole_of`).
 
     Raises:
         ConfigError: none of these; says what was found.
@@ -166,10 +199,18 @@ def model_folder(path: Path) -> Path:
     """
     name = hub_name(path)
     if name is not None:
-        return on_hub(name).folder
+        try:
+            return on_hub(name).folder
+        except MissingExtraError as error:
+            what = "does not exist; give a model folder in Hugging Face format or a finished run folder"
+            raise ConfigError(f"{path} {what}. If it is a name on the hub: {error}") from None
     for candidate in (path, path / "model"):
         if (candidate / "config.json").exists() or (candidate / ADAPTER_CONFIG).exists():
             return candidate
+    if path.name == "best" and (kept := best_model(path)) is not None:
+        return kept
+    if path.name == "best" and (path.parent / "run.toml").exists():
+        raise ConfigError(f"run {path.parent} keeps no best model; train with --keep-best (Run.keep_best=True)")
     if (path / "run.toml").exists():
         raise ConfigError(f"run {path} has not finished, so it has no model yet: assay resume {path}")
     what = "does not exist" if not path.exists() else "holds neither config.json nor model/config.json"
@@ -237,8 +278,8 @@ def _code_digest() -> str:
     """Digest of the code that can change a run's weights."""
     root = Path(assay.__file__).parent
     h = hashlib.blake2b(digest_size=8)
-    for room in ("core", "guide", "objective", "rollout", "runtime", "tasks", "train", "verify"):
-        for file in sorted(f for f in (root / room).rglob("*.*") if f.suffix in _SOURCES):
+    for package in ("core", "guide", "objective", "rollout", "runtime", "scorers", "tasks", "train", "verify"):
+        for file in sorted(f for f in (root / package).rglob("*.*") if f.suffix in _SOURCES):
             h.update(file.relative_to(root).as_posix().encode() + b"\0" + file.read_bytes())
     return h.hexdigest()
 

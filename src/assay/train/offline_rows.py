@@ -85,7 +85,7 @@ class OneUpdate(Stage, Protocol):
         imitates = all(not t.streams or DEMONSTRATED in t.streams for t in objective.losses)
         if objective.uses_reward or not imitates or wiring.teachers(objective):
             raise ConfigError(
-                f"{method.name} learns from sampled attempts, and the stage is {type(self).__name__}, of demonstrations: name it "
+                f"{method.name} learns from sampled rollouts, and the stage is {type(self).__name__}, of demonstrations: name it "
                 "in a stage of reinforcement learning, as recipe quickstart has one, or name nll here"
             )
         return replace(self, objective=objective, learner=wiring.learner(self.learner, objective, self.steps))
@@ -114,7 +114,7 @@ class OfflineRows(OneUpdate, Protocol):
             object.__setattr__(self, "data", str(given))
             return
         rows: list[Any] = list(given) if isinstance(given, list | tuple) else [given]  # pyright: ignore[reportUnknownArgumentType]
-        for i, row in enumerate(rows):
+        for i, row in enumerate(rows, 1):
             if not isinstance(row, Mapping):
                 raise ConfigError(
                     f"{type(self).__name__}.data, row {i} is {a_kind(row)}; name a file of rows, or give a list of dicts"

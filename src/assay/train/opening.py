@@ -137,7 +137,7 @@ def _build(
 def _proof(run: Run, model: AnyModel, lag: int, experts: bool) -> WeightProof:
     vocabulary, context = model.shape.vocab_size, model.shape.max_positions
     more = probe_rows(vocabulary, context, run.seed, rows=8, length=32)
-    return WeightProof(probe_rows(vocabulary, context, run.seed), rehearsal=more, lag=lag, spared=0.25 if experts else 0.0)
+    return WeightProof(probe_rows(vocabulary, context, run.seed), perturbed_rows=more, lag=lag, spared=0.25 if experts else 0.0)
 
 
 def _index(run: Run, stage: Stage, before: Parts | None) -> IndexPolicy:

@@ -24,8 +24,9 @@ class RunOutcome:
     Attributes:
         folder: the run folder.
         step: global steps finished.
-        finished: False after a clean stop by Ctrl-C, SIGTERM, SIGHUP or a callback.
+        finished: False after a clean stop by Ctrl-C, SIGTERM, SIGUSR1, SIGHUP or a callback.
         digest: of weights, optimiser, sampled ids and all metrics outside ``time/`` and ``verify/``; empty unless finished.
+        signal: that asked for the stop; 0 where none did.
 
     >>> RunOutcome(folder=Path("no/such"), step=3, finished=False)
     RunOutcome(folder='no/such', step=3, finished=False)
@@ -35,6 +36,7 @@ class RunOutcome:
     step: int
     finished: bool
     digest: str = ""
+    signal: int = 0
 
     @property
     def accuracy(self) -> float | None:

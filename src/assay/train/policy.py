@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from assay.rollout.decode_text import text_of, with_stop
 from assay.rollout.spec import PlayerSpec
 from assay.train.evaluate import evaluate, greedy, held_out, items_of
 from assay.train.levels import Levels, check_levels
-from assay.train.models import model_folder
+from assay.train.models import Folder, check_tokenizer, model_folder
 from assay.verify import ScoringPool
 
 if TYPE_CHECKING:
@@ -49,9 +49,19 @@ class Policy:
             from assay.runtime.models.hf import load_model
 
         calm()
-        return load_model(model_folder(Path(self.path)))
+        model = load_model(model_folder(Path(self.path)))
+        check_tokenizer(Folder(str(self.path)), model.tokenizer)
+        return model
 
-    def sample(self, prompt: str | Sequence[Message], n: int = 1, sampling: Sampling | None = None, seed: int = 0) -> list[str]:
+    def sample(
+        self,
+        prompt: str | Sequence[Message],
+        n: int = 1,
+        sampling: Sampling | None = None,
+        seed: int = 0,
+        *,
+        temperature: float | None = None,
+    ) -> list[str]:
         """``n`` answers to a prompt, each with its thought.
 
         Args:
@@ -59,20 +69,24 @@ class Policy:
             n: answers.
             sampling: how to draw; temperature 1 and at most 64 tokens (fewer where the context is full) when None.
             seed: of the sampling noise.
+            temperature: in place of that of ``sampling``; 0 takes the most likely token each time.
 
         Raises:
             ConfigError: the prompt leaves no room in the context.
-            DataError: the prompt holds characters that the tokenizer lacks.
+            DataError: the prompt holds characters that the tokenizer lacks, or the temperature is negative.
         """
         from assay.runtime.engine.settings import engine_for
 
         model = self.model()
         turns = [Message("user", prompt)] if isinstance(prompt, str) else list(prompt)
         ids = model.tokenizer.render(turns)
-        room = model.shape.max_positions - len(ids)
-        if room < 1:
+        left = model.shape.max_positions - len(ids)
+        if left < 1:
             raise ConfigError(f"the prompt has {len(ids)} tokens, the model's context {model.shape.max_positions}: shorten it")
-        wanted = with_stop(sampling or Sampling(max_new_tokens=min(64, room)), model.tokenizer)
+        drawn = sampling or Sampling(max_new_tokens=min(64, left))
+        if temperature is not None:
+            drawn = replace(drawn, temperature=temperature) if temperature else greedy(drawn)
+        wanted = with_stop(drawn, model.tokenizer)
         engine = engine_for(model)
 
         async def draw() -> list[Completion]:
@@ -98,21 +112,21 @@ class Policy:
         split: str = "test",
         player: SamplerSpec | None = None,
     ) -> list[dict[str, Any]]:
-        """Attempts at held-out tasks, as records that `assay.measure` reads.
+        """Rollouts at held-out tasks, as records that `assay.measure` reads.
 
         Args:
             tasks: the family.
-            n: sampled attempts per task; 0 takes one greedy answer instead.
+            n: sampled rollouts per task; 0 takes one greedy answer instead.
             per_level: tasks per (arm, level).
             levels: which; all when empty.
             sampling: temperature and lengths.
             seed: of the sampling noise.
-            max_turns: model calls per attempt, in families with an environment.
-            deadline: seconds that the verifier may take for one attempt.
+            max_turns: model calls per rollout, in families with an environment.
+            deadline: seconds that the verifier may take for one rollout.
             environment_deadline: seconds that an environment may take for one start or step.
             split: ``test``; with ``train`` it is no held-out evaluation, but one by which training may be decided.
 
-            player: how attempts are played, as `Reinforce.sampler` says; one by one, with nothing dropped, when None.
+            player: how rollouts are played, as `Reinforce.sampler` says; one by one, with nothing dropped, when None.
 
         Returns:
             Per task ``id, arm, level, values, answers, faults``.

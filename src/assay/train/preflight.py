@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from assay.core.errors import ConfigError, DataError
+from assay.core.errors import ConfigError, DataError, MissingExtraError
 from assay.core.plan import Plan
 from assay.core.protocols import ChatTokenizer, TaskSource, Tokenizer, Verifier
 from assay.core.seeds import generator
@@ -42,12 +43,15 @@ def check_run(run: Run) -> None:
     """What the settings alone tell, before any model is built or loaded; needs no torch.
 
     Raises:
-        ConfigError: a replay or a provider of columns that is not read, a lag that the method cannot correct for, attempts drawn
+        ConfigError: a replay or a provider of columns that is not read, a lag that the method cannot correct for, rollouts drawn
             from another distribution than the learner scores, an anchor that moves when it must not, or less than a batch of
             given rows.
         DataError: no task of the evaluation's levels is held out, or a given row is wrong.
         PlanError: an objective that cannot be right, or that needs what the stage's learner or its rows do not offer.
+        MissingExtraError: a stage trains an adapter, and PEFT is not installed.
     """
+    if any(stage.learner.adapter for stage in run.stages) and find_spec("peft") is None:
+        raise MissingExtraError("peft", "lora")
     for stage in run.stages:
         run.mesh.check(stage.learner)
         _check_routing(stage)
@@ -67,7 +71,7 @@ def check_fits(run: Run, model: AnyModel, others: Callable[[str], AnyModel] = fr
 
     Raises:
         ConfigError: an answer leaves no room for a prompt, a prompt or trace exceeds the context, a task needs more turns than an
-            attempt has, a warm-up has no traces, an anchor's vocabulary is another, or a task has no privileged prompt for an
+            rollout has, a warm-up has no traces, an anchor's vocabulary is another, or a task has no privileged prompt for an
             anchor that reads it.
         DataError: a level without tasks of a split, text that the tokenizer lacks, an answer that must be matched exactly and
             that the model cannot spell, or a given row that exceeds the context; names the task or the row.
@@ -215,7 +219,7 @@ _MORE = 8
 
 
 def _check_turns(run: Run, task: Task, tokenizer: Tokenizer) -> None:
-    """A task that its own oracle cannot finish in the turns of an attempt would score 0 for ever, and nobody would know why.
+    """A task that its own oracle cannot finish in the turns of a rollout would score 0 for ever, and nobody would know why.
 
     And the chat template must be able to write what the environment answers.
     """
@@ -229,7 +233,7 @@ def _check_turns(run: Run, task: Task, tokenizer: Tokenizer) -> None:
     if needed > allowed:
         raise ConfigError(
             f"task {task.id!r} (arm {task.arm!r}, level {task.level}) takes its oracle {needed} turns, and Run.max_turns="
-            f"{allowed} cuts every attempt off before: raise max_turns, or leave the level out"
+            f"{allowed} cuts every rollout off before: raise max_turns, or leave the level out"
         )
     if said:
         trace_row(run.tasks, task, AnswerReader.of(tokenizer), 0.0, run.seed, task.index)
@@ -259,7 +263,7 @@ def _answer_check(verifier: Verifier, tokenizer: Tokenizer) -> Callable[[Task], 
         if missing:
             raise DataError(
                 f"task {task.id!r} (arm {task.arm!r}, level {task.level}): its answer {shown(answer)} holds "
-                f"{', '.join(map(repr, missing))}, which the model's tokenizer lacks, so that no attempt could ever match it "
+                f"{', '.join(map(repr, missing))}, which the model's tokenizer lacks, so that no rollout could ever match it "
                 "exactly: use a model whose alphabet has them (Scratch.alphabet), leave the row out, or score it by a reward "
                 "of your own"
             )

@@ -24,7 +24,7 @@ __all__ = [
     "in_notebook",
     "say",
     "tell_settings",
-    "shown",
+    "should_show",
     "title_of",
     "view",
     "with_view",
@@ -64,7 +64,7 @@ def in_notebook() -> bool:
     return getattr(shell, "kernel", None) is not None
 
 
-def shown(progress: bool | None) -> bool:
+def should_show(progress: bool | None) -> bool:
     """Whether a run is to be shown: as asked for, and where nobody says (None) on a terminal and in a notebook."""
     return sys.stdout.isatty() or in_notebook() if progress is None else progress
 
@@ -159,6 +159,17 @@ class RunProgress:
             begun += stage.steps
         return False
 
+    @property
+    def hint(self) -> str:
+        """What to do where nothing was right and nothing earned from the start; "" elsewhere."""
+        rewards = self.history.get("reward/mean", [])
+        if not rewards or any(rewards) or any(self.history.get(SAMPLED, [1.0])):
+            return ""
+        return (
+            "no answer was right and none has earned a reward: begin with easier rows, or with demonstrations "
+            "(docs/add/demonstrations.md)"
+        )
+
     def show(self, name: str, form: str = ".3f") -> str:
         """The newest value, or a dash."""
         return format(self.now[name], form) if name in self.now else "–"
@@ -195,7 +206,7 @@ class PlainView:
 
     def __init__(self, run: Run, title: str, first: int = 0) -> None:
         self._p = RunProgress(run, first=first)
-        self._every = max(1, run.steps // 20)
+        self._every, self._hinted = max(1, run.steps // 20), False
         done = f", {self._p.step} done" if first else ""
         say(f"{title}: {run.steps} steps in {run.tasks.name}{done}")
 
@@ -222,6 +233,9 @@ class PlainView:
         if self._p.eta and step < self._p.steps:
             parts.append(f"left {self._p.eta}")
         say("  ".join(parts))
+        if self._p.hint and not self._hinted:
+            self._hinted = True
+            say(self._p.hint)
 
     def close(self) -> None:
         """Nothing is held open."""
@@ -288,7 +302,8 @@ class LiveView:
         foot.add_row(self._spinner if self._open else "", Text("   ".join(f for f in facts if f), style="dim"), Text(" "), doing)
         bar = Table.grid(expand=True)  # a bar alone ends without a line break
         bar.add_row(ProgressBar(total=max(1, p.steps), completed=p.step))
-        return Panel(Group(grid, bar, foot), title=Text(self._title), title_align="left", width=width)
+        hint = [Text(p.hint, style="yellow")] if p.hint else []
+        return Panel(Group(grid, *hint, bar, foot), title=Text(self._title), title_align="left", width=width)
 
 
 def _mean(values: list[float]) -> float:

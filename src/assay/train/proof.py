@@ -5,9 +5,9 @@ Probes: log-probabilities of fixed token rows through the decode path must agree
 before the first update, *and* must be none that weights served before gave: at small learning rates an engine that is one step
 stale, or back at the base, is invisible to any absolute threshold, but it repeats old numbers to the bit.
 
-An engine whose checksums leave tensors out is rehearsed at first: it is handed weights that are visibly others in every tensor,
-and the probes must follow. With no witness the run says ``unproven``. Of a sampler that lags on purpose both are compared with
-the publication that is due: neither a newer nor an older one passes.
+An engine whose checksums leave tensors out is tested at first with perturbed weights: it is handed weights that are visibly
+others in every tensor, and the probes must follow. With no witness the run says ``unproven``. Of a sampler that lags on purpose
+both are compared with the publication that is due: neither a newer nor an older one passes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ quickstart's base."""
 _MOST = {"float32": 0.05, "bfloat16": 0.5}
 """Nats by which engine and learner may differ anywhere while they hold the same weights, by what the engine serves."""
 _SEEN = 12.0
-"""What the tokens of a rehearsal must show of a tensor, in units of one token's noise: six would be three standard deviations."""
+"""What the tokens must show of a perturbed tensor, in units of one token's noise: six would be three standard deviations."""
 _REMEMBERED = 256
 """Versions whose answers are remembered, beside the first."""
 
@@ -64,22 +64,23 @@ class WeightProof:
         rows: probe rows.
         probes: use probe log-probabilities; without them and without checksums nothing is proved.
         checksums: use the engine's checksums where it offers them.
-        rehearsal: rows for the rehearsal, more than the others: it tells fainter tensors; the same when empty.
-        rehearse: rehearse an engine whose checksums leave tensors out; without it only the size of the difference tells of these.
+        perturbed_rows: rows for the test with perturbed weights; more of them show fainter tensors; ``rows`` when empty.
+        perturb: test an engine whose checksums leave tensors out with perturbed weights; without it only the size of the
+            difference tells of these.
         lag: publications that the engine is to stay behind the learner.
         spared: share of the probes' tokens, those that differ most, that are not held against the engine: rounding sends some
             tokens of a mixture of experts to other experts, by as much as other weights would.
         noise: largest difference of the two paths before the first update, nats; set by `calibrate`.
         steady: whether the engine gives the same probes the same answers to the bit; set by `calibrate`.
-        blind: tensors of which no witness can tell whether they arrive: without a checksum, and too faint in the rehearsal;
+        blind: tensors of which no witness can tell whether they arrive: without a checksum, and too faint when perturbed;
             set by `calibrate`.
     """
 
     rows: list[Ids]
     probes: bool = True
     checksums: bool = True
-    rehearsal: list[Ids] = field(default_factory=list[Ids])
-    rehearse: bool = True
+    perturbed_rows: list[Ids] = field(default_factory=list[Ids])
+    perturb: bool = True
     lag: int = 0
     spared: float = 0.0
     noise: float = 0.0
@@ -94,7 +95,7 @@ class WeightProof:
 
         Raises:
             WeightProofError: they already differ: checksums disagree, or by more than 0.05 nats anywhere (0.5 in bfloat16); or
-                the engine does not follow a rehearsal.
+                the engine does not follow perturbed weights.
         """
         learned = learner.score(self.rows) if self.probes else []
         newest = _Published(manifest.version, _digests(manifest), learned)
@@ -109,21 +110,21 @@ class WeightProof:
                     "it serves other weights, another architecture setting or another precision"
                 )
             self.steady = _same(served, await engine.score(self.rows))
-            if told < 1.0 and self.rehearse:
-                await self._rehearse(manifest, engine, learner)
+            if told < 1.0 and self.perturb:
+                await self._send_perturbed(manifest, engine, learner)
             self._remember(newest, served)
         self._published, self._due = self._published or [newest], newest
 
-    async def _rehearse(self, manifest: Manifest, engine: Engine, learner: Learner) -> None:
+    async def _send_perturbed(self, manifest: Manifest, engine: Engine, learner: Learner) -> None:
         """Hands the engine weights that are visibly others in every tensor, and sees that it follows in each.
 
         What is left of the difference between the two paths is held against what each tensor, had it not arrived, would leave:
         a projection on that is 0 of a tensor that arrived and 1 of one that did not, even where single tokens drown in rounding.
         """
-        rows, dtype = self.rehearsal or self.rows, engine.info().dtype
+        rows, dtype = self.perturbed_rows or self.rows, engine.info().dtype
         before = learner.score(rows)
         noise = _root_mean_square(_differences(await engine.score(rows), before))
-        with learner.rehearsal(dtype) as other:
+        with learner.perturbed_weights(dtype) as other:
             await engine.swap(other.manifest)
             now = learner.score(rows)
             left, effects = _differences(await engine.score(rows), now), other.effects(rows)

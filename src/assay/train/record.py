@@ -47,7 +47,7 @@ __all__ = [
 FILES = RunFiles(
     claim=(run_folder.SETTINGS, versions.FILE, user_code.FILE, "recipe.json", "contamination.json"),
     before=("events.jsonl", "isolation.json"),
-    folders=("start", "anchors", "bases", "checkpoints", "rollouts"),
+    folders=("start", "anchors", "bases", "best", "checkpoints", "rollouts", "trackers", "tensorboard", "wandb"),
 )
 
 BY_THE_CLOCK = ("time/", "verify/")

@@ -30,6 +30,7 @@ from assay.objective.objective import Objective
 from assay.objective.plan import lagging
 from assay.rollout.spec import PlayerSpec
 from assay.runtime.settings import AdamW, LearnerSettings
+from assay.scorers import FromTasks
 from assay.train.columns import ColumnProvider
 from assay.train.levels import Levels, settle_levels
 from assay.train.method_names import refuse_name
@@ -37,7 +38,6 @@ from assay.train.runner import StageRunner
 from assay.train.schedules import settle_schedules
 from assay.train.stage import Stage, StageRows
 from assay.train.until import Until
-from assay.verify.scorers import FromTasks
 
 if TYPE_CHECKING:
     from assay.guide import Recent
@@ -115,7 +115,7 @@ class Reinforce(Stage):
         if self.group_size < self.objective.min_group:
             raise ConfigError(
                 f"Reinforce.group_size={self.group_size}, but the objective's baseline needs at least {self.objective.min_group} "
-                "attempts of a context: raise group_size or choose a baseline without a group"
+                "rollouts of a context: raise group_size or choose a baseline without a group"
             )
         if self.lag < 0:
             raise ConfigError(
@@ -128,7 +128,7 @@ class Reinforce(Stage):
 
     @property
     def effective_objective(self) -> Objective:
-        """The objective as it is compiled; with a `lag`, what becomes of it for attempts that older weights sampled.
+        """The objective as it is compiled; with a `lag`, what becomes of it for rollouts that older weights sampled.
 
         Raises:
             ConfigError: there is a lag, and the method has nothing to correct for it.

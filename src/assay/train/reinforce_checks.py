@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from assay.core.errors import ConfigError, DataError, UnknownNameError
+from assay.core.errors import ConfigError, DataError, MissingExtraError, UnknownNameError
 from assay.core.protocols import Moment, Tokenizer
 from assay.core.rollout import Sampling
 from assay.core.sample import STREAMS
@@ -79,7 +80,7 @@ def check_replay(stage: Reinforce) -> None:
     ratio = getattr(unwrapped(policy) if policy else None, "ratio", None)
     if share and (ratio is None or ratio.level == "none"):
         raise ConfigError(
-            f"Reinforce.composer.replay_share={share}: replayed attempts come from older weights, and the objective's policy "
+            f"Reinforce.composer.replay_share={share}: replayed rollouts come from older weights, and the objective's policy "
             "term has no ratio to correct for it; use a method with one (grpo, dapo, ...) or leave the replay out"
         )
     if stage.replay is not None and not share:
@@ -102,7 +103,7 @@ def check_streams(stage: Reinforce) -> None:
     if isinstance(stage.composer, Compose) and not any(brought & set(t.streams or STREAMS) for t in losses):
         raise ConfigError(
             f"Reinforce: the objective's terms act on rows of {sorted({s for t in losses for s in t.streams})} alone, which "
-            "this stage never has: give a composer that brings them, or use a method for sampled attempts"
+            "this stage never has: give a composer that brings them, or use a method for sampled rollouts"
         )
     if stage.experts and "expert" not in read:
         raise ConfigError(
@@ -111,7 +112,7 @@ def check_streams(stage: Reinforce) -> None:
         )
     if alone and not stage.experts:
         raise ConfigError(
-            f"{' and '.join(alone)} of the objective learns from expert attempts alone, and Reinforce.experts=False brings "
+            f"{' and '.join(alone)} of the objective learns from expert rollouts alone, and Reinforce.experts=False brings "
             "none: use Reinforce(experts=True)"
         )
 
@@ -121,6 +122,8 @@ def check_reward(run: Run, stage: Reinforce) -> None:
     for name in stage.reward.judges:
         if name not in (known := [judge.name for judge in run.judges]):
             raise UnknownNameError(f"judge in Run.judges, which {type(stage.reward).__name__} asks:", name, known)
+        if find_spec("httpx") is None:  # said now, not after the first evaluation
+            raise ConfigError(f"judge {name!r} is asked over HTTP, and {MissingExtraError('httpx', 'judge')}")
     for name in stage.reward.models:
         settings = learner_of(run, stage)
         known = ["policy", *(a.name for a in settings.anchors)]
@@ -146,7 +149,7 @@ def check_privileged(run: Run, stage: Reinforce, task: Task, tokenizer: Tokenize
         place = f"task {task.id!r} (arm {task.arm!r}, level {task.level})"
         if posed.privileged is None:
             raise ConfigError(
-                f"{place}: Anchor({readers[0]!r}) reads attempts behind their privileged prompts, and {stage.guidance} poses it "
+                f"{place}: Anchor({readers[0]!r}) reads rollouts behind their privileged prompts, and {stage.guidance} poses it "
                 "without one: use guidance=Privileged(...), or an anchor with privileged=False"
             )
         try:

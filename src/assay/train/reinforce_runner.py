@@ -12,13 +12,12 @@ from assay.core.group import Outcome
 from assay.core.protocols import Curriculum, Guidance, Replay, Sampler
 from assay.core.scoring import Scorer
 from assay.core.seeds import derive
-from assay.train.async_collect import AsyncCollector
-from assay.train.levels import arms_of
+bothfrom assay.train.levels import arms_of
 from assay.train.loop import step
+from assay.train.rollout_metrics import rollout_metrics
 from assay.train.runner import BaseRunner, StepResult
 from assay.train.schedules import StageSchedules
 from assay.train.support import sampling_of
-from assay.verify.scorers import FromTasks
 
 if TYPE_CHECKING:
     from assay.train.reinforce import Reinforce
@@ -85,7 +84,8 @@ class ReinforceRunner(BaseRunner):
             self._go_back(before)
             raise
         values = {f"schedule/{key}": float(value) for key, value in self.scheduled.items()}
-        return replace(result, metrics={**result.metrics, **self.scorer.metrics(), **values})
+        metrics = {**result.metrics, **self.scorer.metrics(), **values}
+        return replace(result, metrics=metrics | rollout_metrics(self.stage.sampler, result.groups, metrics))
 
     def _drawn_state(self) -> dict[str, Any] | None:
         """What a step changes before its rollouts are scored; None where no reward of a user's can fail."""

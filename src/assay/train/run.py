@@ -150,6 +150,8 @@ class Run:
         check: a second verifier for a sample of the training rollouts, which never adds to a reward; None for none.
         judges: models behind servers that scorers may ask, by their names.
         rollouts_kept: rollouts of a recorded step that ``rollouts/`` keeps, at most; 0 for none.
+        keep_best: keep the model of the best held-out evaluation in the run folder, as ``best/``: of greedy answers, of samples
+            where these are alike, of the earliest where both are.
         contamination: are evaluation items among the training prompts? Such a run is refused, unless this says otherwise.
     """
 
@@ -179,6 +181,7 @@ class Run:
     reward_errors: Literal["stop", "count"] = later("stop")
     reward_in_flight: int = later(64)
     reward_attempts: int = later(4)
+    keep_best: bool = later(False)
 
     def __post_init__(self) -> None:
         check_positive(self, "threads", "checkpoint_every", "rollouts_every", "max_turns", "reward_workers")

@@ -6,7 +6,8 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +18,14 @@ from assay.core.util.event_loop import run_async
 from assay.core.util.folder_digest import seal_folder
 from assay.core.util.garbage import collect_rarely
 from assay.runs import checkpoint, storage
+from assay.runs.best_model import offer_best_model, settle_best_models
 from assay.runs.journal import Journal
 from assay.runs.rollout_files import RolloutFiles
 from assay.train import models, record
 from assay.train.callbacks import Callback, Callbacks
 from assay.train.data import data_digests
 from assay.train.evaluator import Evaluator
+from assay.train.gold_check import describe_gold_rewards
 from assay.train.independent_check import IndependentChecker
 from assay.train.judgements import RunJudges
 from assay.train.metrics import kept_rollouts, pool_metrics, rollout_records
@@ -31,6 +34,7 @@ from assay.train.out_of_memory import advised
 from assay.train.outcome import RunOutcome
 from assay.train.record import run_id
 from assay.train.run import Run
+from assay.train.run_progress import Progress
 from assay.train.runner import StageRunner, StepResult
 from assay.train.session import Parts
 from assay.train.stopping import when_stopped
@@ -39,7 +43,7 @@ from assay.verify import ScoringPool
 if TYPE_CHECKING:
     from assay.runtime.models.any_model import AnyModel
 
-__all__ = ["Progress", "RunDriver", "Watch", "keep_model", "nobody"]
+__all__ = ["RunDriver", "Watch", "keep_model", "nobody"]
 
 Watch = Callable[[Run, Path, int], Sequence[Tracker]]
 """Makes the trackers of a run; called for the main run and for each base that must be built first.
@@ -52,30 +56,6 @@ one that goes on from its checkpoint at step ``k``. What an earlier process told
 def nobody(run: Run, folder: Path, first: int) -> Sequence[Tracker]:
     """No trackers besides the journal."""
     return ()
-
-
-@dataclass(slots=True)
-class Progress:
-    """What a checkpoint remembers besides a stage's state.
-
-    Attributes:
-        evaluated: global step of the newest full evaluation.
-        cpu: CPU seconds spent in steps so far, evaluation excluded.
-        ended: number of steps that the stage was to have when it ended, by steps or by metric; 0 while it goes on.
-        gate: temperature-1 accuracy that the stage's gate found at its end, of the arm where it is lowest.
-        apart: engine and learner disagreed too much at the last step that compared them.
-        untrained: the tensors without gradient that the journal has told of, in this stage.
-        best, stale: of the metric of `Stage.until` in this stage: its best value, and evaluations since.
-    """
-
-    evaluated: int = -1
-    cpu: float = 0.0
-    ended: int = 0
-    gate: float | None = None
-    apart: bool = False
-    untrained: list[str] = field(default_factory=list[str])
-    best: float | None = None
-    stale: int = 0
 
 
 class RunDriver:
@@ -118,6 +98,8 @@ class RunDriver:
         step = int(state["session"]["step"]) if found else 0
         self._evaluator.run = self.run
         self._tell_isolation(step)
+        if not found:
+            self._tell_gold()
         self._trackers = self.watch(self.run, self.folder, step + 1 if found else 0)
         run, deadline = self.run, self.run.reward_deadline
         pool = ScoringPool(
@@ -135,8 +117,14 @@ class RunDriver:
                 return await self._stages(model, (pool, checker, judges), found, state)
 
         try:
-            with pool, checker.pool if checker else nullcontext(), when_stopped(self._stop), collect_rarely():
-                return run_async(judged())
+            with (
+                pool,
+                checker.pool if checker else nullcontext(),
+                when_stopped(self._stop) as came,
+                collect_rarely(),
+            ):
+                outcome = run_async(judged())
+                return outcome if outcome.finished or not came else replace(outcome, signal=came[0])
         except Exception as error:
             with suppress(StorageError):  # the first error is the one to tell
                 self.journal.event(self._step, "error", f"{type(error).__name__}: {error}")
@@ -153,8 +141,14 @@ class RunDriver:
             print(line, file=sys.stderr, flush=True)
             self.journal.event(step, "isolation", line)
 
+    def _tell_gold(self) -> None:
+        """Warns of a reward that gives the rows' own answers less than its full value, before any step is spent on it."""
+        if line := describe_gold_rewards(self.run):
+            print(line, file=sys.stderr, flush=True)
+            self.journal.event(0, "gold", line)
+
     def _stop(self) -> None:
-        """The first Ctrl-C, SIGTERM or SIGHUP ends the run after the current step, with a checkpoint; the second at once."""
+        """The first signal of `when_stopped` ends the run after the current step, with a checkpoint; the second at once."""
         if self.stop:
             raise KeyboardInterrupt
         self.stop = True
@@ -327,6 +321,8 @@ class RunDriver:
         found = await self._evaluator.evaluate(runner, full)
         if full:
             self.progress.evaluated = runner.parts.step
+        if self.run.keep_best:
+            offer_best_model(self.folder, runner.parts.step, found, partial(models.save_from, runner.parts.learner))
         return found
 
     def _judge_agreement(self, p: Parts, metrics: Mapping[str, float]) -> MismatchError | None:
@@ -374,8 +370,7 @@ class RunDriver:
             "session": {**p.state_dict(), **runner.state_dict()},
         }
         place = checkpoint.save(self.folder, p.step, state, p.save)
-        runner.saved()
-        self._callbacks.checkpoint(p.step, place)
+both        self._callbacks.checkpoint(p.step, place)
         self._callbacks.check()
 
 

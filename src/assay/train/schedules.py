@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from assay.core.canon import FrozenMap
-from assay.core.errors import ConfigError, UnknownNameError, a_kind
+from assay.core.errors import ConfigError, UnknownNameError, a_kind, nearest
 from assay.core.protocols import ScheduleSpec, State
 from assay.guide import ResampleOnCorrect
+from assay.measure.metrics import GROUP_METRICS
 from assay.rollout.chunks import Chunks
 from assay.rollout.spec import PlayerSpec
 from assay.train.levels import arms_of
@@ -151,6 +152,12 @@ def describe_schedules(stage: Stage) -> dict[str, str]:
     return {key: f"{type(spec).__name__}: {spec.describe()}" for key, spec in specs.items()}
 
 
+def _is_misspelt(name: str, kind: str) -> bool:
+    """Whether a name is nearly one that every family has; names of arms and components, which some steps lack, pass."""
+    known = [n.removeprefix(f"{kind}/") for n in GROUP_METRICS if n.startswith(f"{kind}/")]
+    return name.count("/") == 1 and nearest(name.removeprefix(f"{kind}/"), known) is not None
+
+
 # ---- in a run ---------------------------------------------------------------------------------------------------------
 
 
@@ -193,7 +200,8 @@ class StageSchedules:
         """Advances the states by the metrics of a finished step, and of the evaluation after it if there was one.
 
         Raises:
-            UnknownNameError: a step that learned has no metric of the kind that a schedule waits for, so that none ever will.
+            UnknownNameError: a step that learned has no metric of the kind that a schedule waits for, or the name is nearly one
+                that every family has, so that no step ever will.
         """
         for key, spec in self.specs.items():
             read = {name: float(metrics[name]) for name in spec.reads if name in metrics}
@@ -205,8 +213,12 @@ class StageSchedules:
         """A step may lack a metric that had nothing to measure, but not all of its kind, the word before the first slash."""
         kinds = {known.partition("/")[0] for known in metrics}
         kind = name.partition("/")[0]
-        if kind != "eval" and kind not in kinds and "loss/total" in metrics:
-            known = [n for n in metrics if not n.startswith(("time/", "verify/", "schedule/"))]
+        if name in metrics or name in GROUP_METRICS or kind == "eval" or "loss/total" not in metrics:
+            return
+        if kind not in kinds or _is_misspelt(name, kind):
+            known = [
+                n for n in {**metrics, **dict.fromkeys(GROUP_METRICS)} if not n.startswith(("time/", "verify/", "schedule/"))
+            ]
             raise UnknownNameError(f"metric, for which Reinforce.schedules[{key!r}] waits:", name, known)
 
     def state_dict(self) -> dict[str, State]:

@@ -14,10 +14,10 @@ from assay.core.protocols import Tokenizer
 from assay.core.rollout import Ids, Rollout, Stop
 from assay.core.scoring import JudgePort
 from assay.core.timing import span
+from assay.scorers import FromTasks
 from assay.train.grade import Posed, ScoredRollouts, VerifierContext, grade, no_stage
 from assay.train.stage_learner import scoring_model
 from assay.verify.abilities import ability_of
-from assay.verify.scorers import FromTasks
 from assay.verify.user_reward import abstained
 
 if TYPE_CHECKING:

@@ -196,8 +196,8 @@ class Parts:
         if failure is None or self.run.reward_errors != "stop":
             return None
         return RewardError(
-            f"{failure}\nThe run stops and keeps the {self.step} steps that it has. Mend the reward and go on with 'assay resume "
-            "--allow-inexact' (the code has changed). Run.reward_errors='count' counts such rollouts as faults instead"
+            f"{failure}\nThe run stops and keeps the {self.step} steps that it has. Mend the reward and go on with 'assay "
+            "resume RUN --allow-inexact' (the code has changed). Run.reward_errors='count' counts such rollouts as faults instead"
         )
 
     def counts(self) -> dict[str, int]:

@@ -24,7 +24,7 @@ _ROLES = {
     TOOLS: TOOLS,
     CALLS: CALLS,
 }
-"""Roles by what rows call them; the last two are those of the rows that a teacher's attempts become."""
+"""Roles by what rows call them; the last two are those of the rows that a teacher's rollouts become."""
 _NAMES = (("role", "from"), ("content", "value"))
 _SWITCHES = ("weight", "train", "loss_mask", "trainable")
 """What tools call the field by which a turn is learned from, or only read."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from assay.core.errors import ConfigError, UnknownNameError
 from assay.guide import Compose, Plain, Privileged
 from assay.objective.loss.score import ScoreLoss
-from assay.objective.methods import Method, methods
+from assay.objective.methods import Method, method_named, methods
 from assay.objective.methods.registry import written
 from assay.objective.methods.requires import Critic
 from assay.objective.objective import Objective
@@ -51,8 +51,8 @@ class WiredPart:
 
 
 def updates_of(objective: Objective) -> int:
-    """Optimiser steps per rollout batch: two where a loss compares with the policy that drew, which the second step can then tell
-    from the present one.
+    """Fewest optimiser steps per rollout batch at which every part of an objective acts: two where a loss compares with the
+    policy that drew, which only a second step can tell from the present one.
 
     >>> from assay.objective.methods import grpo, opo
     >>> updates_of(grpo()), updates_of(opo())
@@ -122,9 +122,9 @@ def wire(stage: Stage, named: NamedMethod | str, *, answer: int = 0) -> tuple[St
     """
     named = NamedMethod(method=named, settings={}) if isinstance(named, str) else named
     known = methods()
-    if named.method not in known:
+    if (name := method_named(named.method)) is None:
         raise UnknownNameError("method", named.method, known)
-    method = known[named.method]
+    method, named = known[name], replace(named, method=name)
     objective, wires = _objective(method, named, answer)
     made = stage.wire(Wiring(method, named, wires), objective)
     return made, tuple(wires)
@@ -175,22 +175,23 @@ class Wiring:
         """Everything of a stage of reinforcement learning. The fields are settled together: some are only right so."""
         changes: dict[str, Any] = {"objective": objective}
         if stage.group_size < objective.min_group:
-            self._put(changes, "group_size", objective.min_group, "its baseline compares so many attempts of a prompt")
-        fresh = stage.updates == 1 and stage.groups > 1 and not stage.lag
-        if fresh and updates_of(objective) > 1 and not self._gave("minibatches", "epochs"):
-            self._put(
-                changes, "minibatches", 2, "it compares with the policy that drew, and only a second update differs from that"
+            self._put(changes, "group_size", objective.min_group, "its baseline compares so many rollouts of a prompt")
+        if stage.updates == 1 and not stage.lag and updates_of(objective) > 1 and not self._gave("minibatches", "epochs"):
+            # No method changes the updates by its name: two names are then compared at equal numbers of steps.
+            why = (
+                "one update per batch, as without a name: the policy is then the one that drew, its ratio is 1 and clips "
+                "nothing; more updates make it act, such as minibatches 2"
             )
+            self.wires.append(WiredPart(method=self.method.name, place="minibatches", value="1", why=why))
         expert = any("expert" in streams for streams in _streams(objective))
         if expert != stage.experts and not self._gave("experts"):
-            why = "it learns from an expert's answer beside the attempts" if expert else "it learns from its own attempts alone"
+            why = "it learns from an expert's answer beside the rollouts" if expert else "it learns from its own rollouts alone"
             self._put(changes, "experts", expert, why)
         self._rows(stage, objective, changes)
         self._columns(stage, objective, changes)
-        updates = stage.epochs * changes.get("minibatches", stage.minibatches)
         columns: tuple[Any, ...] = changes.get("columns", stage.columns)
         also = {p.model for p in columns if isinstance(p, ReferenceValue) and not p.solved}
-        changes["learner"] = self.learner(stage.learner, objective, stage.steps * updates, also)
+        changes["learner"] = self.learner(stage.learner, objective, stage.steps * stage.updates, also)
         read = "privileged" in models_of(objective)
         if read and isinstance(stage.guidance, Plain) and not self._gave("guidance"):
             self._put(changes, "guidance", Privileged(), "its teacher reads the solution, and this writes it there")
@@ -229,12 +230,12 @@ class Wiring:
                 changes,
                 "composer",
                 AsStream(stream="offline", inner=stage.composer),
-                "it learns from stored answers: the step's own attempts are taken for such",
+                "it learns from stored answers: the step's own rollouts are taken for such",
             )
         elif beside and isinstance(stage.composer, Compose):
             self._put(changes, "composer", WithStored(least=0.75), self.method.requires.why)
         elif not stored and not beside and isinstance(stage.composer, AsStream | WithStored):
-            self._put(changes, "composer", Compose(), "it learns from its own attempts")
+            self._put(changes, "composer", Compose(), "it learns from its own rollouts")
 
     def _columns(self, stage: Reinforce, objective: Objective, changes: dict[str, Any]) -> None:
         plan = objective.plan(2)

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from assay.verify.reward_function import RewardFunction
     from assay.verify.rollouts import rollout_of, task_and_rollout
     from assay.verify.routing import Routed
-    from assay.verify.scorers import Criterion, FromTasks, ReferenceProbability, Rubric, RubricJudge, SpreadFilter
     from assay.verify.structure.countdown import Countdown
     from assay.verify.structure.graph import Graph, GraphAnswer
     from assay.verify.structure.grid import GridMatch
@@ -51,11 +50,9 @@ __all__ = [
     "CompositeVerifier",
     "Constraint",
     "Countdown",
-    "Criterion",
     "ExactMatch",
     "FormatIs",
     "Formatted",
-    "FromTasks",
     "Graph",
     "GraphAnswer",
     "GridMatch",
@@ -72,17 +69,13 @@ __all__ = [
     "PlanVerifier",
     "RankMetric",
     "Ranking",
-    "ReferenceProbability",
     "Relation",
     "RewardFunction",
     "RewardPart",
     "Routed",
-    "Rubric",
-    "RubricJudge",
     "Satisfies",
     "ScoringPool",
     "SetMatch",
-    "SpreadFilter",
     "TagFormat",
     "Together",
     "UserReward",
@@ -109,7 +102,6 @@ _HOME = {
     "math.verifier": "MathAnswer",
     "catalog": "NamedVerifier about verifier verifiers",
     "routing": "Routed",
-    "scorers": "Criterion FromTasks ReferenceProbability Rubric RubricJudge SpreadFilter",
     "structure.countdown": "Countdown",
     "structure.graph": "Graph GraphAnswer",
     "structure.grid": "GridMatch",
@@ -132,4 +124,13 @@ _HOME = {
     "workers.pool": "ScoringPool",
 }
 
-__getattr__, __dir__ = lazy_exports(__name__, _HOME)
+_MOVED = {
+    "Criterion": "assay.scorers",
+    "FromTasks": "assay.scorers",
+    "ReferenceProbability": "assay.scorers",
+    "Rubric": "assay.scorers",
+    "RubricJudge": "assay.scorers",
+    "SpreadFilter": "assay.scorers",
+}
+
+__getattr__, __dir__ = lazy_exports(__name__, _HOME, moved=_MOVED)

@@ -46,7 +46,7 @@ class Abilities:
         deadline: most seconds that one verdict may take; None for the pool's own.
         at_once: the verdict that needs no worker, or None, where only some rollouts need one.
         key: names a question: rollouts with the same key have the same verdict, and one of them is judged.
-        prepare: imports in the keeper what every worker needs.
+        prepare: imports in the fork server what every worker needs.
         ready: raises at once what would fail on every rollout, such as a missing package.
         isolation: what contains the programs that it starts, as plain values; None where it starts none.
         beside: the same verifier for a worker beside which others judge, so many in all; None where one worker is enough.

@@ -14,18 +14,14 @@ from assay.core.errors import DataError, UnknownNameError
 from assay.core.rollout import Rollout, Stop
 from assay.core.score import Score
 from assay.core.task import Task
+from assay.verify.language import doubted
 
-__all__ = ["AnswerPlace", "AnswerVerifier", "answer_in", "denied", "last_match", "option", "ruled"]
+__all__ = ["AnswerPlace", "AnswerVerifier", "answer_in", "last_match", "option", "ruled"]
 
 E = TypeVar("E", bound=StrEnum)
 
 _MARK = re.compile(r"\banswer(?: is)?[*_ ]{0,4}[:=]", re.IGNORECASE)
 _OPEN, _CLOSE = re.compile("<answer>", re.IGNORECASE), re.compile("</answer>", re.IGNORECASE)
-_DENIAL = re.compile(
-    r"(?:\b(?:not|never|nor|neither|cannot|anything but|all but|except|other than)|n['’]t|≠|!=|\\neq?)"
-    r"(?: (?:be|equal|equals|equal to|option|answer|choice|the|number))*[ $*_`(\[:]*\Z",
-    re.IGNORECASE,
-)
 _BRACE = re.compile(r"\\boxed ?\{|[{}]")
 
 
@@ -93,7 +89,10 @@ def _boxed(text: str) -> str | None:
 
 
 def _marked(text: str) -> str | None:
-    mark = last_match(_MARK, text)
+    marks = deque(
+        (found for found in _MARK.finditer(text) if not doubted(text[max(0, found.start() - 80) : found.start()])), maxlen=1
+    )
+    mark = marks[0] if marks else None
     if mark is None:
         return None
     head, _, below = text[mark.end() :].partition("\n")
@@ -102,15 +101,6 @@ def _marked(text: str) -> str | None:
         return line
     below = below.strip().strip("`$").strip()
     return below if "\n" in below else below.strip("*_").strip()  # stars in several lines may be cells of a picture
-
-
-def denied(before: str) -> bool:
-    r"""Whether what stands before an answer says that it is none.
-
-    >>> denied("It is not "), denied(r"x \neq "), denied("why not? It is ")
-    (True, True, False)
-    """
-    return _DENIAL.search(before[-40:]) is not None
 
 
 def last_match(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
@@ -126,7 +116,7 @@ def last_match(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
 class AnswerVerifier(ABC):
     """Base of verifiers that compare what the last text says with ``private["answer"]``, the gold.
 
-    A subclass is a frozen dataclass with `rule`. An attempt that was cut off (stop other than ``done``) gave no answer: all its
+    A subclass is a frozen dataclass with `rule`. A rollout that was cut off (stop other than ``done``) gave no answer: all its
     components are 0 and its verdict is ``unfinished``. The verdict in words stands in ``info["verdict"]``.
     """
 
@@ -145,7 +135,7 @@ class AnswerVerifier(ABC):
 
     @property
     def by_text(self) -> bool:
-        """Whether the verdict on a task depends on nothing but how an attempt ended and its last text: so `rule` has it."""
+        """Whether the verdict on a task depends on nothing but how a rollout ended and its last text: so `rule` has it."""
         return type(self).__call__ is AnswerVerifier.__call__
 
     @abstractmethod
@@ -158,7 +148,7 @@ class AnswerVerifier(ABC):
         ...
 
     def __call__(self, task: Task, rollout: Rollout) -> Score:
-        """Judge one attempt.
+        """Judge one rollout.
 
         Raises:
             DataError: the task has no gold, or one of the wrong form; names the task.

@@ -39,13 +39,13 @@ def parsed(line: str | bytes, place: str) -> Mapping[str, Any]:
 
 
 def case_of(row: object, place: str, *, id: str = "case", family: TaskSource | None = None) -> tuple[Task, Rollout]:
-    """The task and the attempt that a row stands for.
+    """The task and the rollout that a row stands for.
 
     Args:
         row: ``{"gold": ..., "answer": "text"}``, besides ``"prompt"`` where the verifier reads it; or ``{"task": {...}, "answer":
             "text"}`` with the fields of a `Task`; with a ``family``, ``"task"`` may be the id of one of its tasks.
         place: where it stands, for errors.
-        id: of the attempt, unique among those judged together.
+        id: of the rollout, unique among those judged together.
         family: whose tasks are meant by their ids.
 
     Raises:

@@ -18,7 +18,7 @@ __all__ = ["CompositeVerifier", "seconds_of"]
 
 
 class CompositeVerifier(ABC):
-    """Base of verifiers whose verdict is made of others' verdicts on the same attempt.
+    """Base of verifiers whose verdict is made of others' verdicts on the same rollout.
 
     A `ScoringPool` sees the parts through it: it is trusted when every part is, judges at once where each does, is spread over
     the cores where any is, and says what contains the programs of any. The first verdict that is a fault is the verdict.
@@ -47,7 +47,7 @@ class CompositeVerifier(ABC):
         ...
 
     def __call__(self, task: Task, rollout: Rollout) -> Score:
-        """Judge one attempt.
+        """Judge one rollout.
 
         Raises:
             DataError: a gold is not of a part's form, or verdicts cannot stand together; names the task.
@@ -61,7 +61,7 @@ class CompositeVerifier(ABC):
 
     @property
     def by_text(self) -> bool:
-        """Whether every part's verdict depends on nothing but how an attempt ended and its last text."""
+        """Whether every part's verdict depends on nothing but how a rollout ended and its last text."""
         return type(self).__call__ is CompositeVerifier.__call__ and all(ability_of(part, "by_text") for part in self.members)
 
     @property

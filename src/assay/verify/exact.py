@@ -45,7 +45,7 @@ def expected(task: Task) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ExactMatch(AnswerVerifier):
-    """``correct`` is 1 when the attempt ended by itself and its last text equals ``private["answer"]``, else 0.
+    """``correct`` is 1 when the rollout ended by itself and its last text equals ``private["answer"]``, else 0.
 
     An answer that was cut off (stop ``length``) is no answer, whatever its text. Where the gold is a list of texts, any
     one of them is right. With no setting nothing is forgiven, not even white space; each setting forgives one thing in both
@@ -127,7 +127,7 @@ def word_f1(gold: str, given: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class FormatIs:
-    """``format`` is 1 when the attempt ended by itself and its last text fully matches ``pattern``, else 0.
+    """``format`` is 1 when the rollout ended by itself and its last text fully matches ``pattern``, else 0.
 
     It is `trusted` where the pattern is a row of characters and classes of which at most one is repeated (``[0-9]*``,
     ``ab{2}[a-z]+``). Any other may take exponential time on a text made for it, and Python cannot interrupt it: then a
@@ -166,7 +166,7 @@ class FormatIs:
         return len(self.pattern) <= _SHORT and _LINEAR.fullmatch(self.pattern) is not None
 
     def __call__(self, task: Task, rollout: Rollout) -> Score:
-        """Judge one attempt."""
+        """Judge one rollout."""
         fits = rollout.stop is Stop.DONE and re.fullmatch(self.pattern, rollout.text) is not None
         if self.like_answer:
             fits = fits and len(rollout.text) == len(expected(task))

@@ -1,4 +1,4 @@
-"""A problem and an attempt at it, written by hand: what a verifier needs where there is neither a family nor a model."""
+"""A problem and a rollout at it, written by hand: what a verifier needs where there is neither a family nor a model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["rollout_of", "task_and_rollout"]
 def task_and_rollout(
     gold: Any, answer: str, *, id: str = "case", prompt: str = "", stop: Stop = Stop.DONE
 ) -> tuple[Task, Rollout]:
-    """A task whose ``private["answer"]`` is ``gold``, and an attempt at it that says ``answer``.
+    """A task whose ``private["answer"]`` is ``gold``, and a rollout at it that says ``answer``.
 
     >>> from assay.verify import ExactMatch
     >>> ExactMatch()(*task_and_rollout("4", "4")).primary

@@ -71,7 +71,7 @@ class Routed(CompositeVerifier):
         return score
 
     def __call__(self, task: Task, rollout: Rollout) -> Score:
-        """Judge one attempt by its task's verifier."""
+        """Judge one rollout by its task's verifier."""
         return self.route(task)(task, rollout)
 
     def at_once(self, task: Task, rollout: Rollout) -> Score | None:
@@ -80,7 +80,7 @@ class Routed(CompositeVerifier):
 
     @property
     def by_text(self) -> bool:
-        """Whether every part's verdict depends on nothing but how an attempt ended and its last text."""
+        """Whether every part's verdict depends on nothing but how a rollout ended and its last text."""
         return all(ability_of(part, "by_text") for part in self.members)
 
     @property

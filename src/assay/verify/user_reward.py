@@ -22,6 +22,7 @@ __all__ = [
     "describe_function",
     "gathered",
     "is_async",
+    "name_of",
     "settled",
 ]
 
@@ -148,6 +149,17 @@ def abstention(words: str = "the reward function gave None: no verdict on this i
 def abstained(score: Score) -> bool:
     """Whether a score is an abstention, which is nobody's mistake."""
     return score.fault is Fault.VERIFIER and score.info.get("verdict") == ABSTAINED
+
+
+def name_of(reward: Any) -> str:
+    """The name of the function that a reward calls, of its class where the function has none.
+
+    >>> from assay.verify import RewardFunction
+    >>> name_of(RewardFunction(max)), name_of(functools.partial(max, 1))
+    ('max', 'max')
+    """
+    inner = _innermost(getattr(reward, "fn", reward))
+    return str(getattr(inner, "__name__", type(inner).__name__))
 
 
 def describe_function(function: Any) -> str:

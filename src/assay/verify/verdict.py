@@ -29,7 +29,7 @@ def judge(verifier: Verifier, task: Task, rollout: Rollout) -> Score:
     """The verdict; what the verifier raises becomes a ``verifier`` fault whose ``info`` holds the traceback, never a 0.
 
     So does a verdict of several components of which none is ``correct`` or ``reward``: nothing would say how good the answer
-    is. An attempt that ended in an error is a fault too (`failed_rollout`), and is not shown to the verifier.
+    is. A rollout that ended in an error is a fault too (`failed_rollout`), and is not shown to the verifier.
     """
     if rollout.stop is Stop.ERROR:  # only then ask for the floor: one made of many parts takes longer to say it than to judge
         lost = failed_rollout(rollout, abilities_of(verifier).floors)

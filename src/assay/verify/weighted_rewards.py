@@ -9,9 +9,10 @@ from typing import Any, ClassVar, cast
 
 from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError, RewardError, a_kind
+from assay.core.fields import later
 from assay.core.protocols import Verifier
 from assay.core.rollout import Rollout
-from assay.core.score import Score
+from assay.core.score import LEARNED, Score
 from assay.core.task import Task
 from assay.verify.abilities import measured, scale_of
 from assay.verify.user_reward import Pending, UserReward, abstained, abstention, gathered, settled
@@ -51,24 +52,29 @@ class WeightedRewards:
     """The weighted sum of several rewards under ``reward``, and each value, unweighted, under its name.
 
     A part that has no verdict (None) is left out of the sum; where no part has one, there is no score. A part that returns named
-    values counts by its main one, ``correct`` or ``reward``; the others stand under ``PART/NAME``. A stage learns from the sum,
-    also where a part is called ``correct``, which evaluations then report. Asynchronous parts are awaited together; others are
-    called on the same event loop.
+    values counts by its main one, ``correct`` or ``reward``; the others stand under ``PART/NAME``. Asynchronous parts are awaited
+    together; others are called on the same event loop.
+
+    A stage learns from the sum. Accuracy, curricula and the doctor read one part, the metric, which stands under ``correct``: a
+    sum says nothing of whether an answer is right. Where nobody names it, it is the part called ``correct``, else the first; of a
+    rollout on which that one has no verdict, the next part that has one. Where a named metric has no verdict, there is no score.
 
     Attributes:
         parts: in order.
+        metric: name of the part that accuracy is measured by; None as said above.
 
     Raises:
-        ConfigError: no part, or two of one name.
+        ConfigError: no part, two of one name, or a metric that is no part, or another one than the part called ``correct``.
 
     >>> from assay.verify import RewardFunction
     >>> right, short = RewardFunction(lambda p, c, row: c == row["answer"]), RewardFunction(lambda p, c, row: 1 / len(c))
     >>> both = WeightedRewards((RewardPart("right", right), RewardPart("short", short, 0.5)))
-    >>> both.names
-    ('reward', 'right', 'short')
+    >>> both.names, both.measured_by
+    (('reward', 'correct', 'right', 'short'), 'right')
     """
 
     parts: tuple[RewardPart, ...]
+    metric: str | None = later(None)
 
     weighted_sum: ClassVar[bool] = True
 
@@ -76,17 +82,36 @@ class WeightedRewards:
         names = [part.name for part in self.parts]
         if not names or len(set(names)) < len(names):
             raise ConfigError(f"the rewards are called {names}; give at least one, and each a name of its own")
+        if self.metric is not None and self.metric not in names:
+            raise ConfigError(f"metric={self.metric!r} names none of the rewards; they are called {', '.join(names)}")
+        if self.metric not in (None, "correct") and "correct" in names:
+            raise ConfigError(
+                f"metric={self.metric!r}, and another reward is called 'correct', under which the metric stands; rename that one"
+            )
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Components: the sum first."""
-        return ("reward", *(part.name for part in self.parts))
+        """Components: the sum first, then the metric."""
+        return tuple(dict.fromkeys(("reward", "correct", *(part.name for part in self.parts))))
+
+    @property
+    def measured_by(self) -> str:
+        """Name of the part that accuracy is measured by."""
+        return self._metrics[0]
+
+    @property
+    def _metrics(self) -> list[str]:
+        """Parts that may be the metric of a rollout, in order."""
+        if self.metric is not None:
+            return [self.metric]
+        return sorted((part.name for part in self.parts), key=lambda name: name != "correct")
 
     @property
     def floor(self) -> Mapping[str, float]:
         """The lowest value of each component that the parts declare."""
         floors = {part.name: min(scale_of(cast("Verifier", part.verifier)).floors.values()) for part in self.parts}
-        return FrozenMap({"reward": sum(part.weight * floors[part.name] for part in self.parts), **floors})
+        total = sum(part.weight * floors[part.name] for part in self.parts)
+        return FrozenMap({"reward": total, "correct": floors[self.measured_by], **floors})
 
     @property
     def batched(self) -> bool:
@@ -131,9 +156,14 @@ class WeightedRewards:
             components[part.name] = score.components[main]
             components |= {f"{part.name}/{name}": value for name, value in score.components.items() if name != main}
             info |= score.info
-        if not components:
+        # a part of weight 0 only measures: where it alone has a verdict, a sum of 0 would be made of nothing
+        if not components.keys() & {part.name for part in self.parts if part.weight or not any(p.weight for p in self.parts)}:
             return abstention("every one of the reward functions gave None: no verdict on this item")
-        return Score(components={"reward": total, **components}, info=FrozenMap(info))
+        metric = next((name for name in self._metrics if name in components), None)
+        if metric is None:
+            return abstention(f"the metric {self.metric!r} gave None: no verdict on this item")
+        components = {"reward": total, "correct": components[metric], **components}
+        return Score(components=components, info=FrozenMap({**info, LEARNED: "reward"}))
 
 
 def _column(verifier: UserReward, views: Sequence[Any]) -> Any:

@@ -258,7 +258,7 @@ class FindInput(ProgramProblem):
             except Unclear:
                 continue
             if len(self._fitting(program, output)[0]) <= (self.most + 1) // 10:
-                return {"language": rng.choice(self.languages), "program": _asked(program), "output": output}
+                return {"language": rng.choice(self.languages), "program": _visible_program(program), "output": output}
         raise DataError(f"{self.name}: level {level}: no program's output told its first number")
 
     def solve(self, facts: Facts) -> Solution:
@@ -374,7 +374,7 @@ def _marked(level: int, rng: Random, mark: str, least: int = 2, most: int = 40) 
     raise DataError(f"no program of level {level} executes its marked line {least} to {most} times")
 
 
-def _asked(program: dict[str, Any]) -> dict[str, Any]:
+def _visible_program(program: dict[str, Any]) -> dict[str, Any]:
     """The same program with 0 for the number that is asked for, so that facts do not tell it."""
     (let, name, _), *rest = program["main"]
     return {"functions": program["functions"], "main": [[let, name, 0], *rest]}

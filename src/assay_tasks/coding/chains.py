@@ -7,7 +7,18 @@ from itertools import accumulate, pairwise
 from random import Random
 from typing import Any
 
-__all__ = ["Chain", "apart", "described", "drawn_chain", "each_matters", "inputs", "lines", "looped", "mutants", "result"]
+__all__ = [
+    "Chain",
+    "distinguishing_inputs",
+    "described",
+    "drawn_chain",
+    "each_matters",
+    "inputs",
+    "lines",
+    "looped",
+    "mutants",
+    "result",
+]
 
 Chain = list[list[Any]]
 """Steps ``[kind]`` or ``[kind, number]``; the last one says what is returned."""
@@ -182,7 +193,7 @@ def _mistaken(step: list[Any]) -> Iterator[list[Any]]:
     yield [other, *(rest or [2])] if other in _NUMBERED else [other]
 
 
-def apart(chain: Chain, other: Chain, tried: Sequence[Sequence[int]]) -> list[Sequence[int]]:
+def distinguishing_inputs(chain: Chain, other: Chain, tried: Sequence[Sequence[int]]) -> list[Sequence[int]]:
     """The inputs on which two chains differ."""
     return [xs for xs in tried if result(chain, xs) != result(other, xs)]
 

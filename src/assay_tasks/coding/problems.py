@@ -17,7 +17,17 @@ from assay.verify.code.call import CodeCall
 from assay.verify.code.quality import TestQuality
 from assay_tasks.code.dialects import DIALECTS, dialect
 from assay_tasks.code.program import Machine, Unclear
-from assay_tasks.coding.chains import apart, described, drawn_chain, each_matters, inputs, lines, looped, mutants, result
+from assay_tasks.coding.chains import (
+    described,
+    distinguishing_inputs,
+    drawn_chain,
+    each_matters,
+    inputs,
+    lines,
+    looped,
+    mutants,
+    result,
+)
 
 __all__ = ["Bug", "FromExamples", "FromWords", "Repair", "Translate", "UnitTest"]
 
@@ -120,7 +130,7 @@ class FromWords(ChainProblem):
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """Description and examples."""
-        return {"name": facts["name"], "described": described(facts["chain"]), "examples": _shown(facts)}
+        return {"name": facts["name"], "described": described(facts["chain"]), "examples": _examples_text(facts)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +170,7 @@ class FromExamples(FromWords):
             f"ordering or "
             "cutting it, and then returns the list or one number such as a sum, a count or an extreme. "
         )
-        return {"name": facts["name"], "examples": _shown(facts), "hint": hint}
+        return {"name": facts["name"], "examples": _examples_text(facts), "hint": hint}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +194,7 @@ class Repair(ChainProblem):
     def more(self, facts: Mapping[str, Any], tried: Sequence[Sequence[int]], rng: Random) -> dict[str, Any] | None:
         """A mutant, and an input on which it is wrong."""
         _, wrong = rng.choice(list(mutants(facts["chain"])))
-        return {"wrong": wrong, "failing": list(rng.choice(apart(facts["chain"], wrong, tried)))}
+        return {"wrong": wrong, "failing": list(rng.choice(distinguishing_inputs(facts["chain"], wrong, tried)))}
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """Description, failure, wrong program."""
@@ -229,7 +239,7 @@ class UnitTest(ChainProblem):
         """Asserts on inputs each of which some mutant gets wrong."""
         chain, name = facts["chain"], facts["name"]
         cases = self.cases(facts)
-        found = [other for _, other in mutants(chain) if apart(chain, other, [c["args"][0] for c in cases])]
+        found = [other for _, other in mutants(chain) if distinguishing_inputs(chain, other, [c["args"][0] for c in cases])]
         wrong = Random(canonical(chain)).sample(found, min(self.most, len(found)))
         asserts = [f"    assert {name}({c['args'][0]}) == {c['expected']}" for c in cases]
         text = "\n".join(["def test_known_values():", *asserts])
@@ -302,7 +312,7 @@ def _wrong_line(facts: Facts) -> int:
     return 2 + next(i for i, (right, wrong) in enumerate(pairs) if right != wrong)
 
 
-def _shown(facts: Facts) -> str:
+def _examples_text(facts: Facts) -> str:
     return "\n".join(f"{facts['name']}({list(xs)}) == {result(facts['chain'], xs)}" for xs in facts["examples"])
 
 

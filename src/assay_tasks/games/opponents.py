@@ -233,7 +233,7 @@ class _InARow(Game):
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The board in rows."""
-        return {"board": _shown(facts["board"], self.width), "moves": str(facts["moves"])}
+        return {"board": _board_text(facts["board"], self.width), "moves": str(facts["moves"])}
 
     def match(self, facts: Facts) -> Match:
         """A fresh match."""
@@ -316,7 +316,7 @@ class _Board(Match):
                 return "Three in a row: you win."
             self.lose()
             return "The board is full: nobody wins."
-        shown = f"I take {self._name(said)}.\n{_shown(''.join(self._board), self._width)}"
+        shown = f"I take {self._name(said)}.\n{_board_text(''.join(self._board), self._width)}"
         if _row(self._board, self._width, "O") or "." not in self._board:
             self.lose()
         return shown
@@ -420,7 +420,7 @@ def _row(board: list[str] | str, width: int, stone: str, at: int | None = None) 
     return False
 
 
-def _shown(board: str, width: int) -> str:
+def _board_text(board: str, width: int) -> str:
     rows = [" ".join(board[i : i + width]) for i in range(0, len(board), width)]
     columns = "  " + " ".join(chr(97 + i) for i in range(width))
     return "\n".join([columns, *(f"{i} {row}" for i, row in enumerate(rows, 1))])

@@ -218,7 +218,7 @@ class _Quest(Game, ABC):
         ...
 
     @abstractmethod
-    def asked(self, facts: Facts) -> str:
+    def goal_text(self, facts: Facts) -> str:
         """The quest as a sentence."""
         ...
 
@@ -239,7 +239,7 @@ class _Quest(Game, ABC):
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The quest and the bound."""
-        return {"goal": self.asked(facts), "turns": str(facts["turns"]), "also": self.also}
+        return {"goal": self.goal_text(facts), "turns": str(facts["turns"]), "also": self.also}
 
     def match(self, facts: Facts) -> House:
         """A fresh match."""
@@ -270,7 +270,7 @@ class Find(_Quest):
             plan.thing(plan.anywhere())
         return plan.facts(start, [["has", wanted]])
 
-    def asked(self, facts: Facts) -> str:
+    def goal_text(self, facts: Facts) -> str:
         """The thing."""
         return f"Find the {facts['goal'][0][1]} and take it."
 
@@ -294,7 +294,7 @@ class Deliver(_Quest):
             plan.thing(plan.anywhere())
         return plan.facts(rng.choice(plan.rooms), goal)
 
-    def asked(self, facts: Facts) -> str:
+    def goal_text(self, facts: Facts) -> str:
         """Things and places."""
         tops = [f"the {thing} {'in' if box in facts['locks'] else 'on'} the {box}" for _, thing, box in facts["goal"]]
         return f"Put {listed(tops)}."
@@ -332,7 +332,7 @@ class Unlock(_Quest):
             plan.things[plan.locks[safe][1]] = start
         return plan.facts(start, [["has", plan.thing(safe)]])
 
-    def asked(self, facts: Facts) -> str:
+    def goal_text(self, facts: Facts) -> str:
         """The thing."""
         return f"Get the {facts['goal'][0][1]}, which is locked away somewhere."
 
@@ -364,7 +364,7 @@ class Light(_Quest):
             plan.thing(plan.anywhere(bright))
         return plan.facts(plan.rooms[0], [["has", thing] for thing in wanted], dark)
 
-    def asked(self, facts: Facts) -> str:
+    def goal_text(self, facts: Facts) -> str:
         """The things."""
         return f"Find the {' and the '.join(thing for _, thing in facts['goal'])}; you must carry {_all(facts)}at the end."
 
@@ -394,7 +394,7 @@ class Cook(_Quest):
             goal += [["is", food, states], ["in", food, "pot"]]
         return plan.facts(rng.choice(plan.rooms), goal, stove="kitchen")
 
-    def asked(self, facts: Facts) -> str:
+    def goal_text(self, facts: Facts) -> str:
         """The recipe."""
         recipe = [
             f"the {food} ({states.replace(' ', ' and ') or 'raw, neither chopped nor fried'})"

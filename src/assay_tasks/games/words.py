@@ -271,7 +271,7 @@ class _Hanging(Match):
         self._said = set[str]()
 
     def opening(self) -> str:
-        return self._shown()
+        return self._board_text()
 
     def answer(self, action: str) -> str:
         if action == self._word:
@@ -283,14 +283,14 @@ class _Hanging(Match):
         if len(action) != 1 or not action.isalpha():
             return "Say one letter, or the whole word."
         if action in self._said:
-            return f"You have said {action} before. {self._shown()}"
+            return f"You have said {action} before. {self._board_text()}"
         self._said.add(action)
         places = [i for i, c in enumerate(self._word) if c == action]
         self._left = [word for word in self._left if [i for i, c in enumerate(word) if c == action] == places]
         if not places:
             return self._mistake(f"There is no {action}.")
         self.progress = sum(c in self._said for c in self._word) / len(self._word)
-        return self._shown()
+        return self._board_text()
 
     def advise(self) -> str:
         """The word when one is left; else the letter whose places tell most, the rarer risk first."""
@@ -311,8 +311,8 @@ class _Hanging(Match):
         self._lives -= 1
         if not self._lives:
             self.lose()
-        return f"{said} {self._shown()}"
+        return f"{said} {self._board_text()}"
 
-    def _shown(self) -> str:
+    def _board_text(self) -> str:
         word = " ".join(c if c in self._said else "_" for c in self._word)
         return f"{word} ({self._lives} mistake{'s' if self._lives > 1 else ''} left)"

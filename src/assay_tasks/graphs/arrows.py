@@ -168,7 +168,7 @@ class Ordered(Witness):
     def find(self, net: Net, facts: Facts) -> tuple[str, dict[str, Any]] | None:
         """Nodes that wait for none, one after the other (Kahn)."""
         found = order(net)
-        return None if found is None else (net.said(found, " -> "), {})
+        return None if found is None else (net.join_names(found, " -> "), {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

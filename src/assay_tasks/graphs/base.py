@@ -209,7 +209,7 @@ class NodesOf(GraphProblem):
         """Find them."""
         net = self.net(facts)
         found = self.find(net, facts)
-        return Solution(answer=net.said(found) or "[]", gold=[net.names[i] for i in found], effort=net.work)
+        return Solution(answer=net.join_names(found) or "[]", gold=[net.names[i] for i in found], effort=net.work)
 
     def verifier(self, form: Form) -> Verifier:
         """The same names in any order."""

@@ -96,7 +96,7 @@ class Net:
         """The graph with edges that lead both ways."""
         return Net(self.n, self.edges, self.weights, self.names)
 
-    def said(self, nodes: Iterable[int], between: str = ", ") -> str:
+    def join_names(self, nodes: Iterable[int], between: str = ", ") -> str:
         """Names of nodes, in the order given."""
         names = self.names
         return between.join([names[i] for i in nodes])

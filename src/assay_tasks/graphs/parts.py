@@ -89,7 +89,7 @@ class ComponentList(Witness):
 
     def find(self, net: Net, facts: Facts) -> tuple[str, dict[str, Any]]:
         """Breadth first from each node that was not seen."""
-        return ", ".join([f"[{net.said(group)}]" for group in pieces(net)]), {}
+        return ", ".join([f"[{net.join_names(group)}]" for group in pieces(net)]), {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,7 +238,7 @@ class AnyCycle(Witness):
     def find(self, net: Net, facts: Facts) -> tuple[str, dict[str, Any]] | None:
         """Depth first until an edge leads back."""
         found = circle(net)
-        return None if found is None else (net.said(found, " -> "), {})
+        return None if found is None else (net.join_names(found, " -> "), {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -333,7 +333,7 @@ class Sides(Witness):
         if side is None:
             return None
         groups = [[i for i in range(net.n) if side[i] == which] for which in (0, 1)]
-        return ", ".join([f"[{net.said(group)}]" for group in groups]), {}
+        return ", ".join([f"[{net.join_names(group)}]" for group in groups]), {}
 
 
 PARTS = (

@@ -59,7 +59,7 @@ class AnyPath(Witness):
         found = route(net, source, target)
         if found is None:
             return None
-        return net.said(found, " -> "), {"source": net.names[source], "target": net.names[target]}
+        return net.join_names(found, " -> "), {"source": net.names[source], "target": net.names[target]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +92,7 @@ class FewestEdges(Witness):
         """Breadth first."""
         source, target = at(facts, "source"), at(facts, "target")
         found = route(net, source, target) or []
-        return net.said(found, " -> "), {
+        return net.join_names(found, " -> "), {
             "source": net.names[source],
             "target": net.names[target],
             "value": len(found) - 1,
@@ -129,7 +129,7 @@ class WeightedPath(Witness):
         """Dijkstra's algorithm."""
         source, target = at(facts, "source"), at(facts, "target")
         length, way = shortest(net, source, target)
-        return net.said(way, " -> "), {"source": net.names[source], "target": net.names[target], "value": length}
+        return net.join_names(way, " -> "), {"source": net.names[source], "target": net.names[target], "value": length}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,7 +46,7 @@ class LargestClique(Witness):
     def find(self, net: Net, facts: Facts) -> tuple[str, dict[str, Any]]:
         """Branch and bound."""
         found = clique(net)
-        return net.said(bits(found)), {"value": found.bit_count()}
+        return net.join_names(bits(found)), {"value": found.bit_count()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +95,7 @@ class LargestIndependent(Witness):
     def find(self, net: Net, facts: Facts) -> tuple[str, dict[str, Any]]:
         """Branch and bound."""
         found = independent(net)
-        return net.said(bits(found)), {"value": found.bit_count()}
+        return net.join_names(bits(found)), {"value": found.bit_count()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +146,7 @@ class SmallestCover(Witness):
     def find(self, net: Net, facts: Facts) -> tuple[str, dict[str, Any]]:
         """What a largest independent set leaves."""
         found = (1 << net.n) - 1 & ~independent(net)
-        return net.said(bits(found)), {"value": found.bit_count()}
+        return net.join_names(bits(found)), {"value": found.bit_count()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,7 +174,7 @@ class SmallestDominating(Witness):
     def find(self, net: Net, facts: Facts) -> tuple[str, dict[str, Any]]:
         """Sets of one more node until one suffices."""
         found = dominating(net)
-        return net.said(bits(found)), {"value": found.bit_count()}
+        return net.join_names(bits(found)), {"value": found.bit_count()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

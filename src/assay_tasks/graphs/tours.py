@@ -71,7 +71,7 @@ class EulerWalk(Witness):
     def find(self, net: Net, facts: Facts) -> tuple[str, dict[str, Any]] | None:
         """Walks joined where they meet."""
         found = euler(net, False)
-        return None if found is None else (net.said(found, " -> "), {})
+        return None if found is None else (net.join_names(found, " -> "), {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +109,7 @@ class EulerCircuit(Witness):
     def find(self, net: Net, facts: Facts) -> tuple[str, dict[str, Any]] | None:
         """Walks joined where they meet."""
         found = euler(net, True)
-        return None if found is None else (net.said(found, " -> "), {"closed": True})
+        return None if found is None else (net.join_names(found, " -> "), {"closed": True})
 
 
 def threaded(n: int, degree: tuple[float, float], closed: bool, wanted: int, rng: Random) -> list[Edge]:
@@ -174,7 +174,7 @@ class AllNodes(Witness):
     def find(self, net: Net, facts: Facts) -> tuple[str, dict[str, Any]] | None:
         """Node by node, and back where some are cut off."""
         found = hamilton(net, False)
-        return None if found is None else (net.said(found, " -> "), {})
+        return None if found is None else (net.join_names(found, " -> "), {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +204,7 @@ class RoundTrip(Witness):
     def find(self, net: Net, facts: Facts) -> tuple[str, dict[str, Any]] | None:
         """Node by node, and back where some are cut off."""
         found = hamilton(net, True)
-        return None if found is None else (net.said(found, " -> "), {})
+        return None if found is None else (net.join_names(found, " -> "), {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,7 +237,7 @@ class Salesman(Witness):
     def find(self, net: Net, facts: Facts) -> tuple[str, dict[str, Any]]:
         """The best way through every set of nodes (Held and Karp)."""
         length, way = tour(net)
-        return net.said(way, " -> "), {"value": length}
+        return net.join_names(way, " -> "), {"value": length}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -114,7 +114,7 @@ class Knights(Problem):
         """Names, kinds, and what each says."""
         names, (true, false) = str(facts["names"]).split(" "), _kinds(facts)
         says: list[Statement] = facts["says"]
-        lines = [f"{name} says: {_told(s, names, true, false)}." for name, s in zip(names, says, strict=True)]
+        lines = [f"{name} says: {_statement_text(s, names, true, false)}." for name, s in zip(names, says, strict=True)]
         listed = f"{', '.join(names[:-1])} and {names[-1]}"
         kinds = {"true": true, "a_true": _a(true), "a_false": _a(false)}
         return {**kinds, "names": listed, "lines": "\n".join(lines), "first": names[0]}
@@ -248,12 +248,12 @@ _JOINED = {
 }
 
 
-def _told(said: Statement, names: list[str], true: str, false: str) -> str:
+def _statement_text(said: Statement, names: list[str], true: str, false: str) -> str:
     """A statement in words; parts that have parts of their own stand in brackets."""
     kind, rest = str(said[0]), said[1:]
 
     def part(inner: Statement) -> str:
-        text = _told(inner, names, true, false)
+        text = _statement_text(inner, names, true, false)
         plain = inner[0] in ("is", "count", "same") or (inner[0] == "not" and inner[1][0] == "is")
         return text if plain else f"({text})"
 

@@ -117,11 +117,11 @@ def _value(tree: Tree, steps: list[str]) -> Fraction:
         return Fraction(a**b) if sign == "^" else Fraction(a, b)
     x, y = _value(a, steps), _value(b, steps)
     found = _apply(sign, x, y)
-    steps.append(f"{_shown(x)} {_SIGNS[sign]} {_shown(y)} = {found}")
+    steps.append(f"{_text_of(x)} {_SIGNS[sign]} {_text_of(y)} = {found}")
     return found
 
 
-def _shown(value: Fraction) -> str:
+def _text_of(value: Fraction) -> str:
     return f"({value})" if value < 0 or value.denominator > 1 else str(value)
 
 

@@ -102,7 +102,7 @@ class _Search:
         rank = 1 if sign in "+-" else 2
         left = left if tight >= rank else f"({left})"
         right = right if firm > rank or (firm == rank and sign in "+*") else f"({right})"
-        steps.append(f"{_shown(x)} {sign} {_shown(y)} = {value}")
+        steps.append(f"{_text_of(x)} {sign} {_text_of(y)} = {value}")
         return f"{left} {sign} {right}", rank
 
 
@@ -137,7 +137,7 @@ def _ratio(x: Number, y: Number) -> Number:
     return found.numerator if found.denominator == 1 else found
 
 
-def _shown(value: Number) -> str:
+def _text_of(value: Number) -> str:
     return str(value) if value.denominator == 1 else f"({value})"
 
 

@@ -43,7 +43,7 @@ def _point(rng: Random, most: int) -> list[int]:
     return [rng.randint(-most, most), rng.randint(-most, most)]
 
 
-def _shown(point: Any) -> str:
+def _text_of(point: Any) -> str:
     return f"({', '.join(map(str, point))})"
 
 
@@ -79,7 +79,7 @@ class Distance(ExactProblem):
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The points in order."""
-        return {"path": " to ".join(map(_shown, facts["points"]))}
+        return {"path": " to ".join(map(_text_of, facts["points"]))}
 
     def solve(self, facts: Facts) -> Solution:
         """Pythagoras for each segment."""
@@ -210,7 +210,7 @@ class PolygonArea(ExactProblem):
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The corners in order."""
-        return {"corners": ", ".join(map(_shown, facts["corners"]))}
+        return {"corners": ", ".join(map(_text_of, facts["corners"]))}
 
     def solve(self, facts: Facts) -> Solution:
         """Gauss' formula (shoelace)."""
@@ -275,7 +275,7 @@ class Intersection(ExactProblem):
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The lines in words."""
         if facts["kind"] == 3:
-            first, second = (f"the line through {_shown(p)} and {_shown(q)}" for p, q in facts["points"])
+            first, second = (f"the line through {_text_of(p)} and {_text_of(q)}" for p, q in facts["points"])
         else:
             first, second = (f"the line {_equation(line, facts['kind'])}" for line in facts["lines"])
         return {"first": first, "second": second, "First": f"T{first[1:]}"}
@@ -575,7 +575,7 @@ class Transformations(ExactProblem):
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The moves in words."""
-        return {"point": _shown(facts["point"]), "moves": ", then ".join(_move(kind, by) for kind, by in facts["moves"])}
+        return {"point": _text_of(facts["point"]), "moves": ", then ".join(_move(kind, by) for kind, by in facts["moves"])}
 
     def solve(self, facts: Facts) -> Solution:
         """Move by move."""

@@ -50,7 +50,7 @@ class Quantities(ExactProblem):
         values: list[int] = [how[0][1]]
         for i in range(1, n + extra):
             base = i - 1 if i < n else rng.randrange(i)  # the first n are a chain
-            how.append(_told(base, values, rng) if i < n or rng.random() < 0.8 else ["is", rng.randint(2, 60)])
+            how.append(_clue_of(base, values, rng) if i < n or rng.random() < 0.8 else ["is", rng.randint(2, 60)])
             values.append(_value(how[-1], values))
         order = list(range(n + extra))
         rng.shuffle(order)
@@ -89,7 +89,7 @@ class Quantities(ExactProblem):
         )
 
 
-def _told(base: int, values: list[int], rng: Random) -> list[Any]:
+def _clue_of(base: int, values: list[int], rng: Random) -> list[Any]:
     """How a quantity follows from one before it; such that it stays a positive number that is not too large."""
     value = values[base]
     choices: list[list[Any]] = [["more", rng.randint(2, 40), base]]

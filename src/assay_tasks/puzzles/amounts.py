@@ -105,7 +105,7 @@ class Ages(Clued):
             case _:
                 return f"In {clue[3]} years {a} will be {_TIMES[clue[4]]} as old as {b}."
 
-    def told(self, facts: Facts, values: Sequence[int]) -> Solution:
+    def write_solution(self, facts: Facts, values: Sequence[int]) -> Solution:
         """The age of each."""
         return table_of(facts["names"], values)
 
@@ -186,21 +186,21 @@ class Balance(Clued):
     def sentence(self, facts: Facts, clue: Clue, turn: int) -> str:
         """With counted shapes."""
         verb = "weighs" if sum(clue[1]) == 1 else "weigh"
-        pan = self._said(facts, clue[1])
+        pan = self._pan_text(facts, clue[1])
         match clue[0]:
             case "weigh":
                 return f"{pan} {verb} {clue[2]} gram{'s' * (clue[2] != 1)}."
             case "even":
-                return f"{pan} {verb} as much as {self._said(facts, clue[2])}."
+                return f"{pan} {verb} as much as {self._pan_text(facts, clue[2])}."
             case _:
-                return f"{pan} {verb} more than {self._said(facts, clue[2])}."
+                return f"{pan} {verb} more than {self._pan_text(facts, clue[2])}."
 
     @staticmethod
-    def _said(facts: Facts, pan: Sequence[int]) -> str:
+    def _pan_text(facts: Facts, pan: Sequence[int]) -> str:
         plural = {name: f"{name}es" if name == "cross" else f"{name}s" for name in facts["names"]}
         return listed([f"{k} {name if k == 1 else plural[name]}" for k, name in zip(pan, facts["names"], strict=True) if k])
 
-    def told(self, facts: Facts, values: Sequence[int]) -> Solution:
+    def write_solution(self, facts: Facts, values: Sequence[int]) -> Solution:
         """The weight of each kind."""
         return table_of(facts["names"], values)
 
@@ -283,7 +283,7 @@ class Coins(Clued):
         """Coin by coin and fault by fault."""
         return self.sifted(facts)
 
-    def told(self, facts: Facts, values: Sequence[int]) -> Solution:
+    def write_solution(self, facts: Facts, values: Sequence[int]) -> Solution:
         """The coin and its fault."""
         coin, heavy = divmod(values[0], 2)
         gold = [facts["names"][coin], "heavier" if heavy else "lighter"]
@@ -358,7 +358,7 @@ class Code(Clued):
         """The guess and its answer."""
         return f"{clue[0]}: {clue[1]} in place, {clue[2]} out of place"
 
-    def told(self, facts: Facts, values: Sequence[int]) -> Solution:
+    def write_solution(self, facts: Facts, values: Sequence[int]) -> Solution:
         """The code."""
         return Solution(answer="".join(map(str, values)))
 
@@ -480,7 +480,7 @@ class Digits(Clued):
                 text = f"{names[clue[1]]} and {names[clue[2]]} are different"
         return f"{text[0].upper()}{text[1:]}."
 
-    def told(self, facts: Facts, values: Sequence[int]) -> Solution:
+    def write_solution(self, facts: Facts, values: Sequence[int]) -> Solution:
         """The number."""
         return Solution(answer="".join(map(str, values)))
 

@@ -54,7 +54,7 @@ class Knapsack(Puzzle):
         model.add(Linear(range(n), facts["values"], _best(facts)[0], None))
         return model
 
-    def told(self, facts: Facts, values: Sequence[int]) -> Solution:
+    def write_solution(self, facts: Facts, values: Sequence[int]) -> Solution:
         """The letters."""
         gold = ["ABCDEFGHIJKLM"[i] for i, v in enumerate(values) if v]
         return Solution(answer=", ".join(gold), gold=gold)
@@ -123,7 +123,7 @@ class SubsetSum(Puzzle):
         model.add(Linear(range(n), facts["numbers"], facts["total"], facts["total"]))
         return model
 
-    def told(self, facts: Facts, values: Sequence[int]) -> Solution:
+    def write_solution(self, facts: Facts, values: Sequence[int]) -> Solution:
         """The numbers taken."""
         gold = [str(number) for number, v in zip(facts["numbers"], values, strict=True) if v]
         return Solution(answer=", ".join(gold), gold=gold)
@@ -180,7 +180,7 @@ class Change(Puzzle):
         model.add(Linear(range(n), facts["coins"], facts["total"], facts["total"]))
         return model
 
-    def told(self, facts: Facts, values: Sequence[int]) -> Solution:
+    def write_solution(self, facts: Facts, values: Sequence[int]) -> Solution:
         """The numbers."""
         return table_of([str(c) for c in facts["coins"]], values)
 

@@ -62,7 +62,7 @@ class Clued(Puzzle):
         for clue in facts["clues"]:
             self.demand(facts, clue).filter(kept, [])
             left += kept[0].bit_count()
-        told = self.told(facts, values)
+        told = self.write_solution(facts, values)
         return Solution(answer=told.answer, gold=told.gold, steps=told.steps, effort=left)
 
     def with_clues(

@@ -73,7 +73,7 @@ class Calendar(Clued):
         """Day by day."""
         return self.sifted(facts)
 
-    def told(self, facts: Facts, values: Sequence[int]) -> Solution:
+    def write_solution(self, facts: Facts, values: Sequence[int]) -> Solution:
         """Month and day."""
         when = date(facts["year"], 1, 1) + timedelta(values[0])
         return Solution(answer=f"{when.month:02d}-{when.day:02d}")

@@ -77,7 +77,7 @@ class Tellers(Puzzle):
             model.add(Rows((i, *others), rows))
         return model
 
-    def told(self, facts: Facts, values: Sequence[int]) -> Solution:
+    def write_solution(self, facts: Facts, values: Sequence[int]) -> Solution:
         """Their names."""
         gold = [name for name, v in zip(facts["names"], values, strict=True) if v]
         return Solution(answer=", ".join(gold), gold=gold)
@@ -89,11 +89,13 @@ class Tellers(Puzzle):
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The claims."""
         names = facts["names"]
-        claims = bullets(f'{name} says: "{self._said(claim, names)}"' for name, claim in zip(names, facts["claims"], strict=True))
+        claims = bullets(
+            f'{name} says: "{self._claim_text(claim, names)}"' for name, claim in zip(names, facts["claims"], strict=True)
+        )
         return {"n": str(len(names)), "people": listed(names), "claims": claims}
 
     @staticmethod
-    def _said(claim: Clue, names: Sequence[str]) -> str:
+    def _claim_text(claim: Clue, names: Sequence[str]) -> str:
         kind, first = claim[0], claim[1]
         match kind:
             case "lies":
@@ -189,7 +191,7 @@ class Boxes(Puzzle):
         model.add(Count(range(1, n + 1), (2,) * n, facts["true"], facts["true"]))
         return model
 
-    def told(self, facts: Facts, values: Sequence[int]) -> Solution:
+    def write_solution(self, facts: Facts, values: Sequence[int]) -> Solution:
         """The colour."""
         return Solution(answer=facts["names"][values[0]])
 
@@ -396,7 +398,7 @@ class Circuit(Clued):
         """Gate and value."""
         return f"g{clue[1] - len(facts['names']) + 1} = {clue[2]}"
 
-    def told(self, facts: Facts, values: Sequence[int]) -> Solution:
+    def write_solution(self, facts: Facts, values: Sequence[int]) -> Solution:
         """The inputs."""
         return table_of(facts["names"], values[: len(facts["names"])])
 
@@ -499,7 +501,7 @@ class Colouring(Clued):
         """In words."""
         return f"{facts['names'][clue[1]]} is {'' if clue[0] == 'is' else 'not '}{facts['colours'][clue[2]]}."
 
-    def told(self, facts: Facts, values: Sequence[int]) -> Solution:
+    def write_solution(self, facts: Facts, values: Sequence[int]) -> Solution:
         """All colours."""
         return table_of(facts["names"], [facts["colours"][v] for v in values])
 

@@ -32,7 +32,7 @@ def exactly(cells: Sequence[int], count: int) -> Count:
     return Count(cells, (ON,) * len(cells), count, count)
 
 
-def around(cell: int, n: int, height: int = 0) -> list[int]:
+def all_neighbours(cell: int, n: int, height: int = 0) -> list[int]:
     """Cells that share an edge or a corner with one, in a grid n wide."""
     height = height or n
     row, column = divmod(cell, n)
@@ -142,7 +142,7 @@ class Nonogram(GridPuzzle):
             model.add(Rows(range(j, height * width, width), _lines(height, tuple(runs))))
         return model
 
-    def told(self, facts: Facts, values: Sequence[int]) -> Solution:
+    def write_solution(self, facts: Facts, values: Sequence[int]) -> Solution:
         """The picture."""
         return marked(values, len(facts["columns"]), ".#")
 
@@ -219,14 +219,16 @@ class Mines(GridPuzzle):
         base = Model()
         base.block(size, 3)
         base.add(exactly(range(size), mines))
-        pool: list[Constraint] = [_number(c, sum(truth[k] for k in around(c, width, height)), width, height) for c in free]
+        pool: list[Constraint] = [
+            _number(c, sum(truth[k] for k in all_neighbours(c, width, height)), width, height) for c in free
+        ]
         base.add(*pool[:keep])
         more = base.clues(truth, pool[keep:], rng, lean=False)
         if more is None:
             return None
         cells = ["."] * size
         for i in (*range(keep), *(keep + k for k in more)):
-            cells[free[i]] = str(sum(truth[k] for k in around(free[i], width, height)))
+            cells[free[i]] = str(sum(truth[k] for k in all_neighbours(free[i], width, height)))
         return {"size": width, "height": height, "mines": mines, "cells": cells}
 
     def model(self, facts: Facts) -> Model:
@@ -238,7 +240,7 @@ class Mines(GridPuzzle):
         model.add(*(_number(c, int(text), width, height) for c, text in enumerate(facts["cells"]) if text != "."))
         return model
 
-    def told(self, facts: Facts, values: Sequence[int]) -> Solution:
+    def write_solution(self, facts: Facts, values: Sequence[int]) -> Solution:
         """The field."""
         return marked(values, facts["size"], ".*")
 
@@ -259,7 +261,7 @@ class Mines(GridPuzzle):
 
 def _number(cell: int, mines: int, width: int, height: int) -> Count:
     """A number: mines around it, none in it."""
-    near = around(cell, width, height)
+    near = all_neighbours(cell, width, height)
     # its own cell counts as a mine too many, so that it cannot hold one
     return Count((*near, *([cell] * 9)), (ON,) * (len(near) + 9), mines, mines)
 
@@ -307,7 +309,7 @@ class Queens(GridPuzzle):
             model.domains[row] &= 1 << column
         return model
 
-    def told(self, facts: Facts, values: Sequence[int]) -> Solution:
+    def write_solution(self, facts: Facts, values: Sequence[int]) -> Solution:
         """The board."""
         n: int = facts["size"]
         return marked([int(values[c // n] == c % n) for c in range(n * n)], n, ".Q")

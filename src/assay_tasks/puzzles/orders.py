@@ -112,7 +112,7 @@ class Purchases(Clued):
                 text = f"{a} cost {clue[2]} euros"
         return f"{text[0].upper()}{text[1:]}."
 
-    def told(self, facts: Facts, values: Sequence[int]) -> Solution:
+    def write_solution(self, facts: Facts, values: Sequence[int]) -> Solution:
         """The thing of each buyer."""
         n = len(facts["names"])
         good = {values[n + i]: word for i, word in enumerate(facts["goods"])}
@@ -244,7 +244,7 @@ class Schedule(Clued):
             case _:
                 return f"{a} does not begin before {clue[2]}:00."
 
-    def told(self, facts: Facts, values: Sequence[int]) -> Solution:
+    def write_solution(self, facts: Facts, values: Sequence[int]) -> Solution:
         """The jobs in order."""
         return in_order(facts["names"], values)
 

@@ -134,7 +134,7 @@ class Zebra(Clued):
                 text = f"{a} lives in house {clue[2] + 1}"
         return f"{text[0].upper()}{text[1:]}."
 
-    def told(self, facts: Facts, values: Sequence[int]) -> Solution:
+    def write_solution(self, facts: Facts, values: Sequence[int]) -> Solution:
         """The people by house."""
         return in_order(facts["names"], values[: len(facts["names"])])
 
@@ -279,7 +279,7 @@ class Order(Clued):
             case _:
                 return f"{a} came {_ORDINALS[clue[2]]} or {_ORDINALS[clue[3]]}."
 
-    def told(self, facts: Facts, values: Sequence[int]) -> Solution:
+    def write_solution(self, facts: Facts, values: Sequence[int]) -> Solution:
         """The runners in order."""
         return in_order(facts["names"], values)
 
@@ -365,7 +365,7 @@ class Seating(Clued):
             case _:
                 return f"Going clockwise, {b} sits {clue[3]} seat{'s' * (clue[3] > 1)} after {a}."
 
-    def told(self, facts: Facts, values: Sequence[int]) -> Solution:
+    def write_solution(self, facts: Facts, values: Sequence[int]) -> Solution:
         """The guests clockwise."""
         return in_order(facts["names"], values)
 

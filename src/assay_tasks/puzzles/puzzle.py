@@ -50,9 +50,9 @@ NAMES = (
 class Puzzle(Problem):
     """Base of puzzles with exactly one solution.
 
-    A kind says how facts are made (`make`), what they demand (`model`), and how values of the model's variables are told
-    (`told`). `draw` gives only facts with one solution, and `solve` finds it from the facts alone and proves again that there
-    is no other. ``model(facts).smt()`` states the same in SMT-LIB 2 for any other solver.
+    A kind says how facts are made (`make`), what they demand (`model`), and how values of the model's variables become an answer
+    (`write_solution`). `draw` gives only facts with one solution, and `solve` finds it from the facts alone and proves again that
+    there is no other. ``model(facts).smt()`` states the same in SMT-LIB 2 for any other solver.
     """
 
     domain: str = "logic"
@@ -74,7 +74,7 @@ class Puzzle(Problem):
         ...
 
     @abstractmethod
-    def told(self, facts: Facts, values: Sequence[int]) -> Solution:
+    def write_solution(self, facts: Facts, values: Sequence[int]) -> Solution:
         """A solution of the model as answer and gold."""
         ...
 
@@ -102,7 +102,7 @@ class Puzzle(Problem):
             DataError: there is none, or more than one.
         """
         values, effort = self.model(facts).only()
-        told = self.told(facts, values)
+        told = self.write_solution(facts, values)
         return Solution(answer=told.answer, gold=told.gold, steps=told.steps, effort=effort)
 
 
@@ -110,7 +110,7 @@ class Puzzle(Problem):
 class GridPuzzle(Puzzle):
     """Base of puzzles whose answer is a filled grid: rows of cells with white space between."""
 
-    def told(self, facts: Facts, values: Sequence[int]) -> Solution:
+    def write_solution(self, facts: Facts, values: Sequence[int]) -> Solution:
         """The rows, as wide as the facts' ``size`` says; variable ``i`` is a cell, row by row."""
         n: int = facts["size"]
         rows = [[str(v) for v in values[i * n : i * n + n]] for i in range(n)]

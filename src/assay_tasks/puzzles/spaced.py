@@ -9,10 +9,10 @@ from typing import Any, ClassVar, cast
 
 from assay.tasks.problem import Facts, Solution
 from assay_tasks.puzzles.constraints import AllDifferent, Constraint, Count
-from assay_tasks.puzzles.marks import ON, around, exactly, marked
+from assay_tasks.puzzles.marks import ON, all_neighbours, exactly, marked
 from assay_tasks.puzzles.puzzle import GridPuzzle, board, listed, renumbered
 from assay_tasks.puzzles.solver import Model
-from assay_tasks.puzzles.squares import beside, grid_of, moved, place, square, turning
+from assay_tasks.puzzles.squares import edge_neighbours, grid_of, moved, place, square, turning
 
 __all__ = ["Akari", "Hitori", "StarBattle", "Tents"]
 
@@ -47,7 +47,7 @@ class StarBattle(GridPuzzle):
     def make(self, level: int, rng: Random) -> dict[str, Any] | None:
         """Stars that do not touch, regions grown around them, and cells said to be empty until there is one solution."""
         n, hints = cast("tuple[int, int]", self.shapes[level - 1])
-        stars = _apart(n, rng)
+        stars = _spaced_columns(n, rng)
         if stars is None:
             return None
         regions = _grown(n, [i * n + c for i, c in enumerate(stars)], rng)
@@ -68,7 +68,7 @@ class StarBattle(GridPuzzle):
             model.domains[cell] = 1
         return model
 
-    def told(self, facts: Facts, values: Sequence[int]) -> Solution:
+    def write_solution(self, facts: Facts, values: Sequence[int]) -> Solution:
         """The stars."""
         return marked(values, facts["size"], ".*")
 
@@ -99,7 +99,7 @@ class StarBattle(GridPuzzle):
         return model
 
 
-def _apart(n: int, rng: Random) -> list[int] | None:
+def _spaced_columns(n: int, rng: Random) -> list[int] | None:
     """A column for each row, all different, more than one apart from row to row; None where a try failed."""
     columns: list[int] = []
     for _ in range(n):
@@ -113,7 +113,7 @@ def _apart(n: int, rng: Random) -> list[int] | None:
 def _grown(n: int, seeds: Sequence[int], rng: Random) -> list[str]:
     """Connected regions, one around each seed, that fill a square."""
     owner = {cell: i for i, cell in enumerate(seeds)}
-    edge = [(near, i) for cell, i in owner.items() for near in beside(cell, n)]
+    edge = [(near, i) for cell, i in owner.items() for near in edge_neighbours(cell, n)]
     while edge:
         at = rng.randrange(len(edge))
         cell, i = edge[at]
@@ -121,7 +121,7 @@ def _grown(n: int, seeds: Sequence[int], rng: Random) -> list[str]:
         edge.pop()
         if cell not in owner:
             owner[cell] = i
-            edge += [(near, i) for near in beside(cell, n) if near not in owner]
+            edge += [(near, i) for near in edge_neighbours(cell, n) if near not in owner]
     return _lettered([owner[c] for c in range(n * n)])
 
 
@@ -156,7 +156,7 @@ class Hitori(GridPuzzle):
         n, count = self.shapes[level - 1]
         shaded: set[int] = set()
         for cell in rng.sample(range(n * n), n * n):
-            if len(shaded) < count and not shaded & set(beside(cell, n)):
+            if len(shaded) < count and not shaded & set(edge_neighbours(cell, n)):
                 shaded.add(cell)
         if len(shaded) < count:
             return None
@@ -176,7 +176,7 @@ class Hitori(GridPuzzle):
         model.block(n * n, 3)
         model.add(exactly(range(n * n), facts["shaded"]))
         for c in range(n * n):
-            model.add(*(at_most_one((c, other)) for other in beside(c, n) if other > c))
+            model.add(*(at_most_one((c, other)) for other in edge_neighbours(c, n) if other > c))
         for i in range(n):
             for line in (range(i * n, i * n + n), range(i, n * n, n)):
                 for value in sorted({cells[c] for c in line}):
@@ -185,7 +185,7 @@ class Hitori(GridPuzzle):
                         model.add(Count(same, (1,) * len(same), 0, 1))
         return model
 
-    def told(self, facts: Facts, values: Sequence[int]) -> Solution:
+    def write_solution(self, facts: Facts, values: Sequence[int]) -> Solution:
         """The grid with # for what is shaded."""
         n = facts["size"]
         cells = ["#" if v else str(number) for v, number in zip(values, facts["cells"], strict=True)]
@@ -233,9 +233,9 @@ class Tents(GridPuzzle):
         tents: list[int] = []
         trees: list[int] = []
         for cell in rng.sample(range(n * n), n * n):
-            if len(tents) == count or cell in trees or any(c in tents for c in around(cell, n)):
+            if len(tents) == count or cell in trees or any(c in tents for c in all_neighbours(cell, n)):
                 continue
-            free = [c for c in beside(cell, n) if c not in tents and c not in trees]
+            free = [c for c in edge_neighbours(cell, n) if c not in tents and c not in trees]
             if free:
                 tents.append(cell)
                 trees.append(rng.choice(free))
@@ -259,7 +259,7 @@ class Tents(GridPuzzle):
         for i in range(n - 1):
             for j in range(n - 1):
                 model.add(at_most_one([i * n + j, i * n + j + 1, i * n + n + j, i * n + n + j + 1]))
-        sides = {tree: [c for c in beside(tree, n) if c not in trees] for tree in trees}
+        sides = {tree: [c for c in edge_neighbours(tree, n) if c not in trees] for tree in trees}
         owns = {tree: model.var(sides[tree] or [tree]) for tree in trees}
         model.add(AllDifferent(list(owns.values())))
         every = (1 << n * n) - 1
@@ -273,7 +273,7 @@ class Tents(GridPuzzle):
                 model.add(Count((*near, cell), (*((1 << cell,) * len(near)), 1), 1, len(near) + 1))
         return model
 
-    def told(self, facts: Facts, values: Sequence[int]) -> Solution:
+    def write_solution(self, facts: Facts, values: Sequence[int]) -> Solution:
         """The campsite."""
         n = facts["size"]
         cells = ["T" if c in facts["trees"] else ".*"[values[c]] for c in range(n * n)]
@@ -346,12 +346,12 @@ class Akari(GridPuzzle):
         truth = base.sample(rng, 3000)
         if truth is None:
             return None
-        pool: list[Constraint] = [exactly(beside(c, n), sum(truth[k] for k in beside(c, n))) for c in walls]
+        pool: list[Constraint] = [exactly(edge_neighbours(c, n), sum(truth[k] for k in edge_neighbours(c, n))) for c in walls]
         chosen = base.clues(truth, pool, rng)
         if chosen is None:
             return None
         for i in chosen:
-            cells[walls[i]] = str(sum(truth[k] for k in beside(walls[i], n)))
+            cells[walls[i]] = str(sum(truth[k] for k in edge_neighbours(walls[i], n)))
         return {"size": n, "cells": cells}
 
     def model(self, facts: Facts) -> Model:
@@ -369,10 +369,10 @@ class Akari(GridPuzzle):
             else:
                 model.domains[c] = 1
                 if text != "#":
-                    model.add(exactly(beside(c, n), int(text)))
+                    model.add(exactly(edge_neighbours(c, n), int(text)))
         return model
 
-    def told(self, facts: Facts, values: Sequence[int]) -> Solution:
+    def write_solution(self, facts: Facts, values: Sequence[int]) -> Solution:
         """The grid with its lamps."""
         n = facts["size"]
         cells = ["*" if v else text for v, text in zip(values, facts["cells"], strict=True)]

@@ -99,7 +99,7 @@ class Spec(Problem):
 
     def fields(self, facts: Facts) -> Mapping[str, Any]:
         """Parameters, lists in a row of speech, and the clues one to a line."""
-        shown = {name: _shown(value) for name, value in facts.items() if name != "clues"}
+        shown = {name: _text_of(value) for name, value in facts.items() if name != "clues"}
         if self.clues:
             shown["clues"] = bullets(self._sentence(facts, clue) for clue in facts["clues"])
         return shown
@@ -108,7 +108,7 @@ class Spec(Problem):
         """Values and clues at random, until there is exactly one answer."""
         why: Counter[str] = Counter()
         for _ in range(TRIES):
-            drawn = self._drawn(level, rng)
+            drawn = self._draw_facts(level, rng)
             facts = {name: drawn[name] for name in self.parameters}
             if self.clues:
                 chosen = self._clues(facts, rng)
@@ -159,11 +159,11 @@ class Spec(Problem):
 
     # ---- draws
 
-    def _drawn(self, level: int, rng: Random) -> dict[str, Any]:
+    def _draw_facts(self, level: int, rng: Random) -> dict[str, Any]:
         own, out = self.by_level.get(str(level), {}), dict[str, Any]()
         for table in (self.secret, self.parameters):
             for name, how in table.items():
-                out[name] = _drawn(own.get(name, how), out, rng)
+                out[name] = _draw_value(own.get(name, how), out, rng)
         return out
 
     def _clues(self, facts: dict[str, Any], rng: Random) -> list[list[Any]] | None:
@@ -219,7 +219,7 @@ class Spec(Problem):
         found = model.solve(most)
         answers: dict[str, Solution] = {}
         for values in found.solutions:
-            told = self._told(facts, known, values)
+            told = self._write_solution(facts, known, values)
             answers.setdefault(told.answer, told)
         if len(found.solutions) == most and len(answers) == 1:
             answers["another"] = Solution(answer="another")
@@ -241,7 +241,7 @@ class Spec(Problem):
             model.add(constraint_of((sign, goal, best)))
         return effort
 
-    def _told(self, facts: Facts, known: Mapping[str, Any], values: Sequence[int]) -> Solution:
+    def _write_solution(self, facts: Facts, known: Mapping[str, Any], values: Sequence[int]) -> Solution:
         def number(term: Term) -> int:
             return value_of(valued(term, known), values)
 
@@ -270,7 +270,7 @@ class _Row(list[Any]):
         return listed([str(item) for item in self])
 
 
-def _shown(value: Any) -> Any:
+def _text_of(value: Any) -> Any:
     return _Row(cast("list[Any]", value)) if isinstance(value, list) else value
 
 
@@ -290,7 +290,7 @@ def _different(sources: Mapping[str, str], sizes: Sequence[range]) -> list[tuple
     return [indices for indices in product(*sizes) if len(set(zip(names, indices, strict=True))) == len(names)]
 
 
-def _drawn(how: Any, known: Mapping[str, Any], rng: Random) -> Any:
+def _draw_value(how: Any, known: Mapping[str, Any], rng: Random) -> Any:
     """A value drawn as a file says."""
     if isinstance(how, str):
         return valued(read(how), known)

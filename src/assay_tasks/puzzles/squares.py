@@ -510,7 +510,7 @@ def _cut(n: int, most: int, rng: Random) -> list[list[int]]:
         cage, size = [first], rng.randint(2, most)
         free.remove(first)
         while len(cage) < size:
-            edge = sorted({c for cell in cage for c in beside(cell, n) if c in free})
+            edge = sorted({c for cell in cage for c in edge_neighbours(cell, n) if c in free})
             if not edge:
                 break
             cage.append(rng.choice(edge))
@@ -553,7 +553,7 @@ def place(cell: int, n: int) -> str:
     return f"r{cell // n + 1}c{cell % n + 1}"
 
 
-def beside(cell: int, n: int, height: int = 0) -> list[int]:
+def edge_neighbours(cell: int, n: int, height: int = 0) -> list[int]:
     """Cells that share an edge with one, in a grid n wide."""
     height = height or n
     row, column = divmod(cell, n)

@@ -84,7 +84,7 @@ class Kakuro(GridPuzzle):
         model = self._rules(facts, sums=True)
         return with_givens(model, ["." if cell == "#" else cell for cell in facts["cells"]])
 
-    def told(self, facts: Facts, values: Sequence[int]) -> Solution:
+    def write_solution(self, facts: Facts, values: Sequence[int]) -> Solution:
         """The grid with its walls."""
         n = facts["size"]
         cells = ["#" if text == "#" else str(v) for text, v in zip(facts["cells"], values, strict=True)]
@@ -308,7 +308,7 @@ class Cryptarithm(Puzzle):
             model.add(Linear(cells, [weights[cell] for cell in cells], 0, 0))
         return model
 
-    def told(self, facts: Facts, values: Sequence[int]) -> Solution:
+    def write_solution(self, facts: Facts, values: Sequence[int]) -> Solution:
         """The digit of each letter."""
         letters = sorted(set("".join((*facts["words"], facts["total"]))))
         gold = {letter: str(values[i]) for i, letter in enumerate(letters)}

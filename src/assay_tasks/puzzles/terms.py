@@ -132,7 +132,7 @@ def valued(term: Term, known: Mapping[str, Any]) -> Term:
     if sign != "len" and any(isinstance(part, list | str) for part in done):
         raise ConfigError(f"{sign} is given a list or a word; give it numbers, and take an element of a list as in names[0]")
     if sign in ("//", "%") and (not isinstance(done[1], int) or done[1] <= 0):
-        raise ConfigError(f"{sign} divides by {_said(done[1])}; divide by a number or parameter that is 1 or more")
+        raise ConfigError(f"{sign} divides by {_term_text(done[1])}; divide by a number or parameter that is 1 or more")
     if all(isinstance(part, int) for part in done) or sign == "len":
         return _OPERATIONS[sign](done)
     return (sign, *done)
@@ -142,7 +142,7 @@ def _element(items: Any, index: Any) -> Term:
     listed: list[Any] = list(cast("Sequence[Any]", items)) if isinstance(items, list | tuple) else []
     if not isinstance(index, int) or not 0 <= index < len(listed):
         raise ConfigError(
-            f"index {_said(index)} is none of a list of {len(listed)}; indices are numbers from 0, and no variables"
+            f"index {_term_text(index)} is none of a list of {len(listed)}; indices are numbers from 0, and no variables"
         )
     return listed[index]
 
@@ -151,7 +151,7 @@ def _flat(parts: Sequence[Any]) -> list[Any]:
     return [item for part in parts for item in (cast("list[Any]", part) if isinstance(part, list) else [part])]
 
 
-def _said(term: Term) -> str:
+def _term_text(term: Term) -> str:
     return str(term) if isinstance(term, int) else "a variable"
 
 

@@ -47,7 +47,7 @@ class Circuits(ExactProblem):
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The network in words, from the outside."""
-        said = _said(facts["network"])
+        said = _network_text(facts["network"])
         voltage = facts["voltage"]
         question = (
             f"It is connected to {voltage} V. Which total current flows, in amperes?"
@@ -78,10 +78,10 @@ def _network(size: int, kind: str, rng: Random) -> Network:
     return [kind, *(_network(b - a, other, rng) for a, b in zip([0, *cuts], [*cuts, size], strict=True))]
 
 
-def _said(network: Network) -> str:
+def _network_text(network: Network) -> str:
     """Nested parts in brackets.
 
-    >>> _said(["series", 4, ["parallel", 3, 6]])
+    >>> _network_text(["series", 4, ["parallel", 3, 6]])
     'in series are a resistor of 4 ohms and (connected in parallel: a resistor of 3 ohms and a resistor of 6 ohms)'
     """
     kind, *parts = cast("list[Any]", network)

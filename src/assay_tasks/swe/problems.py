@@ -61,7 +61,7 @@ class Mending(Problem, ABC):
         """A repository, bugs in it that its hidden tests notice, and what a user says of them."""
         files, sorts = _SIZES[min(level, len(_SIZES))]
         for _ in range(TRIES):
-            repository = Repository.drawn(files, rng)
+            repository = Repository.draw(files, rng)
             places = rng.sample(range(len(repository.kinds)), len(sorts))
             found = [_reported(repository, at, sort, rng) for at, sort in zip(places, sorts, strict=True)]
             reported = [one for one in found if one is not None]
@@ -100,7 +100,7 @@ class Mending(Problem, ABC):
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The package and what was reported."""
         repository, reports = Repository.of(facts), facts["reports"]
-        told = [_told(repository, report, i) for i, report in enumerate(reports)]
+        told = [_report_text(repository, report, i) for i, report in enumerate(reports)]
         one = len(told) == 1
         text = told[0] if one else "\n\n".join(f"Report {i}:\n\n{each}" for i, each in enumerate(told, 1))
         return {
@@ -199,7 +199,7 @@ _SAID = (
 )
 
 
-def _told(repository: Repository, report: Mapping[str, Any], number: int) -> str:
+def _report_text(repository: Repository, report: Mapping[str, Any], number: int) -> str:
     """A report as its user would write it."""
     at = int(report["kind"])
     example: Example = (list(report["lines"]), report["ask"])

@@ -72,7 +72,7 @@ class Repository:
     names: Sequence[Mapping[str, str]]
 
     @classmethod
-    def drawn(cls, files: int, rng: Random) -> Repository:
+    def draw(cls, files: int, rng: Random) -> Repository:
         """One of so many modules, no two of which have a name in common."""
         kinds = rng.sample(sorted(KINDS), (files + 1) // 2)
         while True:
@@ -184,7 +184,7 @@ def profile(kind: Kind, bug: Bug) -> tuple[float, ...] | None:
 
 @lru_cache(maxsize=64)
 def _known(kind: Kind) -> dict[Bug, list[int] | None]:
-    return {bug: _told(shares) for bug, shares in zip(bugs_of(kind), _shares()[kind.name].split(), strict=True)}
+    return {bug: _parse_shares(shares) for bug, shares in zip(bugs_of(kind), _shares()[kind.name].split(), strict=True)}
 
 
 @lru_cache(maxsize=1)
@@ -192,7 +192,7 @@ def _shares() -> dict[str, str]:
     return json.loads(files("assay_tasks.swe").joinpath(SHARES).read_text(encoding="utf-8"))
 
 
-def _told(shares: str) -> list[int] | None:
+def _parse_shares(shares: str) -> list[int] | None:
     return None if shares == _NONE else [int(share) for share in shares]
 
 

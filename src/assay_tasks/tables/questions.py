@@ -14,7 +14,7 @@ from assay.tasks.problem import Facts, Form, Problem, Solution
 from assay.verify.exact import ExactMatch
 from assay.verify.text.number import Numeric, Percent
 from assay_tasks.sql.themes import Table
-from assay_tasks.tables.sheet import LAYOUTS, Sheet, chain, drawn_condition, said, sheet_rows
+from assay_tasks.tables.sheet import LAYOUTS, Sheet, chain, conditions_text, drawn_condition, sheet_rows
 
 __all__ = ["Aggregate", "Compare", "Count", "Lookup", "Nth", "OneTable", "Pivot", "TableQuestion", "aggregate", "decimal"]
 
@@ -138,7 +138,11 @@ class Lookup(OneTable):
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The key in words."""
-        return {"one": facts["one"], "column": facts["column"], "key": said([[c, "=", v] for c, v in facts["key"].items()])[6:]}
+        return {
+            "one": facts["one"],
+            "column": facts["column"],
+            "key": conditions_text([[c, "=", v] for c, v in facts["key"].items()])[6:],
+        }
 
     def verifier(self, form: Form) -> Verifier:
         """The cell, case forgiven."""
@@ -176,7 +180,7 @@ class Count(OneTable):
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """Conditions in words."""
-        return {"many": facts["title"], "that": said(facts["where"])}
+        return {"many": facts["title"], "that": conditions_text(facts["where"])}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,7 +231,7 @@ class Aggregate(OneTable):
             "many": facts["title"],
             "column": facts["column"],
             "kind": _AGGREGATES[facts["kind"]],
-            "that": said(facts["where"]) or "in the table",
+            "that": conditions_text(facts["where"]) or "in the table",
         }
 
 
@@ -332,7 +336,7 @@ class Nth(OneTable):
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The order in words."""
-        that = said(facts["where"])
+        that = conditions_text(facts["where"])
         return {
             "many": facts["title"],
             "column": facts["column"],

@@ -13,7 +13,7 @@ from assay.core.protocols import Verifier
 from assay.tasks.problem import Facts, Form, Solution
 from assay.verify.text.number import Numeric, Percent
 from assay_tasks.tables.questions import ROUNDED, ROWS, TableQuestion, aggregate, decimal
-from assay_tasks.tables.sheet import LAYOUTS, Sheet, chain, drawn_condition, holds, said, sheet_rows
+from assay_tasks.tables.sheet import LAYOUTS, Sheet, chain, conditions_text, drawn_condition, holds, sheet_rows
 
 __all__ = ["Hops", "Trend"]
 
@@ -86,7 +86,7 @@ class Hops(TableQuestion):
         """The way up the chain in words."""
         tables = facts["tables"]
         names = [table[0] for table in tables[:-1]]
-        that = said([facts["where"]])
+        that = conditions_text([facts["where"]])
         way = f"{names[0]} {that}"
         for name in names[1:]:
             way = f"{name} that belong to {way}"

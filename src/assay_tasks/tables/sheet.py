@@ -12,7 +12,7 @@ from typing import Any
 from assay_tasks.sql.themes import THEMES, Column, Table, theme
 from assay_tasks.sql.words import verb
 
-__all__ = ["LAYOUTS", "Condition", "Sheet", "chain", "drawn_condition", "holds", "said", "sheet_rows"]
+__all__ = ["LAYOUTS", "Condition", "Sheet", "chain", "drawn_condition", "holds", "conditions_text", "sheet_rows"]
 
 LAYOUTS = ("markdown", "csv", "lines")
 Condition = list[Any]
@@ -87,7 +87,7 @@ def holds(op: str, cell: Any, value: Any) -> bool:
     return _OPS[op](cell, value)
 
 
-def said(conditions: Sequence[Condition]) -> str:
+def conditions_text(conditions: Sequence[Condition]) -> str:
     """Conditions in English: "whose tier is gold and whose age is at least 30"; "" for none."""
     return " and ".join(f"whose {c} {verb(c)} {_WORDS[op].format(value)}" for c, op, value in conditions)
 

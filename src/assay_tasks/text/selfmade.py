@@ -102,13 +102,13 @@ class _OwnText(Problem, ABC):
             text, last = rng.choices(places, [n for _, n in places])[0]
             passage = list(self._sentences[text][(at := rng.randrange(last + 1)) : at + size])
             fresh = Random(derive(self.name, 0, digest(passage), level))
-            made = self.posed(passage, level, fresh)
+            made = self.pose(passage, level, fresh)
             if made is not None:
                 return {"passage": passage, **made}
         raise DataError(f"{self.name}: the texts have no passage of {size} sentences that suits level {level}; give longer ones")
 
     @abstractmethod
-    def posed(self, passage: list[str], level: int, rng: Random) -> dict[str, Any] | None:
+    def pose(self, passage: list[str], level: int, rng: Random) -> dict[str, Any] | None:
         """What else there is to a question on a passage; None where it makes none."""
         ...
 
@@ -145,7 +145,7 @@ class NextSegment(_OwnText):
         """Three that are shown and the one to find."""
         return 4
 
-    def posed(self, passage: list[str], level: int, rng: Random) -> dict[str, Any] | None:
+    def pose(self, passage: list[str], level: int, rng: Random) -> dict[str, Any] | None:
         """The right one among others."""
         options = self.others(passage, level, rng)
         if len(options) < level or leaks(passage[-1], " ".join(passage[:-1])):
@@ -191,7 +191,7 @@ class Masked(_OwnText):
         """A sentence for each gap, and one more."""
         return level + 1
 
-    def posed(self, passage: list[str], level: int, rng: Random) -> dict[str, Any] | None:
+    def pose(self, passage: list[str], level: int, rng: Random) -> dict[str, Any] | None:
         """Words that stand once, and as many that do not stand there."""
         said = _WORD.findall(" ".join(passage))
         there = {w.casefold() for w in said}
@@ -241,7 +241,7 @@ class SentenceOrder(_OwnText):
         "by commas.",
     )
 
-    def posed(self, passage: list[str], level: int, rng: Random) -> dict[str, Any] | None:
+    def pose(self, passage: list[str], level: int, rng: Random) -> dict[str, Any] | None:
         """Any order but the right one."""
         order = list(range(len(passage)))
         while len(set(passage)) == len(passage) and order == sorted(order):
@@ -278,27 +278,27 @@ class Altered(_OwnText):
         "Find the sentence that was swapped for a foreign one, and say its number:\n{options}",
     )
 
-    def posed(self, passage: list[str], level: int, rng: Random) -> dict[str, Any] | None:
+    def pose(self, passage: list[str], level: int, rng: Random) -> dict[str, Any] | None:
         """A place, and what stands there now."""
         foreign = self.others(passage, 1, rng)
         return {"at": rng.randrange(len(passage)), "foreign": foreign[0]} if foreign else None
 
     def solve(self, facts: Facts) -> Solution:
         """By comparison with the passage."""
-        shown = self._shown(facts)
+        shown = self._options_of(facts)
         (at,) = [i for i, (a, b) in enumerate(zip(shown, facts["passage"], strict=True), 1) if a != b]
         return Solution(answer=str(at), effort=len(shown))
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The sentences by number."""
-        return {"options": "\n".join(f"{i}. {s}" for i, s in enumerate(self._shown(facts), 1))}
+        return {"options": "\n".join(f"{i}. {s}" for i, s in enumerate(self._options_of(facts), 1))}
 
     def verifier(self, form: Form) -> Verifier:
         """The number."""
         return ExactMatch(strip=True, where=form.place)
 
     @staticmethod
-    def _shown(facts: Facts) -> list[str]:
+    def _options_of(facts: Facts) -> list[str]:
         return [facts["foreign"] if i == facts["at"] else s for i, s in enumerate(facts["passage"])]
 
 

@@ -102,12 +102,12 @@ class Classify(Problem):
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The examples as lines."""
-        lines = [f"{_said(facts, thing)}: {facts['labels'][label]}" for thing, label in facts["examples"]]
+        lines = [f"{_thing_text(facts, thing)}: {facts['labels'][label]}" for thing, label in facts["examples"]]
         noise = f" {facts['wrong']} of the labels {'is' if facts['wrong'] == 1 else 'are'} wrong." if facts["wrong"] else ""
         rule = "in which one trait has" if facts["depth"] == 1 else "in which two traits each have"
         return {
             "examples": "\n".join(lines),
-            "asked": _said(facts, facts["asked"]),
+            "asked": _thing_text(facts, facts["asked"]),
             "noise": noise,
             "rule": f"Things {rule} a certain value have one label, and all others have the other.",
         }
@@ -128,7 +128,7 @@ def _fits(thing: list[str], rule: list[tuple[int, str]] | tuple[tuple[int, str],
     return all(thing[at] == value for at, value in rule)
 
 
-def _said(facts: Facts, thing: list[str]) -> str:
+def _thing_text(facts: Facts, thing: list[str]) -> str:
     return ", ".join(f"{trait} {value}" for trait, value in zip(facts["traits"], thing, strict=True))
 
 

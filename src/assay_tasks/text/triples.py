@@ -129,7 +129,7 @@ class _OwnGraph(Problem, ABC):
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The facts, one to a line."""
-        return {"facts": "\n".join(map(_said, facts["shown"]))}
+        return {"facts": "\n".join(map(_fact_text, facts["shown"]))}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,13 +165,17 @@ class Walk(_OwnGraph):
         lead = {(head, relation): tail for head, relation, tail in facts["shown"]}
         at, steps = facts["start"], list[str]()
         for relation in facts["ways"]:
-            steps.append(_said((at, relation, lead[at, relation])))
+            steps.append(_fact_text((at, relation, lead[at, relation])))
             at = lead[at, relation]
         return Solution(answer=at, steps="\n".join(steps), effort=len(facts["ways"]) * len(facts["shown"]))
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The facts, the start and the relations."""
-        return {"facts": "\n".join(map(_said, facts["shown"])), "start": facts["start"], "ways": ", then ".join(facts["ways"])}
+        return {
+            "facts": "\n".join(map(_fact_text, facts["shown"])),
+            "start": facts["start"],
+            "ways": ", then ".join(facts["ways"]),
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,13 +216,13 @@ class Clues(_OwnGraph):
     def solve(self, facts: Facts) -> Solution:
         """All names that fit all clues."""
         (meant,) = _meant(facts["shown"], facts["clues"])
-        steps = "\n".join(_said([part or meant for part in clue]) for clue in facts["clues"])
+        steps = "\n".join(_fact_text([part or meant for part in clue]) for clue in facts["clues"])
         return Solution(answer=meant, steps=steps, effort=len(facts["clues"]) * len(facts["shown"]))
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The facts, and the clues with a question mark."""
-        clues = "\n".join(_said([part or "?" for part in clue]) for clue in facts["clues"])
-        return {"facts": "\n".join(map(_said, facts["shown"])), "clues": clues}
+        clues = "\n".join(_fact_text([part or "?" for part in clue]) for clue in facts["clues"])
+        return {"facts": "\n".join(map(_fact_text, facts["shown"])), "clues": clues}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,7 +260,7 @@ class InOrder(_OwnGraph):
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The facts by letter."""
-        return {"facts": "\n".join(f"{_LETTERS[i]}. {_said(fact)}" for i, fact in enumerate(facts["shown"]))}
+        return {"facts": "\n".join(f"{_LETTERS[i]}. {_fact_text(fact)}" for i, fact in enumerate(facts["shown"]))}
 
     def verifier(self, form: Form) -> Verifier:
         """The letters in order."""
@@ -295,7 +299,7 @@ def _checked(fact: Sequence[str]) -> Triple:
     return head, relation, tail
 
 
-def _said(fact: Sequence[str]) -> str:
+def _fact_text(fact: Sequence[str]) -> str:
     return " | ".join(fact)
 
 

@@ -207,7 +207,7 @@ class Chromium(SingleUse):
         context, self._page = await asyncio.wrap_future(_desk.submit(_opened(server.address)))
         self._end.detach()
         self._end = weakref.finalize(self, _stop, server, context)
-        return await self._shown("")
+        return await self._observe("")
 
     async def step(self, action: str) -> Step:
         """The page after a command, below what could not be done."""
@@ -220,9 +220,9 @@ class Chromium(SingleUse):
         return await self._ended_or_shown(why)
 
     async def _ended_or_shown(self, why: str) -> Step:
-        return self._over() if self._left <= 0 else Step(obs=await self._shown(why))
+        return self._over() if self._left <= 0 else Step(obs=await self._observe(why))
 
-    async def _shown(self, why: str) -> Obs:
+    async def _observe(self, why: str) -> Obs:
         text = await asyncio.wrap_future(_desk.submit(self._page.evaluate(_READ)))
         return Obs((Message("user", f"{why}\n{text}" if why else text),))
 

@@ -177,7 +177,7 @@ class WebProblem(Game, ABC):
             raise ConfigError(f"{self.name}.browser is {self.browser!r}; take 'text' or 'chromium'")
 
     @abstractmethod
-    def posed(self, level: int, rng: Random) -> tuple[dict[str, Any], dict[str, Any]]:
+    def pose(self, level: int, rng: Random) -> tuple[dict[str, Any], dict[str, Any]]:
         """What the site stores at first, and what is asked."""
         ...
 
@@ -204,7 +204,7 @@ class WebProblem(Game, ABC):
     def draw(self, level: int, rng: Random) -> dict[str, Any]:
         """A site on which the oracle succeeds, and saying ``done`` at once does not."""
         for _ in range(TRIES):
-            data, asked = self.posed(level, rng)
+            data, asked = self.pose(level, rng)
             facts: dict[str, Any] = {"data": data, "asked": asked, "turns": MOST_TURNS}
             match, actions = self.played(facts)
             if match.won and 1 < len(actions) <= MOST_TURNS // 2:

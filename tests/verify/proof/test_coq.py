@@ -52,7 +52,7 @@ def marks(nonce: str, *parts: str, status: Status = Status.OK, why: str = "") ->
         (lambda n: marks(n, CLOSED), "wrong"),
         (lambda n: marks(n, CLOSED, status=Status.ERROR, why="Syntax"), "wrong"),
         (lambda n: marks(n, "", CLOSED, status=Status.ERROR, why="has type"), "altered"),
-        (lambda n: marks(n, "", status=Status.ERROR, why="Attempt to save an incomplete proof"), "incomplete"),
+        (lambda n: marks(n, "", status=Status.ERROR, why="Rollout to save an incomplete proof"), "incomplete"),
         (lambda n: marks(n, "", "", status=Status.ERROR, why="has type False"), "altered"),
         (lambda n: marks(n, "", "Axioms:\nbad : False\n"), "illegal"),
         (lambda n: marks(n, "", f"Axioms:\nbad : \n{CLOSED}"), "illegal"),

@@ -10,6 +10,7 @@ RENAMED: Mapping[str, Mapping[str, str]] = {
     "assay.audit": {"Case": "AuditCase", "Settings": "AuditSettings", "Status": "AuditStatus"},
     "assay.core": {"Rehearsal": "PerturbsWeights", "World": "TaskView"},
     "assay.curate": {"Progress": "CurationProgress", "Seen": "StepNotes", "Step": "CurationStep", "Texts": "HashedTexts"},
+    "assay.interop.service": {"Desk": "ScoringRequestHandler"},
     "assay.lab": {
         "Ending": "RunEnding",
         "Found": "ComparisonResult",
@@ -49,5 +50,4 @@ RENAMED: Mapping[str, Mapping[str, str]] = {
     "assay.verify.code": {"Place": "ProgramPlace"},
     "assay.verify.math": {"Verdict": "MathVerdict"},
     "assay.verify.proof": {"Checked": "ProofCheck", "Checker": "ProofChecker", "Database": "MetamathDatabase"},
-    "assay.verify.service": {"Desk": "ScoringRequestHandler"},
 }

@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from importlib import import_module
 from types import ModuleType
 
+from assay.core.errors import missing_extra
+
 __all__ = ["POLICY", "policy_known", "sleeping", "sleeping_waits", "with_torch"]
 
 POLICY = "OMP_WAIT_POLICY"
@@ -49,9 +51,16 @@ def sleeping() -> Generator[None]:
 
 
 def with_torch(module: str) -> ModuleType:
-    """A module that loads torch, imported `sleeping`."""
+    """A module that loads torch, imported `sleeping`.
+
+    Raises:
+        MissingExtraError: torch, or what comes with it, is not installed.
+    """
     with sleeping():
-        return import_module(module)
+        try:
+            return import_module(module)
+        except ModuleNotFoundError as error:
+            raise missing_extra(error) or error from None
 
 
 def policy_known() -> bool:

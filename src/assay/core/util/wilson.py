@@ -1,4 +1,4 @@
-"""How sure a share is: Wilson's interval, for every room that counts."""
+"""How sure a share is: Wilson's interval, for every package that counts."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ __all__ = ["Credit", "CreditTerm", "check_behind", "check_one_handling"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Credit:
-    """Where a chain stands: rewards and advantages of the ``R`` attempts in a rollout batch.
+    """Where a chain stands: rewards and advantages of the ``R`` rollouts in a rollout batch.
 
     Attributes:
         batch: the columns, never changed.
@@ -52,7 +52,7 @@ class Credit:
 
     @property
     def group(self) -> NDArray[np.int64]:
-        """``[R]`` group of each attempt."""
+        """``[R]`` group of each rollout."""
         return self.batch.rollout("group")
 
     @property
@@ -62,31 +62,31 @@ class Credit:
 
     @property
     def owner(self) -> NDArray[np.int64]:
-        """``[N]`` attempt of each token."""
+        """``[N]`` rollout of each token."""
         return np.repeat(self.batch.rows["rollout"], self.batch.lengths)
 
     def per_token(self) -> F:
-        """``[N]`` advantages per token, 0 outside the loss mask: an outcome is credited to all tokens of its attempt alike."""
+        """``[N]`` advantages per token, 0 outside the loss mask: an outcome is credited to all tokens of its rollout alike."""
         values = self.advantage[self.owner] if self.tokens is None else self.tokens
         return np.where(self.batch.token("mask"), values, 0.0)
 
     def with_advantage(self, advantage: F) -> Credit:
-        """The same with other advantages per attempt.
+        """The same with other advantages per rollout.
 
         Raises:
             PlanError: advantages differ per token already, so that this would change nothing.
         """
         if self.tokens is not None:
             raise PlanError(
-                "a term gives other advantages per attempt after a term that made them differ per token, which would ignore "
+                "a term gives other advantages per rollout after a term that made them differ per token, which would ignore "
                 "them: put it first, or use Credit.centred, Credit.divided or Credit.scaled, which move both"
             )
         return replace(self, advantage=advantage)
 
     def center(self, advantage: F, spread: F | np.float64 | float = 0.0) -> Credit:
-        """The same after a baseline: ``advantage [R]``, and what stands per token less the same number per attempt.
+        """The same after a baseline: ``advantage [R]``, and what stands per token less the same number per rollout.
 
-        What lies within rounding of ``spread`` (per attempt, or one number) is 0, so that the last bit of a mean decides nothing.
+        What lies within rounding of ``spread`` (per rollout, or one number) is 0, so that the last bit of a mean decides nothing.
         """
         if self.tokens is None:
             return replace(self, advantage=advantage)
@@ -95,7 +95,7 @@ class Credit:
         return replace(self, advantage=advantage, tokens=np.where(np.abs(gap) <= 1e-12 * near, 0.0, gap))
 
     def divide_by(self, by: F | np.float64, eps: float) -> Credit:
-        """Advantages over ``by + eps`` (per attempt, or one number), 0 where ``by`` is not positive."""
+        """Advantages over ``by + eps`` (per rollout, or one number), 0 where ``by`` is not positive."""
         by = np.broadcast_to(np.asarray(by, np.float64), self.advantage.shape)
         tokens = None if self.tokens is None else _divided(self.tokens, by[self.owner], eps)
         return replace(self, advantage=_divided(self.advantage, by, eps), tokens=tokens)
@@ -124,7 +124,7 @@ class CreditTerm(ABC):
 
     A term is a frozen record of settings. It first computes partial statistics of the rows it sees (`local`), which are merged
     over ranks, and then transforms the record (`apply`). A stateful term declares its first state (`init`) and how a batch moves
-    it (`advance`); `apply` reads the state from before the batch, so no attempt enters its own baseline through it.
+    it (`advance`); `apply` reads the state from before the batch, so no rollout enters its own baseline through it.
 
     Attributes:
         kind: its place in the chain: ``shape`` (reward to reward), ``filter``, ``return`` (reward to values per token),
@@ -145,17 +145,17 @@ class CreditTerm(ABC):
 
     @property
     def streams(self) -> tuple[str, ...]:
-        """Streams whose attempts it reads besides those that enter statistics."""
+        """Streams whose rollouts it reads besides those that enter statistics."""
         return ()
 
     @property
     def weighs(self) -> bool:
-        """Whether it gives attempts other weights than 0 and 1."""
+        """Whether it gives rollouts other weights than 0 and 1."""
         return False
 
     @property
     def attempts(self) -> tuple[str, ...]:
-        """Columns of the attempts that it reads: ``length``, ``truncated``, or a user's own."""
+        """Columns of the rollouts that it reads: ``length``, ``truncated``, or a user's own."""
         return ()
 
     @property
@@ -165,7 +165,7 @@ class CreditTerm(ABC):
 
     @property
     def min_group(self) -> int:
-        """Attempts that a group must have for the term to mean anything."""
+        """Rollouts that a group must have for the term to mean anything."""
         return 1
 
     @property
@@ -186,7 +186,7 @@ class CreditTerm(ABC):
         return {}
 
     def local(self, credit: Credit) -> Partials:
-        """Partial statistics of the attempts on this rank."""
+        """Partial statistics of the rollouts on this rank."""
         return {}
 
     def advance(self, state: State, stats: Partials) -> State:

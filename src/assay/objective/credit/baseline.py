@@ -1,4 +1,4 @@
-"""Baselines. Each attempt counts once, however many rows it has; faulty attempts never count."""
+"""Baselines. Each rollout counts once, however many rows it has; faulty rollouts never count."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Center(CreditTerm):
     the rollout batch. ``constant``: ``value``. ``ema``: a running mean of earlier batches' rewards (0 before the first), with
     weight ``decay`` on the past and its start corrected.
 
-    A group without variance gets exactly 0. A group left with one attempt gets 0 under every group baseline, and is counted as
-    ``credit/lone``. Where a return made values per token, each loses the attempt's baseline.
+    A group without variance gets exactly 0. A group left with one rollout gets 0 under every group baseline, and is counted as
+    ``credit/lone``. Where a return made values per token, each loses the rollout's baseline.
 
     Attributes:
         baseline: which one.
@@ -127,7 +127,7 @@ class Center(CreditTerm):
         sd = m.std(0)
         deviation = near_zero(credit.advantage - mean, sd)
         if self.baseline == "leave_one_out":
-            # An attempt outside the statistics has all n counted ones as its others.
+            # A rollout outside the statistics has all n counted ones as its others.
             others = np.where(credit.counted, np.maximum(m.count - 1, 1), m.count)
             deviation = deviation * m.count / np.maximum(others, 1)
         found = stats["moments"].moments if isinstance(stats["moments"], Keyed) else stats["moments"]
@@ -142,10 +142,10 @@ class Center(CreditTerm):
 
 @dataclass(frozen=True, slots=True)
 class Against(CreditTerm):
-    """Subtracts a number per attempt that rows bring: ``A_i = R_i - b_i``.
+    """Subtracts a number per rollout that rows bring: ``A_i = R_i - b_i``.
 
     The reward of the greedy answer to the same prompt (ReMax), the value of the prompt under the reference (A-LoL), or a critic's
-    value of the whole attempt.
+    value of the whole rollout.
 
     Attributes:
         column: the column of the rollouts.
@@ -169,8 +169,8 @@ class Against(CreditTerm):
 class RunningBaseline(CreditTerm):
     """A running mean of earlier rewards per role or task (RAE of SPIRAL): ``A_i = R_i - b_k``, then ``b_k`` moves.
 
-    ``b`` starts at 0. After a batch with ``n`` attempts of key ``k`` and mean ``m``, ``b_k = decay^n b_k + (1 - decay^n) m``:
-    what ``n`` moves one by one give when the rewards are equal, and no matter in what order the attempts stand.
+    ``b`` starts at 0. After a batch with ``n`` rollouts of key ``k`` and mean ``m``, ``b_k = decay^n b_k + (1 - decay^n) m``:
+    what ``n`` moves one by one give when the rewards are equal, and no matter in what order the rollouts stand.
 
     Attributes:
         by: column of the rollouts with the key.
@@ -193,7 +193,7 @@ class RunningBaseline(CreditTerm):
 
     @property
     def scope(self) -> Scope:
-        """A key's attempts stand in any group."""
+        """A key's rollouts stand in any group."""
         return Scope.BATCH
 
     def init(self) -> State:
@@ -227,9 +227,9 @@ class RunningBaseline(CreditTerm):
 class OptimalToken(CreditTerm):
     """The optimal baseline per token (OTB): ``A_it = G_it - B_qt``, ``B_qt = sum_i W_it G_it / sum_i W_it`` over the group.
 
-    ``W_it = sum_(t' <= t) (1 - 2 p_it' + sum_v p_it'v^2)`` is the energy of the attempt's score up to there: ``p_it`` the
+    ``W_it = sum_(t' <= t) (1 - 2 p_it' + sum_v p_it'v^2)`` is the energy of the rollout's score up to there: ``p_it`` the
     probability of the token, ``p_itv`` that of each token of the vocabulary (a certain token has no energy). ``t`` counts action
-    tokens, so tool output shifts nothing (the TIR variant). A lone attempt gets 0, and is counted as ``credit/lone``.
+    tokens, so tool output shifts nothing (the TIR variant). A lone rollout gets 0, and is counted as ``credit/lone``.
 
     Attributes:
         squares: token column with ``sum_v p_v^2`` of the old policy.
@@ -263,7 +263,7 @@ class OptimalToken(CreditTerm):
         return 2
 
     def local(self, credit: Credit) -> Partials:
-        """Moments of the returns at each place of a group, weighted by energy, and how many attempts stand there."""
+        """Moments of the returns at each place of a group, weighted by energy, and how many rollouts stand there."""
         path = Path.of(credit)
         here = credit.counted[path.owner]
         at, values = path.at[here], credit.per_token()
@@ -298,7 +298,7 @@ class OptimalToken(CreditTerm):
         return np.stack([credit.group[path.owner], path.place], axis=1)
 
     def _energy(self, credit: Credit, path: Path) -> F:
-        """``[n]`` summed energy of each attempt up to each of its tokens."""
+        """``[n]`` summed energy of each rollout up to each of its tokens."""
         batch = credit.batch
         old = batch.token("logp_old").astype(np.float64)[path.at]
         each_token = 1.0 - 2.0 * np.exp(old) + np.asarray(batch.token(self.squares), np.float64)[path.at]
@@ -310,9 +310,9 @@ class OptimalToken(CreditTerm):
 
 @dataclass(frozen=True, slots=True)
 class TopGap(CreditTerm):
-    """Pass@k by the best attempt alone (2025): it gets its lead over the second best, all others 0; a tie at the top gives none.
+    """Pass@k by the best rollout alone (2025): it gets its lead over the second best, all others 0; a tie at the top gives none.
 
-    ``Scale("group")`` after it is verl's ``grpo_passk``. A lone attempt gets 0, and is counted as ``credit/lone``.
+    ``Scale("group")`` after it is verl's ``grpo_passk``. A lone rollout gets 0, and is counted as ``credit/lone``.
     """
 
     kind: ClassVar[str] = "baseline"
@@ -328,9 +328,9 @@ class TopGap(CreditTerm):
         return 2
 
     def check(self, before: Sequence[CreditTerm]) -> None:
-        """Raises PlanError: it compares whole attempts."""
+        """Raises PlanError: it compares whole rollouts."""
         check_behind(
-            self, before, ("return",), "it compares whole attempts, and a return makes values per token: leave the return out"
+            self, before, ("return",), "it compares whole rollouts, and a return makes values per token: leave the return out"
         )
 
     def local(self, credit: Credit) -> Partials:

@@ -97,7 +97,7 @@ class ComponentNorm(CreditTerm):
 
         Raises:
             UnknownNameError: the batch has no such component.
-            DataError: an attempt that counts lacks a component.
+            DataError: a rollout that counts lacks a component.
         """
         found = {n.removeprefix(_PREFIX): a for n, a in credit.batch.rollouts.items() if n.startswith(_PREFIX)}
         valid = np.asarray(credit.batch.rollouts.get("valid", np.ones(len(credit.reward))), np.bool_)
@@ -107,7 +107,7 @@ class ComponentNorm(CreditTerm):
             values = np.where(valid, np.asarray(found[name], np.float64), 0.0)
             if np.isnan(values).any():
                 raise DataError(
-                    f"{int(np.isnan(values).sum())} graded attempts lack the reward component {name!r}: verifiers that are mixed "
+                    f"{int(np.isnan(values).sum())} graded rollouts lack the reward component {name!r}: verifiers that are mixed "
                     "in one run must give the same names, or ComponentNorm.weights must name those that all give"
                 )
             yield weight, replace(credit, reward=values, advantage=values, tokens=None, steps=None)

@@ -21,7 +21,7 @@ class TurnAdvantage(CreditTerm):
     """``A_k = min_j Q_j(s_k, a_k) - min_j V_j(s_k)`` of each turn, for all its tokens alike (ArCHer's actor).
 
     ``Q`` is read at the turn's last token, from heads that see the state behind it; ``V`` at its first, from heads that see the
-    state before. The attempt's reward enters through what these critics learned, not here.
+    state before. The rollout's reward enters through what these critics learned, not here.
 
     Attributes:
         actions: token columns of the ``Q_j`` at the start of the batch.
@@ -45,7 +45,7 @@ class TurnAdvantage(CreditTerm):
         return (*self.actions, *self.states, self.by)
 
     def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
-        """Advantages per turn; an attempt's own advantage is the mean of its tokens'."""
+        """Advantages per turn; a rollout's own advantage is the mean of its tokens'."""
         path = Path.of(credit)
         turns, turn = path.segments(credit.batch.token(self.by))
         ends = path.at[np.append(np.flatnonzero(np.diff(turn)), len(turn) - 1)[: len(turns.at)]]

@@ -51,7 +51,7 @@ class KlInReward(CreditTerm):
 
     @property
     def scope(self) -> Scope:
-        """An attempt's own tokens."""
+        """A rollout's own tokens."""
         return Scope.SEQUENCE
 
     def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
@@ -79,7 +79,7 @@ class KlInReward(CreditTerm):
 class AdaptiveKlInReward(KlInReward):
     """`KlInReward` whose coefficient follows a target: ``coef *= 1 + clip(KL / target - 1, +-0.2) * n / horizon`` after a batch.
 
-    ``KL`` is the batch mean of an attempt's summed estimates, ``n`` the number of attempts. A batch is judged by the coefficient
+    ``KL`` is the batch mean of a rollout's summed estimates, ``n`` the number of rollouts. A batch is judged by the coefficient
     from before it.
 
     Attributes:
@@ -101,7 +101,7 @@ class AdaptiveKlInReward(KlInReward):
         return {"coef": self.coef}
 
     def local(self, credit: Credit) -> Partials:
-        """Moments of the attempts' summed estimates."""
+        """Moments of the rollouts' summed estimates."""
         summed = tally(credit.owner, self._estimates(credit), len(credit.reward))
         here = credit.counted & (np.asarray(credit.batch.rollout("tokens")) > 0)
         return {"kl": moments(summed[here])}

@@ -1,4 +1,4 @@
-"""What an expert's attempt at the same prompt tells about the policy's own: its log-probabilities by place, and its reward."""
+"""What an expert's rollout at the same prompt tells about the policy's own: its log-probabilities by place, and its reward."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["AlignExpert", "SmoothExpert"]
 
 
 def _of_stream(credit: Credit, stream: str) -> NDArray[np.bool_]:
-    """``[R]`` graded attempts with rows of a stream."""
+    """``[R]`` graded rollouts with rows of a stream."""
     out = np.zeros(len(credit.reward), np.bool_)
     out[credit.batch.rows["rollout"][credit.batch.rows["stream"] == STREAMS.index(stream)]] = True
     return out & (credit.keep > 0)
@@ -31,9 +31,9 @@ def _of_stream(credit: Credit, stream: str) -> NDArray[np.bool_]:
 class AlignExpert(CreditTerm):
     """Writes beside each token what the policy gives the expert's answer to the same prompt *at the same place* (CalibRL).
 
-    It makes ``logp_expert``, the log-probability of the expert's ``n``-th token at the ``n``-th token of an attempt, and
+    It makes ``logp_expert``, the log-probability of the expert's ``n``-th token at the ``n``-th token of a rollout, and
     ``expert_here``, 1 where the expert's answer has such a token and 0 past its end or without an expert. Places are compared,
-    not contents. A prompt has one expert attempt at most, of the stream ``expert``; it may stand on another rank.
+    not contents. A prompt has one expert rollout at most, of the stream ``expert``; it may stand on another rank.
 
     Attributes:
         column: token column with the log-probabilities.
@@ -73,7 +73,7 @@ class AlignExpert(CreditTerm):
         """Adds the columns.
 
         Raises:
-            DataError: a prompt has two expert attempts.
+            DataError: a prompt has two expert rollouts.
         """
         path = Path.of(credit)
         rows = stats["expert"].rows
@@ -83,7 +83,7 @@ class AlignExpert(CreditTerm):
         twice = np.flatnonzero(keys[1:] == keys[:-1])
         if len(twice):
             raise DataError(
-                f"the prompt of group {int(rows[twice[0], 0])} has two expert attempts, and AlignExpert compares with one: keep "
+                f"the prompt of group {int(rows[twice[0], 0])} has two expert rollouts, and AlignExpert compares with one: keep "
                 "one"
             )
         wanted = credit.group[path.owner] * width + path.place
@@ -97,10 +97,10 @@ class AlignExpert(CreditTerm):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmoothExpert(CreditTerm):
-    """Takes the lead from an expert's attempt where the policy needs it no more (ViSurf): once an own attempt at the prompt is as
+    """Takes the lead from an expert's rollout where the policy needs it no more (ViSurf): once an own rollout at the prompt is as
     good, the expert's reward becomes the mean of the own ones, so that a group baseline gives it no advantage.
 
-    Own attempts are those of the streams ``on_policy`` and ``replay``.
+    Own rollouts are those of the streams ``on_policy`` and ``replay``.
     """
 
     kind: ClassVar[str] = "shape"
@@ -116,7 +116,7 @@ class SmoothExpert(CreditTerm):
         return Scope.GROUP
 
     def local(self, credit: Credit) -> Partials:
-        """Mean and best reward of each group's own attempts."""
+        """Mean and best reward of each group's own rollouts."""
         own = replace(credit, counted=credit.counted & ~_of_stream(credit, "expert"))
         here = own.counted
         best = Largest.of(credit.reward[here], credit.group[here], credit.groups, 1)

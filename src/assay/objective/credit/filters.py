@@ -1,4 +1,4 @@
-"""Filters: weights per attempt. They change the estimator; the aggregation names the denominator (``kept`` or ``drawn``)."""
+"""Filters: weights per rollout. They change the estimator; the aggregation names the denominator (``kept`` or ``drawn``)."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ class Filter(CreditTerm):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropZeroVariance(Filter):
-    """Drops groups whose attempts all have the same *task metric* (DAPO's dynamic sampling without the refill).
+    """Drops groups whose rollouts all have the same *task metric* (DAPO's dynamic sampling without the refill).
 
-    It looks at the metric, not at the shaped reward: a length penalty cannot bring a solved group back. Dropped attempts also
+    It looks at the metric, not at the shaped reward: a length penalty cannot bring a solved group back. Dropped rollouts also
     leave the statistics of the terms that follow.
 
     Attributes:
@@ -66,7 +66,7 @@ class DropZeroVariance(Filter):
 
     @property
     def min_group(self) -> int:
-        """One attempt has no variance."""
+        """One rollout has no variance."""
         return 2
 
     def local(self, credit: Credit) -> Partials:
@@ -74,7 +74,7 @@ class DropZeroVariance(Filter):
         return {"moments": peers(credit, credit.metric)}
 
     def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
-        """Sets the weight of the dropped attempts to 0."""
+        """Sets the weight of the dropped rollouts to 0."""
         m: Moments = stats["moments"]
         varied = (m.std(0) > self.tolerance) | (m.count == 0)  # rows of other streams alone are no group to judge
         told = credit.with_metrics(credit_dropped_groups=float(np.sum((m.count > 0) & ~varied)))
@@ -83,14 +83,14 @@ class DropZeroVariance(Filter):
 
 @dataclass(frozen=True, slots=True)
 class DropTruncated(Filter):
-    """Takes attempts that were cut off at the length limit out of every loss (DAPO's overlong filtering).
+    """Takes rollouts that were cut off at the length limit out of every loss (DAPO's overlong filtering).
 
     Their rewards stay in the statistics: only their tokens are not learned from.
     """
 
     @property
     def attempts(self) -> tuple[str, ...]:
-        """Whether an attempt was cut off."""
+        """Whether a rollout was cut off."""
         return ("truncated",)
 
     @property
@@ -145,7 +145,7 @@ class PassRateWindow(Filter):
         return {} if self.column else {"moments": peers(credit, credit.metric)}
 
     def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
-        """Sets the weight of the dropped attempts to 0."""
+        """Sets the weight of the dropped rollouts to 0."""
         rate = column(credit, self.column) if self.column else each(credit, stats["moments"]).mean
         dropped = (rate < self.low - 1e-9) | (rate >= self.high - 1e-9)
         return without(credit.with_metrics(credit_dropped_by_rate=float(np.sum(dropped & credit.counted))), dropped)
@@ -184,7 +184,7 @@ class PassRateHistory(Filter):
         return Scope.BATCH
 
     def init(self) -> State:
-        """Attempts and their mean metric, by prompt."""
+        """Rollouts and their mean metric, by prompt."""
         return {"seen": {}}
 
     def local(self, credit: Credit) -> Partials:
@@ -204,7 +204,7 @@ class PassRateHistory(Filter):
         return {"seen": seen}
 
     def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
-        """Sets the weight of the dropped attempts to 0."""
+        """Sets the weight of the dropped rollouts to 0."""
         known = [state["seen"].get(str(key), (0.0, 0.0)) for key in self._keys(credit).tolist()]
         count, rate = np.array(known).T
         dropped = (count >= self.least) & ((rate < self.low - 1e-9) | (rate >= self.high - 1e-9))
@@ -216,7 +216,7 @@ class PassRateHistory(Filter):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropStale(Filter):
-    """Drops attempts that were sampled by weights more than ``limit`` versions behind the learner's.
+    """Drops rollouts that were sampled by weights more than ``limit`` versions behind the learner's.
 
     Attributes:
         limit: largest lag that stays.
@@ -236,14 +236,14 @@ class DropStale(Filter):
         return (self.column,)
 
     def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
-        """Sets the weight of the dropped attempts to 0."""
+        """Sets the weight of the dropped rollouts to 0."""
         dropped = column(credit, self.column) > self.limit
         return without(credit.with_metrics(credit_dropped_stale=float(np.sum(dropped & credit.counted))), dropped)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropSmall(Filter):
-    """Drops attempts whose advantage is smaller than ``limit`` in size (LOOP: 0.01); put it behind what makes the advantage.
+    """Drops rollouts whose advantage is smaller than ``limit`` in size (LOOP: 0.01); put it behind what makes the advantage.
 
     Their rewards stay in the statistics of the terms that follow: only their tokens are not learned from.
 
@@ -271,7 +271,7 @@ class DropSmall(Filter):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropOneClass(Filter):
-    """Drops groups whose attempts are all correct, all wrong, or either.
+    """Drops groups whose rollouts are all correct, all wrong, or either.
 
     Attributes:
         which: ``correct``, ``wrong`` or ``any``.
@@ -292,15 +292,15 @@ class DropOneClass(Filter):
 
     @property
     def min_group(self) -> int:
-        """One attempt is of one class."""
+        """One rollout is of one class."""
         return 2
 
     def local(self, credit: Credit) -> Partials:
-        """Share of correct attempts per group."""
+        """Share of correct rollouts per group."""
         return {"moments": peers(credit, solved(credit, self.threshold).astype(np.float64))}
 
     def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
-        """Sets the weight of the dropped attempts to 0."""
+        """Sets the weight of the dropped rollouts to 0."""
         m: Moments = stats["moments"]
         one = {"correct": m.mean == 1, "wrong": m.mean == 0, "any": m.m2 == 0}[self.which] & (m.count > 0)
         told = credit.with_metrics(credit_dropped_groups=float(one.sum()))
@@ -309,7 +309,7 @@ class DropOneClass(Filter):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PositivesOnly(Filter):
-    """Keeps correct attempts alone (expert iteration, rejection sampling).
+    """Keeps correct rollouts alone (expert iteration, rejection sampling).
 
     Attributes:
         threshold: task metric from which a rollout is correct.

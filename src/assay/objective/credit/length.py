@@ -44,7 +44,7 @@ class Overlong(CreditTerm):
 
     @property
     def attempts(self) -> tuple[str, ...]:
-        """How long an attempt is."""
+        """How long a rollout is."""
         return ("length",)
 
     def check(self, before: Sequence[CreditTerm]) -> None:
@@ -83,7 +83,7 @@ class TruncatedReward(CreditTerm):
 
     @property
     def attempts(self) -> tuple[str, ...]:
-        """Whether an attempt was cut off."""
+        """Whether a rollout was cut off."""
         return ("truncated",)
 
     @property
@@ -126,7 +126,7 @@ class CosineLength(CreditTerm):
 
     @property
     def attempts(self) -> tuple[str, ...]:
-        """How long an attempt is."""
+        """How long a rollout is."""
         return ("length",)
 
     def check(self, before: Sequence[CreditTerm]) -> None:
@@ -143,7 +143,7 @@ class CosineLength(CreditTerm):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LengthInGroup(CreditTerm):
     """Length compared with the group's (Kimi k1.5): added is ``coef * l_i``, ``l_i = 1/2 - (L_i - min) / (max - min)``, for wrong
-    attempts at most 0. Nothing is added in a group whose attempts are all equally long.
+    rollouts at most 0. Nothing is added in a group whose rollouts are all equally long.
 
     Attributes:
         coef: weight.
@@ -161,7 +161,7 @@ class LengthInGroup(CreditTerm):
 
     @property
     def attempts(self) -> tuple[str, ...]:
-        """How long an attempt is."""
+        """How long a rollout is."""
         return ("length",)
 
     @property

@@ -1,4 +1,4 @@
-"""Normalisers. Each attempt counts once, however many rows it has, unless tokens are what is counted; faulty ones never count."""
+"""Normalisers. Each rollout counts once, however many rows it has, unless tokens are what is counted; faulty ones never count."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def near_zero(gap: F, sd: F | np.float64) -> F:
 class Scale(CreditTerm):
     """Divides by a standard deviation: ``A / (sd + eps)``; exactly 0 where ``sd`` is 0.
 
-    ``group``: ``sd_q``. ``leave_one_out``: that of the *others* in the group; an attempt whose others do not vary is not divided.
+    ``group``: ``sd_q``. ``leave_one_out``: that of the *others* in the group; a rollout whose others do not vary is not divided.
     ``batch``: ``sd_B``. ``ema``: a running one, the root of the mean variance of earlier batches (the first batch is divided by
     its own). ``constant``: ``value``, with ``eps`` added.
 
@@ -147,7 +147,7 @@ class Scale(CreditTerm):
         return credit.divide_by(np.where(sd > 0, sd + self.eps, np.where(m.m2 > 0, 1.0, 0.0)), 0.0)
 
     def _of_others(self, credit: Credit, m: Moments) -> F:
-        """``[R]`` standard deviations of each attempt's peers without itself, 0 where only rounding tells them from 0."""
+        """``[R]`` standard deviations of each rollout's peers without itself, 0 where only rounding tells them from 0."""
         values = credit.reward if self.of == "reward" else credit.advantage
         own = np.where(credit.counted, m.count / np.maximum(m.count - 1, 1) * (values - m.mean) ** 2, 0.0)
         rest = np.where(m.m2 - own > 1e-12 * m.m2, m.m2 - own, 0.0)
@@ -193,7 +193,7 @@ class Whiten(CreditTerm):
         return {"moments": moments(credit.per_token()[here], weights=weights)}
 
     def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
-        """Whitens attempts, or tokens."""
+        """Whitens rollouts, or tokens."""
         m: Moments = stats["moments"]
         mean, spread, sd = m.mean[0], m.std(0)[0], m.std(self.ddof)[0]
         if self.unit == "rollout":
@@ -239,7 +239,7 @@ class ScaleByMean(CreditTerm):
 
 @dataclass(frozen=True, slots=True)
 class ScaleBySignal(CreditTerm):
-    """Multiplies by ``n / n_signal`` (GPG): attempts without a signal do not thin out the gradient of the others.
+    """Multiplies by ``n / n_signal`` (GPG): rollouts without a signal do not thin out the gradient of the others.
 
     Attributes:
         of: ``variance``: a rollout has a signal when its group's rewards vary; ``reward``: when its own reward is not 0, as in
@@ -260,7 +260,7 @@ class ScaleBySignal(CreditTerm):
         return Scope.BATCH
 
     def local(self, credit: Credit) -> Partials:
-        """How many attempts have a signal, or the moments that tell."""
+        """How many rollouts have a signal, or the moments that tell."""
         here = credit.counted
         if self.of == "variance":
             return {"moments": peers(credit, credit.reward)}

@@ -1,4 +1,4 @@
-"""Advantages for pass@k in closed form: what an attempt adds to the chance that one of ``k`` draws solves the task."""
+"""Advantages for pass@k in closed form: what a rollout adds to the chance that one of ``k`` draws solves the task."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ __all__ = ["PassAtK", "PassAtKBonus", "pass_at_k"]
 
 
 def pass_at_k(n: int, correct: int, k: int) -> tuple[float, float]:
-    """Advantages of the correct and of the wrong attempts of a group, normalised over all its subsets of ``k``.
+    """Advantages of the correct and of the wrong rollouts of a group, normalised over all its subsets of ``k``.
 
     ``rho = 1 - C(n - c, k) / C(n, k)``, ``s = sqrt(rho (1 - rho))``; correct ``(1 - rho) / s``; wrong
     ``(1 - rho - C(n - c - 1, k - 1) / C(n - 1, k - 1)) / s``. They sum to 0 over the group, and are 0 where ``s`` is, or where
-    the group has fewer than ``k`` attempts.
+    the group has fewer than ``k`` rollouts.
 
     >>> [round(x, 4) for x in pass_at_k(10, 2, 4)]
     [0.7071, -0.1768]
@@ -35,7 +35,7 @@ def pass_at_k(n: int, correct: int, k: int) -> tuple[float, float]:
     spread = sqrt(missed * (1.0 - missed))
     if spread == 0.0:
         return 0.0, 0.0
-    # Of the subsets with a given wrong attempt, those that miss; there is a wrong attempt, or nothing would be missed.
+    # Of the subsets with a given wrong rollout, those that miss; there is a wrong rollout, or nothing would be missed.
     alone = comb(n - correct - 1, k - 1) / comb(n - 1, k - 1)
     return missed / spread, (missed - alone) / spread
 
@@ -69,16 +69,16 @@ class PassAtK(CreditTerm):
         return self.k + 1
 
     def check(self, before: Sequence[CreditTerm]) -> None:
-        """Raises PlanError: it is about whole attempts."""
+        """Raises PlanError: it is about whole rollouts."""
         check_behind(
             self,
             before,
             ("return",) if self.kind == "baseline" else (),
-            "it compares whole attempts, and a return makes values per token: leave the return out",
+            "it compares whole rollouts, and a return makes values per token: leave the return out",
         )
 
     def local(self, credit: Credit) -> Partials:
-        """Attempts and hits of each group."""
+        """Rollouts and hits of each group."""
         here, group = credit.counted, credit.group[credit.counted]
         hits = solved(credit, self.hit)[here].astype(np.float64)
         return {"n": Sum(tally(group, np.ones_like(hits), credit.groups)), "hits": Sum(tally(group, hits, credit.groups))}
@@ -88,7 +88,7 @@ class PassAtK(CreditTerm):
         return credit.with_advantage(self._advantage(credit, stats))
 
     def _advantage(self, credit: Credit, stats: Partials) -> F:
-        """``[R]`` by the class of each attempt."""
+        """``[R]`` by the class of each rollout."""
         pairs = zip(stats["n"].values.tolist(), stats["hits"].values.tolist(), strict=True)
         table = np.array([pass_at_k(int(n), int(c), self.k) for n, c in pairs])[credit.group]
         return np.where(solved(credit, self.hit), table[:, 0], table[:, 1])

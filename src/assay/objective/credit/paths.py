@@ -1,4 +1,4 @@
-"""The order of an attempt's loss tokens over all its rows, and sums that run backwards along it."""
+"""The order of a rollout's loss tokens over all its rows, and sums that run backwards along it."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Index = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Path:
-    """The ``n`` links of all attempts' chains, attempt after attempt, each in order: loss tokens, or segments of them.
+    """The ``n`` links of all rollouts' chains, rollout after rollout, each in order: loss tokens, or segments of them.
 
-    What stands between loss tokens (prompts, tool output) is no link: the next link is the next *action*. Rows of an attempt
+    What stands between loss tokens (prompts, tool output) is no link: the next link is the next *action*. Rows of a rollout
     follow one another as they stand in the batch.
 
     Attributes:
@@ -42,12 +42,12 @@ class Path:
 
     @property
     def last(self) -> NDArray[np.bool_]:
-        """``[n]`` whether an attempt ends with this link."""
+        """``[n]`` whether a rollout ends with this link."""
         return np.append(self.owner[1:] != self.owner[:-1], True)[: len(self.at)]
 
     @property
     def place(self) -> Index:
-        """``[n]`` number of the link in its attempt."""
+        """``[n]`` number of the link in its rollout."""
         return np.arange(len(self.at)) - self.start[self.owner]
 
     def paid(self, credit: Credit) -> F:
@@ -65,17 +65,17 @@ class Path:
         return out
 
     def so_far(self, values: F) -> F:
-        """``[n]`` the sum of an attempt's values up to and with each link."""
+        """``[n]`` the sum of a rollout's values up to and with each link."""
         out = np.array(values, np.float64)
         for here in self._steps():
             out[here + 1] += out[here]
         return out
 
     def _steps(self) -> list[Index]:
-        """The links with another one behind them, those at the same place of their attempts together, from the first place on."""
+        """The links with another one behind them, those at the same place of their rollouts together, from the first place on."""
         order = np.argsort(-self.length, kind="stable")
         start, length = self.start[order], self.length[order]
-        counts = np.searchsorted(-length, -np.arange(1, int(length[0])), "left")  # attempts that are longer than the place
+        counts = np.searchsorted(-length, -np.arange(1, int(length[0])), "left")  # rollouts that are longer than the place
         return [start[:count] + place for place, count in enumerate(counts.tolist())]
 
     def next(self, values: F) -> F:
@@ -97,7 +97,7 @@ class Path:
 
 
 def path_of(batch: Batch) -> Path:
-    """The chains of a batch's loss tokens, over all rows of an attempt."""
+    """The chains of a batch's loss tokens, over all rows of a rollout."""
     at = np.flatnonzero(batch.token("mask"))
     owner = np.repeat(np.asarray(batch.rows["rollout"], np.int64), batch.lengths)[at]
     order = np.argsort(owner, kind="stable")

@@ -80,7 +80,7 @@ class LoopPenalty(CreditTerm):
 
     @property
     def attempts(self) -> tuple[str, ...]:
-        """Whether an attempt was cut off."""
+        """Whether a rollout was cut off."""
         return ("truncated",)
 
     def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
@@ -126,7 +126,7 @@ class NgramPenalty(CreditTerm):
 
 
 def _texts(credit: Credit) -> list[NDArray[Any]]:
-    """The loss tokens' ids of each attempt, in order."""
+    """The loss tokens' ids of each rollout, in order."""
     path = Path.of(credit)
     return np.split(credit.batch.token("ids")[path.at], path.start[1:])
 

@@ -1,4 +1,4 @@
-"""Filters that weigh or choose attempts by score and chance; a chance is a function of seed, number of the batch, and attempt."""
+"""Filters that weigh or choose rollouts by score and chance; a chance is a function of seed, number of the batch, and rollout."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _RULES = ("pow", "max_min", "max_random")
 class Chance(Filter):
     """Base of the filters that draw lots: each batch has a number, so that its lots differ from the last one's.
 
-    A group's attempts must stand on one rank together.
+    A group's rollouts must stand on one rank together.
 
     Attributes:
         seed: everything random derives from it.
@@ -54,7 +54,7 @@ class Resample(Chance):
     """Resampling with replacement in proportion to a weight, as weights (PF-PPO): ``n w_i / sum w``, so as many as before.
 
     ``pow``: ``|R_i|^power``. ``max_min``: 1 for the best and worst scores, else 0. ``max_random``: 0.4 for the best, 0.1 for the
-    others. Put it before baselines and returns: an attempt counts in their statistics as often as it was drawn. It changes the
+    others. Put it before baselines and returns: a rollout counts in their statistics as often as it was drawn. It changes the
     expectation: no importance weight corrects it. Equal weights change nothing.
 
     Attributes:
@@ -97,7 +97,7 @@ class Resample(Chance):
         )
 
     def local(self, credit: Credit) -> Partials:
-        """Group and reward of the attempts that count."""
+        """Group and reward of the rollouts that count."""
         here = credit.counted
         return {"rows": Gathered(np.stack([credit.group[here].astype(np.float64), credit.reward[here]], axis=1))}
 
@@ -131,9 +131,9 @@ class Resample(Chance):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BestAnd(Chance):
-    """Keeps two attempts of each group: the best, and another one, drawn or the worst (the filters of PF-PPO).
+    """Keeps two rollouts of each group: the best, and another one, drawn or the worst (the filters of PF-PPO).
 
-    Ties are broken by lot. A lone attempt stays.
+    Ties are broken by lot. A lone rollout stays.
 
     Attributes:
         other: ``random`` or ``worst``.
@@ -143,7 +143,7 @@ class BestAnd(Chance):
 
     def __post_init__(self) -> None:
         if self.other not in ("random", "worst"):
-            raise UnknownNameError("other attempt", self.other, ("random", "worst"))
+            raise UnknownNameError("other rollout", self.other, ("random", "worst"))
 
     @property
     def scope(self) -> Scope:
@@ -169,9 +169,9 @@ class BestAnd(Chance):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Balance(Chance):
-    """Keeps so many correct and so many wrong attempts per prompt, chosen by lot (OREAL: one of each).
+    """Keeps so many correct and so many wrong rollouts per prompt, chosen by lot (OREAL: one of each).
 
-    Put it behind the baseline, so that this one sees all attempts.
+    Put it behind the baseline, so that this one sees all rollouts.
 
     Attributes:
         positives, negatives: how many of each stay.
@@ -214,7 +214,7 @@ class Balance(Chance):
 
 @dataclass(frozen=True, slots=True)
 class Deduplicate(Filter):
-    """Attempts of a group with the same loss tokens count as one: each keeps ``1 / m`` of its weight, ``m`` of them being equal.
+    """Rollouts of a group with the same loss tokens count as one: each keeps ``1 / m`` of its weight, ``m`` of them being equal.
 
     Loss and gradient are those of one of them. Their rewards stay in the statistics.
     """
@@ -253,6 +253,6 @@ class Deduplicate(Filter):
 
 
 def _effective(weights: F) -> float:
-    """How many equally weighted attempts are as good: ``(sum w)^2 / sum w^2``."""
+    """How many equally weighted rollouts are as good: ``(sum w)^2 / sum w^2``."""
     total = np.sort(weights)
     return float(total.sum() ** 2 / (total**2).sum()) if total.any() else float(len(weights))

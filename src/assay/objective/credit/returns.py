@@ -248,7 +248,7 @@ class Gae(CreditTerm):
         check_behind(self, before, ("return",), "it makes returns of its own from what is paid; keep one of the two")
 
     def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
-        """Advantages and returns per token; an attempt's own advantage is the mean of its tokens'."""
+        """Advantages and returns per token; a rollout's own advantage is the mean of its tokens'."""
         path, total = Path.of(credit), len(credit.owner)
         links, link = path, np.arange(len(path.at))
         if self.by is not None:

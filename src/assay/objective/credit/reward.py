@@ -20,7 +20,7 @@ _PREFIX = "components/"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scalarise:
-    """Named components to one reward per attempt, and which attempts enter statistics.
+    """Named components to one reward per rollout, and which rollouts enter statistics.
 
     Attributes:
         weights: pairs of component and weight; when empty the reward is the task's own metric: ``correct``, else ``reward``,
@@ -42,7 +42,7 @@ class Scalarise:
             if stream not in STREAMS:
                 raise UnknownNameError("stream", stream, STREAMS)
         if not self.streams:
-            raise ConfigError("Scalarise.streams is empty, so no attempt would enter a statistic; name at least one stream")
+            raise ConfigError("Scalarise.streams is empty, so no rollout would enter a statistic; name at least one stream")
         if self.every and self.weights:
             raise ConfigError(
                 f"Scalarise(weights={self.weights}, every=True): count either each component alike or by weights; "
@@ -63,7 +63,7 @@ class Scalarise:
         """
         found = {n.removeprefix(_PREFIX): a for n, a in batch.rollouts.items() if n.startswith(_PREFIX)}
         if not found:
-            raise DataError("the batch has no reward components ('components/NAME' per attempt); grade the rollouts first")
+            raise DataError("the batch has no reward components ('components/NAME' per rollout); grade the rollouts first")
         weights = self._weights(found)
         metric = _primary(found) if not weights or _has_primary(found) else None
         reward = self._sum(found)
@@ -71,7 +71,7 @@ class Scalarise:
         if np.isnan(reward[valid]).any():
             names = [name for name, _ in weights] or sorted(found)
             raise DataError(
-                f"{int(np.isnan(reward[valid]).sum())} graded attempts lack one of the reward components {names}: verifiers "
+                f"{int(np.isnan(reward[valid]).sum())} graded rollouts lack one of the reward components {names}: verifiers "
                 "that are mixed in one run must give the same names, or Scalarise.weights must name those that all give"
             )
         stream = np.full(len(reward), -1, np.int64)
@@ -88,7 +88,7 @@ class Scalarise:
         )
 
     def reward(self, components: Mapping[str, float]) -> float:
-        """What one attempt's components are worth.
+        """What one rollout's components are worth.
 
         Raises:
             DataError: none of the known primary components.
@@ -115,7 +115,7 @@ def _has_primary(found: Mapping[str, F]) -> bool:
 
 
 def _primary(found: Mapping[str, F]) -> F:
-    """``[R]`` each attempt's own metric: its ``correct`` where it has one, else its ``reward``; or the only component."""
+    """``[R]`` each rollout's own metric: its ``correct`` where it has one, else its ``reward``; or the only component."""
     if not _has_primary(found):
         raise DataError(
             f"no component 'correct' or 'reward' among {sorted(found)}; say how they make one reward: "

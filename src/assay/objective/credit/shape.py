@@ -21,7 +21,7 @@ _INF = float("inf")
 
 
 def solved(credit: Credit, threshold: float) -> NDArray[np.bool_]:
-    """``[R]`` attempts whose task metric reaches a threshold, up to rounding."""
+    """``[R]`` rollouts whose task metric reaches a threshold, up to rounding."""
     return credit.metric >= threshold - 1e-9
 
 
@@ -54,7 +54,7 @@ class Rescale(CreditTerm):
 
 @dataclass(frozen=True, slots=True)
 class Bonus(CreditTerm):
-    """``R' = R + coef * c_i``: a number per attempt that rows bring, such as a novelty bonus or the cost of its tools.
+    """``R' = R + coef * c_i``: a number per rollout that rows bring, such as a novelty bonus or the cost of its tools.
 
     Attributes:
         column: the column of the rollouts.
@@ -82,10 +82,10 @@ class Bonus(CreditTerm):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairwiseWin(CreditTerm):
-    """The chance that a judge prefers the attempt to a fixed anchor answer, in place of the reward.
+    """The chance that a judge prefers the rollout to a fixed anchor answer, in place of the reward.
 
     ``R_i = (P(o_i > y_a) + 1 - P(y_a > o_i)) / 2``: the mean over both orders of presentation. A judge without a bias of position
-    gives the same either way, and an attempt equal to the anchor gets 1/2.
+    gives the same either way, and a rollout equal to the anchor gets 1/2.
 
     Attributes:
         win: column of the rollouts with ``P(o_i > y_a)``.
@@ -118,7 +118,7 @@ class PairwiseWin(CreditTerm):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleByClass(CreditTerm):
-    """One reward for correct attempts, another for wrong ones (W-GRPO: 1 and ``-lambda``), in place of the reward.
+    """One reward for correct rollouts, another for wrong ones (W-GRPO: 1 and ``-lambda``), in place of the reward.
 
     Two values are an affine map of any other two: a group mean *and* a group's standard deviation after it cancel both. They act
     under a baseline alone, or under the batch's standard deviation.
@@ -136,7 +136,7 @@ class ScaleByClass(CreditTerm):
 
     def __post_init__(self) -> None:
         if not self.correct > self.wrong:
-            raise ConfigError(f"ScaleByClass(correct={self.correct}, wrong={self.wrong}): correct attempts must be worth more")
+            raise ConfigError(f"ScaleByClass(correct={self.correct}, wrong={self.wrong}): correct rollouts must be worth more")
 
     def check(self, before: Sequence[CreditTerm]) -> None:
         """Raises PlanError: it would undo what other shapes did."""

@@ -1,4 +1,4 @@
-"""Statistics over attempts that may stand on several ranks: by group, by peers inside it, extremes, and lots by identity."""
+"""Statistics over rollouts that may stand on several ranks: by group, by peers inside it, extremes, and lots by identity."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class Largest:
 
 
 def peers(credit: Credit, values: F, by: str = "", weights: F | None = None) -> Peers:
-    """Moments of ``values [R]`` of the attempts that count, per group, or per group and value of the column ``by``."""
+    """Moments of ``values [R]`` of the rollouts that count, per group, or per group and value of the column ``by``."""
     here = credit.counted
     weights = credit.copies if weights is None else weights
     weights = None if weights is None else weights[here]
@@ -125,21 +125,21 @@ def peers(credit: Credit, values: F, by: str = "", weights: F | None = None) -> 
 
 
 def each(credit: Credit, found: Peers, by: str = "") -> Moments:
-    """``[R]`` the moments of each attempt's peers."""
+    """``[R]`` the moments of each rollout's peers."""
     return found.at(_pairs(credit, by)) if isinstance(found, Keyed) else _taken(found, credit.group)
 
 
 def column(credit: Credit, name: str) -> F:
-    """``[R]`` a column of the attempts as numbers, 0 where an attempt does not count and has none.
+    """``[R]`` a column of the rollouts as numbers, 0 where a rollout does not count and has none.
 
     Raises:
-        DataError: an attempt that counts has no finite number there, or the batch has no such column.
+        DataError: a rollout that counts has no finite number there, or the batch has no such column.
     """
     values = np.asarray(credit.batch.rollout(name), np.float64)
     bad = credit.counted & ~np.isfinite(values)
     if bad.any():
         at = int(np.flatnonzero(bad)[0])
-        raise DataError(f"attempt {at} has {name}={values[at]}: every graded attempt needs a finite number in this column")
+        raise DataError(f"rollout {at} has {name}={values[at]}: every graded rollout needs a finite number in this column")
     return np.where(np.isfinite(values), values, 0.0)
 
 
@@ -172,10 +172,10 @@ def ranked(group: Keys, *by: F) -> Keys:
 
 
 def lottery(credit: Credit, name: str, seed: int, batch: int) -> F:
-    """``[R]`` uniforms in [0, 1): a pure function of seed, number of the batch, group, and place among its attempts that count.
+    """``[R]`` uniforms in [0, 1): a pure function of seed, number of the batch, group, and place among its rollouts that count.
 
-    A group's attempts stand on one rank in the order in which they were drawn, so ranks and micro-batches change nothing. Where
-    the batch has a column ``place`` (`evaluate` and `torch_loss` make one of the attempts' content) it is the order.
+    A group's rollouts stand on one rank in the order in which they were drawn, so ranks and micro-batches change nothing. Where
+    the batch has a column ``place`` (`evaluate` and `torch_loss` make one of the rollouts' content) it is the order.
     """
     drawn = np.asarray(credit.batch.rollouts.get("place", np.arange(len(credit.group))), np.float64)
     place = ranked(credit.group, (~credit.counted).astype(np.float64), drawn)  # a fault moves nobody else's lot

@@ -1,4 +1,4 @@
-"""Advantages of steps among the steps that other attempts took from the same state (GiGPO)."""
+"""Advantages of steps among the steps that other rollouts took from the same state (GiGPO)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["StateGroups"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateGroups(CreditTerm):
-    """Adds a step's advantage to the attempt's (GiGPO): ``A_it = A_i + weight (G_ik - mean) / (sd + eps)``.
+    """Adds a step's advantage to the rollout's (GiGPO): ``A_it = A_i + weight (G_ik - mean) / (sd + eps)``.
 
     ``G_ik = r_ik + gamma G_i(k+1)`` is the discounted reward from step ``k`` on; mean and standard deviation are those of all
     steps of the *group* that start in the same state. A step that no other shares its state with adds 0.

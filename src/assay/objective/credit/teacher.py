@@ -19,7 +19,7 @@ def teacher_gap(path: Path, gap: F, discount: float = 0.0, bound: float = float(
     """``[n]`` a teacher's advantage at each link: ``a_k = gap_k + discount a_(k+1)``, within ``+-bound``.
 
     Args:
-        path: the attempts' loss tokens, in order.
+        path: the rollouts' loss tokens, in order.
         gap: ``[n]`` ``logp_TEACHER - logp_STUDENT``, which has the expectation ``-KL(pi||teacher)``.
         discount: worth of the next token's; 0 looks at the token alone.
         bound: on the result.
@@ -30,7 +30,7 @@ def teacher_gap(path: Path, gap: F, discount: float = 0.0, bound: float = float(
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeacherAdvantage(CreditTerm):
     """``A_t' = A_t + coef (logp_TEACHER - logp_STUDENT)``: each token is credited with the teacher's opinion of it, besides what
-    the attempt's outcome gives it (slime, ROLL, rLLM). Put it behind baseline and scale.
+    the rollout's outcome gives it (slime, ROLL, rLLM). Put it behind baseline and scale.
 
     Attributes:
         coef: weight of the opinion.
@@ -63,7 +63,7 @@ class TeacherAdvantage(CreditTerm):
         return (f"logp_{self.teacher}", f"logp_{self.student}")
 
     def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
-        """Adds the opinion per token; the attempt's advantage moves by its mean."""
+        """Adds the opinion per token; the rollout's advantage moves by its mean."""
         path, batch = Path.of(credit), credit.batch
         teacher, student = (np.asarray(batch.token(n), np.float64)[path.at] for n in self.needs)
         added = self.coef * teacher_gap(path, teacher - student, self.discount, self.bound)

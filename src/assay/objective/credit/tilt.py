@@ -55,10 +55,10 @@ class LogMean:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tilt(CreditTerm):
-    """In place of the reward, the weight of an attempt under a target: ``P(y) / (Z q(y))``, ``P(y) = anchor(y) e^(R / beta)``.
+    """In place of the reward, the weight of a rollout under a target: ``P(y) / (Z q(y))``, ``P(y) = anchor(y) e^(R / beta)``.
 
     Behind it ``-w logp`` is the gradient of the *forward* divergence KL(p||pi) to ``p = P / Z``, the optimum of reward under a KL
-    penalty with coefficient ``beta`` (GDC, DPG); ``q`` is who drew the attempts. ``Center("constant", value=1.0)`` behind it is
+    penalty with coefficient ``beta`` (GDC, DPG); ``q`` is who drew the rollouts. ``Center("constant", value=1.0)`` behind it is
     the on-policy baseline. Weights have mean 1 over everything that Z was estimated from.
 
     Attributes:
@@ -82,7 +82,7 @@ class Tilt(CreditTerm):
 
     def __post_init__(self) -> None:
         if self.beta is not None and not 0 < self.beta < math.inf:
-            raise ConfigError(f"Tilt.beta={self.beta}; use a positive temperature, or None for the correct attempts alone")
+            raise ConfigError(f"Tilt.beta={self.beta}; use a positive temperature, or None for the correct rollouts alone")
         if self.over not in ("run", "group"):
             raise UnknownNameError("scope of Z", self.over, ("run", "group"))
         if not self.cap > 0:
@@ -99,11 +99,11 @@ class Tilt(CreditTerm):
         return Scope.BATCH if self.over == "run" else Scope.GROUP
 
     def init(self) -> State:
-        """Logarithm of Z, and from how many attempts."""
+        """Logarithm of Z, and from how many rollouts."""
         return {"log_z": 0.0, "count": 0.0} if self.over == "run" else {}
 
     def local(self, credit: Credit) -> Partials:
-        """``log mean P / q`` of the attempts that count."""
+        """``log mean P / q`` of the rollouts that count."""
         here, log_w = credit.counted, self._log_weight(credit)
         if self.over == "group":
             return {"z": LogMean.of(log_w[here], credit.group[here], credit.groups)}

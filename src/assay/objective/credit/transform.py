@@ -1,4 +1,4 @@
-"""Transforms of the advantage: by prompt, by attempt, by sign."""
+"""Transforms of the advantage: by prompt, by rollout, by sign."""
 
 from __future__ import annotations
 
@@ -106,10 +106,10 @@ class ScaleByPrompt(CreditTerm):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleBySample(CreditTerm):
-    """Multiplies the advantage of each attempt by numbers that rows bring (GRPO-S), and bounds the product.
+    """Multiplies the advantage of each rollout by numbers that rows bring (GRPO-S), and bounds the product.
 
     ``sigmoid``: each column is a difficulty ``x``, its factor ``sigmoid(x_i) / sigmoid(mean of x)`` over the rollout batch, so
-    that equally hard attempts have the factor 1. ``value``: the columns are the factors.
+    that equally hard rollouts have the factor 1. ``value``: the columns are the factors.
 
     Attributes:
         columns: columns of the rollouts, multiplied.
@@ -160,7 +160,7 @@ class ScaleBySample(CreditTerm):
 
 @dataclass(frozen=True, slots=True)
 class AddBonus(CreditTerm):
-    """``A' = A + coef * c_i``: a number per attempt that rows bring, added to the advantage, so that no baseline takes it away.
+    """``A' = A + coef * c_i``: a number per rollout that rows bring, added to the advantage, so that no baseline takes it away.
 
     Attributes:
         column: the column of the rollouts.
@@ -199,7 +199,7 @@ class ConfidenceBonus(CreditTerm):
     """Damps answers that the policy is surer of than of the prompt (ARM of ProGRPO): ``A' = A + coef (c(q) - c(o_i))``.
 
     ``c`` is `confidence` over the least likely tokens: of the answer under the old policy, computed here; of the prompt, a column
-    that rows bring. Groups without a correct attempt are left as they are.
+    that rows bring. Groups without a correct rollout are left as they are.
 
     Attributes:
         coef: weight.
@@ -235,7 +235,7 @@ class ConfidenceBonus(CreditTerm):
         return Scope.GROUP
 
     def local(self, credit: Credit) -> Partials:
-        """Correct attempts of each group."""
+        """Correct rollouts of each group."""
         hits = (solved(credit, self.threshold) & credit.counted).astype(np.float64)
         return {"correct": Sum(tally(credit.group, hits, credit.groups))}
 
@@ -250,7 +250,7 @@ class ConfidenceBonus(CreditTerm):
 
 @dataclass(frozen=True, slots=True)
 class PositivePart(CreditTerm):
-    """``max(A, 0)``. Attempts with a negative advantage leave the loss and its denominator (A-LoL).
+    """``max(A, 0)``. Rollouts with a negative advantage leave the loss and its denominator (A-LoL).
 
     Attributes:
         drop: False keeps them in the denominator.

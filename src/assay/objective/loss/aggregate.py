@@ -60,7 +60,7 @@ class Aggregation(ABC):
 
     @property
     def grouped(self) -> bool:
-        """Whether it asks which attempts belong to one prompt."""
+        """Whether it asks which rollouts belong to one prompt."""
         return False
 
     def check(self) -> None:  # noqa: B027
@@ -73,7 +73,7 @@ class Aggregation(ABC):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token(Aggregation):
-    """Mean over all loss tokens: long attempts weigh more (DAPO)."""
+    """Mean over all loss tokens: long rollouts weigh more (DAPO)."""
 
     def share(self, s: Selection) -> F:
         """``1 / tokens``."""
@@ -82,7 +82,7 @@ class Token(Aggregation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeqMean(Aggregation):
-    """Mean over the tokens of an attempt, then over attempts (GRPO)."""
+    """Mean over the tokens of a rollout, then over rollouts (GRPO)."""
 
     def share(self, s: Selection) -> F:
         """``1 / (T_i * rollouts)``."""
@@ -91,7 +91,7 @@ class SeqMean(Aggregation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeqSum(Aggregation):
-    """Sum over the tokens of an attempt, mean over attempts (REINFORCE, RLOO)."""
+    """Sum over the tokens of a rollout, mean over rollouts (REINFORCE, RLOO)."""
 
     def share(self, s: Selection) -> F:
         """``1 / rollouts``."""
@@ -100,7 +100,7 @@ class SeqSum(Aggregation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt(Aggregation):
-    """Mean over the tokens of a prompt's attempts, then over prompts (ScaleRL)."""
+    """Mean over the tokens of a prompt's rollouts, then over prompts (ScaleRL)."""
 
     @property
     def grouped(self) -> bool:
@@ -114,7 +114,7 @@ class Prompt(Aggregation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constant(Aggregation):
-    """Sum over the tokens of an attempt, divided by a constant length, mean over attempts (Dr.GRPO).
+    """Sum over the tokens of a rollout, divided by a constant length, mean over rollouts (Dr.GRPO).
 
     Attributes:
         length: the generation budget in tokens, not the batch's longest row.

@@ -79,7 +79,7 @@ class View:
     def logp(self, anchor: str) -> Tensor:
         """``[n]`` log-probabilities under ``old``, ``engine``, ``ref``, ..., without gradient.
 
-        The old policy of a replayed attempt is the one that sampled it: there ``old`` reads ``logp_engine``.
+        The old policy of a replayed rollout is the one that sampled it: there ``old`` reads ``logp_engine``.
         """
         if anchor != "old":
             return self.column(f"logp_{anchor}")
@@ -92,7 +92,7 @@ class View:
         return (self.live("logp_new") - self.logp(anchor)).clamp(-20.0, 20.0)
 
     def per_rollout(self, name: str) -> Tensor:
-        """``[n]`` a rollout column, read at each token's attempt."""
+        """``[n]`` a rollout column, read at each token's rollout."""
         owner = np.repeat(self.batch.rows["rollout"], self.batch.lengths)[self.index]
         return self.tensor(np.asarray(self.batch.rollout(name), np.float64)[owner])
 
@@ -155,7 +155,7 @@ class LossTerm(ABC):
 
     @property
     def attempts(self) -> tuple[str, ...]:
-        """Columns of the attempts that it reads."""
+        """Columns of the rollouts that it reads."""
         return ()
 
     @property
@@ -188,7 +188,7 @@ class LossTerm(ABC):
 
     @property
     def min_group(self) -> int:
-        """Attempts that a group must have."""
+        """Rollouts that a group must have."""
         return 1
 
     @property
@@ -198,7 +198,7 @@ class LossTerm(ABC):
 
     @property
     def grouped(self) -> bool:
-        """Whether it compares the attempts of a group."""
+        """Whether it compares the rollouts of a group."""
         return False
 
     @property

@@ -34,7 +34,7 @@ _INF = float("inf")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeacherKl(Kl):
-    """`Kl` to the teacher of each attempt's domain.
+    """`Kl` to the teacher of each rollout's domain.
 
     Attributes:
         teachers: who they are; rollouts without one are left out, and stay in the denominators.
@@ -45,7 +45,7 @@ class TeacherKl(Kl):
 
     @property
     def sparse(self) -> bool:
-        """Attempts without a teacher have no weight."""
+        """Rollouts without a teacher have no weight."""
         return bool(self.teachers.by)
 
     @property
@@ -60,7 +60,7 @@ class TeacherKl(Kl):
 
     @property
     def attempts(self) -> tuple[str, ...]:
-        """What names an attempt's teacher."""
+        """What names a rollout's teacher."""
         return self.teachers.attempts
 
     @property
@@ -135,7 +135,7 @@ class TeacherGradient(PolicyGradient):
 
     @property
     def sparse(self) -> bool:
-        """Attempts without a teacher have no weight."""
+        """Rollouts without a teacher have no weight."""
         return bool(self.teachers.by)
 
     @property
@@ -151,7 +151,7 @@ class TeacherGradient(PolicyGradient):
 
     @property
     def attempts(self) -> tuple[str, ...]:
-        """What names an attempt's teacher."""
+        """What names a rollout's teacher."""
         return self.teachers.attempts
 
     @property

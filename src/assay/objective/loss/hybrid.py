@@ -1,4 +1,4 @@
-"""Terms of methods that learn from an expert, from offline data or from a co-trained reward model beside their own attempts."""
+"""Terms of methods that learn from an expert, from offline data or from a co-trained reward model beside their own rollouts."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ __all__ = ["Calibrated", "Confidence", "OutcomeMean", "PrefixScore"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibrated(LossTerm):
-    """CalibRL's term: ``|A| leaky_relu(-y (logp_new - logp_expert))``, ``y`` = 1 for a correct attempt and -1 for a wrong one.
+    """CalibRL's term: ``|A| leaky_relu(-y (logp_new - logp_expert))``, ``y`` = 1 for a correct rollout and -1 for a wrong one.
 
-    It lifts the tokens of correct attempts above what the policy gives the expert's answer at the same place, and pushes those of
+    It lifts the tokens of correct rollouts above what the policy gives the expert's answer at the same place, and pushes those of
     wrong ones below; what is there already is only pulled back with the slope. ``logp_expert`` and ``expert_here`` (0 past the
     end of the expert's answer: such tokens are left out) come from `assay.objective.credit.expert.AlignExpert`, or with the rows.
 
@@ -50,7 +50,7 @@ class Calibrated(LossTerm):
 
     @property
     def sparse(self) -> bool:
-        """Attempts without advantage, or without an expert, have no weight."""
+        """Rollouts without advantage, or without an expert, have no weight."""
         return True
 
     @property
@@ -110,7 +110,7 @@ class Confidence(TokenWeight):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrefixScore(TokenWeight):
     """Weights from a token reward model (OREAL): ``clip((p - threshold) / (1 - threshold), 0, 1)`` with ``p`` the model's belief,
-    up to this token, that the attempt is correct: the sigmoid of the mean of its scores so far.
+    up to this token, that the rollout is correct: the sigmoid of the mean of its scores so far.
 
     Attributes:
         column: token column with the scores, as logits.
@@ -133,7 +133,7 @@ class PrefixScore(TokenWeight):
 
     @property
     def scope(self) -> Scope:
-        """An attempt's own tokens."""
+        """A rollout's own tokens."""
         return Scope.SEQUENCE
 
     def weigh(self, batch: Batch, stats: Partials) -> F:
@@ -148,8 +148,8 @@ class PrefixScore(TokenWeight):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutcomeMean(LossTerm):
-    """Teaches a head to tell the outcome by its mean over the attempt's tokens (OREAL's token reward model): binary cross-entropy
-    of ``sigmoid(mean_t score_t)`` with the label, mean over attempts.
+    """Teaches a head to tell the outcome by its mean over the rollout's tokens (OREAL's token reward model): binary cross-entropy
+    of ``sigmoid(mean_t score_t)`` with the label, mean over rollouts.
 
     Attributes:
         head: live column of the head, a scalar (`assay.runtime.ValueHead`).
@@ -165,13 +165,13 @@ class OutcomeMean(LossTerm):
         LossTerm.__post_init__(self)
         if not isinstance(self.aggregate, SeqMean):
             raise ConfigError(
-                f"OutcomeMean(aggregate={self.aggregate}): its loss is one number per attempt, spread over the attempt's tokens; "
+                f"OutcomeMean(aggregate={self.aggregate}): its loss is one number per rollout, spread over the rollout's tokens; "
                 "use SeqMean()"
             )
 
     @property
     def scope(self) -> Scope:
-        """All rows of an attempt."""
+        """All rows of a rollout."""
         return Scope.SEQUENCE
 
     @property
@@ -195,7 +195,7 @@ class OutcomeMean(LossTerm):
         return {"weight": share, "label": np.repeat(right[batch.rows["rollout"]], batch.lengths)}
 
     def apply(self, view: View) -> Tensor:
-        """``[n]`` the attempt's loss at each of its tokens, with the slope of the mean at each token's own score."""
+        """``[n]`` the rollout's loss at each of its tokens, with the slope of the mean at each token's own score."""
         from torch.nn.functional import binary_cross_entropy_with_logits as bce
 
         own, label = view.live(self.head), view.own("label")
@@ -208,6 +208,6 @@ class OutcomeMean(LossTerm):
         return bce(mean, label, reduction="none") + (mean.sigmoid() - label) * (own - own.detach())
 
     def report(self, view: View) -> Mapping[str, Tensor]:
-        """``right``: share of the tokens whose attempt the head tells right."""
+        """``right``: share of the tokens whose rollout the head tells right."""
         mean = pooled(view, lambda v: v.live(self.head), "sequence_mean")
         return {"right": ((mean > 0) == (view.own("label") > 0)).to(mean.dtype)}

@@ -159,7 +159,7 @@ class AdaptiveKl(Kl):
     """`Kl` whose coefficient follows a target: ``coef *= 1 + clip(KL / target - 1, +-0.2) * n / horizon`` after each rollout
     batch.
 
-    ``KL`` is the batch mean of the summed k1 of an attempt, at the start of the batch; ``n`` the number of attempts; both over
+    ``KL`` is the batch mean of the summed k1 of a rollout, at the start of the batch; ``n`` the number of rollouts; both over
     the rows of ``streams`` alone. A batch is learned from with the coefficient from before it; its measurement counts from the
     next batch on.
 
@@ -187,7 +187,7 @@ class AdaptiveKl(Kl):
         return {"coef": self.coef}
 
     def local(self, batch: Batch) -> Partials:
-        """Moments of the attempts' summed k1."""
+        """Moments of the rollouts' summed k1."""
         mask = batch.token("mask")
         owner = np.repeat(np.asarray(batch.rows["rollout"], np.int64), batch.lengths)[mask]
         k1 = (batch.token("logp_old").astype(np.float64) - batch.token(f"logp_{self.anchor}"))[mask]

@@ -49,7 +49,7 @@ class Nll(LossTerm):
 
     @property
     def attempts(self) -> tuple[str, ...]:
-        """The column of the attempts that weighs them."""
+        """The column of the rollouts that weighs them."""
         return () if self.by in ("", "reward", "advantage") else (self.by,)
 
     @property

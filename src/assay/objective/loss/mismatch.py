@@ -26,7 +26,7 @@ def log_mismatch(batch: Batch) -> F:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mismatch(TokenWeight):
-    """Base of the corrections with ``w = exp(logp_old - logp_engine)``: trainer over sampler, per token, attempt or turn.
+    """Base of the corrections with ``w = exp(logp_old - logp_engine)``: trainer over sampler, per token, rollout or turn.
 
     Attributes:
         level: ``token``; ``sequence_mean``: exponential of the rollout's mean log-ratio; ``sequence_product``: of their sum;
@@ -46,7 +46,7 @@ class Mismatch(TokenWeight):
 
     @property
     def scope(self) -> Scope:
-        """A token or an attempt."""
+        """A token or a rollout."""
         return scope_of(self.level)
 
     @property

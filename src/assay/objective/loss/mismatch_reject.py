@@ -1,4 +1,4 @@
-"""Masks from how far two policies differ on a batch: per token or attempt by a divergence, or over the batch by its second
+"""Masks from how far two policies differ on a batch: per token or rollout by a divergence, or over the batch by its second
 moment.
 """
 
@@ -28,7 +28,7 @@ _RULES = ("drop", "cap")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reject(TokenWeight):
-    """Leaves out tokens, attempts or turns on which trainer and sampler differ too much; a mask that corrects nothing.
+    """Leaves out tokens, rollouts or turns on which trainer and sampler differ too much; a mask that corrects nothing.
 
     With ``l = logp_old - logp_engine``: ``ratio`` is ``exp(l)``, ``k1 = -l``, ``k2 = l^2 / 2``, ``k3 = exp(l) - 1 - l``, whose
     expectations under the sampler are KL(sampler||trainer) (k2 nearly); ``tv`` is ``|p - q|`` and ``kl`` the divergence of "this
@@ -69,7 +69,7 @@ class Reject(TokenWeight):
 
     @property
     def scope(self) -> Scope:
-        """A token or an attempt."""
+        """A token or a rollout."""
         return scope_of(self.over)
 
     def clipped(self, batch: Batch) -> NDArray[np.bool_]:

@@ -38,7 +38,7 @@ UNSAMPLED = ("expert", "preference")
 class PolicyGradient(LossTerm):
     """The terminal that is linear in the advantage.
 
-    The old policy of a replayed attempt is the one that sampled it, for the ratio and for corrections beside it alike: where
+    The old policy of a replayed rollout is the one that sampled it, for the ratio and for corrections beside it alike: where
     ``old`` anchors the ratio, a correction is 1 on replayed rows.
 
     Attributes:
@@ -54,7 +54,7 @@ class PolicyGradient(LossTerm):
 
     @property
     def scope(self) -> Scope:
-        """An attempt where ratio or trust region needs it."""
+        """A rollout where ratio or trust region needs it."""
         return self.trust.scope if self.trust and self.ratio.scope is Scope.TOKEN else self.ratio.scope
 
     @property
@@ -155,7 +155,7 @@ class PolicyGradient(LossTerm):
 
 
 def _replayed(batch: Batch) -> Batch:
-    """The batch as the ratio sees it: the old policy of a replayed attempt is the one that sampled it."""
+    """The batch as the ratio sees it: the old policy of a replayed rollout is the one that sampled it."""
     replayed = np.repeat(batch.rows["stream"] == STREAMS.index("replay"), batch.lengths)
     if not replayed.any() or not {"logp_old", "logp_engine"} <= set(batch.tokens):
         return batch

@@ -31,7 +31,7 @@ _LEVELS = (
 class Ratio:
     """How the current policy is compared with the one that the batch belongs to.
 
-    ``token``: ``r_t = exp(logp_new - logp_ANCHOR)``. ``sequence_mean``: the exponential of the attempt's mean log-ratio ``s``
+    ``token``: ``r_t = exp(logp_new - logp_ANCHOR)``. ``sequence_mean``: the exponential of the rollout's mean log-ratio ``s``
     (GSPO), the same for all its tokens. ``sequence_product``: of the summed log-ratio. ``turn_mean``, ``turn_product``: of a
     turn's, the tokens of one call. ``average``, ``geometric_average``: mean of ``r_t`` and ``s``, root of their product.
     ``none``: no ratio, ``g = 1``: strictly on-policy.
@@ -55,7 +55,7 @@ class Ratio:
 
     @property
     def scope(self) -> Scope:
-        """Pooled levels need all rows of an attempt together."""
+        """Pooled levels need all rows of a rollout together."""
         return scope_of(self.level)
 
     @property

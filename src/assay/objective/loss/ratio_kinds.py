@@ -18,7 +18,7 @@ __all__ = ["GeoMean", "Interpolated", "Mixture"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GeoMean(Ratio):
-    """GMPO's ratio: the geometric mean of an attempt's token ratios, each clipped in log space on the side where the policy has
+    """GMPO's ratio: the geometric mean of a rollout's token ratios, each clipped in log space on the side where the policy has
     already moved enough.
 
     ``z_t = min(l_t, high)`` where ``A_t > 0``, ``max(l_t, -low)`` where ``A_t < 0``, with ``l = logp_new - logp_ANCHOR``;

@@ -77,8 +77,8 @@ class ScoreLoss(LossTerm):
                 raise ConfigError(f"ScoreLoss(score={self.score!r}): {who} as it is set needs score={part.accepts[0]!r}")
             if self.segment and part.grouped:
                 raise ConfigError(
-                    f"ScoreLoss(segment={self.segment!r}) scores the steps of an attempt one by one, but {who} compares "
-                    "attempts; use a loss such as ScoreSquare, or leave the segment out"
+                    f"ScoreLoss(segment={self.segment!r}) scores the steps of a rollout one by one, but {who} compares "
+                    "rollouts; use a loss such as ScoreSquare, or leave the segment out"
                 )
         if self.aggregate is not None:
             raise PlanError(
@@ -105,7 +105,7 @@ class ScoreLoss(LossTerm):
 
     @property
     def sparse(self) -> bool:
-        """Rows of attempts that add no gradient have no weight."""
+        """Rows of rollouts that add no gradient have no weight."""
         return True
 
     @property
@@ -137,7 +137,7 @@ class ScoreLoss(LossTerm):
 
     @property
     def grouped(self) -> bool:
-        """When a loss in it compares attempts, or lengths are compared."""
+        """When a loss in it compares rollouts, or lengths are compared."""
         return self.tail != 1 or any(part.grouped for _, part in self.parts)
 
     @property
@@ -155,7 +155,7 @@ class ScoreLoss(LossTerm):
         ``implicit`` is the advantage ``-dPhi/ds``; and the numbers of the first loss, over the whole batch.
 
         Raises:
-            DataError: a filter gave attempts other weights than 0 and 1.
+            DataError: a filter gave rollouts other weights than 0 and 1.
         """
         reading = read_scores(
             batch,

@@ -1,4 +1,4 @@
-"""Which tokens a term acts on, beside its streams: by the task's metric, by a group's success, by columns of attempts or
+"""Which tokens a term acts on, beside its streams: by the task's metric, by a group's success, by columns of rollouts or
 tokens.
 """
 
@@ -25,7 +25,7 @@ _CLOSE = 1e-9
 
 def metric_of(batch: Batch) -> F:
     """``[R]`` the task's own metric, as `Scalarise` knows it, never the shaped reward: ``correct``, else ``reward``, else the
-    only component. NaN for an attempt without a verdict; what the credit chain was paid where there are several components and
+    only component. NaN for a rollout without a verdict; what the credit chain was paid where there are several components and
     neither.
 
     Raises:
@@ -40,7 +40,7 @@ def metric_of(batch: Batch) -> F:
         values = found["correct"] if "correct" in found else found.get("reward", batch.rollouts.get("reward", np.zeros(0)))
     if len(values) != len(batch.rollout("group")):
         raise DataError(
-            "a term chooses attempts by their metric, but the batch has no reward components; grade the rollouts first"
+            "a term chooses rollouts by their metric, but the batch has no reward components; grade the rollouts first"
         )
     return np.where(batch.rollouts.get("valid", np.ones(len(values), np.bool_)), values, np.nan)
 
@@ -56,7 +56,7 @@ class Selector(ABC):
 
     @property
     def attempts(self) -> tuple[str, ...]:
-        """Columns of the attempts that it reads."""
+        """Columns of the rollouts that it reads."""
         return ()
 
     @property
@@ -85,7 +85,7 @@ class Selector(ABC):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correct(Selector):
-    """Attempts whose task metric reaches a threshold.
+    """Rollouts whose task metric reaches a threshold.
 
     Attributes:
         threshold: metric from which a rollout is correct.
@@ -99,13 +99,13 @@ class Correct(Selector):
         return True
 
     def chosen(self, batch: Batch, stats: Partials) -> NDArray[np.bool_]:
-        """``[N]`` tokens of correct attempts."""
+        """``[N]`` tokens of correct rollouts."""
         return _spread(batch, metric_of(batch) >= self.threshold - _CLOSE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incorrect(Selector):
-    """Attempts whose task metric stays below a threshold.
+    """Rollouts whose task metric stays below a threshold.
 
     Attributes:
         threshold: metric from which a rollout is correct.
@@ -119,7 +119,7 @@ class Incorrect(Selector):
         return True
 
     def chosen(self, batch: Batch, stats: Partials) -> NDArray[np.bool_]:
-        """``[N]`` tokens of wrong attempts."""
+        """``[N]`` tokens of wrong rollouts."""
         return _spread(batch, metric_of(batch) < self.threshold - _CLOSE)
 
 
@@ -128,7 +128,7 @@ class PassRate(Selector):
     """Groups by their share of correct attempts: ``PassRate(high=0.0)`` are those without a success, ``PassRate(low=1.0)`` those
     without a failure.
 
-    Attempts with rows in the optimiser batch are counted, so it must hold groups whole. A group none of whose attempts is counted
+    Rollouts with rows in the optimiser batch are counted, so it must hold groups whole. A group none of whose rollouts is counted
     is not chosen.
 
     Attributes:
@@ -151,7 +151,7 @@ class PassRate(Selector):
             if stream not in STREAMS:
                 raise UnknownNameError("stream", stream, STREAMS)
         if not self.streams:
-            raise ConfigError("PassRate.streams is empty, so no attempt would be counted; name at least one stream")
+            raise ConfigError("PassRate.streams is empty, so no rollout would be counted; name at least one stream")
 
     @property
     def reward(self) -> bool:
@@ -164,7 +164,7 @@ class PassRate(Selector):
         return Scope.GROUP
 
     def local(self, batch: Batch) -> Partials:
-        """Attempts and correct attempts of each group."""
+        """Rollouts and correct rollouts of each group."""
         rows = np.isin(batch.rows["stream"], [STREAMS.index(s) for s in self.streams])
         metric = metric_of(batch)
         here = np.unique(np.asarray(batch.rows["rollout"], np.int64)[rows])
@@ -187,7 +187,7 @@ class PassRate(Selector):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known(Selector):
-    """Attempts by a column that rows bring, such as the base model's pass rate at the prompt.
+    """Rollouts by a column that rows bring, such as the base model's pass rate at the prompt.
 
     Attributes:
         column: the column of the rollouts.
@@ -208,14 +208,14 @@ class Known(Selector):
         return (self.column,)
 
     def chosen(self, batch: Batch, stats: Partials) -> NDArray[np.bool_]:
-        """``[N]`` tokens of the attempts inside."""
+        """``[N]`` tokens of the rollouts inside."""
         values = np.asarray(batch.rollout(self.column), np.float64)
         return _spread(batch, (values >= self.low - _CLOSE) & (values <= self.high + _CLOSE))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneOf(Selector):
-    """Attempts by a column of names: those of some tasks' ``domain`` or ``arm``, say, that one of several teachers teaches.
+    """Rollouts by a column of names: those of some tasks' ``domain`` or ``arm``, say, that one of several teachers teaches.
 
     Attributes:
         values: those that are chosen.
@@ -235,7 +235,7 @@ class OneOf(Selector):
         return (self.by,)
 
     def chosen(self, batch: Batch, stats: Partials) -> NDArray[np.bool_]:
-        """``[N]`` tokens of the attempts chosen."""
+        """``[N]`` tokens of the rollouts chosen."""
         return _spread(batch, np.isin(np.asarray(batch.rollout(self.by)).astype(str), self.values))
 
 

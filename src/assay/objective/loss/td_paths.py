@@ -1,4 +1,4 @@
-"""The loss tokens of a batch as chains, one for each attempt, and the segments (turns, steps) that they fall into."""
+"""The loss tokens of a batch as chains, one for each rollout, and the segments (turns, steps) that they fall into."""
 
 from __future__ import annotations
 

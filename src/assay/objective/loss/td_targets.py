@@ -39,7 +39,7 @@ class Target(ABC):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutcomeTarget(Target):
-    """The attempt's outcome at each of its tokens.
+    """The rollout's outcome at each of its tokens.
 
     Attributes:
         column: ``reward`` or ``advantage``.
@@ -94,7 +94,7 @@ class ColumnTarget(Target):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReturnTarget(Target):
-    """The lambda-return of an attempt's outcome, paid at its last step: ``G_k = r_k + gamma ((1 - lam) V_k+1 + lam G_k+1)``.
+    """The lambda-return of a rollout's outcome, paid at its last step: ``G_k = r_k + gamma ((1 - lam) V_k+1 + lam G_k+1)``.
 
     ``lam=1`` is the Monte-Carlo return and reads no values; ``lam=0`` is TD(0). ``V`` of a segment is that of its first token;
     behind the last step it is 0. What stands between steps is passed over. It is computed anew before each optimiser step, with
@@ -224,5 +224,5 @@ def _check_outcome(name: str) -> None:
 
 
 def _paid(batch: Batch, links: Path, outcome: str) -> F:
-    """``[n]`` the attempt's outcome at its last link, 0 before."""
+    """``[n]`` the rollout's outcome at its last link, 0 before."""
     return np.where(links.last, np.asarray(batch.rollout(outcome), np.float64)[links.owner], 0.0)

@@ -1,4 +1,4 @@
-"""Who teaches an attempt."""
+"""Who teaches a rollout."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Teachers"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Teachers:
-    """Whose opinion an attempt is taught by: one teacher's, or that of the teacher of its domain.
+    """Whose opinion a rollout is taught by: one teacher's, or that of the teacher of its domain.
 
     Attributes:
         names: the teachers; each has a token column ``logp_NAME``, which the learner's model of that name fills unless rows or
@@ -33,7 +33,7 @@ class Teachers:
         if not self.names or len(set(self.names)) < len(self.names):
             raise ConfigError(f"Teachers({self.names}): give names that differ from one another, at least one")
         if len(self.names) > 1 and not self.by:
-            raise ConfigError(f"Teachers({self.names}): say with by=... which column of the attempts names the teacher of each")
+            raise ConfigError(f"Teachers({self.names}): say with by=... which column of the rollouts names the teacher of each")
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -47,14 +47,14 @@ class Teachers:
 
     @property
     def attempts(self) -> tuple[str, ...]:
-        """What names an attempt's teacher."""
+        """What names a rollout's teacher."""
         return (self.by,) if self.by else ()
 
     def of(self, batch: Batch) -> tuple[F, NDArray[np.bool_]]:
         """``[N]`` the teacher's log-probability of each token, and whether it has one.
 
         Raises:
-            DataError: an attempt names a teacher that is none of these.
+            DataError: a rollout names a teacher that is none of these.
         """
         columns = [np.asarray(batch.token(n), np.float64) for n in self.needs]
         if not self.by:
@@ -62,7 +62,7 @@ class Teachers:
         named = np.asarray(batch.rollout(self.by)).astype(str)[batch.rows["rollout"]]
         unknown = sorted(set(named.tolist()) - {*self.names, ""})
         if unknown:
-            raise DataError(f"an attempt has {self.by}={unknown[0]!r}, which is no teacher; they are {', '.join(self.names)}")
+            raise DataError(f"a rollout has {self.by}={unknown[0]!r}, which is no teacher; they are {', '.join(self.names)}")
         who = np.repeat(named, batch.lengths)
         logp = np.select([who == n for n in self.names], columns, 0.0)
         return logp, who != ""

@@ -1,4 +1,4 @@
-"""Numbers to tensors and back, for the interfaces on padded arrays: the other files of the room's root name no torch."""
+"""Numbers to tensors and back, for the interfaces on padded arrays: the other files of the package's root name no torch."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _PRIME = np.uint64(0x9E3779B97F4A7C15)
 def token_noise(batch: Batch, name: str, seed: int = 0, draw: int = 0) -> F:
     """``[N]`` uniforms in [0, 1), the same whatever rows, micro-batches or ranks the tokens stand in.
 
-    A token is known by its group, its attempt's place in the group, and all tokens up to it in its row; so attempts of one group
+    A token is known by its group, its rollout's place in the group, and all tokens up to it in its row; so rollouts of one group
     must stand in one order, or the batch has a column ``place`` that says it.
 
     Args:
@@ -48,7 +48,7 @@ def _mixed(values: NDArray[Any]) -> NDArray[np.uint64]:
 
 
 def _place_in_group(group: NDArray[np.int64]) -> NDArray[np.int64]:
-    """``[R]`` how many attempts of the same group stand before each."""
+    """``[R]`` how many rollouts of the same group stand before each."""
     order = np.argsort(group, kind="stable")
     ordered = group[order]
     first = np.searchsorted(ordered, ordered)

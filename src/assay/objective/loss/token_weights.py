@@ -38,7 +38,7 @@ _ROUNDING = 1e-9
 
 
 def counted(batch: Batch) -> NDArray[np.bool_]:
-    """``[N]`` loss tokens of attempts that no filter dropped."""
+    """``[N]`` loss tokens of rollouts that no filter dropped."""
     mask = np.asarray(batch.token("mask"), np.bool_)
     keep = batch.rollouts.get("keep")
     return mask if keep is None else mask & np.repeat(keep[batch.rows["rollout"]] > 0, batch.lengths)

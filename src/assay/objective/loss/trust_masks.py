@@ -74,7 +74,7 @@ class Within(HardRegion):
 
     ``Within(WeightClip(), gate=MinClip())`` is CISPO's general form, with PPO's token mask. With a ratio of its own the gate may
     judge whole attempts: ``Gate(positive=(0, inf), negative=(exp(-delta), inf))`` by ``Ratio("sequence_mean", anchor="engine")``
-    drops the attempts with ``A < 0`` that have drifted by more than ``delta`` nats per token (off-policy sequence mask).
+    drops the rollouts with ``A < 0`` that have drifted by more than ``delta`` nats per token (off-policy sequence mask).
 
     Attributes:
         inner: whose weight it is.
@@ -94,7 +94,7 @@ class Within(HardRegion):
 
     @property
     def scope(self) -> Scope:
-        """An attempt where any part needs it."""
+        """A rollout where any part needs it."""
         parts = [self.inner.scope, self.gate.scope, *([self.ratio.scope] if self.ratio else [])]
         return Scope.SEQUENCE if Scope.SEQUENCE in parts else Scope.TOKEN
 

@@ -1,4 +1,4 @@
-"""A penalty on the whole attempt's log-ratio in place of a bound on it."""
+"""A penalty on the whole rollout's log-ratio in place of a bound on it."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _LEVELS = ("sequence_sum", "sequence_mean")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proximal(LossTerm):
-    """``s^2 / 2`` per attempt, ``s = sum_t (logp_new - logp_ANCHOR)``: holds a policy gradient without ratio near the anchor
+    """``s^2 / 2`` per rollout, ``s = sum_t (logp_new - logp_ANCHOR)``: holds a policy gradient without ratio near the anchor
     (Kimi k1.5, DRO). Per token it is ``Kl("k2", anchor=...)``.
 
-    With ``SeqSum`` the term is the mean over attempts. Under it the best ``s`` is ``A / coef``, for any data.
+    With ``SeqSum`` the term is the mean over rollouts. Under it the best ``s`` is ``A / coef``, for any data.
 
     Attributes:
         level: ``sequence_sum``, or ``sequence_mean`` for ``s`` per token.
@@ -43,7 +43,7 @@ class Proximal(LossTerm):
 
     @property
     def scope(self) -> Scope:
-        """An attempt."""
+        """A rollout."""
         return Scope.SEQUENCE
 
     @property

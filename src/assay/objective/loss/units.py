@@ -1,4 +1,4 @@
-"""Attempts and turns as the units over which log-ratios are pooled."""
+"""Rollouts and turns as the units over which log-ratios are pooled."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def columns_of(level: str) -> tuple[str, ...]:
 
 
 def scope_of(level: str) -> Scope:
-    """Pooled levels need all rows of an attempt together."""
+    """Pooled levels need all rows of a rollout together."""
     return Scope.TOKEN if level in ("none", "token") else Scope.SEQUENCE
 
 
 def unit_of(batch: Batch, level: str) -> NDArray[np.int64]:
-    """``[N]`` number of each token's unit: its turn where the level's name begins with ``turn``, else its attempt."""
+    """``[N]`` number of each token's unit: its turn where the level's name begins with ``turn``, else its rollout."""
     owner = np.repeat(np.asarray(batch.rows["rollout"], np.int64), batch.lengths)
     if not level.startswith("turn"):
         return owner
@@ -59,7 +59,7 @@ def pooled(view: View, values: Callable[[View], Tensor], level: str) -> Tensor:
         level: its name begins with ``turn`` for turns and ends with ``mean`` for means.
 
     Raises:
-        DataError: a row of an attempt is in another micro-batch.
+        DataError: a row of a rollout is in another micro-batch.
     """
     batch = view.batch
     whole = view.at(np.flatnonzero(batch.token("mask")))
@@ -68,7 +68,7 @@ def pooled(view: View, values: Callable[[View], Tensor], level: str) -> Tensor:
     here = np.bincount(owner[whole.index], minlength=len(length))
     if np.any((here > 0) & (here != length)):
         raise DataError(
-            "a micro-batch holds only some rows of an attempt, but what is pooled over an attempt needs all: split by plan.split"
+            "a micro-batch holds only some rows of a rollout, but what is pooled over a rollout needs all: split by plan.split"
         )
     unit = unit_of(batch, level)
     each = values(whole).detach()

@@ -37,7 +37,7 @@ def live_columns(
     {'logp_new': -1.3863, 'entropy': 1.3863}
     """
     logp = _logp(logits, "policy")
-    found: dict[str, Tensor] = {"logp_new": chosen(logp, _drawn(ids))} if "logp_new" in plan.live else {}
+    found: dict[str, Tensor] = {"logp_new": chosen(logp, _require_ids(ids))} if "logp_new" in plan.live else {}
     stats: Sequence[VocabStat] = (*plan.vocab, *((FullEntropy(),) if "entropy" in plan.live else ()))
     return found | {stat.name: _of(stat, logp, logits, ids, columns or {}) for stat in stats}
 
@@ -66,7 +66,7 @@ def fixed_columns(
             elif forward.column.startswith("entropy"):
                 found[forward.column] = FullEntropy().of(logp, ids, {}, {})
             elif forward.column.startswith("logp"):
-                found[forward.column] = chosen(logp, _drawn(ids))
+                found[forward.column] = chosen(logp, _require_ids(ids))
             else:
                 raise DataError(f"{forward.column!r} is nothing that logits give; bring the column itself")
     return found
@@ -79,12 +79,12 @@ def _of(stat: VocabStat, logp: Tensor, logits: Mapping[str, Tensor], ids: Tensor
             f"the statistic {stat.name!r} reads the column {missing[0]!r}, which is missing; given are {sorted(columns)}"
         )
     if stat.drawn:
-        _drawn(ids)
+        _require_ids(ids)
     others = {name: _logp(logits, name).detach() for name in stat.models}
     return stat.of(logp, ids, others, {name: columns[name] for name in stat.needs})
 
 
-def _drawn(ids: Tensor | None) -> Tensor:
+def _require_ids(ids: Tensor | None) -> Tensor:
     if ids is None:
         raise DataError("'ids', the tokens that were drawn, are missing: their log-probabilities are asked for")
     return ids

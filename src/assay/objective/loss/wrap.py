@@ -214,7 +214,7 @@ class Where(Wrapped):
 
     @property
     def grouped(self) -> bool:
-        """Where any of them compares the attempts of a group."""
+        """Where any of them compares the rollouts of a group."""
         return self.term.grouped or any(s.scope is Scope.GROUP for s in self.select)
 
     @property

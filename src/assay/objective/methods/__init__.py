@@ -2,7 +2,7 @@
 """Published methods as short compositions; `methods` lists them.
 
 Each docstring gives formula, source, defaults and what was left out. Notation: ``mu_q``, ``sd_q`` mean and standard deviation
-of a group's rewards, ``sd_B`` of the batch's; ``r_t = exp(logp_new - logp_old)``; ``T_i`` loss tokens of an attempt; ``D`` a
+of a group's rewards, ``sd_B`` of the batch's; ``r_t = exp(logp_new - logp_old)``; ``T_i`` loss tokens of a rollout; ``D`` a
 global count.
 """
 
@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from assay.core.errors import UnknownNameError
-from assay.objective.methods.registry import Method, registered
+from assay.objective.methods.registry import Method, name_among, registered
 
 if TYPE_CHECKING:
     from assay.objective.objective import Objective
@@ -119,6 +119,15 @@ def named(name: str, **settings: Any) -> Objective:
     (0.0, 4.0)
     """
     known = methods()
-    if name not in known:
+    if (found := name_among(name, known)) is None:
         raise UnknownNameError("method", name, known)
-    return known[name].objective(**settings)
+    return known[found].objective(**settings)
+
+
+def method_named(name: str) -> str | None:
+    """The method's own name for one in another case, or with dashes; None where no method is meant.
+
+    >>> method_named("DAPO"), method_named("Dr-GRPO"), method_named("gpro")
+    ('dapo', 'dr_grpo', None)
+    """
+    return name_among(name, methods())

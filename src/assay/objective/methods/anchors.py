@@ -34,7 +34,7 @@ def pro_rl(kl: float = 0.001, estimator: str = "k3", low: float = 0.2, high: flo
 
     The reset is the learner's (``Anchor("ref", refresh=Every(steps=...))``); one together with the optimiser's is a new stage,
     whose reference is the policy that it starts from. Right behind it every log-ratio to the reference is 0, and so is the
-    divergence's gradient. BroRL (2025) is the same with 512 attempts per prompt. Unsure: coefficient, estimator and trigger of
+    divergence's gradient. BroRL (2025) is the same with 512 rollouts per prompt. Unsure: coefficient, estimator and trigger of
     the reset.
 
     Source: BroRL (arXiv 2510.01180), in part; ProRL (arXiv 2505.24864).
@@ -59,7 +59,7 @@ def pro_rl_v2(kl: float = 1e-4, low: float = 0.2, high: float = 0.27, band: tupl
         low, high: distances of the bounds from 1.
         band: of ``pi_old / pi_engine``; None for no mask.
 
-    Left out: reward 0 for attempts that were cut off, and a length penalty that comes and goes, both parts of ``credit``.
+    Left out: reward 0 for rollouts that were cut off, and a length penalty that comes and goes, both parts of ``credit``.
 
     Source: ProRL (arXiv 2505.24864).
     """

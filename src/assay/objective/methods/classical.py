@@ -31,13 +31,13 @@ def nll() -> Objective:
 
 @method("Williams 1992")
 def reinforce(baseline: float = 0.0) -> Objective:
-    """REINFORCE (Williams 1992): ``-1/D sum_i (R_i - b) sum_t logp_it``, D attempts. No ratio: one optimiser step per rollout
+    """REINFORCE (Williams 1992): ``-1/D sum_i (R_i - b) sum_t logp_it``, D rollouts. No ratio: one optimiser step per rollout
     batch.
 
     Args:
         baseline: the constant ``b``; for a running mean use ``Center("ema", decay=...)`` in ``credit``.
 
-    Discounting inside an attempt is `reinforce_discounted`.
+    Discounting inside a rollout is `reinforce_discounted`.
     """
     credit = (Center("constant", value=baseline),) if baseline else ()
     return Objective(credit=credit, policy=PolicyGradient(ratio=Ratio("none"), trust=None), aggregate=SeqSum())
@@ -47,7 +47,7 @@ def reinforce(baseline: float = 0.0) -> Objective:
 def reinforce_pp(kl: float = 0.0, gamma: float = 1.0) -> Objective:
     """REINFORCE++ (Hu 2025): ``G_it = sum_(t' >= t) gamma^(t' - t) rew_it'`` whitened over all loss tokens; PPO clip 0.2.
 
-    ``A = (R - mean) / (sqrt(var) + eps)`` with mean and variance over tokens, so long attempts weigh more.
+    ``A = (R - mean) / (sqrt(var) + eps)`` with mean and variance over tokens, so long rollouts weigh more.
 
     Args:
         kl: coefficient of k1 per token in the return (published ones differ: 1e-4 to 1e-2); 0 leaves it out.
@@ -78,7 +78,7 @@ def reinforce_pp_baseline(kl: float = 1e-4) -> Objective:
 
 @method("Kool et al. 2019; Ahmadian et al. 2024")
 def rloo(kl: float = 0.0) -> Objective:
-    """RLOO (Kool 2019; Ahmadian 2024): ``A_i = R_i - mean of the others``; ``-1/D sum_i A_i sum_t logp_it``, D attempts. No
+    """RLOO (Kool 2019; Ahmadian 2024): ``A_i = R_i - mean of the others``; ``-1/D sum_i A_i sum_t logp_it``, D rollouts. No
     ratio.
 
     Args:
@@ -94,13 +94,13 @@ def rloo(kl: float = 0.0) -> Objective:
 
 @method("Reinforcement Learning for Long-Horizon Interactive LLM Agents, 2025", status="unsure")
 def loop(eps: float = 0.1, drop: float = 0.01) -> Objective:
-    """LOOP (2025): leave-one-out advantage, PPO clip with reciprocal bounds ``[1 / (1 + eps), 1 + eps]``, mean per attempt.
+    """LOOP (2025): leave-one-out advantage, PPO clip with reciprocal bounds ``[1 / (1 + eps), 1 + eps]``, mean per rollout.
 
     ``-1/N sum_i 1/T_i sum_t min(r_t A_i, clip(r_t, 1 / (1 + eps), 1 + eps) A_i)``, ``A_i = R_i - mean_(j != i) R_j``.
 
     Args:
         eps: 0.1 as in the released code; the paper prints none (unsure).
-        drop: attempts with a smaller advantage leave the loss and its denominator (0.01 in the released code); 0 keeps them.
+        drop: rollouts with a smaller advantage leave the loss and its denominator (0.01 in the released code); 0 keeps them.
 
     Source: LOOP (arXiv 2502.01600).
     """

@@ -63,7 +63,7 @@ def remax(column: str = "greedy", kl: float = 0.0) -> Objective:
     """ReMax (2023): ``A_i = R_i - R_greedy``, the reward of the prompt's greedy answer; ``-1/D sum_i A_i sum_t logp_it``.
 
     Args:
-        column: column of the attempts with the greedy answer's reward; the sampler brings it.
+        column: column of the rollouts with the greedy answer's reward; the sampler brings it.
         kl: coefficient of the k1 penalty per token in the reward, which later tokens alone are credited with; 0 leaves it out.
 
     Source: ReMax (arXiv 2310.10505).
@@ -88,11 +88,11 @@ def otb(tail: bool = True, cap: float | None = None, clip: float = 0.2) -> Objec
     """Optimal token baseline (2026): ``A_it = G_it - sum_j W_jt G_jt / sum_j W_jt``, ``W`` the energy of the score up to token t.
 
     Args:
-        tail: tokens behind the end of all other attempts keep their return.
+        tail: tokens behind the end of all other rollouts keep their return.
         cap: weigh the energy with ``min(pi_old / pi_engine, cap)^2``; None: not.
         clip: distance of PPO's bounds from 1.
 
-    ``t`` counts action tokens (verl's ``tir_optimal_token_baseline``). A lone attempt gets 0, in verl its reward. Unsure: the
+    ``t`` counts action tokens (verl's ``tir_optimal_token_baseline``). A lone rollout gets 0, in verl its reward. Unsure: the
     loss beside it, PPO's with a token mean here.
     """
     policy = PolicyGradient(trust=MinClip(low=clip, high=clip))
@@ -121,7 +121,7 @@ def gdpo(weights: tuple[tuple[str, float], ...] = (), unit: str = "rollout", cli
 
     Args:
         weights: pairs of component and weight; all components with weight 1 when empty.
-        unit: whiten over attempts (``rollout``, the paper's, TRL's and NeMo-RL's) or over tokens (``token``, verl's).
+        unit: whiten over rollouts (``rollout``, the paper's, TRL's and NeMo-RL's) or over tokens (``token``, verl's).
         clip: distance of the bounds from 1.
 
     The components may have any names; the reward that is reported is their (weighted) sum.
@@ -145,7 +145,7 @@ def grpo_leave_one_out(eps: float = 1e-6, clip: float = 0.2) -> Objective:
         eps: added to the standard deviation.
         clip: distance of the bounds from 1.
 
-    An attempt whose others do not vary is not divided.
+    A rollout whose others do not vary is not divided.
     """
     credit = (Center("leave_one_out"), Scale("leave_one_out", eps=eps))
     return Objective(credit=credit, policy=PolicyGradient(trust=MinClip(low=clip, high=clip)), aggregate=Token())
@@ -153,7 +153,7 @@ def grpo_leave_one_out(eps: float = 1e-6, clip: float = 0.2) -> Objective:
 
 @method("arXiv 2503.19595, 2025; verl")
 def grpo_passk(scale: bool = True, clip: float = 0.2) -> Objective:
-    """Pass@k GRPO (2025): the best attempt gets ``(R_1st - R_2nd) / (sd_q + eps)``, all others 0; PPO clip, token mean.
+    """Pass@k GRPO (2025): the best rollout gets ``(R_1st - R_2nd) / (sd_q + eps)``, all others 0; PPO clip, token mean.
 
     Args:
         scale: divide by the group's standard deviation.
@@ -167,7 +167,7 @@ def grpo_passk(scale: bool = True, clip: float = 0.2) -> Objective:
 
 @method("Pass@k Training, 2025, arXiv 2508.10751")
 def pass_at_k_training(k: int = 2, clip: float = 0.2) -> Objective:
-    """Pass@k training (2025): the advantage of an attempt in closed form over all subsets of ``k`` of its group; PPO clip.
+    """Pass@k training (2025): the advantage of a rollout in closed form over all subsets of ``k`` of its group; PPO clip.
 
     ``rho = 1 - C(n - c, k) / C(n, k)``; correct ``(1 - rho) / sqrt(rho (1 - rho))``, wrong so that the group sums to 0.
 
@@ -185,11 +185,11 @@ def rae(by: str = "role", decay: float = 0.95, clip: float = 0.2) -> Objective:
     """Role-conditioned advantage (SPIRAL 2025): ``A_i = R_i - b_k``, ``b_k`` a running mean of the rewards of role or task ``k``.
 
     Args:
-        by: column of the attempts with the role (and task).
-        decay: weight of the past, per attempt.
+        by: column of the rollouts with the role (and task).
+        decay: weight of the past, per rollout.
         clip: distance of PPO's bounds from 1.
 
-    A batch moves ``b`` once, after it was judged; published code moves it attempt by attempt, in the order of the batch. Unsure:
+    A batch moves ``b`` once, after it was judged; published code moves it rollout by rollout, in the order of the batch. Unsure:
     the loss beside it.
 
     Source: SPIRAL (arXiv 2506.24119), in part.
@@ -200,10 +200,10 @@ def rae(by: str = "role", decay: float = 0.95, clip: float = 0.2) -> Objective:
 
 @method("prime-rl 2026, hierarchical_grpo")
 def hierarchical_grpo(by: str = "peers", clip: float = 0.2) -> Objective:
-    """Hierarchical GRPO (prime-rl 2026): ``A_i = R_i - mean of its peers``; a lone attempt gets 0; PPO clip, token mean.
+    """Hierarchical GRPO (prime-rl 2026): ``A_i = R_i - mean of its peers``; a lone rollout gets 0; PPO clip, token mean.
 
     Args:
-        by: column of the attempts with their peers inside the group: attempts at one proposed problem, proposals from one task.
+        by: column of the rollouts with their peers inside the group: rollouts at one proposed problem, proposals from one task.
         clip: distance of the bounds from 1.
     """
     policy = PolicyGradient(trust=MinClip(low=clip, high=clip))
@@ -266,7 +266,7 @@ def grpo_process(column: str = "process_reward", by: str = "segment", eps: float
 
 @method("rLLM 2026, prpo")
 def prpo(eps: float = 1e-6) -> Objective:
-    """PRPO (rLLM): ``A_i = (R_i - mean_B) / (sd_B + eps)`` over the attempts of the batch; PPO clip 0.2, token mean.
+    """PRPO (rLLM): ``A_i = (R_i - mean_B) / (sd_B + eps)`` over the rollouts of the batch; PPO clip 0.2, token mean.
 
     Args:
         eps: added to the standard deviation.
@@ -276,7 +276,7 @@ def prpo(eps: float = 1e-6) -> Objective:
 
 @method("verl 2026, gpg")
 def gpg_nonzero() -> Objective:
-    """GPG as in verl: ``alpha (R_i - mu_q)``, ``alpha = attempts / attempts whose reward is not 0``; ``-1/D sum A_i logp_it``.
+    """GPG as in verl: ``alpha (R_i - mu_q)``, ``alpha = rollouts / rollouts whose reward is not 0``; ``-1/D sum A_i logp_it``.
 
     Source: GPG (arXiv 2504.02546).
     """

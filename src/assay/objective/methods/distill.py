@@ -1,4 +1,4 @@
-"""Learning from a teacher on the student's own attempts, alone or beside a reward."""
+"""Learning from a teacher on the student's own rollouts, alone or beside a reward."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def opd(discount: float = 0.0, bound: float = float("inf"), teachers: tuple[str,
         discount: worth of the next token's opinion (rLLM); 0 looks at the token alone.
         bound: on the opinion.
         teachers: names of the learner's models that teach; each has a column ``logp_NAME``.
-        by: column of the attempts with the name of each one's teacher, where there are several: ``domain``, say.
+        by: column of the rollouts with the name of each one's teacher, where there are several: ``domain``, say.
     """
     who = Teachers(teachers, by=by)
     term = TeacherGradient(teachers=who, student="engine", ratio=Ratio("token", anchor="engine"), discount=discount, bound=bound)
@@ -101,7 +101,7 @@ def opd_advantage(coef: float = 1.0, discount: float = 0.0, bound: float = float
 
 @method("verl 2026, distillation by estimators")
 def kd_estimator(estimator: str = "k3", cap: float = 10.0, teachers: tuple[str, ...] = ("teacher",), by: str = "") -> Objective:
-    """Sampled distillation of verl (2026): a KL estimator to the teacher on the student's attempts, as a loss; token mean.
+    """Sampled distillation of verl (2026): a KL estimator to the teacher on the student's rollouts, as a loss; token mean.
 
     Args:
         estimator: of `Kl`. ``k3`` as published pulls along the *forward* divergence; ``k2``, ``k3+`` and ``rk3`` along the
@@ -148,12 +148,12 @@ def kd_topk(
 def gkd(beta: float = 0.5) -> Objective:
     """GKD (2023): ``beta KL(T||m) + (1 - beta) KL(S||m)``, ``m = beta T + (1 - beta) S``, over the whole vocabulary; token mean.
 
-    The generalised Jensen-Shannon divergence from the teacher, on the student's own attempts.
+    The generalised Jensen-Shannon divergence from the teacher, on the student's own rollouts.
 
     Args:
         beta: 0 stands for KL(T||S), 1 for KL(S||T).
 
-    Left out: the share of attempts that come from data; such rows stand in the stream ``expert`` (``Distill.streams``). Both
+    Left out: the share of rollouts that come from data; such rows stand in the stream ``expert`` (``Distill.streams``). Both
     distributions are at temperature 1.
 
     Source: GKD (arXiv 2306.13649), in part.
@@ -163,7 +163,7 @@ def gkd(beta: float = 0.5) -> Objective:
 
 @method("SDPO 2026, as in TRL", requires=Requires(why="the weights that the stage starts from teach, behind the solution"))
 def sdpo(weight: float = 1.0, cap: float = 2.0, clip: float = 0.2) -> Objective:
-    """SDPO (2026): ``sg(min(r_t, cap)) sg(logp_new - logp_privileged) logp_new``, mean per attempt; ``(1 - weight)`` GRPO beside.
+    """SDPO (2026): ``sg(min(r_t, cap)) sg(logp_new - logp_privileged) logp_new``, mean per rollout; ``(1 - weight)`` GRPO beside.
 
     The policy's own log-probabilities under a *privileged* context (feedback, a solution) teach it without.
 
@@ -187,7 +187,7 @@ def sdpo(weight: float = 1.0, cap: float = 2.0, clip: float = 0.2) -> Objective:
 
 @method("SDFT 2026, as in TRL", requires=Requires(settings={"k": 8}, why="no rows bring the teacher's tokens"))
 def sdft(alpha: float = 0.5, rest: str = "renormalise", cap: float = 2.0, k: int = 0) -> Objective:
-    """SDFT (2026): ``sg(min(pi / pi_old, cap)) JS(T, S)`` over the teacher's most likely tokens, mean per attempt.
+    """SDFT (2026): ``sg(min(pi / pi_old, cap)) JS(T, S)`` over the teacher's most likely tokens, mean per rollout.
 
     The policy under a demonstration (T) teaches the policy without it (S).
 

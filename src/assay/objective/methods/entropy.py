@@ -165,15 +165,15 @@ def top_entropy(fraction: float = 0.2, low: float = 0.2, high: float = 0.28, nor
 
 @method("Bytedance/CURE, 2025")
 def cure(low: float = 0.2, high: float = 0.28, overlong: Overlong | DropTruncated | None = None) -> Objective:
-    """CURE (2025): DAPO on groups of ``n1 (1 + n2)`` attempts, some of them continued from an uncertain place in another one.
+    """CURE (2025): DAPO on groups of ``n1 (1 + n2)`` rollouts, some of them continued from an uncertain place in another one.
 
     Args:
         low, high: distances of the ratio's bounds from 1.
         overlong: as in `dapo` (a cache of 512 in the paper).
 
-    The rest is the sampler's: 4 full attempts a prompt, in each a cut at one of its 20 most uncertain tokens, 3 continuations
+    The rest is the sampler's: 4 full rollouts a prompt, in each a cut at one of its 20 most uncertain tokens, 3 continuations
     from there; all 16 have one group, and the shared prefix is context, without loss. From about step 300 it is plain DAPO, with
-    16 full attempts.
+    16 full rollouts.
 
     Source: CURE (arXiv 2508.11016), in part.
     """
@@ -265,8 +265,8 @@ def rapo(
         estimator: ``sampled``: ``r (u log u - u + 1)``, ``u = ref^ / pi``; ``full``: the sum over the vocabulary.
         clip: distance of the ratio's bounds from 1.
 
-    Unsure: alpha, the entropy's coefficient, phi (here the clipped mean reward) and how tokens are averaged inside an attempt
-    (here each attempt's mean).
+    Unsure: alpha, the entropy's coefficient, phi (here the clipped mean reward) and how tokens are averaged inside a rollout
+    (here each rollout's mean).
 
     Source: RAPO (arXiv 2510.03865).
     """
@@ -295,7 +295,7 @@ def nlpo(
         p: mass of the nucleus: the smallest set of the mask policy's most likely tokens that reaches it; 1 is PPO.
         least: tokens that are kept at the least (100 in the IMDB configuration).
         kl: coefficient of k1 to the reference, paid at each token (0.1 for IMDB, 0.001 for CommonGen).
-        target: divergence per attempt that the coefficient follows (1 and 2); None for a fixed coefficient.
+        target: divergence per rollout that the coefficient follows (1 and 2); None for a fixed coefficient.
         lam: of the generalised advantage estimation, gamma 1.
         clip: distance of the ratio's bounds from 1.
         value: weight of the critic.

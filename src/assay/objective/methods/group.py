@@ -1,4 +1,4 @@
-"""GRPO and its kin: baselines from a group of attempts at one prompt."""
+"""GRPO and its kin: baselines from a group of rollouts at one prompt."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def grpo(kl: float = 0.001, clip: float = 0.2, eps: float = 1e-6) -> Objective:
 
 @method("Understanding R1-Zero-Like Training, 2025", example={"length": 64})
 def dr_grpo(length: int | None = None, clip: float = 0.2) -> Objective:
-    """Dr.GRPO (2025): GRPO without the standard deviation and without the division by each attempt's length.
+    """Dr.GRPO (2025): GRPO without the standard deviation and without the division by each rollout's length.
 
-    ``A_i = R_i - mu_q``; loss ``-1/(D * length) sum_i sum_t min(...)``, D attempts.
+    ``A_i = R_i - mu_q``; loss ``-1/(D * length) sum_i sum_t min(...)``, D rollouts.
 
     Args:
         length: the generation budget in tokens (a constant, not the batch's longest row); an objective without it does not
@@ -103,7 +103,7 @@ def lite_ppo(clip: float = 0.2) -> Objective:
 
 @method("Qwen 2025")
 def gspo(low: float = 3e-4, high: float = 4e-4) -> Objective:
-    """GSPO (Qwen 2025): the ratio of a whole attempt, ``s_i = exp(mean_t (logp_new - logp_old))``, clipped as one; GRPO
+    """GSPO (Qwen 2025): the ratio of a whole rollout, ``s_i = exp(mean_t (logp_new - logp_old))``, clipped as one; GRPO
     advantage.
 
     Loss ``-1/G sum_i min(s_i A_i, clip(s_i, 1 - low, 1 + high) A_i)``, in the token form that gives each token its own gradient.

@@ -1,5 +1,5 @@
 """Methods that learn from an expert, a teacher, offline data or a target distribution beside, or instead of, their own
-attempts.
+rollouts.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def kdrl(kl: float = 5e-3, step: float = 5e-5, floor: float = 1e-3, mask: str = 
         kl: first coefficient; 0 leaves the teacher out and is GRPO without ratio.
         step: what each rollout batch takes off it; 0 for none.
         floor: where it stays.
-        mask: teach all attempts (``none``), the wrong ones (``incorrect``), or those of groups without a success (``unsolved``);
+        mask: teach all rollouts (``none``), the wrong ones (``incorrect``), or those of groups without a success (``unsolved``);
             the divergence is then a mean over the tokens that are taught.
         estimator: of `Kl`. Several updates per rollout batch need ``rk3``.
 
@@ -100,7 +100,7 @@ def rl_plus(
     """RL-PLUS (2025): ``-1/(D length) sum A r`` on own rows, ``-1/(D length) sum A (1 - p)^gamma 2 pi / (pi_old + pi_hat)`` on
     expert's.
 
-    ``A = R - mu_q`` with own attempts alone in ``mu_q``; no clip; ``pi_hat = (pi_old + uniform) / 2``, ``p`` the probability now,
+    ``A = R - mu_q`` with own rollouts alone in ``mu_q``; no clip; ``pi_hat = (pi_old + uniform) / 2``, ``p`` the probability now,
     detached: what the policy finds unlikely in the expert's answer weighs most.
 
     Args:
@@ -108,14 +108,14 @@ def rl_plus(
         gamma: exponent of that weight.
         entropy: coefficient of the entropy bonus; 0 leaves it out.
         uniform: probability that an uninformed writer gives every token: 1 in the released code.
-        own: own attempts per prompt, beside one expert attempt: D counts both.
+        own: own rollouts per prompt, beside one expert rollout: D counts both.
 
     Unsure: ``uniform`` in the paper's text, perhaps one over the vocabulary's size.
 
     Source: RL-PLUS (arXiv 2508.00222).
     """
     if own < 1:
-        raise ConfigError(f"rl_plus(own={own}): a prompt has at least one own attempt")
+        raise ConfigError(f"rl_plus(own={own}): a prompt has at least one own rollout")
     policy = PolicyGradient(trust=None, coef=own / (own + 1))
     expert = PolicyGradient(
         ratio=Mixture(uniform=uniform),
@@ -133,7 +133,7 @@ def rl_plus(
 def calib_rl(coef: float = 0.1, slope: float = 0.5, clip: float = 0.2, dual: float = 3.0) -> Objective:
     """CalibRL (2026): GRPO without the deviation, ``+ coef |A| leaky_relu(-y (logp_new - logp_expert))``, y = +-1, token mean.
 
-    ``y`` says whether the attempt is correct.
+    ``y`` says whether the rollout is correct.
 
     Args:
         coef: weight of the term.
@@ -141,7 +141,7 @@ def calib_rl(coef: float = 0.1, slope: float = 0.5, clip: float = 0.2, dual: flo
         clip: distance of the bounds from 1.
         dual: cap on the ratio where A < 0.
 
-    The expert's attempt at the same prompt stands in the stream ``expert``; it enters neither statistics nor losses. Tokens are
+    The expert's rollout at the same prompt stands in the stream ``expert``; it enters neither statistics nor losses. Tokens are
     compared by place up to the end of the shorter answer; the released code goes on past the expert's end. Unsure: the alignment
     that the paper means.
 
@@ -157,14 +157,14 @@ def calib_rl(coef: float = 0.1, slope: float = 0.5, clip: float = 0.2, dual: flo
 
 @method("ViSurf, Visual Supervised-and-Reinforcement Fine-Tuning, 2025", status="unsure")
 def visurf(clip: float = 0.2, smooth: bool = True) -> Objective:
-    """ViSurf (2025): GRPO over a prompt's attempts and its given solution, one more attempt of the group, in one batch.
+    """ViSurf (2025): GRPO over a prompt's rollouts and its given solution, one more rollout of the group, in one batch.
 
     ``-1/(G + 1) sum_i 1/T_i sum_t min(r_t A_i, clip(r_t) A_i)``, ``A_i = (R_i - mu_q) / sd_q`` over all G + 1; the
     solution's ``R`` is the mean of the others once one of them is as good.
 
     Args:
         clip: distance of the bounds from 1.
-        smooth: once an own attempt is as good as the given solution, that one gets no advantage.
+        smooth: once an own rollout is as good as the given solution, that one gets no advantage.
 
     The ratio of an expert row is against the policy's own old log-probabilities of it. Left out: rewards for formats that the
     solution cannot have, which are the verifier's. Unsure: the paper's third reward control was read in secondary sources only.
@@ -193,21 +193,21 @@ def echo(alpha: float = 0.1, low: float = 0.2, high: float = 0.2, kl: float = 1e
     return prime_rl(low, high, kl) + Nll(coef=alpha, streams=("expert",), aggregate=Token(), label="echo")
 
 
-# ---- correct and wrong attempts ----------------------------------------------------------------------------------------
+# ---- correct and wrong rollouts ----------------------------------------------------------------------------------------
 
 
 @method("OREAL, Exploring the Limit of Outcome Reward, 2025", status="unsure")
 def oreal(kl: float = 0.01, negative: float = 0.5, scores: str | None = None, balance: bool = True) -> Objective:
     """OREAL (2025): ``-1/D+ sum_(i correct) A w+_t logp - negative/D- sum_(i wrong) A w-_t logp + kl k3``, leave-one-out A.
 
-    D+ and D- are tokens of correct and of wrong attempts. ``w+ = clip((p_t - 1/2) / (1/2), 0, 1)`` with ``p_t`` the token reward
+    D+ and D- are tokens of correct and of wrong rollouts. ``w+ = clip((p_t - 1/2) / (1/2), 0, 1)`` with ``p_t`` the token reward
     model's belief in success up to token t; ``w-`` the same of ``1 - p_t``. The model is a head that learns from outcomes beside.
 
     Args:
         kl: coefficient of k3 to the reference over all tokens; 0 leaves it out.
-        negative: weight of the wrong attempts' part.
+        negative: weight of the wrong rollouts' part.
         scores: name of the learner's head with the token scores (``ValueHead(name=...)``); None: all ``w`` are 1 and no model.
-        balance: keep one correct and one wrong attempt per prompt, after the advantage saw all.
+        balance: keep one correct and one wrong rollout per prompt, after the advantage saw all.
 
     Left out: steps at the start in which only the head learns (``LearnerSettings.policy_after``). Unsure: the paper's reshaping
     of negative rewards; this is the released code's.
@@ -240,7 +240,7 @@ def rest_grpo(spread: float = 0.05, kl: float = 0.001, clip: float = 0.2) -> Obj
         kl: coefficient of k3 to the reference.
         clip: distance of the bounds from 1.
 
-    The sampler's part: for prompts whose best attempt has a reward of 0.9 or more, that attempt is cut after each line and half
+    The sampler's part: for prompts whose best rollout has a reward of 0.9 or more, that rollout is cut after each line and half
     as many sub-prompts as lines are drawn from the cuts, with weights ``0.95^i`` from the shortest on; the given part is context.
 
     Source: ReST-RL (arXiv 2508.19576), in part.
@@ -262,7 +262,7 @@ def rest_grpo(spread: float = 0.05, kl: float = 0.001, clip: float = 0.2) -> Obj
 def a_lol(variant: str = "sequence", eps: float = 0.9, beta: float = 0.1, advantage: bool = True) -> Objective:
     """A-LoL (2023): ``-1/D sum_i sg(clip(pi/pi_ref, 1 -+ eps)) max(0, R_i - V_ref(x_i)) logp(y_i|x_i)`` on stored answers.
 
-    Attempts with a negative advantage are left out, and out of D.
+    Rollouts with a negative advantage are left out, and out of D.
 
     Args:
         variant: ``sequence``: the ratio of whole answers. ``token``: each token's own (A-LoL seq.). ``reference_free``: 1.
@@ -271,7 +271,7 @@ def a_lol(variant: str = "sequence", eps: float = 0.9, beta: float = 0.1, advant
         beta: weight of the penalty; only for ``kl``.
         advantage: False: the reward itself in place of the advantage (R-LoL).
 
-    ``value_ref``, the reference's expected reward at the prompt, is a column of the attempts. Left out: sampling by advantage.
+    ``value_ref``, the reference's expected reward at the prompt, is a column of the rollouts. Left out: sampling by advantage.
 
     Source: A-LoL, R-LoL (arXiv 2305.14718), in part.
     """
@@ -293,7 +293,7 @@ def a_lol(variant: str = "sequence", eps: float = 0.9, beta: float = 0.1, advant
 
 @method("weighted behaviour cloning, as in A-LoL 2023")
 def weighted_bc() -> Objective:
-    """Weighted behaviour cloning: ``-1/D sum_i max(R_i, 0) logp(y_i|x_i)`` on stored answers, D attempts.
+    """Weighted behaviour cloning: ``-1/D sum_i max(R_i, 0) logp(y_i|x_i)`` on stored answers, D rollouts.
 
     Source: A-LoL, R-LoL (arXiv 2305.14718), in part.
     """
@@ -302,7 +302,7 @@ def weighted_bc() -> Objective:
 
 @method("GOLD 2021, as in A-LoL 2023")
 def r_gold(floor: float = 0.1) -> Objective:
-    """Reward GOLD (2021, 2023): ``-1/D sum_it sg(max(p_it, floor)) max(R_i, 0) logp_it`` on stored answers, D attempts.
+    """Reward GOLD (2021, 2023): ``-1/D sum_it sg(max(p_it, floor)) max(R_i, 0) logp_it`` on stored answers, D rollouts.
 
     ``p`` is the policy's own probability now.
 
@@ -338,13 +338,13 @@ def kl_rl(beta: float = 0.1, baseline: str = "leave_one_out") -> Objective:
 def gdc(
     beta: float | None = 1.0, over: str = "run", behaviour: str = "engine", baseline: bool = False, cap: float = float("inf")
 ) -> Objective:
-    """GDC, DPG (2021): ``-1/D sum_i P(y_i) / (Z q(y_i)) logp(y_i)``, ``P = pi_ref e^(R/beta)``, q who drew, D attempts.
+    """GDC, DPG (2021): ``-1/D sum_i P(y_i) / (Z q(y_i)) logp(y_i)``, ``P = pi_ref e^(R/beta)``, q who drew, D rollouts.
 
     It descends the *forward* divergence KL(p*||pi) to the optimum of `kl_rl`.
 
     Args:
-        beta: temperature of the reward; None: ``P = pi_ref`` on correct attempts, 0 elsewhere.
-        over: ``run``: Z is the mean of P/q over all batches so far; ``group``: over the attempts at the prompt (CDPG).
+        beta: temperature of the reward; None: ``P = pi_ref`` on correct rollouts, 0 elsewhere.
+        over: ``run``: Z is the mean of P/q over all batches so far; ``group``: over the rollouts at the prompt (CDPG).
         behaviour: ``q``, who drew the attempts: ``engine`` or ``old``.
         baseline: subtract 1 from the weights, their mean (GDC++).
         cap: largest weight.

@@ -21,7 +21,7 @@ def tis(cap: float = 2.0, level: str = "token", low: float = 0.0, normalise: boo
 
     Args:
         cap: largest weight (verl and slime: 2).
-        level: ``token``, or ``sequence_product``, ``sequence_mean``, ``turn_product``, ``turn_mean``: one weight for an attempt
+        level: ``token``, or ``sequence_product``, ``sequence_mean``, ``turn_product``, ``turn_mean``: one weight for a rollout
             or turn (SkyRL caps the product at 5).
         low: smallest weight.
         normalise: divide by the mean weight of the optimiser batch.
@@ -47,7 +47,7 @@ def icepop(low: float = 0.5, high: float = 5.0) -> Objective:
 
 @method("When Speed Kills Stability, 2025; TRL")
 def masked_is(high: float = 3.0, low: float = 0.0, level: str = "sequence_product") -> Objective:
-    """Masked importance sampling (2025) on GRPO without KL: ``w`` of the whole attempt where it is at most ``high``, else 0.
+    """Masked importance sampling (2025) on GRPO without KL: ``w`` of the whole rollout where it is at most ``high``, else 0.
 
     ``w_i = exp(sum_t (logp_old - logp_engine))``. It is what TRL does beside vLLM unless told otherwise.
 
@@ -63,7 +63,7 @@ def masked_is(high: float = 3.0, low: float = 0.0, level: str = "sequence_produc
 
 @method("When Speed Kills Stability, 2025; NeMo-RL")
 def geo_mask(low: float = 0.999, high: float = 1.002) -> Objective:
-    """Geometric sequence mask (2025) on GRPO without KL: attempts whose geometric mean of ``w`` is in ``[low, high]`` keep each
+    """Geometric sequence mask (2025) on GRPO without KL: rollouts whose geometric mean of ``w`` is in ``[low, high]`` keep each
     token's own ``w = pi_old / pi_engine``, the others go.
 
     Args:
@@ -110,10 +110,10 @@ def hispo(
     pi_engine``.
 
     ``-1/(D * length) sum H_it min(rho A, clip(rho, 1 - low, 1 + high) A)``, at most ``-dual A`` where ``A < 0``; ``H = 1`` where
-    the attempt's geometric mean of ``w`` and the token's own are near 1; D attempts; GRPO advantage.
+    the rollout's geometric mean of ``w`` and the token's own are near 1; D rollouts; GRPO advantage.
 
     Args:
-        sequence: largest distance from 1 of the attempt's geometric mean.
+        sequence: largest distance from 1 of the rollout's geometric mean.
         token: largest distance from 1 of a token's ``w``.
         length: the generation budget in tokens.
         low, high, dual: bounds of ``rho``.

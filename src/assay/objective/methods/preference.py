@@ -1,7 +1,7 @@
-"""Losses on pairs of attempts, the better and the worse: of groups that the policy sampled, or of a user's preferences.
+"""Losses on pairs of rollouts, the better and the worse: of groups that the policy sampled, or of a user's preferences.
 
 Notation: ``s = sum_t (logp_new - logp_ref)`` unless a method says otherwise, ``s+`` and ``s-`` of the better and the worse.
-Every method here takes its pairs from groups: attempts with different rewards; ties and attempts without a verdict are in none.
+Every method here takes its pairs from groups: rollouts with different rewards; ties and rollouts without a verdict are in none.
 A user's pair is a group of two in the stream ``preference`` with rewards 1 and 0. The loss is the mean over pairs.
 """
 
@@ -26,12 +26,12 @@ __all__ = ["cpl", "cpo", "dpo", "inpo", "ipo", "kto", "orpo", "simpo", "supervis
 
 
 def to_reference(phi: SetLoss | Mix, score: str = "sum", tail: float = 1.0) -> ScoreLoss:
-    """A loss on scores relative to the reference, on attempts of any policy."""
+    """A loss on scores relative to the reference, on rollouts of any policy."""
     return ScoreLoss(phi=phi, score=score, anchor="ref", streams=OFF_POLICY, tail=tail)
 
 
 def supervised_too(coef: float, score: str = "sum", pairs: str = "all") -> tuple[LossTerm, ...]:
-    """``-logp_new`` of the better attempts beside a pairwise loss; none when its coefficient is 0."""
+    """``-logp_new`` of the better rollouts beside a pairwise loss; none when its coefficient is 0."""
     if not coef:
         return ()
     phi = Likelihood(pairs=pairs, over="tokens" if score == "sum" else "attempts")
@@ -48,9 +48,9 @@ def dpo(
         beta: strength of the pull to the reference.
         smoothing: chance e that a label is wrong: ``-(1 - e) log sigmoid(x) - e log sigmoid(-x)``.
         robust: instead ``(-(1 - e) log sigmoid(x) + e log sigmoid(-x)) / (1 - 2e)``.
-        score: ``sum``, or ``mean`` over the attempt's tokens.
+        score: ``sum``, or ``mean`` over the rollout's tokens.
         pairs: ``all`` of a group, or its ``extreme`` one, best and worst.
-        nll: coefficient of the better attempts' token mean of ``-logp_new``.
+        nll: coefficient of the better rollouts' token mean of ``-logp_new``.
 
     Source: DPO (arXiv 2305.18290).
     """
@@ -64,7 +64,7 @@ def ipo(tau: float = 0.1, score: str = "mean", pairs: str = "all") -> Objective:
 
     Args:
         tau: strength of the pull to the reference.
-        score: ``mean`` over the attempt's tokens, as the authors say they did; ``sum`` is the paper's text.
+        score: ``mean`` over the rollout's tokens, as the authors say they did; ``sum`` is the paper's text.
         pairs: ``all`` of a group, or its ``extreme`` one.
 
     Source: IPO (arXiv 2310.12036).
@@ -108,10 +108,10 @@ def cpl(
 
     Args:
         alpha: scale of the scores.
-        bias: lambda in (0, 1]: under 1 the loss does not rest on pushing the worse attempt down.
+        bias: lambda in (0, 1]: under 1 the loss does not rest on pushing the worse rollout down.
         discount: gamma; 1 in the released configurations.
         anchor: empty; ``ref`` for the KL variant (there alpha .2, bias .75).
-        bc: coefficient of the token mean of ``-logp_new`` over both attempts; 1 to 1.5 in the BC variant, with bias 1.
+        bc: coefficient of the token mean of ``-logp_new`` over both rollouts; 1 to 1.5 in the BC variant, with bias 1.
         pairs: ``all`` of a group, or its ``extreme`` one.
 
     Left out: the behaviour cloning before; put a supervised stage before this one.
@@ -147,7 +147,7 @@ def cpo(beta: float = 0.1, nll: float = 1.0, smoothing: float = 0.0, pairs: str 
 
     Args:
         beta: scale of the scores.
-        nll: coefficient of the supervised part, a mean over the tokens of the better attempts.
+        nll: coefficient of the supervised part, a mean over the tokens of the better rollouts.
         smoothing: chance that a label is wrong.
         pairs: ``all`` of a group, or its ``extreme`` one.
 
@@ -176,7 +176,7 @@ def orpo(beta: float = 0.1, pairs: str = "all") -> Objective:
 
 @method("KTO 2024, arXiv 2402.01306; baseline zero: APO 2024, arXiv 2408.06266", status="unsure")
 def kto(beta: float = 0.1, desirable: float = 1.0, undesirable: float = 1.0, baseline: str = "mean") -> Objective:
-    """KTO (2024): ``w+ sigmoid(-beta (s - z))`` or ``w- sigmoid(beta (s - z))`` per attempt, by its verdict alone; no pairs.
+    """KTO (2024): ``w+ sigmoid(-beta (s - z))`` or ``w- sigmoid(beta (s - z))`` per rollout, by its verdict alone; no pairs.
 
     Args:
         beta: strength of the pull to the reference.
@@ -184,7 +184,7 @@ def kto(beta: float = 0.1, desirable: float = 1.0, undesirable: float = 1.0, bas
         baseline: ``mean``: ``z`` is the mean score of the whole batch, at least 0; ``zero``: 0 (APO-zero without pairs).
 
     Unsure: KTO estimates ``z`` on mismatched answers of the same batch; here it is the mean over the answers themselves, which is
-    unbiased on attempts of the current policy only.
+    unbiased on rollouts of the current policy only.
 
     Source: KTO (arXiv 2402.01306).
     """

@@ -50,7 +50,7 @@ def f_dpo(beta: float = 0.1, divergence: str = "forward_kl", alpha: float = 0.5,
         beta: strength of the pull to the reference.
         divergence: ``forward_kl``, ``js`` or ``alpha``; the reverse KL is `dpo`.
         alpha: of ``alpha``; not 1.
-        score: ``sum``, or ``mean`` over the attempt's tokens.
+        score: ``sum``, or ``mean`` over the rollout's tokens.
 
     Source: f-DPO (arXiv 2309.16240).
     """
@@ -64,7 +64,7 @@ def f_dpo(beta: float = 0.1, divergence: str = "forward_kl", alpha: float = 0.5,
 
 @method("LD-DPO 2024, arXiv 2409.06411")
 def ld_dpo(beta: float = 0.1, alpha: float = 0.5) -> Objective:
-    """LD-DPO (2024): DPO in which tokens beyond the length of the group's shortest attempt count ``alpha``.
+    """LD-DPO (2024): DPO in which tokens beyond the length of the group's shortest rollout count ``alpha``.
 
     ``-log sigmoid(beta (s+ - s-))``, ``s = sum_(t <= l) d_t + alpha sum_(t > l) d_t``, ``d = logp_new - logp_ref``,
     l that length.
@@ -73,7 +73,7 @@ def ld_dpo(beta: float = 0.1, alpha: float = 0.5) -> Objective:
         beta: strength of the pull to the reference.
         alpha: in [0, 1]; 1 is DPO.
 
-    In a group of two this is the pair's shorter attempt, as published.
+    In a group of two this is the pair's shorter rollout, as published.
 
     Source: LD-DPO (arXiv 2409.06411).
     """
@@ -138,7 +138,7 @@ def apo(beta: float = 0.1, side: str = "zero") -> Objective:
 
     Args:
         beta: scale of the scores.
-        side: ``zero`` where better attempts are above what the policy writes, ``down`` where they are under it.
+        side: ``zero`` where better rollouts are above what the policy writes, ``down`` where they are under it.
 
     Source: APO (arXiv 2408.06266), in part.
     """
@@ -184,7 +184,7 @@ def mpo(beta: float = 0.1, preference: float = 0.8, quality: float = 0.2, genera
     Args:
         beta: scale of the scores.
         preference, quality: weights of the losses on scores.
-        generation: weight of the better attempts' token mean of ``-logp_new``.
+        generation: weight of the better rollouts' token mean of ``-logp_new``.
 
     Source: MPO (arXiv 2411.10442), in part.
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from inspect import Parameter, signature
 from typing import Any, cast
@@ -121,6 +121,19 @@ def method(
 def registered() -> Mapping[str, Method]:
     """Those of the modules that have been imported, by name."""
     return dict(_METHODS)
+
+
+def name_among(name: str, known: Iterable[str]) -> str | None:
+    """The one of the names that is this one but for case and dashes; None where there is none, or more than one.
+
+    >>> name_among("Dr-GRPO", ["grpo", "dr_grpo"]), name_among("gpro", ["grpo"])
+    ('dr_grpo', None)
+    """
+    names = tuple(known)
+    if name in names:
+        return name
+    found = [n for n in names if n.casefold() == name.casefold().replace("-", "_")]
+    return found[0] if len(found) == 1 else None
 
 
 def composition(objective: Objective) -> str:

@@ -1,4 +1,4 @@
-"""Losses on whole attempts' scores: the verifier's verdicts as labels, rewards and advantages as targets."""
+"""Losses on whole rollouts' scores: the verifier's verdicts as labels, rewards and advantages as targets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from assay.objective.objective import Objective
 __all__ = ["OFF_POLICY", "a2po", "copg", "direct_advantage", "pacs", "real"]
 
 OFF_POLICY = ("on_policy", "replay", "offline", "preference")
-"""Streams of losses that hold for attempts of any policy: all but expert rows."""
+"""Streams of losses that hold for rollouts of any policy: all but expert rows."""
 
 
 @method("PACS 2025")
@@ -48,7 +48,7 @@ def real(tau: float = 0.5, form: str = "sum") -> Objective:
     Args:
         tau: temperature.
         form: ``sum``; ``product``: ``log(1 + sum_+ e^(-s/tau) sum_- e^(s/tau))``; or ``bce``: the cross-entropy of ``s/tau``,
-            averaged over the attempts of mixed groups. The released code takes the group's best reward for the positive class
+            averaged over the rollouts of mixed groups. The released code takes the group's best reward for the positive class
             there; here it is a reward of 1/2 and more in all forms.
 
     Source: REAL (arXiv 2602.05630).
@@ -67,7 +67,7 @@ def real(tau: float = 0.5, form: str = "sum") -> Objective:
 def copg(beta: float = 0.1) -> Objective:
     """CoPG (2024): ``1/(k-1) sum_{i<j} ((R_i - R_j) - beta (s_i - s_j))^2`` per group, mean over groups, by two passes.
 
-    ``s_i = sum_t (logp_new - logp_ref)``. Valid on attempts of any policy; at the optimum ``beta (s_i - s_j) = R_i - R_j``, which
+    ``s_i = sum_t (logp_new - logp_ref)``. Valid on rollouts of any policy; at the optimum ``beta (s_i - s_j) = R_i - R_j``, which
     is the policy that KL-regularised RL seeks. At the reference the gradient is RLOO's, times ``2 beta``.
 
     Args:
@@ -82,15 +82,15 @@ def copg(beta: float = 0.1) -> Objective:
 
 @method("Direct Advantage Policy Optimization 2024, arXiv 2412.18279", status="unsure")
 def direct_advantage(beta: float = 0.01, segment: str = "") -> Objective:
-    """Direct Advantage (2024): ``(A / beta - s)^2 / 2``, mean over attempts or steps, with ``A_i = R_i - mu_q``, by two passes.
+    """Direct Advantage (2024): ``(A / beta - s)^2 / 2``, mean over rollouts or steps, with ``A_i = R_i - mu_q``, by two passes.
 
-    ``s = sum_t (logp_new - logp_ref)`` over the tokens of the attempt or step. Siblings are the candidates of one state: the
+    ``s = sum_t (logp_new - logp_ref)`` over the tokens of the rollout or step. Siblings are the candidates of one state: the
     group is that of a state, the reward its Monte-Carlo value.
 
     Args:
         beta: at the optimum ``s = A / beta``; .01 and .02 in the paper.
         segment: token column of step numbers, ``call`` for turns; then put a credit term before it that gives each step its own
-            advantage. The whole attempt when empty.
+            advantage. The whole rollout when empty.
 
     Left out: the critic's training. Unsure: whether the paper's advantage is this one or a GAE of the critic.
 
@@ -106,14 +106,14 @@ def direct_advantage(beta: float = 0.01, segment: str = "") -> Objective:
 
 @method("Accelerating RL for LLM Reasoning with Optimal Advantage Regression, 2025; TRL")
 def a2po(beta: float = 1e-3, column: str = "optimal_value") -> Objective:
-    """A*-PO (2025): ``(beta s - (R - V*))^2``, mean over attempts, by two passes.
+    """A*-PO (2025): ``(beta s - (R - V*))^2``, mean over rollouts, by two passes.
 
     ``s = sum_t (logp_new - logp_ref)``; ``V* = beta_1 log mean exp(R / beta_1)`` over some answers of the reference to the prompt
     (beta_1 .5, 8 answers). One answer per prompt is enough.
 
     Args:
         beta: strength of the pull to the reference, beta_2.
-        column: of the attempts, with ``V*``; whoever samples from the reference brings it.
+        column: of the rollouts, with ``V*``; whoever samples from the reference brings it.
 
     Source: A*-PO (arXiv 2505.20686), in part.
     """

@@ -74,7 +74,7 @@ def gmpo(low: float = 0.4, high: float = 0.4) -> Objective:
 
 @method("LUSPO, as in TRL", status="unsure")
 def luspo(low: float = 2e-3, high: float = 2.5e-3) -> Objective:
-    """LUSPO (length-unbiased sequence policy optimisation): GSPO's loss summed over an attempt's tokens, ``-1/G sum_i T_i min(s_i
+    """LUSPO (length-unbiased sequence policy optimisation): GSPO's loss summed over a rollout's tokens, ``-1/G sum_i T_i min(s_i
     A_i, clip(s_i, 1 - low, 1 + high) A_i)``.
 
     Args:
@@ -113,7 +113,7 @@ def dppo(
 
 @method("VESPO, 2026; TRL")
 def vespo(k_pos: float = 2.0, lam_pos: float = 3.0, k_neg: float = 3.0, lam_neg: float = 2.0, anchor: str = "old") -> Objective:
-    """VESPO (2026): ``-1/D sum sg(phi(w_i)) A_i logp``, ``w_i`` the attempt's whole ratio, ``phi = w^k exp(lam (1 - w))``; D
+    """VESPO (2026): ``-1/D sum sg(phi(w_i)) A_i logp``, ``w_i`` the rollout's whole ratio, ``phi = w^k exp(lam (1 - w))``; D
     tokens, GRPO advantage.
 
     Args:
@@ -131,9 +131,9 @@ def topr(baseline: float = 0.5, level: str = "sequence_product", anchor: str = "
     """TOPR (2025): ``-1/G sum_i w_i A_i sum_t logp``, ``w = 1`` where ``A > 0`` and ``sg(min(pi / pi_ANCHOR, 1))`` elsewhere.
 
     Args:
-        baseline: subtracted from the reward: the sign of the rest splits the attempts. 0.5 makes rewards of 0 and 1 a half of
+        baseline: subtracted from the reward: the sign of the rest splits the rollouts. 0.5 makes rewards of 0 and 1 a half of
             the paper's -1 and 1.
-        level: of the ratio, the whole attempt's as published; ``token`` as in ROLL.
+        level: of the ratio, the whole rollout's as published; ``token`` as in ROLL.
         anchor: the policy that sampled.
 
     Left out: the paper's further bounds, which `WeightClip` takes; ROLL splits by the raw score even where a baseline turns the
@@ -148,7 +148,7 @@ def topr(baseline: float = 0.5, level: str = "sequence_product", anchor: str = "
 @method("Group Policy Gradient, 2025, arXiv 2504.02546")
 def gpg(filter_groups: bool = True) -> Objective:
     """GPG (2025): ``-alpha/D sum (R_i - mu_q) logp_it``, no ratio, no spread; ``alpha = B / (B - M)`` makes up for the M of B
-    attempts whose groups do not vary.
+    rollouts whose groups do not vary.
 
     Args:
         filter_groups: count only the tokens of groups that vary, which is ``alpha``, by tokens.
@@ -164,7 +164,7 @@ def gpg(filter_groups: bool = True) -> Objective:
 
 @method("Kimi k1.5, 2025, arXiv 2501.12599")
 def kimi15(tau: float = 0.1, level: str = "sequence") -> Objective:
-    """Kimi k1.5 (2025): ``-(R_i - mu_q) s_i + tau/2 s_i^2``, ``s_i = sum_t (logp_new - logp_old)``, mean over attempts. No ratio:
+    """Kimi k1.5 (2025): ``-(R_i - mu_q) s_i + tau/2 s_i^2``, ``s_i = sum_t (logp_new - logp_old)``, mean over rollouts. No ratio:
     the square holds the policy.
 
     Args:
@@ -182,7 +182,7 @@ def dro(beta: float, level: str = "token", anchor: str = "old") -> Objective:
 
     Args:
         beta: weight of the square; verl has no default.
-        level: ``token`` as in verl; ``sequence`` squares the attempt's sum, as published.
+        level: ``token`` as in verl; ``sequence`` squares the rollout's sum, as published.
         anchor: ``old`` as in verl; ``ref`` as published.
 
     Left out: the learned value that the paper has in place of a group's mean.
@@ -229,7 +229,7 @@ def m2po(
 
 @method("DeepSeek-V3.2 2025; slime, TRL")
 def opsm(delta: float = 1e-4, clip: float = 0.2, anchor: str = "engine") -> Objective:
-    """Off-policy sequence mask (DeepSeek-V3.2 2025) on GRPO without KL: attempts with ``A < 0`` go once ``mean_t (logp_ANCHOR -
+    """Off-policy sequence mask (DeepSeek-V3.2 2025) on GRPO without KL: rollouts with ``A < 0`` go once ``mean_t (logp_ANCHOR -
     logp_new) > delta``.
 
     Args:
@@ -286,7 +286,7 @@ def _prime(trust: DivergenceMask, kl: float) -> Objective:
 
 
 def _square(level: str, coef: float, anchor: str = "old") -> Kl | Proximal:
-    """Half the squared log-ratio, per token or per attempt."""
+    """Half the squared log-ratio, per token or per rollout."""
     if level == "token":
         return Kl("k2", coef=coef, anchor=anchor, label="proximal")
     return Proximal(level=f"{level}_sum", coef=coef, anchor=anchor)

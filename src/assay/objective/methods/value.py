@@ -86,16 +86,16 @@ def vapo(
     """VAPO (2025): PPO with ``lam = 1 - 1 / (adaptive T_i)``, Monte-Carlo targets, clip-higher, likelihood of own successes.
 
     Args:
-        adaptive: of the length-adaptive ``lam``, which is 0 for attempts of at most ``1 / adaptive`` tokens: the default is
+        adaptive: of the length-adaptive ``lam``, which is 0 for rollouts of at most ``1 / adaptive`` tokens: the default is
             made for thousands. None for ``lam`` itself.
         lam: of the advantages where ``adaptive`` is None.
         lam_returns: of the critic's targets.
         low, high: distances of the ratio's bounds from 1.
-        imitate: weight of the likelihood of attempts that succeeded, a mean over their tokens; 0 leaves it out.
+        imitate: weight of the likelihood of rollouts that succeeded, a mean over their tokens; 0 leaves it out.
         value: weight of the critic.
         value_clip: largest change of a value that still lowers its loss; None for any.
 
-    The critic learns first: ``LearnerSettings(policy_after=50)``. Groups of attempts are the sampler's. Unsure: whether values
+    The critic learns first: ``LearnerSettings(policy_after=50)``. Groups of rollouts are the sampler's. Unsure: whether values
     are clipped, and the critic's weight (it is a model of its own there).
 
     Source: VAPO (arXiv 2504.05118).
@@ -188,14 +188,14 @@ def archer(gamma: float = 0.95, value: float = 1.0) -> Objective:
 
     Args:
         gamma: worth of the next turn.
-        value: weight of each critic's loss, a mean over attempts of its sum over turns.
+        value: weight of each critic's loss, a mean over rollouts of its sum over turns.
 
     The heads: ``v1``, ``v2`` and, with ``behind=True``, ``q1``, ``q2``; all with ``tau=0.1`` and ``init`` above 0, without which
     both critics would stay alike. As in the source they share a model of their own: ``trunk="critic"`` of each, and
     ``LearnerSettings(trunks=(Trunk(tau=0.1),))``. The actor climbs what the critics believe, so they must be ahead of it:
     ``policy_after`` and ``policy_every`` give them more steps, and a rate well above the policy's.
 
-    Unsure: ``V`` learns from the attempt's own action instead of one drawn anew. Left out: a baseline per token, and replay,
+    Unsure: ``V`` learns from the rollout's own action instead of one drawn anew. Left out: a baseline per token, and replay,
     which needs actions drawn anew.
 
     Source: ArCHer (arXiv 2402.19446), in part.

@@ -46,7 +46,7 @@ def gui_g1(length: int | None = None, column: str = "difficulty", clip: float = 
 
     Args:
         length: the generation budget in tokens (128 in the paper); an objective without it does not compile.
-        column: column of the attempts with the prompt's weight, larger for smaller targets.
+        column: column of the rollouts with the prompt's weight, larger for smaller targets.
         clip: distance of the bounds from 1.
 
     Unsure: the closed form of the weight from the target's relative area; the released code reads a column too. Left out: the
@@ -84,7 +84,7 @@ def univg_r1(rule: str = "exp", gamma: float = 1.0, component: str = "", kl: flo
 
 @method("Inverse RL with Dynamic Reward Scaling, 2026", status="unsure")
 def grpo_s(rule: str = "sigmoid", high: float = 10.0, kl: float = 0.001, clip: float = 0.2) -> Objective:
-    """GRPO-S (DR-IRL 2026): GRPO times ``alpha_i = alpha_D alpha_M`` per attempt, ``alpha = sigmoid(x_i) / sigmoid(mean x)``.
+    """GRPO-S (DR-IRL 2026): GRPO times ``alpha_i = alpha_D alpha_M`` per rollout, ``alpha = sigmoid(x_i) / sigmoid(mean x)``.
 
     Args:
         rule: ``sigmoid``: the columns ``hardness`` and ``responsiveness`` hold x; ``value``: they hold the factors.
@@ -135,7 +135,7 @@ def progrpo(coef: float = 1.0, fraction: float = 0.2) -> Objective:
         coef: weight of the confidence. Unsure: not printed where it was read.
         fraction: share of the tokens that is meant.
 
-    The prompt's confidence comes with the attempts (``prompt_confidence``). Unsure: whether groups without a failure skip it too.
+    The prompt's confidence comes with the rollouts (``prompt_confidence``). Unsure: whether groups without a failure skip it too.
 
     Source: ProGRPO (arXiv 2602.05281).
     """
@@ -145,10 +145,10 @@ def progrpo(coef: float = 1.0, fraction: float = 0.2) -> Objective:
 
 @method("Beyond Variance (W-GRPO), 2026", status="unsure")
 def w_grpo(penalty: float = 1.0, scale: str = "group", clip: float = 0.2) -> Objective:
-    """W-GRPO (2026): correct attempts are worth 1, wrong ones ``-penalty``; ``A_i = (R_i - mu_q) / sd``; PPO clip, token mean.
+    """W-GRPO (2026): correct rollouts are worth 1, wrong ones ``-penalty``; ``A_i = (R_i - mu_q) / sd``; PPO clip, token mean.
 
     Args:
-        penalty: what a wrong attempt costs.
+        penalty: what a wrong rollout costs.
         scale: ``group``, ``batch`` or ``none``. A group's standard deviation cancels ``penalty`` exactly, so with ``group`` it
             must be 1.
         clip: distance of the bounds from 1.
@@ -171,7 +171,7 @@ def w_grpo(penalty: float = 1.0, scale: str = "group", clip: float = 0.2) -> Obj
 
 @method("Policy Filtration in RLHF, 2024", status="unsure")
 def pf_grpo(rule: str = "best_random", power: float = 2.0, draw: bool = False, seed: int = 0) -> Objective:
-    """Policy filtration (PF-PPO 2024) on GRPO: attempts weighed by score, then ``(R_i - mu_q) / sd_q``; PPO clip, token mean.
+    """Policy filtration (PF-PPO 2024) on GRPO: rollouts weighed by score, then ``(R_i - mu_q) / sd_q``; PPO clip, token mean.
 
     Args:
         rule: ``pow`` (``|R|^power``), ``max_min``, ``max_random`` resample; ``best_random`` and ``best_worst`` keep two.
@@ -196,7 +196,7 @@ def pf_ppo(
     gamma: float = 1.0,
     lam: float = 0.95,
 ) -> Objective:
-    """PF-PPO (2024): PPO on attempts resampled by score, ``|R|^power`` above all; advantages and critic see the copies.
+    """PF-PPO (2024): PPO on rollouts resampled by score, ``|R|^power`` above all; advantages and critic see the copies.
 
     Args:
         rule: as in `pf_grpo`; ``pow`` is verl's default.
@@ -243,10 +243,10 @@ def campo(penalty: float = 0.1, graded: bool = False, filter_groups: bool = True
 
 @method("Expert iteration, as in Echo Chamber 2025")
 def expert_iteration(threshold: float = 0.5, deduplicate: bool = True) -> Objective:
-    """Expert iteration (Echo Chamber 2025): ``-1/D sum_(i correct) R_i sum_t logp_it``, D tokens of correct attempts.
+    """Expert iteration (Echo Chamber 2025): ``-1/D sum_(i correct) R_i sum_t logp_it``, D tokens of correct rollouts.
 
     Args:
-        threshold: task metric from which an attempt is correct.
+        threshold: task metric from which a rollout is correct.
         deduplicate: equal answers to a prompt count as one.
 
     With rewards of 0 and 1 supervised learning on what the verifier accepted. Rounds, and whether each begins at the first

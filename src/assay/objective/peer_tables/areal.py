@@ -27,12 +27,12 @@ TABLE: tuple[PeerMatch, ...] = (
     _loss(
         name="gspo",
         code="replace(gspo(low=0.2, high=0.2), aggregate=Token())",
-        note="token mean: long attempts weigh more than in the paper",
+        note="token mean: long rollouts weigh more than in the paper",
     ),
     _loss(
         name="sapo_loss_fn",
         code="replace(sapo(), aggregate=Token())",
-        note="token mean over the micro-batch: long attempts weigh more than in the paper",
+        note="token mean over the micro-batch: long rollouts weigh more than in the paper",
     ),
     _loss(name="sapo_loss_fn/sequence", code="replace(sapo(level='sequence_mean'), aggregate=Token())"),
     _loss(
@@ -59,7 +59,7 @@ TABLE: tuple[PeerMatch, ...] = (
     _advantage(
         name="gae",
         code="(Gae(gamma=1.0, lam=1.0),)",
-        note="an attempt as long as the padding counts as cut off; kl_ctl 0.1 without a reference acts as an entropy bonus",
+        note="a rollout as long as the padding counts as cut off; kl_ctl 0.1 without a reference acts as an entropy bonus",
     ),
     _advantage(
         name="adv_norm batch",
@@ -80,7 +80,7 @@ TABLE: tuple[PeerMatch, ...] = (
     _correction(
         name="sequence mask ratio",
         code="IcePop(low=0.0, high=5.0, level='sequence_mean')",
-        note="the attempt's geometric mean is the weight of each of its tokens",
+        note="the rollout's geometric mean is the weight of each of its tokens",
     ),
     _correction(
         name="token mask kl_k1",

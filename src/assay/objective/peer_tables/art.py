@@ -38,7 +38,7 @@ TABLE: tuple[PeerMatch, ...] = (
     _advantage(
         name="scale_rewards",
         code="(Center(), Scale(ddof=0, eps=1e-6))",
-        note="attempts without advantage are left out of the batch",
+        note="rollouts without advantage are left out of the batch",
     ),
     _advantage(name="scale_rewards False", code="(Center(),)"),
     _advantage(

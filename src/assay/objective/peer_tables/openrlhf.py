@@ -48,7 +48,7 @@ TABLE: tuple[PeerMatch, ...] = (
     _correction(
         name="seq mask",
         code="(Reject(measure='ratio', over='sequence_mean', low=0.5, high=5.0), Truncate(cap=inf))",
-        note="kept attempts carry each token's own weight",
+        note="kept rollouts carry each token's own weight",
     ),
     _correction(name="token mask binary_kl", code="(Reject(measure='kl', over='token', high=0.05), Truncate(cap=inf))"),
     _correction(name="token mask tv", code="(Reject(measure='tv', over='token', high=0.2), Truncate(cap=inf))"),

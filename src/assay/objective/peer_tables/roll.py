@@ -30,7 +30,7 @@ TABLE: tuple[PeerMatch, ...] = (
     _loss(
         name="topr",
         code="replace(topr(level='token'), aggregate=SeqMean())",
-        note="splits by the raw score, so that a baseline may turn a positive attempt's advantage round; token ratio. " + _LOST,
+        note="splits by the raw score, so that a baseline may turn a positive rollout's advantage round; token ratio. " + _LOST,
     ),
     _loss(
         name="cispo",
@@ -41,7 +41,7 @@ TABLE: tuple[PeerMatch, ...] = (
     _loss(
         name="kimi15",
         code="replace(kimi15(tau=0.1, level='token'), aggregate=SeqMean())",
-        note="squares each token's log-ratio; the paper squares the attempt's sum. " + _LOST,
+        note="squares each token's log-ratio; the paper squares the rollout's sum. " + _LOST,
     ),
     _loss(
         name="ppo/seq",
@@ -69,5 +69,5 @@ TABLE: tuple[PeerMatch, ...] = (
     _advantage(name="agentic_reward_norm", code="(Center(), Scale(eps=1e-6))"),
     _aggregation(name="token-mean", code="Token()", note="ignores the mask: masked tokens count unless their loss is 0"),
     _aggregation(name="seq-mean-token-mean", code="SeqMean()"),
-    _aggregation(name="seq-mean-token-sum-norm", code="Constant(length=256)", note="is not divided by the number of attempts"),
+    _aggregation(name="seq-mean-token-sum-norm", code="Constant(length=256)", note="is not divided by the number of rollouts"),
 )

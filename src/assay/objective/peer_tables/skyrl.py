@@ -75,11 +75,11 @@ TABLE: tuple[PeerMatch, ...] = (
     _correction(name="sequence_mask geometric", code="IcePop(low=0.99, high=1.01, level='sequence_mean', unit=True)"),
     _correction(name="sequence_mask product", code="IcePop(low=0.5, high=2.0, level='sequence_product', unit=True)"),
     _aggregation(name="token_mean", code="Token()"),
-    _aggregation(name="sequence_mean", code="SeqMean()", note="attempts without loss tokens count among the attempts"),
+    _aggregation(name="sequence_mean", code="SeqMean()", note="rollouts without loss tokens count among the rollouts"),
     _aggregation(
         name="seq_mean_token_sum_norm",
         code="Constant(length=256)",
-        note="attempts without loss tokens count among the attempts",
+        note="rollouts without loss tokens count among the rollouts",
     ),
     _aggregation(name="prompt_mean", code="Prompt()"),
 )

@@ -20,7 +20,7 @@ TABLE: tuple[PeerMatch, ...] = (
     _loss(
         name="grpo",
         code=f"Objective({_PPO}, aggregate=SeqMean())",
-        note="averages over micro-batches, which is the mean over attempts when these are equally large",
+        note="averages over micro-batches, which is the mean over rollouts when these are equally large",
     ),
     _loss(name="dapo", code=f"Objective({_PPO}, aggregate=Token())", note=_WINDOW),
     _loss(
@@ -50,7 +50,7 @@ TABLE: tuple[PeerMatch, ...] = (
     _loss(
         name="grpo/sequence",
         code="gspo(low=0.2, high=0.2)",
-        note="importance_sampling_level='sequence'; with dapo, bnpo, dr_grpo or cispo long attempts weigh more",
+        note="importance_sampling_level='sequence'; with dapo, bnpo, dr_grpo or cispo long rollouts weigh more",
     ),
     _loss(
         name="grpo/delta",
@@ -65,7 +65,7 @@ TABLE: tuple[PeerMatch, ...] = (
     _loss(
         name="rloo",
         code="Objective(policy=PolicyGradient(ratio=Ratio('sequence_product'), trust=MinClip()), aggregate=SeqSum())",
-        note="the same gradient; the value of an attempt is counted once there, at each of its tokens here",
+        note="the same gradient; the value of a rollout is counted once there, at each of its tokens here",
     ),
     _loss(
         name="off_policy_mask",
@@ -119,7 +119,7 @@ TABLE: tuple[PeerMatch, ...] = (
         name="normalize_then_sum",
         code="(ComponentNorm(scale=Scale(eps=1e-4)), Whiten('rollout', eps=1e-4, ddof=1))",
     ),
-    _advantage(name="rloo", code="(KlInReward(coef=0.05), Center('leave_one_out'))", note="optionally whitened over attempts"),
+    _advantage(name="rloo", code="(KlInReward(coef=0.05), Center('leave_one_out'))", note="optionally whitened over rollouts"),
     _correction(name="token_truncate", code="Truncate(cap=3.0)"),
     _correction(name="token_mask", code="IcePop(low=0.0, high=3.0)"),
     _correction(name="sequence_truncate", code="Truncate(cap=3.0, level='sequence_product')"),

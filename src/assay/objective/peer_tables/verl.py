@@ -36,10 +36,10 @@ TABLE: tuple[PeerMatch, ...] = (
     _loss(
         name="gspo",
         code="replace(gspo(low=0.2, high=0.2), aggregate=Token())",
-        note="clip 0.2 and token mean by default, 3e-4/4e-4 and the mean per attempt in the paper; log-ratio of the "
-        "attempt at most 10",
+        note="clip 0.2 and token mean by default, 3e-4/4e-4 and the mean per rollout in the paper; log-ratio of the "
+        "rollout at most 10",
     ),
-    _loss(name="sapo", code="sapo()", note="the mean per attempt whatever the mode"),
+    _loss(name="sapo", code="sapo()", note="the mean per rollout whatever the mode"),
     _loss(name="gpg", code="Objective(policy=PolicyGradient(ratio=Ratio('none'), trust=None), aggregate=Token())"),
     _loss(
         name="clip_cov",
@@ -55,9 +55,9 @@ TABLE: tuple[PeerMatch, ...] = (
     _loss(
         name="geo_mean",
         code="gmpo(low=0.2, high=0.2)",
-        note="mean over the micro-batch's attempts, so the loss grows with the number of micro-batches; bounds 0.4 in the paper",
+        note="mean over the micro-batch's rollouts, so the loss grows with the number of micro-batches; bounds 0.4 in the paper",
     ),
-    _loss(name="dro", code="dro(beta=0.1)", note="beta has no default; the token form of a method on whole attempts"),
+    _loss(name="dro", code="dro(beta=0.1)", note="beta has no default; the token form of a method on whole rollouts"),
     _loss(
         name="cispo",
         code=f"replace(cispo(), policy=PolicyGradient(trust={_WITHIN}))",
@@ -85,7 +85,7 @@ TABLE: tuple[PeerMatch, ...] = (
     _advantage(
         name="pf_ppo",
         code="(Resample(rule='pow', power=2.0), Center())",
-        note="draws attempts with replacement before the estimator; here their weights, or draw=True",
+        note="draws rollouts with replacement before the estimator; here their weights, or draw=True",
     ),
     _advantage(
         name="gae",
@@ -97,7 +97,7 @@ TABLE: tuple[PeerMatch, ...] = (
     _advantage(
         name="gdpo",
         code="(ComponentNorm(scale=Scale(eps=1e-6)), Whiten('token', ddof=1))",
-        note="reads the raw components, so a divergence in the reward is lost; long attempts weigh more in the whitening",
+        note="reads the raw components, so a divergence in the reward is lost; long rollouts weigh more in the whitening",
     ),
     _advantage(name="grpo_passk", code="(TopGap(), Scale(eps=1e-6))", note="a group of one raises; here it gets 0"),
     _advantage(name="reinforce_plus_plus_baseline", code="(Center(), Whiten('token', ddof=1))"),

@@ -25,7 +25,7 @@ _MOST = (1 << 63) - 1
 
 
 class CachedActivations(NamedTuple):
-    """What is on a trail.
+    """What is in a cache.
 
     Attributes:
         paths: prompts with what was sampled behind them.
@@ -44,7 +44,7 @@ class ActivationCache:
     A pass of `assay.runtime.compiled.training.CompiledPasses` that follows it takes a row's states from here where two things are
     so: the row's tokens are the beginning of what was sampled, and the sampler's weights are the learner's, bit by bit. Both
     sides add up in one order, so these are the bits that computing them would give; of some thousand tokens one row is computed
-    as well, and a difference is an error. New weights in the engine forget what was left, and so does opening the trail again.
+    as well, and a difference is an error. New weights in the engine forget what was left, and so does opening the cache again.
 
     Args:
         library: of `assay.runtime.compiled.build`.

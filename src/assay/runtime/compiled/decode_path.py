@@ -115,10 +115,10 @@ class CompiledRunner:
     Args:
         library: of `assay.runtime.compiled.build`.
         weights: what is served; packed anew behind each load.
-        recall: bytes of states that are left on a trail while that is open; 0 for none.
+        recall: bytes of states that are left in a cache while that is open; 0 for none.
 
     Attributes:
-        trail: where they are left.
+        activation_cache: where they are left.
 
     Raises:
         MemoryError: it does not suffice for the weights.
@@ -130,7 +130,7 @@ class CompiledRunner:
         self.kinds = {}
         self._back: ServedWeights | None = None
         self._weights, self._engine = weights, _Engine(library, weights.shape, weights.dtype)
-        self.trail = ActivationCache(library, self._engine.pointer, recall) if recall else None
+        self.activation_cache = ActivationCache(library, self._engine.pointer, recall) if recall else None
         self._functions = self._engine.functions
         self._pack()
 

@@ -41,16 +41,16 @@ class CompiledPasses:
     """Forward and backward pass of a decoder without its head, in float32.
 
     What rows of a call begin with is computed once, what stands behind the last token that is read not at all, and what is on the
-    `trail` neither. States do not depend on what else a call asks for, and nothing on the number of threads.
+    `activation_cache` neither. States do not depend on what else a call asks for, and nothing on the number of threads.
 
     Args:
         library: of `assay.runtime.compiled.build`.
         shape: of the decoder.
 
     Attributes:
-        trail: what a sampler with the same weights has left; None for nothing.
+        activation_cache: what a sampler with the same weights has left; None for nothing.
         nodes: tokens of the last call with a gradient, those that rows share counted once.
-        recalled: of these, those whose states were on the trail.
+        recalled: of these, those whose states were in the cache.
 
     Raises:
         MemoryError: it does not suffice for the weights.
@@ -59,7 +59,7 @@ class CompiledPasses:
     def __init__(self, library: ctypes.CDLL, shape: DecoderShape) -> None:
         self.shape, self.nodes, self.recalled = shape, 0, 0
         self._loaded = (0, False)  # the digest of the weights that are packed, and whether for a backward pass too
-        self.trail: ActivationCache | None = None
+        self.activation_cache: ActivationCache | None = None
         self.functions = declared(library, _SIGNATURES)
         cosine, sine = angles(shape)
         self._pointer: int | None = self.functions.assay_train(Sizes.of(shape), cosine.ctypes.data, sine.ctypes.data)
@@ -105,7 +105,7 @@ class CompiledPasses:
                 ends.data_ptr(),
                 len(at),
                 at.data_ptr(),
-                self.trail.pointer if self.trail else None,
+                self.activation_cache.pointer if self.activation_cache else None,
                 torch.get_num_threads(),
                 out.data_ptr(),
                 byref(found) if keep else None,

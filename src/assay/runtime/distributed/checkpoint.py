@@ -42,14 +42,16 @@ def write(folder: Path, parts: Parts) -> None:
 
 
 def read(
-    folder: Path, wanted: Mapping[str, Mapping[str, Sequence[int]] | None], room: Callable[[str, str, tuple[int, ...]], Tensor]
+    folder: Path,
+    wanted: Mapping[str, Mapping[str, Sequence[int]] | None],
+    allocate: Callable[[str, str, tuple[int, ...]], Tensor],
 ) -> dict[str, dict[str, Tensor]]:
     """What of that which `write` wrote is this rank's, on as many ranks as now there are; a collective.
 
     Args:
         folder: the same on all ranks.
         wanted: part to tensor name to whole shape; of a part with None the owner checks the tensors.
-        room: part, name and whole shape to a tensor that takes it: a ``DTensor``, or a plain one for all of it.
+        allocate: part, name and whole shape to a tensor that takes it: a ``DTensor``, or a plain one for all of it.
 
     Raises:
         CheckpointError: a file is missing, damaged, or has other tensors or shapes; names the first.
@@ -61,7 +63,7 @@ def read(
         for part, shapes in wanted.items():
             if shapes is not None:
                 _check(place, part, shapes, sizes)
-        flat: dict[str, Any] = {key: room(*_place(key), size) for key, size in sizes.items()}
+        flat: dict[str, Any] = {key: allocate(*_place(key), size) for key, size in sizes.items()}
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "torch.distributed is disabled")  # a single process is meant
             cast(Any, dcp).load(flat, checkpoint_id=place, no_dist=not dist.is_initialized())

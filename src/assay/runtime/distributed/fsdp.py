@@ -154,10 +154,10 @@ class Sharded(Causal):
 
     def whole(self, name: str, part: Tensor) -> Tensor:
         """As `Causal.whole`; a collective."""
-        return self.laid(name, part).full_tensor()
+        return self.shard(name, part).full_tensor()
 
-    def laid(self, name: str, part: Tensor) -> DTensor:
-        """As `Causal.laid`."""
+    def shard(self, name: str, part: Tensor) -> DTensor:
+        """As `Causal.shard`."""
         like = self._whole[name]
         return DTensor.from_local(
             part.detach(), like.device_mesh, like.placements, run_check=False, shape=like.shape, stride=like.stride()

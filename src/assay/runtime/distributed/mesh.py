@@ -1,19 +1,14 @@
-"""A learner on several ranks: this process is rank 0, the others are started here and do what it does."""
+"""A learner on several ranks: this process is rank 0, the others do what it does."""
 
 from __future__ import annotations
 
-import os
 import pickle
 import shutil
-import socket
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -28,6 +23,8 @@ from assay.core.manifest import Manifest
 from assay.core.plan import Forward, Plan
 from assay.core.protocols import LossProgram, PassObserver, PerturbsWeights, Stats
 from assay.core.rollout import Ids
+from assay.runtime.distributed.launch import current_meeting
+from assay.runtime.distributed.rank_process import FAREWELL, RankProcess, begin_rank
 from assay.runtime.distributed.worker import RankWorker, WorkerSettings
 from assay.runtime.learner.learner import TorchLearner
 from assay.runtime.models.model import Model
@@ -41,8 +38,6 @@ if TYPE_CHECKING:
 __all__ = ["AnyLearner", "MeshLearner", "build_learner"]
 
 T = TypeVar("T")
-FAREWELL = 10.0
-"""Seconds that a process gets to end by itself, or to say what went wrong."""
 
 
 class MeshLearner:
@@ -77,7 +72,7 @@ class MeshLearner:
     ) -> None:
         check_mesh(mesh, settings)
         self._folder = Path(tempfile.mkdtemp(prefix="assay-ranks-"))
-        self._others: list[_Other] = []
+        self._others: list[RankProcess] = []
         self._ended = ""
         try:
             _lay_out(self._folder, model, models or {})
@@ -92,7 +87,7 @@ class MeshLearner:
                 models=tuple(models or {}),
             )
             for rank in range(1, mesh.size):
-                self._others.append(_Other(replace(own, rank=rank)))
+                self._others.append(begin_rank(replace(own, rank=rank)))
             self._all(lambda: None)  # all have started: who waits for one that has not waits long
             self._own = self._all(lambda: RankWorker(own))
         except BaseException:
@@ -127,13 +122,13 @@ class MeshLearner:
         return self._call("publish", dtype, digests)
 
     @contextmanager
-    def rehearsal(self, dtype: str = "float32") -> Generator[PerturbsWeights]:
-        """As `TorchLearner.rehearsal`."""
-        made = cast(PerturbsWeights, self._call("rehearse", dtype))
+    def perturbed_weights(self, dtype: str = "float32") -> Generator[PerturbsWeights]:
+        """As `TorchLearner.perturbed_weights`."""
+        made = cast(PerturbsWeights, self._call("open_perturbed", dtype))
         try:
             yield PerturbsWeights(manifest=made.manifest, effects=lambda rows: self._call("effects", rows))
         finally:
-            self._call("rehearsed")
+            self._call("close_perturbed")
 
     def state_digest(self) -> str:
         """As `TorchLearner.state_digest`: the same on however many ranks the same numbers lie."""
@@ -272,6 +267,8 @@ def check_mesh(mesh: Mesh, settings: LearnerSettings) -> None:
         ConfigError: an optimiser that needs whole matrices, fewer CUDA devices than ranks, or a process group of somebody else's.
     """
     mesh.check(settings)
+    if (meeting := current_meeting()) is not None:
+        meeting.check_size(mesh.size)
     on_cuda = settings.device != "cpu" and torch.cuda.is_available()
     if on_cuda and torch.cuda.device_count() < mesh.size:
         raise ConfigError(
@@ -279,8 +276,8 @@ def check_mesh(mesh: Mesh, settings: LearnerSettings) -> None:
         )
     if dist.is_initialized():
         raise ConfigError(
-            "Run.mesh starts the processes of a run by itself, and this one belongs to a process group already (of torchrun, or "
-            "of another learner that was not closed); start it alone"
+            "Run.mesh makes the process group of a run by itself, and this process belongs to one already (of your program, or "
+            "of another learner that was not closed); destroy that first"
         )
 
 
@@ -291,79 +288,6 @@ def _lay_out(folder: Path, model: Model | HubModel, models: Mapping[str, Model |
     for place, each in [("policy", model), *((f"others/{i}", m) for i, m in enumerate(models.values()))]:
         (folder / place).mkdir(parents=True)
         save_model(each, folder / place)
-
-
-class _Other:
-    """A process that is a rank, and the line to it."""
-
-    def __init__(self, orders: WorkerSettings) -> None:
-        mine, theirs = socket.socketpair()
-        environment = {**os.environ, "OMP_NUM_THREADS": str(orders.threads), "OMP_WAIT_POLICY": "PASSIVE"}
-        self.rank, self._timeout = orders.rank, orders.mesh.timeout
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", f"from assay.runtime.distributed.worker import main; main({theirs.fileno()})"],
-                pass_fds=(theirs.fileno(),),
-                env=environment,
-                stdin=subprocess.DEVNULL,
-            )
-        self._line = Connection(mine.detach())
-        self.tell(pickle.dumps(sys.path))
-        self.tell(pickle.dumps(orders, protocol=5))
-
-    def tell(self, message: bytes) -> None:
-        """Sends a call."""
-        try:
-            self._line.send_bytes(message)
-        except OSError:
-            raise self._lost() from None
-
-    def done(self) -> None:
-        """Waits until the last call is done there.
-
-        Raises:
-            AssayError: what went wrong there.
-            RankError: it ended, or did not finish in time.
-        """
-        if not self._line.poll(self._timeout):
-            raise RankError(
-                f"rank {self.rank} did not finish within {self._timeout:g} s of rank 0: it hangs or is slow; look what process "
-                f"{self._process.pid} does, or raise Run.mesh.timeout"
-            )
-        if (found := self._said()) is not None:
-            raise found
-
-    def farewell(self, deadline: float) -> Exception | None:
-        """What it says before it ends; None where it goes on."""
-        return self._said() if self._line.poll(max(0.0, deadline - time.monotonic())) else None
-
-    def _said(self) -> Exception | None:
-        try:
-            return pickle.loads(self._line.recv_bytes())
-        except (EOFError, OSError):
-            return self._lost()
-
-    def _lost(self) -> RankError:
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(FAREWELL)
-        code = self._process.returncode
-        how = "does not answer" if code is None else f"was killed by signal {-code}" if code < 0 else f"ended with status {code}"
-        return RankError(
-            f"rank {self.rank} (process {self._process.pid}) {how}: from outside, or by the system where memory ran short; "
-            "resume the run from its last checkpoint"
-        )
-
-    def hang_up(self) -> None:
-        """Closes the line, which it lives by."""
-        self._line.close()
-
-    def end(self) -> None:
-        """Waits for its end, for some time."""
-        try:
-            self._process.wait(FAREWELL)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
 
 
 AnyLearner = TorchLearner | MeshLearner

@@ -6,6 +6,8 @@ import os
 import pickle
 import signal
 import sys
+import threading
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -83,11 +85,11 @@ class RankWorker:
             ranks=self._ranks,
         )
         self._open: ExitStack = ExitStack()
-        self._rehearsal: PerturbsWeights | None = None
+        self._perturbed: PerturbsWeights | None = None
 
     def call(self, name: str, given: Sequence[Any]) -> Any:
-        """What the learner's method of that name gives; a rehearsal, which lasts, is three calls."""
-        return getattr(self if name in ("step", "rehearse", "effects", "rehearsed") else self.learner, name)(*given)
+        """What the learner's method of that name gives; perturbed weights, which last, are three calls."""
+        return getattr(self if name in ("step", "open_perturbed", "effects", "close_perturbed") else self.learner, name)(*given)
 
     def step(self, batch: Batch, plan: Plan, loss: LossProgram, observer: PassObserver | None = None) -> Stats:
         """The learner's; an observer hears what the other ranks' were shown."""
@@ -96,17 +98,17 @@ class RankWorker:
             observer.exchange(self._ranks.reduce, self._ranks.speaks)
         return stats
 
-    def rehearse(self, dtype: str) -> PerturbsWeights:
-        """Begins a rehearsal."""
-        self._rehearsal = self._open.enter_context(self.learner.rehearsal(dtype))
-        return self._rehearsal
+    def open_perturbed(self, dtype: str) -> PerturbsWeights:
+        """Puts perturbed weights into the policy."""
+        self._perturbed = self._open.enter_context(self.learner.perturbed_weights(dtype))
+        return self._perturbed
 
     def effects(self, rows: Sequence[Ids]) -> dict[str, NDArray[np.float32]]:
         """Within one, as `assay.core.protocols.PerturbsWeights`."""
-        assert self._rehearsal is not None
-        return dict(self._rehearsal.effects(rows))
+        assert self._perturbed is not None
+        return dict(self._perturbed.effects(rows))
 
-    def rehearsed(self) -> None:
+    def close_perturbed(self) -> None:
         """Ends it."""
         self._open.close()
 
@@ -133,12 +135,19 @@ def _enter(orders: WorkerSettings) -> Collectives:
     return Collectives(share=shared_by(orders.mesh.context))
 
 
-def main(descriptor: int) -> None:
+def main(descriptor: int, parent: int = 0) -> None:
     """Does the calls that come over a socket, one after another, and answers each with None or with what went wrong, which ends
     the process: the other ranks' connections to it break, so that none waits for it.
+
+    Args:
+        descriptor: of the socket.
+        parent: process that this one does not outlive; 0 where that is the one at the socket's other end.
     """
-    for number in (signal.SIGINT, signal.SIGHUP):  # they reach all processes of a terminal; rank 0 decides what they mean
+    # They reach all processes of a terminal, or of a job that is preempted; rank 0 decides what they mean.
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGUSR1):
         signal.signal(number, signal.SIG_IGN)
+    if parent:
+        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     with Connection(descriptor) as line:
         try:
             sys.path[:] = pickle.loads(line.recv_bytes())
@@ -154,12 +163,19 @@ def main(descriptor: int) -> None:
         except EOFError:  # rank 0 has ended
             os._exit(0)
         except Exception as error:
-            line.send_bytes(_told(error))
+            line.send_bytes(_pickle_error(error))
             line.close()
             os._exit(1)
 
 
-def _told(error: Exception) -> bytes:
+def _end_with(parent: int) -> None:
+    """Ends this process when its parent has ended."""
+    while os.getppid() == parent:
+        time.sleep(1.0)
+    os._exit(1)
+
+
+def _pickle_error(error: Exception) -> bytes:
     """An error as rank 0 reads it; of another's library its text alone."""
     if isinstance(error, AssayError):
         try:

@@ -130,7 +130,7 @@ class Steps(Protocol[L]):
         """One token more in each of the first ``B`` rows, at its own position; ``[B, vocabulary]`` float32 logits behind it."""
         ...
 
-    def told(self) -> Mapping[str, Array]:
+    def extras(self) -> Mapping[str, Array]:
         """``[B, ...]`` per name of `kinds`, of the last `step`."""
         ...
 
@@ -164,7 +164,7 @@ class SteppedRunner(Generic[L]):
         n = len(table) - len(fresh)
         if n:
             parts.append(self._path.step(table.token[:n], table.position[:n]))
-            told.append(self._path.told())
+            told.append(self._path.extras())
         if fresh:
             self._path.cache.reserve(len(table), length, n)  # behind the step, which may write into slots that are free
             for prefill, rows, at in _by_pass(fresh):

@@ -179,7 +179,7 @@ class DecodePath:
             x = self._rest(x, torch.bmm(scores.softmax(-1), values).view(b, -1), w)
         return self._logits(x)
 
-    def told(self) -> Mapping[str, Array]:
+    def extras(self) -> Mapping[str, Array]:
         """Nothing."""
         return {}
 

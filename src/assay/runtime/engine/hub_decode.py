@@ -142,7 +142,7 @@ class HubDecodePath:
         out = self.module(input_ids=ids, position_ids=positions, attention_mask=mask, past_key_values=self.cache, use_cache=True)
         return out.logits[:, -1].float()
 
-    def told(self) -> Mapping[str, Array]:
+    def extras(self) -> Mapping[str, Array]:
         """The experts of each row's last token, where they are asked for."""
         return {"routed_experts": self._routing.of_rows()} if self._routing else {}
 

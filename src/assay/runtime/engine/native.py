@@ -33,13 +33,13 @@ class NativeEngine(RunningBatch[Any]):
             sides and add up in float32, all else is float32; PyTorch's products are float32 of the rounded weights.
         kernel: decode with the library that is compiled for this processor on first use, several tokens of each row at a time;
             PyTorch decodes otherwise, and where there is no C++ compiler, which one warning says.
-        recall: bytes of states that the library leaves on the `trail`, in float32.
+        recall: bytes of states that the library leaves in the `activation_cache`, in float32.
         digests: how checksums are made, as in `EngineInfo.digests`: ``blake2b``, or ``mixed``, which takes less than a tenth of
             the time and finds faults, not forgery.
 
     Attributes:
-        trail: what was computed of the tokens that were sampled while it was open, for a learner that follows it; None where
-            nothing is left.
+        activation_cache: what was computed of the tokens that were sampled while it was open, for a learner that follows it; None
+            where nothing is left.
         counters: what was computed so far: ``prefill_prompts``, ``prefill_tokens`` (without padding), ``steps``,
             ``decode_tokens`` (rows times steps behind the prefill), ``sampled_tokens``.
 
@@ -87,7 +87,7 @@ class NativeEngine(RunningBatch[Any]):
             runner = CompiledRunner(built, self.weights, recall if dtype == "float32" else 0)
         else:
             runner = SteppedRunner(DecodePath(self.weights, max_batch))
-        self.trail: ActivationCache | None = runner.trail if built else None
+        self.activation_cache: ActivationCache | None = runner.activation_cache if built else None
         super().__init__(
             runner,
             runner if built else self.weights,
@@ -98,5 +98,5 @@ class NativeEngine(RunningBatch[Any]):
         )
 
     def recorded(self) -> AbstractContextManager[None]:
-        """Inside, what is computed of sampled tokens is left on the `trail`, where there is one."""
-        return self.trail.open() if self.trail else nullcontext()
+        """Inside, what is computed of sampled tokens is left in the `activation_cache`, where there is one."""
+        return self.activation_cache.open() if self.activation_cache else nullcontext()

@@ -77,8 +77,12 @@ class RunningBatch(Generic[P]):
 
     # ---- requests --------------------------------------------------------------------------------------------------
 
-    async def generate(self, request: Request) -> Completion:
+    async def generate(self, request: Request, tell: Callable[[Ids], None] | None = None) -> Completion:
         """Completes a prompt.
+
+        Args:
+            request: what is wanted.
+            tell: called after each step of the batch with the tokens that the step sampled, all of them in order.
 
         Raises:
             ConfigError: prompt plus ``max_new_tokens`` exceed the context; names both. Or the request ends at texts, and the
@@ -86,7 +90,7 @@ class RunningBatch(Generic[P]):
             DataError: an empty prompt, ids outside the vocabulary, a seed outside 64 bits, or an id that is already running.
             EngineError: generation failed; names the request.
         """
-        return (await self.generate_all([request]))[0]
+        return (await self._generate([request], tell))[0]
 
     async def generate_all(self, requests: Sequence[Request]) -> list[Completion]:
         """Completes several prompts, and tells of them when the last has ended; in the order of the requests.
@@ -95,11 +99,13 @@ class RunningBatch(Generic[P]):
             ConfigError, DataError: as of `generate`, and none of them runs.
             EngineError: generation failed; names a request.
         """
-        if not requests:
-            return []
+        return await self._generate(requests) if requests else []
+
+    async def _generate(self, requests: Sequence[Request], tell: Callable[[Ids], None] | None = None) -> list[Completion]:
         loop = asyncio.get_running_loop()
         self._leave_dead_loops(loop)
         jobs = self._ordered(requests, RequestBatch(loop.create_future(), len(requests)))
+        jobs[0].tell = tell
         self._jobs |= {job.request.id: job for job in jobs}
         self._arrivals += len(jobs)
         if self._held is not None:
@@ -114,7 +120,7 @@ class RunningBatch(Generic[P]):
 
     def _ordered(self, requests: Sequence[Request], order: RequestBatch) -> list[EngineRequest]:
         """Requests that were checked, each on its own and against all others."""
-        keys: dict[tuple[int, tuple[Media, ...]], bytes] = {}  # by the array: attempts at one task share it
+        keys: dict[tuple[int, tuple[Media, ...]], bytes] = {}  # by the array: rollouts at one task share it
         running, ordered = set[str](), list[EngineRequest]()
         for at, request in enumerate(requests):
             if request.id in self._jobs or request.id in running:
@@ -221,6 +227,7 @@ class RunningBatch(Generic[P]):
         self.counters["steps"] += went.steps
         self.counters["decode_tokens"] += went.tokens
         self.counters["sampled_tokens"] += int(table.count[: len(table)].sum()) - before
+        table.tell()
         if went.done.any() or went.cut.any():
             over = np.flatnonzero(went.done | went.cut).tolist()
             self._resolve([table.jobs[i] for i in over], [Stop.DONE if went.done[i] else Stop.LENGTH for i in over])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 from typing import Any, NamedTuple
@@ -71,6 +71,8 @@ class EngineRequest:
         watch: looks for the texts that end it; None where it has none.
         prompt: what the path told of its prompt's tokens, ``[P, ...]`` by column.
         support: the ids that each token was drawn from, where the request keeps them.
+        tell: hears of new tokens; None where nobody waits for them.
+        told: how many tokens it has heard of.
     """
 
     request: Request
@@ -83,6 +85,8 @@ class EngineRequest:
     watch: StopWatch | None = None
     prompt: Mapping[str, Array] = field(default_factory=dict[str, Array])
     support: list[Ids] = field(default_factory=list["Ids"])
+    tell: Callable[[Ids], None] | None = None
+    told: int = 0
 
 
 class SlotTable:
@@ -93,6 +97,7 @@ class SlotTable:
         self.jobs: list[EngineRequest] = []
         self._watched = 0  # rows that end at texts
         self._supported = 0  # rows that keep their supports
+        self._heard = 0  # rows whose tokens somebody hears of
         self._capacity, self._width, self._stops = 0, 0, 1
         self._allocate(0, 0, 1)
 
@@ -169,6 +174,17 @@ class SlotTable:
         self.jobs += jobs
         self._watched += sum(job.watch is not None for job in jobs)
         self._supported += sum(job.request.sampling.keep_support for job in jobs)
+        self._heard += sum(job.tell is not None for job in jobs)
+
+    def tell(self) -> None:
+        """Tells those who wait for them of each row's new tokens."""
+        if not self._heard:
+            return
+        for slot, job in enumerate(self.jobs):
+            count = int(self.count[slot])
+            if job.tell is not None and count > job.told:
+                job.tell(self.ids[slot, job.told : count].copy())
+                job.told = count
 
     def kept(self) -> NDArray[np.bool_] | None:
         """``[n]`` which rows keep the supports of their tokens; None for none of them."""
@@ -294,6 +310,7 @@ class SlotTable:
         ended: list[int] = slots.tolist()
         self._watched -= sum(self.jobs[i].watch is not None for i in ended)
         self._supported -= sum(self.jobs[i].request.sampling.keep_support for i in ended)
+        self._heard -= sum(self.jobs[i].tell is not None for i in ended)
         gone = np.zeros(len(self.jobs), np.bool_)
         gone[slots] = True
         target = np.flatnonzero(gone[:kept])

@@ -149,7 +149,7 @@ class Native:
         engine = NativeEngine(
             model, max_batch=self.max_batch, dtype=self.dtype, kernel=self.kernel, recall=recall, digests="mixed"
         )
-        learner.policy.follow(engine.trail)
+        learner.policy.follow(engine.activation_cache)
         return engine
 
     def footprint(self, positions: int, *, own: bool, adapter: bool, cuda: bool) -> EngineFootprint:

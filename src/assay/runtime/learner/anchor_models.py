@@ -133,8 +133,8 @@ class _Adapted(Causal):
     def weights(self) -> dict[str, Tensor]:
         return self.kept
 
-    def laid(self, name: str, part: Tensor) -> Tensor:
-        return self._policy[0].laid(name, part)
+    def shard(self, name: str, part: Tensor) -> Tensor:
+        return self._policy[0].shard(name, part)
 
     def whole(self, name: str, part: Tensor) -> Tensor:
         return self._policy[0].whole(name, part)

@@ -59,8 +59,8 @@ class Causal(nn.Module, ABC):
         """Tokens of the last pass with a gradient whose states were taken over, those that rows share counted once."""
         return 0
 
-    def follow(self, trail: ActivationCache | None) -> None:
-        """Takes states from this trail from now on, where they are there and the weights are the same; None: from none."""
+    def follow(self, cache: ActivationCache | None) -> None:
+        """Takes states from this cache from now on, where they are there and the weights are the same; None: from none."""
 
     @property
     def replay(self) -> RoutingReplay | None:
@@ -122,7 +122,7 @@ class Causal(nn.Module, ABC):
         """What ``work`` gives, computed while the head's weights are at hand: of a decoder that lies in parts, whole."""
         return work(*given)
 
-    def laid(self, name: str, part: Tensor) -> Tensor:
+    def shard(self, name: str, part: Tensor) -> Tensor:
         """A part of a weight, or of what lies as that does, as a tensor that knows the other parts."""
         return part
 

@@ -166,10 +166,10 @@ class Decoder(Causal):
         """As `Causal.recalled`."""
         return self._passes.recalled if self.shares and self._passes is not None else 0
 
-    def follow(self, trail: ActivationCache | None) -> None:
+    def follow(self, cache: ActivationCache | None) -> None:
         """As `Causal.follow`."""
         if self._passes is not None:
-            self._passes.trail = trail
+            self._passes.activation_cache = cache
 
     @property
     def embedding(self) -> Tensor:

@@ -27,9 +27,9 @@ class Layout:
     def __init__(self, policy: Causal, anchors: Mapping[str, Causal]) -> None:
         self._policy, self._anchors = policy, anchors
 
-    def laid(self, parts: Parts) -> Whole:
+    def shard(self, parts: Parts) -> Whole:
         """Each tensor as one that knows where its other parts are."""
-        return {part: {n: self._like(part, n, t, "laid") for n, t in tensors.items()} for part, tensors in parts.items()}
+        return {part: {n: self._like(part, n, t, "shard") for n, t in tensors.items()} for part, tensors in parts.items()}
 
     def whole(self, part: str, name: str, tensor: Tensor) -> Tensor:
         """All of a tensor; a collective."""
@@ -39,14 +39,14 @@ class Layout:
         """What of whole tensors is this rank's."""
         return {part: {n: self._like(part, n, t, "own") for n, t in tensors.items()} for part, tensors in parts.items()}
 
-    def room(self, part: str, name: str, shape: tuple[int, ...]) -> Tensor:
+    def allocate(self, part: str, name: str, shape: tuple[int, ...]) -> Tensor:
         """An empty tensor of a whole shape, that lies as the one of that name does."""
         owner = self._owner(part, name)
         if owner is None or not shape:
             return torch.empty(shape)
         decoder, weight = owner
         whole = torch.zeros(1).expand(shape)  # no memory: only what is this rank's becomes real
-        return decoder.laid(weight, decoder.own(weight, whole).clone())
+        return decoder.shard(weight, decoder.own(weight, whole).clone())
 
     def _like(self, part: str, name: str, tensor: Tensor, how: str) -> Tensor:
         owner = self._owner(part, name)

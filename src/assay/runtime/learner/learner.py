@@ -408,7 +408,7 @@ class TorchLearner:
         """Nothing is held but memory."""
 
     @contextmanager
-    def rehearsal(self, dtype: str = "float32") -> Generator[PerturbsWeights]:
+    def perturbed_weights(self, dtype: str = "float32") -> Generator[PerturbsWeights]:
         """Inside, every published tensor carries strong noise; behind it all are bit for bit as before."""
         with disturbed(self.policy) as kept:
             manifest = self.publish(dtype)
@@ -444,7 +444,7 @@ class TorchLearner:
             return
         from assay.runtime.distributed import checkpoint as shards
 
-        shards.write(folder, self._layout.laid(self.tensors()))
+        shards.write(folder, self._layout.shard(self.tensors()))
         if self.ranks.index == 0:
             snapshot.write(folder, {}, self._facts())
 
@@ -469,13 +469,13 @@ class TorchLearner:
 
     def _read(self, folder: Path, digests: Mapping[str, str]) -> dict[str, dict[str, Tensor]]:
         """Parts, this rank's, of a checkpoint's tensors, checked; those of optimisers are checked where they go."""
-        now = self._layout.laid(self.tensors())
+        now = self._layout.shard(self.tensors())
         wanted = {k: None if "optimizer" in k else {n: tuple(t.shape) for n, t in part.items()} for k, part in now.items()}
         if not (folder / "shards").exists():
             return self._layout.own(snapshot.read(folder, digests, wanted))
         from assay.runtime.distributed import checkpoint as shards
 
-        return shards.read(folder, wanted, self._layout.room)
+        return shards.read(folder, wanted, self._layout.allocate)
 
     def _facts(self) -> dict[str, object]:
         return {

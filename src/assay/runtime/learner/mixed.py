@@ -71,8 +71,8 @@ def _sums(tensor: Tensor) -> list[Tensor]:
     rows, step = len(flat) // (WORD * ROW), AT_ONCE.get(tensor.device.type, 1)
     whole = rows * WORD * ROW
     table = flat[:whole].view(torch.int64).view(rows, ROW)
-    room = table.new_empty(2, min(rows, step), ROW)  # the same memory for all: a CPU would get and clear fresh pages for each
-    parts = [_mixed(table[i : i + step], room[:, : min(step, rows - i)]).sum(1) for i in range(0, rows, step)]
+    buffer = table.new_empty(2, min(rows, step), ROW)  # the same memory for all: a CPU would get and clear fresh pages for each
+    parts = [_mixed(table[i : i + step], buffer[:, : min(step, rows - i)]).sum(1) for i in range(0, rows, step)]
     if len(flat) > whole:
         rest = flat.new_zeros(-(-(len(flat) - whole) // WORD) * WORD)
         rest[: len(flat) - whole] = flat[whole:]
@@ -81,9 +81,9 @@ def _sums(tensor: Tensor) -> list[Tensor]:
     return parts
 
 
-def _mixed(words: Tensor, room: Tensor) -> Tensor:
-    """``[r, n]`` words, each through a bijection of 64 bits that depends on its column, in ``room``: ``[2, r, n]``."""
-    z, high = room[0], room[1]
+def _mixed(words: Tensor, buffer: Tensor) -> Tensor:
+    """``[r, n]`` words, each through a bijection of 64 bits that depends on its column, in ``buffer``: ``[2, r, n]``."""
+    z, high = buffer[0], buffer[1]
     torch.add(words, _keys(words.device, ROW)[: words.shape[1]], out=z)
     for shift, factor in FOLDS:
         torch.bitwise_right_shift(z, shift, out=high)

@@ -21,7 +21,7 @@ def behind_privilege(batch: Batch, model: str) -> Batch:
 
     Args:
         batch: with the row columns ``prompt`` (``[B]`` tokens of the prompt) and ``privileged`` (``[B, P]`` ids, -1 behind the
-            end), as `assay.core.batch.pack` makes them of attempts with privileged contexts.
+            end), as `assay.core.batch.pack` makes them of rollouts with privileged contexts.
         model: who reads it, for messages.
 
     Raises:
@@ -32,7 +32,7 @@ def behind_privilege(batch: Batch, model: str) -> Batch:
     if given is None or not known[:, 0].all():
         row = int(np.flatnonzero(~known[:, 0])[0])
         raise DataError(
-            f"the anchor {model!r} reads attempts behind their privileged prompts, and row {row} of {len(batch)} has none: pose "
+            f"the anchor {model!r} reads rollouts behind their privileged prompts, and row {row} of {len(batch)} has none: pose "
             "tasks in contexts with Context.privileged, as the guidance Privileged does, and leave out rows of other origin"
         )
     owner = batch.row_of_token

@@ -66,7 +66,7 @@ def published(version: int, weights: Mapping[str, Tensor], dtype: str, digests: 
     kind = served(dtype)
     if check_kind(digests) == "mixed":
         found = mixed_digests((name, tensor.detach().to(kind)) for name, tensor in weights.items())
-        infos = {n: TensorInfo(_told(dtype), tuple(t.shape), found[n]) for n, t in weights.items()}
+        infos = {n: TensorInfo(_type_code(dtype), tuple(t.shape), found[n]) for n, t in weights.items()}
         return Manifest(version=version, tensors=infos, payload=TensorsInPlace(weights, dtype))
     return manifest_of(version, _arrays(weights, dtype), dtype=None if dtype == "float32" else dtype)
 
@@ -92,7 +92,7 @@ def served(dtype: str) -> torch.dtype:
     return SERVED[dtype]
 
 
-def _told(dtype: str) -> str:
+def _type_code(dtype: str) -> str:
     """As `manifest_of` tells arrays of that type."""
     return "<f4" if dtype == "float32" else dtype
 

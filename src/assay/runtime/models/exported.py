@@ -14,12 +14,11 @@ import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.torch import load_file  # type: ignore[reportUnknownVariableType]
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM
 
 from assay.core.errors import ConfigError, DataError, UnknownNameError
 from assay.core.manifest import bfloat16_bits
 from assay.core.rollout import Ids
-from assay.core.task import Message
 from assay.core.util.event_loop import run_async
 from assay.runtime.engine.settings import engine_for
 from assay.runtime.kernels.typed import array_of
@@ -32,6 +31,7 @@ from assay.runtime.models.lora import PREFIX, merge, peft_names
 from assay.runtime.models.model import Model
 from assay.runtime.settings import Lora
 from assay.runtime.text.tokenizer import HubTokenizer
+from assay.runtime.text.transformers_ids import TEXTS, auto_tokenizer, first_difference, readable
 
 __all__ = ["TOLERANCE", "Reloaded", "reloaded", "with_weights", "write_exported"]
 
@@ -199,12 +199,13 @@ def reloaded(
     try:
         with quietly():
             module = _load(folder, base)
-            tokenizer: Any = cast(Any, AutoTokenizer).from_pretrained(folder, local_files_only=True)
+            tokenizers = [auto_tokenizer(folder), *([auto_tokenizer(folder, base)] if base else [])]  # as is, and as the base's
     except Exception as error:  # whatever a library says of files that it cannot read
         line = (str(error) or type(error).__name__).splitlines()[0]
         raise DataError(f"the exported folder cannot be loaded by transformers ({line}); nothing was kept of it") from error
     count = _compare_weights(hub, module, dtype, base is not None)
-    texts_read = _compare_tokenizers(hub.tokenizer, tokenizer, [*texts, *(hub.tokenizer.decode(row) for row in rows)])
+    read = [*readable(hub.tokenizer, TEXTS), *texts, *(hub.tokenizer.decode(row) for row in rows)]
+    texts_read = max(_compare_tokenizers(hub.tokenizer, tokenizer, read) for tokenizer in tokenizers)
     mine = run_async(engine_for(model).score(list(rows)))
     gaps = np.concatenate([np.abs(a[1:] - b) for a, b in zip(mine, _log_probs(module.float(), rows), strict=True)])
     found = Reloaded(
@@ -289,23 +290,13 @@ def _log_probs(module: Any, rows: Sequence[Ids]) -> list[NDArray[np.float32]]:
 
 
 def _compare_tokenizers(own: HubTokenizer, theirs: Any, texts: Sequence[str]) -> int:
-    """Plain text, and a prompt as its users will encode it: through the chat template, or the text with the special tokens that
-    the tokenizer adds; the number of texts.
-    """
-    for text in texts:
-        pairs = [(own.encode(text).tolist(), theirs(text, add_special_tokens=False, split_special_tokens=True).input_ids)]
-        if not theirs.chat_template:
-            prompt = own.render([Message("user", text)]).tolist()
-            pairs.append((prompt, theirs(text, split_special_tokens=True).input_ids))
-        if theirs.chat_template and "strftime_now" not in str(theirs.chat_template):  # else it says another thing every day
-            turn = [{"role": "user", "content": text}]
-            said = theirs.apply_chat_template(turn, add_generation_prompt=True, tokenize=True, return_dict=False)
-            pairs.append((own.render([Message("user", text)]).tolist(), said))
-        for mine, found in pairs:
-            if mine != list(found):
-                at = next((i for i, (a, b) in enumerate(zip(mine, found, strict=False)) if a != b), min(len(mine), len(found)))
-                raise DataError(
-                    f"the exported tokenizer reads {text[:60]!r} otherwise than the run's: token {at} of {len(mine)} differs; "
-                    "nothing was kept of the export"
-                )
-    return len(texts)
+    """The number of texts, which both read by the same ids."""
+    found = first_difference(own, theirs, texts)
+    if found is None:
+        return len(texts)
+    text, mine, others = found
+    at = next((i for i, (a, b) in enumerate(zip(mine, others, strict=False)) if a != b), min(len(mine), len(others)))
+    raise DataError(
+        f"the exported tokenizer, loaded by transformers as a {type(theirs).__name__}, reads {text[:60]!r} otherwise than the "
+        f"run's: token {at} of {len(mine)} differs; nothing was kept of the export"
+    )

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from assay.core.errors import ConfigError, nearest
+from assay.core.errors import ConfigError, MissingExtraError, nearest
 from assay.core.seeds import generator
 from assay.runtime.kernels.typed import tensor_of
 from assay.runtime.settings import Lora
@@ -57,7 +57,7 @@ def _put(module: nn.Module, settings: Lora, *, empty: bool = False) -> None:
     try:
         from peft import LoraConfig, inject_adapter_in_model
     except ImportError:
-        raise ConfigError("Lora needs the library PEFT: pip install 'assay-rl[lora]'") from None
+        raise MissingExtraError("peft", "lora") from None
     config = LoraConfig(**peft_config(settings, module))
     try:
         with cast(Any, torch.random).fork_rng(devices=[]), warnings.catch_warnings():

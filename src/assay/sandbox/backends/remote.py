@@ -187,7 +187,7 @@ class RemoteWorker:
             with urllib.request.urlopen(asked, timeout=timeout) as answer:
                 found: Any = json.load(answer)
         except urllib.error.HTTPError as error:
-            raise _Failed(f"status {error.code}: {_said(error)}", error.code, error.code in _LATER) from None
+            raise _Failed(f"status {error.code}: {_error_text(error)}", error.code, error.code in _LATER) from None
         except TimeoutError:
             raise _Failed(f"no answer within {timeout:g} s") from None
         except (OSError, ValueError) as error:
@@ -274,7 +274,7 @@ def _coded(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-def _said(error: urllib.error.HTTPError) -> str:
+def _error_text(error: urllib.error.HTTPError) -> str:
     try:
         return str(json.load(error)["error"])
     except (ValueError, KeyError, TypeError, OSError):

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from assay.core.errors import ConfigError
+from assay.core.errors import ConfigError, how_to_install
 from assay.sandbox.backend import Refused, WorkerDied
 from assay.sandbox.limits import Limits
 from assay.sandbox.result import Result, SandboxProgram, Status
@@ -26,7 +26,7 @@ from assay.sandbox.wasm.frames import put, take
 
 __all__ = ["Wasi", "WasiWorker", "cache", "installed"]
 
-INSTALL = "pip install 'assay-rl[wasi]'"
+INSTALL = how_to_install("wasi")
 
 _MAIN = Path(__file__).parents[1] / "wasm" / "__main__.py"
 _KEPT = ("SYSTEMROOT",)

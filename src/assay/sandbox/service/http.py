@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse, Response
 from assay.core.canon import unrepeated
 from assay.core.errors import ConfigError, DataError
 
-__all__ = ["guarded", "listen", "refused", "sent", "table"]
+__all__ = ["check_address", "guarded", "listen", "refused", "sent", "table"]
 
 HEAD_SECONDS = 15.0
 """From a connection, or the answer before, until the head of a request has come."""
@@ -32,20 +32,34 @@ CONNECTIONS = 512
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
-def guarded(answer: Callable[[Request], Any], token: str) -> Callable[[Request], Any]:
-    """An answer for those alone who send the token; for all where it is empty."""
+def refused(status: int, error: str, headers: dict[str, str] | None = None) -> Response:
+    """What is refused, and why."""
+    return JSONResponse({"error": error}, status_code=status, headers=headers)
+
+
+def guarded(
+    answer: Callable[[Request], Any], token: str, refuse: Callable[[int, str, dict[str, str] | None], Response] = refused
+) -> Callable[[Request], Any]:
+    """An answer for those alone who send the token; for all where it is empty. ``refuse`` writes what others get."""
 
     async def ask(request: Request) -> Response:
         given = request.headers.get("authorization", "").encode()
         if token and not hmac.compare_digest(given, f"Bearer {token}".encode()):
-            return refused(401, "send the token: Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
+            return refuse(401, "send the token: Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
         return await answer(request)
 
     return ask
 
 
 def listen(
-    application: Starlette, what: str, ways: str, host: str, port: int, token: str, said: Callable[[str], None] = print
+    application: Starlette,
+    what: str,
+    ways: str,
+    host: str,
+    port: int,
+    token: str,
+    said: Callable[[str], None] = print,
+    hint: Callable[[str], str] | None = None,
 ) -> None:
     """Serves until Ctrl-C or SIGTERM, which let requests at work end. For the main thread.
 
@@ -57,16 +71,14 @@ def listen(
         port: 0 for any that is free.
         token: what the application asks for; empty for none.
         said: told where the service listens.
+        hint: given that address, what else is said.
 
     Raises:
         ConfigError: no port, an address beyond this machine without a token, or one that cannot be had.
     """
     import uvicorn
 
-    if not 0 <= port <= 65535:
-        raise ConfigError(f"port {port}: use one from 1 to 65535, or 0 for any that is free")
-    if host not in _LOOPBACK and not token:
-        raise ConfigError(f"host {host!r} can be reached from other machines: give a token that callers must send, or 127.0.0.1")
+    check_address(host, port, token)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -83,8 +95,21 @@ def listen(
         server = uvicorn.Server(uvicorn.Config(application, log_level="warning", lifespan="off", http=http, backlog=CONNECTIONS))
         listening.listen(CONNECTIONS)  # before it is said: who reads that may come at once
         with _ended(), suppress(KeyboardInterrupt):
-            said(f"serving {what} on http://{where}:{listening.getsockname()[1]}: {ways}; Ctrl-C stops")
+            address = f"http://{where}:{listening.getsockname()[1]}"
+            said(f"serving {what} on {address}: {ways}; Ctrl-C stops" + (f"\n{hint(address)}" if hint else ""))
             server.run([listening])
+
+
+def check_address(host: str, port: int, token: str) -> None:
+    """Refuses an address before anything slow is loaded.
+
+    Raises:
+        ConfigError: no port, or an address beyond this machine without a token.
+    """
+    if not 0 <= port <= 65535:
+        raise ConfigError(f"port {port}: use one from 1 to 65535, or 0 for any that is free")
+    if host not in _LOOPBACK and not token:
+        raise ConfigError(f"host {host!r} can be reached from other machines: give a token that callers must send, or 127.0.0.1")
 
 
 @contextmanager
@@ -97,12 +122,14 @@ def _ended() -> Generator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-async def sent(request: Request, megabytes: float) -> bytes | Response:
+async def sent(
+    request: Request, megabytes: float, refuse: Callable[[int, str, dict[str, str] | None], Response] = refused
+) -> bytes | Response:
     """What was sent, or why it is refused: another type than JSON, which a page in a browser could send to a local service
-    unasked, or more than so many units of 2^20 bytes; what is too much is never held.
+    unasked, or more than so many units of 2^20 bytes; what is too much is never held. ``refuse`` writes the refusal.
     """
     if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
-        return refused(415, "send application/json")
+        return refuse(415, "send application/json", None)
     parts: list[bytes] = []
     size = 0
     try:
@@ -110,10 +137,10 @@ async def sent(request: Request, megabytes: float) -> bytes | Response:
             async for part in request.stream():
                 size += len(part)
                 if size > megabytes * 2**20:
-                    return refused(413, f"more than {megabytes:g} MiB in one request; send less, or in parts")
+                    return refuse(413, f"more than {megabytes:g} MiB in one request; send less, or in parts", None)
                 parts.append(part)
     except TimeoutError:
-        return refused(408, f"the request was not whole after {BODY_SECONDS:g} s", {"Connection": "close"})
+        return refuse(408, f"the request was not whole after {BODY_SECONDS:g} s", {"Connection": "close"})
     except ClientDisconnect:
         return Response(status_code=499)
     return b"".join(parts)
@@ -131,8 +158,3 @@ def table(data: bytes) -> Any:
         raise DataError(f"the request: {error}") from None
     except (ValueError, RecursionError) as error:
         raise DataError(f"the request is not JSON: {error}") from None
-
-
-def refused(status: int, error: str, headers: dict[str, str] | None = None) -> Response:
-    """What is refused, and why."""
-    return JSONResponse({"error": error}, status_code=status, headers=headers)

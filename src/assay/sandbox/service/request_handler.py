@@ -110,7 +110,7 @@ class RunRequestHandler:
         finally:
             self._running -= 1
         self._counts.update([f"status/{result.status}"])
-        return _said(result, compiled)
+        return _result_fields(result, compiled)
 
     def health(self) -> dict[str, Any]:
         """What it is and how it does, as JSON."""
@@ -210,7 +210,7 @@ class RunRequestHandler:
         return asked
 
 
-def _said(result: Result, compiled: Result | None = None) -> dict[str, Any]:
+def _result_fields(result: Result, compiled: Result | None = None) -> dict[str, Any]:
     """A result in SandboxFusion's words, and beside them in ours; ``compiled`` is how its compiler ended."""
     told = {
         "status": str(result.status),

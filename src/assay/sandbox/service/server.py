@@ -16,7 +16,7 @@ from assay.sandbox.service.request_handler import Full, RunRequestHandler
 __all__ = ["application", "serve"]
 
 
-def application(desk: RunRequestHandler, token: str = "") -> Starlette:
+def application(handler: RunRequestHandler, token: str = "") -> Starlette:
     """The service as an ASGI application.
 
     ``POST /run_code`` takes ``{"code", "language", "stdin", "run_timeout", "memory_limit_MB", "files"}`` and gives ``{"status",
@@ -25,36 +25,36 @@ def application(desk: RunRequestHandler, token: str = "") -> Starlette:
     than ``application/json``, 429 when too many wait.
 
     Args:
-        desk: runs programs.
+        handler: runs programs.
         token: asked for as ``Authorization: Bearer TOKEN`` by both addresses; empty for none.
     """
 
     async def run_code(request: Request) -> Response:
-        data = await sent(request, desk.limits.megabytes)
+        data = await sent(request, handler.limits.megabytes)
         if isinstance(data, Response):
             return data
         try:
-            return JSONResponse(await desk.run(table(data)))
+            return JSONResponse(await handler.run(table(data)))
         except (ConfigError, DataError) as error:
             return refused(400, str(error))
         except Full as error:
             return refused(429, str(error), {"Retry-After": "1"})
 
     async def health(request: Request) -> Response:
-        return JSONResponse(desk.health())
+        return JSONResponse(handler.health())
 
     ways = (("/run_code", run_code, "POST"), ("/health", health, "GET"))
     return Starlette(routes=[Route(path, guarded(answer, token), methods=[method]) for path, answer, method in ways])
 
 
 def serve(
-    desk: RunRequestHandler, host: str = "127.0.0.1", port: int = 8901, token: str = "", said: Callable[[str], None] = print
+    handler: RunRequestHandler, host: str = "127.0.0.1", port: int = 8901, token: str = "", said: Callable[[str], None] = print
 ) -> None:
     """Serves until Ctrl-C or SIGTERM, which let programs at work end. For the main thread; elsewhere, give `application` to a
     server of your own.
 
     Args:
-        desk: runs programs.
+        handler: runs programs.
         host: an address of this machine; one beyond it needs a token.
         port: 0 for any that is free.
         token: asked of every request; empty for none.
@@ -63,4 +63,4 @@ def serve(
     Raises:
         ConfigError: an address beyond this machine without a token, or one that cannot be had.
     """
-    listen(application(desk, token), "the sandbox", "POST /run_code, GET /health", host, port, token, said)
+    listen(application(handler, token), "the sandbox", "POST /run_code, GET /health", host, port, token, said)

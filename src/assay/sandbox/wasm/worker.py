@@ -69,9 +69,9 @@ class GuestMonitor:
         """Answers the guest: an empty question fetches what it runs, anything else is said of the program by itself."""
         if not request:
             return self._gives.pop(0) if len(self._gives) > 1 else self._gives[0]
-        room = self._limits["output"] - len(self.said)
-        self.said += request[: max(0, room)]
-        if len(request) > room:
+        left = self._limits["output"] - len(self.said)
+        self.said += request[: max(0, left)]
+        if len(request) > left:
             self._stop("output")
         return b""
 
@@ -121,23 +121,23 @@ class WasmWorker:
         asked = {name: table[name] for name in ("args", "entry", "arguments")}
         order = json.dumps({**asked, "code": blobs[0].decode("utf-8", "surrogatepass")}).encode()
         began = time.monotonic()
-        with GuestMonitor((self.driver, order), limits, self._full) as keeper:
+        with GuestMonitor((self.driver, order), limits, self._full) as monitor:
             done = self.known.run(
                 ["-c", _BEGIN],
                 mounts=[self.known.Mount(folder, FOLDER, writable=True)],
                 env={"HOME": FOLDER, "LANG": "C.UTF-8", "PATH": "", "PWD": FOLDER, "TMPDIR": FOLDER},
                 stdin=blobs[1],
-                host=keeper.door,
+                host=monitor.door,
                 deadline_s=limits["wall"],
                 memory_bytes=limits["memory"],
                 output_bytes=limits["output"],
                 max_open_files=limits["files"],
                 max_file_calls=None,
                 cache_dir=self.cache,
-                cancel=keeper.cancel,
+                cancel=monitor.cancel,
             )
-            used = keeper.used
-        reason = _reason(done, keeper.reason)
+            used = monitor.used
+        reason = _reason(done, monitor.reason)
         kept = {} if reason or done.trapped else folder.kept(table["keep"])
         end = {
             "code": done.exit_code,
@@ -147,7 +147,7 @@ class WasmWorker:
             "cpu": used,
             "kept": None if kept is None else list(kept),
         }
-        return end, [done.stdout, done.stderr, bytes(keeper.said), *(kept or {}).values()]
+        return end, [done.stdout, done.stderr, bytes(monitor.said), *(kept or {}).values()]
 
     def _full(self) -> bool:
         """Whether the guest that runs has written more than is kept: it would go on until its time is up."""

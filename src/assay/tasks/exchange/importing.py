@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -20,7 +17,10 @@ from assay.curate.rows import entries, parsed, read_rows
 from assay.tasks.exchange.forms import Asked, Route, Unsupported, route_of
 from assay.tasks.exchange.forms.text import by_gold
 from assay.tasks.exchange.gym import gym_rows
+from assay.tasks.exchange.results import Rejected, Summary
 from assay.tasks.exchange.tasksets import taskset_rows
+from assay.tasks.exchange.writing import question_key, write_rows
+from assay.tasks.gold_text import gold_text
 from assay.tasks.judged import Spec, verifier_of
 from assay.tasks.rows import Rows
 from assay.verify.rollouts import rollout_of
@@ -62,38 +62,6 @@ class ImportableRows:
     number: int
     row: Mapping[str, Any] | None
     error: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Rejected:
-    """A row that was not taken, and why."""
-
-    place: str
-    number: int
-    step: str
-    reason: str
-    row: Mapping[str, Any] | None
-
-    def record(self) -> dict[str, Any]:
-        """As a line of a file."""
-        return {"place": self.place, "number": self.number, "step": self.step, "reason": self.reason, "row": self.row}
-
-
-@dataclass(slots=True)
-class Summary:
-    """What became of the rows: how many were taken by licence, verifier and source, and how many refused by step."""
-
-    read: int = 0
-    taken: int = 0
-    rejected: Counter[str] = field(default_factory=Counter[str])
-    licences: Counter[str] = field(default_factory=Counter[str])
-    verifiers: Counter[str] = field(default_factory=Counter[str])
-    sources: Counter[str] = field(default_factory=Counter[str])
-
-    def record(self) -> dict[str, Any]:
-        """As plain values."""
-        counts = {name: dict(sorted(getattr(self, name).items())) for name in ("rejected", "licences", "verifiers", "sources")}
-        return {"read": self.read, "taken": self.taken, **counts}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +122,7 @@ class Importer:
         source = str(row.get("data_source") or self.source or "rows")
         gold, solution = _gold(row, (self.gold,) if self.gold else _GOLDS)
         named = row.get("verifier") or self.routes.get(source) or self.verifier
-        posed, used = _posed(row, (self.prompt,) if self.prompt else _PROMPTS, required=bool(named))
+        posed, used = _prompt_fields(row, (self.prompt,) if self.prompt else _PROMPTS, required=bool(named))
         turns = posed.get("messages")
         if turns and turns[-1]["role"] == "assistant":
             solution = solution or turns[-1]["content"]
@@ -170,9 +138,9 @@ class Importer:
             given = {**row, "answer": gold} if self.gold else row
             route = route_of(given, asked, _undecided(row, (self.prompt,) if self.prompt else _PROMPTS))
             spec, gold, solution = route.verifier, route.answer, route.solution or solution
-            posed = _asked(posed, route)
+            posed = _with_form(posed, route)
         if not posed:
-            _posed(row, (self.prompt,) if self.prompt else _PROMPTS)
+            _prompt_fields(row, (self.prompt,) if self.prompt else _PROMPTS)
         if gold is None and "data" not in row and "entry" not in row:
             raise DataError(f"no gold: none of {', '.join(_GOLDS)} among its fields {sorted(raw)}; name its field (--gold)")
         uses = {*used, *(route.uses if route else ()), "prompt", "messages"}
@@ -197,12 +165,14 @@ class Importer:
             verifier_of(row["verifier"])
         except AssayError as error:
             return Rejected(item.place, item.number, "verifier", str(error), item.row)
-        key = digest(row.get("prompt") or row.get("messages"))
+        key = question_key(row)
         here, gold = f"{item.place}, row {item.number}", digest(plain(row.get("answer")))
         first, known = seen.setdefault(key, (here, gold))
         if first != here:
-            other = "" if gold == known else ", with another answer"
-            return Rejected(item.place, item.number, "repeated", f"the same question as {first}{other}", item.row)
+            if gold != known:
+                reason = f"the same question as {first}, with another answer"
+                return Rejected(item.place, item.number, "repeated", reason, item.row, key, first)
+            return Rejected(item.place, item.number, "repeated", f"the same question as {first}", item.row)
         return row
 
     def _tried(
@@ -250,7 +220,7 @@ def _judged(pool: ScoringPool, tasks: Mapping[int, Task], rows: list[dict[str, A
     items: list[tuple[Task, Rollout]] = []
     for i, task in tasks.items():
         any_text = _name(rows[i]["verifier"]) == "constraints"  # what is said does not matter there, only how
-        for kind, text in (("gold", _gold_text(rows[i])), ("silence", ""), ("junk", None if any_text else "I cannot say.")):
+        for kind, text in (("gold", gold_text(rows[i])), ("silence", ""), ("junk", None if any_text else "I cannot say.")):
             if text is not None:
                 items.append((task, rollout_of(task, text, id=f"{i} {kind}", group=f"{i}")))
     scores = pool.score(items)
@@ -263,29 +233,10 @@ def _judged(pool: ScoringPool, tasks: Mapping[int, Task], rows: list[dict[str, A
             said = str(broken.info.get("error", "no detail")).strip().splitlines()[-1:]
             out[i] = f"with its gold there is no verdict: {' '.join(said)}"
         elif right is not None and right.primary < 1.0:
-            out[i] = f"its own gold {_gold_text(rows[i])!r} scores {right.primary:g}, not 1"
+            out[i] = f"its own gold {gold_text(rows[i])!r} scores {right.primary:g}, not 1"
         elif any(s.primary >= 1.0 for s in wrong):
             out[i] = "an answer that says nothing scores 1"
     return out
-
-
-def _gold_text(row: Mapping[str, Any]) -> str | None:
-    """What an answer would say that is right; None where the gold is no answer, and no solution is known."""
-    solution, gold, name = row.get("solution"), row.get("answer"), _name(row["verifier"])
-    if isinstance(gold, str | int | float):
-        return str(gold)
-    if isinstance(gold, Mapping):
-        table = cast("Mapping[str, Any]", gold)
-        if name == "choice" and "answer" in table:
-            return str(table["answer"])
-        if name == "sql" and "query" in table:
-            return str(table["query"])
-    if name in ("json", "grid"):
-        return json.dumps(plain(gold))
-    if isinstance(gold, list | tuple) and gold and all(isinstance(x, str | int | float) for x in cast("list[Any]", gold)):
-        texts = [str(x) for x in cast("list[Any]", gold)]
-        return texts[0] if name == "exact" else json.dumps(texts) if name in ("set", "list") else ", ".join(texts)
-    return str(solution) if isinstance(solution, str) and name not in ("constraints", "swe") else None
 
 
 def _task(row: dict[str, Any], judge: Verifier) -> Task:
@@ -293,7 +244,7 @@ def _task(row: dict[str, Any], judge: Verifier) -> Task:
     return source.task("rows", 1, "train", 0)
 
 
-def _posed(row: Mapping[str, Any], names: tuple[str, ...], required: bool = True) -> tuple[dict[str, Any], set[str]]:
+def _prompt_fields(row: Mapping[str, Any], names: tuple[str, ...], required: bool = True) -> tuple[dict[str, Any], set[str]]:
     for name in names:
         value = row.get(name)
         if isinstance(value, str) and value.strip():
@@ -315,7 +266,7 @@ def _question(posed: Mapping[str, Any]) -> str:
     return str(posed.get("prompt") or (turns[-1]["content"] if turns else ""))
 
 
-def _asked(posed: dict[str, Any], route: Route) -> dict[str, Any]:
+def _with_form(posed: dict[str, Any], route: Route) -> dict[str, Any]:
     """What is asked, with what a form puts before and behind it."""
     turns = cast("list[dict[str, str]]", posed.get("messages") or [])
     text = _question(posed) or route.question
@@ -330,7 +281,7 @@ def _undecided(row: Mapping[str, Any], names: tuple[str, ...]) -> Callable[[Aske
 
     def decide(asked: Asked) -> Route:
         if not asked.question:
-            _posed(row, names)
+            _prompt_fields(row, names)
         if asked.gold is None:
             raise DataError(f"no gold: none of {', '.join(_GOLDS)} among its fields {sorted(row)}; name its field (--gold)")
         return by_gold(asked)
@@ -416,31 +367,3 @@ def _read(files: Iterable[Path]) -> Iterator[ImportableRows]:
                 yield ImportableRows(str(path), number, row)
             except DataError as error:
                 yield ImportableRows(str(path), number, None, str(error))
-
-
-def write_rows(made: Iterable[dict[str, Any] | Rejected], out: Path) -> Path:
-    """Writes what was taken to ``out`` and what was refused beside it, both complete or not at all.
-
-    Returns:
-        The file of what was refused.
-
-    Raises:
-        DataError: the file cannot be written.
-    """
-    refused = out.with_name(f"{out.name.removesuffix('.jsonl')}.rejected.jsonl")
-    parts = [path.with_name(f"{path.name}.part") for path in (out, refused)]
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with parts[0].open("w", encoding="utf-8") as good, parts[1].open("w", encoding="utf-8") as bad:
-            for row in made:
-                file, value = (bad, row.record()) if isinstance(row, Rejected) else (good, row)
-                file.write(json.dumps(plain(value), ensure_ascii=False) + "\n")
-        for part, path in zip(parts, (out, refused), strict=True):
-            part.replace(path)
-    except OSError as error:
-        raise DataError(f"cannot write {out}: {error}") from error
-    finally:
-        for part in parts:
-            with suppress(OSError):
-                part.unlink(missing_ok=True)
-    return refused

@@ -155,7 +155,7 @@ def _compare(source: TaskSource, copy: Path, thing: str) -> None:
     """Raises where the copy is not the family that it was made of."""
     try:
         copied = source_of(f"{copy}:{thing}")
-        same = [_shown(copied), _shown(source)]
+        same = [_first_digests(copied), _first_digests(source)]
     except Exception as error:
         raise ConfigError(
             f"the family cannot stand in a file of its own: {error}; put it and what it reads into a package, install that, "
@@ -167,7 +167,7 @@ def _compare(source: TaskSource, copy: Path, thing: str) -> None:
         )
 
 
-def _shown(source: TaskSource) -> list[str]:
+def _first_digests(source: TaskSource) -> list[str]:
     return [digest(plain(source.task(arm, levels[0], "train", 0).public)) for arm, levels in source.arms().items()]
 
 
@@ -223,6 +223,7 @@ def _readme(made: WrittenPackage, source: TaskSource, plays: bool) -> str:
         module=made.module,
         family=source.name,
         role="player" if plays else "agent",
+        scoring="" if plays else _SCORING.format(name=made.name, n=n),  # a play is more than one answer
         arms=", ".join(f"`{arm}`" for arm in source.arms()),
         levels=" ".join(map(str, next(iter(source.arms().values()))[:2])),
         needs=", ".join(f"`{one}`" for one in made.dependencies),
@@ -275,10 +276,25 @@ def source() -> TaskSource:
     return made
 '''
 
+_SCORING = """
+A score of an answer, without a model or a server:
+
+```python
+from assay.tasks import judged_rows
+from assay.tasks.exchange.tasksets import taskset_rows
+from assay.verify import rollout_of
+
+source = judged_rows(taskset_rows("{name}", {n}), test_share=0)
+(arm, (level, *_)), *_ = source.arms().items()
+task = source.task(arm, level, "train", 0)
+print(task.exposed().messages[-1].content, source.verifier()(task, rollout_of(task, "my answer")).primary)
+```
+"""
+
 _README = """# {name}
 
 Tasks of the family `{family}` as an environment of `verifiers`. It needs {needs}. pip takes them from your index; install
-first, from its folder, what is on none. `uv` runs the programs of `verifiers`.
+first, from its folder, what is on none. `assay-rl` without extras brings no PyTorch. `uv` runs the programs of `verifiers`.
 
     pip install . uv
 
@@ -291,6 +307,8 @@ Ask a model behind any OpenAI-compatible server {n} questions of the {split} spl
     vf-eval {name} -m MODEL --client.base-url http://localhost:8000/v1 --env.{role}.harness.id null \\
         --env.{role}.runtime.type subprocess --env.taskset.split {split} --env.taskset.num-tasks {n} --no-push
 
+`verifiers` 0.4 says that `vf-eval` will be deprecated: its successor is `uv run eval` of prime-rl, which takes the same package.
+
 In Python, the taskset:
 
 ```python
@@ -300,7 +318,7 @@ config = vf.taskset_config_type("{name}")
 for task in vf.load_taskset(config(id="{name}", num_tasks={n})):
     print(task.data.prompt)
 ```
-
+{scoring}
 Config of the taskset, each an option `--env.taskset.OPTION`: `arm` (one of {arms}; all when not given), `levels` (such as
 `--env.taskset.levels {levels}`), `split` (`train` or `test`: told apart by content), `seed`, `form` (how answers are asked
 for, where the family has several), `num-tasks`. No task occurs twice. Tasks hold no answers: a task's reward makes it anew from

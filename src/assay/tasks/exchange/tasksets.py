@@ -61,7 +61,7 @@ def _named(name: str) -> TaskSource:
 
 
 class TasksetJudge:
-    """A family's verifier for one process: attempts are judged one after the other, in processes that can be killed where needed.
+    """A family's verifier for one process: rollouts are judged one after the other, in processes that can be killed where needed.
 
     Args:
         source: the family.
@@ -71,7 +71,7 @@ class TasksetJudge:
         self._pool, self._lock = ScoringPool(source.verifier(), refuse=False), Lock()
 
     async def score(self, task: Task, *said: str) -> Score:
-        """The verdict on an attempt of one text, or of one per turn.
+        """The verdict on a rollout of one text, or of one per turn.
 
         Raises:
             RewardError: there is none: a fault is not a 0.
@@ -97,7 +97,7 @@ def taskset_of(name: str) -> type[Any]:
     """A taskset of a family: its ``load`` yields different tasks of the arms and levels asked for in turn, and a task's reward is
     the verdict of the family's verifier.
 
-    A task's data hold its place in the family, never its answer: the answer is made anew where an attempt is judged.
+    A task's data hold its place in the family, never its answer: the answer is made anew where a rollout is judged.
 
     Args:
         name: of the family (`source_of`), the default of the config's ``family``.

@@ -36,7 +36,7 @@ _LIMITS = Limits(cpu=2.0, wall=4.0)
 class ProgramVerifier(ABC):
     """Base of verifiers that run what a model wrote.
 
-    An attempt that was cut off (stop other than ``done``) is no program: all components are 0, the verdict is ``unfinished``.
+    A rollout that was cut off (stop other than ``done``) is no program: all components are 0, the verdict is ``unfinished``.
     Not ``trusted``: a pool judges in a process of its own, whose deadline must leave time for `limits` (docs/packages/code.md).
 
     Attributes:
@@ -120,7 +120,7 @@ class ProgramVerifier(ABC):
         return self.sandbox().manifest()
 
     def __call__(self, task: Task, rollout: Rollout) -> Score:
-        """Judge one attempt.
+        """Judge one rollout.
 
         Raises:
             DataError: the task lacks what the verifier needs, or has it in a wrong form; names the task.

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from assay.core.canon import FrozenMap
 from assay.core.errors import DataError
 from assay.core.score import Score
+from assay.sandbox.called import call_tests
 from assay.sandbox.result import Result, SandboxProgram
 from assay.verify.code.assertions import Raised, SplitTests, plain_of, split_tests
 from assay.verify.code.base import CaseVerifier, Gold, short
@@ -31,6 +32,10 @@ class UnitTests(CaseVerifier):
     piece runs on its names, with the builtins as they were before the program came. Where the program has no function of a name
     but a class ``Solution`` with a method of it, that is the function. Components and verdicts are those of `CaseVerifier`.
 
+    A test that a piece defines and does not call is called (`assay.sandbox.called.call_tests`): functions ``test*`` without
+    arguments, classes of unittest and pytest, and ``check(candidate)`` with ``private["entry"]`` (or ``entry_point``). A piece
+    that executes no check is refused: it would pass every program.
+
     A piece whose comparisons stand in ``assert`` statements of its own body, in a function of such that it calls once, or in a
     loop over values that are written out, is taken apart (`assay.verify.code.assertions.split_tests`): the program's process
     evaluates
@@ -48,7 +53,7 @@ class UnitTests(CaseVerifier):
 
     Raises:
         ConfigError: a prelude that is no Python.
-        DataError: the tests are not of that form.
+        DataError: the tests are not of that form, or a piece checks nothing.
 
     >>> from assay.verify import task_and_rollout
     >>> score = UnitTests()(*task_and_rollout({"tests": ["assert f(2) == 4", "assert f(3) == 9"]}, "def f(x): return x * 2"))
@@ -64,21 +69,32 @@ class UnitTests(CaseVerifier):
 
     def cases(self, gold: Gold) -> Sequence[ProgramCase]:
         """One for each piece."""
-        return [self._case(i, test) for i, test in enumerate(gold.items("tests"))]
+        row = gold.private.get("row")
+        known = [gold, Gold(cast("Mapping[str, Any]", row))] if isinstance(row, Mapping) else [gold]
+        entry = next((e for g in known for e in (g.find("entry"), g.find("entry_point")) if e), "")
+        return [self._case(i, test, entry if isinstance(entry, str) else "") for i, test in enumerate(gold.items("tests"))]
 
-    def _case(self, index: int, test: object) -> ProgramCase:
+    def _case(self, index: int, test: object, entry: str) -> ProgramCase:
         if not isinstance(test, str) or not test.strip():
             raise DataError(f"private['tests'][{index}] is {short(test)}; give test code as text, as in 'assert f(2) == 4'")
         try:
             compile(test, f"private['tests'][{index}]", "exec", dont_inherit=True)
-        except (SyntaxError, ValueError) as error:
+            called = call_tests(test, entry)
+        except (SyntaxError, ValueError, RecursionError) as error:
             raise DataError(f"private['tests'][{index}] is no Python: {error}") from None
-        found = split_tests(test)
-        return _Shared(test, secrets.token_hex(16), self.prelude) if found is None else _Apart(found, self.prelude)
+        found = split_tests(called.code)
+        if not called.checks and (found is not None or not called.calls):
+            raise _unchecked(index, test)
+        if found is not None:
+            return _Apart(found, self.prelude)
+        return _Shared(called.code, secrets.token_hex(16), self.prelude, called.checks)
 
     def judge(self, cases: Sequence[ProgramCase], source: str) -> Score:
         """The verdict on a program by what it does on the cases."""
         score = CaseVerifier.judge(self, cases, source)
+        for i, (case, word) in enumerate(zip(cases, score.info.get("cases", ()), strict=False)):
+            if word == "passed" and isinstance(case, _Shared) and not case.checks:
+                raise _unchecked(i, case.test)
         apart = sum(isinstance(case, _Apart) for case in cases)
         return replace(score, info=FrozenMap({**score.info, "apart": apart}))
 
@@ -88,9 +104,12 @@ class _Shared(ProgramCase):
     test: str
     token: str
     prelude: str
+    checks: bool
 
     def program(self, source: str) -> SandboxProgram:
-        return SandboxProgram(code=INSIDE, entry="unit", arguments=(self.test, self.token), files=_laid(source, self.prelude))
+        return SandboxProgram(
+            code=INSIDE, entry="unit", arguments=(self.test, self.token), files=_program_files(source, self.prelude)
+        )
 
     def passes(self, result: Result) -> bool:
         return result.value == [self.token, "passed"]
@@ -102,7 +121,9 @@ class _Apart(ProgramCase):
     prelude: str
 
     def program(self, source: str) -> SandboxProgram:
-        return SandboxProgram(code=INSIDE, entry="parts", arguments=([*self.test.steps],), files=_laid(source, self.prelude))
+        return SandboxProgram(
+            code=INSIDE, entry="parts", arguments=([*self.test.steps],), files=_program_files(source, self.prelude)
+        )
 
     def passes(self, result: Result) -> bool:
         return self.word(result) == "passed"
@@ -129,6 +150,13 @@ class _Apart(ProgramCase):
         return "passed" if len(given) == len(self.test.steps) else "wrong"
 
 
+def _unchecked(index: int, test: str) -> DataError:
+    return DataError(
+        f"private['tests'][{index}] checks nothing when it is executed, so every program would pass: {short(test)}; "
+        "give assertions, functions test_* without arguments, or check(candidate) with the program's name as private['entry']"
+    )
+
+
 def _read(step: Any) -> Any:
     kind, *values = step
     if kind == "raised":
@@ -138,5 +166,5 @@ def _read(step: Any) -> Any:
     return plain_of(values[0]) if kind == "see" else None
 
 
-def _laid(source: str, prelude: str) -> dict[str, bytes]:
+def _program_files(source: str, prelude: str) -> dict[str, bytes]:
     return {FILE: with_prelude(source, prelude).encode("utf-8", "surrogatepass")}

@@ -298,7 +298,7 @@ class OneOf(Constraint):
     options: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        if not self.options or not all(_said(o) for o in self.options):
+        if not self.options or not all(_normalise(o) for o in self.options):
             raise ConfigError(f"OneOf.options={self.options!r}; give options that are not empty")
 
     def describe(self) -> str:
@@ -307,14 +307,14 @@ class OneOf(Constraint):
 
     def holds(self, text: str) -> bool:
         """Whether it is."""
-        return _said(text) in {_said(o) for o in self.options}
+        return _normalise(text) in {_normalise(o) for o in self.options}
 
 
 def _in_order(numbers: list[str]) -> int:
     return len(numbers) if [int(n) for n in numbers] == list(range(1, len(numbers) + 1)) else 0
 
 
-def _said(text: str) -> str:
+def _normalise(text: str) -> str:
     return text.strip().removesuffix(".").casefold()
 
 

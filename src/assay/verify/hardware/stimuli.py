@@ -103,7 +103,7 @@ def _values(played: _Played, count: int, rng: Random) -> None:
             _spread(played, corners[cycle])
         else:
             for port in played.ports:
-                played.put(port.name, _drawn(port, played, rng))
+                played.put(port.name, _random_value(port, played, rng))
         played.read(cycle)
 
 
@@ -146,7 +146,7 @@ def _edges(width: int) -> list[str]:
     return [format(n & top, f"0{width}b") for n in (0, 1, top, top - 1, half, half - 1, even, even << 1)]
 
 
-def _drawn(port: Port, played: _Played, rng: Random) -> str:
+def _random_value(port: Port, played: _Played, rng: Random) -> str:
     """The next value of an input: the same, a neighbour, a boundary, one bit, a small one, another input's, or any."""
     before, width = played.now[port.name], port.width
     known = 0 if "x" in before else int(before, 2)
@@ -187,7 +187,7 @@ def _clocked(played: _Played, roles: Roles, cycles: int, rng: Random) -> None:
             until = cycle + 1 + rng.getrandbits(_HELD[rng.getrandbits(3)])
         for port in data:
             if port.name not in held:
-                played.put(port.name, _drawn(port, played, rng))
+                played.put(port.name, _random_value(port, played, rng))
         for name, level in roles.resets.items():
             played.put(name, str(level if _resets(cycle, cycles, rng) else 1 - level))
         rising = [name for name in roles.clocks if rng.getrandbits(1)] or [roles.clocks[rng.getrandbits(16) % len(roles.clocks)]]

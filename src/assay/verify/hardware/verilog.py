@@ -208,12 +208,12 @@ def _reference_of(
     if has_directives(source):
         read = _run_whole(tool.preprocess(sandbox, source, limits))
         if not read.ok:
-            raise DataError(f"the golden design cannot be preprocessed: {_said(read)}")
+            raise DataError(f"the golden design cannot be preprocessed: {_stderr_text(read)}")
         source = read.stdout
     top = top_of(source, top)
     built = _build(sandbox, source, top, limits)
     if not built.ok:
-        raise DataError(f"the golden design does not compile: {_said(built)}")
+        raise DataError(f"the golden design does not compile: {_stderr_text(built)}")
     design = design_in(built.stdout, top)
     if design is None or not design.outputs:
         raise DataError(f"the golden design's module {top!r} has no output port, so there is nothing to compare")
@@ -235,7 +235,7 @@ def _recorded(bench: Testbench, played: Stimulus, source: str, tool: Icarus, san
     if not ran.ok or len(outputs) != len(played.cycles):
         raise DataError(
             f"the golden design does not run to its end ({ran.status}; {len(outputs)} of {len(played.cycles)} readings): "
-            f"{_said(ran)}"
+            f"{_stderr_text(ran)}"
         )
     undriven = [set(bits) <= {"z", "x"} for bits in zip(*outputs, strict=True)]
     expected = tuple("".join("x" if u else bit for u, bit in zip(undriven, row, strict=True)) for row in outputs)
@@ -267,7 +267,7 @@ def _word(result: Result) -> str:
     return _WORDS.get(result.status, str(result.status))
 
 
-def _said(result: Result) -> str:
+def _stderr_text(result: Result) -> str:
     return " ".join(result.stderr.split())[:_WHY] or str(result.status)
 
 

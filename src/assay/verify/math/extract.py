@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from assay.verify.math.around import expression_around
 from assay.verify.math.phrases import announced, cut_clause
 
-__all__ = ["PLACES", "final_answer", "located"]
+__all__ = ["PLACES", "box_in", "final_answer", "located"]
 
 PLACES = ("box", "tag", "phrase", "line")
 """Where an answer is looked for, in order: the first place that the text has decides."""
@@ -26,7 +27,8 @@ _AFTER = frozenset(" \t\r\n.,;:!$*_`)]}\\")
 def final_answer(text: str, look: Sequence[str] = PLACES, strict_tail: bool = False) -> str | None:
     r"""The answer that a text ends on; None where it has none in these places. Linear in the length of the text.
 
-    Text up to the last ``</think>`` is not looked at. An unbalanced box or an open tag is no box and no tag.
+    A box that is a part of a larger expression (``-\boxed{7}``), or one of two with "or" between, is no answer: the line is, in
+    which it stands. Text up to the last ``</think>`` is not looked at. An unbalanced box or an open tag is no box and no tag.
 
     Args:
         text: what the policy said.
@@ -50,8 +52,26 @@ def final_answer(text: str, look: Sequence[str] = PLACES, strict_tail: bool = Fa
         start, end, after = found
         if strict_tail and not _AFTER.issuperset(text[after:]):
             return None
-        return text[start:end].strip()
+        around = _around(text, start, end, after) if place == "box" else None
+        return (text[start:end] if around is None else around).strip()
     return None
+
+
+def box_in(text: str) -> str | None:
+    r"""What the last box of a text holds, whatever stands around it.
+
+    >>> box_in(r"about $\boxed{17}\%$")
+    '17'
+    """
+    found = _box(text)
+    return None if found is None else text[found[0] : found[1]].strip()
+
+
+def _around(text: str, start: int, end: int, after: int) -> str | None:
+    """The expression of which a box is a part; see `expression_around`."""
+    braced = after > end
+    command = max(text.rfind("\\boxed", 0, start), text.rfind("\\fbox", 0, start)) if braced else start
+    return expression_around(text, command, after)
 
 
 def located(text: str, look: Sequence[str] = PLACES, strict_tail: bool = False) -> tuple[str, str] | None:

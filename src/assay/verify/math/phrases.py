@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from assay.verify.language import doubted
 from assay.verify.math.words import number_word
 
 __all__ = ["announced", "cut_clause", "is_prose", "without_lead"]
@@ -103,7 +104,7 @@ def announced(text: str) -> tuple[int, int] | None:
     if "w" not in text and "p" not in text and "W" not in text and "#" not in text and text.isascii():
         return None  # no word of `_ASCII`
     last = text.rfind("nswer")
-    if last >= 0 and (plain := _AT_ONCE.match(text, last)) is not None:
+    if last >= 0 and (plain := _AT_ONCE.match(text, last)) is not None and not _doubted(text, last - 1):
         return plain.span(1)
     last = _last_mark(text)
     if last is None:
@@ -154,7 +155,14 @@ def _last_mark(text: str) -> re.Match[str] | None:
 def _announces(text: str, match: re.Match[str]) -> bool:
     if match["heading"] and _HEADING.fullmatch(text, text.rfind("\n", 0, match.start()) + 1, match.start()) is None:
         return False
+    if _doubted(text, match.start()):
+        return False
     return _REMARK.match(text, match.end()) is None or _FOLLOWS.match(text, match.end()) is not None
+
+
+def _doubted(text: str, at: int) -> bool:
+    """Whether the clause before a place says that the answer behind it is wrong or doubtful."""
+    return at > 0 and doubted(text[max(0, at - 80) : at])
 
 
 def cut_clause(text: str) -> int:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-__all__ = ["BITS", "ONE", "Mono", "Num", "Poly", "Undecidable", "add", "atoms", "constant", "mul", "product", "scale", "shown"]
+__all__ = ["BITS", "ONE", "Mono", "Num", "Poly", "Undecidable", "add", "atoms", "constant", "mul", "product", "scale", "render"]
 
 Num = int | Fraction
 Mono = tuple[tuple[str, Num], ...]
@@ -117,7 +117,7 @@ def atoms(a: Poly) -> set[str]:
     return {atom for mono in a for atom, _ in mono}
 
 
-def shown(a: Poly) -> str:
+def render(a: Poly) -> str:
     """One text per polynomial: equal polynomials have equal texts."""
     return "+".join(
         f"{value}*" + "*".join(f"({atom})^{power}" for atom, power in mono)

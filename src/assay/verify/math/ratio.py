@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from assay.verify.math.poly import ONE, Mono, Num, Poly, Undecidable, add, atoms, constant, mul, scale, shown, small
+from assay.verify.math.poly import ONE, Mono, Num, Poly, Undecidable, add, atoms, constant, mul, render, scale, small
 
 __all__ = ["Ratio", "number", "symbol"]
 
@@ -57,7 +57,7 @@ class Ratio:
     @property
     def text(self) -> str:
         """Equal texts mean equal values; the other way round only for polynomials."""
-        return shown(self.top) if self.bottom is ONE else f"[{shown(self.top)}]/[{shown(self.bottom)}]"
+        return render(self.top) if self.bottom is ONE else f"[{render(self.top)}]/[{render(self.bottom)}]"
 
     def atoms(self) -> set[str]:
         """Every atom in it."""

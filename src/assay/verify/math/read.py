@@ -66,6 +66,8 @@ def read(text: str) -> Value:
         if boxed is None:
             break
         cleaned = clean(boxed["braced"] or boxed["bare"] or boxed["letter"] or "")
+    if "\\boxed" in cleaned or "\\fbox" in cleaned:
+        return Opaque(cleaned, "a box that is a part of a larger expression")
     plain = literal(cleaned)
     if plain is not None:
         return plain
@@ -316,7 +318,7 @@ def _special(parts: list[str]) -> Value | None:
         return Intervals((Piece(Bound(None, False), Bound(None, False)),))
     if any(token[0] == "@" for token in parts):
         words = " ".join(token.lstrip("@") for token in parts if token not in ("{", "}")).replace("unit:", "")
-        named = _said(words)
+        named = _number_words(words)
         if named is not None:
             return named
         if words in ("all real numbers", "all reals", "all real"):
@@ -329,7 +331,7 @@ def _special(parts: list[str]) -> Value | None:
     return None
 
 
-def _said(words: str) -> Formula | None:
+def _number_words(words: str) -> Formula | None:
     """``seven``, ``seven apples``."""
     first, _, label = words.rpartition(" ")
     for said, of in ((words, None), (first, label)):

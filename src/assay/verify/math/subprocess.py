@@ -19,7 +19,7 @@ from assay.verify.math import symbolic
 from assay.verify.workers.cpu import cores
 from assay.verify.workers.dispatch import Dispatcher, JudgingOutcome
 
-__all__ = ["judged_elsewhere", "rollout_from_texts"]
+__all__ = ["judge_in_subprocess", "rollout_from_texts"]
 
 _KEPT = 10_000
 """Verdicts that are remembered; the oldest is forgotten first."""
@@ -27,7 +27,7 @@ _KEPT = 10_000
 
 @dataclass(frozen=True, slots=True)
 class _Deferred:
-    """Judges with the verifier that comes with the task, so that one crew serves all settings."""
+    """Judges with the verifier that comes with the task, so that one dispatcher serves all settings."""
 
     def prepare(self) -> None:
         symbolic.prepare()
@@ -36,23 +36,23 @@ class _Deferred:
         return task.private["judge"].decide(task, rollout)
 
 
-class _Office:
-    """The crew of this process, made at the first need."""
+class _SharedDispatchers:
+    """The dispatchers of this process, made at the first need."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._crews: dict[float, Dispatcher] = {}
+        self._dispatchers: dict[float, Dispatcher] = {}
         self._owner = 0
         self._seen: OrderedDict[Hashable, Score] = OrderedDict()
-        self._seats = threading.BoundedSemaphore(cores())
+        self._free_cores = threading.BoundedSemaphore(cores())
 
     def judge(self, task: Task, rollout: Rollout, key: Hashable, deadline: float) -> Score:
-        crew = self._crew(deadline)
+        dispatcher = self._dispatcher(deadline)
         if key in self._seen:
             return self._seen[key]
-        with self._seats:  # an answer that shares its core could miss a deadline that it meets alone
-            first = crew.pipeline([(task, rollout)])[0]
-            score = _settled(first if first.good else crew.pipeline([(task, rollout)], fresh=True)[0], first)
+        with self._free_cores:  # an answer that shares its core could miss a deadline that it meets alone
+            first = dispatcher.pipeline([(task, rollout)])[0]
+            score = _settled(first if first.good else dispatcher.pipeline([(task, rollout)], fresh=True)[0], first)
         with self._lock:
             if score.valid:
                 self._seen[key] = score
@@ -60,13 +60,13 @@ class _Office:
                 self._seen.popitem(last=False)
         return score
 
-    def _crew(self, deadline: float) -> Dispatcher:
+    def _dispatcher(self, deadline: float) -> Dispatcher:
         with self._lock:
             if self._owner != os.getpid():  # a fork has no workers of its own
-                self._crews, self._owner = {}, os.getpid()
-            if deadline not in self._crews:
-                self._crews[deadline] = Dispatcher(_Deferred(), deadline, 1, Counter())
-            return self._crews[deadline]
+                self._dispatchers, self._owner = {}, os.getpid()
+            if deadline not in self._dispatchers:
+                self._dispatchers[deadline] = Dispatcher(_Deferred(), deadline, 1, Counter())
+            return self._dispatchers[deadline]
 
 
 def _settled(last: JudgingOutcome, first: JudgingOutcome) -> Score:
@@ -76,10 +76,10 @@ def _settled(last: JudgingOutcome, first: JudgingOutcome) -> Score:
     return Score(components={"correct": 0.0}, fault=Fault.POLICY, info=FrozenMap(info))
 
 
-_office = _Office()
+_shared = _SharedDispatchers()
 
 
-def judged_elsewhere(judge: Any, task: Task, rollout: Rollout) -> Score:
+def judge_in_subprocess(judge: Any, task: Task, rollout: Rollout) -> Score:
     """The verdict of ``judge.decide(task, rollout)`` in another process; an answer that hangs it twice scores 0.
 
     Raises:
@@ -87,11 +87,11 @@ def judged_elsewhere(judge: Any, task: Task, rollout: Rollout) -> Score:
     """
     private = FrozenMap({"answer": task.private["answer"], "judge": judge})
     key = (judge, *judge.key(task, rollout))
-    return _office.judge(replace(task, private=private), rollout, key, judge.deadline)
+    return _shared.judge(replace(task, private=private), rollout, key, judge.deadline)
 
 
 def rollout_from_texts(gold: str, answer: str) -> tuple[Task, Rollout]:
-    """A task and an attempt at it, from their texts."""
+    """A task and a rollout at it, from their texts."""
     task = Task(
         id="compare",
         domain="math",

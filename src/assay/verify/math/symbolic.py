@@ -15,13 +15,14 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
+from assay.core.errors import how_to_install
 from assay.verify.math import large
 from assay.verify.math.digits import MOST, digits_for, size
 from assay.verify.math.guards import tame
 
 __all__ = ["MISSING", "available", "load", "same"]
 
-MISSING = "the symbolic tier is not installed: pip install 'assay-rl[math]'"
+MISSING = f"the symbolic tier is not installed: {how_to_install('math')}"
 
 _DEGREES = re.compile(r"\^\s*(?:\\circ|\{\s*\\circ\s*\})")
 _DECIMAL = re.compile(r"(\d*)\.(\d+)")

@@ -16,11 +16,11 @@ from assay.core.task import Task
 from assay.verify.exact import expected
 from assay.verify.math import large, symbolic
 from assay.verify.math.equality import Rules, exact
-from assay.verify.math.extract import PLACES, final_answer, located
+from assay.verify.math.extract import PLACES, box_in, final_answer, located
 from assay.verify.math.guards import tame
 from assay.verify.math.phrases import is_prose
 from assay.verify.math.read import read
-from assay.verify.math.subprocess import judged_elsewhere, rollout_from_texts
+from assay.verify.math.subprocess import judge_in_subprocess, rollout_from_texts
 from assay.verify.math.values import Formula, Many, Opaque, Text, Value
 from assay.verify.math.written import FORMS, written
 from assay.verify.workers.fork import in_worker
@@ -43,7 +43,7 @@ class MathVerdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MathAnswer:
-    """``correct`` is 1 when the attempt ended by itself and its final answer equals ``private["answer"]``, else 0.
+    """``correct`` is 1 when the rollout ended by itself and its final answer equals ``private["answer"]``, else 0.
 
     The exact tier reads both answers and compares them in exact arithmetic, in microseconds and without any library. What it
     leaves open goes to ``math-verify`` (``pip install 'assay-rl[math]'``), in a process that can be killed: the workers of a
@@ -133,7 +133,7 @@ class MathAnswer:
     def at_once(self, task: Task, rollout: Rollout) -> Score | None:
         """The verdict of the exact tier, and of everything that it leaves open and nobody else can decide; None where one can."""
         if rollout.stop is not Stop.DONE:
-            return _score(MathVerdict.UNPARSED, "exact", None, "the attempt was cut off")
+            return _score(MathVerdict.UNPARSED, "exact", None, "the rollout was cut off")
         gold = gold_of(_expected(task))
         answer = final_answer(rollout.text, self.look, self.strict_tail)
         if not answer:
@@ -152,11 +152,11 @@ class MathAnswer:
         return None if self._second else _score(MathVerdict.UNPARSED, "exact", answer, symbolic.MISSING, Fault.VERIFIER)
 
     def __call__(self, task: Task, rollout: Rollout) -> Score:
-        """Judge one attempt; safe in any thread."""
+        """Judge one rollout; safe in any thread."""
         score = self.at_once(task, rollout)
         if score is not None:
             return score
-        return self.decide(task, rollout) if in_worker() else judged_elsewhere(self, task, rollout)
+        return self.decide(task, rollout) if in_worker() else judge_in_subprocess(self, task, rollout)
 
     def decide(self, task: Task, rollout: Rollout) -> Score:
         """The verdict with the symbolic tier, in this process: it may hang, or raise."""
@@ -225,7 +225,7 @@ def gold_of(text: str) -> str:
     """
     if "####" in text:
         return text.rpartition("####")[2].strip()
-    return final_answer(text, ("box",)) or text if "\\boxed" in text else text
+    return box_in(text) or text if "\\boxed" in text else text
 
 
 def compare(gold: str, answer: str, settings: MathAnswer | None = None, *, look: Sequence[str] | None = None) -> MathVerdict:

@@ -109,7 +109,7 @@ class MetamathDatabase:
             raise DataError("the database ends inside of ${; a $} is missing")
         return made
 
-    def asked(
+    def goal(
         self, label: str, expression: Expression, hypotheses: dict[str, Expression], apart: frozenset[tuple[str, str]]
     ) -> Assertion:
         """A statement to prove behind the end of this database.

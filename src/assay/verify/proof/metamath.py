@@ -69,7 +69,7 @@ class Metamath:
         Raises:
             DataError: ``asked`` has no database or no statement, or they cannot be read.
         """
-        database, target = self._asked(asked)
+        database, target = self._statement_of(asked)
         if len(proof) > self.length:
             return ProofCheck("limit", {"why": f"{len(proof)} characters, and {self.length} are allowed"})
         bare = COMMENT.sub(" ", proof).strip()
@@ -103,7 +103,7 @@ class Metamath:
         changed = Path(self.database).stat()
         return _file(self.database, changed.st_mtime_ns, changed.st_size)
 
-    def _asked(self, asked: Mapping[str, Any]) -> tuple[MetamathDatabase, Assertion]:
+    def _statement_of(self, asked: Mapping[str, Any]) -> tuple[MetamathDatabase, Assertion]:
         unknown = set(asked) - _FIELDS
         label = asked.get("label")
         if unknown or not isinstance(label, str):
@@ -125,7 +125,7 @@ class Metamath:
                 raise DataError(f"'distinct' has {names}, which are not all variables of the database")
             apart |= pairs(names)
         said = {name: _expression(name, text) for name, text in cast("dict[str, Any]", hypotheses).items()}
-        return database, database.asked(label, _expression(label, asked["statement"]), said, apart)
+        return database, database.goal(label, _expression(label, asked["statement"]), said, apart)
 
 
 def _expression(name: str, text: Any) -> Expression:

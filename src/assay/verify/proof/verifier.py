@@ -28,7 +28,7 @@ class Proof:
     gaps; ``correct``: it is a legal and complete proof, every step of which follows. ``info["verdict"]`` is as `ProofCheck` says.
     How many steps of a wrong proof are right is no component: whoever repeats right ones would raise it.
 
-    An attempt that was cut off (stop other than ``done``) is no proof (``unfinished``).
+    A rollout that was cut off (stop other than ``done``) is no proof (``unfinished``).
 
     Attributes:
         checker: who decides.
@@ -62,7 +62,7 @@ class Proof:
         getattr(self.checker, "prepare", lambda: None)()
 
     def __call__(self, task: Task, rollout: Rollout) -> Score:
-        """Judge one attempt.
+        """Judge one rollout.
 
         Raises:
             DataError: the gold is not of the checker's form; names the task.

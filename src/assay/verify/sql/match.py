@@ -98,8 +98,8 @@ class SqlMatch:
         return self.parts
 
     def __call__(self, task: Task, rollout: Rollout) -> Score:
-        """Judge one attempt."""
-        wanted, database = _asked(task)
+        """Judge one rollout."""
+        wanted, database = _gold_query(task)
         try:
             return self._judged(Database.of(database), self._gold(wanted), rollout)
         except DataError as error:
@@ -158,7 +158,7 @@ class SqlMatch:
         return Score(components={name: found[name] for name in self.parts}, info=FrozenMap(info))
 
     def _without(self, found: dict[str, float], refusal: Refusal) -> Score:
-        """The score of an attempt without a result."""
+        """The score of a rollout without a result."""
         return Score(
             components={name: found.get(name, 0.0) for name in self.parts},
             info=FrozenMap({"verdict": str(refusal.verdict), "reason": refusal.reason[:300]}),
@@ -166,7 +166,7 @@ class SqlMatch:
         )
 
 
-def _asked(task: Task) -> tuple[str, object]:
+def _gold_query(task: Task) -> tuple[str, object]:
     """The gold query, and the database as data."""
     answer = task.private.get("answer")
     if not isinstance(answer, Mapping):

@@ -37,7 +37,7 @@ class StatementVerdict(StrEnum):
     """The verdict on a query, in a word.
 
     ``equal`` and ``different`` compare results. ``syntax``: SQLite refuses the query or fails to run it. ``forbidden``: it is
-    more than one statement, or does something other than read. ``limit``: it exceeds a limit. ``unparsed``: the attempt holds
+    more than one statement, or does something other than read. ``limit``: it exceeds a limit. ``unparsed``: the rollout holds
     no query.
     """
 

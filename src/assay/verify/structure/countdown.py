@@ -69,7 +69,7 @@ class Countdown(AnswerVerifier):
 
     def rule(self, gold: Any, text: str) -> Score:
         """Read the expression, look whether it uses the numbers, and compute it."""
-        numbers, target, distance = _posed(gold)
+        numbers, target, distance = _numbers_of(gold)
         place = answer_in(text, self.where) or ""
         parsed = _postfix(place, _SLACK + 20 * len(numbers))
         if parsed is None:
@@ -95,7 +95,7 @@ def _listed(numbers: Counter[int]) -> str:
     return ", ".join(map(str, sorted(numbers.elements())))
 
 
-def _posed(gold: Any) -> tuple[list[int], int, int]:
+def _numbers_of(gold: Any) -> tuple[list[int], int, int]:
     table = cast("dict[str, Any]", gold) if isinstance(gold, dict) else {}
     numbers, target, distance = table.get("numbers"), table.get("target"), table.get("distance", 0)
     given = cast("list[Any]", numbers) if isinstance(numbers, list) else []

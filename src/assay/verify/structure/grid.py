@@ -54,7 +54,7 @@ class GridMatch(AnswerVerifier):
         """Compare cell by cell."""
         wanted = _grid(gold)
         place = answer_in(text, self.where)
-        said = _said(place, wanted) if place else None
+        said = _rows_of(place, wanted) if place else None
         if not said:
             return self.nothing("unparsed")
         if [len(row) for row in said] != [len(row) for row in wanted]:
@@ -71,7 +71,7 @@ def _grid(gold: Any) -> list[list[str]]:
     return [[str(cell).casefold() for cell in row] for row in rows]
 
 
-def _said(place: str, wanted: list[list[str]]) -> list[list[str]] | None:
+def _rows_of(place: str, wanted: list[list[str]]) -> list[list[str]] | None:
     try:
         read = read_json(place)
     except NoJson:

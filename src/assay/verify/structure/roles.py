@@ -54,14 +54,14 @@ class Assignment(AnswerVerifier):
         if not isinstance(gold, dict) or not gold:
             raise DataError(f"the gold {gold!r} is no table of roles, such as {{'Ann': 'knight'}}")
         wanted = {str(k).casefold(): str(v).casefold() for k, v in cast("dict[str, Any]", gold).items()}
-        said = self._said(answer_in(text, self.where) or "", wanted)
+        said = self._roles_of(answer_in(text, self.where) or "", wanted)
         if said is None:
             return self.nothing("unparsed")
         share = sum(said.get(name) == role for name, role in wanted.items()) / len(wanted)
         right = said == wanted
         return ruled("equal" if right else "different", {"correct": float(right), "fraction": share})
 
-    def _said(self, place: str, wanted: dict[str, str]) -> dict[str, str] | None:
+    def _roles_of(self, place: str, wanted: dict[str, str]) -> dict[str, str] | None:
         """The roles that an answer gives, by name; None where it gives none, or contradicts itself."""
         table = table_in(place)
         pairs = list(table.items()) if table else [(a, b) for a, b in _IS.findall(place) if a.casefold() in wanted]

@@ -78,7 +78,7 @@ def _values(place: str, problem: Problem) -> dict[str, Value] | None:
     """The values that an answer gives to variables; None where it gives none, or what is no value of the variable's sort."""
     folded = {name.casefold(): name for name in problem.sorts}
     out: dict[str, Value] = {}
-    for said_name, term in _said(place, problem):
+    for said_name, term in _model_terms(place, problem):
         name = said_name if said_name in problem.sorts else folded.get(said_name.casefold())
         value = _value(term)
         if name is None or value is None or not _fits(value, problem.sorts[name]) or out.setdefault(name, value) != value:
@@ -86,7 +86,7 @@ def _values(place: str, problem: Problem) -> dict[str, Value] | None:
     return out or None
 
 
-def _said(place: str, problem: Problem) -> Iterable[tuple[str, Term]]:
+def _model_terms(place: str, problem: Problem) -> Iterable[tuple[str, Term]]:
     """Names and terms of an answer."""
     solved = _printed(place.strip().removeprefix("sat").strip())
     if solved is not None:

@@ -24,7 +24,7 @@ __all__ = [
     "Value",
     "is_number",
     "read_terms",
-    "said",
+    "term_text",
     "value_of",
 ]
 
@@ -162,9 +162,9 @@ def read_terms(text: str) -> list[Term]:
     return cast("list[Term]", stack[0])
 
 
-def said(term: Any, most: int = 80) -> str:
+def term_text(term: Any, most: int = 80) -> str:
     """A term as text, cut where it is long."""
-    text = term if isinstance(term, str) else "(" + " ".join(said(t, most) for t in term[:most]) + ")"
+    text = term if isinstance(term, str) else "(" + " ".join(term_text(t, most) for t in term[:most]) + ")"
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
@@ -224,7 +224,7 @@ class Evaluation:
             case [str(name), *parts] if name in self.macros or name in FUNCTIONS:
                 return self._call(name, [self.of(cast(Term, part), local) for part in parts], term)
             case _:
-                raise DataError(f"SMT-LIB term {said(term)} is not covered")
+                raise DataError(f"SMT-LIB term {term_text(term)} is not covered")
 
     def _symbol(self, name: str, local: Mapping[str, Value]) -> Value:
         for known in (local, self.values):
@@ -243,21 +243,23 @@ class Evaluation:
     def _truth(self, term: Any, local: Mapping[str, Value]) -> bool:
         value = self.of(term, local)
         if not isinstance(value, bool):
-            raise DataError(f"SMT-LIB term {said(term)} is a number where a formula must stand")
+            raise DataError(f"SMT-LIB term {term_text(term)} is a number where a formula must stand")
         return value
 
     def _call(self, name: str, given: Sequence[Value], term: Term) -> Value:
         macro = self.macros.get(name)
         if macro is not None:
             if len(given) != len(macro.parameters):
-                raise DataError(f"SMT-LIB term {said(term)} has {len(given)} arguments, the function {len(macro.parameters)}")
+                raise DataError(
+                    f"SMT-LIB term {term_text(term)} has {len(given)} arguments, the function {len(macro.parameters)}"
+                )
             # a body sees its own parameters and the text's variables, not what surrounds the call
             return self.of(macro.body, dict(zip(macro.parameters, given, strict=True)))
         function = FUNCTIONS[name]
         kinds = {"Bool" if isinstance(value, bool) else "Real" for value in given}
         if not function.least <= len(given) <= function.most or len(kinds) > 1 or (function.kind and kinds != {function.kind}):
-            raise DataError(f"SMT-LIB term {said(term)} has arguments of the wrong number or sort")
+            raise DataError(f"SMT-LIB term {term_text(term)} has arguments of the wrong number or sort")
         try:
             return function.apply(given)
         except ZeroDivisionError:
-            raise Undefined(f"{said(term)} divides by zero") from None
+            raise Undefined(f"{term_text(term)} divides by zero") from None

@@ -19,7 +19,7 @@ from assay.verify.structure.smt_terms import (
     Value,
     is_number,
     read_terms,
-    said,
+    term_text,
 )
 
 __all__ = ["Problem", "problem_of"]
@@ -68,7 +68,7 @@ class Problem:
         except Undefined:
             return False
         if not isinstance(found, bool):
-            raise DataError(f"the constraint {said(term)} is a number, not a formula")
+            raise DataError(f"the constraint {term_text(term)} is a number, not a formula")
         return found
 
 
@@ -109,8 +109,8 @@ def problem_of(text: str) -> Problem:
                 pass
             case _:
                 raise DataError(
-                    f"SMT-LIB command {said(command)} is not covered; there are declare-const, declare-fun without arguments, "
-                    "define-fun, define-const and assert, over Bool, Int and Real"
+                    f"SMT-LIB command {term_text(command)} is not covered; there are declare-const, declare-fun without "
+                    "arguments, define-fun, define-const and assert, over Bool, Int and Real"
                 )
     if not asserted:
         raise DataError("SMT-LIB text asserts nothing; give (assert ...)")
@@ -129,7 +129,7 @@ def _check_new(name: str, names: Names) -> None:
 
 def _sort(sort: Any, command: Term) -> str:
     if sort not in SORTS:
-        raise DataError(f"SMT-LIB command {said(command)} names the sort {said(sort)}; there are {', '.join(SORTS)}")
+        raise DataError(f"SMT-LIB command {term_text(command)} names the sort {term_text(sort)}; there are {', '.join(SORTS)}")
     return cast(str, sort)
 
 
@@ -139,7 +139,7 @@ def _parameter(given: Any, command: Term) -> str:
             _sort(sort, command)
             return name
         case _:
-            raise DataError(f"SMT-LIB command {said(command)} has the parameter {said(given)}; write (name sort)")
+            raise DataError(f"SMT-LIB command {term_text(command)} has the parameter {term_text(given)}; write (name sort)")
 
 
 def _conjuncts(term: Term) -> list[Term]:
@@ -169,7 +169,7 @@ def _check_term(term: Term, names: Names, bound: frozenset[str]) -> None:
                         names_here.append(name)
                         _check_term(cast(Term, value), names, bound)
                     case _:
-                        raise DataError(f"SMT-LIB let binds {said(pair)}; write (name term)")
+                        raise DataError(f"SMT-LIB let binds {term_text(pair)}; write (name term)")
             _check_term(cast(Term, body), names, bound | frozenset(names_here))
         case ["!", inner, *_]:
             _check_term(cast(Term, inner), names, bound)
@@ -180,4 +180,6 @@ def _check_term(term: Term, names: Names, bound: frozenset[str]) -> None:
             for part in parts:
                 _check_term(cast(Term, part), names, bound)
         case _:
-            raise DataError(f"SMT-LIB term {said(term)} is not covered: it is none over Bool, Int and Real without quantifiers")
+            raise DataError(
+                f"SMT-LIB term {term_text(term)} is not covered: it is none over Bool, Int and Real without quantifiers"
+            )

@@ -7,11 +7,13 @@ from collections import deque
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 from assay.core.errors import ConfigError, DataError
 from assay.core.score import Score
-from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, answer_in, denied, option, ruled
+from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, answer_in, option, ruled
+from assay.verify.language import OR, denied, denied_behind, doubted
 from assay.verify.text.numerals import after_hashes, plain_numbers
 
 __all__ = ["Closeness", "Numeric", "Percent", "number_of"]
@@ -22,10 +24,14 @@ _RUN = re.compile(
 )
 _PLAIN = re.compile(r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)?(?:\.[0-9]*)?")
 _WHOLE = re.compile("[0-9]+")
-_OR = re.compile(r"[ $*]{0,4}\bor\b[ $*]{0,4}")
+_OR = re.compile(rf"[ $*]{{0,4}}{OR}[ $*]{{0,4}}", re.IGNORECASE)
+_OR_BEHIND = re.compile(rf"[ $*]{{0,4}}{OR}[ $*]{{0,4}}[-+−]?[0-9]", re.IGNORECASE)
+"""Behind a letter of a script without spaces a number is not found by itself."""
 _INSIDE = ("^", "^{", "}{")
 """What stands before a number that is part of a formula: an exponent, a denominator."""
 _DIGITS, _POWER = 400, 400
+_NEAR = 80
+"""Characters around a number in which it may be denied."""
 _LEAST = Fraction(1, 10**6)
 """Added to the size of a gold, so that one of 0 has a distance too."""
 
@@ -47,8 +53,8 @@ class Numeric(AnswerVerifier):
     ``1.5 \times 10^{3}``, ``3/4``, ``3 1/2`` and ``50%``, in ASCII or full-width digits. With ``auto``, a number behind ``####``
     on a line of its own is the answer, whatever follows it. A last number that is none of these (``1.2.3``, ``1,2``, more than
     400 digits, an exponent beyond 400, an exponent or denominator of a formula) is ``unparsed``, and no earlier one counts in its
-    place; so are one that is denied (``not 5``) and two different numbers with ``or`` between. Words and units around the number
-    are ignored unless ``alone``.
+    place; so are one that is denied (``not 5``), two different numbers with ``or`` between, and several in a tag, a
+    box or behind a mark, which is for the answer alone. Words and units around the number are ignored unless ``alone``.
 
     Attributes:
         absolute, relative: tolerances, 0 for equality.
@@ -85,8 +91,8 @@ class Numeric(AnswerVerifier):
         wanted = number_of(repr(gold) if isinstance(gold, float) else str(gold), self.percent, alone=True)
         if wanted is None or isinstance(gold, bool):
             raise DataError(f"the gold {gold!r} is no number; give one as 3, 0.25 or '3/4'")
-        place = _place(text, self.where)
-        said = None if place is None else number_of(place, self.percent, alone=self.alone)
+        place, named = _place(text, self.where)
+        said = None if place is None else number_of(place, self.percent, alone=self.alone, single=named)
         if said is None:
             return self.nothing("unparsed")
         slack = _exact(self.absolute) + _exact(self.relative) * abs(wanted)
@@ -130,34 +136,61 @@ class Closeness(Numeric):
         return {"correct": float(right), "closeness": float(1 - lost)}
 
 
-def _place(text: str, where: str) -> str | None:
-    """As `assay.verify.answer_in`; where nothing else is named, the line of the last ``####`` is the answer."""
+def _place(text: str, where: str) -> tuple[str | None, bool]:
+    """As `assay.verify.answer_in`, and whether it is a tag, a box or a mark; where nothing else is named, the line of the last
+    ``####`` is the answer.
+    """
     found = answer_in(text, where)
-    if where != AnswerPlace.AUTO or found != text.strip():
-        return found
-    return after_hashes(text) or found
+    if where != AnswerPlace.AUTO:
+        return found, where in (AnswerPlace.TAG, AnswerPlace.BOX, AnswerPlace.MARK)
+    if found != text.strip():
+        return found, True
+    return after_hashes(text) or found, False
 
 
-def number_of(text: str, percent: str = Percent.FRACTION, *, alone: bool = False) -> Fraction | None:
+def number_of(text: str, percent: str = Percent.FRACTION, *, alone: bool = False, single: bool = False) -> Fraction | None:
     """The last number of a text; None where there is none, the last one is malformed or denied, or it is one of two.
+
+    Args:
+        text: with the number.
+        percent: what a percent sign means.
+        alone: nothing but the number may stand in the text.
+        single: no other number may stand in the text.
 
     >>> number_of("1,234.5 kg"), number_of("a 3/4 b"), number_of("1.2.3"), number_of("5 m", alone=True)
     (Fraction(2469, 2), Fraction(3, 4), None, None)
     """
     text = plain_numbers(text)
-    found = deque(_RUN.finditer(text), maxlen=2)
+    every = _results(text) if single else []
+    found = deque(every or _RUN.finditer(text), maxlen=2)
     last = found[-1] if found else None
     if last is None or (last["percent"] and percent == Percent.REFUSE) or text[: last.start()].endswith(_INSIDE):
         return None
-    if denied(text[: last.start()]):
+    before, behind = text[max(0, last.start() - _NEAR) : last.start()], text[last.end() : last.end() + _NEAR]
+    if denied(before) or doubted(before) or denied_behind(behind) or _OR_BEHIND.match(behind):
         return None
     around = text[: last.start()] + text[last.end() :]
     if alone and around.strip(" \t\r\n$"):
         return None
     value = _value(last, percent)
+    if any(_value(other, percent) != value for other in every):
+        return None
     if len(found) > 1 and _OR.fullmatch(text[found[0].end() : last.start()]) and _value(found[0], percent) != value:
         return None  # two numbers are no answer
     return value
+
+
+def _results(text: str) -> list[re.Match[str]]:
+    """The numbers that a text gives as its result: of a chain of equations those of its last member, and of every member that is
+    a number alone; the terms of a sum are none.
+    """
+    found = list(_RUN.finditer(text))
+    ends = [at for at, letter in enumerate(text) if letter == "="]
+    if not ends:
+        return found
+    members = [[m for m in found if begin <= m.start() < end] for begin, end in pairwise([-1, *ends, len(text)])]
+    *before, last = members
+    return [m for member in before if len(member) == 1 for m in member] + last if last else found
 
 
 def _value(found: re.Match[str], percent: str) -> Fraction | None:

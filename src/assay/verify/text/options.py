@@ -9,21 +9,16 @@ says of none that it is the answer has none: to take the last one would pay a po
 from __future__ import annotations
 
 import re
-import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from assay.verify.answer_verifier import denied
+from assay.verify.language import OR, denied, denied_behind, doubted
+from assay.verify.text.letters import in_phrase
+from assay.verify.text.markup import without_markup
 
-__all__ = ["fold", "option_in", "without_markup"]
+__all__ = ["fold", "option_in"]
 
-_STYLE = (
-    r"\\(?:text(?:bf|it|rm|sf|tt|up|sc|normal)?|math(?:rm|bf|sf|tt|it|cal|bb|normal)|operatorname|mbox|hbox|emph|bold|bm"
-    r"|boldsymbol)"
-)
-_STYLED = re.compile(_STYLE + r"\*?\s*\{([^{}]*)\}")
-_SPACING = re.compile(r"\\(?:left|right|big|Big|displaystyle|quad|qquad|bf|rm)(?![A-Za-z])|\\[,;:! ()\[\]]|~|\u200b|\ufeff")
 _BEHIND = r"(?=[\s).:,;!?*_`/&\]}\"”>。、」】—–$|]|\Z)"
 _LETTER = re.compile(rf"(?<![A-Za-z0-9'’\\.])(?:\(\s*([A-Za-z])\s*\)|\[\s*([A-Za-z])\s*\]|([A-Z]){_BEHIND}(?!\.[A-Za-z]))")
 _ALONE = re.compile(r"[*_`$(\[{#> ]*(?:(?:option|choice|answer)\s+)?[*_`$(\[{ ]*([A-Za-z])[*_`$)\]}.:, ]*", re.IGNORECASE)
@@ -52,14 +47,15 @@ _CHOSEN = re.compile(
     re.IGNORECASE,
 )
 _CONCLUDED = re.compile(
-    r"(?:\b(?:so|thus|hence|therefore|ergo|conclusion|conclude|finally|it\s+is|it['’]s|it\s+must\s+be|leaves|leaving|left\s+with|"
+    r"(?:\b(?:so|thus|hence|therefore|ergo|conclusion|conclude|finally|it\s+is|it['’]s|(?:has|have|got|needs?)\s+to\s+be|"
+    r"(?:(?:can|could)\s+only|must|will)\s+(?:surely\s+|then\s+)?be|leaves|leaving|left\s+with|"
     r"no(?=[:,.!])|yes(?=[:,.!])|I\s+mean|I\s+meant|instead|correct(?=:)|right(?=:))|∴|⇒)[*_`]{0,3}[\s:,.!]*(?:it['’]s|it\s+is|we\s+have)?\s*",
     re.IGNORECASE,
 )
 _PRAISED = re.compile(
-    r"[)\]*_`]*,?\s+(?:is|must\s+be|would\s+be|should\s+be|has\s+to\s+be|seems|appears|looks)\s+(?:(?:clearly|therefore|thus|indeed|the|"
+    r"[)\]*_`]*,?\s+(?:it\s+(?:is|must\s+be|has\s+to\s+be)(?=\s*(?:[.,;:!—–]|\Z))|(?:is|must\s+be|would\s+be|should\s+be|has\s+to\s+be|seems|appears|looks)\s+(?:(?:clearly|therefore|thus|indeed|the|"
     r"most|only|probably|definitely|obviously|hence|our|my|to\s+be|a|very|absolutely|certainly|single|one)\s+)*"
-    r"(?:correct|right(?!\s+(?:next|behind|beside|after|before|about|in|on|at|there|away|now|above|below))|best|true|answer|accurate)\b",
+    r"(?:correct|right(?!\s+(?:next|behind|beside|after|before|about|in|on|at|there|away|now|above|below))|best|true|answer|accurate)\b)",
     re.IGNORECASE,
 )
 _AS_CLAUSE = re.compile(
@@ -100,18 +96,23 @@ _TAKEN_BACK = re.compile(
     re.IGNORECASE,
 )
 _JOINED = re.compile(
-    r"[\s)\]*_`$\"”]*(?:[,;]|[,;.]?\s*\b(?:or|and/or)\b|[,;]?\s*\band\b|/|&|\+|\|)?(?:\s*\b(?:maybe|perhaps|possibly|also|else|even|option|choice|"
+    rf"[\s)\]*_`$\"”]*(?:[,;]|[,;.]?\s*{OR}|[,;]?\s*\b(?:and|und|et|y|und|и|e)\b|/|&|\+|\|)?(?:\s*\b(?:maybe|perhaps|possibly|also|else|even|option|choice|"
     r"both|the\s+answer\s+is|it\s+is|is)\b)*[\s(\[*_`$\"“]*",
     re.IGNORECASE,
 )
+_OR_LINK = re.compile(rf"{OR}|/|&", re.IGNORECASE)
 _TOO = re.compile(r"[^.;\n]{0,60}\b(?:also|too|as\s+well|equally|both|another)\b", re.IGNORECASE)
 _ARTICLE = re.compile(
     r"\s+(?!(?:is|isn|was|or|and|over|because|since|as|but|not|rather|instead|than|vs|versus|seems|looks|appears|would|must|should|"
     r"cannot|can|could|may|might|gives|says|states|fits|works|means|which|due|only|too|also|while|whereas|although|though|if|unless|"
-    r"nor|does|doesn|has|contains|describes|matches|refers|where|by|fails|wins|makes|of\s+the\s+options)\b)[a-z]"
+    r"nor|does|doesn|has|contains|describes|matches|refers|where|by|fails|wins|makes|of\s+the\s+options|given|it\s+is|it\s+must)\b)[a-z]"
 )
+_REASON = re.compile(
+    r"\w[^.;!?\n]*\b(?:given(?:\s+that)?|seeing\s+that|considering\s+that)\s+(?:option\s+)?[(\[*_`]*\Z", re.IGNORECASE
+)
+_SENTENCE = re.compile(r"\s*([^.!\n]{1,200})[.!]\s+(?=\S)")
 _END_OF_TEXT = re.compile(
-    r"[*_`$)\]}\"”]*(?:\s*\Z|\s*\n|[.,;:!?](?=\s|\Z)|\s*[(—–]|\s+(?:because|since|as|for|which|and\s+not|not|rather|over|instead|but)\b)",
+    r"[*_`$)\]}\"”]*(?:\s*\Z|\s*\n|[.,;:!?](?=\s|\Z)|\s*[(—–]|\s+(?:because|since|given|as|for|which|and\s+not|not|rather|over|instead|but)\b)",
     re.IGNORECASE,
 )
 _NEAR, _FAR = 60, 300
@@ -139,20 +140,6 @@ class _Claim:
     end: int
 
 
-def without_markup(text: str) -> str:
-    r"""A text in its compatible characters (full-width letters as plain ones), without LaTeX's and HTML's styles.
-
-    >>> without_markup(r"\text{B}"), without_markup(r"\textbf{(B)}\ London"), without_markup("<b>Ｂ</b>")
-    ('B', '(B) London', 'B')
-    """
-    text = re.sub(r"</?(?:b|i|strong|em|u|code|p|br|span)\s*/?>", "", unicodedata.normalize("NFKC", text), flags=re.IGNORECASE)
-    for _ in range(4):  # styles inside styles
-        text, n = _STYLED.subn(r"\1", text)
-        if not n:
-            break
-    return _SPACING.sub(lambda m: {"(": "", ")": "", "[": "", "]": ""}.get(m.group()[-1], " "), text)
-
-
 def fold(text: str) -> str:
     """A text as options are compared: without case, markup around it, a last full stop, or differences of white space."""
     return " ".join(text.casefold().split()).strip(" .*_`$\"'“”")
@@ -173,6 +160,11 @@ def option_in(text: str, options: Mapping[str, str], *, named: bool) -> str | No
     True
     """
     return _Reader(without_markup(text[-_MOST:]), options).read(named)
+
+
+def _denied(behind: str) -> bool:
+    """Whether what stands behind an option says that it is none."""
+    return denied_behind(behind) or _REFUSED.match(behind) is not None
 
 
 class _Reader:
@@ -226,6 +218,8 @@ class _Reader:
 
     def _is_word(self, found: re.Match[str]) -> bool:
         """Whether a lone capital is the article A or the pronoun I."""
+        if found[3] and in_phrase(self.text, found.span(), self.options.get(found[3], "")):
+            return True
         if found[3] not in ("A", "I"):
             return False
         behind, before = self.text[found.end() : found.end() + 20], self.text[max(0, found.start() - 12) : found.start()]
@@ -242,7 +236,7 @@ class _Reader:
         if mention.start not in self.gone:
             before = self.text[max(0, mention.start - _NEAR) : mention.start]
             behind = self.text[mention.end : mention.end + _NEAR]
-            self.gone[mention.start] = bool(denied(before) or _LEFT_OUT.search(before) or _REFUSED.match(behind))
+            self.gone[mention.start] = bool(denied(before) or doubted(before) or _LEFT_OUT.search(before) or _denied(behind))
         return self.gone[mention.start]
 
     def _begins(self, at: int, end: int) -> _Claim | None:
@@ -251,7 +245,7 @@ class _Reader:
         start = lead.end() if lead else at
         label = self._label_at(start)
         if label is not None:
-            if _REFUSED.match(self.text[label.end : label.end + _NEAR]):
+            if _denied(self.text[label.end : label.end + _NEAR]):
                 return None
             return _Claim(None if self._joined(label.end, label.letter) else label.letter, at, label.end)
         return self._option_at(start)
@@ -302,10 +296,10 @@ class _Reader:
         if found and link.end() > end:
             other = next(group for group in found.groups() if group).upper()
             mention = _Mention(other, found.start(), found.end())
-            clause = _AS_CLAUSE.match(self.text, found.end()) and not re.search(r"\bor\b|/|&", link.group())
+            clause = _AS_CLAUSE.match(self.text, found.end()) and not _OR_LINK.search(link.group())
             if other != letter and self._known(other) and not self._is_word(found) and not clause:
                 return not self._dismissed(mention)
-        if re.search(r"\b(?:or|and)\b|[/&]", link.group()):
+        if _OR_LINK.search(link.group()) or re.search(r"\band\b", link.group()):
             rest = fold(self.text[link.end() : link.end() + self.longest + _NEAR])
             return any(rest.startswith(text) for text, other in self.texts if other != letter)
         return False
@@ -380,7 +374,8 @@ class _Reader:
 
     def _unasserted(self, at: int) -> bool:
         """Whether what begins at a place is supposed, denied, asked, or said to be what others say."""
-        return _UNASSERTED.search(_CLAUSE.sub("", self.text[max(0, at - _NEAR) : at])) is not None
+        before = self.text[max(0, at - _NEAR) : at]
+        return doubted(before) or _UNASSERTED.search(_CLAUSE.sub("", before)) is not None
 
     def _apart(self) -> _Claim | None:
         """The option that is the last line of several, or the first; without a letter where two lines are different ones."""
@@ -399,6 +394,10 @@ class _Reader:
         """The only option that the text names, and does not dismiss."""
         kept = {m.letter for m in self.mentions if not self._dismissed(m) and not self._in_doubt(m)}
         left_out = {m.letter for m in self.mentions if self._dismissed(m)}
+        first = _SENTENCE.match(self.text)
+        lead = self._whole(first[1]) if first else None
+        if first and lead and len(kept) == 1 and lead not in kept and not _TAKEN_BACK.search(self.text, first.end()):
+            return lead  # a sentence by itself, and another option is named behind it
         return next(iter(kept)) if len(kept) == 1 and not kept & left_out else None
 
     def _in_doubt(self, mention: _Mention) -> bool:
@@ -407,6 +406,8 @@ class _Reader:
             if 0 <= mention.start - found.end() <= 12:
                 return self._unasserted(found.start())
         if self.text[mention.end : mention.end + 3].lstrip(")*_`").startswith("?"):
+            return True
+        if _REASON.search(self.text, max(0, mention.start - _NEAR), mention.start):
             return True
         return _PRAISED.match(self.text, mention.end) is not None and self._unasserted(mention.start)
 

@@ -29,7 +29,7 @@ class TagFormat:
     """``format`` is 1 when the whole text is the tags in order, each exactly once, balanced and none inside another.
 
     ``<think>...</think><answer>...</answer>`` for the default. Only white space may stand between, before and behind them. An
-    attempt that was cut off has no form. No gold is read.
+    rollout that was cut off has no form. No gold is read.
 
     Attributes:
         tags: names in order.
@@ -60,7 +60,7 @@ class TagFormat:
         return ("format",)
 
     def __call__(self, task: Task, rollout: Rollout) -> Score:
-        """Judge one attempt."""
+        """Judge one rollout."""
         if rollout.stop is not Stop.DONE:
             return ruled("unfinished", {"format": 0.0})
         fault = tag_fault(rollout.text, self.tags, filled=self.filled)

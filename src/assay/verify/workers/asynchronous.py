@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from assay.core.errors import EngineError
 from assay.core.score import Score
 from assay.verify.user_reward import Pending, UserReward
 from assay.verify.verdict import broken, checked
-from assay.verify.workers.connections import DeadlineError, FlightPlan, is_connection_error, unreached
+from assay.verify.workers.connections import BLOCKED, DeadlineError, FlightPlan, is_connection_error, unreached
 
 __all__ = ["score_concurrently"]
 
@@ -36,12 +37,13 @@ async def score_concurrently(
         beat: called four times a deadline for as long as the event loop is not blocked.
     """
     slots = asyncio.Semaphore(plan.in_flight)
+    blocked = _BlockedTime()
 
     async def one(number: int) -> None:
-        tries, score = await _with_retries(verifier, views[number], plan, slots, number)
+        tries, score = await _with_retries(verifier, views[number], plan, slots, number, blocked)
         tell(number, tries, score)
 
-    pulse = asyncio.ensure_future(_beat(plan.deadline / 4, beat))
+    pulse = asyncio.gather(_beat(plan.deadline / 4, beat), blocked.watch(plan.deadline / 100))
     try:
         await asyncio.gather(*(one(number) for number in range(len(views))))
     finally:
@@ -56,15 +58,34 @@ async def _beat(every: float, beat: Callable[[], None]) -> None:
         await asyncio.sleep(every)
 
 
+@dataclass(slots=True)
+class _BlockedTime:
+    """How long the event loop was kept from its other calls by one that computes or waits on it.
+
+    Attributes:
+        seconds: so far.
+    """
+
+    seconds: float = 0.0
+
+    async def watch(self, every: float) -> None:
+        """Sleeps again and again; what a sleep takes longer than it was to is time in which nothing else was done."""
+        loop = asyncio.get_running_loop()
+        while True:
+            begun = loop.time()
+            await asyncio.sleep(every)
+            self.seconds += max(0.0, loop.time() - begun - every)
+
+
 async def _with_retries(
-    verifier: UserReward, view: Any, plan: FlightPlan, slots: asyncio.Semaphore, number: int
+    verifier: UserReward, view: Any, plan: FlightPlan, slots: asyncio.Semaphore, number: int, blocked: _BlockedTime
 ) -> tuple[int, Score]:
     """The number of tries and the verdict, or the fault with the first cause."""
     first: BaseException | None = None
     late = 0
     for attempt in range(plan.attempts):
         async with slots:
-            found = await _within(_call(verifier, view), plan.deadline)
+            found = await _within(_call(verifier, view), plan.deadline, blocked)
         if isinstance(found, Score):
             return attempt + 1, found
         first = first or found
@@ -88,11 +109,15 @@ async def _call(verifier: UserReward, view: Any) -> Score | BaseException:
         return error if is_connection_error(error) else broken(error)
 
 
-async def _within(call: Coroutine[Any, Any, Score | BaseException], deadline: float) -> Score | BaseException:
+async def _within(
+    call: Coroutine[Any, Any, Score | BaseException], deadline: float, blocked: _BlockedTime
+) -> Score | BaseException:
     """What a call gives within its deadline; one that ignores its cancellation is not waited for."""
-    task = asyncio.ensure_future(call)
+    task, before = asyncio.ensure_future(call), blocked.seconds
     await asyncio.wait({task}, timeout=deadline)
     if not task.done():
         task.cancel()
-        return DeadlineError(f"no verdict within {deadline:g} s")
+        lost = blocked.seconds - before
+        much = lost > deadline / 2
+        return DeadlineError(f"no verdict within {deadline:g} s" + (f", {BLOCKED} for {lost:.1f} of them" if much else ""))
     return DeadlineError("the call was cancelled") if task.cancelled() else task.result()

@@ -38,7 +38,7 @@ class VerdictCache:
     """Spares workers what a verifier that has more than ``__call__`` makes needless.
 
     ``at_once(task, rollout)`` gives a verdict that needs no worker, or None; it neither hangs nor crashes on any text.
-    ``key(task, rollout)`` names the question: attempts with the same key have the same verdict, so one of them is judged.
+    ``key(task, rollout)`` names the question: rollouts with the same key have the same verdict, so one of them is judged.
 
     Args:
         verifier: any verifier.

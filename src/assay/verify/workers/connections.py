@@ -10,10 +10,13 @@ from assay.core.errors import EngineError
 from assay.core.score import Fault, Score
 from assay.verify.verdict import broken
 
-__all__ = ["UNREACHED", "DeadlineError", "FlightPlan", "is_connection_error", "unreached"]
+__all__ = ["BLOCKED", "UNREACHED", "DeadlineError", "FlightPlan", "is_connection_error", "unreached"]
 
 UNREACHED = "unreached"
 """``info["verdict"]`` where a service gave no answer."""
+
+BLOCKED = "with its event loop blocked"
+"""Of a call that ran out its deadline while others of the same function computed, or made what they need."""
 
 _NAMES = frozenset(
     {

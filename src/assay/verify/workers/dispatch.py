@@ -19,7 +19,7 @@ from assay.core.task import Task
 from assay.verify.abilities import abilities_of
 from assay.verify.user_reward import abstained
 from assay.verify.verdict import broken
-from assay.verify.workers import cpu as room
+from assay.verify.workers import cpu
 from assay.verify.workers.connections import FlightPlan
 from assay.verify.workers.cpu import LOOK, CpuLimiter, DeadlineClock
 from assay.verify.workers.process import AWAITS, BEAT, hear
@@ -109,7 +109,7 @@ class Dispatcher:
         flight: how asynchronous calls are made.
 
     Attributes:
-        bench: the workers.
+        supervisor: the workers.
         wide: whether a batch is spread over several workers one answer at a time.
     """
 
@@ -122,10 +122,10 @@ class Dispatcher:
         memory: int | None = None,
         flight: FlightPlan | None = None,
     ) -> None:
-        self._room = CpuLimiter(workers)
-        other = abilities_of(verifier).beside(self._room.width)
-        self.wide = other is not None and self._room.width > 1
-        self.bench = WorkerSupervisor(other or verifier, counts, memory or room.memory() // (1 + self._room.width))
+        self._limiter = CpuLimiter(workers)
+        other = abilities_of(verifier).beside(self._limiter.width)
+        self.wide = other is not None and self._limiter.width > 1
+        self.supervisor = WorkerSupervisor(other or verifier, counts, memory or cpu.memory() // (1 + self._limiter.width))
         self._deadline = deadline
         self._workers = workers
         self._counts = counts
@@ -134,7 +134,7 @@ class Dispatcher:
 
     def call(self, items: Sequence[_Pair]) -> list[Score] | JudgingOutcome:
         """All items in one call: their scores, or how the call failed."""
-        call = self._begin(self.bench.hand(items, how=True), 1)
+        call = self._begin(self.supervisor.hand(items, how=True), 1)
         self._finish(call)
         return call.found[0]
 
@@ -142,7 +142,7 @@ class Dispatcher:
         """The items in order on one worker that never waits for us; ends early, after the first that stops it."""
         if not items:
             return []
-        call = self._begin(self.bench.hand(items, fresh=fresh), len(items))
+        call = self._begin(self.supervisor.hand(items, fresh=fresh), len(items))
         self._finish(call)
         return _outcomes(call.found)
 
@@ -154,7 +154,7 @@ class Dispatcher:
         found: dict[int, JudgingOutcome] = {}
         if not items:
             return found
-        worker = self.bench.hand(items, how=self._flight, fresh=fresh)
+        worker = self.supervisor.hand(items, how=self._flight, fresh=fresh)
         clock = DeadlineClock(worker.pid, self._deadline)
         while True:
             through = worker.connection.poll(max(0.0, clock.left()))
@@ -169,7 +169,7 @@ class Dispatcher:
                 self._died(worker, str(error) if isinstance(error, CorruptResults) else "")
                 break
             if through:
-                self.bench.rest(worker)
+                self.supervisor.rest(worker)
                 break
             if clock.left() <= 0.0 and not new:
                 self._hung(worker)
@@ -200,10 +200,10 @@ class Dispatcher:
         """
         busy: list[tuple[JudgingJob, _Call]] = []
         while queue or busy:
-            while queue and self._room.free({call.worker.pid: call.clock.began for _, call in busy}):
+            while queue and self._limiter.free({call.worker.pid: call.clock.began for _, call in busy}):
                 job = queue.popleft() if flying else self._next(queue)
                 how = self._flight if flying else False
-                worker = self.bench.hand([items[i] for i in job.places], how=how, fresh=job.fresh)
+                worker = self.supervisor.hand([items[i] for i in job.places], how=how, fresh=job.fresh)
                 busy.append((job, self._begin(worker, len(job.places))))
             soonest = max(0.0, min(call.clock.left() for _, call in busy))
             wait([call.worker.connection for _, call in busy], min(soonest, LOOK) if queue else soonest)
@@ -217,7 +217,7 @@ class Dispatcher:
                 if call.over:
                     busy.remove(entry)
                     queue.extendleft(JudgingJob((place,), alone=True) for place in reversed(job.places[len(call.found) :]))
-        self.bench.shrink(self._workers)
+        self.supervisor.shrink(self._workers)
 
     def _next(self, queue: deque[JudgingJob]) -> JudgingJob:
         """The next job; together with those behind it where verdicts are so quick that to send each alone would cost more."""
@@ -284,11 +284,11 @@ class Dispatcher:
         except (EOFError, OSError):
             if len(found) < calls:
                 return [*found, self._died(worker)]
-            self.bench.end(worker)
+            self.supervisor.end(worker)
             return found
         if len(found) < calls:
             return [*found, self._died(worker, "it wrote over its verdicts")]
-        self.bench.rest(worker)
+        self.supervisor.rest(worker)
         return found
 
     def _late(
@@ -296,19 +296,19 @@ class Dispatcher:
     ) -> list[JudgingOutcome | list[Score]]:
         if len(found) < calls:
             return [*found, self._hung(worker)]
-        self.bench.end(worker)  # all verdicts are there, and only the word that it is through is not
+        self.supervisor.end(worker)  # all verdicts are there, and only the word that it is through is not
         return found
 
     def _died(self, worker: ScoringWorker, why: str = "") -> JudgingOutcome:
         self._counts["died"] += 1
-        how, printed = self.bench.end(worker)
+        how, printed = self.supervisor.end(worker)
         if why:
             how = f"{why}, through descriptors that are not its own, and was ended"
         return _stopped(JudgingEnd.DIED, "died", f"the scoring process ended without a verdict ({how})", printed)
 
     def _hung(self, worker: ScoringWorker) -> JudgingOutcome:
         self._counts["hung"] += 1
-        _, printed = self.bench.end(worker)
+        _, printed = self.supervisor.end(worker)
         return _stopped(JudgingEnd.HUNG, "timeout", f"no verdict within {self._deadline:g} s", printed)
 
 

@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from types import TracebackType
 
 from assay.core.canon import FrozenMap
-from assay.core.errors import ConfigError, DataError, RewardError
+from assay.core.errors import ConfigError, DataError
 from assay.core.protocols import State, Verifier
 from assay.core.rollout import Rollout, Stop
 from assay.core.score import Fault, Score
 from assay.core.task import Task
 from assay.verify.abilities import abilities_of, measured
-from assay.verify.reward_function import row_of
-from assay.verify.user_reward import UserReward, abstained
+from assay.verify.user_reward import UserReward
 from assay.verify.verdict import failed_rollout, judge
 from assay.verify.workers.cache import VerdictCache
 from assay.verify.workers.connections import UNREACHED, FlightPlan
 from assay.verify.workers.dispatch import Dispatcher, JudgingEnd, JudgingJob, JudgingOutcome
+from assay.verify.workers.refusals import failure_text, refuse_blindness, refuse_hanging
 
 __all__ = ["ScoringPool"]
-
-_HANGS = 3
-"""So many different answers that hang, before the verifier ever answered, mean that it is broken and not the answers."""
 
 _NEWS = {
     "replaced": "the process that starts scoring workers was stopped or killed, and has been replaced",
@@ -37,19 +34,19 @@ _Pair = tuple[Task, Rollout]
 
 
 class ScoringPool:
-    """Scores attempts; a verifier that is not ``trusted`` runs in processes of its own that can be killed.
+    """Scores rollouts; a verifier that is not ``trusted`` runs in processes of its own that can be killed.
 
     A built-in verifier (``trusted``) runs in this process. Any other runs in a forked worker: what it raises is a ``verifier``
     fault, and so is a verdict of several components without ``correct`` or ``reward``; a worker that dies is an ``infra``
-    fault; one that gives no verdict within the deadline is killed. Each such attempt is judged once more on a fresh worker. A
+    fault; one that gives no verdict within the deadline is killed. Each such rollout is judged once more on a fresh worker. A
     fault that comes again is recorded and masked; but an answer that hangs or kills its judge twice is a ``policy`` fault and
-    scores the floor, or hanging would become a strategy. An attempt that ended in an error never reaches the verifier: it is an
+    scores the floor, or hanging would become a strategy. A rollout that ended in an error never reaches the verifier: it is an
     ``infra`` fault, or the ``policy``'s when its own output exceeded a limit of its environment.
 
     The floor of a component is what the verifier declares (`Abilities.floor`; `RewardFunction.floor`; 0 where it declares none),
     whatever the run has seen: equal answers score alike at any time. Where a verdict of the same batch lies below its declared
     floor, the floor is wrong: ``below_floor`` counts such verdicts, and a hang of that batch scores the lowest of them, so that
-    it never pays better than the worst answer beside it. Such an attempt gets every component that the verifier has given, or
+    it never pays better than the worst answer beside it. Such a rollout gets every component that the verifier has given, or
     declares.
 
     A batch is spread over the workers, unless its verdicts are so quick that one is through sooner: an answer may be judged
@@ -59,7 +56,7 @@ class ScoringPool:
     connection fails is made again, alone; one that no service answers in the end is an ``infra`` fault that says the first cause.
     A call that blocks the event loop for a deadline, or ends the process, is told from the others by judging each alone.
 
-    Of a built-in verifier whose verdict depends on nothing but how an attempt ended and its last text (``by_text``), attempts at
+    Of a built-in verifier whose verdict depends on nothing but how a rollout ended and its last text (``by_text``), rollouts at
     a task that end alike are judged once.
 
     What a function prints is not shown: its first 2,000 bytes per answer stand in ``info["printed"]`` of the verdict, and in
@@ -137,31 +134,32 @@ class ScoringPool:
         if self._awaits:  # before the fork, so that no worker does
             import assay.verify.workers.asynchronous  # noqa: F401  # pyright: ignore[reportUnusedImport]
         self._lock = threading.Lock()
-        self._crew: Dispatcher | None = None
+        self._dispatcher: Dispatcher | None = None
         if not self.abilities.trusted:
             held = None if memory is None else int(memory * 2**30)
             flight = FlightPlan(in_flight, self.deadline, attempts)
-            self._crew = Dispatcher(verifier, self.deadline, workers, self.counts, held, flight)
+            self._dispatcher = Dispatcher(verifier, self.deadline, workers, self.counts, held, flight)
         self._ahead = VerdictCache(verifier)
 
     def score(self, items: Sequence[tuple[Task, Rollout]]) -> dict[str, Score]:
-        """The verdict on each attempt, by rollout id.
+        """The verdict on each rollout, by rollout id.
 
         Raises:
-            RewardError: with ``refuse``: no verdict on more than half of the attempts, or the verifier hangs from the start;
+            RewardError: with ``refuse``: no verdict on more than half of the rollouts, or the verifier hangs from the start;
                 shows the first failure with its row.
-            DataError: two attempts with one id, or one that cannot be sent to another process.
+            DataError: two rollouts with one id, or one that cannot be sent to another process.
         """
         repeated = [i for i, n in Counter(r.id for _, r in items).items() if n > 1]
         if repeated:
             raise DataError(f"results are keyed by rollout id, but {repeated[:3]} occur more than once")
         rest = [(t, r) for t, r in items if r.stop is not Stop.ERROR]
         with self._lock:
-            verdicts = self._inline(rest) if self._crew is None else self._outside(rest, self._crew)
+            verdicts = self._inline(rest) if self._dispatcher is None else self._with_cache(rest, self._dispatcher)
             floor = self._floor(verdicts)
             if floor != self.floor():
                 self.counts["below_floor"] += self._below(verdicts)
-        self._refuse_blindness(rest, verdicts)
+        if self._refuse:
+            refuse_blindness(rest, verdicts)
         self._note_failure(rest, verdicts)
         by_id = {r.id: score for (_, r), score in zip(rest, verdicts, strict=True)}
         return {r.id: failed_rollout(r, floor) or by_id[r.id] for _, r in items}
@@ -197,9 +195,9 @@ class ScoringPool:
         return {name: self.abilities.floor_of(name) for name in self._names}
 
     def close(self) -> None:
-        """End the workers and the keeper."""
-        if self._crew is not None:
-            self._crew.bench.close()
+        """End the workers and the process that forks them."""
+        if self._dispatcher is not None:
+            self._dispatcher.supervisor.close()
 
     def __enter__(self) -> ScoringPool:
         return self
@@ -221,22 +219,22 @@ class ScoringPool:
 
     # ---- in workers
 
-    def _outside(self, items: Sequence[_Pair], crew: Dispatcher) -> list[Score]:
+    def _with_cache(self, items: Sequence[_Pair], dispatcher: Dispatcher) -> list[Score]:
         known = self._ahead.look(items)
         self._learn(known.verdicts.values())
         asked = [items[i] for i in known.asked]
-        judged = self._asked(asked, crew)
+        judged = self._judge_outside(asked, dispatcher)
         self._ahead.remember(asked, judged)
         found = {**known.verdicts, **dict(zip(known.asked, judged, strict=True))}
         found |= {i: found[twin] for i, twin in known.twins.items()}
         return [found[i] for i in range(len(items))]
 
-    def _asked(self, items: Sequence[_Pair], crew: Dispatcher) -> list[Score]:
+    def _judge_outside(self, items: Sequence[_Pair], dispatcher: Dispatcher) -> list[Score]:
         try:
             before = {name: self.counts[name] for name in _NEWS}
-            firsts, seconds = self._judged(items, crew)
+            firsts, seconds = self._judge_batch(items, dispatcher)
         except BaseException:  # whatever leaves here leaves workers in the middle of a batch
-            crew.bench.end_all()
+            dispatcher.supervisor.end_all()
             raise
         self.counts.update(["retried"] * len(seconds))
         self._news += [_NEWS[name] for name, n in before.items() if self.counts[name] > n and _NEWS[name] not in self._news]
@@ -252,21 +250,23 @@ class ScoringPool:
                 verdicts[i] = Score(components=dict(floor), fault=Fault.POLICY, info=info)
         return verdicts
 
-    def _judged(self, items: Sequence[_Pair], crew: Dispatcher) -> tuple[dict[int, JudgingOutcome], dict[int, JudgingOutcome]]:
+    def _judge_batch(
+        self, items: Sequence[_Pair], dispatcher: Dispatcher
+    ) -> tuple[dict[int, JudgingOutcome], dict[int, JudgingOutcome]]:
         """The first outcome of each item, and the second of those whose first was not good, by place in the batch."""
-        firsts, stopped = self._together(items, crew)
+        firsts, stopped = self._together(items, dispatcher)
         if not firsts and not stopped:
-            firsts = self._at_first(items, crew)
+            firsts = self._at_first(items, dispatcher)
         seconds: dict[int, JudgingOutcome] = {}
         stopped = stopped or any(outcome.stopped for outcome in firsts.values())
         queue = deque(JudgingJob((i,), alone=stopped) for i in range(len(items)) if i not in firsts)
         queue.extend(JudgingJob((i,), fresh=True) for i, outcome in firsts.items() if outcome.stopped)
-        awaits = self._deal(items, queue, firsts, seconds, crew)
+        awaits = self._deal(items, queue, firsts, seconds, dispatcher)
         if awaits:  # found out now
-            firsts |= self._fly(items, awaits, crew)
-            self._deal(items, deque(JudgingJob((i,)) for i in awaits if i not in firsts), firsts, seconds, crew)
+            firsts |= self._fly(items, awaits, dispatcher)
+            self._deal(items, deque(JudgingJob((i,)) for i in awaits if i not in firsts), firsts, seconds, dispatcher)
         again = [i for i in sorted(firsts) if not firsts[i].good and not firsts[i].stopped and not self._given_up(firsts[i])]
-        return firsts, seconds | self._judge_again(items, again, crew)
+        return firsts, seconds | self._judge_again(items, again, dispatcher)
 
     def _deal(
         self,
@@ -274,11 +274,11 @@ class ScoringPool:
         queue: deque[JudgingJob],
         firsts: dict[int, JudgingOutcome],
         seconds: dict[int, JudgingOutcome],
-        crew: Dispatcher,
+        dispatcher: Dispatcher,
     ) -> list[int]:
         """Judges by several workers, into ``firsts`` and ``seconds``; the places of those whose calls turned out to await."""
         awaits: list[int] = []
-        for i, outcome in crew.deal(items, queue, self._awaits):
+        for i, outcome in dispatcher.deal(items, queue, self._awaits):
             if outcome.end is JudgingEnd.AWAITS:
                 awaits += [i, *(place for job in queue if not job.fresh for place in job.places)]
                 for job in [job for job in queue if not job.fresh]:
@@ -287,51 +287,52 @@ class ScoringPool:
                 seconds[i] = outcome
             else:
                 firsts[i] = outcome
-                self._refuse_hanging(items, firsts)
+                if self._refuse and not self._answered:
+                    refuse_hanging(items, firsts, self.deadline)
                 if outcome.stopped:
                     queue.append(JudgingJob((i,), fresh=True))
         return sorted(awaits)
 
-    def _at_first(self, items: Sequence[_Pair], crew: Dispatcher) -> dict[int, JudgingOutcome]:
+    def _at_first(self, items: Sequence[_Pair], dispatcher: Dispatcher) -> dict[int, JudgingOutcome]:
         """Outcomes of what one worker takes whole; none where the batch is to be spread over several."""
         if self._awaits:
-            return self._fly(items, range(len(items)), crew)
-        if crew.spreads(len(items)):
+            return self._fly(items, range(len(items)), dispatcher)
+        if dispatcher.spreads(len(items)):
             return {}
-        firsts = dict(enumerate(crew.pipeline(items)))
+        firsts = dict(enumerate(dispatcher.pipeline(items)))
         awaits = [i for i, outcome in firsts.items() if outcome.end is JudgingEnd.AWAITS]
         if not awaits:
             return firsts
         rest = [*awaits, *range(len(firsts), len(items))]
-        return {i: outcome for i, outcome in firsts.items() if i not in awaits} | self._fly(items, rest, crew)
+        return {i: outcome for i, outcome in firsts.items() if i not in awaits} | self._fly(items, rest, dispatcher)
 
     def _fly(
-        self, items: Sequence[_Pair], places: Sequence[int], crew: Dispatcher, fresh: bool = False
+        self, items: Sequence[_Pair], places: Sequence[int], dispatcher: Dispatcher, fresh: bool = False
     ) -> dict[int, JudgingOutcome]:
         """Outcomes of asynchronous calls in flight, by place in the batch; from here on the verifier is known to await."""
         self._awaits = True
-        return {places[at]: outcome for at, outcome in crew.fly([items[i] for i in places], fresh=fresh).items()}
+        return {places[at]: outcome for at, outcome in dispatcher.fly([items[i] for i in places], fresh=fresh).items()}
 
     def _given_up(self, outcome: JudgingOutcome) -> bool:
         """Whether all tries of an asynchronous call have been made."""
         return self._awaits and outcome.score.info.get("verdict") == UNREACHED
 
-    def _judge_again(self, items: Sequence[_Pair], places: Sequence[int], crew: Dispatcher) -> dict[int, JudgingOutcome]:
+    def _judge_again(self, items: Sequence[_Pair], places: Sequence[int], dispatcher: Dispatcher) -> dict[int, JudgingOutcome]:
         """Second outcomes of answers on which the function failed, on a worker that has judged nothing."""
         if not places:
             return {}
         if self._awaits:
-            found = self._fly(items, places, crew, fresh=True)
+            found = self._fly(items, places, dispatcher, fresh=True)
         else:
-            found = dict(zip(places, crew.pipeline([items[i] for i in places], fresh=True), strict=False))
+            found = dict(zip(places, dispatcher.pipeline([items[i] for i in places], fresh=True), strict=False))
         left = deque(JudgingJob((i,), fresh=True) for i in places if i not in found)  # it ends early where a worker is stopped
-        return found | dict(crew.deal(items, left, self._awaits))
+        return found | dict(dispatcher.deal(items, left, self._awaits))
 
-    def _together(self, items: Sequence[_Pair], crew: Dispatcher) -> tuple[dict[int, JudgingOutcome], bool]:
+    def _together(self, items: Sequence[_Pair], dispatcher: Dispatcher) -> tuple[dict[int, JudgingOutcome], bool]:
         """Outcomes of one call for all, where there is such a form and it succeeds; and whether it stopped its worker."""
         if not (isinstance(self.verifier, UserReward) and self.verifier.batched) or len(items) < 2:
             return {}, False
-        answer = crew.call(items)
+        answer = dispatcher.call(items)
         if isinstance(answer, list):
             return {i: JudgingOutcome(JudgingEnd.VERDICT, score) for i, score in enumerate(answer)}, False
         self.counts["split"] += 1  # single calls find the culprit
@@ -383,48 +384,11 @@ class ScoringPool:
                 "so no other answer sees it; copy what you change"
             )
 
-    # ---- a verifier that says too little
-
-    def _refuse_hanging(self, items: Sequence[_Pair], outcomes: Mapping[int, JudgingOutcome]) -> None:
-        if not self._refuse or self._answered or any(o.end is not JudgingEnd.HUNG for o in outcomes.values()):
-            return
-        answers = {(items[i][0].id, items[i][1].text) for i in outcomes}
-        if len(answers) >= _HANGS:
-            first = min(outcomes)
-            raise RewardError(
-                f"the reward function gave no verdict within {self.deadline:g} s on its first {len(answers)} different answers; "
-                f"make it faster or raise the deadline. First row: {row_of(items[first][0])!r}{_printed(outcomes[first].score)}"
-            )
-
-    def _refuse_blindness(self, items: Sequence[_Pair], verdicts: Sequence[Score]) -> None:
-        ended = [s.fault is Fault.POLICY and "ended" in s.info for s in verdicts]  # not what the verifier itself calls so
-        enough = sum(ended) >= _HANGS  # an answer or two may hang or kill their judge; most answers of a batch do not
-        silent = [not s.valid or (floored and enough) for s, floored in zip(verdicts, ended, strict=True)]
-        failed = [(item, score) for item, score, none in zip(items, verdicts, silent, strict=True) if none]
-        if len(failed) < len(items):  # that a function has no verdict on some is what it says of them
-            failed = [(item, score) for item, score in failed if not abstained(score)]
-        if not self._refuse or 2 * len(failed) <= len(items):
-            return
-        raise RewardError(
-            f"no verdict on {len(failed)} of {len(items)} answers: the reward function failed, hung, or ended its process; "
-            f"training on the rest would be blind. The first failure:\n{_told(*failed[0])}"
-        )
-
     def _note_failure(self, items: Sequence[_Pair], verdicts: Sequence[Score]) -> None:
         """Keeps the first error of the user's own code."""
         if self._failure is not None or not isinstance(self.verifier, UserReward):
             return
         for item, score in zip(items, verdicts, strict=True):
             if score.fault is Fault.VERIFIER and "traceback" in score.info:
-                self._failure = f"the reward failed on an answer to task {item[0].id!r}:\n{_told(item, score)}"
+                self._failure = f"the reward failed on an answer to task {item[0].id!r}:\n{failure_text(item, score)}"
                 return
-
-
-def _told(item: _Pair, score: Score) -> str:
-    """A failure with the lines of the function, the row and the answer."""
-    detail = str(score.info.get("traceback", score.info.get("error", "no detail"))).rstrip()
-    return f"{detail}\nrow: {row_of(item[0])!r}\ncompletion: {item[1].text!r}{_printed(score)}"
-
-
-def _printed(score: Score) -> str:
-    return f"\nprinted: {score.info['printed']}" if "printed" in score.info else ""

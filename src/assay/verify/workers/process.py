@@ -1,7 +1,7 @@
-"""The far side of a scoring pool: a keeper process that forks workers, and the worker's loop.
+"""The far side of a scoring pool: a fork server, and the loop of the workers that it forks.
 
-The keeper is forked once, early, from the training process and never runs foreign code, so that a worker can be replaced at any
-time without forking a process whose threads are busy. Workers run the user's function.
+The fork server is forked once, early, from the training process and never runs foreign code, so that a worker can be replaced at
+any time without forking a process whose threads are busy. Workers run the user's function.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _ANSWER = struct.Struct("!q")
 _SPAWN, _KILL, _QUIT = b"S", b"K", b"Q"
 
 _GLANCE = 5.0
-"""Seconds between two looks of an idle keeper at whether the training process is still there."""
+"""Seconds between two looks of an idle fork server at whether the training process is still there."""
 
 
 _WORD = b"through"
@@ -65,14 +65,14 @@ _SENT = struct.pack("!i", len(_WORD)) + _WORD
 """That word as a connection sends it."""
 
 _LATE = 0.5
-"""Seconds without an answer after which it is looked at whether the keeper is stopped, and again after as many."""
+"""Seconds without an answer after which it is looked at whether the fork server is stopped, and again after as many."""
 
 _LOST = 120.0
-"""Seconds after which a keeper that runs is given up. Its first answer follows the verifier's ``prepare()``."""
+"""Seconds after which a fork server that runs is given up. Its first answer follows the verifier's ``prepare()``."""
 
 
 class ForkServer:
-    """The training process's handle on the keeper process.
+    """The training process's handle on the fork server process.
 
     Args:
         verifier: what workers run; inherited by fork, so lambdas and functions of ``__main__`` work.
@@ -95,10 +95,10 @@ class ForkServer:
         """A new worker: its process id and a connection to it; with files for what it prints and for its verdicts.
 
         Raises:
-            EOFError, OSError: the keeper is gone or stopped.
+            EOFError, OSError: the fork server is gone or stopped.
         """
         if self.lost:
-            raise EOFError("the scoring keeper is gone")
+            raise EOFError("the fork server is gone")
         near, far = socket.socketpair()
         near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", int(_LOST), 0))  # one may never read
         try:
@@ -115,15 +115,15 @@ class ForkServer:
         """End a worker and all it started; its exit status as `os.waitstatus_to_exitcode` gives it.
 
         Raises:
-            EOFError, OSError: the keeper is gone or stopped.
+            EOFError, OSError: the fork server is gone or stopped.
         """
         if self.lost:
-            raise EOFError("the scoring keeper is gone")
+            raise EOFError("the fork server is gone")
         self._control.sendall(_ORDER.pack(_KILL, pid))
         return self._answer()
 
     def close(self) -> None:
-        """End the keeper; its workers die with it."""
+        """End the fork server; its workers die with it."""
         # Said, and not only shown by closing: a process forked later holds a copy of this end.
         with suppress(OSError):
             self._control.sendall(_ORDER.pack(_QUIT, 0))
@@ -147,9 +147,9 @@ class ForkServer:
             except TimeoutError:
                 if stopped(self.pid) or time.monotonic() > due:
                     self.lost = True  # an answer that comes yet would be taken for the next one's
-                    raise EOFError("the scoring keeper does not answer") from None
+                    raise EOFError("the fork server does not answer") from None
         if len(data) < _ANSWER.size:
-            raise EOFError("the scoring keeper is gone")
+            raise EOFError("the fork server is gone")
         return int(_ANSWER.unpack(data)[0])
 
 
@@ -287,7 +287,7 @@ def _pickled(verdict: Any) -> bytes:
 
 
 def run_fork_server(control: socket.socket, verifier: Verifier, memory: int) -> None:
-    """The keeper's loop: fork and kill workers as told, until told to quit or the training process is gone; then end them all.
+    """The fork server's loop: forks and kills workers on request, until it shall quit or the training process is gone.
 
     A verifier with ``prepare()`` is prepared first: what that imports, every worker has from its first moment.
     """

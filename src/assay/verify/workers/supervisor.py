@@ -1,4 +1,4 @@
-"""The near side of a scoring pool: the keeper, and the workers that it forks."""
+"""The near side of a scoring pool: the fork server, and the workers that it forks."""
 
 from __future__ import annotations
 
@@ -47,23 +47,23 @@ class ScoringWorker:
         connection: batches go in; out comes a word when one has been read, and when it is judged.
         verdicts: what it has said of the answers of its batch.
         files: for what it prints, and for its verdicts.
-        keeper: whose child it is.
+        fork_server: whose child it is.
     """
 
     pid: int
     connection: Connection
     verdicts: ResultsFile
     files: tuple[IO[bytes], IO[bytes]]
-    keeper: ForkServer
+    fork_server: ForkServer
 
     def end(self) -> tuple[str, str]:
         """End it and all that it started; how it ended, in words, and what it had printed on its last answer."""
         self.connection.close()
         try:
-            code = self.keeper.kill(self.pid)
+            code = self.fork_server.kill(self.pid)
             how = f"killed by signal {-code}" if code < 0 else f"exit code {code}"
         except (EOFError, OSError):
-            how = "its keeper is gone"
+            how = "its fork server is gone"
         printed = printed_in(self.files[0].fileno())
         self.close()
         return how, printed
@@ -76,11 +76,11 @@ class ScoringWorker:
 
 
 class WorkerSupervisor:
-    """The keeper and its workers: those at work, and the idle ones. Several threads may use one.
+    """The fork server and its workers: those at work, and the idle ones. Several threads may use one.
 
     Args:
         verifier: what judges.
-        counts: where it is counted how often the keeper was ``replaced``, and a worker ``out_of_memory``.
+        counts: where it is counted how often the fork server was ``replaced``, and a worker ``out_of_memory``.
         memory: bytes that a worker may have beyond what it begins with.
     """
 
@@ -165,18 +165,18 @@ class WorkerSupervisor:
         self._finalizer()
 
     def _appoint(self) -> None:
-        self._keeper = ForkServer(self._verifier, self._memory)
-        self._finalizer = weakref.finalize(self, _shut, self._keeper, self._workers, os.getpid())
+        self._fork_server = ForkServer(self._verifier, self._memory)
+        self._finalizer = weakref.finalize(self, _shut, self._fork_server, self._workers, os.getpid())
 
     def _dismiss(self) -> None:
         self._counts["replaced"] += 1
         self._finalizer.detach()
-        if self._keeper.lost:  # its workers live, and their ids are theirs as long as it does not collect them
+        if self._fork_server.lost:  # its workers live, and their ids are theirs as long as it does not collect them
             for worker in self._workers:
                 with suppress(OSError):
-                    if worker.keeper is self._keeper:
+                    if worker.fork_server is self._fork_server:
                         os.killpg(worker.pid, signal.SIGKILL)
-        self._keeper.close()
+        self._fork_server.close()
 
     def _hire(self) -> ScoringWorker:
         if not self._finalizer.alive:
@@ -185,16 +185,16 @@ class WorkerSupervisor:
         printed, verdicts = (file.fileno() for file in files)
         try:
             try:
-                pid, connection = self._keeper.spawn(printed, verdicts)
-            except (EOFError, OSError):  # somebody killed the keeper: start another
+                pid, connection = self._fork_server.spawn(printed, verdicts)
+            except (EOFError, OSError):  # somebody killed the fork server: start another
                 self._dismiss()
                 self._appoint()
-                pid, connection = self._keeper.spawn(printed, verdicts)
+                pid, connection = self._fork_server.spawn(printed, verdicts)
         except BaseException:
             for file in files:
                 file.close()
             raise
-        self._workers.append(ScoringWorker(pid, connection, ResultsFile(verdicts), files, self._keeper))
+        self._workers.append(ScoringWorker(pid, connection, ResultsFile(verdicts), files, self._fork_server))
         return self._workers[-1]
 
 
@@ -210,9 +210,9 @@ def _arrives(worker: ScoringWorker) -> bool:
     return False
 
 
-def _shut(keeper: ForkServer, workers: list[ScoringWorker], owner: int) -> None:
+def _shut(fork_server: ForkServer, workers: list[ScoringWorker], owner: int) -> None:
     if os.getpid() != owner:  # a forked copy of the training process
         return
-    while workers:  # they die with their keeper
+    while workers:  # they die with their fork server
         workers.pop().close()
-    keeper.close()
+    fork_server.close()

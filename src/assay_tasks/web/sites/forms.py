@@ -54,7 +54,7 @@ def _other(field: Mapping[str, Any], rng: Random) -> str:
     return rng.choice([value for value in values if value != field["value"]])
 
 
-def _shown(field: Mapping[str, Any], value: str) -> Field:
+def _field_of(field: Mapping[str, Any], value: str) -> Field:
     return Field(field["kind"], field["label"], field["label"], value, tuple(field["options"]))
 
 
@@ -64,7 +64,7 @@ def _intent(wish: Mapping[str, str]) -> Intent:
     return Intent(verb, wish["label"], "" if wish["kind"] == "checkbox" else wish["value"])
 
 
-def _said(wish: Mapping[str, str]) -> str:
+def _wish_text(wish: Mapping[str, str]) -> str:
     if wish["kind"] == "checkbox":
         return f'tick "{wish["label"]}"' if wish["value"] else f'untick "{wish["label"]}"'
     return f'set "{wish["label"]}" to "{wish["value"]}"'
@@ -82,7 +82,7 @@ class _FormSite(Site):
     def page(self, path: str, query: Mapping[str, str]) -> Page | None:
         title = Text(self.data["title"], heading=True)
         if path == "/":
-            fields = tuple(_shown(field, field["value"]) for field in self.data["fields"])
+            fields = tuple(_field_of(field, field["value"]) for field in self.data["fields"])
             return Page(self.data["title"], (title, Form("/send", (*fields, Button("Send")))))
         return (
             Page("Sent", (title, Text("Thank you, your form was sent."), Link("Another form", "/"))) if path == "/sent" else None
@@ -99,7 +99,7 @@ class FillForm(WebProblem):
 
     name: str = "web/form"
 
-    def posed(self, level: int, rng: Random) -> tuple[dict[str, Any], dict[str, Any]]:
+    def pose(self, level: int, rng: Random) -> tuple[dict[str, Any], dict[str, Any]]:
         """A form with fields of all kinds."""
         fields = _fields(level + 1 + (level + 1) // 2, rng)
         title = rng.choice(("Registration", "Guest book", "Order form", "Visit request", "Membership"))
@@ -122,7 +122,7 @@ class FillForm(WebProblem):
 
     def tasks(self, asked: Mapping[str, Any]) -> tuple[str, str, str]:
         """Each field with its value."""
-        what, title = listed([_said(wish) for wish in asked["wishes"]]), asked["title"].lower().removesuffix(" form")
+        what, title = listed([_wish_text(wish) for wish in asked["wishes"]]), asked["title"].lower().removesuffix(" form")
         return (
             f"Fill in the {title} form: {what}. Leave everything else as it is, and send the form once.",
             f"In the {title} form, {what}. Then send it. Other fields keep what they have.",
@@ -147,7 +147,7 @@ class _Steps(Site):
         if not path.startswith("/step/") or not tail.isdigit() or int(tail) >= len(steps):
             return None
         step, before = steps[int(tail)], [i for i in range(int(tail)) if self._applies(steps[i])]
-        fields = tuple(_shown(field, draft.get(field["label"], field["value"])) for field in step["fields"])
+        fields = tuple(_field_of(field, draft.get(field["label"], field["value"])) for field in step["fields"])
         back = (Link("Back", f"/step/{before[-1]}"),) if before else ()
         return Page(step["title"], (head, Text(step["title"]), Form(f"/step/{tail}", (*fields, Button("Next"))), *back))
 
@@ -172,7 +172,7 @@ class Wizard(WebProblem):
 
     name: str = "web/wizard"
 
-    def posed(self, level: int, rng: Random) -> tuple[dict[str, Any], dict[str, Any]]:
+    def pose(self, level: int, rng: Random) -> tuple[dict[str, Any], dict[str, Any]]:
         """Steps of one or two fields, and two of which one applies."""
         title = rng.choice(("Passport application", "Library card", "Insurance", "Club entry"))
         fields = _fields(2 * level + 2, rng)
@@ -225,7 +225,7 @@ class Wizard(WebProblem):
 
     def tasks(self, asked: Mapping[str, Any]) -> tuple[str, str, str]:
         """All answers."""
-        what, title = listed([_said(wish) for wish in asked["wishes"]]), asked["title"].lower()
+        what, title = listed([_wish_text(wish) for wish in asked["wishes"]]), asked["title"].lower()
         return (
             f"Go through all steps of the {title} and confirm it once. On the way, {what}.",
             f"Complete the {title}: {what}. Do not forget to confirm it at the end.",
@@ -250,7 +250,7 @@ class _Account(Site):
         if not path.startswith("/tab/") or not number.isdigit() or int(number) >= len(links):
             return None
         tab = links[int(number)].text
-        fields = tuple(_shown(field, field["value"]) for field in self.data["tabs"][tab])
+        fields = tuple(_field_of(field, field["value"]) for field in self.data["tabs"][tab])
         saved = (Text("Saved."),) if query.get("saved") else ()
         return Page(tab, (Text(tab, heading=True), *saved, Form(f"/save/{number}", (*fields, Button("Save"))), *links))
 
@@ -271,7 +271,7 @@ class Settings(WebProblem):
 
     name: str = "web/settings"
 
-    def posed(self, level: int, rng: Random) -> tuple[dict[str, Any], dict[str, Any]]:
+    def pose(self, level: int, rng: Random) -> tuple[dict[str, Any], dict[str, Any]]:
         """Pages of two to four settings."""
         count = min(5, 2 + level // 2)
         tabs: dict[str, list[dict[str, Any]]] = {}
@@ -313,7 +313,7 @@ class Settings(WebProblem):
 
     def tasks(self, asked: Mapping[str, Any]) -> tuple[str, str, str]:
         """The changes, and how to sign in."""
-        what = listed([_said(wish) for wish in asked["wishes"]])
+        what = listed([_wish_text(wish) for wish in asked["wishes"]])
         name = f'"{asked["user"]}" with the password "{asked["password"]}"'
         sign = f"Sign in as {name}. " if asked["password"] else ""
         behind = f" (user {name})" if asked["password"] else ""

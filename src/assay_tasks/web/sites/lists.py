@@ -62,7 +62,7 @@ class Tasks(WebProblem):
 
     name: str = "web/list"
 
-    def posed(self, level: int, rng: Random) -> tuple[dict[str, Any], dict[str, Any]]:
+    def pose(self, level: int, rng: Random) -> tuple[dict[str, Any], dict[str, Any]]:
         """A list, and changes of different entries."""
         pool = [f"{do} {what}" for do in _DO for what in _WHAT]
         texts = rng.sample(pool, level + 2)
@@ -166,7 +166,7 @@ class Orders(WebProblem):
 
     name: str = "web/table"
 
-    def posed(self, level: int, rng: Random) -> tuple[dict[str, Any], dict[str, Any]]:
+    def pose(self, level: int, rng: Random) -> tuple[dict[str, Any], dict[str, Any]]:
         """Orders with different amounts and days."""
         count = 4 * level
         numbers, amounts = rng.sample(range(1000, 9999), count), rng.sample(range(10, 999), count)
@@ -287,7 +287,7 @@ class Folders(WebProblem):
 
     name: str = "web/files"
 
-    def posed(self, level: int, rng: Random) -> tuple[dict[str, Any], dict[str, Any]]:
+    def pose(self, level: int, rng: Random) -> tuple[dict[str, Any], dict[str, Any]]:
         """A tree, and changes of different files."""
         files: dict[str, list[str]] = {"": []}
         for folder in rng.sample(_FOLDERS, min(len(_FOLDERS), level + 2)):

@@ -100,7 +100,7 @@ class Mail(WebProblem):
 
     name: str = "web/mail"
 
-    def posed(self, level: int, rng: Random) -> tuple[dict[str, Any], dict[str, Any]]:
+    def pose(self, level: int, rng: Random) -> tuple[dict[str, Any], dict[str, Any]]:
         """Messages of which no two have the same sender and subject."""
         count = 3 + 3 * level
         senders, subjects = (_SENDERS, _SUBJECTS) if level < 3 else (rng.sample(_SENDERS, 7), rng.sample(_SUBJECTS, 5))
@@ -233,7 +233,7 @@ class Library(WebProblem):
 
     name: str = "web/search"
 
-    def posed(self, level: int, rng: Random) -> tuple[dict[str, Any], dict[str, Any]]:
+    def pose(self, level: int, rng: Random) -> tuple[dict[str, Any], dict[str, Any]]:
         """Books of which no two have title and author in common, nor two of one author the year."""
         titles = [f"The {a} {n}" for a in _ADJECTIVES[: 3 + level] for n in _NOUNS[: 3 + level] if a != n]
         pairs = [(title, author) for title in titles for author in _AUTHORS]
@@ -249,7 +249,7 @@ class Library(WebProblem):
             word, author = rng.choice(_NOUNS), rng.choice(_AUTHORS)
             wanted[0] = {"title": "", "author": author, "most": rng.choice(("oldest", "latest")), "word": word}
             if self._number(books, wanted[0]) in [None, *(self._number(books, other) for other in wanted[1:])]:
-                return self.posed(level, rng)
+                return self.pose(level, rng)
         return {"books": books, "saved": []}, {"wanted": wanted}
 
     def _number(self, books: list[dict[str, Any]], one: Mapping[str, str]) -> int | None:

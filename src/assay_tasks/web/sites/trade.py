@@ -102,7 +102,7 @@ class Shop(WebProblem):
 
     name: str = "web/shop"
 
-    def posed(self, level: int, rng: Random) -> tuple[dict[str, Any], dict[str, Any]]:
+    def pose(self, level: int, rng: Random) -> tuple[dict[str, Any], dict[str, Any]]:
         """Goods of several kinds with different prices."""
         kinds = rng.sample(list(_GOODS), min(6, 2 + level // 2))
         prices = iter(rng.sample(range(105, 9900, 5), 4 * len(kinds)))
@@ -285,7 +285,7 @@ class Booking(WebProblem):
 
     name: str = "web/booking"
 
-    def posed(self, level: int, rng: Random) -> tuple[dict[str, Any], dict[str, Any]]:
+    def pose(self, level: int, rng: Random) -> tuple[dict[str, Any], dict[str, Any]]:
         """Bookings of others, and of one's own."""
         month, away = rng.randint(1, 6), rng.randint(level // 3, 1 + level // 2)
         day, room, start = f"{rng.randint(1, 28)} {_MONTHS[month + away - 1]}", rng.choice(_ROOMS), rng.randrange(7)
@@ -306,7 +306,7 @@ class Booking(WebProblem):
         }
         free = [hour for hour in _HOURS[start:] if {"day": day, "hour": hour, "room": room, "name": others} not in bookings]
         if not free:
-            return self.posed(level, rng)
+            return self.pose(level, rng)
         asked |= {"name": user} | ({} if asked["first"] else {"from": free[0]})
         if level >= 6:
             mine = {

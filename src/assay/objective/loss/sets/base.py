@@ -1,4 +1,4 @@
-"""What a loss on scores is: a sum over attempts, pairs or groups, and what it is to be divided by."""
+"""What a loss on scores is: a sum over rollouts, pairs or groups, and what it is to be divided by."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Mix", "Scored", "SetLoss", "group_mean", "groups_of"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Scored:
-    """The ``k`` scored attempts of a rank, or their segments, in the order of the attempts; whole groups, ``k`` may be 0.
+    """The ``k`` scored rollouts of a rank, or their segments, in the order of the rollouts; whole groups, ``k`` may be 0.
 
     Attributes:
         score: ``[k]`` float64, with gradient in `SetLoss.total`.
@@ -52,12 +52,12 @@ class SetLoss(ABC):
 
     @property
     def min_group(self) -> int:
-        """Attempts that a group must have."""
+        """Rollouts that a group must have."""
         return 1
 
     @property
     def grouped(self) -> bool:
-        """Whether it compares the attempts of a group."""
+        """Whether it compares the rollouts of a group."""
         return True
 
     @property
@@ -91,7 +91,7 @@ class SetLoss(ABC):
 
     @abstractmethod
     def total(self, scored: Scored) -> tuple[Tensor, float]:
-        """The loss, summed over this rank's attempts, pairs or groups (at least one attempt), and how many there were.
+        """The loss, summed over this rank's rollouts, pairs or groups (at least one rollout), and how many there were.
 
         Returns:
             The sum and the count that it is to be divided by, after adding both over ranks.
@@ -126,7 +126,7 @@ def group_mean(values: Tensor, group: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def groups_of(group: Tensor) -> tuple[Tensor, ...]:
-    """The members of each group, in the order of the attempts."""
+    """The members of each group, in the order of the rollouts."""
     import torch
 
     order = torch.argsort(group, stable=True)

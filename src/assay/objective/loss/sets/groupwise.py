@@ -1,4 +1,4 @@
-"""Losses that compare all attempts of a group at once."""
+"""Losses that compare all rollouts of a group at once."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _FORMS = ("sum", "product")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalancedBce(SetLoss):
-    """PACS: binary cross-entropy of ``psi(s)`` against the verifier's label, averaged over attempts.
+    """PACS: binary cross-entropy of ``psi(s)`` against the verifier's label, averaged over rollouts.
 
     ``psi`` is the score minus the mean score of the *others* in the group (``leave_one_out``), the score itself (``raw``), or
     the score minus the group's mean, over its standard deviation + ``eps`` (``group_norm``; both with gradient). With
-    ``balance`` an attempt weighs ``n / (2 n_class)`` within its group; in a group of one class all weigh 1.
+    ``balance`` a rollout weighs ``n / (2 n_class)`` within its group; in a group of one class all weigh 1.
 
     Attributes:
         psi: how scores are compared.
@@ -59,11 +59,11 @@ class BalancedBce(SetLoss):
 
     @property
     def grouped(self) -> bool:
-        """Unless each attempt is judged by itself."""
+        """Unless each rollout is judged by itself."""
         return self.psi != "raw" or self.balance or self.mixed
 
     def total(self, scored: Scored) -> tuple[Tensor, float]:
-        """Weighted sum of the cross-entropies, and the number of attempts."""
+        """Weighted sum of the cross-entropies, and the number of rollouts."""
         from torch.nn.functional import binary_cross_entropy_with_logits as bce
 
         label = (scored.reward >= self.threshold).to(scored.score.dtype)

@@ -38,12 +38,12 @@ class Pairs:
 
 
 def pairs_of(scored: Scored, pairs: str = "all", ties: bool = False) -> Pairs:
-    """The pairs of attempts of one group, the one with the greater reward first.
+    """The pairs of rollouts of one group, the one with the greater reward first.
 
     Args:
-        scored: the attempts.
+        scored: the rollouts.
         pairs: ``all``, or ``extreme``: only the best and the worst of a group, the first ones among equals.
-        ties: with ``all``: pairs of equal rewards too, the first attempt first.
+        ties: with ``all``: pairs of equal rewards too, the first rollout first.
     """
     import torch
 
@@ -68,12 +68,12 @@ def pairs_of(scored: Scored, pairs: str = "all", ties: bool = False) -> Pairs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pairwise(SetLoss):
-    """The mean of a pair's loss over pairs of attempts with different rewards: DPO and its relatives.
+    """The mean of a pair's loss over pairs of rollouts with different rewards: DPO and its relatives.
 
-    A pair needs both of its attempts in the batch: what a filter dropped or a verifier failed on is in none. Groups without a
+    A pair needs both of its rollouts in the batch: what a filter dropped or a verifier failed on is in none. Groups without a
     pair add nothing, to the divisor neither.
 
-    With a soft label ``P`` that the first attempt is the better one, a pair's loss is ``P loss(i, j) + (1 - P) loss(j, i)``.
+    With a soft label ``P`` that the first rollout is the better one, a pair's loss is ``P loss(i, j) + (1 - P) loss(j, i)``.
 
     Attributes:
         shape: loss of one pair.
@@ -144,7 +144,7 @@ class Pairwise(SetLoss):
         return 1 / size if self.over == "groups" else size * 0 + 1
 
     def _label(self, scored: Scored, found: Pairs) -> Tensor:
-        """``[p]`` probability that the first attempt is the better one."""
+        """``[p]`` probability that the first rollout is the better one."""
         gap = scored.reward[found.better] - scored.reward[found.worse]
         if self.label == "hard":
             label = gap.new_ones(len(gap)).where(gap > 0, 0.5)
@@ -152,7 +152,7 @@ class Pairwise(SetLoss):
             label = gap.sigmoid()
         elif bool((gap > 1).any()):
             raise DataError(
-                f"two attempts of a group have rewards {float(gap.max())} apart, which is no probability of preference; scale "
+                f"two rollouts of a group have rewards {float(gap.max())} apart, which is no probability of preference; scale "
                 "the rewards into [0, 1], or use label='bradley_terry'"
             )
         else:

@@ -1,4 +1,4 @@
-"""Losses that judge each attempt, or each step, by itself."""
+"""Losses that judge each rollout, or each step, by itself."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OVER = ("tokens", "attempts")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreSquare(SetLoss):
-    """``(A / beta - s)^2 / 2``, averaged over attempts or steps: the score is fitted to the advantage (Direct Advantage).
+    """``(A / beta - s)^2 / 2``, averaged over rollouts or steps: the score is fitted to the advantage (Direct Advantage).
 
     The advantage is the credit chain's, of a step the mean over its tokens. Times beta it is ``-A s + beta s^2 / 2`` plus a
     constant: the policy gradient with a quadratic penalty on the score.
@@ -56,9 +56,9 @@ class ScoreSquare(SetLoss):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kto(SetLoss):
-    """KTO: ``w+ sigmoid(-beta (s - z))`` of a desirable attempt, ``w- sigmoid(beta (s - z))`` of another; averaged over attempts.
+    """KTO: ``w+ sigmoid(-beta (s - z))`` of a desirable rollout, ``w- sigmoid(beta (s - z))`` of another; averaged over rollouts.
 
-    ``z``, without gradient, estimates the divergence from the anchor: the mean score of the whole batch, at least 0. On attempts
+    ``z``, without gradient, estimates the divergence from the anchor: the mean score of the whole batch, at least 0. On rollouts
     of the current policy that is its unbiased estimate; KTO itself asks for mismatched answers, which a batch does not hold.
 
     Attributes:
@@ -86,12 +86,12 @@ class Kto(SetLoss):
 
     @property
     def grouped(self) -> bool:
-        """Each attempt by itself."""
+        """Each rollout by itself."""
         return False
 
     @property
     def tells(self) -> tuple[str, ...]:
-        """The baseline in force; the share of attempts on their verdict's side of it, and how far they are on that side."""
+        """The baseline in force; the share of rollouts on their verdict's side of it, and how far they are on that side."""
         return ("baseline", "accuracy", "margin")
 
     def local(self, scored: Scored) -> Partials:
@@ -99,7 +99,7 @@ class Kto(SetLoss):
         return {"scores": Sum(np.array([float(scored.score.sum()), float(len(scored.score))]))}
 
     def total(self, scored: Scored) -> tuple[Tensor, float]:
-        """Sum over the attempts, and their number."""
+        """Sum over the rollouts, and their number."""
         x = self.beta * (scored.score - self._baseline(scored))
         good = scored.reward >= self.threshold
         loss = (self.desirable * (-x).sigmoid()).where(good, self.undesirable * x.sigmoid())
@@ -123,9 +123,9 @@ class Kto(SetLoss):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Likelihood(SetLoss):
-    """``-s`` of the attempts that are the better one of a pair: supervised learning beside a pairwise loss (RPO, CPO, ORPO).
+    """``-s`` of the rollouts that are the better one of a pair: supervised learning beside a pairwise loss (RPO, CPO, ORPO).
 
-    Not a terminal: it says which attempts to imitate, not which to prefer. Use it with an anchor of its own, mostly ``""``.
+    Not a terminal: it says which rollouts to imitate, not which to prefer. Use it with an anchor of its own, mostly ``""``.
 
     Attributes:
         pairs: of which pairs, as in `assay.objective.loss.sets.pairwise.Pairwise`.
@@ -157,7 +157,7 @@ class Likelihood(SetLoss):
         return ("sum",) if self.over == "tokens" else ("sum", "mean")
 
     def total(self, scored: Scored) -> tuple[Tensor, float]:
-        """Minus the sum of the scores, and the number of tokens or attempts."""
+        """Minus the sum of the scores, and the number of tokens or rollouts."""
         import torch
 
         chosen = scored.tokens.new_zeros(len(scored.tokens), dtype=torch.bool)

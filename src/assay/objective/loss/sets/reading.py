@@ -60,11 +60,11 @@ def read_scores(
         scale: factor of the score.
         discount: ``c_t`` falls by this factor from one token of the element to the next.
         tail: ``c_t`` of the tokens that are further from the start than the group's shortest element is long.
-        segment: token column whose values part an attempt into elements; the attempt is one element when empty.
+        segment: token column whose values part a rollout into elements; the rollout is one element when empty.
         confident: computes `Scored.confidence`.
 
     Raises:
-        DataError: a filter gave attempts other weights than 0 and 1.
+        DataError: a filter gave rollouts other weights than 0 and 1.
     """
     owner = np.repeat(np.asarray(batch.rows["rollout"], np.int64), batch.lengths)[here]
     part = np.asarray(batch.token(segment)[here], np.int64) if segment else np.zeros_like(owner)
@@ -105,7 +105,7 @@ def read_scores(
 
 
 def _order(batch: Batch) -> NDArray[np.int64]:
-    """``[R]`` the attempts in the order of the elements: as they stand, or by their ``place`` where the batch says one."""
+    """``[R]`` the rollouts in the order of the elements: as they stand, or by their ``place`` where the batch says one."""
     rollouts = len(batch.rollout("group"))
     return np.argsort(np.asarray(batch.rollouts.get("place", np.arange(rollouts)), np.int64), kind="stable")
 
@@ -114,13 +114,13 @@ def _check_weights(batch: Batch, members: NDArray[np.int64]) -> None:
     weight = np.asarray(batch.rollouts.get("keep", np.ones(len(batch.rollout("group")))), np.float64)[members]
     if (weight != 1).any():
         raise DataError(
-            f"a filter of the credit chain gave attempts the weight {float(weight[weight != 1][0])}, but a loss on scores counts "
-            "each attempt once: use filters that only keep or drop"
+            f"a filter of the credit chain gave rollouts the weight {float(weight[weight != 1][0])}, but a loss on scores counts "
+            "each rollout once: use filters that only keep or drop"
         )
 
 
 def _anchor(batch: Batch, name: str) -> F:
-    """``[N]`` log-probabilities under a policy; the old policy of a replayed attempt is the one that sampled it."""
+    """``[N]`` log-probabilities under a policy; the old policy of a replayed rollout is the one that sampled it."""
     values = np.asarray(batch.token(f"logp_{name}"), np.float64)
     replayed = np.repeat(batch.rows["stream"] == STREAMS.index("replay"), batch.lengths)
     return np.where(replayed, batch.token("logp_engine"), values) if name == "old" and replayed.any() else values

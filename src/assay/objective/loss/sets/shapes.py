@@ -1,4 +1,4 @@
-"""Losses of one pair, from the score of the better and that of the worse attempt."""
+"""Losses of one pair, from the score of the better and that of the worse rollout."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class PairShape(ABC):
 
     @abstractmethod
     def loss(self, better: Tensor, worse: Tensor) -> Tensor:
-        """``[p]`` losses from the scores of the better and of the worse attempts."""
+        """``[p]`` losses from the scores of the better and of the worse rollouts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,7 +191,7 @@ class SppoPair(_Scaled):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApoZero(_Scaled):
-    """APO-zero: ``1 - sigmoid(beta s+) + sigmoid(beta s-)``: for better attempts that are above the policy's own."""
+    """APO-zero: ``1 - sigmoid(beta s+) + sigmoid(beta s-)``: for better rollouts that are above the policy's own."""
 
     def loss(self, better: Tensor, worse: Tensor) -> Tensor:
         """Lifts the better and lowers the worse."""
@@ -200,7 +200,7 @@ class ApoZero(_Scaled):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApoDown(_Scaled):
-    """APO-down: ``sigmoid(beta s+) + 1 - sigmoid(beta (s+ - s-))``: for better attempts that are under the policy's own."""
+    """APO-down: ``sigmoid(beta s+) + 1 - sigmoid(beta (s+ - s-))``: for better rollouts that are under the policy's own."""
 
     def loss(self, better: Tensor, worse: Tensor) -> Tensor:
         """Lowers both, the worse more."""

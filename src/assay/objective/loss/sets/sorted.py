@@ -34,7 +34,7 @@ class SortedGaps(SetLoss):
     """AOT: ``-log sigmoid(beta (u_(r) - v_(r)))`` averaged over ranks r, with the u and the v each sorted over the whole batch.
 
     With ``paired`` u is the policy's gap ``logp+ - logp-`` of a pair and v the anchor's; without, u is the score of the better
-    and v that of the worse attempt. Equal values share what stands at their ranks. One pair per group, best and worst; each
+    and v that of the worse rollout. Equal values share what stands at their ranks. One pair per group, best and worst; each
     rank knows all values, not only its own.
 
     Attributes:

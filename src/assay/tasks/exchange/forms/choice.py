@@ -93,6 +93,22 @@ def with_distractors(row: Mapping[str, Any], asked: Asked) -> Route | None:
     )
 
 
+def without_options(row: Mapping[str, Any], asked: Asked) -> Route | None:
+    """A row that says which option is right, and shows none: MMLU has a subject and an index, others name their field so."""
+    fields = [name for name in _PLACES if row.get(name) not in (None, "")]
+    index = isinstance(asked.gold, int) and not isinstance(asked.gold, bool) and 0 <= asked.gold < len(LETTERS)
+    if not fields and not (index and "subject" in row):
+        return None
+    gold = row[fields[0]] if fields else asked.gold
+    if isinstance(gold, str) and re.search(rf"(?:^|[\s(]){re.escape(gold.strip('(). '))}[).:]", asked.question):
+        return None  # the question shows them
+    raise Unsupported(f"its gold {gold!r} names an option, and the row has no options", _NEAREST)
+
+
+_PLACES = ("answerKey", "answer_key", "answer_idx", "answer_index", "correct_answer_index", "correct_option")
+"""Fields that hold the place of an option."""
+
+
 def _options(given: Any) -> tuple[list[str], dict[str, str]]:
     """The labels that the row itself uses, and the texts by letter."""
     given = plain(given)
@@ -145,4 +161,4 @@ def _listed(options: Mapping[str, str]) -> str:
     return "\n" + "\n".join(f"{letter}. {text}" for letter, text in options.items())
 
 
-FORMS: tuple[Form, ...] = (with_options, with_distractors)
+FORMS: tuple[Form, ...] = (with_options, with_distractors, without_options)

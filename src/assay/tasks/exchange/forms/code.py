@@ -9,12 +9,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from assay.core.canon import plain
+from assay.sandbox.called import call_tests
 from assay.tasks.exchange.forms.route import Asked, Form, Route, Unsupported, as_json, first_text, nested, texts_in
 
 __all__ = ["FORMS", "judged_by_tests"]
 
 _STDIN = "'code_output', with 'tests' as a list of {'stdin', 'stdout'}"
 _CALLS = "'code_call', with 'entry' and 'tests' as a list of {'args', 'expected'}"
+_PIECES = "'unit_tests', with 'tests' as a list of pieces with assertions, or functions test_* without arguments"
 _TESTS = ("input_output", "verification_info", "tests", "test_cases", "public_test_cases", "test")
 _TAKEN = (
     *_TESTS,
@@ -41,7 +43,8 @@ def human_eval(row: Mapping[str, Any], asked: Asked) -> Route | None:
     call = "" if re.search(r"^check\(", test, re.MULTILINE) else f"\n\ncheck({entry.strip()})"
     body = first_text(row, "canonical_solution", "completion")
     solution = f"{row.get('prompt', '')}{body}" if body else first_text(row, "solution")
-    return Route(form="HumanEval", verifier="unit_tests", answer={"tests": [test + call]}, solution=solution, uses=_TAKEN)
+    answer = {"tests": _run([test + call], entry.strip())}
+    return Route(form="HumanEval", verifier="unit_tests", answer=answer, solution=solution, uses=_TAKEN)
 
 
 def mbpp(row: Mapping[str, Any], asked: Asked) -> Route | None:
@@ -57,7 +60,7 @@ def mbpp(row: Mapping[str, Any], asked: Asked) -> Route | None:
     return Route(
         form="MBPP",
         verifier="unit_tests",
-        answer={"tests": [head + t for t in tests]},
+        answer={"tests": _run([head + t for t in tests], "")},
         question=question,
         behind=shown,
         solution=first_text(row, "code"),
@@ -95,7 +98,7 @@ def with_tests(row: Mapping[str, Any], asked: Asked) -> Route | None:
     if not field:
         return None
     value: Any = as_json(row[field])
-    entry = str(nested(as_json(row.get("metadata")) or {}, "func_name") or row.get("fn_name") or "")
+    entry = _entry(row)
     if field == "public_test_cases":
         private = as_json(row.get("private_test_cases"))
         value = [
@@ -125,7 +128,7 @@ def with_gold(row: Mapping[str, Any], asked: Asked) -> Route | None:
     if asked.source.startswith("simulation__cruxeval"):
         raise Unsupported("its gold is a function, and the answer an assertion about it", "'json', with the value as the gold")
     value = as_json(asked.gold)
-    made = judged_by_tests(value, "", "") if isinstance(value, dict | list) else None
+    made = judged_by_tests(value, "", _entry(row)) if isinstance(value, dict | list) else None
     if made is None:
         if asked.source.startswith("codegen") or asked.source in ("codecontests", "apps", "codeforces", "taco", "livecodebench"):
             raise Unsupported(
@@ -139,6 +142,25 @@ def with_gold(row: Mapping[str, Any], asked: Asked) -> Route | None:
     return Route(form="code rows", verifier=made[0], answer=made[1], solution=solution)
 
 
+def test_code(row: Mapping[str, Any], asked: Asked) -> Route | None:
+    """Test code as text or a list of texts, in a field that is named so: ``unit_tests``, ``test_code``, ``unit_test_code``."""
+    field = next((name for name in _TEST_CODE if row.get(name)), "")
+    if not field:
+        return None
+    value = as_json(row[field])
+    pieces = [value] if isinstance(value, str) else texts_in(value)
+    if pieces is None:
+        made = judged_by_tests(value, first_text(row, "starter_code"), _entry(row))
+        if made is None:
+            raise Unsupported(f"{field!r} holds tests of a form that is not known: {value!r:.160}", _PIECES)
+    else:
+        made = "unit_tests", {"tests": _run(pieces, _entry(row))}
+    return Route(form="test code", verifier=made[0], answer=made[1], solution=_solution(row), uses=(*_TAKEN, field))
+
+
+_TEST_CODE = ("unit_tests", "test_code", "unit_test_code", "unittests", "unit_test")
+
+
 def judged_by_tests(value: Any, starter: str, entry: str) -> tuple[str, dict[str, Any]] | None:
     """Verifier and gold of tests: inputs and outputs, a list of cases, assertions, or one piece of test code.
 
@@ -149,11 +171,11 @@ def judged_by_tests(value: Any, starter: str, entry: str) -> tuple[str, dict[str
         table = cast("dict[str, Any]", value)
         if str(table.get("language") or "python").lower() not in ("python", "python3", "py"):
             raise Unsupported(f"its programs are written in {table['language']!r}", f"{_STDIN}, and the setting language")
-        if isinstance(table.get("functional"), str):
-            return "unit_tests", {"tests": [table["functional"]]}
-        if asserts := texts_in(table.get("assert_case")):
-            return "unit_tests", {"tests": asserts}
         entry = str(table.get("fn_name") or table.get("entry_point") or entry)
+        if isinstance(table.get("functional"), str):
+            return "unit_tests", {"tests": _run([table["functional"]], entry)}
+        if asserts := texts_in(table.get("assert_case")):
+            return "unit_tests", {"tests": _run(asserts, entry)}
         if isinstance(table.get("test_cases"), list):
             return judged_by_tests(table["test_cases"], starter, entry)
         inputs, outputs = table.get("inputs"), table.get("outputs")
@@ -164,7 +186,7 @@ def judged_by_tests(value: Any, starter: str, entry: str) -> tuple[str, dict[str
     if not isinstance(value, list) or not value:
         return None
     if (pieces := texts_in(value)) and all(_is_test(p) for p in pieces):
-        return "unit_tests", {"tests": pieces}
+        return "unit_tests", {"tests": _run(pieces, entry)}
     cases = [cast("Mapping[str, Any]", c) for c in cast("list[Any]", value) if isinstance(c, dict)]
     if len(cases) < len(cast("list[Any]", value)) or not all({"input", "output"} <= set(c) for c in cases):
         return None
@@ -211,6 +233,35 @@ def _value(value: Any) -> Any:
         return value
 
 
+def _entry(row: Mapping[str, Any]) -> str:
+    """The name of what the tests call, where a row says it."""
+    named = nested(as_json(row.get("metadata")) or {}, "func_name") or row.get("fn_name") or row.get("entry_point")
+    return str(named or nested(row, "extra_info", "entry_point") or "")
+
+
+def _run(pieces: Sequence[str], entry: str) -> list[str]:
+    """Pieces of test code with the calls of the tests that they define.
+
+    Raises:
+        Unsupported: a piece is no Python, needs a test framework, or checks nothing when it is executed.
+    """
+    made: list[str] = []
+    for i, piece in enumerate(pieces):
+        try:
+            called = call_tests(piece, entry)
+        except (SyntaxError, ValueError, RecursionError) as error:
+            raise Unsupported(f"its piece of tests {i} is no Python ({error}): {piece!r:.120}", _PIECES) from None
+        if re.search(r"^\s*(?:import pytest|from pytest)\b", piece, re.MULTILINE):
+            raise Unsupported(f"its piece of tests {i} needs a test framework: {piece!r:.120}", _PIECES)
+        if not called.checks:
+            raise Unsupported(
+                f"its piece of tests {i} checks nothing when executed, and what it defines cannot be called: {piece!r:.120}",
+                f"{_PIECES}; check(candidate) needs the program's name as 'entry_point'",
+            )
+        made.append(called.code)
+    return made
+
+
 def _is_test(text: str) -> bool:
     """Whether a text is Python with an assertion in it."""
     try:
@@ -223,7 +274,7 @@ def _solution(row: Mapping[str, Any]) -> str:
     """A program that is said to be right; "" where none is known."""
     known = as_json(row.get("solutions"))
     many = texts_in(known) or []
-    return _compiles([*many, first_text(row, "solution", "canonical_solution", "code", "gold_standard_solution")])
+    return _compiles([*many, first_text(row, "solution", "canonical_solution", "code", "gold_standard_solution", "answer")])
 
 
 def _compiles(texts: Sequence[str]) -> str:
@@ -239,4 +290,4 @@ def _compiles(texts: Sequence[str]) -> str:
     return ""
 
 
-FORMS: tuple[Form, ...] = (human_eval, mbpp, code_contests, with_tests, with_gold)
+FORMS: tuple[Form, ...] = (human_eval, mbpp, code_contests, with_tests, with_gold, test_code)

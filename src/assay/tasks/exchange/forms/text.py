@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -36,6 +37,7 @@ def mathematics(row: Mapping[str, Any], asked: Asked) -> Route | None:
     if isinstance(final, str | int | float) and final != "":
         gold = final
     known = bool(_MATH.fullmatch(asked.source)) or bool(_MATH.fullmatch(str(row.get("source") or ""))) or "problem_type" in row
+    _promised(row, asked, gold)
     if isinstance(gold, str) and gold.strip().lower() in ("proof", "notfound", "not found", "see solution"):
         raise Unsupported(
             f"its answer is {gold!r}: there is no final value to compare", "'math', with the final answer as the gold"
@@ -56,6 +58,21 @@ def mathematics(row: Mapping[str, Any], asked: Asked) -> Route | None:
     if not isinstance(value, str | int | float) or isinstance(value, bool):
         raise Unsupported(f"its gold {value!r:.120} is no single answer", "'math', with one answer as text")
     return _letter(str(value), asked) or _math(value, asked)
+
+
+def _promised(row: Mapping[str, Any], asked: Asked, gold: Any) -> None:
+    """Raises Unsupported where a row is of a data set whose solutions mark the final answer, and this one has no mark."""
+    if not isinstance(gold, str) or is_number(gold):
+        return
+    nearest = "'math', with the final answer as the gold"
+    if "####" not in gold and ("<<" in gold or _GSM.search(asked.source)):
+        raise Unsupported("its answer has no line '#### ' with the final number, which those of GSM8K end on", nearest)
+    hendrycks = gold == row.get("solution") and "problem" in row and ("level" in row or "type" in row)
+    if hendrycks and not _LAST_BOX.search(gold):
+        raise Unsupported("its solution has no final answer in a box, which those of MATH have", nearest)
+
+
+_GSM = re.compile(r"(?i)gsm-?8k")
 
 
 def _math(gold: Any, asked: Asked) -> Route:
@@ -94,16 +111,59 @@ def by_gold(asked: Asked) -> Route:
         return letter
     if is_number(gold) or is_formula(gold):
         return Route(form="formula", verifier="math", answer=gold)
-    return _short(gold)
+    return _short(gold, asked)
 
 
-def _short(gold: str) -> Route:
+def _short(gold: str, asked: Asked) -> Route:
+    if _is_program(gold):
+        raise Unsupported(
+            "its gold is a program, and no tests say what it must do", "'unit_tests', with 'tests' as a list of pieces"
+        )
     if len(gold.split()) > _WORDS or len(gold) > _LONG or "\n" in gold.strip():
         raise Unsupported(
             f"its gold is a text of {len(gold.split())} words, which no answer would say again word by word",
             "'exact', with a short answer as the gold (--gold names its field); or the stage Imitate, which learns from texts",
         )
+    nearest = "'exact', with the final answer alone as the gold (--gold names its field)"
+    if _is_prose(gold):
+        raise Unsupported(f"its gold {gold!r} is prose, which no answer would say again word by word", nearest)
+    if _PROOF.match(asked.question):
+        raise Unsupported(f"it asks for a proof, and its gold {gold!r} is no final value to compare", nearest)
     return Route(form="text", verifier=TEXT, answer=gold)
+
+
+_PROOF = re.compile(r"(?i)\s*(?:prove|show) that\b")
+_CODE = re.compile(r"^```|^\s*#include\b|^\s*public (?:static|class)\b|^\s*function\s+\w+\s*\(", re.MULTILINE)
+_CONCLUDES = re.compile(r"(?i)(?:hence|thus|therefore)\b")
+_SAYS = re.compile(r"(?i)\b(?:is|are|was|were|has|have|follows?|holds?|means|implies|equals|gives|obvious|trivial|clearly)\b|=")
+_OPENS = re.compile(r"(?i)(?:by|from|since|because|so|let|note|using|it|this|we|then|suppose|assume|see|as)\b")
+
+
+def _is_program(text: str) -> bool:
+    if _CODE.search(text):
+        return True
+    try:
+        return any(
+            isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda)
+            for n in ast.walk(ast.parse(text.strip()))
+        )
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+
+
+def _is_prose(text: str) -> bool:
+    """Whether a short text is a sentence that concludes or tells something, no name of a thing.
+
+    A full stop alone says nothing: names and abbreviations end on one too.
+    """
+    text = text.strip()
+    words = text.split()
+    if len(words) < 2:
+        return False
+    if _CONCLUDES.match(text):
+        return True
+    ends = text.endswith((".", "!")) and words[-1].rstrip(".!").isalpha() and len(words[-1]) > 3
+    return ends and bool(_SAYS.search(text) or (_OPENS.match(text) and words[-1][0].islower()))
 
 
 def _letter(gold: str, asked: Asked) -> Route | None:

@@ -1,0 +1,26 @@
+"""Scorers: what gives the rewards of a stage, where the tasks' own verifier is not what it should learn from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from assay.core.util.exports import lazy_exports
+
+if TYPE_CHECKING:
+    from assay.scorers.from_tasks import FromTasks
+    from assay.scorers.reference import ReferenceProbability
+    from assay.scorers.rubric import Criterion, Rubric
+    from assay.scorers.rubric_judge import RubricJudge
+    from assay.scorers.spread import SpreadFilter
+
+__all__ = ["Criterion", "FromTasks", "ReferenceProbability", "Rubric", "RubricJudge", "SpreadFilter"]
+
+_HOME = {
+    "from_tasks": "FromTasks",
+    "reference": "ReferenceProbability",
+    "rubric": "Criterion Rubric",
+    "rubric_judge": "RubricJudge",
+    "spread": "SpreadFilter",
+}
+
+__getattr__, __dir__ = lazy_exports(__name__, _HOME)

@@ -1,0 +1,123 @@
+"""The words with which texts deny or doubt an answer, or put two beside each other, in the languages with the most speakers."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["OR", "denied", "denied_behind", "doubted"]
+
+OR = (
+    r"(?:\b(?:or|and/or|oder|bzw\.?|o|ou|u|oppure|ovvero|или|либо|або|lub|albo|atau|veya|ya\s+da|hoặc|eller)\b"
+    r"|或者?是?|还是|還是|または|もしくは|또는|أو|या|अथवा|বা|অথবা)"
+)
+"""A pattern: the word "or"."""
+
+_NOT = (
+    r"\b(?:not|never|nor|neither|cannot|anything but|all but|except|other than"
+    r"|nicht|kein(?:e|er|en|em|es)?|keinesfalls|keineswegs|niemals|weder|außer"
+    r"|pas|jamais|ni|sauf|ne (?:peut|saurait|doit|devrait)"
+    r"|no (?:es|son|será|sería|sea|era|puede|debe|está)|nunca|jamás|tampoco|excepto|salvo"
+    r"|não|nem|exceto|non|né|mai|tranne"
+    r"|не|ни|никогда|кроме|nie|ani|oprócz|niet|geen|inte|ikke"
+    r"|bukan(?:lah)?|tidak|kecuali|không phải|không|chẳng)\b"
+    r"|n['’]t\b|≠|!=|\\neq?"
+    r"|不是|并非|並非|不等于|不等於|不选|不選|不为|不為|不可能是|不会是|不會是|不应该?是|不應該?是|绝非|絕非|排除了?|除了"
+    r"|(?<!\w)(?:ليست|ليس|غير|لا)"
+)
+_BETWEEN = (
+    r"be|been|equal|equals|equal to|option|choice|answer|the|number|letter|really|necessarily|actually|definitely"
+    r"|ist|sein|die|der|das|den|antwort|buchstabe|zahl|gleich"
+    r"|la|le|les|l['’]|être|est|réponse|lettre|el|los|las|ser|es|son|opción|respuesta|letra|número"
+    r"|é|(?-i:[aoe])|opção|alternativa|resposta|è|essere|lettera|opzione|risposta"
+    r"|ответ|вариант|буква|число|jest|to|odpowiedź|het|antwoord|jawaban(?:nya)?|pilihan|phải|là|đáp án"
+    r"|选项|選項|答案|是|الخيار|الإجابة|هي|هو"
+)
+_DENIAL = re.compile(rf"(?:{_NOT})(?:\s*(?:{_BETWEEN})(?![^\W\d_]))*[\s$*_`(\[:«„\"“]*\Z", re.IGNORECASE)
+_CLOSED = r"[)\]}*_`$\"”»]*(?:\\%|%)?"
+_WRONG = (
+    r"(?:wrong|incorrect|false|untrue|impossible|falsch|faux|fausse|inexacte?|incorrecte?|incorrect[ao]|fals[ao]|errónea|erróneo|"
+    r"errad[ao]|sbagliat[ao]|scorrett[ao]|errat[ao]|неверн\w*|неправильн\w*|ошибоч\w*|błędn\w*|nieprawidłow\w*|onjuist|fout|"
+    r"felaktig\w*|salah|keliru|yanlış\w*|sai)\b|错|錯|不对|不對|不正确|不正確|誤|間違|まちが|틀|خطأ|خاطئ|गलत|ग़लत|ভুল"
+)
+_IS = (
+    r"(?:is|are|was|would\s+be|must\s+be|seems|ist|wäre|est|serait|es|sería|é|seria|è|sarebbe|jest|to|adalah|là|är|"
+    r"是|为|は|이?가?|هو|هي)"
+)
+_RIGHT = r"(?:right|correct|true|possible|it|valid|(?:the|my|our|an?)\s+(?:\w+\s+)?(?:answer|option|choice|result|solution))\b"
+_NEGATED = (
+    r"(?:ist|wäre|sind)\s+(?:nicht|kein\w*)\b|nicht\s+(?:\w+\s+){0,2}(?:richtig|korrekt|antwort|lösung)|(?:n['’]est|n['’]était|ne\s+\w+)\s+pas\b"
+    r"|no\s+(?:es|son|puede|sería|era)\b|não\s+(?:é|são|pode|seria)\b|non\s+(?:è|sono|può|sarebbe)\b"
+    r"|не\b|nie\b|bukan\w*|tidak\b|değil\w*|không\b|is\s+niet\b|är\s+inte\b"
+    r"|(?:is|was|are)n['’]t\s+" + _RIGHT + r"|(?:is|was|are|can|could)\s*not\s+(?:be\s+)?" + _RIGHT + r"|"
+    r"不是|不行|不可能|并非|[はでも]*(?:ではな|ではあり|じゃな|でな)|[이가은는]?\s*아[니닙]|ليست|ليس|नहीं|नही|नहि|নয়"
+)
+_BEHIND = re.compile(
+    rf"{_CLOSED}(?:\s*(?:{_NEGATED})|\s*(?:[—–:-]\s*)?(?:{_IS}\s*)?(?:\w+ly\s+)?(?:{_WRONG})(?!\s*:))", re.IGNORECASE
+)
+_THAT = r"(?:,\s*(?:dass|daß|что|że|che|que)\b)?[^,，]*"
+_DOUBT = re.compile(
+    r"(?:(?<!\bno )(?<!\ba )(?<!\bany )(?<!\bwithout )\b(?:doubt|doubts|doubted|doubtful|disbelieve|"
+    r"disagree\w*|den(?:y|ies))\b[^,]*"
+    r"|\b(?:impossible|unlikely|implausible|improbable|inconceivable|absurd|false|untrue|incorrect|wrong|mistaken|not\s+(?:true|right|"
+    r"correct|the\s+case|possible|likely|so|as\s+if)|cannot\s+be|can\s*not\s+be|can['’]t\s+be|no\s+way|no\s+reason)"
+    r"\s+(?:(?:that|to\s+(?:say|think|claim|believe|conclude|answer))\b|(?=the\s+answer\b))[^,]*"
+    r"|(?:n['’]t|\b(?:not|never|cannot|nobody|no\s+one))\s+(?:\w+ly\s+)?(?:thinks?|believes?|says?|claims?|agrees?|accepts?|conclude|"
+    r"suppose|expect|mean)\b[^,:]*"
+    r"|(?<!of )(?<!of a )(?<!of an )(?<!of the )(?<!of all )\b(?:wrong|incorrect|false|bad|worst|worse|least\s+(?:"
+    r"likely|probable|plausible|suitable|accurate|correct)|less\s+(?:likely|probable|plausible)|unlikely|invalid|impossible|erroneous|mistaken|"
+    r"implausible|improbable)(?:\s+(?:final|possible|common|numerical|numeric|looking))*(?:\s+(?:answer|option|choice|result|solution)\b[^,]*|\s+)"
+    rf"|\b(?:glaube|denke|finde|meine|sage)\s+(?:ich\s+)?nicht\b{_THAT}"
+    rf"|\bbezwei\w+\b{_THAT}"
+    rf"|\bunmöglich\b{_THAT}"
+    rf"|\bfalsche\w*\s+(?:antwort|lösung|option)\b{_THAT}"
+    rf"|\bne\s+(?:pense|crois|dirais)\s+pas\b{_THAT}"
+    rf"|\bdoute\s+que\b{_THAT}"
+    rf"|\bimpossible\s+que\b{_THAT}"
+    rf"|\b(?:mauvaise|fausse)\s+(?:réponse|option)\b{_THAT}"
+    rf"|\bno\s+(?:creo|pienso|diría|opino)\b{_THAT}"
+    rf"|\bdudo\b{_THAT}"
+    rf"|\bimposible\s+que\b{_THAT}"
+    rf"|\brespuesta\s+(?:incorrecta|equivocada|falsa|errónea)\b{_THAT}"
+    rf"|\bréponse\s+(?:fausse|incorrecte|erronée)\b{_THAT}"
+    rf"|\bresposta\s+(?:errada|incorreta|falsa)\b{_THAT}"
+    rf"|\brisposta\s+(?:sbagliata|errata)\b{_THAT}"
+    rf"|\bnão\s+(?:acho|penso|creio|acredito)\b{_THAT}"
+    rf"|\bduvido\b{_THAT}"
+    rf"|\bimpossível\s+que\b{_THAT}"
+    rf"|\bnon\s+(?:penso|credo)\b{_THAT}"
+    rf"|\bdubito\b{_THAT}"
+    rf"|\bне\s+(?:думаю|считаю|верю)\b{_THAT}"
+    rf"|\bсомнева\w+{_THAT}|\bневозможно\b{_THAT}"
+    rf"|\b(?:неправильн|неверн)\w*\s+(?:ответ|вариант)\w*{_THAT}"
+    rf"|不认为{_THAT}|不認為{_THAT}|不觉得{_THAT}|怀疑{_THAT}|懷疑{_THAT}|(?:错误|錯誤|不正确|不可能)的?(?:答案|选项|選項){_THAT})\Z",
+    re.IGNORECASE,
+)
+_CLAUSE = re.compile(r".*(?:[.;!?\n。！？।؟]|\b(?:but|yet|however|though|so|hence|thus|therefore)\b)", re.IGNORECASE | re.DOTALL)
+_NEAR, _FAR = 40, 80
+
+
+def denied(before: str) -> bool:
+    r"""Whether what stands before an answer says that it is none.
+
+    >>> denied("It is not "), denied(r"x \neq "), denied("why not? It is "), denied("Die Antwort ist nicht ")
+    (True, True, False, True)
+    """
+    return _DENIAL.search(before[-_NEAR:]) is not None
+
+
+def denied_behind(behind: str) -> bool:
+    """Whether what stands directly behind an answer says that it is none.
+
+    >>> denied_behind(" is wrong."), denied_behind(" ist falsch"), denied_behind("ではない"), denied_behind(", not 5")
+    (True, True, True, False)
+    """
+    return _BEHIND.match(behind[:_NEAR]) is not None
+
+
+def doubted(before: str) -> bool:
+    """Whether the clause that leads to an answer doubts it, or announces one that is wrong.
+
+    >>> doubted("I doubt that the answer is "), doubted("The wrong "), doubted("That was wrong. The answer is ")
+    (True, True, False)
+    """
+    return _DOUBT.search(_CLAUSE.sub("", before[-_FAR:])) is not None

@@ -1,0 +1,89 @@
+"""When a batch of verdicts is refused: training on it would be blind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from assay.core.errors import RewardError
+from assay.core.rollout import Rollout
+from assay.core.score import Fault, Score
+from assay.core.task import Task
+from assay.verify.reward_function import row_of
+from assay.verify.user_reward import abstained
+from assay.verify.workers.connections import BLOCKED
+from assay.verify.workers.dispatch import JudgingEnd, JudgingOutcome
+
+__all__ = ["failure_text", "refuse_blindness", "refuse_hanging"]
+
+RAISE_DEADLINE = "on_rows(..., reward_deadline=30), Run.reward_deadline, or --reward-deadline 30"
+"""How the deadline of a reward is raised."""
+_HANGS = 3
+"""So many different answers that hang, before the verifier ever answered, mean that it is broken and not the answers."""
+
+
+def refuse_hanging(items: Sequence[tuple[Task, Rollout]], outcomes: Mapping[int, JudgingOutcome], deadline: float) -> None:
+    """Refuses a verifier that has only hung so far.
+
+    Args:
+        items: the batch.
+        outcomes: the first outcomes, by place in the batch.
+        deadline: seconds for one verdict.
+
+    Raises:
+        RewardError: each of the first answers hung, and they are of several texts; shows the first row.
+    """
+    if any(o.end is not JudgingEnd.HUNG for o in outcomes.values()):
+        return
+    answers = {(items[i][0].id, items[i][1].text) for i in outcomes}
+    if len(answers) >= _HANGS:
+        first = min(outcomes)
+        raise RewardError(
+            f"the reward function gave no verdict within {deadline:g} s on its first {len(answers)} different answers; "
+            f"make it faster or raise the deadline ({RAISE_DEADLINE}). "
+            f"First row: {row_of(items[first][0])!r}{_printed(outcomes[first].score)}"
+        )
+
+
+def refuse_blindness(items: Sequence[tuple[Task, Rollout]], verdicts: Sequence[Score]) -> None:
+    """Refuses a batch of which more than half has no verdict.
+
+    Raises:
+        RewardError: shows the first failure.
+    """
+    ended = [s.fault is Fault.POLICY and "ended" in s.info for s in verdicts]  # not what the verifier itself calls so
+    enough = sum(ended) >= _HANGS  # an answer or two may hang or kill their judge; most answers of a batch do not
+    silent = [not s.valid or (floored and enough) for s, floored in zip(verdicts, ended, strict=True)]
+    failed = [(item, score) for item, score, none in zip(items, verdicts, silent, strict=True) if none]
+    if len(failed) < len(items):  # that a function has no verdict on some is what it says of them
+        failed = [(item, score) for item, score in failed if not abstained(score)]
+    if 2 * len(failed) <= len(items):
+        return
+    raise RewardError(
+        f"no verdict on {len(failed)} of {len(items)} answers: the reward function failed, hung, or ended its process; "
+        f"training on the rest would be blind. The first failure:\n{failure_text(*failed[0])}{_late(s for _, s in failed)}"
+    )
+
+
+def _late(scores: Iterable[Score]) -> str:
+    """What to do about calls that ran out their deadline, where some did."""
+    errors = [error for score in scores if "no verdict within" in (error := str(score.info.get("error", "")))]
+    if not errors:
+        return ""
+    told = f"\n{len(errors)} of them ran out the deadline: {RAISE_DEADLINE} gives each call more"
+    if blocked := sum(BLOCKED in error for error in errors):
+        told += (
+            f". {blocked} of these waited for the event loop, which other calls of the function kept busy: make a client, such "
+            "as httpx.AsyncClient(), once and keep it, not in every call, and compute in a plain function; fewer calls at once "
+            "(Run.reward_in_flight) help too"
+        )
+    return told
+
+
+def failure_text(item: tuple[Task, Rollout], score: Score) -> str:
+    """A failure with the lines of the function, the row and the answer."""
+    detail = str(score.info.get("traceback", score.info.get("error", "no detail"))).rstrip()
+    return f"{detail}\nrow: {row_of(item[0])!r}\ncompletion: {item[1].text!r}{_printed(score)}"
+
+
+def _printed(score: Score) -> str:
+    return f"\nprinted: {score.info['printed']}" if "printed" in score.info else ""

@@ -1,0 +1,85 @@
+"""One reader of rows: the same files train, are evaluated on, and audit a reward."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from assay.audit import read_cases
+from assay.cli.sources import held_out_rows, source
+from assay.core.errors import ConfigError, DataError
+from assay.runtime import DecoderShape, char_tokenizer, init_model, save_model
+
+REWARD = (
+    "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
+    "    return float(solution_str.strip() == ground_truth)\n"
+)
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """Rows of verl's form as Parquet and as JSON lines, and a reward of verl's signature."""
+    rows = [
+        {
+            "data_source": "sums",
+            "prompt": [{"role": "user", "content": f"{n}+1="}],
+            "reward_model": {"style": "rule", "ground_truth": str(n + 1)},
+        }
+        for n in range(70)
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "held.parquet")
+    (tmp_path / "held.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "reward.py").write_text(REWARD)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["held.parquet", "held.jsonl"])
+def test_a_reward_is_audited_on_rows_of_verls_form(assay, files, name):
+    cases = read_cases(files / name)
+    assert len(cases) == 70 and cases[3].gold == "4" and cases[3].prompt == "3+1="
+    got = assay("verify", "audit", "reward.py:compute_score", "--cases", name, "--items", "4", "--no-sandbox", "--json")
+    assert got.json["items"] == 4 and got.json["probes"] > 4
+
+
+@pytest.mark.parametrize("name", ["held.parquet", "held.jsonl"])
+def test_a_model_is_evaluated_on_all_rows_of_a_file(assay, files, name):
+    model = init_model(DecoderShape(vocab_size=14), char_tokenizer("0123456789+="), seed=0)
+    save_model(model, files / "model")
+    words = ("eval", "model", "--tasks", name, "--greedy", "--max-new-tokens", "2")
+    got = assay(*words, "--reward", "reward.py:compute_score")
+    assert "64 of 70 held-out tasks of held; --per-level 0 takes all" in got.err
+    found = assay(*words, "--reward", "reward.py:compute_score", "--per-level", "0", "--json").json
+    assert found["per_level"] == 70 and len(found["tasks"]) == 70
+    refused = assay(*words)
+    assert refused.code == 2 and f"{name}: row 1 names no verifier and has no 'answer'" in refused.err
+    assert "--reward my_file.py:my_reward" in refused.err
+
+
+def test_words_that_do_not_fit_rows(assay, files):
+    model = init_model(DecoderShape(vocab_size=14), char_tokenizer("0123456789+="), seed=0)
+    save_model(model, files / "model")
+    got = assay("eval", "model", "--tasks", "sort", "--reward", "reward.py:compute_score")
+    assert got.code == 2 and "--reward is for rows" in got.err
+    got = assay("eval", "model", "--tasks", "sort", "--per-level", "0")
+    assert got.code == 2 and "sort makes tasks without end" in got.err
+    (files / "empty.jsonl").write_text("")
+    with pytest.raises(ConfigError, match=r"empty\.jsonl holds no rows"):
+        held_out_rows("empty.jsonl", None)
+    (files / "data").mkdir()
+    for split in ("train", "test"):
+        (files / "data" / f"{split}.csv").write_text(f"prompt,answer\n{split},1\n")
+    assert held_out_rows("data", None).task("data", 1, "test", 0).public["prompt"] == "test"
+    (files / "t.csv").write_text("prompt,answer\na,1\nb,2\n")
+    assert source("t.csv").name == "t"
+    with pytest.raises(DataError, match=r"row 1: 'prompt' is .* give text, or turns"):
+        (files / "bad.jsonl").write_text('{"gold": "1", "prompt": [3]}\n')
+        read_cases(files / "bad.jsonl")
+
+
+def test_explain_counts_the_held_out_tasks_that_there_are(assay, files):
+    found = assay("explain", "held.parquet", "--reward", "reward.py:compute_score", "--model", "base", "--json").json
+    assert 0 < found["derived"]["final_items"] < 70

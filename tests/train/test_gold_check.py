@@ -1,0 +1,65 @@
+"""Before the first step: a reward that gives the rows' own answers less than its full value is told of."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tiny_runs import only_rl
+
+from assay.scorers import ReferenceProbability
+from assay.tasks import Rows
+from assay.train.gold_check import describe_gold_rewards
+from assay.train.run import Run
+
+ROWS = [{"prompt": f"{n}+1=", "answer": str(n + 1), "solution": f"so it is #{n + 1}"} for n in range(10, 40)]
+
+
+def gold(reward: Any, rows: Any = ROWS, **changes: Any) -> str:
+    run: Run = replace(only_rl(), tasks=Rows(rows, reward=reward), **changes)
+    return describe_gold_rewards(run)
+
+
+def right(completion: str, answer: str) -> bool:
+    return completion == answer
+
+
+def test_a_reward_that_its_own_answers_earn_says_nothing() -> None:
+    assert gold(right) == ""
+    assert gold(lambda completion, answer: float(completion.endswith("#" + answer))) == "", "the solution earns it"
+    assert gold(right, [{"prompt": f"{n}", "key": n} for n in range(9)] + [{"prompt": "a", "answer": "b"}] * 3) == ""
+
+
+def test_a_reward_that_cannot_be_earned_is_told_with_a_row() -> None:
+    text = gold(lambda completion, answer: completion == f"<{answer}>")
+    assert text.startswith("warning: your reward gives the gold answer less than 1 on 20 of 20 rows; e.g. rows/rows/1/")
+    assert "reward 0. If an answer must have more than the gold" in text
+    some = gold(lambda completion, answer: completion == answer and answer != "15")
+    assert "on 1 of 20 rows" in some or some == ""
+
+
+@pytest.mark.parametrize("case", ["async", "scorer", "raises", "abstains", "no rows"])
+def test_what_may_cost_money_or_has_no_verdict_is_not_asked(case: str) -> None:
+    async def served(completion: str) -> float:
+        raise AssertionError("asked")
+
+    def fails(completion: str) -> float:
+        raise ValueError("oh")
+
+    rewards: dict[str, Any] = {"async": served, "raises": fails, "abstains": lambda completion: None}
+    if case == "scorer":
+        run = replace(only_rl(reward=ReferenceProbability()), tasks=Rows(ROWS, reward=lambda completion: 0.0))
+        assert describe_gold_rewards(run) == ""
+        return
+    rows = ROWS if case != "no rows" else [{"prompt": str(n)} for n in range(20)]
+    assert gold(rewards.get(case, lambda completion: 0.0), rows) == ""
+
+
+def test_a_slow_reward_is_asked_once() -> None:
+    def slow(completion: str) -> float:
+        time.sleep(1.1)
+        return 0.0
+
+    assert "on 1 of 1 rows" in gold(slow)
