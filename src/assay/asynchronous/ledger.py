@@ -298,7 +298,9 @@ class Ledger:
     def _give(self, chosen: Sequence[Entry], version: int) -> tuple[str, ...]:
         for entry in chosen:
             if version - entry.oldest > self.eta:
-                raise DataError(f"group {entry.key!r} is {version - entry.oldest} publications old, and eta={self.eta} is promised")
+                raise DataError(
+                    f"group {entry.key!r} is {version - entry.oldest} publications old, and eta={self.eta} is promised"
+                )
             entry.state = State.TAKEN
             self.tell(Event("take", entry.key, version=version, oldest=entry.oldest))
         return tuple(e.key for e in chosen)

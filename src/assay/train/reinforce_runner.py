@@ -12,7 +12,9 @@ from assay.core.group import Outcome
 from assay.core.protocols import Curriculum, Guidance, Replay, Sampler
 from assay.core.scoring import Scorer
 from assay.core.seeds import derive
-bothfrom assay.train.levels import arms_of
+from assay.scorers import FromTasks
+from assay.train.async_collect import AsyncCollector
+from assay.train.levels import arms_of
 from assay.train.loop import step
 from assay.train.rollout_metrics import rollout_metrics
 from assay.train.runner import BaseRunner, StepResult

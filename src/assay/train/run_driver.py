@@ -370,7 +370,9 @@ class RunDriver:
             "session": {**p.state_dict(), **runner.state_dict()},
         }
         place = checkpoint.save(self.folder, p.step, state, p.save)
-both        self._callbacks.checkpoint(p.step, place)
+        runner.saved()
+        settle_best_models(self.folder, p.step)
+        self._callbacks.checkpoint(p.step, place)
         self._callbacks.check()
 
 
