@@ -70,7 +70,6 @@ class LedgerMachine(RuleBasedStateMachine):
     @invariant()
     def promises_hold(self) -> None:
         if hasattr(self, "events"):
-            assert check_history(self.events, self.eta) == []
             assert len(set(self.consumed)) == len(self.consumed)
             assert self.ledger.waiting <= (self.eta + 1) * 2
 
@@ -98,5 +97,5 @@ class LedgerMachine(RuleBasedStateMachine):
         assert check_history(self.events, self.eta) == []
 
 
-LedgerMachine.TestCase.settings = settings(max_examples=30, stateful_step_count=40, deadline=None)
+LedgerMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
 TestLedger = LedgerMachine.TestCase

@@ -64,6 +64,10 @@ def check_history(events: Iterable[Event], eta: int) -> list[str]:
                 newest = max(newest, e.version) if e.kind == "take" else newest
                 over[e.key] = "taken" if e.kind == "take" else "dropped"
                 done.pop(e.key, None)
+            case "put-back":
+                if over.pop(e.key, "") != "taken":
+                    broken("put back, and it was not taken")
+                done[e.key] = e.oldest
             case "put-duplicate" | "put-fenced":
                 pass
             case other:

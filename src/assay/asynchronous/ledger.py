@@ -1,11 +1,11 @@
 """Which groups of rollouts are wanted, who samples them, and which a step learns from: nothing lost, nothing used twice.
 
-The ledger is bookkeeping alone: it knows groups by their keys and holds no tokens, processes or clocks, so every order of events can
-be tried on it. One owner calls it; it is not thread-safe.
+The ledger is bookkeeping alone: it knows groups by their keys and holds no tokens, processes or clocks, so every order of
+events can be tried on it. One owner calls it; it is not thread-safe.
 
-An age is counted in publications of weights: a group is as old as the newest weights at its consumption less those that sampled its
-oldest token. Groups are admitted for at most ``eta`` steps ahead, which bounds the age of those that are taken in order; the other
-policies take groups as they are done, and the bound is held at consumption.
+An age is counted in publications of weights: a group is as old as the newest weights at its consumption less those that
+sampled its oldest token. Groups are admitted for at most ``eta`` steps ahead, which bounds the age of those that are taken in
+order; the other policies take groups as they are done, and the bound is held at consumption.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class AgePolicy(StrEnum):
 
     ``wait``: in the order in which they were admitted. No bias; a step waits for the slowest of its groups.
 
-    ``continue``: those that no later step may take, then those that are done first. A step waits only for the former. Short rollouts
-    are learned from earlier than long ones.
+    ``continue``: those that are done first, and before them those for which later steps have no room. A step waits only for the
+    latter. Short rollouts are learned from earlier than long ones.
 
     ``drop``: those that are done first; one that is too old is thrown away and counted. A step never waits at the bound. Long
     rollouts are missing more often than short ones.
@@ -251,7 +251,7 @@ class Ledger:
     # ---- what a step learns from
 
     def drop_old(self, version: int) -> list[str]:
-        """Throws away what is done and too old for a step with these newest weights; the keys. Other policies throw nothing away."""
+        """Throws away what is done and too old for a step with these newest weights: the keys; none under other policies."""
         if self.policy is not AgePolicy.DROP:
             return []
         old = [e.key for e in self.entries.values() if e.state is State.DONE and version - e.oldest > self.eta]
@@ -274,14 +274,28 @@ class Ledger:
         """
         waiting = [e for e in self.entries.values() if e.state in _WAITING]
         if self.policy is AgePolicy.WAIT:
-            first = waiting[:n]
+            chosen = waiting[:n]
         else:
-            done = sorted((e for e in waiting if e.state is State.DONE), key=lambda e: e.order)
-            due = [e for e in waiting if e.due <= version] if self.policy is AgePolicy.CONTINUE else []
-            first = (due + [e for e in done if e not in due])[:n]
-        if len(first) < n or any(e.state is not State.DONE for e in first):
+            young = (e for e in waiting if e.state is State.DONE and version - e.oldest <= self.eta)
+            done = sorted(young, key=lambda e: e.order)
+            needed = self._needed_now(waiting, done, n, version) if self.policy is AgePolicy.CONTINUE else []
+            chosen = (needed + [e for e in done if e not in needed])[:n]
+        if len(chosen) < n or any(e.state is not State.DONE for e in chosen):
             return None
-        return self._give(first, version)
+        return self._give(chosen, version)
+
+    def _needed_now(self, waiting: Sequence[Entry], done: Sequence[Entry], n: int, version: int) -> list[Entry]:
+        """Groups that a step has to take so that no later one finds more than ``n`` which are due: of those that are due ``k``
+        steps from now or earlier, all but the ``n * k`` for which there is room in between.
+        """
+        needed: list[Entry] = []
+        for k in range(self.eta + 1):
+            due = [e for e in waiting if e.due <= version + k]
+            missing = len(due) - n * k - len(needed)
+            if missing > 0:
+                ready = [e for e in done if e.due <= version + k and e not in needed]
+                needed += (ready + [e for e in due if e.state is not State.DONE])[:missing]
+        return needed
 
     def take_again(self, keys: Sequence[str], dropped: Sequence[str], version: int) -> tuple[str, ...]:
         """The groups that a step took before this process began, and threw away before it, as the log says.
@@ -294,6 +308,18 @@ class Ledger:
             raise DataError(f"the log says that a step took or dropped {lost[:4]}, and these were not accepted")
         self._throw_away(dropped, version)
         return self._give([self.entries[key] for key in keys], version)
+
+    def put_back(self, keys: Sequence[str]) -> None:
+        """Groups that a step took and did not learn from: they are done, and wait again.
+
+        Raises:
+            DataError: one of them was not taken.
+        """
+        for key in keys:
+            if key not in self.entries or self.entries[key].state is not State.TAKEN:
+                raise DataError(f"group {key!r} was not taken, and cannot be put back")
+            self.entries[key].state = State.DONE
+            self.tell(Event("put-back", key, oldest=self.entries[key].oldest))
 
     def _give(self, chosen: Sequence[Entry], version: int) -> tuple[str, ...]:
         for entry in chosen:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from assay.asynchronous.ledger import Lease
 from assay.core.manifest import Manifest
@@ -14,9 +14,10 @@ from assay.core.rollout import Rollout, Sampling
 from assay.core.task import Context
 
 if TYPE_CHECKING:
-    from assay.runtime.engine.settings import EngineSpec
+    from assay.core.columns import Array
+    from assay.runtime.engine.settings import ModelEngineSpec
 
-__all__ = ["Beat", "Failed", "Sample", "Sampled", "SamplerSettings", "Serving", "Weights"]
+__all__ = ["Beat", "Ended", "Failed", "NewWeights", "Order", "Sample", "Sampled", "SamplerSettings", "Serving", "Weights"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,45 +28,59 @@ class SamplerSettings:
         model: folder of the model; the weights that it samples with come later.
         engine: what samples.
         sampler: contexts to rollouts.
-        tasks, sampling, seed, max_turns, deadline: as of `assay.core.protocols.SamplerParts`.
+        tasks, seed, deadline: as of `assay.core.protocols.SamplerParts`.
+        device: ``cpu``, ``cuda``, or ``auto`` for CUDA where there is one.
         threads: of torch.
         log: file for what the process prints.
     """
 
     model: Path
-    engine: EngineSpec
+    engine: ModelEngineSpec
     sampler: SamplerSpec
     tasks: TaskSource
-    sampling: Sampling
     seed: int
-    max_turns: int
     deadline: float
+    device: str
     threads: int
     log: Path
 
 
+class Weights(Protocol):
+    """New weights, which lie where a sampler can read them."""
+
+    @property
+    def manifest(self) -> Manifest:
+        """Their version and digests, without arrays."""
+        ...
+
+    def arrays(self) -> Mapping[str, Array] | None:
+        """The arrays by name; None where newer ones have replaced them."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
-class Weights:
-    """New weights, which lie in shared memory.
+class NewWeights:
+    """Samplers are to go on with these weights."""
 
-    Attributes:
-        manifest: their version and digests, without arrays.
-        memory: name of the shared memory.
-        layout: dtype, shape and first byte of each array.
-    """
+    weights: Weights
 
-    manifest: Manifest
-    memory: str
-    layout: Mapping[str, tuple[str, tuple[int, ...], int]]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """A group that is wanted: a context, how many rollouts of it, and how they are sampled."""
+
+    context: Context
+    n: int
+    sampling: Sampling
+    max_turns: int
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """``n`` rollouts of a context are wanted."""
+    """A group is leased to the sampler."""
 
     lease: Lease
-    context: Context
-    n: int
+    order: Order
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,3 +120,14 @@ class Failed:
 
     error: Exception | None
     told: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The process is gone.
+
+    Attributes:
+        why: how it ended, with the last lines that it printed.
+    """
+
+    why: str

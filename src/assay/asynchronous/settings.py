@@ -17,13 +17,18 @@ class Asynchronous:
 
     Attributes:
         samplers: processes that sample.
-        eta: greatest age of a token at its consumption, in steps; 0 samples with the newest weights alone, as a run in one process.
-        policy: which groups a step takes (`assay.asynchronous.AgePolicy`).
+        eta: greatest age of a token when it is learned from, in steps; 0 samples with the newest weights alone, as a run in one
+            process does.
+        policy: which groups a step takes: ``wait``, ``continue`` or ``drop`` (`assay.asynchronous.AgePolicy`).
         batch: groups that a process samples at a time; 0 for an equal share of a step's groups.
         threads: of torch in each process.
+        runtime: ``process`` for processes of this machine, ``ray`` for actors of a Ray cluster.
+        keep_log: keep every accepted rollout, so that the whole run can be replayed (``assay runs replay``); without it what the
+            last two checkpoints need.
 
     Raises:
         ConfigError: no sampler, an age below 0.
+        UnknownNameError: an unknown policy or runtime.
     """
 
     samplers: int = 1
@@ -31,10 +36,14 @@ class Asynchronous:
     policy: Literal["wait", "continue", "drop"] = "wait"
     batch: int = 0
     threads: int = 1
+    runtime: Literal["process", "ray"] = "process"
+    keep_log: bool = False
 
     def __post_init__(self) -> None:
         check_positive(self, "samplers", "threads")
-        if self.eta < 0 or self.batch < 0:
-            raise ConfigError(f"Asynchronous(eta={self.eta}, batch={self.batch}); use numbers from 0 on")
-        if self.policy not in ("wait", "continue", "drop"):
-            raise UnknownNameError("Asynchronous.policy", self.policy, ("wait", "continue", "drop"))
+        for name in ("eta", "batch"):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"Asynchronous.{name}={getattr(self, name)}; use a number from 0 on")
+        for name, known in (("policy", ("wait", "continue", "drop")), ("runtime", ("process", "ray"))):
+            if getattr(self, name) not in known:
+                raise UnknownNameError(f"Asynchronous.{name}", getattr(self, name), known)

@@ -29,6 +29,8 @@ __all__ = [
     "group_to_wire",
     "rollout_from_wire",
     "rollout_to_wire",
+    "sampling_from_wire",
+    "sampling_to_wire",
     "task_from_wire",
     "task_to_wire",
 ]
@@ -259,23 +261,37 @@ def _read_context(data: Mapping[str, Any]) -> Context:
 # ---- rollouts ---------------------------------------------------------------------------------------------------------
 
 
+def sampling_to_wire(sampling: Sampling) -> Wire:
+    """How tokens are drawn.
+
+    >>> sampling_from_wire(sampling_to_wire(Sampling(top_k=3, stop=("x",)))) == Sampling(top_k=3, stop=("x",))
+    True
+    """
+    return {
+        "temperature": float(sampling.temperature),
+        "max_new_tokens": int(sampling.max_new_tokens),
+        "stop_ids": [int(i) for i in sampling.stop_ids],
+        "top_p": float(sampling.top_p),
+        "top_k": int(sampling.top_k),
+        "stop": list(sampling.stop),
+        **({"min_p": float(sampling.min_p)} if sampling.min_p else {}),
+        **({"keep_support": True} if sampling.keep_support else {}),
+    }
+
+
+def sampling_from_wire(data: Mapping[str, Any]) -> Sampling:
+    """What `sampling_to_wire` wrote."""
+    data = {"stop": (), **data}
+    return Sampling(**_with(data, stop_ids=tuple(data["stop_ids"]), stop=tuple(data["stop"])))
+
+
 def _completion(completion: Completion) -> Wire:
-    s = completion.sampling
     return {
         "ids": _array(completion.ids),
         "logp_engine": _array(completion.logp_engine),
         "spans": [[int(p.version), int(p.start), int(p.end)] for p in completion.spans],
         "stop": completion.stop.value,
-        "sampling": {
-            "temperature": float(s.temperature),
-            "max_new_tokens": int(s.max_new_tokens),
-            "stop_ids": [int(i) for i in s.stop_ids],
-            "top_p": float(s.top_p),
-            "top_k": int(s.top_k),
-            "stop": list(s.stop),
-            **({"min_p": float(s.min_p)} if s.min_p else {}),
-            **({"keep_support": True} if s.keep_support else {}),
-        },
+        "sampling": sampling_to_wire(completion.sampling),
         "duration": float(completion.duration),
         "columns": _columns(completion.columns),
         **({"prompt": _columns(completion.prompt)} if completion.prompt else {}),
@@ -307,13 +323,12 @@ def _read_values(data: Mapping[str, Any]) -> Array:
 
 
 def _read_completion(data: Mapping[str, Any]) -> Completion:
-    sampling = {"stop": (), **data["sampling"]}
     return Completion(
         ids=_read_array(data["ids"]),
         logp_engine=_read_array(data["logp_engine"]),
         spans=tuple(Span(*s) for s in data["spans"]),
         stop=Stop(data["stop"]),
-        sampling=Sampling(**_with(sampling, stop_ids=tuple(sampling["stop_ids"]), stop=tuple(sampling["stop"]))),
+        sampling=sampling_from_wire(data["sampling"]),
         duration=data["duration"],
         columns=_read_columns(data["columns"]),
         prompt=_read_columns(data.get("prompt", {})),

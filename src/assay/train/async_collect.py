@@ -4,26 +4,33 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from assay.asynchronous.accepted_log import AcceptedLog
-from assay.asynchronous.ledger import AgePolicy, Ledger
-from assay.asynchronous.messages import SamplerSettings
-from assay.asynchronous.processes import Process
-from assay.asynchronous.queue import Order, RolloutQueue
-from assay.core.errors import ConfigError
-from assay.core.group import Draw
+from assay.asynchronous import AcceptedLog, AgePolicy, Ledger, Order, RolloutQueue, Samplers, SamplerSettings, spawner_of
+from assay.asynchronous.settings_pickle import WithoutEnvironments, sendable_tasks
+from assay.core.errors import ConfigError, RewardError
+from assay.core.group import Draw, Group
 from assay.core.manifest import Manifest
+from assay.core.protocols import Moment, TaskSource
+from assay.core.rollout import Rollout, Sampling
 from assay.core.task import Context, Task
 from assay.core.timing import span
-from assay.core.wire import context_from_wire, context_to_wire, task_from_wire, task_to_wire
-from assay.train.collect import Collected, moment_of, task_of
+from assay.core.wire import (
+    context_from_wire,
+    context_to_wire,
+    sampling_from_wire,
+    sampling_to_wire,
+    task_from_wire,
+    task_to_wire,
+)
+from assay.runtime.engine.settings import ModelEngineSpec
+from assay.train.collect import moment_of, task_of
 from assay.train.grade import groups_of
 from assay.train.scoring import grade_rollouts
-from assay.train.support import sampling_of
 
 if TYPE_CHECKING:
     from assay.train.reinforce import Reinforce
@@ -35,27 +42,52 @@ __all__ = ["AsyncCollector"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pending:
-    """A group that was drawn and has not been learned from."""
+    """A group that was drawn and has not been learned from.
+
+    Attributes:
+        task, context, draw: what is practised, and how it was chosen.
+        moment: when the guidance posed it.
+        n: rollouts of it.
+        sampling, max_turns: how they are sampled, by the settings of the step that drew it.
+    """
 
     task: Task
     context: Context
-    n: int
     draw: Draw
+    moment: Moment
+    n: int
+    sampling: Sampling
+    max_turns: int
+
+    @property
+    def order(self) -> Order:
+        """What samplers need of it."""
+        return Order(context=self.context, n=self.n, sampling=self.sampling, max_turns=self.max_turns)
 
     def to_wire(self) -> dict[str, Any]:
         """JSON-able."""
         return {
             "task": task_to_wire(self.task),
             "context": context_to_wire(self.context),
-            "n": self.n,
             "draw": asdict(self.draw),
+            "moment": asdict(self.moment),
+            "n": self.n,
+            "sampling": sampling_to_wire(self.sampling),
+            "max_turns": self.max_turns,
         }
 
     @classmethod
     def from_wire(cls, wire: Mapping[str, Any]) -> Self:
         """What `to_wire` wrote."""
-        task, context = task_from_wire(wire["task"]), context_from_wire(wire["context"])
-        return cls(task=task, context=context, n=int(wire["n"]), draw=Draw(**wire["draw"]))
+        return cls(
+            task=task_from_wire(wire["task"]),
+            context=context_from_wire(wire["context"]),
+            draw=Draw(**wire["draw"]),
+            moment=Moment(**wire["moment"]),
+            n=int(wire["n"]),
+            sampling=sampling_from_wire(wire["sampling"]),
+            max_turns=int(wire["max_turns"]),
+        )
 
 
 class AsyncCollector:
@@ -63,72 +95,88 @@ class AsyncCollector:
 
     Args:
         queue: of groups that others sample.
-        eta: greatest age, in steps.
         folder: the model that samplers start from; removed at the end.
+        tasks: as samplers were given them.
     """
 
-    def __init__(self, queue: RolloutQueue, eta: int, folder: tempfile.TemporaryDirectory[str]) -> None:
-        self._queue, self._eta, self._folder = queue, eta, folder
+    def __init__(self, queue: RolloutQueue, folder: tempfile.TemporaryDirectory[str], tasks: TaskSource | None = None) -> None:
+        self._queue, self._folder, self._tasks = queue, folder, tasks
         self._pending: dict[str, Pending] = {}
         self._step, self._posed = -1, 0
 
     @classmethod
     def of(cls, stage: Reinforce, parts: Parts) -> Self:
         """As the stage says; samplers start when weights are published."""
-        from assay.runtime.models.hf import save_model
-
         settings, run = stage.asynchronous, parts.run
-        assert settings is not None
+        assert settings is not None and isinstance(run.engine, ModelEngineSpec)  # as `check_asynchronous` says
+        ledger = Ledger(settings.eta, AgePolicy(settings.policy))
         folder = tempfile.TemporaryDirectory(prefix="assay-sampler-")
-        save_model(parts.learner.model(), Path(folder.name))
         place = (parts.folder or Path(folder.name)) / "samplers"
-        sampler = SamplerSettings(
-            model=Path(folder.name),
-            engine=run.engine,
-            sampler=stage.sampler,
-            tasks=run.tasks,
-            sampling=sampling_of(run, stage),
-            seed=run.seed,
-            max_turns=run.max_turns,
-            deadline=run.environment_deadline,
-            threads=settings.threads,
-            log=place / "log",
-        )
-        queue = RolloutQueue(
-            sampler,
-            Process(),
-            settings.samplers,
-            Ledger(settings.eta, AgePolicy(settings.policy)),
-            AcceptedLog(place / "accepted", parts.step),
-            share=settings.batch or -(-stage.groups // settings.samplers),
-            tell=lambda line: print(line, file=sys.stderr, flush=True),
-        )
-        made = cls(queue, settings.eta, folder)
+        log = AcceptedLog(place / "accepted", keep=settings.keep_log)
+        if parts.replays:
+            log.read(parts.step)
+            made = cls(RolloutQueue(ledger, log), folder)
+        else:
+            from assay.runtime.models.hf import save_model
+
+            tasks = sendable_tasks(run.tasks)
+            save_model(parts.learner.model(), Path(folder.name))
+            sampler = SamplerSettings(
+                model=Path(folder.name),
+                engine=run.engine,
+                sampler=stage.sampler,
+                tasks=tasks,
+                seed=run.seed,
+                deadline=run.environment_deadline,
+                device=stage.learner.device,
+                threads=settings.threads,
+                log=place / "log",
+            )
+            share = settings.batch or -(-stage.groups // settings.samplers)
+            samplers = Samplers(sampler, spawner_of(settings.runtime), settings.samplers, share, partial(_tell, parts))
+            made = cls(RolloutQueue(ledger, log, samplers), folder, tasks)
         parts.subscribers.append(made)
         return made
 
-    async def collect(self, s: ReinforceRunner) -> Collected:
-        """Admits what is missing, waits for the step's groups, and grades them."""
-        groups = s.stage.groups
-        self._admit(s, min(self._queue.missing(groups), self._left(s)))
+    async def groups(self, s: ReinforceRunner, number: int) -> tuple[list[Group], set[str]]:
+        """The next ``number`` groups of a step, graded; as `assay.train.collect.pose_and_grade`.
+
+        Raises:
+            RewardError: a user's reward failed; the groups wait for the next call.
+        """
         with span("generate"):
-            taken = await self._queue.take(groups)
-            while not taken.keys:
-                for key in taken.dropped:
-                    del self._pending[key]
-                self._admit(s, len(taken.dropped))
-                taken = await self._queue.take(groups)
-        found = [self._pending.pop(key) for key in taken.keys]
-        rollouts = [r for key in taken.keys for r in self._queue.rollouts(key)]
+            keys = await self._take(s, number)
+        found = {key: self._pending.pop(key) for key in keys}
+        rollouts = {key: self._queue.rollouts(key) for key in keys}
+        try:
+            graded = await self._grade(s, list(found.values()), [r for key in keys for r in rollouts[key]])
+        except RewardError:
+            self._queue.put_back(rollouts)
+            self._pending = {**found, **self._pending}
+            raise
+        return graded, set()
+
+    async def _take(self, s: ReinforceRunner, number: int) -> tuple[str, ...]:
+        """Admits what is missing, and waits."""
+        missing = self._queue.missing(s.stage.groups)
+        left = (s.stage.steps - s.parts.stage_step) * s.stage.groups - len(self._pending)
+        self._admit(s, max(number - len(self._pending), min(missing, left)))
+        while not (taken := await self._queue.take(number)).keys:
+            for key in taken.dropped:
+                del self._pending[key]
+            self._admit(s, len(taken.dropped))
+        return taken.keys
+
+    async def _grade(self, s: ReinforceRunner, found: Sequence[Pending], rollouts: Sequence[Rollout]) -> list[Group]:
         with span("score"):
             graded = await grade_rollouts(s, [(p.task, p.context) for p in found], rollouts)
-        made = [group for scored, p in zip(graded, found, strict=True) for group in groups_of(scored, p.draw)]
-        kept = [g for group in made if (g := s.stage.filter.select(group) if s.stage.filter else group) is not None]
-        return Collected(graded=made, kept=kept, rounds=1, metrics={})
-
-    def _left(self, s: ReinforceRunner) -> int:
-        """Groups that the steps to come take, less those that wait."""
-        return (s.stage.steps - s.parts.stage_step) * s.stage.groups - len(self._pending)
+        made: list[Group] = []
+        for scored, p in zip(graded, found, strict=True):
+            groups = groups_of(scored, p.draw)
+            if s.guidance.next(p.task, groups, p.moment):
+                self._refuse(s, p.task, "again after it was answered")
+            made += groups
+        return made
 
     def _admit(self, s: ReinforceRunner, number: int) -> None:
         if self._step != s.parts.step:
@@ -136,17 +184,34 @@ class AsyncCollector:
         orders: list[Order] = []
         for draw in s.curriculum.draw(number) if number > 0 else ():
             task = task_of(s, draw)
-            posed = s.guidance.next(task, [], moment_of(s, self._posed))
+            moment = moment_of(s, self._posed)
             self._posed += 1
+            posed = s.guidance.next(task, [], moment)
             if len(posed) != 1:
+                self._refuse(s, task, f"in {len(posed)} contexts")
+            if isinstance(self._tasks, WithoutEnvironments) and s.parts.run.tasks.environment(task.exposed()) is not None:
                 raise ConfigError(
-                    f"{type(s.guidance).__name__} posed task {task.id!r} in {len(posed)} contexts; a stage that samples "
-                    "asynchronously poses each task in one: use another guidance, or leave Reinforce.asynchronous out"
+                    f"task {task.id!r} is played in an environment, which sampler processes cannot be sent: define its functions "
+                    "and classes in a module that can be imported, or leave Reinforce.asynchronous out"
                 )
-            made = Pending(task=task, context=posed[0].context, n=posed[0].n or s.group_size, draw=draw)
+            made = Pending(
+                task=task,
+                context=posed[0].context,
+                draw=draw,
+                moment=moment,
+                n=posed[0].n or s.group_size,
+                sampling=s.sampling,
+                max_turns=s.max_turns,
+            )
             self._pending[made.context.key] = made
-            orders.append(Order(made.context, made.n))
+            orders.append(made.order)
         self._queue.admit(orders)
+
+    def _refuse(self, s: ReinforceRunner, task: Task, how: str) -> None:
+        raise ConfigError(
+            f"{type(s.guidance).__name__} posed task {task.id!r} {how}; a stage that samples asynchronously poses each task in "
+            "one context, once: use another guidance, or leave Reinforce.asynchronous out"
+        )
 
     def publish(self, manifest: Manifest) -> None:
         """New weights for the samplers."""
@@ -160,7 +225,7 @@ class AsyncCollector:
         """Restores `state_dict`."""
         found = [Pending.from_wire(wire) for wire in state["pending"]]
         self._pending = {p.context.key: p for p in found}
-        self._queue.load_state_dict(state, [Order(p.context, p.n) for p in found])
+        self._queue.load_state_dict(state, [p.order for p in found])
 
     def commit(self, step: int) -> None:
         """A checkpoint is whole."""
@@ -170,3 +235,9 @@ class AsyncCollector:
         """Ends the samplers."""
         self._queue.close()
         self._folder.cleanup()
+
+
+def _tell(parts: Parts, line: str) -> None:
+    """Says what became of a sampler at once, and in the journal with the next step."""
+    print(line, file=sys.stderr, flush=True)
+    parts.news.append(("sampler", line))

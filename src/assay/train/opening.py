@@ -42,6 +42,7 @@ def open_stage(
     checker: IndependentChecker | None = None,
     judges: RunJudges | None = None,
     folder: Path | None = None,
+    replays: bool = False,
 ) -> StageRunner:
     """A stage at work, from its settings and the weights that it starts from.
 
@@ -55,6 +56,7 @@ def open_stage(
         checker: a second judge.
         judges: models that a scorer may ask.
         folder: of the run.
+        replays: what was sampled comes from the run's log of an asynchronous stage.
 
     Raises:
         ConfigError: lengths beyond the context, no arm left for the stage's levels, an anchor of another vocabulary.
@@ -90,6 +92,7 @@ def open_stage(
         judges=judges,
         step=step,
         folder=folder,
+        replays=replays,
     )
     try:
         return stage.open(parts)

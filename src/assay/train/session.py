@@ -64,7 +64,9 @@ class Parts:
         version: of the weights published last.
         untrained: names of tensors that are trained and have had no gradient at any step so far.
         folder: of the run; None outside one.
+        replays: the stage replays what its log says was sampled (`assay.train.replay`).
         subscribers: who else gets each publication of weights; they end with the stage.
+        news: kinds and sentences for the journal, of what happened beside the steps.
     """
 
     run: Run
@@ -88,7 +90,9 @@ class Parts:
     version: int = 0
     untrained: tuple[str, ...] = ()
     folder: Path | None = None
+    replays: bool = False
     subscribers: list[WeightSubscriber] = field(default_factory=list["WeightSubscriber"])
+    news: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
 
     def remember(self, groups: Sequence[Group]) -> None:
         """Adds the sampled ids to the running digest."""
