@@ -196,7 +196,7 @@ class RolloutQueue:
                 self._restore(order.context.key)
 
     def commit(self, step: int) -> None:
-        """A checkpoint is whole: forgets what its steps took, and removes files of the log that neither it nor the one before needs."""
+        """A checkpoint is whole: what its steps took is forgotten, with files of the log that no kept checkpoint needs."""
         with self._changed:
             for key in self._ledger.commit():
                 self._forget(key)
