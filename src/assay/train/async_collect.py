@@ -103,6 +103,7 @@ class AsyncCollector:
         self._queue, self._folder, self._tasks = queue, folder, tasks
         self._pending: dict[str, Pending] = {}
         self._step, self._posed = -1, 0
+        self._ages, self._dropped = list[int](), 0
 
     @classmethod
     def of(cls, stage: Reinforce, parts: Parts) -> Self:
@@ -144,10 +145,11 @@ class AsyncCollector:
         Raises:
             RewardError: a user's reward failed; the groups wait for the next call.
         """
-        with span("generate"):
+        with span("wait"):
             keys = await self._take(s, number)
         found = {key: self._pending.pop(key) for key in keys}
         rollouts = {key: self._queue.rollouts(key) for key in keys}
+        self._ages += [self._queue.age(found) for found in rollouts.values()]
         try:
             graded = await self._grade(s, list(found.values()), [r for key in keys for r in rollouts[key]])
         except RewardError:
@@ -164,6 +166,7 @@ class AsyncCollector:
         while not (taken := await self._queue.take(number)).keys:
             for key in taken.dropped:
                 del self._pending[key]
+            self._dropped += len(taken.dropped)
             self._admit(s, len(taken.dropped))
         return taken.keys
 
@@ -212,6 +215,14 @@ class AsyncCollector:
             f"{type(s.guidance).__name__} posed task {task.id!r} {how}; a stage that samples asynchronously poses each task in "
             "one context, once: use another guidance, or leave Reinforce.asynchronous out"
         )
+
+    def metrics(self) -> dict[str, float]:
+        """Since the last call: greatest and mean age of a group's oldest token when it was taken, in publications of weights, and
+        groups that were thrown away because they were older than allowed.
+        """
+        ages, dropped = self._ages or [0], self._dropped
+        self._ages, self._dropped = [], 0
+        return {"async/age_max": float(max(ages)), "async/age_mean": sum(ages) / len(ages), "async/dropped": float(dropped)}
 
     def publish(self, manifest: Manifest) -> None:
         """New weights for the samplers."""

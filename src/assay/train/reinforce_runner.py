@@ -13,6 +13,7 @@ from assay.core.protocols import Curriculum, Guidance, Replay, Sampler
 from assay.core.rollout import Sampling
 from assay.core.scoring import Scorer
 from assay.core.seeds import derive
+from assay.measure.metrics import throughput
 from assay.scorers import FromTasks
 from assay.train.async_collect import AsyncCollector
 from assay.train.levels import arms_of
@@ -87,6 +88,9 @@ class ReinforceRunner(BaseRunner):
             raise
         values = {f"schedule/{key}": float(value) for key, value in self.scheduled.items()}
         metrics = {**result.metrics, **self.scorer.metrics(), **values}
+        if self.async_collector:
+            rate = throughput(metrics.get("tokens/sampled", 0.0), metrics["time/step"])  # sampling is no part of the step
+            metrics |= self.async_collector.metrics() | {"time/tokens_per_second": rate}
         return replace(result, metrics=metrics | rollout_metrics(self.stage.sampler, result.groups, metrics))
 
     def _drawn_state(self) -> dict[str, Any] | None:
