@@ -27,43 +27,52 @@ BEAT = 1.0
 
 
 def main(number: int) -> None:
-    """The process at the end of a connection.
+    """The process at the end of a connection: works until the other end is closed.
 
     Args:
         number: of the connection's descriptor.
     """
-    connection = Connection(number)
-    sys.path[:] = pickle.loads(connection.recv_bytes())
-    run_sampler(connection, connection.recv_bytes())
-
-
-def run_sampler(connection: Connection, settings: bytes) -> None:
-    """Works until the other end of the connection is closed.
-
-    Args:
-        connection: to the controller.
-        settings: a pickle of `SamplerSettings`.
-    """
     for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1"):  # the controller decides what they mean
         signal.signal(getattr(signal, name), signal.SIG_IGN)
-    lock, stop = threading.Lock(), threading.Event()
+    connection = Connection(number)
+    sys.path[:] = pickle.loads(connection.recv_bytes())
+    settings, lock = connection.recv_bytes(), threading.Lock()
 
     def send(message: object) -> None:
         data = pickle.dumps(message, protocol=5)
         with lock:
             connection.send_bytes(data)
 
+    def receive() -> object:
+        try:
+            return pickle.loads(connection.recv_bytes())
+        except OSError:
+            raise EOFError from None
+
+    sys.exit(run_sampler(settings, receive, send))
+
+
+def run_sampler(settings: bytes, receive: Callable[[], object], send: Callable[[object], None]) -> int:
+    """Samples until the controller is gone; the exit status.
+
+    Args:
+        settings: a pickle of `SamplerSettings`.
+        receive: waits for the next message; raises EOFError where the controller is gone.
+        send: a message to the controller, from any thread; raises OSError where it is gone.
+    """
+    stop = threading.Event()
     threading.Thread(target=_beat, args=(send, stop), daemon=True).start()
     try:
-        asyncio.run(_work(connection, send, pickle.loads(settings)))
-    except (EOFError, BrokenPipeError, ConnectionResetError):
-        pass  # the controller is gone
+        asyncio.run(_work(receive, send, pickle.loads(settings)))
+        return 0
     except BaseException as error:
         cause = _first(error)
+        if isinstance(cause, EOFError | BrokenPipeError | ConnectionResetError):
+            return 0
         traceback.print_exc()
         with suppress(OSError):
             send(_failed(cause))
-        sys.exit(1)
+        return 1
     finally:
         stop.set()
 
@@ -91,13 +100,13 @@ def _first(error: BaseException) -> BaseException:
     return group
 
 
-async def _work(connection: Connection, send: Callable[[object], None], settings: SamplerSettings) -> None:
+async def _work(receive: Callable[[], object], send: Callable[[object], None], settings: SamplerSettings) -> None:
     from assay.runtime.engine.sampling import load_sampling_engine
 
     engine, tokenizer = load_sampling_engine(settings.model, settings.engine, settings.device, settings.threads)
     build = cache(partial(_build, engine, tokenizer, settings))
     send(Beat())
-    inbox = _inbox(connection)
+    inbox = _inbox(receive)
 
     async def sample(wanted: Sample) -> None:
         order = wanted.order
@@ -131,7 +140,7 @@ def _build(engine: Engine, tokenizer: Tokenizer, settings: SamplerSettings, samp
     )
 
 
-def _inbox(connection: Connection) -> asyncio.Queue[Any]:
+def _inbox(receive: Callable[[], object]) -> asyncio.Queue[Any]:
     """What arrives, read by a thread; None behind the last."""
     loop, inbox = asyncio.get_running_loop(), asyncio.Queue[Any]()
 
@@ -139,8 +148,8 @@ def _inbox(connection: Connection) -> asyncio.Queue[Any]:
         with suppress(RuntimeError):  # the loop has ended
             try:
                 while True:
-                    loop.call_soon_threadsafe(inbox.put_nowait, pickle.loads(connection.recv_bytes()))
-            except (EOFError, OSError):
+                    loop.call_soon_threadsafe(inbox.put_nowait, receive())
+            except EOFError:
                 loop.call_soon_threadsafe(inbox.put_nowait, None)
 
     threading.Thread(target=read, daemon=True).start()
