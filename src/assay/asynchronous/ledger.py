@@ -119,6 +119,8 @@ class Ledger:
         ConfigError: ``eta`` below 0.
 
     >>> ledger = Ledger(eta=1)
+    >>> ledger.join("w0")
+    0
     >>> ledger.admit(["a", "b"], version=0)
     >>> leases = ledger.lease("w0", version=0, most=2)
     >>> ledger.put(leases[1], oldest=0), ledger.put(leases[1], oldest=0)

@@ -8,6 +8,7 @@ import tempfile
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +27,9 @@ __all__ = ["RaySpawner"]
 
 def _ray() -> Any:
     try:
-        import ray
+        return import_module("ray")
     except ImportError:
         raise MissingExtraError("ray", "ray") from None
-    return ray
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,3 +47,29 @@ class Asynchronous:
         for name, known in (("policy", ("wait", "continue", "drop")), ("runtime", ("process", "ray"))):
             if getattr(self, name) not in known:
                 raise UnknownNameError(f"Asynchronous.{name}", getattr(self, name), known)
+
+    def describe(self, groups: int) -> str:
+        """In a sentence, for a stage that takes ``groups`` groups a step.
+
+        >>> Asynchronous(samplers=2, eta=1, policy="continue").describe(groups=8)
+        '2 processes of this machine sample while the learner works, at most 16 groups ahead; nothing is learned from that is more \
+than 1 step old; a step takes the groups that are done first, so short answers are learned from before long ones'
+        """
+        where = "process{} of this machine sample{}" if self.runtime == "process" else "actor{} of a Ray cluster sample{}"
+        many = self.samplers > 1
+        who = f"{self.samplers} {where.format('s' if many and self.runtime == 'ray' else 'es' if many else '', '' if many else 's')}"
+        age = (
+            "nothing is learned from that is older than the newest weights"
+            if not self.eta
+            else (f"nothing is learned from that is more than {self.eta} step{'s' if self.eta > 1 else ''} old")
+        )
+        ahead = f" while the learner works, at most {(self.eta + 1) * groups} groups ahead" if self.eta else ""
+        return f"{who}{ahead}; {age}; {_TAKES[self.policy]}"
+
+
+_TAKES = {
+    "wait": "a step waits for its groups in order, so none is preferred",
+    "continue": "a step takes the groups that are done first, so short answers are learned from before long ones",
+    "drop": "a step takes the groups that are done first, and throws away what is too old: long answers are missing more often",
+}
+"""What each policy prefers."""

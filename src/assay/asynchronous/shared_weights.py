@@ -15,10 +15,10 @@ from assay.core.columns import Array
 from assay.core.errors import EngineError
 from assay.core.manifest import Manifest
 
-__all__ = ["SharedMemoryWeights", "SharedWeights"]
+__all__ = ["PUBLICATIONS", "SharedMemoryWeights", "SharedWeights"]
 
 _ALIGN = 64
-_KEPT = 3
+PUBLICATIONS = 3
 """Publications whose arrays stay: a process that is behind by more reads newer ones instead."""
 
 
@@ -74,7 +74,7 @@ class SharedWeights:
                 np.ndarray(array.shape, array.dtype, memory, layout[name][2])[...] = array
             memory[:8] = manifest.version.to_bytes(8, "little")
         self._files.append(file)
-        while len(self._files) > _KEPT:
+        while len(self._files) > PUBLICATIONS:
             self._files.popleft().close()
         return SharedMemoryWeights(replace(manifest, payload=None), file.place, layout)
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cache, partial
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, cast
 
 from assay.asynchronous.messages import Beat, Failed, NewWeights, Sample, Sampled, SamplerSettings, Serving
 from assay.core.errors import AssayError
@@ -94,10 +94,9 @@ def _beat(send: Callable[[object], None], stop: threading.Event) -> None:
 
 def _first(error: BaseException) -> BaseException:
     """What went wrong first, of several tasks."""
-    group: Any = error
-    while isinstance(group, BaseExceptionGroup):
-        group = group.exceptions[0]
-    return group
+    while isinstance(error, BaseExceptionGroup):
+        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+    return error
 
 
 async def _work(receive: Callable[[], object], send: Callable[[object], None], settings: SamplerSettings) -> None:

@@ -25,6 +25,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
+from assay.asynchronous.shared_weights import PUBLICATIONS
 from assay.core.errors import DataError
 from assay.runtime.engine.settings import EngineFootprint, LocalEngineSpec
 from assay.runtime.settings import DecoderShape, HubShape, LearnerSettings, Lora, Muon, head_rows
@@ -60,6 +61,8 @@ _LINE = 16
 """Numbers of a line of memory, and tokens for whose states room is made at once."""
 _SMALL, _POSITIONS, _PRODUCTS = 4096, 96, 1 << 24
 """Of the compiled head: tokens of the largest vocabulary, positions at once, and products that are worth a sum of gradients."""
+_LIBRARIES = 250 << 20
+"""What Python and torch take of a process that samples, measured on a small model."""
 _CHUNKS = 4
 """Chunks of logits that live together in the head's backward pass, with entropies or other statistics; two without any."""
 
@@ -75,6 +78,7 @@ class MemoryEstimate:
         engine: its weights, with those that wait there under a `Reinforce.lag`.
         cache: the most keys and values that the engine can need.
         recalled: states of sampled tokens that wait for the gradient pass (`Native.recall`), at most.
+        samplers: of all processes of this machine that sample beside learning, and the weights that wait for them.
     """
 
     weights: int
@@ -86,6 +90,7 @@ class MemoryEstimate:
     engine: int
     cache: int
     recalled: int
+    samplers: int = 0
 
     @property
     def total(self) -> int:
@@ -105,6 +110,7 @@ class MemoryEstimate:
             "engine's weights": self.engine,
             "key-value cache at most": self.cache,
             "states of sampled tokens at most": self.recalled,
+            **({"sampler processes at most": self.samplers} if self.samplers else {}),
         }
 
 
@@ -249,14 +255,33 @@ def memory_of(
         ),
         cache=served * rows * engine.context * per_token,
         recalled=_recalled(run, stage, shape, engine.recall),
+        samplers=_samplers(stage, engine, weights, trained, per_token),
     )
+
+
+def _samplers(stage: Stage, engine: EngineFootprint, weights: WeightSizes, trained: int, per_token: int) -> int:
+    """Bytes of all sampler processes of this machine: weights, keys and values, libraries; and publications that they share."""
+    settings = stage.asynchronous
+    if settings is None or settings.runtime != "process":
+        return 0
+    groups, size = stage.sampled
+    rows = min(engine.max_batch, size * (settings.batch or -(-groups // settings.samplers)))
+    own = (engine.weight + engine.packed) * weights.count + engine.weight * rows * engine.context * per_token
+    return settings.samplers * (own + _LIBRARIES) + PUBLICATIONS * _FLOAT * trained
 
 
 def _recalled(run: Run, stage: Stage, shape: DecoderShape | HubShape, most: int) -> int:
     """Bytes of states that the native engine keeps of a step's rollouts and of their prompts, all as long as can be."""
     groups, size = stage.sampled
     learner = stage.learner
-    if not (most and groups and run.mesh.size == 1 and not stage.lag and isinstance(shape, DecoderShape) and _compiled(learner)):
+    if not (
+        most
+        and groups
+        and run.mesh.size == 1
+        and not (stage.lag or stage.asynchronous)
+        and isinstance(shape, DecoderShape)
+        and _compiled(learner)
+    ):
         return 0
 
     def up(n: int) -> int:
