@@ -51,20 +51,19 @@ class Asynchronous:
     def describe(self, groups: int) -> str:
         """In a sentence, for a stage that takes ``groups`` groups a step.
 
-        >>> Asynchronous(samplers=2, eta=1, policy="continue").describe(groups=8)
-        '2 processes of this machine sample while the learner works, at most 16 groups ahead; nothing is learned from that is more \
-than 1 step old; a step takes the groups that are done first, so short answers are learned from before long ones'
+        >>> print(Asynchronous(samplers=2, eta=0).describe(groups=8))
+        2 processes of this machine sample; nothing is learned from that is older than the newest weights; a step waits for its \
+groups in order, so none is preferred
         """
-        where = "process{} of this machine sample{}" if self.runtime == "process" else "actor{} of a Ray cluster sample{}"
-        many = self.samplers > 1
-        who = f"{self.samplers} {where.format('s' if many and self.runtime == 'ray' else 'es' if many else '', '' if many else 's')}"
-        age = (
-            "nothing is learned from that is older than the newest weights"
-            if not self.eta
-            else (f"nothing is learned from that is more than {self.eta} step{'s' if self.eta > 1 else ''} old")
-        )
+        several = self.samplers > 1
+        if self.runtime == "process":
+            who = f"{self.samplers} processes of this machine" if several else "1 process of this machine"
+        else:
+            who = f"{self.samplers} actors of a Ray cluster" if several else "1 actor of a Ray cluster"
+        older = f"more than {self.eta} step{'s' if self.eta > 1 else ''} old" if self.eta else "older than the newest weights"
         ahead = f" while the learner works, at most {(self.eta + 1) * groups} groups ahead" if self.eta else ""
-        return f"{who}{ahead}; {age}; {_TAKES[self.policy]}"
+        sample = "sample" if several else "samples"
+        return f"{who} {sample}{ahead}; nothing is learned from that is {older}; {_TAKES[self.policy]}"
 
 
 _TAKES = {
