@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from assay.asynchronous.history import check_history
-from assay.asynchronous.ledger import Ack, AgePolicy, Event, Lease, Ledger, State
+from assay.asynchronous.ledger import Ack, AgePolicy, Event, GroupState, Lease, Ledger
 
 
 class LedgerMachine(RuleBasedStateMachine):
@@ -91,9 +91,9 @@ class LedgerMachine(RuleBasedStateMachine):
                 self.consumed += taken
                 self.version += 1
                 self.fill()
-                if wanted <= set(self.consumed) | set(self.ledger.keys_in(State.DROPPED)):
+                if wanted <= set(self.consumed) | set(self.ledger.keys_in(GroupState.DROPPED)):
                     break
-        assert wanted <= set(self.consumed) | set(self.ledger.keys_in(State.DROPPED))
+        assert wanted <= set(self.consumed) | set(self.ledger.keys_in(GroupState.DROPPED))
         assert check_history(self.events, self.eta) == []
 
 

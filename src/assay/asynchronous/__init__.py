@@ -13,12 +13,13 @@ from assay.core.util.exports import lazy_exports
 if TYPE_CHECKING:
     from assay.asynchronous.accepted_log import AcceptedLog, LogEnded, Taken
     from assay.asynchronous.history import check_history
-    from assay.asynchronous.ledger import Ack, AgePolicy, Entry, Event, Lease, Ledger, State
+    from assay.asynchronous.ledger import Ack, AgePolicy, Entry, Event, GroupState, Lease, Ledger
     from assay.asynchronous.messages import SamplerSettings
     from assay.asynchronous.queue import Order, RolloutQueue
+    from assay.asynchronous.runtimes import spawner_of
     from assay.asynchronous.samplers import Samplers
     from assay.asynchronous.settings import Asynchronous
-    from assay.asynchronous.spawner import SamplerHandle, Spawner, spawner_of
+    from assay.asynchronous.spawner import SamplerHandle, Spawner
 
 __all__ = [
     "AcceptedLog",
@@ -36,7 +37,7 @@ __all__ = [
     "SamplerSettings",
     "Samplers",
     "Spawner",
-    "State",
+    "GroupState",
     "Taken",
     "check_history",
     "spawner_of",
@@ -45,12 +46,13 @@ __all__ = [
 _HOME = {
     "accepted_log": "AcceptedLog LogEnded Taken",
     "history": "check_history",
-    "ledger": "Ack AgePolicy Entry Event Lease Ledger State",
+    "ledger": "Ack AgePolicy Entry Event Lease Ledger GroupState",
     "messages": "SamplerSettings",
     "queue": "Order RolloutQueue",
     "samplers": "Samplers",
     "settings": "Asynchronous",
-    "spawner": "SamplerHandle Spawner spawner_of",
+    "runtimes": "spawner_of",
+    "spawner": "SamplerHandle Spawner",
 }
 
 __getattr__, __dir__ = lazy_exports(__name__, _HOME)

@@ -17,7 +17,7 @@ from typing import Any
 
 from assay.core.errors import ConfigError, DataError
 
-__all__ = ["Ack", "AgePolicy", "Entry", "Event", "Lease", "Ledger", "State"]
+__all__ = ["Ack", "AgePolicy", "Entry", "Event", "Lease", "Ledger", "GroupState"]
 
 
 class AgePolicy(StrEnum):
@@ -37,7 +37,7 @@ class AgePolicy(StrEnum):
     DROP = "drop"
 
 
-class State(StrEnum):
+class GroupState(StrEnum):
     """Where a group is."""
 
     OPEN = "open"
@@ -47,7 +47,7 @@ class State(StrEnum):
     DROPPED = "dropped"
 
 
-_WAITING = (State.OPEN, State.LEASED, State.DONE)
+_WAITING = (GroupState.OPEN, GroupState.LEASED, GroupState.DONE)
 
 
 class Ack(StrEnum):
@@ -83,7 +83,7 @@ class Entry:
 
     key: str
     due: int
-    state: State = State.OPEN
+    state: GroupState = GroupState.OPEN
     lease: int = -1
     oldest: int = -1
     order: int = -1
@@ -166,7 +166,7 @@ class Ledger:
         """Groups that were admitted and neither taken nor dropped."""
         return sum(e.state in _WAITING for e in self.entries.values())
 
-    def keys_in(self, *states: State) -> list[str]:
+    def keys_in(self, *states: GroupState) -> list[str]:
         """Of the groups in these states, in order of admission."""
         return [e.key for e in self.entries.values() if e.state in states]
 
@@ -194,12 +194,12 @@ class Ledger:
             version: of the weights that it samples with at first.
             most: groups at most.
         """
-        waiting = sorted((e for e in self.entries.values() if e.state is State.OPEN), key=lambda e: e.due)
+        waiting = sorted((e for e in self.entries.values() if e.state is GroupState.OPEN), key=lambda e: e.due)
         made: list[Lease] = []
         for entry in waiting[:most]:
             lease = Lease(self._next_lease, entry.key, worker, self._epochs[worker])
             self._next_lease += 1
-            entry.state, entry.lease = State.LEASED, lease.number
+            entry.state, entry.lease = GroupState.LEASED, lease.number
             self._leases[lease.number] = lease
             made.append(lease)
             self.tell(Event("lease", entry.key, worker, lease.epoch, lease.number, version))
@@ -223,14 +223,14 @@ class Ledger:
 
     def _judge(self, lease: Lease) -> Ack:
         entry = self.entries.get(lease.key)
-        if entry is None or entry.state in (State.DONE, State.TAKEN, State.DROPPED):
+        if entry is None or entry.state in (GroupState.DONE, GroupState.TAKEN, GroupState.DROPPED):
             return Ack.DUPLICATE
         if lease.epoch != self._epochs.get(lease.worker) or entry.lease != lease.number:
             return Ack.FENCED
         return Ack.ACCEPTED
 
     def _accept(self, entry: Entry, oldest: int) -> None:
-        entry.state, entry.lease, entry.oldest, entry.order = State.DONE, -1, oldest, self._next_order
+        entry.state, entry.lease, entry.oldest, entry.order = GroupState.DONE, -1, oldest, self._next_order
         self._next_order += 1
 
     def restore(self, key: str, oldest: int) -> None:
@@ -240,14 +240,14 @@ class Ledger:
             DataError: no such group waits.
         """
         entry = self.entries.get(key)
-        if entry is None or entry.state not in (State.OPEN, State.LEASED):
+        if entry is None or entry.state not in (GroupState.OPEN, GroupState.LEASED):
             raise DataError(f"group {key!r} is in the log of accepted groups, and is not waited for")
         self._accept(entry, oldest)
         self.tell(Event("restore", key, oldest=oldest))
 
     def _reopen(self, entry: Entry) -> None:
         self._leases.pop(entry.lease)
-        entry.state, entry.lease = State.OPEN, -1
+        entry.state, entry.lease = GroupState.OPEN, -1
         self._count("reopened")
 
     # ---- what a step learns from
@@ -256,14 +256,14 @@ class Ledger:
         """Throws away what is done and too old for a step with these newest weights: the keys; none under other policies."""
         if self.policy is not AgePolicy.DROP:
             return []
-        old = [e.key for e in self.entries.values() if e.state is State.DONE and version - e.oldest > self.eta]
+        old = [e.key for e in self.entries.values() if e.state is GroupState.DONE and version - e.oldest > self.eta]
         self._throw_away(old, version)
         return old
 
     def _throw_away(self, keys: Iterable[str], version: int) -> None:
         for key in keys:
             entry = self.entries[key]
-            entry.state = State.DROPPED
+            entry.state = GroupState.DROPPED
             self._count("dropped")
             self.tell(Event("drop", key, oldest=entry.oldest, version=version))
 
@@ -278,11 +278,11 @@ class Ledger:
         if self.policy is AgePolicy.WAIT:
             chosen = waiting[:n]
         else:
-            young = (e for e in waiting if e.state is State.DONE and version - e.oldest <= self.eta)
+            young = (e for e in waiting if e.state is GroupState.DONE and version - e.oldest <= self.eta)
             done = sorted(young, key=lambda e: e.order)
             needed = self._needed_now(waiting, done, n, version) if self.policy is AgePolicy.CONTINUE else []
             chosen = (needed + [e for e in done if e not in needed])[:n]
-        if len(chosen) < n or any(e.state is not State.DONE for e in chosen):
+        if len(chosen) < n or any(e.state is not GroupState.DONE for e in chosen):
             return None
         return self._give(chosen, version)
 
@@ -296,7 +296,7 @@ class Ledger:
             missing = len(due) - n * k - len(needed)
             if missing > 0:
                 ready = [e for e in done if e.due <= version + k and e not in needed]
-                needed += (ready + [e for e in due if e.state is not State.DONE])[:missing]
+                needed += (ready + [e for e in due if e.state is not GroupState.DONE])[:missing]
         return needed
 
     def take_again(self, keys: Sequence[str], dropped: Sequence[str], version: int) -> tuple[str, ...]:
@@ -305,7 +305,7 @@ class Ledger:
         Raises:
             DataError: one of them is not there.
         """
-        lost = [k for k in (*keys, *dropped) if k not in self.entries or self.entries[k].state is not State.DONE]
+        lost = [k for k in (*keys, *dropped) if k not in self.entries or self.entries[k].state is not GroupState.DONE]
         if lost:
             raise DataError(f"the log says that a step took or dropped {lost[:4]}, and these were not accepted")
         self._throw_away(dropped, version)
@@ -318,9 +318,9 @@ class Ledger:
             DataError: one of them was not taken.
         """
         for key in keys:
-            if key not in self.entries or self.entries[key].state is not State.TAKEN:
+            if key not in self.entries or self.entries[key].state is not GroupState.TAKEN:
                 raise DataError(f"group {key!r} was not taken, and cannot be put back")
-            self.entries[key].state = State.DONE
+            self.entries[key].state = GroupState.DONE
             self.tell(Event("put-back", key, oldest=self.entries[key].oldest))
 
     def _give(self, chosen: Sequence[Entry], version: int) -> tuple[str, ...]:
@@ -329,7 +329,7 @@ class Ledger:
                 raise DataError(
                     f"group {entry.key!r} is {version - entry.oldest} publications old, and eta={self.eta} is promised"
                 )
-            entry.state = State.TAKEN
+            entry.state = GroupState.TAKEN
             self.tell(Event("take", entry.key, version=version, oldest=entry.oldest))
         return tuple(e.key for e in chosen)
 
@@ -337,7 +337,7 @@ class Ledger:
 
     def commit(self) -> list[str]:
         """Forgets the groups of steps that are saved, and what was dropped: their keys."""
-        gone = self.keys_in(State.TAKEN, State.DROPPED)
+        gone = self.keys_in(GroupState.TAKEN, GroupState.DROPPED)
         for key in gone:
             del self.entries[key]
         return gone
@@ -357,7 +357,7 @@ class Ledger:
         for e in state["entries"]:
             done = e["order"] >= 0
             self.entries[e["key"]] = Entry(
-                e["key"], e["due"], State.DONE if done else State.OPEN, oldest=e["oldest"], order=e["order"]
+                e["key"], e["due"], GroupState.DONE if done else GroupState.OPEN, oldest=e["oldest"], order=e["order"]
             )
         self.counts, self._next_order = dict(state["counts"]), int(state["order"])
         self._leases = {}

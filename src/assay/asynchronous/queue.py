@@ -21,7 +21,9 @@ _LOOK = 0.5
 
 
 class RolloutQueue:
-    """Has admitted groups sampled elsewhere, and gives them out for steps, each once.
+    """Has admitted groups sampled elsewhere, and gives them out for steps, each once: the queue between generator and trainer of
+    AsyncFlow (arXiv 2507.01663) and LlamaRL (arXiv 2505.24034), with ``age = v_now - min(v_token) <= eta`` where ``v`` counts
+    publications of weights.
 
     Args:
         ledger: which groups are wanted.

@@ -15,6 +15,10 @@ __all__ = ["Asynchronous"]
 class Asynchronous:
     """Sampling beside learning, in processes of its own.
 
+    With ``eta=1`` LlamaRL's (arXiv 2505.24034) and AsyncFlow's (arXiv 2507.01663) step ahead; with ``policy="continue"`` APRIL's
+    partial rollouts (arXiv 2509.18521); larger ages with ``assay.objective.areal`` AReaL (arXiv 2505.24298). Where ``v`` counts
+    publications of weights, a group is learned from at ``v_now - min(v_token) <= eta``, and ``(eta + 1) * groups`` are under way.
+
     Attributes:
         samplers: processes that sample.
         eta: greatest age of a token when it is learned from, in steps; 0 samples with the newest weights alone, as a run in one

@@ -1,4 +1,4 @@
-"""Where samplers run: behind one protocol, processes of this machine or actors of a Ray cluster."""
+"""Where samplers run, behind one protocol."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ from collections.abc import Callable
 from typing import Protocol
 
 from assay.asynchronous.messages import SamplerSettings, Weights
-from assay.core.errors import UnknownNameError
 from assay.core.manifest import Manifest
 
-__all__ = ["RUNTIMES", "Post", "SamplerHandle", "Spawner", "spawner_of"]
-
-RUNTIMES = ("process", "ray")
+__all__ = ["Post", "SamplerHandle", "Spawner"]
 
 Post = Callable[[str, int, object], None]
 """Where messages go, from any thread: name and epoch of the sampler, and what it says."""
@@ -51,24 +48,3 @@ class Spawner(Protocol):
     def close(self) -> None:
         """Frees what was shared."""
         ...
-
-
-def spawner_of(runtime: str) -> Spawner:
-    """By name.
-
-    Raises:
-        UnknownNameError: another name than those of `RUNTIMES`.
-        MissingExtraError: Ray is not installed.
-
-    >>> type(spawner_of("process")).__name__
-    'ProcessSpawner'
-    """
-    if runtime == "process":
-        from assay.asynchronous.process_spawner import ProcessSpawner
-
-        return ProcessSpawner()
-    if runtime == "ray":
-        from assay.asynchronous.ray_spawner import RaySpawner
-
-        return RaySpawner()
-    raise UnknownNameError("Asynchronous.runtime", runtime, RUNTIMES)

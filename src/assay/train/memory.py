@@ -25,11 +25,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
-from assay.asynchronous.shared_weights import PUBLICATIONS
 from assay.core.errors import DataError
 from assay.runtime.engine.settings import EngineFootprint, LocalEngineSpec
 from assay.runtime.settings import DecoderShape, HubShape, LearnerSettings, Lora, Muon, head_rows
 from assay.train.run import Run
+from assay.train.sampler_memory import sampler_memory
 from assay.train.stage import Stage
 from assay.train.stage_learner import learner_of
 
@@ -61,8 +61,6 @@ _LINE = 16
 """Numbers of a line of memory, and tokens for whose states room is made at once."""
 _SMALL, _POSITIONS, _PRODUCTS = 4096, 96, 1 << 24
 """Of the compiled head: tokens of the largest vocabulary, positions at once, and products that are worth a sum of gradients."""
-_LIBRARIES = 250 << 20
-"""What Python and torch take of a process that samples, measured on a small model."""
 _CHUNKS = 4
 """Chunks of logits that live together in the head's backward pass, with entropies or other statistics; two without any."""
 
@@ -255,19 +253,8 @@ def memory_of(
         ),
         cache=served * rows * engine.context * per_token,
         recalled=_recalled(run, stage, shape, engine.recall),
-        samplers=_samplers(stage, engine, weights, trained, per_token),
+        samplers=sampler_memory(stage, engine, weights.count, trained, per_token),
     )
-
-
-def _samplers(stage: Stage, engine: EngineFootprint, weights: WeightSizes, trained: int, per_token: int) -> int:
-    """Bytes of all sampler processes of this machine: weights, keys and values, libraries; and publications that they share."""
-    settings = stage.asynchronous
-    if settings is None or settings.runtime != "process":
-        return 0
-    groups, size = stage.sampled
-    rows = min(engine.max_batch, size * (settings.batch or -(-groups // settings.samplers)))
-    own = (engine.weight + engine.packed) * weights.count + engine.weight * rows * engine.context * per_token
-    return settings.samplers * (own + _LIBRARIES) + PUBLICATIONS * _FLOAT * trained
 
 
 def _recalled(run: Run, stage: Stage, shape: DecoderShape | HubShape, most: int) -> int:

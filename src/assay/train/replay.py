@@ -16,7 +16,6 @@ from assay.runs import lock, storage
 from assay.runs.journal import Journal
 from assay.train import record
 from assay.train.driver import begin
-from assay.train.reinforce import Reinforce
 from assay.train.run import Run
 from assay.train.run_driver import RunDriver
 
@@ -78,7 +77,7 @@ def replay_run(folder: str | Path, into: str | Path | None = None, *, run: Run |
 
 
 def _check(folder: Path, run: Run) -> None:
-    stages = [s.asynchronous for s in run.stages if isinstance(s, Reinforce)]
+    stages = [s.asynchronous for s in run.stages]
     if not any(stages):
         raise ConfigError(f"{folder} sampled in its own process, so its settings and seed say all: run it again to compare")
     for settings in stages:
