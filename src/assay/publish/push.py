@@ -77,6 +77,7 @@ def prepare_upload(
         UnknownNameError: another kind.
 
     >>> import tempfile
+    >>> from pathlib import Path
     >>> place = Path(tempfile.mkdtemp())
     >>> _ = (place / "rows.jsonl").write_text('{"prompt": "1+1=", "answer": "2"}')
     >>> found = prepare_upload(place, "me/sums", "dataset")

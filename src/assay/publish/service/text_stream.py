@@ -26,6 +26,7 @@ class TextStream:
 
     >>> from assay.runtime import char_tokenizer
     >>> t = char_tokenizer("abc.")
+    >>> from assay.publish.service.text_stream import TextStream
     >>> stream = TextStream(t, ("..",))
     >>> stream.push(t.encode("ab.")), stream.push(t.encode("c")), stream.push(t.encode(".."))
     ('ab', '.c', '')
