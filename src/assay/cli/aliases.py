@@ -140,10 +140,8 @@ ALIASES: dict[str, tuple[Alias, ...]] = {
         _alias("top-k", "INT", "tokens that are kept; 0 for all"),
         _alias("min-p", "FLOAT", "least share of the likeliest", important=False),
         _alias("max-turns", "INT", "answers per rollout", important=False),
-    ),
-    "sampling beside learning": (
-        _alias("samplers", "INT", "processes that sample; 0: none", make=_with_samplers),
-        _alias("eta", "INT", "greatest age of a token, in steps", make=_with_samplers),
+        _alias("samplers", "INT", "processes that sample beside learning", make=_with_samplers),
+        _alias("eta", "INT", "greatest age of a token, in steps", False, _with_samplers),
         _alias("age-policy", "WORD", "wait, continue or drop", False, _with_samplers),
         _alias("runtime", "WORD", "process or ray", False, _with_samplers),
         _alias("keep-log", "", "keep what 'assay runs replay' needs", False, _with_samplers),
