@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from assay import (
+        asynchronous,
         audit,
         cli,
         clients,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "asynchronous",
     "audit",
     "cli",
     "clients",

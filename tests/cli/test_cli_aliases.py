@@ -1,6 +1,7 @@
 """Short options, their values in the help, files of what differs from a recipe, and all mistakes told at once."""
 
 import tomllib
+from pathlib import Path
 
 import pytest
 from cli_support import flat
@@ -243,3 +244,45 @@ def test_all_mistakes_over_files_and_options_are_told_at_once(assay, mine):
         assert said in told
     assert len(lines) == 9
     assert not (mine.parent / "runs").exists()
+
+
+def test_sampler_processes_by_short_options(assay) -> None:
+    said = assay("explain", "quickstart", "--samplers", "2", "--eta", "3", "--age-policy", "drop", "--keep-log", "--json")
+    found = said.json["settings"]["stages"][0]["asynchronous"]
+    assert {k: found[k] for k in ("samplers", "eta", "policy", "runtime", "keep_log")} == {
+        "samplers": 2,
+        "eta": 3,
+        "policy": "drop",
+        "runtime": "process",
+        "keep_log": True,
+    }
+    assert said.json["derived"]["memory"]["samplers"] > 500 << 20
+    assert "asynchronous" not in assay("explain", "quickstart", "--samplers", "0", "--json").json["settings"]["stages"][0]
+    text = assay("explain", "quickstart", "--max-staleness", "2").out
+    assert "sampling beside learning in stage 0: 1 process of this machine samples while the learner works, at most 96" in text
+
+
+def test_sampler_processes_that_cannot_be_are_refused_in_one_line(assay) -> None:
+    for words, why in {
+        ("--samplers", "2", "--lag", "1"): "use one of them",
+        ("--eta", "-1"): "--eta -1: Asynchronous.eta=-1; use a number from 0 on",
+        ("--samplers", "two"): "--samplers two",
+        ("--age-policy", "wiat"): "wait",
+        ("--samplers", "1", "--objective", "reinforce"): "Reinforce.asynchronous.eta=1: rollouts come from older weights",
+    }.items():
+        said = assay("explain", "quickstart", *words)
+        assert said.code == 2 and why in said.err and said.err.count("\n") == 1, said.err
+
+
+def test_a_replay_says_whether_every_number_is_the_same(assay, mine) -> None:
+    short = ("--steps", "2", "--plain", "--no-report", "--objective", "grpo", "--folder", "run")
+    said = assay("train", "mine.py:tiny", *short, "--samplers", "1", "--keep-log")
+    assert said.code == 0, said.err
+    said = assay("runs", "replay", "run", "--out", "again", "--json")
+    assert said.code == 0 and said.json["equal"] and said.json["steps"] == 2 and Path("again/done.json").exists()
+    said = assay("runs", "replay", "run")
+    assert "2 steps replayed: the same digest, " in said.out
+    metrics = Path("run/metrics.jsonl")
+    metrics.write_text(metrics.read_text().replace('"reward/mean": ', '"reward/mean": 1', 3))
+    said = assay("runs", "replay", "run")
+    assert said.code == 1 and "2 steps replayed, and they differ: step 1: reward/mean was 1" in said.out

@@ -58,6 +58,7 @@ def test_sizes_of_a_tiny_run(assay, mine):
         "engine": 2 * four,
         "cache": cache,
         "recalled": recalled,
+        "samplers": 0,
         "total": 7 * four + acts + head + cache + recalled,  # the engine's weights as tensors and packed
     }
     assert list(found["less"])[:2] == ["micro_tokens=2048", "precision='bf16'"]

@@ -56,6 +56,7 @@ NOT_RUN: dict[str, tuple[str, str]] = {
 COMMANDS_NOT_RUN = {
     "selftest": "minutes",
     "rollouts diff": "minutes",
+    "runs replay": "minutes",
     "serve": "server",
     "distill": "network",
     "eval http": "network",

@@ -91,6 +91,17 @@ def _with_lora(at: _Place, option: GivenOption) -> Settings:
     return [setting] if there else [(f"{path}.kind", ("Lora",)), setting]
 
 
+def _with_samplers(at: _Place, option: GivenOption) -> Settings:
+    """A setting of sampling beside learning, which is put there if need be; 0 samplers sample in the run's own process."""
+    path = f"{at.path}.asynchronous"
+    dashed = option.path.replace("_", "-")
+    name = next(p for n, (others, p) in SHORT.items() if dashed in (n, *others.split())).rpartition(".")[2]
+    if name == "samplers" and option.words == ("0",):
+        return [(f"{path}.kind", ("none",))]
+    there = at.run.stages[at.stage].asynchronous is not None or f"{path}.kind" in at.paths
+    return [*([] if there else [(f"{path}.kind", ("Asynchronous",))]), (f"{path}.{name}", option.words)]
+
+
 def _with_model(at: _Place, option: GivenOption) -> Settings:
     """Weights from a folder or the hub."""
     from assay.train.models import Folder
@@ -129,6 +140,11 @@ ALIASES: dict[str, tuple[Alias, ...]] = {
         _alias("top-k", "INT", "tokens that are kept; 0 for all"),
         _alias("min-p", "FLOAT", "least share of the likeliest", important=False),
         _alias("max-turns", "INT", "answers per rollout", important=False),
+        _alias("samplers", "INT", "processes that sample beside learning", make=_with_samplers),
+        _alias("eta", "INT", "greatest age of a token, in steps", False, _with_samplers),
+        _alias("age-policy", "WORD", "wait, continue or drop", False, _with_samplers),
+        _alias("runtime", "WORD", "process or ray", False, _with_samplers),
+        _alias("keep-log", "", "keep what 'assay runs replay' needs", False, _with_samplers),
     ),
     "learner": (
         _alias("lr", "FLOAT", "learning rate"),

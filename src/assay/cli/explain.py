@@ -121,6 +121,8 @@ def _text(run: Run, found: Derived, wires: Sequence[WiredPart] = ()) -> None:
     for index, stage in enumerate(run.stages):
         if said := support_note(run, stage):
             print(f"truncated sampling in stage {index}: {said}\n")
+        if (beside := stage.asynchronous) is not None:
+            print(f"sampling beside learning in stage {index}: {beside.describe(stage.sampled[0])}\n")
         if schedules := describe_schedules(stage):
             print(f"schedules of stage {index}, in training alone")
             lines({f"  {key}": text for key, text in schedules.items()})

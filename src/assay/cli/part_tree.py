@@ -47,6 +47,7 @@ _PACKAGES = (
     "assay.core",
     "assay.runtime",
     "assay.clients",
+    "assay.asynchronous",
 )
 _WITHOUT_TORCH = [f"assay.runtime.{part}" for part in ("settings", "anchors", "text.chat", "engine.settings", "vllm.settings")]
 """Where runtime's settings stand; its other names would load torch."""

@@ -104,7 +104,8 @@ class RunsCompareOptions:
 
 
 def runs_command(args: list[str]) -> int:
-    """``assay runs list | show RUN | compare RUN RUN ... | sync RUN``."""
+    """``assay runs list | show RUN | compare RUN RUN ... | sync RUN | replay RUN``."""
+    from assay.cli.run_replay import runs_replay
     from assay.cli.run_sync import runs_sync
 
     return choose(
@@ -115,6 +116,7 @@ def runs_command(args: list[str]) -> int:
             "show": (_runs_show, "one run: progress, accuracy by level, the doctor's findings"),
             "compare": (_runs_compare, "several runs side by side, paired"),
             "sync": (runs_sync, "send a run to Weights & Biases, TensorBoard, trackio or MLflow, or what is missing there"),
+            "replay": (runs_replay, "learn again from what an asynchronous run accepted, and compare"),
         },
     )
 

@@ -41,6 +41,7 @@ BLOCKS: Mapping[str, Block] = {
     "build": Block(memory="learner and engine, as they were built,"),
     "step": Block(memory="a step, beside its passes,"),
     "generate": Block(time="generate", part="rollout", memory="the sampler"),
+    "wait": Block(time="wait", part="rollout"),
     "score": Block(time="score", part="verify"),
     "logprob": Block(memory="the passes of a scorer"),
     "check": Block(time="check", part="verify"),

@@ -17,6 +17,11 @@ SHORT: dict[str, tuple[str, str]] = {
     "epochs": ("num-iterations ppo-epochs", "{stage}.epochs"),
     "minibatches": ("", "{stage}.minibatches"),
     "lag": ("staleness", "{stage}.lag"),
+    "samplers": ("", "{stage}.asynchronous.samplers"),
+    "eta": ("async-steps max-staleness max-off-policy-steps max-head-offpolicyness", "{stage}.asynchronous.eta"),
+    "age-policy": ("", "{stage}.asynchronous.policy"),
+    "runtime": ("", "{stage}.asynchronous.runtime"),
+    "keep-log": ("", "{stage}.asynchronous.keep_log"),
     "steps": ("max-steps", "{stage}.steps"),
     "groups": ("batch-size prompts-per-step", "{stage}.groups"),
     "group-size": ("num-generations", "{stage}.group_size"),
@@ -271,8 +276,8 @@ _PEERS: tuple[tuple[PeerSetting, str], ...] = (
     (PeerSetting("--name {value}"), "run-name experiment-name trainer.experiment-name logger.wandb.run-name"),
     (PeerSetting("--seed {value}"), "train.seed data-seed random-seed"),
     (
-        PeerSetting("--stages.{stage}.lag STEPS", "steps between weights that sample and that learn"),
-        "async train.async-enable async-steps max-staleness",
+        PeerSetting("--samplers N --eta STEPS", "processes that sample, and the greatest age of what is learned from"),
+        "async train.async-enable async-training partial-rollout",
     ),
     (
         PeerSetting(

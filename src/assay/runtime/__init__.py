@@ -14,7 +14,15 @@ if TYPE_CHECKING:
     from assay.runtime.distributed.mesh import MeshLearner
     from assay.runtime.engine.hub_engine import TransformersEngine
     from assay.runtime.engine.native import NativeEngine
-    from assay.runtime.engine.settings import Auto, EngineFootprint, EngineSpec, InProcess, LocalEngineSpec, Native
+    from assay.runtime.engine.settings import (
+        Auto,
+        EngineFootprint,
+        EngineSpec,
+        InProcess,
+        LocalEngineSpec,
+        ModelEngineSpec,
+        Native,
+    )
     from assay.runtime.engine.stale import StaleEngine
     from assay.runtime.learner.learner import TorchLearner
     from assay.runtime.machine import set_threads
@@ -67,6 +75,7 @@ __all__ = [
     "Mesh",
     "MeshLearner",
     "Model",
+    "ModelEngineSpec",
     "Muon",
     "Native",
     "NativeEngine",
@@ -100,7 +109,7 @@ _HOME = {
     "distributed.mesh": "MeshLearner",
     "engine.hub_engine": "TransformersEngine",
     "engine.native": "NativeEngine",
-    "engine.settings": "Auto EngineFootprint EngineSpec InProcess LocalEngineSpec Native",
+    "engine.settings": "Auto EngineFootprint EngineSpec InProcess LocalEngineSpec ModelEngineSpec Native",
     "engine.stale": "StaleEngine",
     "learner.learner": "TorchLearner",
     "models.exported": "Reloaded",

@@ -23,7 +23,7 @@ from assay.train.scoring import grade_rollouts
 if TYPE_CHECKING:
     from assay.train.reinforce_runner import ReinforceRunner
 
-__all__ = ["Collected", "collect_groups", "outcomes_of", "pose_and_grade"]
+__all__ = ["Collected", "collect_groups", "moment_of", "outcomes_of", "pose_and_grade", "task_of"]
 
 
 _NOT = float("nan")
@@ -67,9 +67,9 @@ async def collect_groups(s: ReinforceRunner) -> Collected:
     most = stage.refill.rounds if stage.refill else 1
     while rounds < most and (len(kept) < stage.groups or not rounds):
         rounds += 1
-        draws = s.curriculum.draw(stage.refill.draws or stage.groups if stage.refill else stage.groups)
-        groups, replaced = await pose_and_grade(s, [_task(s, draw) for draw in draws], draws, drawn)
-        drawn += len(draws)
+        wanted = stage.refill.draws or stage.groups if stage.refill else stage.groups
+        groups, replaced = await (s.async_collector.groups(s, wanted) if s.async_collector else draw_and_grade(s, wanted, drawn))
+        drawn += wanted
         graded += groups
         standing = [group for group in groups if group.key not in replaced]
         kept += [g for group in standing if (g := stage.filter.select(group) if stage.filter else group) is not None]
@@ -87,7 +87,14 @@ async def collect_groups(s: ReinforceRunner) -> Collected:
     return Collected(graded=graded, kept=kept, rounds=rounds, metrics=counts)
 
 
-def _task(s: ReinforceRunner, draw: Draw) -> Task:
+async def draw_and_grade(s: ReinforceRunner, number: int, first: int) -> tuple[list[Group], set[str]]:
+    """Draws tasks and grades rollouts of them, sampled now in this process; as `pose_and_grade`."""
+    draws = s.curriculum.draw(number)
+    return await pose_and_grade(s, [task_of(s, draw) for draw in draws], draws, first)
+
+
+def task_of(s: ReinforceRunner, draw: Draw) -> Task:
+    """The task that was drawn: the stream's next one, where the draw leaves it open."""
     index = s.parts.index.next(draw.arm, draw.level) if draw.index is None else draw.index
     return s.parts.run.tasks.task(draw.arm, draw.level, "train", index)
 
@@ -113,7 +120,7 @@ async def pose_and_grade(
     live = list(range(len(tasks)))
     for number in count():
         posed: list[tuple[int, Posed]] = [
-            (i, p) for i in live for p in s.guidance.next(tasks[i], list(done[i].values()), _moment(s, first + i))
+            (i, p) for i in live for p in s.guidance.next(tasks[i], list(done[i].values()), moment_of(s, first + i))
         ]
         live = sorted({i for i, _ in posed})
         if not posed:
@@ -135,7 +142,8 @@ async def pose_and_grade(
     return [group for groups in done for group in groups.values()], replaced
 
 
-def _moment(s: ReinforceRunner, number: int) -> Moment:
+def moment_of(s: ReinforceRunner, number: int) -> Moment:
+    """When a guidance poses task ``number`` of the present step."""
     return Moment(key=f"s{s.parts.step}/{number}", step=s.parts.step, seed=s.parts.run.seed)
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from assay.measure.trackers.tracker import TrackerSettings
     from assay.runtime.models.any_model import AnyModel
 
-__all__ = ["RunOutcome", "Watch", "load_run", "resume", "train", "when_stopped"]
+__all__ = ["RunOutcome", "Watch", "begin", "load_run", "resume", "train", "when_stopped"]
 
 
 def train(
@@ -80,7 +80,7 @@ def train(
             try:
                 if prepare is not None:
                     prepare(path)
-                outcome = _begin(RunDriver(run, path, told, profile, callbacks))
+                outcome = begin(RunDriver(run, path, told, profile, callbacks))
             except (ConfigError, DataError, EngineError, OutOfMemoryError):
                 record.release(path, made)
                 raise
@@ -142,7 +142,7 @@ def _summed_up(outcome: RunOutcome) -> RunOutcome:
     return outcome
 
 
-def _begin(d: RunDriver) -> RunOutcome:
+def begin(d: RunDriver) -> RunOutcome:
     """A new run, or one that was killed before its first checkpoint."""
     record.claim(d.folder, d.run)
     _set_threads(d)
@@ -184,7 +184,7 @@ def _go_on(d: RunDriver, steps: int | None = None, ranks: int | None = None, all
     for line in gone:
         d.journal.event(step, "damaged", line)
     if found is None:
-        return _begin(d)
+        return begin(d)
     record.write_run(d.folder, run)
     d.journal.event(step, "resumed", f"from step {step}" + (f", after {said}" if said else ""))
     if changed:
@@ -239,7 +239,7 @@ def _make_base(d: RunDriver, run: Run, folder: Path) -> bool:
             for path in folder.iterdir():
                 if path.name != lock.LOCK:
                     shutil.rmtree(path) if path.is_dir() else path.unlink()
-    return _begin(RunDriver(run, folder, d.watch)).finished
+    return begin(RunDriver(run, folder, d.watch)).finished
 
 
 def _set_threads(d: RunDriver) -> None:

@@ -29,6 +29,7 @@ from assay.core.errors import DataError
 from assay.runtime.engine.settings import EngineFootprint, LocalEngineSpec
 from assay.runtime.settings import DecoderShape, HubShape, LearnerSettings, Lora, Muon, head_rows
 from assay.train.run import Run
+from assay.train.sampler_memory import sampler_memory
 from assay.train.stage import Stage
 from assay.train.stage_learner import learner_of
 
@@ -75,6 +76,7 @@ class MemoryEstimate:
         engine: its weights, with those that wait there under a `Reinforce.lag`.
         cache: the most keys and values that the engine can need.
         recalled: states of sampled tokens that wait for the gradient pass (`Native.recall`), at most.
+        samplers: of all processes of this machine that sample beside learning, and the weights that wait for them.
     """
 
     weights: int
@@ -86,6 +88,7 @@ class MemoryEstimate:
     engine: int
     cache: int
     recalled: int
+    samplers: int = 0
 
     @property
     def total(self) -> int:
@@ -105,6 +108,7 @@ class MemoryEstimate:
             "engine's weights": self.engine,
             "key-value cache at most": self.cache,
             "states of sampled tokens at most": self.recalled,
+            **({"sampler processes at most": self.samplers} if self.samplers else {}),
         }
 
 
@@ -249,6 +253,7 @@ def memory_of(
         ),
         cache=served * rows * engine.context * per_token,
         recalled=_recalled(run, stage, shape, engine.recall),
+        samplers=sampler_memory(stage, engine, weights.count, trained, per_token),
     )
 
 
@@ -256,7 +261,14 @@ def _recalled(run: Run, stage: Stage, shape: DecoderShape | HubShape, most: int)
     """Bytes of states that the native engine keeps of a step's rollouts and of their prompts, all as long as can be."""
     groups, size = stage.sampled
     learner = stage.learner
-    if not (most and groups and run.mesh.size == 1 and not stage.lag and isinstance(shape, DecoderShape) and _compiled(learner)):
+    if not (
+        most
+        and groups
+        and run.mesh.size == 1
+        and not (stage.lag or stage.asynchronous)
+        and isinstance(shape, DecoderShape)
+        and _compiled(learner)
+    ):
         return 0
 
     def up(n: int) -> int:

@@ -45,7 +45,7 @@ def step_metrics(
     return out | spent
 
 
-WORK = ("time/generate", "time/forward", "time/forward_backward", "time/optimizer")
+WORK = ("time/generate", "time/wait", "time/forward", "time/forward_backward", "time/optimizer")
 """What a step is for; the rest of its time is the framework's."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay.core.errors import ConfigError
@@ -40,6 +41,8 @@ def open_stage(
     others: Callable[[str], AnyModel] = from_folder,
     checker: IndependentChecker | None = None,
     judges: RunJudges | None = None,
+    folder: Path | None = None,
+    replays: bool = False,
 ) -> StageRunner:
     """A stage at work, from its settings and the weights that it starts from.
 
@@ -52,6 +55,8 @@ def open_stage(
         others: gives the models that anchors name.
         checker: a second judge.
         judges: models that a scorer may ask.
+        folder: of the run.
+        replays: what was sampled comes from the run's log of an asynchronous stage.
 
     Raises:
         ConfigError: lengths beyond the context, no arm left for the stage's levels, an anchor of another vocabulary.
@@ -86,6 +91,8 @@ def open_stage(
         checker=checker,
         judges=judges,
         step=step,
+        folder=folder,
+        replays=replays,
     )
     try:
         return stage.open(parts)

@@ -50,7 +50,7 @@ FILES = RunFiles(
     folders=("start", "anchors", "bases", "best", "checkpoints", "rollouts", "trackers", "tensorboard", "wandb"),
 )
 
-BY_THE_CLOCK = ("time/", "verify/")
+BY_THE_CLOCK = ("time/", "verify/", "async/")
 """Metrics of how a step went, not of what came out: they depend on the machine's load, as a verifier's deadline does."""
 
 
@@ -200,7 +200,7 @@ def ids_digest(before: str, groups: Sequence[Group]) -> str:
 def run_digest(folder: Path, parts: Parts) -> str:
     """Digest of a finished run.
 
-    Weights, optimiser, anchors, sampled ids, evaluation items, and all metrics outside ``time/`` and ``verify/``.
+    Weights, optimiser, anchors, sampled ids, evaluation items, and all metrics outside ``time/``, ``verify/`` and ``async/``.
     """
     records: list[dict[str, Any]] = [r for name in ("metrics", "evals", "rollouts") for r in Journal(folder).records(name)]
     for record in records:

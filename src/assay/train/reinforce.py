@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
+from assay.asynchronous.settings import Asynchronous
 from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError, PlanError
 from assay.core.fields import check_positive, later
@@ -77,6 +78,7 @@ class Reinforce(Stage):
         schedules: for ``temperature``, ``max_new_tokens``, ``max_turns`` and ``group_size``: values that change by step, or when
             a metric reaches a bound. The run's and the stage's own values are the upper bounds, except of the temperature.
             Evaluations always use the run's own values.
+        asynchronous: sampling beside learning, in processes of its own; None samples in this process, between updates.
     """
 
     samples: ClassVar[bool] = True
@@ -104,6 +106,7 @@ class Reinforce(Stage):
     columns: tuple[ColumnProvider, ...] = later(())
     sampler: SamplerSpec = later(PlayerSpec())
     schedules: Mapping[str, ScheduleSpec] = later(FrozenMap())
+    asynchronous: Asynchronous | None = later(None)
 
     def __post_init__(self) -> None:
         refuse_name(self)
@@ -129,14 +132,16 @@ class Reinforce(Stage):
         """The objective as it is compiled; with a `lag`, what becomes of it for rollouts that older weights sampled.
 
         Raises:
-            ConfigError: there is a lag, and the method has nothing to correct for it.
+            ConfigError: rollouts are older than the weights, and the method has nothing to correct for it.
         """
-        if not self.lag:
+        eta = self.asynchronous.eta if self.asynchronous else 0
+        if not self.lag and not eta:
             return self.objective
         try:
             return lagging(self.objective)
         except PlanError as error:
-            raise ConfigError(f"Reinforce.lag={self.lag}: {error}, or set lag=0") from None
+            name, short = ("lag", "lag=0") if self.lag else ("asynchronous.eta", "eta=0")
+            raise ConfigError(f"Reinforce.{name}={self.lag or eta}: {error}, or set {short}") from None
 
     @property
     def name(self) -> str:

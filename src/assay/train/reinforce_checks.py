@@ -13,6 +13,7 @@ from assay.core.task import Task
 from assay.guide import Compose, Plain, ResampleOnCorrect
 from assay.objective.loss.wrap import unwrapped
 from assay.rollout.decode_text import with_stop
+from assay.train.async_checks import check_asynchronous
 from assay.train.complete_columns import check_providers
 from assay.train.schedules import check_schedules
 from assay.train.stage_learner import learner_of, scoring_model
@@ -40,6 +41,7 @@ def check_stage(run: Run, stage: Reinforce) -> None:
     check_schedules(run, stage)
     check_support(run, stage, plan)
     check_providers(stage.columns, plan)
+    check_asynchronous(run, stage)
 
 
 def check_refill(stage: Reinforce) -> None:

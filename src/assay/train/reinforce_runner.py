@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Any, Self
 from assay.core.errors import RewardError
 from assay.core.group import Outcome
 from assay.core.protocols import Curriculum, Guidance, Replay, Sampler
+from assay.core.rollout import Sampling
 from assay.core.scoring import Scorer
 from assay.core.seeds import derive
+from assay.measure.metrics import throughput
 from assay.scorers import FromTasks
+from assay.train.async_collect import AsyncCollector
 from assay.train.levels import arms_of
 from assay.train.loop import step
 from assay.train.rollout_metrics import rollout_metrics
@@ -51,21 +54,22 @@ class ReinforceRunner(BaseRunner):
     sampler: Sampler
     schedules: StageSchedules
     scheduled: Mapping[str, float] = field(default_factory=dict[str, float])
+    async_collector: AsyncCollector | None = None
 
     @classmethod
     def of(cls, stage: Reinforce, parts: Parts) -> Self:
         """As the settings say."""
-        run, step = parts.run, parts.step - parts.stage_step
-        seed = derive("curriculum", run.seed, "stage", step) if step else run.seed
+        run = parts.run
         return cls(
             parts=parts,
             stage=stage,
-            curriculum=stage.curriculum.build(arms_of(run.tasks, stage.levels), seed),
+            curriculum=_build_curriculum(stage, parts),
             guidance=stage.guidance.build(run.seed),
             replay=stage.replay.build(run.seed) if stage.replay else None,
             scorer=stage.reward.build(),
             sampler=stage.sampler.build(parts.sampler_parts(sampling_of(run, stage))),
             schedules=StageSchedules(stage.schedules),
+            async_collector=AsyncCollector.of(stage, parts) if stage.asynchronous else None,
         )
 
     @property
@@ -84,6 +88,9 @@ class ReinforceRunner(BaseRunner):
             raise
         values = {f"schedule/{key}": float(value) for key, value in self.scheduled.items()}
         metrics = {**result.metrics, **self.scorer.metrics(), **values}
+        if self.async_collector:
+            rate = throughput(metrics.get("tokens/sampled", 0.0), metrics["time/step"])  # sampling is no part of the step
+            metrics |= self.async_collector.metrics() | {"time/tokens_per_second": rate}
         return replace(result, metrics=metrics | rollout_metrics(self.stage.sampler, result.groups, metrics))
 
     def _drawn_state(self) -> dict[str, Any] | None:
@@ -103,24 +110,35 @@ class ReinforceRunner(BaseRunner):
         """To before the step: a reward that fails does so before anything is learned."""
         if before is None:
             return
-        made, self.parts.index = type(self).of(self.stage, self.parts), self.stage.index.build(self.parts.run.seed)
-        self.curriculum, self.guidance, self.scorer = made.curriculum, made.guidance, made.scorer
+        self.scorer = self.stage.reward.build()
+        self.scorer.load_state_dict(before["scorer"])
+        if self.async_collector:  # what was drawn waits there
+            return
+        self.parts.index = self.stage.index.build(self.parts.run.seed)
+        self.curriculum = _build_curriculum(self.stage, self.parts)
+        self.guidance = self.stage.guidance.build(self.parts.run.seed)
         self.curriculum.load_state_dict(before["curriculum"])
         self.guidance.load_state_dict(before["guidance"])
-        self.scorer.load_state_dict(before["scorer"])
         self.parts.index.load_state_dict(before["index"])
 
     def _apply_schedules(self) -> None:
         """Sets the scheduled values of the step. A sampler has no state, so it can be built anew."""
         before, self.scheduled = self.scheduled, self.schedules.values(self.parts.stage_step)
         changed = {key: value for key, value in self.scheduled.items() if before.get(key) != value}
-        if not changed.keys() & {"temperature", "max_new_tokens", "max_turns"}:
-            return
-        run = self.parts.run
-        drawn = {key: self.scheduled[key] for key in ("temperature", "max_new_tokens") if key in self.scheduled}
-        sampling: Any = replace(sampling_of(run, self.stage), **drawn)
-        turns = int(self.scheduled.get("max_turns", run.max_turns))
-        self.sampler = self.stage.sampler.build(replace(self.parts.sampler_parts(sampling), max_turns=turns))
+        if changed.keys() & {"temperature", "max_new_tokens", "max_turns"}:
+            parts = replace(self.parts.sampler_parts(self.sampling), max_turns=self.max_turns)
+            self.sampler = self.stage.sampler.build(parts)
+
+    @property
+    def sampling(self) -> Sampling:
+        """How tokens are drawn in this step."""
+        drawn: Any = {key: self.scheduled[key] for key in ("temperature", "max_new_tokens") if key in self.scheduled}
+        return replace(sampling_of(self.parts.run, self.stage), **drawn)
+
+    @property
+    def max_turns(self) -> int:
+        """Answers of a rollout at most in this step."""
+        return int(self.scheduled.get("max_turns", self.parts.run.max_turns))
 
     def observe_metrics(self, metrics: Mapping[str, float]) -> None:
         """Advances the schedules."""
@@ -146,7 +164,8 @@ class ReinforceRunner(BaseRunner):
             "replay": self.replay.state_dict() if self.replay is not None else None,
         }
         scheduled = {"schedules": self.schedules.state_dict()} if self.schedules.specs else {}
-        return {"practice": own, "scorer": self.scorer.state_dict(), **scheduled}
+        queued = {"async": self.async_collector.state_dict(self.parts.step)} if self.async_collector else {}
+        return {"practice": own, "scorer": self.scorer.state_dict(), **scheduled, **queued}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restores `state_dict`."""
@@ -158,3 +177,16 @@ class ReinforceRunner(BaseRunner):
         if "scorer" in state:  # not in checkpoints of before there were scorers
             self.scorer.load_state_dict(state["scorer"])
         self.schedules.load_state_dict(state.get("schedules", {}))
+        if self.async_collector:
+            self.async_collector.load_state_dict(state["async"])
+
+    def saved(self) -> None:
+        """Forgets what the saved steps have learned from."""
+        if self.async_collector:
+            self.async_collector.commit(self.parts.step)
+
+
+def _build_curriculum(stage: Reinforce, parts: Parts) -> Curriculum:
+    step = parts.step - parts.stage_step
+    seed = derive("curriculum", parts.run.seed, "stage", step) if step else parts.run.seed
+    return stage.curriculum.build(arms_of(parts.run.tasks, stage.levels), seed)

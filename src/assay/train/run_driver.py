@@ -72,6 +72,7 @@ class RunDriver:
         journal: where everything is written down.
         progress: what is saved beside a stage's state.
         identity, data: of the run and of the files that it learns from, in its checkpoints.
+        replays: rollouts of asynchronous stages come from the log of accepted groups in the folder.
         stop: set by the first Ctrl-C; the stage ends after its current step, with a checkpoint.
     """
 
@@ -81,6 +82,7 @@ class RunDriver:
         self.run, self.folder, self.watch, self.profile = run, folder, watch, profile
         self._callbacks = Callbacks(callbacks)
         self.journal, self.progress, self.stop = Journal(folder), Progress(), False
+        self.replays = False
         self.identity, self.data = run_id(run), data_digests(run)
         self._trackers: Sequence[Tracker] = ()
         self._files = RolloutFiles(folder)
@@ -171,7 +173,9 @@ class RunDriver:
             model = self._beneath(index, model, again is not None)
             with advised(self.run, stage, model.shape, self.folder):
                 with span("build"):
-                    runner = open_stage(self.run, stage, model, pool, step, before, self._other, checker, judges)
+                    runner = open_stage(
+                        self.run, stage, model, pool, step, before, self._other, checker, judges, self.folder, self.replays
+                    )
                 before = parts = runner.parts
                 with closing(parts):
                     with span("build"):
@@ -355,6 +359,8 @@ class RunDriver:
         self._counted = counts
         for line in p.pool.news():
             self.journal.event(p.step, "reward", line)
+        while p.news:
+            self.journal.event(p.step, *p.news.pop(0))
         self.journal.append("metrics", {"step": p.step, "stage": p.stage.name, "metrics": metrics})
         for tracker in self._trackers:
             tracker.log(p.step, metrics)
@@ -370,6 +376,7 @@ class RunDriver:
             "session": {**p.state_dict(), **runner.state_dict()},
         }
         place = checkpoint.save(self.folder, p.step, state, p.save)
+        runner.saved()
         settle_best_models(self.folder, p.step)
         self._callbacks.checkpoint(p.step, place)
         self._callbacks.check()

@@ -51,6 +51,10 @@ class StageRunner(Protocol):
         """Observes the metrics of a finished step, with those of the evaluation after it if there was one."""
         ...
 
+    def saved(self) -> None:
+        """A checkpoint of the last step is whole."""
+        ...
+
     def state_dict(self) -> dict[str, Any]:
         """All that the next steps depend on besides `parts`, JSON-able."""
         ...
@@ -77,6 +81,9 @@ class BaseRunner:
 
     def observe_metrics(self, metrics: Mapping[str, float]) -> None:
         """Nothing: no step depends on them."""
+
+    def saved(self) -> None:
+        """Nothing."""
 
     def state_dict(self) -> dict[str, Any]:
         """Nothing."""

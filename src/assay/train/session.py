@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from assay.core.batch import Batch
 from assay.core.errors import RewardError
@@ -30,6 +30,18 @@ from assay.verify import ScoringPool
 __all__ = ["Parts"]
 
 
+class WeightSubscriber(Protocol):
+    """Who gets each publication of weights besides the engine."""
+
+    def publish(self, manifest: Manifest) -> None:
+        """New weights."""
+        ...
+
+    def close(self) -> None:
+        """The stage ends."""
+        ...
+
+
 @dataclass(slots=True)
 class Parts:
     """What a stage at work is made of, whatever its kind.
@@ -51,6 +63,10 @@ class Parts:
         proved: state of the last weight proof.
         version: of the weights published last.
         untrained: names of tensors that are trained and have had no gradient at any step so far.
+        folder: of the run; None outside one.
+        replays: the stage replays what its log says was sampled (`assay.train.replay`).
+        subscribers: who else gets each publication of weights; they end with the stage.
+        news: kinds and sentences for the journal, of what happened beside the steps.
     """
 
     run: Run
@@ -73,6 +89,10 @@ class Parts:
     proved: bool = False
     version: int = 0
     untrained: tuple[str, ...] = ()
+    folder: Path | None = None
+    replays: bool = False
+    subscribers: list[WeightSubscriber] = field(default_factory=list["WeightSubscriber"])
+    news: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
 
     def remember(self, groups: Sequence[Group]) -> None:
         """Adds the sampled ids to the running digest."""
@@ -95,6 +115,8 @@ class Parts:
         """Hands the learner's present weights to the engine."""
         manifest = self.published()
         await self.engine.swap(manifest)
+        for subscriber in self.subscribers:
+            subscriber.publish(manifest)
         self.version = manifest.version
         return manifest
 
@@ -200,6 +222,8 @@ class Parts:
 
     def close(self) -> None:
         """Ends the processes that share the learner; what the next stage takes over stays."""
+        for subscriber in self.subscribers:
+            subscriber.close()
         self.learner.close()
 
     def notes(self) -> list[tuple[str, str]]:

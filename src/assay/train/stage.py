@@ -20,6 +20,7 @@ from assay.train.levels import Levels
 from assay.train.runner import StageRunner
 
 if TYPE_CHECKING:
+    from assay.asynchronous import Asynchronous
     from assay.train.run import Run
     from assay.train.session import Parts
     from assay.train.until import Until
@@ -65,6 +66,7 @@ class Stage(Protocol):
         objective, learner: what is minimised, and how.
         levels: levels of the tasks that it trains on.
         lag: rollout batches between the weights that sample and those that learn.
+        asynchronous: sampling beside learning, for stages that sample.
         gate: least held-out accuracy at the end; 0 for none.
         until: early end; None runs all steps.
         index: which task of a stream comes next, where a curriculum leaves it open.
@@ -82,6 +84,7 @@ class Stage(Protocol):
     learner: LearnerSettings
     levels: Levels = ()
     lag: int = 0
+    asynchronous: Asynchronous | None = None
     gate: float = 0.0
     until: Until | None = None
     index: IndexPolicySpec = InOrder()

@@ -15,7 +15,17 @@ if TYPE_CHECKING:
     from assay.runtime.models.any_model import AnyModel
     from assay.runtime.models.hub_model import HubModel
 
-__all__ = ["Auto", "EngineFootprint", "EngineSpec", "InProcess", "LocalEngineSpec", "Movable", "Native", "engine_for"]
+__all__ = [
+    "Auto",
+    "EngineFootprint",
+    "EngineSpec",
+    "InProcess",
+    "LocalEngineSpec",
+    "ModelEngineSpec",
+    "Movable",
+    "Native",
+    "engine_for",
+]
 
 
 class EngineSpec(Protocol):
@@ -23,6 +33,20 @@ class EngineSpec(Protocol):
 
     def build(self, learner: AnyLearner) -> Engine:
         """An engine with copies of the learner's present weights, those apart that nobody trains."""
+        ...
+
+
+@runtime_checkable
+class ModelEngineSpec(EngineSpec, Protocol):
+    """One that can also serve a model which another process trains."""
+
+    def load(self, model: AnyModel, device: str = "cpu") -> Engine:
+        """An engine of a model, in this process, without a learner.
+
+        Args:
+            model: its weights, until others are published.
+            device: ``cpu`` or ``cuda``, for engines that compute on either.
+        """
         ...
 
 
@@ -90,6 +114,13 @@ class Auto:
         """As `EngineSpec.build`."""
         return (Native() if learner.native else InProcess()).build(learner)
 
+    def load(self, model: AnyModel, device: str = "cpu") -> Engine:
+        """As `ModelEngineSpec.load`: `Native` for assay's own decoder on a CPU, else `InProcess`."""
+        from assay.runtime.models.model import Model
+
+        chosen = Native() if isinstance(model, Model) and device == "cpu" else InProcess()
+        return chosen.load(model, device)
+
     def footprint(self, positions: int, *, own: bool, adapter: bool, cuda: bool) -> EngineFootprint:
         """As `LocalEngineSpec.footprint`: of the one that would be chosen, and what either of them may hold."""
         chosen = InProcess() if cuda or not own or adapter else Native()
@@ -151,6 +182,19 @@ class Native:
         )
         learner.policy.follow(engine.activation_cache)
         return engine
+
+    def load(self, model: AnyModel, device: str = "cpu") -> Engine:
+        """As `ModelEngineSpec.load`, on the CPU.
+
+        Raises:
+            ConfigError: another architecture.
+        """
+        from assay.runtime.engine.native import NativeEngine
+        from assay.runtime.models.model import Model
+
+        if not isinstance(model, Model):
+            raise ConfigError(f"Native() cannot serve {model.shape.architecture}; use InProcess(), or Auto() to have it chosen")
+        return NativeEngine(model, max_batch=self.max_batch, dtype=self.dtype, kernel=self.kernel, digests="mixed")
 
     def footprint(self, positions: int, *, own: bool, adapter: bool, cuda: bool) -> EngineFootprint:
         """As `LocalEngineSpec.footprint`; states are kept by the compiled decode path alone."""
@@ -221,13 +265,19 @@ class InProcess:
 
         return self.serve(hub_of(learner.model()), learner)
 
-    def serve(self, model: HubModel, learner: AnyLearner | None = None) -> Engine:
-        """An engine of a model, beside a learner or by itself."""
+    def load(self, model: AnyModel, device: str = "cpu") -> Engine:
+        """As `ModelEngineSpec.load`."""
+        from assay.runtime.models.hub_model import hub_of
+
+        return self.serve(hub_of(model), device=device)
+
+    def serve(self, model: HubModel, learner: AnyLearner | None = None, device: str = "cpu") -> Engine:
+        """An engine of a model, beside a learner on its device, or by itself."""
         import torch
 
         from assay.runtime.engine.hub_engine import TransformersEngine
 
-        device = learner.policy.device.type if learner else "cpu"
+        device = learner.policy.device.type if learner else device
         routed = self.routing or (learner is not None and learner.settings.replay_routing)
         dtype = self.dtype if self.dtype != "auto" else "bfloat16" if device == "cuda" else "float32"
         module = model.module(getattr(torch, dtype), device)

@@ -1,0 +1,58 @@
+"""Sampling beside learning: a ledger of groups, and samplers elsewhere that work on them.
+
+`Ledger` says which groups are wanted, who samples them, and which a step learns from; `RolloutQueue` keeps their rollouts;
+`Samplers` looks after the processes; `AcceptedLog` is the account from which a run goes on and is replayed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from assay.core.util.exports import lazy_exports
+
+if TYPE_CHECKING:
+    from assay.asynchronous.accepted_log import AcceptedLog, LogEnded, Taken
+    from assay.asynchronous.history import check_history
+    from assay.asynchronous.ledger import Ack, AgePolicy, Entry, Event, GroupState, Lease, Ledger
+    from assay.asynchronous.messages import SamplerSettings
+    from assay.asynchronous.queue import Order, RolloutQueue
+    from assay.asynchronous.runtimes import spawner_of
+    from assay.asynchronous.samplers import Samplers
+    from assay.asynchronous.settings import Asynchronous
+    from assay.asynchronous.spawner import SamplerHandle, Spawner
+
+__all__ = [
+    "AcceptedLog",
+    "Ack",
+    "AgePolicy",
+    "Asynchronous",
+    "Entry",
+    "Event",
+    "Lease",
+    "Ledger",
+    "LogEnded",
+    "Order",
+    "RolloutQueue",
+    "SamplerHandle",
+    "SamplerSettings",
+    "Samplers",
+    "Spawner",
+    "GroupState",
+    "Taken",
+    "check_history",
+    "spawner_of",
+]
+
+_HOME = {
+    "accepted_log": "AcceptedLog LogEnded Taken",
+    "history": "check_history",
+    "ledger": "Ack AgePolicy Entry Event Lease Ledger GroupState",
+    "messages": "SamplerSettings",
+    "queue": "Order RolloutQueue",
+    "samplers": "Samplers",
+    "settings": "Asynchronous",
+    "runtimes": "spawner_of",
+    "spawner": "SamplerHandle Spawner",
+}
+
+__getattr__, __dir__ = lazy_exports(__name__, _HOME)

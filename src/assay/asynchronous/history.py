@@ -1,0 +1,75 @@
+"""A checker of histories: whatever order of events a run had, these promises held."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from assay.asynchronous.ledger import Event
+
+__all__ = ["check_history"]
+
+
+def check_history(events: Iterable[Event], eta: int) -> list[str]:
+    """The promises that a history breaks, a sentence each; none for a sound one.
+
+    - a group is admitted once, and taken or dropped at most once in all;
+    - it is accepted once, and taken only after that;
+    - at its consumption its oldest token is at most ``eta`` publications old;
+    - weights never get older: versions at consumption do not fall;
+    - a worker that was fenced puts nothing: what is accepted has the newest epoch of its worker, and the group's newest lease.
+
+    Args:
+        events: in order.
+        eta: greatest age.
+    """
+    wrong: list[str] = []
+    admitted, done, over = set[str](), dict[str, int](), dict[str, str]()
+    epochs, leases = dict[str, int](), dict[str, tuple[int, str, int]]()
+    newest = -1
+    for number, e in enumerate(events):
+
+        def broken(what: str, number: int = number, e: Event = e) -> None:
+            wrong.append(f"event {number} ({e.kind} {e.key or e.worker}): {what}")
+
+        match e.kind:
+            case "admit":
+                if e.key in admitted:
+                    broken("admitted twice")
+                admitted.add(e.key)
+            case "join":
+                if e.epoch <= epochs.get(e.worker, -1):
+                    broken(f"epoch {e.epoch} after {epochs[e.worker]}")
+                epochs[e.worker] = e.epoch
+            case "lease":
+                if e.key not in admitted or e.key in over or e.key in done:
+                    broken("leased, and it is not waited for")
+                leases[e.key] = (e.lease, e.worker, e.epoch)
+            case "put-accepted" | "restore":
+                if e.key not in admitted or e.key in over or e.key in done:
+                    broken("accepted, and it is not waited for")
+                if e.kind != "restore" and ((e.lease, e.worker, e.epoch) != leases.get(e.key) or e.epoch != epochs.get(e.worker)):
+                    broken("accepted from a worker that was fenced, or under an old lease")
+                done[e.key] = e.oldest
+            case "take" | "drop":
+                if e.key in over:
+                    broken(f"it was {over[e.key]} before")
+                elif e.key not in done:
+                    broken("it was not accepted")
+                elif done[e.key] != e.oldest:
+                    broken(f"its oldest token is of version {done[e.key]}, not {e.oldest}")
+                if e.kind == "take" and not 0 <= e.version - e.oldest <= eta:
+                    broken(f"taken at age {e.version - e.oldest}, and at most {eta} was promised")
+                if e.kind == "take" and e.version < newest:
+                    broken(f"taken at version {e.version} after {newest}")
+                newest = max(newest, e.version) if e.kind == "take" else newest
+                over[e.key] = "taken" if e.kind == "take" else "dropped"
+                done.pop(e.key, None)
+            case "put-back":
+                if over.pop(e.key, "") != "taken":
+                    broken("put back, and it was not taken")
+                done[e.key] = e.oldest
+            case "put-duplicate" | "put-fenced":
+                pass
+            case other:
+                broken(f"unknown kind {other!r}")
+    return wrong

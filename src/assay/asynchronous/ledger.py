@@ -1,0 +1,366 @@
+"""Which groups of rollouts are wanted, who samples them, and which a step learns from: nothing lost, nothing used twice.
+
+The ledger is bookkeeping alone: it knows groups by their keys and holds no tokens, processes or clocks, so every order of
+events can be tried on it. One owner calls it; it is not thread-safe.
+
+An age is counted in publications of weights: a group is as old as the newest weights at its consumption less those that
+sampled its oldest token. Groups are admitted for at most ``eta`` steps ahead, which bounds the age of those that are taken in
+order; the other policies take groups as they are done, and the bound is held at consumption.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from assay.core.errors import ConfigError, DataError
+
+__all__ = ["Ack", "AgePolicy", "Entry", "Event", "Lease", "Ledger", "GroupState"]
+
+
+class AgePolicy(StrEnum):
+    """Which groups a step takes.
+
+    ``wait``: in the order in which they were admitted. No bias; a step waits for the slowest of its groups.
+
+    ``continue``: those that are done first, and before them those for which later steps have no room. A step waits only for the
+    latter. Short rollouts are learned from earlier than long ones.
+
+    ``drop``: those that are done first; one that is too old is thrown away and counted. A step never waits at the bound. Long
+    rollouts are missing more often than short ones.
+    """
+
+    WAIT = "wait"
+    CONTINUE = "continue"
+    DROP = "drop"
+
+
+class GroupState(StrEnum):
+    """Where a group is."""
+
+    OPEN = "open"
+    LEASED = "leased"
+    DONE = "done"
+    TAKEN = "taken"
+    DROPPED = "dropped"
+
+
+_WAITING = (GroupState.OPEN, GroupState.LEASED, GroupState.DONE)
+
+
+class Ack(StrEnum):
+    """What became of a group that a worker handed in."""
+
+    ACCEPTED = "accepted"
+    DUPLICATE = "duplicate"
+    FENCED = "fenced"
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A group that a worker is to sample."""
+
+    number: int
+    key: str
+    worker: str
+    epoch: int
+
+
+@dataclass(slots=True)
+class Entry:
+    """A group, from its admission until the step that took it is saved.
+
+    Attributes:
+        key: of its context.
+        due: the last step that may take it, counted in publications.
+        state: where it is.
+        lease: number of the lease under which it is sampled; -1 without one.
+        oldest: publication that sampled its oldest token; -1 before it is done.
+        order: how many groups were done before it; -1 before it is done.
+    """
+
+    key: str
+    due: int
+    state: GroupState = GroupState.OPEN
+    lease: int = -1
+    oldest: int = -1
+    order: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One line of a history, which `assay.asynchronous.history.check_history` judges."""
+
+    kind: str
+    key: str = ""
+    worker: str = ""
+    epoch: int = 0
+    lease: int = -1
+    version: int = -1
+    oldest: int = -1
+
+
+def _nobody(event: Event) -> None:
+    """Hears nothing."""
+
+
+@dataclass(slots=True)
+class Ledger:
+    """Admits groups, leases them to workers, accepts them once, and gives them out once.
+
+    Args:
+        eta: greatest age at consumption, in publications; 0 for the newest weights alone.
+        policy: which groups a step takes.
+        tell: hears of each event.
+
+    Raises:
+        ConfigError: ``eta`` below 0.
+
+    >>> ledger = Ledger(eta=1)
+    >>> ledger.join("w0")
+    0
+    >>> ledger.admit(["a", "b"], version=0)
+    >>> leases = ledger.lease("w0", version=0, most=2)
+    >>> ledger.put(leases[1], oldest=0), ledger.put(leases[1], oldest=0)
+    (<Ack.ACCEPTED: 'accepted'>, <Ack.DUPLICATE: 'duplicate'>)
+    >>> ledger.take(1, version=0) is None  # 'a' comes first, and is not done
+    True
+    >>> _ = ledger.put(leases[0], oldest=0)
+    >>> ledger.take(2, version=0)
+    ('a', 'b')
+    """
+
+    eta: int
+    policy: AgePolicy = AgePolicy.WAIT
+    tell: Callable[[Event], None] = _nobody
+    entries: dict[str, Entry] = field(default_factory=dict[str, Entry])
+    counts: dict[str, int] = field(default_factory=dict[str, int])
+    _epochs: dict[str, int] = field(default_factory=dict[str, int])
+    _leases: dict[int, Lease] = field(default_factory=dict[int, Lease])
+    _next_lease: int = 0
+    _next_order: int = 0
+
+    def __post_init__(self) -> None:
+        if self.eta < 0:
+            raise ConfigError(f"eta={self.eta}; use 0 for samples of the newest weights alone, or the greatest age in steps")
+        self.policy = AgePolicy(self.policy)
+
+    # ---- what is wanted
+
+    def admit(self, keys: Iterable[str], version: int) -> None:
+        """Groups to sample, in order.
+
+        Raises:
+            DataError: a key that the ledger knows already.
+        """
+        for key in keys:
+            if key in self.entries:
+                raise DataError(f"group {key!r} was admitted twice; give each context a key of its own")
+            self.entries[key] = Entry(key, due=version + self.eta)
+            self.tell(Event("admit", key, version=version))
+
+    @property
+    def waiting(self) -> int:
+        """Groups that were admitted and neither taken nor dropped."""
+        return sum(e.state in _WAITING for e in self.entries.values())
+
+    def keys_in(self, *states: GroupState) -> list[str]:
+        """Of the groups in these states, in order of admission."""
+        return [e.key for e in self.entries.values() if e.state in states]
+
+    # ---- workers
+
+    def join(self, worker: str) -> int:
+        """A worker begins, for the first time or again: its epoch. What it was leased before is open again."""
+        for key in [x.key for x in self._leases.values() if x.worker == worker]:
+            self._reopen(self.entries[key])
+        self._epochs[worker] = self._epochs.get(worker, -1) + 1
+        self.tell(Event("join", worker=worker, epoch=self._epochs[worker]))
+        return self._epochs[worker]
+
+    def fence(self, worker: str) -> list[str]:
+        """Takes all leases of a worker that is gone, or may be: what it hands in from now on is refused. Their keys."""
+        lost = [x.key for x in self._leases.values() if x.worker == worker]
+        self.join(worker)
+        return lost
+
+    def lease(self, worker: str, version: int, most: int) -> list[Lease]:
+        """The next groups for a worker, those that are due first in front.
+
+        Args:
+            worker: has joined.
+            version: of the weights that it samples with at first.
+            most: groups at most.
+        """
+        waiting = sorted((e for e in self.entries.values() if e.state is GroupState.OPEN), key=lambda e: e.due)
+        made: list[Lease] = []
+        for entry in waiting[:most]:
+            lease = Lease(self._next_lease, entry.key, worker, self._epochs[worker])
+            self._next_lease += 1
+            entry.state, entry.lease = GroupState.LEASED, lease.number
+            self._leases[lease.number] = lease
+            made.append(lease)
+            self.tell(Event("lease", entry.key, worker, lease.epoch, lease.number, version))
+        return made
+
+    def put(self, lease: Lease, oldest: int) -> Ack:
+        """A worker hands in a group: counted once, whatever is sent again.
+
+        Args:
+            lease: under which it was sampled.
+            oldest: publication of the weights that sampled its oldest token.
+        """
+        ack = self._judge(lease)
+        self.tell(Event(f"put-{ack}", lease.key, lease.worker, lease.epoch, lease.number, oldest=oldest))
+        if ack is Ack.ACCEPTED:
+            self._accept(self.entries[lease.key], oldest)
+            self._leases.pop(lease.number)
+        else:
+            self._count(ack)
+        return ack
+
+    def _judge(self, lease: Lease) -> Ack:
+        entry = self.entries.get(lease.key)
+        if entry is None or entry.state in (GroupState.DONE, GroupState.TAKEN, GroupState.DROPPED):
+            return Ack.DUPLICATE
+        if lease.epoch != self._epochs.get(lease.worker) or entry.lease != lease.number:
+            return Ack.FENCED
+        return Ack.ACCEPTED
+
+    def _accept(self, entry: Entry, oldest: int) -> None:
+        entry.state, entry.lease, entry.oldest, entry.order = GroupState.DONE, -1, oldest, self._next_order
+        self._next_order += 1
+
+    def restore(self, key: str, oldest: int) -> None:
+        """A group that was accepted before this process began, as its log says.
+
+        Raises:
+            DataError: no such group waits.
+        """
+        entry = self.entries.get(key)
+        if entry is None or entry.state not in (GroupState.OPEN, GroupState.LEASED):
+            raise DataError(f"group {key!r} is in the log of accepted groups, and is not waited for")
+        self._accept(entry, oldest)
+        self.tell(Event("restore", key, oldest=oldest))
+
+    def _reopen(self, entry: Entry) -> None:
+        self._leases.pop(entry.lease)
+        entry.state, entry.lease = GroupState.OPEN, -1
+        self._count("reopened")
+
+    # ---- what a step learns from
+
+    def drop_old(self, version: int) -> list[str]:
+        """Throws away what is done and too old for a step with these newest weights: the keys; none under other policies."""
+        if self.policy is not AgePolicy.DROP:
+            return []
+        old = [e.key for e in self.entries.values() if e.state is GroupState.DONE and version - e.oldest > self.eta]
+        self._throw_away(old, version)
+        return old
+
+    def _throw_away(self, keys: Iterable[str], version: int) -> None:
+        for key in keys:
+            entry = self.entries[key]
+            entry.state = GroupState.DROPPED
+            self._count("dropped")
+            self.tell(Event("drop", key, oldest=entry.oldest, version=version))
+
+    def take(self, n: int, version: int) -> tuple[str, ...] | None:
+        """Keys of the ``n`` groups that a step learns from; None where it has to wait.
+
+        Args:
+            n: groups.
+            version: of the newest weights, in publications.
+        """
+        waiting = [e for e in self.entries.values() if e.state in _WAITING]
+        if self.policy is AgePolicy.WAIT:
+            chosen = waiting[:n]
+        else:
+            young = (e for e in waiting if e.state is GroupState.DONE and version - e.oldest <= self.eta)
+            done = sorted(young, key=lambda e: e.order)
+            needed = self._needed_now(waiting, done, n, version) if self.policy is AgePolicy.CONTINUE else []
+            chosen = (needed + [e for e in done if e not in needed])[:n]
+        if len(chosen) < n or any(e.state is not GroupState.DONE for e in chosen):
+            return None
+        return self._give(chosen, version)
+
+    def _needed_now(self, waiting: Sequence[Entry], done: Sequence[Entry], n: int, version: int) -> list[Entry]:
+        """Groups that a step has to take so that no later one finds more than ``n`` which are due: of those that are due ``k``
+        steps from now or earlier, all but the ``n * k`` for which there is room in between.
+        """
+        needed: list[Entry] = []
+        for k in range(self.eta + 1):
+            due = [e for e in waiting if e.due <= version + k]
+            missing = len(due) - n * k - len(needed)
+            if missing > 0:
+                ready = [e for e in done if e.due <= version + k and e not in needed]
+                needed += (ready + [e for e in due if e.state is not GroupState.DONE])[:missing]
+        return needed
+
+    def take_again(self, keys: Sequence[str], dropped: Sequence[str], version: int) -> tuple[str, ...]:
+        """The groups that a step took before this process began, and threw away before it, as the log says.
+
+        Raises:
+            DataError: one of them is not there.
+        """
+        lost = [k for k in (*keys, *dropped) if k not in self.entries or self.entries[k].state is not GroupState.DONE]
+        if lost:
+            raise DataError(f"the log says that a step took or dropped {lost[:4]}, and these were not accepted")
+        self._throw_away(dropped, version)
+        return self._give([self.entries[key] for key in keys], version)
+
+    def put_back(self, keys: Sequence[str]) -> None:
+        """Groups that a step took and did not learn from: they are done, and wait again.
+
+        Raises:
+            DataError: one of them was not taken.
+        """
+        for key in keys:
+            if key not in self.entries or self.entries[key].state is not GroupState.TAKEN:
+                raise DataError(f"group {key!r} was not taken, and cannot be put back")
+            self.entries[key].state = GroupState.DONE
+            self.tell(Event("put-back", key, oldest=self.entries[key].oldest))
+
+    def _give(self, chosen: Sequence[Entry], version: int) -> tuple[str, ...]:
+        for entry in chosen:
+            if version - entry.oldest > self.eta:
+                raise DataError(
+                    f"group {entry.key!r} is {version - entry.oldest} publications old, and eta={self.eta} is promised"
+                )
+            entry.state = GroupState.TAKEN
+            self.tell(Event("take", entry.key, version=version, oldest=entry.oldest))
+        return tuple(e.key for e in chosen)
+
+    # ---- checkpoints
+
+    def commit(self) -> list[str]:
+        """Forgets the groups of steps that are saved, and what was dropped: their keys."""
+        gone = self.keys_in(GroupState.TAKEN, GroupState.DROPPED)
+        for key in gone:
+            del self.entries[key]
+        return gone
+
+    def dump(self) -> dict[str, Any]:
+        """JSON-able; leases are not part of it, since their workers end with this process."""
+        waiting = [e for e in self.entries.values() if e.state in _WAITING]
+        return {
+            "entries": [{"key": e.key, "due": e.due, "oldest": e.oldest, "order": e.order} for e in waiting],
+            "counts": dict(self.counts),
+            "order": self._next_order,
+        }
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Restores `dump`: what was sampled under a lease is open again."""
+        self.entries = {}
+        for e in state["entries"]:
+            done = e["order"] >= 0
+            self.entries[e["key"]] = Entry(
+                e["key"], e["due"], GroupState.DONE if done else GroupState.OPEN, oldest=e["oldest"], order=e["order"]
+            )
+        self.counts, self._next_order = dict(state["counts"]), int(state["order"])
+        self._leases = {}
+
+    def _count(self, what: str) -> None:
+        self.counts[what] = self.counts.get(what, 0) + 1

@@ -1,0 +1,133 @@
+"""What a controller and its sampler processes say to each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from assay.asynchronous.ledger import Lease
+from assay.core.manifest import Manifest
+from assay.core.protocols import SamplerSpec, TaskSource
+from assay.core.rollout import Rollout, Sampling
+from assay.core.task import Context
+
+if TYPE_CHECKING:
+    from assay.core.columns import Array
+    from assay.runtime.engine.settings import ModelEngineSpec
+
+__all__ = ["Beat", "Ended", "Failed", "NewWeights", "Order", "Sample", "Sampled", "SamplerSettings", "Serving", "Weights"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SamplerSettings:
+    """What a sampler process is built from.
+
+    Attributes:
+        model: folder of the model; the weights that it samples with come later.
+        engine: what samples.
+        sampler: contexts to rollouts.
+        tasks, seed, deadline: as of `assay.core.protocols.SamplerParts`.
+        device: ``cpu``, ``cuda``, or ``auto`` for CUDA where there is one.
+        threads: of torch.
+        log: file for what the process prints.
+    """
+
+    model: Path
+    engine: ModelEngineSpec
+    sampler: SamplerSpec
+    tasks: TaskSource
+    seed: int
+    deadline: float
+    device: str
+    threads: int
+    log: Path
+
+
+class Weights(Protocol):
+    """New weights, which lie where a sampler can read them."""
+
+    @property
+    def manifest(self) -> Manifest:
+        """Their version and digests, without arrays."""
+        ...
+
+    def arrays(self) -> Mapping[str, Array] | None:
+        """The arrays by name; None where newer ones have replaced them."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class NewWeights:
+    """Samplers are to go on with these weights."""
+
+    weights: Weights
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """A group that is wanted: a context, how many rollouts of it, and how they are sampled."""
+
+    context: Context
+    n: int
+    sampling: Sampling
+    max_turns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A group is leased to the sampler."""
+
+    lease: Lease
+    order: Order
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """The rollouts of a lease."""
+
+    lease: Lease
+    rollouts: tuple[Rollout, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """Weights were loaded.
+
+    Attributes:
+        version: of the weights.
+        checksums: digests of what the engine serves, as of `assay.core.protocols.Engine.checksums`.
+    """
+
+    version: int
+    checksums: Mapping[str, str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """A sign of life."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The process cannot go on.
+
+    Attributes:
+        error: an error that the run is to end with, because another process would meet it again; None for any other.
+        told: the stack.
+    """
+
+    error: Exception | None
+    told: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The process is gone.
+
+    Attributes:
+        why: how it ended, with the last lines that it printed.
+    """
+
+    why: str

@@ -1,0 +1,217 @@
+"""Rollouts that come about while the learner works: which are wanted, who has them, and each given out once."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from assay.asynchronous.accepted_log import AcceptedLog, LogEnded, Taken
+from assay.asynchronous.ledger import Ack, Lease, Ledger
+from assay.asynchronous.messages import Order, Sample
+from assay.asynchronous.samplers import Samplers
+from assay.core.manifest import Manifest
+from assay.core.rollout import Rollout
+from assay.core.wire import rollout_from_wire, rollout_to_wire
+
+__all__ = ["Order", "RolloutQueue"]
+
+_LOOK = 0.5
+
+
+class RolloutQueue:
+    """Has admitted groups sampled elsewhere, and gives them out for steps, each once: the queue between generator and trainer of
+    AsyncFlow (arXiv 2507.01663) and LlamaRL (arXiv 2505.24034), with ``age = v_now - min(v_token) <= eta`` where ``v`` counts
+    publications of weights.
+
+    Args:
+        ledger: which groups are wanted.
+        log: of what was accepted and taken.
+        samplers: who samples them; None for a replay, in which all that comes stands in the log.
+    """
+
+    def __init__(self, ledger: Ledger, log: AcceptedLog, samplers: Samplers | None = None) -> None:
+        self._ledger, self._log, self._samplers = ledger, log, samplers
+        self._changed = threading.Condition()
+        self._orders: dict[str, Order] = {}
+        self._found: dict[str, tuple[Rollout, ...]] = {}
+        self._publications: dict[int, int] = {}
+        self._version = -1
+        self._saved = 0
+        self._error: Exception | None = None
+
+    # ---- what the driver asks
+
+    def missing(self, groups: int) -> int:
+        """Groups that may be admitted before a step that takes ``groups``."""
+        with self._changed:
+            return (self._ledger.eta + 1) * groups - self._ledger.waiting
+
+    def admit(self, orders: Sequence[Order]) -> None:
+        """Groups to sample from now on; those that an earlier process accepted are there at once."""
+        with self._changed:
+            self._ledger.admit([o.context.key for o in orders], self._version)
+            for order in orders:
+                self._orders[order.context.key] = order
+                self._restore(order.context.key)
+        self._wake()
+
+    def _restore(self, key: str) -> None:
+        found = self._log.accepted(key)
+        if found is not None:
+            oldest, self._found[key] = found
+            self._ledger.restore(key, oldest)
+
+    def publish(self, manifest: Manifest) -> None:
+        """New weights, under which all samplers go on."""
+        with self._changed:
+            self._version += 1
+            self._publications[manifest.version] = self._version
+        if self._samplers:
+            self._samplers.publish(manifest, self)
+
+    async def take(self, n: int) -> Taken:
+        """The ``n`` groups that the next step learns from, in order of admission; without keys, what was thrown away instead, for
+        which others are to be admitted.
+
+        Raises:
+            EngineError: a sampler ended again and again; or whatever error a sampler ended with that another would meet too.
+            LogEnded: a replay has come to the end of its log.
+        """
+        taken = self._log.taken(self._version)
+        if taken is not None:
+            with self._changed:
+                self._ledger.take_again(taken.keys, taken.dropped, self._version)
+                for key in taken.dropped:
+                    self._forget(key)
+            return taken
+        if self._samplers is None:
+            raise LogEnded(f"the log of accepted groups ends at publication {self._version}")
+        taken = await asyncio.to_thread(self._wait, n)
+        self._log.write_taken(self._version, taken)
+        return taken
+
+    def _wait(self, n: int) -> Taken:
+        with self._changed:
+            while True:
+                if self._error is not None:
+                    raise self._error
+                if dropped := self._ledger.drop_old(self._version):
+                    for key in dropped:
+                        self._forget(key)
+                    return Taken((), tuple(dropped))
+                if (keys := self._ledger.take(n, self._version)) is not None:
+                    place = {key: at for at, key in enumerate(self._ledger.entries)}
+                    return Taken(tuple(sorted(keys, key=place.__getitem__)))
+                self._changed.wait(_LOOK)
+
+    def _forget(self, key: str) -> None:
+        self._found.pop(key, None)
+        self._orders.pop(key, None)
+
+    def rollouts(self, key: str) -> tuple[Rollout, ...]:
+        """Of a group that was taken; given once."""
+        with self._changed:
+            return self._found.pop(key)
+
+    def put_back(self, rollouts: Mapping[str, tuple[Rollout, ...]]) -> None:
+        """Groups that a step took and could not score: they wait again."""
+        with self._changed:
+            self._ledger.put_back(list(rollouts))
+            self._found.update(rollouts)
+            self._log.write_put_back(self._version, list(rollouts))
+
+    def age(self, rollouts: Sequence[Rollout]) -> int:
+        """Of the oldest token of rollouts, in publications before the newest."""
+        with self._changed:
+            return self._version - self._oldest(rollouts)
+
+    def _oldest(self, rollouts: Sequence[Rollout]) -> int:
+        """Publication whose weights sampled the oldest token."""
+        versions = [s.version for r in rollouts for c in r.calls for s in c.completion.spans]
+        return min([self._publications[v] for v in versions], default=self._version)
+
+    def _wake(self) -> None:
+        if self._samplers:
+            self._samplers.wake()
+
+    # ---- what those who look after samplers ask (`assay.asynchronous.samplers.Controller`)
+
+    def join(self, name: str) -> int:
+        """As `Controller.join`."""
+        with self._changed:
+            return self._ledger.join(name)
+
+    def lease(self, name: str, version: int, most: int) -> list[Sample]:
+        """As `Controller.lease`."""
+        with self._changed:
+            leases = self._ledger.lease(name, self._publications[version], most)
+            return [Sample(lease, self._orders[lease.key]) for lease in leases]
+
+    def put(self, lease: Lease, rollouts: tuple[Rollout, ...]) -> bool:
+        """As `Controller.put`."""
+        with self._changed:
+            oldest = self._oldest(rollouts)
+            if self._ledger.put(lease, oldest) is not Ack.ACCEPTED:
+                return False
+            self._found[lease.key] = rollouts
+            self._log.write_accepted(lease.key, oldest, rollouts)
+            self._changed.notify_all()
+            return True
+
+    def fail(self, error: Exception) -> None:
+        """As `Controller.fail`."""
+        with self._changed:
+            self._error = error
+            self._changed.notify_all()
+
+    # ---- checkpoints
+
+    def state_dict(self, step: int) -> dict[str, Any]:
+        """JSON-able; the log goes on in a new file."""
+        with self._changed:
+            self._log.begin(step)
+            return {
+                "step": step,
+                "ledger": self._ledger.dump(),
+                "version": self._version,
+                "publications": sorted(self._publications.items())[-4 * (self._ledger.eta + 2) :],
+                "found": {key: [rollout_to_wire(r) for r in rollouts] for key, rollouts in self._found.items()},
+            }
+
+    def load_state_dict(self, state: Mapping[str, Any], orders: Sequence[Order]) -> None:
+        """Restores `state_dict`, before anything is published, and reads what was accepted since.
+
+        Args:
+            state: of the checkpoint.
+            orders: what it waits for.
+        """
+        with self._changed:
+            self._log.read(int(state["step"]))
+            self._ledger.load(state["ledger"])
+            self._version = int(state["version"]) - 1  # which is published again
+            self._publications = {int(version): int(at) for version, at in state["publications"]}
+            self._found = {key: tuple(rollout_from_wire(w) for w in wires) for key, wires in state["found"].items()}
+            for order in orders:
+                self._orders[order.context.key] = order
+                self._restore(order.context.key)
+
+    def commit(self, step: int) -> None:
+        """A checkpoint is whole: what its steps took is forgotten, with files of the log that no kept checkpoint needs."""
+        with self._changed:
+            for key in self._ledger.commit():
+                self._forget(key)
+        self._log.remove_before(self._saved)
+        self._saved = step
+
+    def counts(self) -> dict[str, int]:
+        """How often groups were dropped, leased again, or handed in twice or too late."""
+        with self._changed:
+            return dict(self._ledger.counts)
+
+    def close(self) -> None:
+        """Ends the samplers."""
+        if self._samplers:
+            self._samplers.close()
+        self._log.close()

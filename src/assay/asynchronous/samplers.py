@@ -1,0 +1,214 @@
+"""Looks after samplers: starts them, feeds them, hears them, and replaces those that died, hang, or serve wrong weights."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from assay.asynchronous.ledger import Lease
+from assay.asynchronous.messages import Beat, Ended, Failed, NewWeights, Sample, Sampled, SamplerSettings, Serving, Weights
+from assay.asynchronous.spawner import SamplerHandle, Spawner
+from assay.core.errors import AssayError, EngineError
+from assay.core.manifest import Manifest
+from assay.core.rollout import Rollout
+
+__all__ = ["Controller", "Samplers"]
+
+SILENCE = 20.0
+"""Seconds without a sign of life after which a sampler counts as hanging."""
+
+START = 180.0
+"""The same before the first: it loads libraries and a model."""
+
+_DEATHS = 5
+"""Ends of one sampler without a group in between after which the run gives up."""
+
+_LOOK = 0.5
+"""Seconds between two looks at who is silent."""
+
+
+class Controller(Protocol):
+    """Who knows what is to be sampled; called from the thread that looks after the samplers."""
+
+    def join(self, name: str) -> int:
+        """A sampler begins, and what it was leased before is open again: its epoch."""
+        ...
+
+    def lease(self, name: str, version: int, most: int) -> list[Sample]:
+        """The next groups for a sampler that serves that weight version."""
+        ...
+
+    def put(self, lease: Lease, rollouts: tuple[Rollout, ...]) -> bool:
+        """A sampler hands in a group; whether it was accepted."""
+        ...
+
+    def fail(self, error: Exception) -> None:
+        """No more groups come."""
+        ...
+
+
+@dataclass(slots=True)
+class _Sampler:
+    """A sampler at work.
+
+    Attributes:
+        handle: to it.
+        epoch: of its ledger.
+        version: of the weights that it serves; -1 before the first.
+        heard: when it last gave a sign of life, by the monotonic clock.
+        leases: what it has to sample.
+    """
+
+    handle: SamplerHandle
+    epoch: int
+    version: int = -1
+    heard: float = field(default_factory=time.monotonic)
+    leases: set[int] = field(default_factory=set[int])
+
+
+class Samplers:
+    """Keeps ``count`` samplers at work.
+
+    Args:
+        settings: of each; the log's name gets the sampler's in front.
+        spawner: starts them.
+        count: how many.
+        share: groups that a sampler works on at a time.
+        tell: hears sentences for the run's journal, from the thread that looks after the samplers.
+        silence: seconds without a sign of life after which a sampler is replaced.
+    """
+
+    def __init__(
+        self,
+        settings: SamplerSettings,
+        spawner: Spawner,
+        count: int,
+        share: int,
+        tell: Callable[[str], None],
+        silence: float = SILENCE,
+    ) -> None:
+        self._settings, self._spawner, self._count, self._share = settings, spawner, count, share
+        self._tell, self._silence = tell, silence
+        self._inbox: queue.SimpleQueue[tuple[str, int, object]] = queue.SimpleQueue()
+        self._samplers: dict[str, _Sampler] = {}
+        self._deaths: dict[str, int] = {}
+        self._weights: Weights | None = None
+        self._controller: Controller | None = None
+        self._closed = False
+        self._thread = threading.Thread(target=self._look_after, name="samplers", daemon=True)
+
+    # ---- asked from other threads
+
+    def publish(self, manifest: Manifest, controller: Controller) -> None:
+        """New weights, under which all samplers go on; the first ones start them."""
+        self._weights, self._controller = self._spawner.share(manifest), controller
+        if self._thread.ident is None:
+            self._thread.start()
+        self._inbox.put(("", 0, NewWeights(self._weights)))
+
+    def wake(self) -> None:
+        """There is something to sample."""
+        self._inbox.put(("", 0, Beat()))
+
+    def close(self) -> None:
+        """Ends them."""
+        self._closed = True
+        self.wake()
+        if self._thread.ident is not None:
+            self._thread.join()
+        for sampler in self._samplers.values():
+            sampler.handle.kill()
+        self._spawner.close()
+
+    # ---- the thread
+
+    def _look_after(self) -> None:
+        assert self._controller is not None
+        try:
+            for i in range(self._count):
+                self._start(f"sampler-{i}", self._controller)
+            while not self._closed:
+                self._turn(self._controller)
+        except Exception as error:
+            self._controller.fail(error)
+
+    def _turn(self, controller: Controller) -> None:
+        with suppress(queue.Empty):
+            name, epoch, message = self._inbox.get(timeout=_LOOK)
+            while True:
+                self._hear(controller, name, epoch, message)
+                name, epoch, message = self._inbox.get_nowait()
+        now = time.monotonic()
+        for name, sampler in list(self._samplers.items()):
+            limit = START if sampler.version < 0 else self._silence
+            if now - sampler.heard > limit:
+                self._replace(controller, name, sampler, f"it gave no sign of life for {limit:.0f} s")
+        for name, sampler in self._samplers.items():
+            self._feed(controller, name, sampler)
+
+    def _hear(self, controller: Controller, name: str, epoch: int, message: object) -> None:
+        if isinstance(message, NewWeights):
+            for sampler in self._samplers.values():
+                sampler.handle.send(message)
+            return
+        sampler = self._samplers.get(name)
+        if sampler is None or sampler.epoch != epoch:
+            if isinstance(message, Sampled):  # of one that was given up: counted, and refused
+                controller.put(message.lease, message.rollouts)
+            return
+        sampler.heard = time.monotonic()
+        match message:
+            case Sampled(lease, rollouts):
+                sampler.leases.discard(lease.number)
+                if controller.put(lease, rollouts):
+                    self._deaths[name] = 0
+            case Serving(version, checksums):
+                sampler.version = version
+                if wrong := self._differing(version, checksums):
+                    why = f"it serves other weights than version {version} has: {', '.join(wrong[:3])}"
+                    self._replace(controller, name, sampler, why)
+            case Failed(error, stack):
+                raise error if isinstance(error, AssayError) else EngineError(f"{name} failed:\n{stack}")
+            case Ended(why):
+                self._replace(controller, name, sampler, why)
+            case _:
+                pass
+
+    def _differing(self, version: int, checksums: Mapping[str, str] | None) -> list[str]:
+        """Tensors of which a sampler serves other numbers than were published."""
+        if self._weights is None or checksums is None or self._weights.manifest.version != version:
+            return []
+        tensors = self._weights.manifest.tensors
+        return [name for name, info in tensors.items() if checksums.get(name, info.digest) != info.digest]
+
+    def _feed(self, controller: Controller, name: str, sampler: _Sampler) -> None:
+        free = self._share - len(sampler.leases)
+        if sampler.version >= 0 and free > 0:
+            for sample in controller.lease(name, sampler.version, free):
+                sampler.leases.add(sample.lease.number)
+                sampler.handle.send(sample)
+
+    def _start(self, name: str, controller: Controller) -> None:
+        epoch, log = controller.join(name), self._settings.log
+        settings = replace(self._settings, log=log.with_name(f"{name}.log"))
+        sampler = _Sampler(self._spawner.spawn(name, epoch, settings, self._post), epoch)
+        self._samplers[name] = sampler
+        if self._weights is not None:
+            sampler.handle.send(NewWeights(self._weights))
+
+    def _post(self, name: str, epoch: int, message: object) -> None:
+        self._inbox.put((name, epoch, message))
+
+    def _replace(self, controller: Controller, name: str, sampler: _Sampler, why: str) -> None:
+        """Another in its place; what it was leased is leased again, and what it may still hand in is refused."""
+        sampler.handle.kill()
+        self._deaths[name] = self._deaths.get(name, 0) + 1
+        self._tell(f"{name} was replaced, and {len(sampler.leases)} groups are sampled again: {why}")
+        if self._deaths[name] >= _DEATHS:
+            raise EngineError(f"{name} ended {_DEATHS} times and sampled nothing in between. The last time {why}")
+        self._start(name, controller)
