@@ -35,6 +35,9 @@ OUT_OF_MEMORY = 247
 
 _worker: list[bool] = []
 
+_JOB_SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
+"""Sent to all processes of a job that is to end, or of a terminal that is closed."""
+
 _HIGH = 500
 """The lowest number of the descriptors that a worker talks through: code that counts up from 3 does not meet them."""
 
@@ -97,7 +100,7 @@ def fork_fork_server(near: socket.socket, far: socket.socket, loop: Callable[[],
     if pid == 0:
         try:
             os.setsid()  # a Ctrl-C in the terminal is the training process's to handle
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            _leave_to_driver()
             near.close()
             _let_go(far.fileno())
             loop()
@@ -125,6 +128,8 @@ def _run_worker(control: socket.socket, loop: Callable[[], None]) -> NoReturn:
         os.setsid()
         control.close()
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        _leave_to_driver()
+        os.register_at_fork(before=_hold_signals, after_in_parent=_release_signals, after_in_child=_take_defaults)
         if sys.platform == "linux":
             ctypes.CDLL(None).prctl(1, int(signal.SIGKILL))  # PR_SET_PDEATHSIG
             with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
@@ -136,6 +141,34 @@ def _run_worker(control: socket.socket, loop: Callable[[], None]) -> NoReturn:
         code = 0
     finally:
         os._exit(code)
+
+
+def _leave_to_driver() -> None:
+    """What a batch system sends to all processes of a job means nothing here: the training process decides, and an answer that is
+    being judged gets its verdict. A handler and not SIG_IGN, which programs that a reward starts would inherit.
+    """
+    for number in _JOB_SIGNALS:
+        signal.signal(number, _pass_over)
+
+
+def _pass_over(number: int, frame: object) -> None:
+    """Does nothing of a signal."""
+
+
+def _hold_signals() -> None:
+    """One that comes while a reward forks waits until the new process has its own way with it."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, _JOB_SIGNALS)
+
+
+def _release_signals() -> None:
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _JOB_SIGNALS)
+
+
+def _take_defaults() -> None:
+    """A process that a reward forks can be ended by signals as any other."""
+    for number in _JOB_SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
+    _release_signals()
 
 
 def _let_go(keep: int) -> None:
