@@ -91,6 +91,21 @@ def _with_lora(at: _Place, option: GivenOption) -> Settings:
     return [setting] if there else [(f"{path}.kind", ("Lora",)), setting]
 
 
+def _with_schedule(at: _Place, option: GivenOption) -> Settings:
+    """Another kind of schedule, with where it begins and ends if the one that stands there is of another kind."""
+    path, now = f"{at.path}.learner.schedule", at.run.stages[at.stage].learner.schedule
+    kind = [(f"{path}.kind", option.words)]
+    if len(option.words) != 1 or option.words[0] not in ("constant", "linear", "cosine"):
+        return kind  # is refused there
+    new = now.with_kind(option.words[0])
+    shape = [
+        (f"{path}.{name}", (str(getattr(new, name)),))
+        for name in ("start", "floor")
+        if getattr(new, name) != getattr(now, name) and f"{path}.{name}" not in at.paths
+    ]
+    return [*shape, *kind]
+
+
 def _with_model(at: _Place, option: GivenOption) -> Settings:
     """Weights from a folder or the hub."""
     from assay.train.models import Folder
@@ -132,7 +147,7 @@ ALIASES: dict[str, tuple[Alias, ...]] = {
     ),
     "learner": (
         _alias("lr", "FLOAT", "learning rate"),
-        _alias("lr-schedule", "WORD", "constant, linear or cosine"),
+        _alias("lr-schedule", "WORD", "constant, linear or cosine", make=_with_schedule),
         _alias("warmup-steps", "INT", "steps up to the full rate"),
         _alias("weight-decay", "FLOAT", "decoupled", important=False),
         _alias("clip-norm", "FLOAT", "bound on the gradient's norm; 0 for none"),

@@ -119,6 +119,9 @@ def _text(run: Run, found: Derived, wires: Sequence[WiredPart] = ()) -> None:
         print()
     _sizes(run.name, found)
     for index, stage in enumerate(run.stages):
+        if stage.updates:
+            lr = stage.learner.schedule.describe(stage.learner.optimizer.lr, stage.steps * stage.updates)
+            print(f"learning rate of stage {index}: {lr}\n")
         if said := support_note(run, stage):
             print(f"truncated sampling in stage {index}: {said}\n")
         if schedules := describe_schedules(stage):

@@ -21,7 +21,7 @@ from assay.recipes.sorting import base
 from assay.rollout.spec import PlayerSpec
 from assay.runtime.anchors import Anchor
 from assay.runtime.engine.settings import Auto, EngineSpec
-from assay.runtime.settings import Lora
+from assay.runtime.settings import LearnerSettings, Lora
 from assay.runtime.text.chat import Chat
 from assay.tasks import Rows, TaskMixture, family, judged_rows
 from assay.tasks.rewards import Metric, Reward
@@ -74,6 +74,7 @@ def on_rows(
     objective: str | Objective | None = None,
     steps: int = 100,
     learning_rate: float | None = None,
+    lr_schedule: str | None = None,
     kl: float | None = None,
     groups: int | None = None,
     group_size: int | None = None,
@@ -117,6 +118,8 @@ def on_rows(
             KL term, averaged over tokens. Upper and lower case are alike.
         steps: rollout batches.
         learning_rate: of AdamW.
+        lr_schedule: ``linear``, as for None: constant up to half of the steps, then linear to a tenth; ``cosine``: from the end
+            of the warm-up to 0; or ``constant``.
         kl: coefficient of the divergence from the starting weights (TRL's ``beta``): the method's setting ``kl`` where it has
             one, else of a term `assay.objective.Kl`; 0 leaves it out, None leaves it as the objective has it.
         groups: prompts of a step.
@@ -175,7 +178,7 @@ def on_rows(
         groups=settings.groups,
         group_size=settings.group_size,
         minibatches=minibatches,
-        learner=settings.learner(steps),
+        learner=_with_schedule(settings.learner(steps), lr_schedule),
         levels=levels,
         sampler=PlayerSpec(tools=tuple(tools)),
     )
@@ -256,6 +259,10 @@ def _settings(
     )
     found = pick_settings(known.facts, this_machine(device or "auto"), facts, given)
     return replace(found, device=device or "auto")
+
+
+def _with_schedule(learner: LearnerSettings, kind: str | None) -> LearnerSettings:
+    return learner if kind is None else replace(learner, schedule=learner.schedule.with_kind(kind))
 
 
 def _with_objective(
