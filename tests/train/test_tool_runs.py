@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from live import coin_toss, rollouts, session, spied, walk
-from tiny_runs import SHAPE, in_child, kill_at, only_rl, resumed, trained
+from tiny_runs import SHAPE, in_child, kill_at, metrics, only_rl, resumed, trained
 
 from assay.core.config import dumps_toml, from_dict, loads_toml, to_dict
 from assay.core.errors import ConfigError
@@ -103,6 +103,8 @@ def test_a_killed_run_with_tools_goes_on_to_the_same_bits(tmp_path: Path) -> Non
     part = tmp_path / "part"
     assert in_child(lambda: (kill_at(14), train(run, part))) == -9
     assert resumed(part, run) == whole
+    noted = [line for line in metrics(part) if line["step"]]
+    assert len(noted) == 4 and all(line["tools/calls"] > 0.0 and 0.0 <= line["tools/errors"] <= 1.0 for line in noted)
 
 
 def test_files_name_tools() -> None:
