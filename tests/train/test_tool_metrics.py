@@ -29,7 +29,7 @@ def played(*results: ToolResult, shared: bool = False) -> Rollout:
 
 def group(*rollouts: Rollout) -> Group:
     scores = tuple(Score(components={"correct": 1.0}) for _ in rollouts)
-    return Group(key="g", task=TASK, draw=Draw("sort", 3, 1.0), rollouts=rollouts, scores=scores)
+    return Group(key="g0", task=TASK, draw=Draw("sort", 3, 1.0), rollouts=rollouts, scores=scores)
 
 
 def test_calls_are_per_rollout_and_errors_per_call() -> None:

@@ -37,11 +37,13 @@ class ExplainOptions:
     Attributes:
         json: print settings and derived sizes as JSON.
         toml: print the settings as TOML, which 'assay train FILE.toml' takes.
+        for_model: derive the settings that follow from the model, as 'assay train --for-model' does.
         random_init: as 'assay train --random-init' would do it.
     """
 
     json: bool = False
     toml: bool = False
+    for_model: bool = False
     random_init: bool = False
 
     def __post_init__(self) -> None:
@@ -56,6 +58,8 @@ def explain_command(args: list[str]) -> int:
     asked = settle_all(ExplainOptions, args, "assay explain")
     own, wires = asked.own, asked.wires
     run = reduced(asked.run) if own.random_init else asked.run
+    if asked.kept and not own.random_init:
+        note(asked.kept)
     if own.toml:
         print(dumps_toml(to_dict(run)), end="")
         return 0

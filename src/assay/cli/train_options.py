@@ -53,6 +53,8 @@ class TrainOptions(ViewOptions):
         against: evaluation rows that must not be trained on: files or folders, as well as the run's own held-out tasks.
         allow_contamination: train although prompts contain evaluation items; the report says so.
         steps: number of steps of the last stage, in place of the recipe's.
+        for_model: derive what follows from the model, as for rows: learning rate, LoRA, precision, answer length, memory. Other
+            options win.
         random_init: try the recipe in a minute: with a small random model of its family, generated rows and small batches. The
             numbers mean nothing, and the run's name says so.
     """
@@ -64,6 +66,7 @@ class TrainOptions(ViewOptions):
     against: tuple[Path, ...] = field(default=(), metadata={"arg": {"metavar": "[FILE ...]"}})
     allow_contamination: bool = False
     steps: int | None = None
+    for_model: bool = False
     random_init: bool = False
 
     def __post_init__(self) -> None:

@@ -40,7 +40,7 @@ from assay.train.wiring import models_in, wire
 if TYPE_CHECKING:
     from assay.core.protocols import Tokenizer
 
-__all__ = ["on_rows"]
+__all__ = ["facts_of_source", "on_rows"]
 
 Data = Sequence[Mapping[str, Any]] | Mapping[str, Sequence[Mapping[str, Any]] | str | Path] | str | Path
 """Rows, rows by the names of their splits, or where they are."""
@@ -232,6 +232,11 @@ class _Known:
             return cls(facts, None)
         tokenizer = tokenizer_in(folder, facts.shape.vocab_size)
         return cls(facts, tokenizer if source.chat is None else tokenizer.with_chat(source.chat))
+
+
+def facts_of_source(source: ModelSource) -> ModelFacts:
+    """What is known of a model's size and kind, without its weights."""
+    return _Known.of(source).facts
 
 
 def _source(model: str | Path | ModelSource, chat: Chat | None, seed: int) -> ModelSource:
