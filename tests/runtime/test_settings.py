@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.core.errors import ConfigError
+from assay.runtime.learning_rate import describe_schedule
 from assay.runtime.models.model import parameter_shapes
 from assay.runtime.settings import AdamW, DecoderShape, LearnerSettings, LearningRateSchedule, Muon
 
@@ -88,4 +89,4 @@ def test_factors_stay_between_floor_and_one_and_fall_after_the_warm_up(kind, war
     ],
 )
 def test_a_schedule_in_words(schedule: LearningRateSchedule, said: str) -> None:
-    assert schedule.describe(0.1, 10) == said
+    assert describe_schedule(schedule, 0.1, 10) == said

@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from assay.core.errors import DataError, UnknownNameError
+from assay.core.errors import DataError
 from assay.tasks import judged_rows
-from assay.verify.catalog import gold_of
 
 TESTS = [{"stdin": "2", "stdout": "4"}]
 
@@ -52,8 +51,3 @@ def test_a_gold_that_the_verifier_would_not_find_is_refused_with_a_fix(fields: d
 )
 def test_what_a_verifier_can_read_is_taken(fields: dict[str, Any]) -> None:
     assert judged_rows([{"prompt": "Double.", **fields}], test_share=0).arms()
-
-
-def test_the_form_of_a_verifier_that_is_none() -> None:
-    with pytest.raises(UnknownNameError, match="did you mean 'code_output'"):
-        gold_of("code_ouput")

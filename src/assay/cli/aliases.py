@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from assay.cli.given_options import GivenOption, Mistakes
 from assay.core.errors import ConfigError
 from assay.recipes.setting_names import SHORT
+from assay.runtime.learning_rate import schedule_of_kind
 
 if TYPE_CHECKING:
     from assay.train.run import Run
@@ -97,7 +98,7 @@ def _with_schedule(at: _Place, option: GivenOption) -> Settings:
     kind = [(f"{path}.kind", option.words)]
     if len(option.words) != 1 or option.words[0] not in ("constant", "linear", "cosine"):
         return kind  # is refused there
-    new = now.with_kind(option.words[0])
+    new = schedule_of_kind(now, option.words[0])
     shape = [
         (f"{path}.{name}", (str(getattr(new, name)),))
         for name in ("start", "floor")

@@ -15,6 +15,7 @@ from assay.cli.usage import asks_usage, usage
 from assay.core.config import dumps_toml, to_dict
 from assay.core.errors import ConfigError
 from assay.core.plan import Plan
+from assay.runtime.learning_rate import describe_schedule
 from assay.runtime.settings import DecoderShape
 from assay.train.describe_settings import told_settings
 from assay.train.model_facts import small_files
@@ -124,7 +125,7 @@ def _text(run: Run, found: Derived, wires: Sequence[WiredPart] = ()) -> None:
     _sizes(run.name, found)
     for index, stage in enumerate(run.stages):
         if stage.updates:
-            lr = stage.learner.schedule.describe(stage.learner.optimizer.lr, stage.steps * stage.updates)
+            lr = describe_schedule(stage.learner.schedule, stage.learner.optimizer.lr, stage.steps * stage.updates)
             print(f"learning rate of stage {index}: {lr}\n")
         if said := support_note(run, stage):
             print(f"truncated sampling in stage {index}: {said}\n")

@@ -118,11 +118,12 @@ class _NoOptions:
 
 def kept_settings(before: Run, after: Run, fitted: bool) -> str:
     """What a run on another model keeps of the recipe's settings, and how to derive them; empty where nothing."""
-    from assay.recipes.model_fit import settings_kept
     from assay.train.models import Folder
 
     if fitted or before.model == after.model or not isinstance(after.model, Folder):
         return ""
+    from assay.recipes.model_fit import settings_kept
+
     try:
         kept = settings_kept(after)
     except AssayError:  # of a model that is not here: it is told where the run begins

@@ -21,7 +21,8 @@ from assay.recipes.sorting import base
 from assay.rollout.spec import PlayerSpec
 from assay.runtime.anchors import Anchor
 from assay.runtime.engine.settings import Auto, EngineSpec
-from assay.runtime.settings import LearnerSettings, Lora
+from assay.runtime.learning_rate import schedule_of_kind
+from assay.runtime.settings import Lora
 from assay.runtime.text.chat import Chat
 from assay.tasks import Rows, TaskMixture, family, judged_rows
 from assay.tasks.rewards import Metric, Reward
@@ -118,8 +119,7 @@ def on_rows(
             KL term, averaged over tokens. Upper and lower case are alike.
         steps: rollout batches.
         learning_rate: of AdamW.
-        lr_schedule: ``linear``, as for None: constant up to half of the steps, then linear to a tenth; ``cosine``: from the end
-            of the warm-up to 0; or ``constant``.
+        lr_schedule: ``linear`` (None: constant, from half of the steps on linear to a tenth), ``cosine`` (to 0) or ``constant``.
         kl: coefficient of the divergence from the starting weights (TRL's ``beta``): the method's setting ``kl`` where it has
             one, else of a term `assay.objective.Kl`; 0 leaves it out, None leaves it as the objective has it.
         groups: prompts of a step.
@@ -173,12 +173,13 @@ def on_rows(
     settings = _settings(source, known, data, given, device, bool(tools))
     data = _fitted(data, known, settings, long_prompts)
     tasks, levels, evaluation = _tasks(data, _Judged(reward, metric, weights), evaluate, test_share)
+    learner = settings.learner(steps)
     stage = Reinforce(
         steps=steps,
         groups=settings.groups,
         group_size=settings.group_size,
         minibatches=minibatches,
-        learner=_with_schedule(settings.learner(steps), lr_schedule),
+        learner=replace(learner, schedule=schedule_of_kind(learner.schedule, lr_schedule)),
         levels=levels,
         sampler=PlayerSpec(tools=tuple(tools)),
     )
@@ -264,10 +265,6 @@ def _settings(
     )
     found = pick_settings(known.facts, this_machine(device or "auto"), facts, given)
     return replace(found, device=device or "auto")
-
-
-def _with_schedule(learner: LearnerSettings, kind: str | None) -> LearnerSettings:
-    return learner if kind is None else replace(learner, schedule=learner.schedule.with_kind(kind))
 
 
 def _with_objective(

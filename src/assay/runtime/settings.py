@@ -184,10 +184,7 @@ class LearningRateSchedule:
         _check(self, "start", 0, 1)
         _check(self, "floor", 0, 1)
         if self.kind == "constant" and (self.start or self.floor):
-            raise ConfigError(
-                "Schedule.start and floor do nothing with kind='constant'; set both to 0 (--lr-schedule constant does), or use "
-                "'linear' or 'cosine'"
-            )
+            raise ConfigError("Schedule.start and floor do nothing with kind='constant'; set both to 0, or use another kind")
 
     def factor(self, step: int, total: int) -> float:
         """Factor at a step counted from 0, in a stage of ``total`` steps."""
@@ -199,32 +196,6 @@ class LearningRateSchedule:
         share = min(1.0, max(0.0, (step - begin) / max(1.0, total - begin)))
         curve = 1.0 - share if self.kind == "linear" else 0.5 * (1.0 + math.cos(math.pi * share))
         return self.floor + (1.0 - self.floor) * curve
-
-    def with_kind(self, kind: str) -> LearningRateSchedule:
-        """Itself where it is of that kind; else one of that kind with the same warm-up, after which it decays to 0.
-
-        >>> LearningRateSchedule(kind="linear", warmup=5, start=0.5, floor=0.1).with_kind("cosine")
-        LearningRateSchedule(kind='cosine', warmup=5, start=0.0, floor=0.0)
-        """
-        return self if kind == self.kind else LearningRateSchedule(kind=kind, warmup=self.warmup)
-
-    def describe(self, lr: float, total: int) -> str:
-        """The rate over a stage of ``total`` updates, in words.
-
-        >>> LearningRateSchedule(kind="linear", warmup=5, start=0.5, floor=0.1).describe(1e-4, 100)
-        'rises to 0.0001 in 5 updates, stays, and from update 50 of 100 falls linearly to 1e-05'
-        >>> LearningRateSchedule().describe(1e-4, 100)
-        'constant at 0.0001'
-        """
-        rise = f"rises to {lr:g} in {self.warmup} update{'s' if self.warmup > 1 else ''}" if self.warmup else ""
-        if self.kind == "constant":
-            return f"{rise}, then constant" if rise else f"constant at {lr:g}"
-        begin = round(max(self.start * total, float(self.warmup)))
-        curve, low = "linearly" if self.kind == "linear" else "along a cosine", f"{self.floor * lr:g}"
-        if begin <= self.warmup:
-            up = f"{rise}, then falls {curve}" if rise else f"falls {curve} from {lr:g},"
-            return f"{up} to {low} at update {total}"
-        return f"{f'{rise}, stays,' if rise else f'stays at {lr:g},'} and from update {begin} of {total} falls {curve} to {low}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, cast
 
 from assay.core.errors import DataError, a_kind, nearest
-from assay.verify.catalog import gold_of, verifiers
+from assay.verify.catalog import about, verifiers
 
 __all__ = ["check_gold"]
 
@@ -31,7 +32,7 @@ def check_gold(row: Mapping[str, Any], name: str, place: str) -> None:
     assay.core.errors.DataError: row 1 has no 'answer', which is where the verifier 'set' reads its gold: a list. \
 Rename 'anwser' to 'answer'. The row has ['anwser', 'prompt']
     """
-    if name not in verifiers() or (form := gold_of(name)).startswith(_FREE):
+    if name not in verifiers() or (form := _form(name)).startswith(_FREE):
         return
     fields = re.findall(r"'(\w+)':", _outer(form)) if form.startswith("{") else []
     answer: Any = row.get("answer")
@@ -50,6 +51,12 @@ Rename 'anwser' to 'answer'. The row has ['anwser', 'prompt']
         raise DataError(
             f"{place}, field 'answer' has {sorted(inside)}, none of what the verifier {name!r} reads there: {form}{close}"
         )
+
+
+@cache
+def _form(name: str) -> str:
+    """What the gold of a verifier must be, in words."""
+    return about(name).gold
 
 
 def _outer(form: str) -> str:

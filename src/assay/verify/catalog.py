@@ -17,7 +17,7 @@ from assay.core.errors import UnknownNameError
 from assay.core.protocols import Verifier
 from assay.verify.abilities import abilities_of
 
-__all__ = ["NamedVerifier", "about", "gold_of", "verifier", "verifiers"]
+__all__ = ["NamedVerifier", "about", "verifier", "verifiers"]
 
 _TEXT, _GRAPH, _CODE = "assay.verify.text", "assay.verify.structure", "assay.verify.code"
 _VERIFIERS = {
@@ -130,20 +130,6 @@ def verifier(name: str, **settings: Any) -> Verifier:
     ('correct',)
     """
     return from_dict(_kind(name), settings)
-
-
-def gold_of(name: str) -> str:
-    """What the gold of a verifier must be, in words.
-
-    Raises:
-        UnknownNameError: no such verifier; says the nearest.
-
-    >>> gold_of("code_output")
-    "{'tests': list of {'stdin': text, 'stdout': text}}"
-    """
-    if name not in _VERIFIERS:
-        raise UnknownNameError("verifier", name, _VERIFIERS)
-    return _VERIFIERS[name][1]
 
 
 def about(name: str) -> NamedVerifier:

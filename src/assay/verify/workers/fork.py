@@ -16,6 +16,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import NoReturn
 
 __all__ = [
@@ -35,8 +36,7 @@ OUT_OF_MEMORY = 247
 
 _worker: list[bool] = []
 
-_JOB_SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
-"""Sent to all processes of a job that is to end, or of a terminal that is closed."""
+_JOB_SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)  # come to all processes of a job or terminal that ends
 
 _HIGH = 500
 """The lowest number of the descriptors that a worker talks through: code that counts up from 3 does not meet them."""
@@ -129,7 +129,9 @@ def _run_worker(control: socket.socket, loop: Callable[[], None]) -> NoReturn:
         control.close()
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         _leave_to_driver()
-        os.register_at_fork(before=_hold_signals, after_in_parent=_release_signals, after_in_child=_take_defaults)
+        mask = partial(signal.pthread_sigmask, mask=_JOB_SIGNALS)  # what comes during a fork waits for the new process
+        hold, release = partial(mask, signal.SIG_BLOCK), partial(mask, signal.SIG_UNBLOCK)
+        os.register_at_fork(before=hold, after_in_parent=release, after_in_child=_take_defaults)
         if sys.platform == "linux":
             ctypes.CDLL(None).prctl(1, int(signal.SIGKILL))  # PR_SET_PDEATHSIG
             with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
@@ -144,31 +146,16 @@ def _run_worker(control: socket.socket, loop: Callable[[], None]) -> NoReturn:
 
 
 def _leave_to_driver() -> None:
-    """What a batch system sends to all processes of a job means nothing here: the training process decides, and an answer that is
-    being judged gets its verdict. A handler and not SIG_IGN, which programs that a reward starts would inherit.
-    """
+    """The training process decides what a job's signals mean; with SIG_IGN, programs that a reward starts would inherit it."""
     for number in _JOB_SIGNALS:
-        signal.signal(number, _pass_over)
-
-
-def _pass_over(number: int, frame: object) -> None:
-    """Does nothing of a signal."""
-
-
-def _hold_signals() -> None:
-    """One that comes while a reward forks waits until the new process has its own way with it."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, _JOB_SIGNALS)
-
-
-def _release_signals() -> None:
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _JOB_SIGNALS)
+        signal.signal(number, lambda number, frame: None)
 
 
 def _take_defaults() -> None:
     """A process that a reward forks can be ended by signals as any other."""
     for number in _JOB_SIGNALS:
         signal.signal(number, signal.SIG_DFL)
-    _release_signals()
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _JOB_SIGNALS)
 
 
 def _let_go(keep: int) -> None:
