@@ -54,7 +54,17 @@ def settings(said):
         ("--steps 7", "--stages.0.steps 7"),
         (
             "--lr-scheduler-type cosine --gradient-checkpointing",
-            "--stages.0.learner.schedule.kind cosine --stages.0.learner.checkpointing",
+            "--stages.0.learner.schedule.kind cosine --stages.0.learner.schedule.start 0 --stages.0.learner.schedule.floor 0 "
+            "--stages.0.learner.checkpointing",
+        ),
+        (
+            "--lr-schedule constant",
+            "--stages.0.learner.schedule.kind constant --stages.0.learner.schedule.start 0 --stages.0.learner.schedule.floor 0",
+        ),
+        ("--lr-schedule linear", ""),
+        (
+            "--lr-schedule cosine --stages.0.learner.schedule.floor 0.2",
+            "--stages.0.learner.schedule.kind cosine --stages.0.learner.schedule.start 0 --stages.0.learner.schedule.floor 0.2",
         ),
         ("--temperature 0.5 --stages.0.groups 4 --groups 8", "--sampling.temperature 0.5 --stages.0.groups 8"),
     ],
@@ -67,6 +77,18 @@ def test_an_alias_is_the_setting_that_it_stands_for(assay, short, full):
         return settle(ExplainOptions, "quickstart", words.split(), "assay explain")[1]
 
     assert run(short) == run(full)
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("constant", "constant at 0.0005"),
+        ("cosine", "falls along a cosine from 0.0005, to 0 at update 400"),
+        ("linear", "stays at 0.0005, and from update 200 of 400 falls linearly to 5e-05"),
+    ],
+)
+def test_explain_says_what_a_schedule_comes_to(assay, word, said):
+    assert f"learning rate of stage 0: {said}\n" in assay("explain", "quickstart", "--lr-schedule", word).out
 
 
 def test_the_divergence_of_a_term_is_changed_or_taken_away(assay, mine):

@@ -157,3 +157,10 @@ def test_an_audit_needs_no_torch() -> None:
     code = f"import sys; from assay.cli import main; print(main({words!r}), 'torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout.endswith("\n0 False\n"), done.stdout + done.stderr
+
+
+def test_a_task_family_is_audited_over_its_own_tasks(assay) -> None:
+    said = assay("verify", "audit", "sort", *FAST)
+    assert said.code == 0 and "accepts the gold as given (3 answers)" in said.out, said.err
+    assert "warning" not in said.err
+    assert "did you mean 'graphs/shortest_path'" in assay("verify", "audit", "graphs/shortst_path").err

@@ -16,6 +16,7 @@ def test_the_list_is_the_registry(assay):
     for name, method in methods().items():
         assert rows[name] == {
             "name": name,
+            "sentence": method.sentence,
             "composition": method.composition,
             "needs": list(method.needs),
             "source": method.source,
@@ -23,6 +24,7 @@ def test_the_list_is_the_registry(assay):
         }
     text = assay("methods").out
     assert all(name in text for name in rows)
+    assert "Compares each answer with the others of its prompt" in text and ">>" not in text
     assert "`" not in text
 
 
@@ -37,9 +39,18 @@ def test_one_method(assay):
     assert assay("methods", "nll", "--json").json["needs"] == []
 
 
+def test_one_method_says_what_it_wires(assay):
+    assert [w["place"] for w in assay("methods", "ppo", "--json").json["wired"]] == ["minibatches", "learner.heads"]
+    text = assay("methods", "ppo").out
+    assert "Learns a critic that estimates the value of each token" in text and "learner.heads " in text
+    assert "wires        nothing" in assay("methods", "reinforce").out
+    assert "teacher" in assay("methods", "opd").out.partition("wires ")[2]
+
+
 @pytest.mark.parametrize("name", list(methods()))
 def test_every_method_can_be_shown(assay, name):
-    assert assay("methods", name).out.startswith(methods()[name].summary.replace("`", ""))
+    said = assay("methods", name).out
+    assert said.startswith(methods()[name].sentence) and methods()[name].summary.replace("`", "") in said
     assert assay("methods", name, "--json").json["name"] == name
 
 

@@ -19,6 +19,7 @@ from assay.measure.rules_policy import (
     NotFinite,
     StalledSteps,
 )
+from assay.measure.rules_tools import ToolErrors, UnusedTools
 from assay.runs import MetricLine
 
 Course = Callable[[float], float]
@@ -51,6 +52,8 @@ HEALTHY: Mapping[str, Course | float] = {
     "engine/max_ratio": 1.01,
     "eval/greedy/all": lambda t: 0.4 + 0.5 * t,
     "eval/sampled/all": lambda t: 0.3 + 0.5 * t,
+    "tools/calls": 1.5,
+    "tools/errors": 0.1,
     "curriculum/share/sort/level_2": lambda t: 1 - t,
     "curriculum/share/sort/level_5": lambda t: t,
 }
@@ -180,6 +183,15 @@ CASES: list[tuple[Rule, dict[str, Course | float], Severity, str, str]] = [
     ),
     (StalledSteps(), {"grad__norm": lambda t: 0.3 * (t < 0.7)}, Severity.WARNING, "30 of the 100 steps", "nothing was left"),
     (StalledSteps(), {"loss__total": 1e-6}, Severity.NOTE, "gradient norm is 0.3", "That is normal"),
+    (UnusedTools(), {"tools__calls": 0.0}, Severity.WARNING, "calls none of its tools in steps 91–100", "demonstrate"),
+    (
+        UnusedTools(),
+        {"tools__calls": 0.01},
+        Severity.WARNING,
+        "calls of tools per rollout",
+        "was taught to call",
+    ),
+    (ToolErrors(), {"tools__calls": 1.0, "tools__errors": 0.9}, Severity.WARNING, "90 % of the calls of tools", "description"),
     (NotFinite(), {"loss__total": lambda t: float("nan") if t > 0.9 else 0.1}, Severity.ALARM, "step 91: loss/total", "fp32"),
 ]
 

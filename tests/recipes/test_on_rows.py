@@ -19,6 +19,7 @@ from assay.recipes import on_rows
 from assay.recipes.prompt_lengths import fit_prompts, longest_answer, longest_prompt
 from assay.runtime import Chat, Lora, char_tokenizer
 from assay.runtime.models.reduced import write_reduced
+from assay.runtime.settings import LearningRateSchedule
 from assay.tasks import Rows, TaskMixture
 from assay.train import Policy, train
 from assay.train.models import Built, Folder, Scratch
@@ -318,3 +319,15 @@ def test_rows_that_are_wrong_are_left_to_whoever_names_their_fault() -> None:
     assert longest_answer([{"answer": "12"}, {"answer": 1}], tokenizer) == 3
     with pytest.raises(DataError, match="row 3"):
         on_rows(wrong)
+
+
+def test_a_schedule_of_the_learning_rate_by_one_word() -> None:
+    def schedule(**given: Any) -> LearningRateSchedule:
+        run = on_rows([{"prompt": f"S{n}>", "answer": str(n)} for n in range(100, 200)], steps=40, **given)
+        return run.stages[0].learner.schedule
+
+    assert schedule() == schedule(lr_schedule="linear") == LearningRateSchedule(kind="linear", start=0.5, floor=0.1)
+    assert schedule(lr_schedule="cosine") == schedule(lr_scheduler_type="cosine") == LearningRateSchedule(kind="cosine")
+    assert schedule(lr_schedule="constant", objective="gspo") == LearningRateSchedule()
+    with pytest.raises(ConfigError, match="use 'constant', 'linear' or 'cosine'"):
+        schedule(lr_schedule="step")

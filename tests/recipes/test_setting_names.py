@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import re
 import warnings
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -16,6 +15,7 @@ from assay.cli.option_names import unknown_option
 from assay.cli.part_tree import take
 from assay.cli.recipe import settle
 from assay.cli.train_options import TrainOptions
+from assay.core.config import replace_at
 from assay.core.errors import ConfigError, DataError
 from assay.objective import Kl, Objective
 from assay.recipes import on_rows, quickstart
@@ -73,7 +73,8 @@ def test_a_name_that_means_the_same_works_as_a_keyword(given: dict[str, Any], re
         ({"reward_funcs": [right]}, "here it is the argument reward"),
         ({"train_dataset": ROWS}, "here it is the argument rows"),
         ({"output_dir": "x"}, "the second argument of assay.train.train(run, folder)"),
-        ({"num_iterations": 2}, "run = replace(run, stages=(replace(run.stages[0], epochs=...),))"),
+        ({"num_iterations": 2}, 'run = replace_at(run, "stages.0.epochs", ...)'),
+        ({"warmup_ratio": 0.1}, "(steps up to the full rate): from assay.core.config import replace_at"),
         ({"epsilon": 0.2}, "here it is objective=grpo(clip=...), of assay.objective.methods"),
         ({"epsilon_high": 0.2}, "here it is objective=dapo(low=..., high=...), of assay.objective.methods"),
         ({"dynamic_sampling": True}, "set it on the run: stages.0.refill"),
@@ -107,7 +108,7 @@ def test_every_known_name_is_answered_in_python_and_code_for_a_run_makes_one() -
         assert "there is no keyword" not in said or name in SHORT, name
     for name in ("num_iterations", "top_p", "weight_decay", "save_steps", "async_steps", "eval_freq"):
         value = "0.5" if name in ("top_p", "weight_decay") else "3"
-        assert eval(replacing_code(path_of(name) or "", value), {"replace": replace, "run": run}) != run
+        assert eval(replacing_code(path_of(name) or "", value), {"replace_at": replace_at, "run": run}) != run
 
 
 def test_the_divergence_is_one_keyword_whatever_the_objective() -> None:

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.core.errors import ConfigError
+from assay.runtime.learning_rate import describe_schedule
 from assay.runtime.models.model import parameter_shapes
 from assay.runtime.settings import AdamW, DecoderShape, LearnerSettings, LearningRateSchedule, Muon
 
@@ -71,3 +72,21 @@ def test_factors_stay_between_floor_and_one_and_fall_after_the_warm_up(kind, war
     after = factors[warmup:]
     assert all(f >= schedule.floor - 1e-12 for f in after)
     assert after == sorted(after, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "said"),
+    [
+        (LearningRateSchedule(), "constant at 0.1"),
+        (LearningRateSchedule(warmup=1), "rises to 0.1 in 1 update, then constant"),
+        (LearningRateSchedule(kind="cosine", floor=0.5), "falls along a cosine from 0.1, to 0.05 at update 10"),
+        (LearningRateSchedule(kind="linear", warmup=2), "rises to 0.1 in 2 updates, then falls linearly to 0 at update 10"),
+        (LearningRateSchedule(kind="linear", start=0.5), "stays at 0.1, and from update 5 of 10 falls linearly to 0"),
+        (
+            LearningRateSchedule(kind="linear", start=0.1, warmup=2),
+            "rises to 0.1 in 2 updates, then falls linearly to 0 at update 10",
+        ),
+    ],
+)
+def test_a_schedule_in_words(schedule: LearningRateSchedule, said: str) -> None:
+    assert describe_schedule(schedule, 0.1, 10) == said

@@ -168,3 +168,14 @@ def test_threads_and_deleted_files_are_counted_where_proc_itself_is_hidden(tmp_p
         assert watch.look(proc, 78, str(tmp_path / "scratch"), limits) == ""  # it has just ended
     finally:
         os.close(proc)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP])
+def test_a_signal_to_all_processes_of_a_job_ends_no_zygote(zygote, number):
+    """Batch systems send them; a program still meets them as anywhere else."""
+    os.kill(zygote.pid, number)
+    assert zygote.run(SandboxProgram(code="print(1)"), Limits()).stdout == "1\n"
+    code = "import os, signal\nprint(signal.getsignal(N) is signal.SIG_DFL, flush=True)\nos.kill(os.getpid(), N)"
+    code = code.replace("N", str(int(number)))
+    result = zygote.run(SandboxProgram(code=code), Limits())
+    assert (result.stdout, result.signal) == ("True\n", number)

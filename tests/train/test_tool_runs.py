@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -103,6 +104,9 @@ def test_a_killed_run_with_tools_goes_on_to_the_same_bits(tmp_path: Path) -> Non
     part = tmp_path / "part"
     assert in_child(lambda: (kill_at(14), train(run, part))) == -9
     assert resumed(part, run) == whole
+    lines = [json.loads(line)["metrics"] for line in (part / "metrics.jsonl").read_text().splitlines()]
+    noted = [line for line in lines if "reward/mean" in line]
+    assert len(noted) == 4 and all(line["tools/calls"] > 0.0 and 0.0 <= line["tools/errors"] <= 1.0 for line in noted)
 
 
 def test_files_name_tools() -> None:

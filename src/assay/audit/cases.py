@@ -32,12 +32,14 @@ class AuditCase:
         solutions: answers that are right, as a model would write them; the first is the gold as given.
         wrong: answers that are wrong, as its author knows.
         unique: no other answer is right. Otherwise near misses and other items' answers prove nothing, and are not tried.
+        template: how its answers must be written, with ``{answer}`` in it; empty for the audit's.
     """
 
     task: Task
     solutions: tuple[str, ...]
     wrong: tuple[str, ...] = ()
     unique: bool = True
+    template: str = ""
 
     @property
     def gold(self) -> str:

@@ -127,7 +127,7 @@ class AuditContext:
         return SandboxedVerifier(self.sandbox, subject.recipe, self.canary, self.deadline)
 
     def _holds(self, subject: Subject) -> bool:
-        return self.sandbox is not None and subject.recipe is not None and (self.built_ins or subject.built_in is None)
+        return self.sandbox is not None and subject.recipe is not None and (self.built_ins or not subject.installed)
 
     def traces(self) -> tuple[str, ...]:
         """What was left behind by an answer that ran: a file, a connection."""

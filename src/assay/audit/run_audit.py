@@ -14,6 +14,7 @@ from assay.audit import checks, repeatability
 from assay.audit.built_in import BUILT_IN, cases_of
 from assay.audit.cases import AuditCase, columns_of
 from assay.audit.effects import EFFECTS
+from assay.audit.family_cases import family_cases
 from assay.audit.hostile import Canary
 from assay.audit.judge_probes import AuditContext, ProbeOutcome, audit_context
 from assay.audit.probes import FAMILIES, PLACE, TEMPLATES, AuditProbe, filled, hostile, right_answers, wrong_answers
@@ -56,7 +57,7 @@ def audit(
 
     Args:
         verifier: a verifier, a reward function with anybody's signature, or a name for `resolve`.
-        cases: problems with their gold; None for a built-in verifier's own.
+        cases: problems with their gold; None for a built-in verifier's own, or a task family's.
         against: a second verifier of the same, to compare decisions with.
         settings: what it tolerates; for a built-in with its own cases, what its documentation promises counts besides.
 
@@ -76,7 +77,10 @@ def audit(
     second = None if against is None else subject_of(against, columns=columns)
     asked = AuditSettings() if settings is None else settings
     _check_names(asked)
-    if cases is None:
+    if cases is None and subject.family is not None:
+        cases = family_cases(subject.family, asked.items, asked.seed)
+        asked = _of_family(asked, cases)
+    elif cases is None:
         cases = cases_of(subject.built_in, subject.name, asked.seed, asked.items)
         asked = _as_documented(asked, subject.built_in)
     else:
@@ -108,7 +112,7 @@ def audit(
 def _sandbox(subjects: Sequence[Subject], settings: AuditSettings) -> tuple[Sandbox | None, str]:
     """Where the subjects run, and that in words: contained if one is foreign and came by name, or if a backend was asked for."""
     named = [s for s in subjects if s.recipe is not None]
-    if settings.backend == "none" or (settings.backend is None and all(s.built_in for s in named)):
+    if settings.backend == "none" or (settings.backend is None and all(s.installed for s in named)):
         return None, "none: processes of this user, which can be killed"
     if len(named) < len(subjects):
         lone = next(s.name for s in subjects if s.recipe is None)
@@ -128,10 +132,12 @@ def probes_of(cases: Sequence[AuditCase], template: str, settings: AuditSettings
     """All answers to judge, the same for the same seed; one text is tried once per case and family."""
     texts: dict[tuple[str, str, str], AuditCase] = {}
     for index, case in enumerate(cases):
-        for family, text in (*right_answers(case, template), *wrong_answers(cases, index, template, settings.seed)):
+        form = settings.template or case.template or template
+        for family, text in (*right_answers(case, form), *wrong_answers(cases, index, form, settings.seed)):
             texts.setdefault((case.task.id, family, text), case)
-    for case, family, text in hostile(cases[: settings.hostile_items], template, canary):
-        texts.setdefault((case.task.id, family, text), case)
+    for case in cases[: settings.hostile_items]:
+        for _, family, text in hostile([case], settings.template or case.template or template, canary):
+            texts.setdefault((case.task.id, family, text), case)
     return [AuditProbe(f"probe {n}", case, family, text) for n, ((_, family, text), case) in enumerate(texts.items())]
 
 
@@ -167,7 +173,9 @@ def _checks(
 
 
 def _template(subject: Subject, cases: Sequence[AuditCase], settings: AuditSettings, place: AuditContext) -> str:
-    """The first of the usual forms in which most gold is read; the answer alone where none is."""
+    """The form of all cases, else the first of the usual ones in which most gold is read; the answer alone where none is."""
+    if len(own := {case.template for case in cases}) == 1 and own != {""}:
+        return own.pop()
     probes = [
         AuditProbe(f"form {t} {c}", case, "gold", filled(template, case.gold))
         for t, template in enumerate(TEMPLATES)
@@ -196,6 +204,18 @@ def _as_documented(settings: AuditSettings, name: str | None) -> AuditSettings:
         must=tuple(dict.fromkeys((*settings.must, *known.must))),
         inform=tuple(dict.fromkeys((*settings.inform, *known.inform))),
         skip=tuple(dict.fromkeys((*settings.skip, *known.skip))),
+    )
+
+
+def _of_family(settings: AuditSettings, cases: Sequence[AuditCase]) -> AuditSettings:
+    """A family's tasks always have their gold; where other answers than the oracle's may be right, a constant may be; and a
+    verifier of an installed package may run what it judges, in the sandbox.
+    """
+    inform = (*EFFECTS, *(() if all(case.unique for case in cases) else ("constants",)))
+    return replace(
+        settings,
+        inform=tuple(dict.fromkeys((*settings.inform, *inform))),
+        skip=tuple(dict.fromkeys((*settings.skip, "missing_gold"))),
     )
 
 

@@ -12,12 +12,15 @@ from typing import Any
 
 from assay.audit.effects import Played
 from assay.core.errors import ConfigError, UnknownNameError
-from assay.core.protocols import Verifier
+from assay.core.protocols import TaskSource, Verifier
 from assay.core.rollout import Rollout
 from assay.core.task import Task
 from assay.interop.import_rewards import ForeignReward
 from assay.interop.load_object import load
 from assay.tasks.named_rewards import describe_call, named_verifier
+from assay.tasks.named_suites import suites
+from assay.tasks.packages import installed
+from assay.tasks.registry import family
 from assay.verify.catalog import verifier as named
 from assay.verify.catalog import verifiers
 from assay.verify.reward_function import RewardFunction
@@ -33,11 +36,18 @@ class Subject:
         name: what the report calls it.
         verifier: the verifier.
         recipe: arguments of `resolve` that make it again in another process; None where only the object is there.
+        family: the task family whose verifier it is, if one was named.
     """
 
     name: str
     verifier: Verifier
     recipe: Mapping[str, Any] | None = None
+    family: TaskSource | None = None
+
+    @property
+    def installed(self) -> bool:
+        """Whether it is part of assay or of an installed package of tasks, so that it runs without containment."""
+        return self.built_in is not None or self.family is not None
 
     @property
     def batched(self) -> bool:
@@ -64,26 +74,31 @@ def resolve(
     chat: bool | None = None,
     columns: Collection[str] | None = None,
 ) -> Subject:
-    """The verifier of that name: one of `assay.verify.verifiers`, ``package.module:name``, or ``path/to/file.py:name``.
+    """The verifier of that name: one of `assay.verify.verifiers`, ``package.module:name``, ``path/to/file.py:name``, or that of a
+    task family, ``FAMILY`` or ``FAMILY/ARM``. A name of both is the verifier; its family's arms can be named.
 
     Names of verifiers come from `assay.verify.catalog` alone: one that is added there can be audited. A function is called as a
     run on rows with the fields ``columns`` calls it (`assay.tasks.named_rewards`); None where they are not known.
 
     Raises:
-        UnknownNameError: no verifier of that name; says the nearest.
+        UnknownNameError: no verifier, family or arm of that name; says the nearest.
         ConfigError: what was named is no verifier and no reward function.
         DataError: the function takes a field that the rows do not have.
 
-    >>> resolve("exact").built_in, resolve("assay.verify:ExactMatch").built_in
-    ('exact', None)
+    >>> resolve("exact").built_in, resolve("assay.verify:ExactMatch").built_in, resolve("sort").family.name
+    ('exact', None, 'sort')
     """
     recipe = {"name": name, "signature": signature, "gold": gold, "chat": chat, "columns": columns and tuple(columns)}
     if ":" in name:
         found = named_verifier(load(name), columns, signature=signature, gold=gold, chat=chat, name=name)
         return Subject(name, found, recipe)
-    if name not in verifiers():
-        raise UnknownNameError("verifier (or write package.module:name)", name, verifiers())
-    return Subject(name, named(name), recipe)
+    if name in verifiers():
+        return Subject(name, named(name), recipe)
+    known = (*installed().families, *suites())
+    if name.partition("/")[0] not in known:
+        raise UnknownNameError("verifier or task family (or write package.module:name)", name, (*verifiers(), *known))
+    source = family(name)
+    return Subject(name, source.verifier(), recipe, source)
 
 
 def subject_of(found: Any, name: str | None = None, columns: Collection[str] | None = None) -> Subject:

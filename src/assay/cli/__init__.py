@@ -43,6 +43,12 @@ COMMANDS = {
 }
 
 
+_FIRST = {
+    "assay train quickstart": "teach a small model to sort, offline, in minutes",
+    "assay COMMAND --help": "options of a command",
+}
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command.
 
@@ -139,8 +145,7 @@ def _help() -> str:
             "usage: assay COMMAND ...\n       assay --version",
             fill("Reinforcement learning with verifiable rewards for language models, on a laptop or a cluster."),
             f"commands:\n{columns({name: text for name, (_, text) in COMMANDS.items()})}",
-            "start here:\n  assay train quickstart        teach a small model to sort, offline, in minutes\n"
-            "  assay COMMAND --help          options of a command",
+            f"start here:\n{columns(_FIRST)}",
             fill("Exit codes: 0 success, 1 the work failed, 2 wrong arguments, 130 stopped by Ctrl-C, 75 stopped by SIGUSR1."),
         )
     )

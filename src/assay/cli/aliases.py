@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from assay.cli.given_options import GivenOption, Mistakes
 from assay.core.errors import ConfigError
 from assay.recipes.setting_names import SHORT
+from assay.runtime.learning_rate import schedule_of_kind
 
 if TYPE_CHECKING:
     from assay.train.run import Run
@@ -102,6 +103,21 @@ def _with_samplers(at: _Place, option: GivenOption) -> Settings:
     return [*([] if there else [(f"{path}.kind", ("Asynchronous",))]), (f"{path}.{name}", option.words)]
 
 
+def _with_schedule(at: _Place, option: GivenOption) -> Settings:
+    """Another kind of schedule, with where it begins and ends if the one that stands there is of another kind."""
+    path, now = f"{at.path}.learner.schedule", at.run.stages[at.stage].learner.schedule
+    kind = [(f"{path}.kind", option.words)]
+    if len(option.words) != 1 or option.words[0] not in ("constant", "linear", "cosine"):
+        return kind  # is refused there
+    new = schedule_of_kind(now, option.words[0])
+    shape = [
+        (f"{path}.{name}", (str(getattr(new, name)),))
+        for name in ("start", "floor")
+        if getattr(new, name) != getattr(now, name) and f"{path}.{name}" not in at.paths
+    ]
+    return [*shape, *kind]
+
+
 def _with_model(at: _Place, option: GivenOption) -> Settings:
     """Weights from a folder or the hub."""
     from assay.train.models import Folder
@@ -128,13 +144,13 @@ ALIASES: dict[str, tuple[Alias, ...]] = {
         _alias("kl", "FLOAT", "coefficient of the divergence from the start", make=_with_kl),
         _alias("epochs", "INT", "passes over the rollouts of a step"),
         _alias("minibatches", "INT", "optimiser steps per pass"),
-        _alias("lag", "INT", "steps between weights that sample and that learn"),
+        _alias("lag", "INT", "age in steps of the weights that sample"),
     ),
     "rollouts": (
         _alias("steps", "INT", "steps of the last stage"),
-        _alias("groups", "INT", "prompts per step; each gets --group-size rollouts"),
+        _alias("groups", "INT", "prompts per step"),
         _alias("group-size", "INT", "rollouts per prompt"),
-        _alias("max-new-tokens", "INT", "tokens of an answer, at most"),
+        _alias("max-new-tokens", "INT", "longest answer in tokens"),
         _alias("temperature", "FLOAT", "divides the logits"),
         _alias("top-p", "FLOAT", "probability that is kept; 1 for all"),
         _alias("top-k", "INT", "tokens that are kept; 0 for all"),
@@ -148,10 +164,10 @@ ALIASES: dict[str, tuple[Alias, ...]] = {
     ),
     "learner": (
         _alias("lr", "FLOAT", "learning rate"),
-        _alias("lr-schedule", "WORD", "constant, linear or cosine"),
+        _alias("lr-schedule", "WORD", "constant, linear or cosine", make=_with_schedule),
         _alias("warmup-steps", "INT", "steps up to the full rate"),
         _alias("weight-decay", "FLOAT", "decoupled", important=False),
-        _alias("clip-norm", "FLOAT", "bound on the gradient's norm; 0 for none"),
+        _alias("clip-norm", "FLOAT", "gradient norm at most; 0: any"),
         _alias("lora-rank", "INT", "train an adapter; 0: all weights", make=_with_lora),
         _alias("lora-alpha", "FLOAT", "factor of an adapter", False, _with_lora),
         _alias("micro-tokens", "INT", "tokens of a micro-batch, at most"),
@@ -163,7 +179,7 @@ ALIASES: dict[str, tuple[Alias, ...]] = {
         _alias("model", "PATH", "weights: a folder, or a name on the hub", make=_with_model),
         _alias("seed", "INT", "all randomness derives from it"),
         _alias("threads", "INT", "threads of torch"),
-        _alias("eval-every", "INT", "steps between evaluations; 0: at the ends"),
+        _alias("eval-every", "INT", "steps between evaluations, or 0"),
         _alias("checkpoint-every", "INT", "steps between checkpoints"),
     ),
 }

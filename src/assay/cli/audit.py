@@ -23,9 +23,10 @@ class AuditOptions:
     """Audits a verifier: which answers it refuses, accepts or hangs on, and what it executes. Exit 1 past a threshold.
 
     Attributes:
-        name: a verifier of assay's, package.module:name, or my_file.py:name: also reward functions of verl, TRL, OpenRLHF.
+        name: a verifier of assay's, a task family or FAMILY/ARM, package.module:name, or my_file.py:name: also reward functions
+            of verl, TRL, OpenRLHF.
         cases: file of rows (.jsonl, .csv, .parquet): gold, answer or verl's reward_model.ground_truth, and if wanted prompt,
-            solutions, wrong, unique. Built-ins have their own.
+            solutions, wrong, unique. Built-ins and families have their own.
         against: a second verifier of the same tasks to compare decisions with.
         signature: the library whose signature it has, if its parameter names do not show it.
         gold: the column in which the function looks for the right answer, if its name is unusual.
@@ -106,7 +107,7 @@ def audit_leaf(args: list[str]) -> int:
         raise ConfigError(f"--html {own.html}: there is no folder {own.html.parent}; make it first")
     with busy(f"auditing {own.name}"):
         found = audit(subject, cases, against=against, settings=settings)
-    if subject.built_in is None and found.isolation.startswith("none"):
+    if not subject.installed and found.isolation.startswith("none"):
         note(f"warning: {own.name} was judged without containment, as a process of yours ({found.isolation})")
     if own.html is not None:
         own.html.write_text(audit_page(found), encoding="utf-8")

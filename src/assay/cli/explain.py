@@ -15,6 +15,7 @@ from assay.cli.usage import asks_usage, usage
 from assay.core.config import dumps_toml, to_dict
 from assay.core.errors import ConfigError
 from assay.core.plan import Plan
+from assay.runtime.learning_rate import describe_schedule
 from assay.runtime.settings import DecoderShape
 from assay.train.describe_settings import told_settings
 from assay.train.model_facts import small_files
@@ -37,11 +38,13 @@ class ExplainOptions:
     Attributes:
         json: print settings and derived sizes as JSON.
         toml: print the settings as TOML, which 'assay train FILE.toml' takes.
+        for_model: derive the settings that follow from the model, as 'assay train --for-model' does.
         random_init: as 'assay train --random-init' would do it.
     """
 
     json: bool = False
     toml: bool = False
+    for_model: bool = False
     random_init: bool = False
 
     def __post_init__(self) -> None:
@@ -56,6 +59,8 @@ def explain_command(args: list[str]) -> int:
     asked = settle_all(ExplainOptions, args, "assay explain")
     own, wires = asked.own, asked.wires
     run = reduced(asked.run) if own.random_init else asked.run
+    if asked.kept and not own.random_init:
+        note(asked.kept)
     if own.toml:
         print(dumps_toml(to_dict(run)), end="")
         return 0
@@ -119,6 +124,9 @@ def _text(run: Run, found: Derived, wires: Sequence[WiredPart] = ()) -> None:
         print()
     _sizes(run.name, found)
     for index, stage in enumerate(run.stages):
+        if stage.updates:
+            lr = describe_schedule(stage.learner.schedule, stage.learner.optimizer.lr, stage.steps * stage.updates)
+            print(f"learning rate of stage {index}: {lr}\n")
         if said := support_note(run, stage):
             print(f"truncated sampling in stage {index}: {said}\n")
         if (beside := stage.asynchronous) is not None:

@@ -55,12 +55,10 @@ def _list(as_json: bool) -> int:
 
     def text() -> None:
         grid(
-            ("name", "composition; source; needs; status"),
-            [
-                [r["name"], f"{r['composition']}\n{r['source']}; {', '.join(r['needs']) or 'no columns'}; {r['status']}"]
-                for r in rows
-            ],
+            ("name", "what is different about it"),
+            [[r["name"], r["sentence"]] for r in rows],
         )
+        print("assay methods NAME shows the formula, the source, the settings and what a run needs for it")
 
     return show(as_json, rows, text)
 
@@ -74,6 +72,7 @@ def _rows() -> list[dict[str, Any]]:
 def _row(method: Method) -> dict[str, Any]:
     return {
         "name": method.name,
+        "sentence": method.sentence,
         "composition": method.composition,
         "needs": list(method.needs),
         "source": method.source,
@@ -92,9 +91,17 @@ def _show(as_json: bool, name: str) -> int:
     settings = {k: None if v is inspect.Parameter.empty else v for k, v in method.settings.items()}
     elsewhere = [f"{m.peer}:{m.name}" for m in matches() if re.search(rf"\b{name}\(", m.code)]
     doc = inspect.cleandoc(method.make.__doc__ or "")
-    value = {**_row(method), "settings": {k: _plain(v) for k, v in settings.items()}, "doc": doc, "elsewhere": elsewhere}
+    wired = [{"place": place, "value": set_to, "why": why} for place, set_to, why in _wired(name)]
+    value: dict[str, Any] = {
+        **_row(method),
+        "settings": {k: _plain(v) for k, v in settings.items()},
+        "doc": doc,
+        "wired": wired,
+        "elsewhere": elsewhere,
+    }
 
     def text() -> None:
+        print(method.sentence, end="\n\n")
         print(unquoted(doc), end="\n\n")
         lines(
             {
@@ -104,11 +111,23 @@ def _show(as_json: bool, name: str) -> int:
                 "status": method.status,
                 "elsewhere": ", ".join(elsewhere) or "–",
                 "settings": ", ".join(f"{k}={v!r}" for k, v in settings.items()) or "none",
+                "wires": "\n".join(f"{w['place']} {w['value']}: {w['why']}".removeprefix(" : ") for w in wired) or "nothing",
                 "in a run": f"assay train quickstart --stages.0.objective.kind {name}; 'assay explain' says what comes with it",
             }
         )
 
     return show(as_json, value, text)
+
+
+def _wired(name: str) -> list[tuple[str, str, str]]:
+    """What a stage of reinforcement learning gets for the method beside its objective: place, value, reason."""
+    from assay.train.reinforce import Reinforce
+    from assay.train.wiring import wire
+
+    try:
+        return [(w.place, w.value, w.why) for w in wire(Reinforce(), name)[1]]
+    except ConfigError as error:  # it needs what only a person can give: a teacher, rows
+        return [("", "", str(error))]
 
 
 def _plain(value: Any) -> Any:

@@ -133,22 +133,35 @@ def _one_line(options: type[Any], args: Sequence[str]) -> Generator[None]:
         with redirect_stderr(held):
             yield
     except SystemExit as stop:
-        if stop.code and (said := explain_wrong_value(held.getvalue(), options, args)) is not None:
+        if stop.code and (said := explain_wrong_value(held.getvalue().replace(_COMMA, ","), options, args)) is not None:
             raise ConfigError(said) from None
-        err.write(held.getvalue())
+        err.write(held.getvalue().replace(_COMMA, ","))
         raise
 
 
 @contextmanager
 def _fitting() -> Generator[None]:
-    """Help that fits the terminal: tyro fits its boxes, not the description above them."""
+    """Help that fits the terminal: tyro fits its boxes, not the usage and the description above them."""
     out, held = sys.stdout, _Held(sys.stdout)
     try:
         with redirect_stdout(held):
             yield
     finally:
-        parts = held.getvalue().split("\n\n", 2)  # usage, description, boxes
-        out.write("\n\n".join(fill(text) if i == 1 else text for i, text in enumerate(parts)))
+        parts = held.getvalue().replace(_COMMA, ",").split("\n\n")
+        boxes = next((i for i, text in enumerate(parts) if i and _is_box(text)), len(parts))
+        out.write("\n\n".join([*(fill(text, hang="       " * (i == 0)) for i, text in enumerate(parts[:boxes])), *parts[boxes:]]))
+
+
+_COMMA = "\ue000"
+"""Stands for a comma inside a word in what tyro is given, which would break the line behind it."""
+
+
+def _whole_words(text: str) -> str:
+    return re.sub(r",(?=\S)", _COMMA, text)
+
+
+def _is_box(text: str) -> bool:
+    return text.lstrip("\n").startswith(("╭", "┌", "+", "-"))
 
 
 class _Held(io.StringIO):
@@ -178,9 +191,9 @@ def _mirror(node: Node) -> type[Any]:
     for name, child in sorted(node.fields.items(), key=lambda item: _depth(item[1])):
         if isinstance(child, Node):
             inner = _mirror(child)  # with its help: else tyro looks for one in the sources
-            fields.append((_safe(name), Annotated[inner, tyro.conf.arg(name=name, help=_summary(child.kind))]))
+            fields.append((_safe(name), Annotated[inner, tyro.conf.arg(name=name, help=_whole_words(_summary(child.kind)))]))
         elif (flag := flag_of(child, node.declared_at(name))) is not None:
-            text = helps.get(name, "")
+            text = _whole_words(helps.get(name, ""))
             made = Annotated[flag.type, tyro.conf.arg(name=name, help=text, metavar=flag.metavar, help_behavior_hint=_hint(flag))]
             fields.append((_safe(name), made) if flag.shown is MISSING else (_safe(name), made, _default(flag.shown)))
         elif child is None or child is MISSING:
@@ -206,7 +219,7 @@ def _class_option(name: str, text: str, shown: str, known: Mapping[str, Any]) ->
 
     which = f"{', '.join(sorted(known))} or " if len(known) <= _LISTED else ""
     hint = f"({which}module:Class; default: {shown})"
-    made = Annotated[str, tyro.conf.arg(name=name, help=text, metavar="CLASS", help_behavior_hint=hint)]
+    made = Annotated[str, tyro.conf.arg(name=name, help=_whole_words(text), metavar="CLASS", help_behavior_hint=hint)]
     return _safe(name), made, _default(shown)
 
 
@@ -244,7 +257,7 @@ def _explained(options: type[Any]) -> type[Any]:
         nothing = any(f.default is x for x in (None, False)) or f.default == ()
         extra = {"metavar": _metavar(types[f.name]), "help_behavior_hint": "" if nothing else None}
         extra |= f.metadata.get("arg", {})
-        made: Any = Annotated[types[f.name], tyro.conf.arg(help=helps.get(f.name, ""), **extra)]
+        made: Any = Annotated[types[f.name], tyro.conf.arg(help=_whole_words(helps.get(f.name, "")), **extra)]
         made = tyro.conf.Positional[made] if f.metadata.get("positional") else tyro.conf.FlagCreatePairsOff[made]
         fields.append((f.name, made) if f.default is dataclasses.MISSING else (f.name, made, _default(f.default)))
     mirror = dataclasses.make_dataclass(options.__name__, fields, frozen=True, kw_only=True)

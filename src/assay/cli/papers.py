@@ -8,19 +8,17 @@ from typing import Any
 
 from assay.cli.options import parse
 from assay.cli.output import grid, lines, show
+from assay.cli.text_wrap import columns, fill
 from assay.core.errors import ConfigError
 from assay.core.papers import Paper, load_papers, paper_named
 
 __all__ = ["papers_command"]
 
-_HELP = """usage: assay papers list | show PAPER | run PAPER [OPTIONS]
-
-Published systems: what of each is here, its tests, the command that runs it.
-
-  list         all of them; --whole: those that are here as a whole; --json
-  show PAPER   one, by its key, name, title or arXiv id; --json
-  run PAPER    run its command; further options go to that command
-"""
+_HELP = {
+    "list": "all of them; --whole: those that are here as a whole; --json",
+    "show PAPER": "one, by its key, name, title or arXiv id; --json",
+    "run PAPER": "run its command; further options go to that command",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +50,9 @@ class ShowOptions:
 def papers_command(args: list[str]) -> int:
     """``assay papers list | show PAPER | run PAPER``."""
     if not args or args[0] in ("-h", "--help"):
-        print(_HELP, end="")
+        print("usage: assay papers list | show PAPER | run PAPER [OPTIONS]\n")
+        print(fill("Published systems: what of each is here, its tests, the command that runs it."), end="\n\n")
+        print(columns(_HELP))
         return 0
     word, rest = args[0], args[1:]
     if word == "list":

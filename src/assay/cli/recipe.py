@@ -13,7 +13,7 @@ from assay.cli.given_options import GivenOption, Mistakes, split_options, words_
 from assay.cli.options import print_all
 from assay.cli.part_tree import Node, take
 from assay.cli.row_recipe import RowRecipe, names_rows
-from assay.cli.run_settings import HELPS, Settled, change_run, name_own, options_alike, seed_of
+from assay.cli.run_settings import HELPS, Settled, change_run, kept_settings, name_own, options_alike, seed_of
 from assay.cli.sources import reward_of
 from assay.cli.tracker_options import file_options, split_trackers, tracker_words
 from assay.cli.user_objects import default_parameters, error_text, first_line, named_object, user_modules
@@ -127,6 +127,7 @@ def settle_all(options: type[O], args: Sequence[str], prog: str) -> Settled[O]:
         words=said,
         trackers=tuple(trackers),
         unchanged=alike,
+        kept=kept_settings(run, changed, bool(getattr(own, "for_model", False))),
     )
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["find_options", "short_help"]
 
-_WIDEST = 16
+_WIDEST = 10
 """Most characters of a value that stands there now."""
 
 
@@ -41,7 +41,7 @@ def short_help(options: type[Any], run: Run, prog: str, description: str) -> str
         for flag, text in option_rows(options).items()
         if _name(flag) != "steps"  # stands above
     }
-    own = {"--config FILE [...]": "TOML files of what differs from the recipe; the command line wins", **own}
+    own = {"--config FILE [...]": "TOML files of settings; the command line wins", **own}
     groups.append(f"command:\n{table_rows([(flag, '', text) for flag, text in own.items()])}")
     groups.append(
         fill(
@@ -97,8 +97,8 @@ def _alias_row(run: Run, alias: Alias) -> tuple[str, str, str]:
     name, *others = alias.names
     also = f" (--{others[0]})" if others else ""
     value = str(run.stages[-1].steps) if "steps" in alias.names else shown_value(run, alias)
-    value = value if len(value) <= _WIDEST else f"{value[: _WIDEST - 3]}..."
-    return f"--{name} {alias.metavar}".rstrip(), value, alias.says + also
+    long = len(value) > _WIDEST
+    return f"--{name} {alias.metavar}".rstrip(), "" if long else value, alias.says + also + (f"; now {value}" if long else "")
 
 
 def _first(text: str) -> str:

@@ -10,12 +10,14 @@ from assay.cli.aliases import OWN_ALIASES, replace_aliases
 from assay.cli.apply_options import apply_options
 from assay.cli.given_options import GivenOption, Mistakes, last_given
 from assay.cli.part_tree import Node, at, class_word, take
+from assay.core.errors import AssayError
+from assay.recipes.setting_names import SHORT
 
 if TYPE_CHECKING:
     from assay.train.run import Run
     from assay.train.wiring import WiredPart
 
-__all__ = ["HELPS", "Settled", "change_run", "name_own", "options_alike", "seed_of"]
+__all__ = ["HELPS", "Settled", "change_run", "kept_settings", "name_own", "options_alike", "seed_of"]
 
 O = TypeVar("O")  # noqa: E741
 
@@ -35,6 +37,7 @@ class Settled(Generic[O]):
         words: of the command line behind the recipe, which say the same without the files of settings.
         trackers: what was said of trackers.
         unchanged: options that say what the recipe says too, by the names that they were given by.
+        kept: what a run on another model keeps of the recipe's settings, in a line.
     """
 
     own: O
@@ -44,6 +47,7 @@ class Settled(Generic[O]):
     words: tuple[str, ...]
     trackers: tuple[GivenOption, ...] = ()
     unchanged: tuple[str, ...] = ()
+    kept: str = ""
 
 
 def name_own(options: type[Any], given: Sequence[GivenOption]) -> list[GivenOption]:
@@ -86,12 +90,45 @@ def change_run(
     from assay.cli.method_options import wire_all  # loads objectives, which a list of verifiers does not need
 
     own = {f.name for f in fields(cast(Any, options))}
+    if "for_model" in own and any(o.path == "for_model" and not o.file for o in given):
+        run = _fitted_to_model(run, given, modules)
     given = replace_aliases(run, given, own, mistakes)
     root = cast(Node, take(run))
     given = last_given(given, lambda path: _replaced(path, root))
     wired, wires, rest = wire_all(run, given, parts, mistakes)
     made, changed = apply_options(options, wired, rest, mistakes, modules)
     return made, changed, wires, given
+
+
+def _fitted_to_model(run: Run, given: Sequence[GivenOption], modules: Sequence[str]) -> Run:
+    """The run on the model that is asked for, with what follows from it; every other option counts after that."""
+    from assay.recipes.model_fit import fit_to_model
+
+    names = {name.replace("-", "_") for name in ("model", *SHORT["model"][0].split())}
+    asked = [o for o in given if o.path in names or o.path.startswith("model.")]
+    mistakes = Mistakes()
+    _, on_it = apply_options(_NoOptions, run, replace_aliases(run, asked, (), mistakes), mistakes, modules)
+    return fit_to_model(on_it)
+
+
+@dataclass(frozen=True, slots=True)
+class _NoOptions:
+    """Of no command."""
+
+
+def kept_settings(before: Run, after: Run, fitted: bool) -> str:
+    """What a run on another model keeps of the recipe's settings, and how to derive them; empty where nothing."""
+    from assay.train.models import Folder
+
+    if fitted or before.model == after.model or not isinstance(after.model, Folder):
+        return ""
+    from assay.recipes.model_fit import settings_kept
+
+    try:
+        kept = settings_kept(after)
+    except AssayError:  # of a model that is not here: it is told where the run begins
+        return ""
+    return f"kept from the recipe's model: {'; '.join(kept)}. --for-model derives them from this one" if kept else ""
 
 
 def options_alike(before: Run, after: Run, given: Sequence[GivenOption]) -> tuple[str, ...]:

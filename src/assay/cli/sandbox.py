@@ -31,7 +31,7 @@ class RunOptions:
         backend: auto, or a level: strong, landlock, rlimits (which contains nothing); or wasi, bubblewrap, runsc, or a service's
             URL.
         stdin: what it reads from its standard input; - passes on our own.
-        limits: of the run, as in wall=2,cpu=1,memory=268435456,output=65536,processes=4; times in seconds, sizes in bytes.
+        limits: of the run: wall, cpu (seconds), memory, output (bytes), processes, as in wall=2,processes=4.
         allow_unsafe: accept the level rlimits.
     """
 

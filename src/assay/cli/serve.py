@@ -59,7 +59,7 @@ class ServeSandboxOptions:
         workers: programs that run at once.
         languages: that programs may be written in besides Python, as in c,cpp; or all whose toolchains are here. Their programs,
             and with them all others, see /usr/bin.
-        limits: the most that a request may ask for, as in wall=60,memory=2147483648; times in seconds, sizes in bytes.
+        limits: the most that a request may ask for, as in wall=60,cpu=60; times in seconds, sizes in bytes.
         host: the address to listen on; one that other machines reach needs a token.
         port: the port to listen on; 0 for any that is free.
         token_file: a file with a token that every caller must send.

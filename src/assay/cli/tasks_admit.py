@@ -34,7 +34,7 @@ class TasksAdmitOptions:
         warmed: the model has had its warm-up: what it still fails is for evaluation only.
         max_new_tokens: most tokens in an answer; 64 when not given.
         seed: seed of the sampling noise.
-        out: a new file for the result as JSON; assay.select.Admission.read(OUT).admit(run) narrows a run by it.
+        out: a new file for the result as JSON; a run is narrowed by assay.select.Admission.
         json: print JSON.
     """
 

@@ -11,9 +11,9 @@ __all__ = ["columns", "fill", "table_rows"]
 _NARROWEST = 40  # a terminal that claims less is told as much as this needs
 
 
-def fill(text: str) -> str:
-    """``text`` in lines no longer than the terminal is wide; words stay whole."""
-    return _wrapped(text, "", "")
+def fill(text: str, hang: str = "") -> str:
+    """``text`` in lines no longer than the terminal is wide, all but the first behind ``hang``; words stay whole."""
+    return _wrapped(text, "", hang)
 
 
 def columns(rows: Mapping[str, str]) -> str:
@@ -23,15 +23,12 @@ def columns(rows: Mapping[str, str]) -> str:
 
 
 def table_rows(rows: Sequence[tuple[str, str, str]]) -> str:
-    """Indented names, values and texts, a line each: what does not fit is cut off at a word."""
-    width = max(_NARROWEST, shutil.get_terminal_size().columns)
+    """Indented names, values and texts; what does not fit goes on under the text."""
     first = max(len(name) for name, _, _ in rows)
     second = max(len(value) for _, value, _ in rows)
-    out: list[str] = []
-    for name, value, text in rows:
-        head = f"  {name:<{first}}  " + (f"{value:<{second}}  " if second else "")
-        out.append(head + textwrap.shorten(text, max(8, width - len(head)), placeholder=" ..."))
-    return "\n".join(line.rstrip() for line in out)
+    heads = [f"  {name:<{first}}  " + (f"{value:<{second}}  " if second else "") for name, value, _ in rows]
+    lines = [_wrapped(text, head, " " * len(head)) for head, (_, _, text) in zip(heads, rows, strict=True)]
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def _wrapped(text: str, first: str, more: str) -> str:

@@ -59,6 +59,8 @@ def _train(args: list[str], launch: Launch | None) -> int:
         record = Record(recipe=asked.recipe, args=asked.words, files=user_files(), unchanged=asked.unchanged)
         trackers = choose_trackers(asked.trackers, own.tracker_flags)
         note(f"{run.name}: {run.steps} steps in {folder}")
+        if asked.kept and not own.random_init:
+            note(asked.kept)
         for w in asked.wires:
             note(f"{w.method}: {w.place} = {w.value}: {w.why}")
         return _work(

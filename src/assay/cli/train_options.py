@@ -18,13 +18,13 @@ class ViewOptions:
 
     Attributes:
         plain: lines instead of the live view.
-        tracker: where numbers, rollouts and report go besides the run folder: tensorboard, wandb, trackio, mlflow, several of
-            them, or my_file.py:MyTracker; settings as --tracker.project or --tracker.wandb.mode. A resume has those of before;
+        tracker: where numbers, rollouts and report also go: tensorboard, wandb, trackio, mlflow, several of them, or
+            my_file.py:MyTracker; settings as --tracker.project or --tracker.wandb.mode. A resume has those of before;
             none for none.
         tensorboard: short for --tracker tensorboard.
         wandb: short for --tracker wandb, which is offline.
         no_report: do not write report.html at the end.
-        profile: record where the time of each step went, in the journal and in the report.
+        profile: record where the time of each step goes; in the journal and in the report.
     """
 
     plain: bool = False
@@ -46,25 +46,27 @@ class TrainOptions(ViewOptions):
 
     Attributes:
         folder: the new run's folder; runs/NAME-1, -2, ... when not given.
-        seeds: runs of several seeds in parallel, one per core: how many, or which (1,4,7). The same command continues
-            those that were stopped.
-        vary: parallel runs for every combination of settings: OPTION=VALUE,VALUE.
+        seeds: runs of several seeds in parallel: how many, or which (1,4,7); one per core. The same command continues those that
+            were stopped.
+        vary: parallel runs for every combination of settings.
         at_once: how many runs at a time; one per available core when not given.
-        against: files or folders of evaluation rows, which must not be among the training prompts, as well as the run's own
-            held-out tasks.
+        against: evaluation rows that must not be trained on: files or folders, as well as the run's own held-out tasks.
         allow_contamination: train although prompts contain evaluation items; the report says so.
         steps: number of steps of the last stage, in place of the recipe's.
-        random_init: try the recipe in a minute, with a small random model of its family, generated rows and small batches. The
+        for_model: derive what follows from the model, as for rows: learning rate, LoRA, precision, answer length, memory. Other
+            options win.
+        random_init: try the recipe in a minute: with a small random model of its family, generated rows and small batches. The
             numbers mean nothing, and the run's name says so.
     """
 
     folder: Path | None = None
     seeds: str = field(default="", metadata={"arg": {"metavar": "N|SEED,SEED", "help_behavior_hint": ""}})
-    vary: tuple[str, ...] = field(default=(), metadata={"arg": {"metavar": "[OPTION=VALUE,VALUE ...]"}})
+    vary: tuple[str, ...] = field(default=(), metadata={"arg": {"metavar": "[OPTION=A,B ...]"}})
     at_once: int = field(default=0, metadata={"arg": {"help_behavior_hint": ""}})
     against: tuple[Path, ...] = field(default=(), metadata={"arg": {"metavar": "[FILE ...]"}})
     allow_contamination: bool = False
     steps: int | None = None
+    for_model: bool = False
     random_init: bool = False
 
     def __post_init__(self) -> None:

@@ -46,9 +46,9 @@ def usage(command: str, options: type[Any], args: Sequence[str]) -> int:
             f"Every field of a recipe is an option too; 'assay {command} RECIPE --help' shows the important ones with their "
             "values, --help-all every one, --help WORD those about a word. For example:"
         )
-        + f"\n  assay {command} quickstart --seed 1 --objective gspo --lr 1e-4 --group-size 16"
+        + f"\n  assay {command} quickstart --objective gspo --lr 1e-4"
         + f"\n  assay {command} quickstart --config what_differs.toml"
-        + f"\n  assay {command} quickstart --stages.0.curriculum.kind Uniform",
+        + f"\n  assay {command} quickstart --stages.0.epochs 2",
     )
     print("\n\n".join(parts))
     return 0 if args else 2

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         NotFinite,
         StalledSteps,
     )
+    from assay.measure.rules_tools import ToolErrors, UnusedTools
     from assay.measure.runs import EvalLine, RunComparison, RunView, compare, read_metrics, read_run
     from assay.measure.tables import (
         comparison_json,
@@ -114,6 +115,7 @@ __all__ = [
     "SuspectVerifier",
     "TaskOutcomes",
     "TensorBoardTracker",
+    "ToolErrors",
     "TrackedRun",
     "TrackerSession",
     "TrackerSettings",
@@ -121,6 +123,7 @@ __all__ = [
     "TrackioTracker",
     "UnprovenWeights",
     "UntrainedWeights",
+    "UnusedTools",
     "WandbTracker",
     "agreement",
     "auc",
@@ -192,6 +195,7 @@ _HOME = {
     "rules_heldout": "CurriculumStuck HeldOutDropped SuspectVerifier",
     "rules_machinery": "EngineMismatch GraderHangs RisingFaults UnprovenWeights UntrainedWeights",
     "rules_policy": "EntropyCollapse EntropyExplosion FormatFailure LengthTruncation NoSignal NotFinite StalledSteps",
+    "rules_tools": "ToolErrors UnusedTools",
     "runs": "RunComparison EvalLine RunView compare read_metrics read_run",
     "tables": "comparison_json comparison_table evaluation_json evaluation_table paired_json paired_table render",
     "trackers.mlflow_tracker": "MlflowTracker",

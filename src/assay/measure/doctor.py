@@ -18,6 +18,7 @@ from assay.measure.rules_policy import (
     NotFinite,
     StalledSteps,
 )
+from assay.measure.rules_tools import ToolErrors, UnusedTools
 
 __all__ = ["RULES", "diagnose"]
 
@@ -38,6 +39,8 @@ RULES: tuple[Rule, ...] = (
     FormatFailure(),
     CurriculumStuck(),
     StalledSteps(),
+    ToolErrors(),
+    UnusedTools(),
 )
 """Every rule with its default thresholds, most telling first."""
 

@@ -70,6 +70,13 @@ PANELS = (
         caption="Sampled tokens per rollout, of right and wrong ones apart, and the share of rollouts cut off at the limit.",
     ),
     Panel(
+        title="Calls of tools",
+        percent=(False, True),
+        labels=("per rollout", "failed"),
+        metrics=[[("tools/calls", "calls")], [("tools/errors", "failed")]],
+        caption="Calls per rollout, and the share of them that had an error for an answer.",
+    ),
+    Panel(
         title="Update",
         metrics=[[("grad/norm", "norm")], [("policy/clip_fraction", "clipped")]],
         percent=(False, True),

@@ -21,6 +21,7 @@ from assay.recipes.sorting import base
 from assay.rollout.spec import PlayerSpec
 from assay.runtime.anchors import Anchor
 from assay.runtime.engine.settings import Auto, EngineSpec
+from assay.runtime.learning_rate import schedule_of_kind
 from assay.runtime.settings import Lora
 from assay.runtime.text.chat import Chat
 from assay.tasks import Rows, TaskMixture, family, judged_rows
@@ -40,7 +41,7 @@ from assay.train.wiring import models_in, wire
 if TYPE_CHECKING:
     from assay.core.protocols import Tokenizer
 
-__all__ = ["on_rows"]
+__all__ = ["facts_of_source", "on_rows"]
 
 Data = Sequence[Mapping[str, Any]] | Mapping[str, Sequence[Mapping[str, Any]] | str | Path] | str | Path
 """Rows, rows by the names of their splits, or where they are."""
@@ -74,6 +75,7 @@ def on_rows(
     objective: str | Objective | None = None,
     steps: int = 100,
     learning_rate: float | None = None,
+    lr_schedule: str | None = None,
     kl: float | None = None,
     groups: int | None = None,
     group_size: int | None = None,
@@ -117,6 +119,7 @@ def on_rows(
             KL term, averaged over tokens. Upper and lower case are alike.
         steps: rollout batches.
         learning_rate: of AdamW.
+        lr_schedule: ``linear`` (None: constant, from half of the steps on linear to a tenth), ``cosine`` (to 0) or ``constant``.
         kl: coefficient of the divergence from the starting weights (TRL's ``beta``): the method's setting ``kl`` where it has
             one, else of a term `assay.objective.Kl`; 0 leaves it out, None leaves it as the objective has it.
         groups: prompts of a step.
@@ -170,12 +173,13 @@ def on_rows(
     settings = _settings(source, known, data, given, device, bool(tools))
     data = _fitted(data, known, settings, long_prompts)
     tasks, levels, evaluation = _tasks(data, _Judged(reward, metric, weights), evaluate, test_share)
+    learner = settings.learner(steps)
     stage = Reinforce(
         steps=steps,
         groups=settings.groups,
         group_size=settings.group_size,
         minibatches=minibatches,
-        learner=settings.learner(steps),
+        learner=replace(learner, schedule=schedule_of_kind(learner.schedule, lr_schedule)),
         levels=levels,
         sampler=PlayerSpec(tools=tuple(tools)),
     )
@@ -229,6 +233,11 @@ class _Known:
             return cls(facts, None)
         tokenizer = tokenizer_in(folder, facts.shape.vocab_size)
         return cls(facts, tokenizer if source.chat is None else tokenizer.with_chat(source.chat))
+
+
+def facts_of_source(source: ModelSource) -> ModelFacts:
+    """What is known of a model's size and kind, without its weights."""
+    return _Known.of(source).facts
 
 
 def _source(model: str | Path | ModelSource, chat: Chat | None, seed: int) -> ModelSource:

@@ -341,20 +341,13 @@ def path_of(name: str, stage: int = 0) -> str | None:
     return path.format(stage=f"stages.{stage}")
 
 
-def replacing_code(path: str, value: str = "...", run: str = "run") -> str:
-    """The expression that makes a run with another value at a place; of the first stage it makes the only one.
+def replacing_code(path: str, value: str = "...") -> str:
+    """The expression that makes a run with another value at a place.
 
     >>> replacing_code("sampling.top_p", "0.9")
-    'replace(run, sampling=replace(run.sampling, top_p=0.9))'
-    >>> replacing_code("stages.0.epochs", "2")
-    'replace(run, stages=(replace(run.stages[0], epochs=2),))'
+    'replace_at(run, "sampling.top_p", 0.9)'
     """
-    head, _, rest = path.partition(".")
-    if not rest:
-        return f"replace({run}, {head}={value})"
-    if head == "stages":
-        return f"replace({run}, stages=({replacing_code(rest.partition('.')[2], value, f'{run}.stages[0]')},))"
-    return f"replace({run}, {head}={replacing_code(rest, value, f'{run}.{head}')})"
+    return f'replace_at(run, "{path}", {value})'
 
 
 def misnamed_keyword(name: str, keywords: Collection[str]) -> str:
@@ -379,7 +372,8 @@ def misnamed_keyword(name: str, keywords: Collection[str]) -> str:
     if peer and peer.python:
         return f"{known} {peer.python}"
     if path:
-        return f"{place}; set it on the run: from dataclasses import replace; run = {replacing_code(path)}"
+        more = f" ({peer.says})" if peer and peer.says else ""
+        return f"{place}; set it on the run{more}: from assay.core.config import replace_at; run = {replacing_code(path)}"
     if peer and flags and all("." in flag for flag in flags):
         settings = " and ".join(flag.replace("{stage}", "0").replace("{term}", "0") for flag in flags)
         return f"{place}; set it on the run: {settings}"

@@ -184,7 +184,7 @@ class LearningRateSchedule:
         _check(self, "start", 0, 1)
         _check(self, "floor", 0, 1)
         if self.kind == "constant" and (self.start or self.floor):
-            raise ConfigError("Schedule.start and floor do nothing with kind='constant'; use 'linear' or 'cosine'")
+            raise ConfigError("Schedule.start and floor do nothing with kind='constant'; set both to 0, or use another kind")
 
     def factor(self, step: int, total: int) -> float:
         """Factor at a step counted from 0, in a stage of ``total`` steps."""

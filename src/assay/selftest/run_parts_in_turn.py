@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import shutil
-import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,6 +15,7 @@ from typing import Any, cast
 import assay
 from assay.core.canon import FrozenMap
 from assay.core.errors import MissingExtraError, missing_extra
+from assay.core.util.owned_folder import OwnedFolder
 from assay.lab.machine import describe_machine, load_average
 from assay.selftest.selftest_part import NotAvailable, SelftestContext, SelftestPart
 
@@ -95,11 +94,11 @@ def _one(part: SelftestPart, gpus: int, say: Callable[[str], None]) -> SelftestO
     if part.gpus > gpus:
         why = f"needs {part.gpus} GPU(s), and --gpus is {gpus}"
         return SelftestOutcome(name=part.name, shows=part.shows, outcome=MISSING, why=why)
-    folder = Path(tempfile.mkdtemp(prefix="assay-selftest-"))
+    folder = OwnedFolder("assay-selftest-")
     clock, cpu = time.monotonic(), _cpu()
     numbers: Any = {}
     try:
-        found = part.check(SelftestContext(folder, lambda text: say(f"  {text}")))
+        found = part.check(SelftestContext(folder.path, lambda text: say(f"  {text}")))
         outcome, why, numbers = (FAILED if found.failures else PASSED), "; ".join(found.failures), found.numbers
     except (NotAvailable, MissingExtraError) as error:
         outcome, why = MISSING, str(error)
@@ -109,7 +108,7 @@ def _one(part: SelftestPart, gpus: int, say: Callable[[str], None]) -> SelftestO
         failed = f"{type(error).__name__}: {error} ({Path(last.filename).name}, line {last.lineno})"
         outcome, why = (MISSING, str(lacking)) if lacking else (FAILED, failed)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        folder.close()
     return SelftestOutcome(
         name=part.name,
         shows=part.shows,

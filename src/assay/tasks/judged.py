@@ -12,6 +12,7 @@ from assay.core.config import from_dict, to_dict
 from assay.core.errors import AssayError, ConfigError, DataError, UnknownNameError
 from assay.core.protocols import Verifier
 from assay.core.task import Task
+from assay.tasks.row_golds import check_gold
 from assay.tasks.rows import Rows, load_jsonl
 from assay.verify.catalog import verifier, verifiers
 from assay.verify.exact import ExactMatch
@@ -126,6 +127,7 @@ def judged_rows(
             known[key] = known[key] if key in known else verifier_of(spec)
         except AssayError as error:
             raise DataError(f"row {number}, field 'verifier': {error}") from None
+        check_gold(row, spec if isinstance(spec, str) else str(spec["name"]), f"row {number}")
         named.append({**row, "verifier": spec})
     other = default or ExactMatch(strip=True)
     if not known:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from assay.asynchronous import AcceptedLog, AgePolicy, Ledger, Order, RolloutQueue, Samplers, SamplerSettings, spawner_of
@@ -19,6 +17,7 @@ from assay.core.protocols import Moment, TaskSource
 from assay.core.rollout import Rollout, Sampling
 from assay.core.task import Context, Task
 from assay.core.timing import span
+from assay.core.util.owned_folder import OwnedFolder
 from assay.core.wire import (
     context_from_wire,
     context_to_wire,
@@ -99,7 +98,7 @@ class AsyncCollector:
         tasks: as samplers were given them.
     """
 
-    def __init__(self, queue: RolloutQueue, folder: tempfile.TemporaryDirectory[str], tasks: TaskSource | None = None) -> None:
+    def __init__(self, queue: RolloutQueue, folder: OwnedFolder, tasks: TaskSource | None = None) -> None:
         self._queue, self._folder, self._tasks = queue, folder, tasks
         self._pending: dict[str, Pending] = {}
         self._step, self._posed = -1, 0
@@ -111,8 +110,8 @@ class AsyncCollector:
         settings, run = stage.asynchronous, parts.run
         assert settings is not None and isinstance(run.engine, ModelEngineSpec)  # as `check_asynchronous` says
         ledger = Ledger(settings.eta, AgePolicy(settings.policy))
-        folder = tempfile.TemporaryDirectory(prefix="assay-sampler-")
-        place = (parts.folder or Path(folder.name)) / "samplers"
+        folder = OwnedFolder("assay-sampler-")
+        place = (parts.folder or folder.path) / "samplers"
         log = AcceptedLog(place / "accepted", keep=settings.keep_log)
         if parts.replays:
             log.read(parts.step)
@@ -121,9 +120,9 @@ class AsyncCollector:
             from assay.runtime.models.hf import save_model
 
             tasks = sendable_tasks(run.tasks)
-            save_model(parts.learner.model(), Path(folder.name))
+            save_model(parts.learner.model(), folder.path / "model")
             sampler = SamplerSettings(
-                model=Path(folder.name),
+                model=folder.path / "model",
                 engine=run.engine,
                 sampler=stage.sampler,
                 tasks=tasks,
@@ -245,7 +244,7 @@ class AsyncCollector:
     def close(self) -> None:
         """Ends the samplers."""
         self._queue.close()
-        self._folder.cleanup()
+        self._folder.close()
 
 
 def _tell(parts: Parts, line: str) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from assay.core.batch import Batch, pack_rows
 from assay.core.errors import ConfigError, DataError, UnknownNameError
-from assay.core.fields import check_positive
+from assay.core.fields import check_positive, later
 from assay.core.import_path import filed_as
 from assay.core.protocols import Tokenizer
 from assay.core.sample import Sample
@@ -26,6 +26,7 @@ from assay.train.given_checks import check_imitation
 from assay.train.method_names import refuse_name
 from assay.train.offline_rows import OfflineRows, in_order, short
 from assay.train.stage import StageRows, TokenCounts
+from assay.train.until import Until
 
 if TYPE_CHECKING:
     from assay.train.run import Run
@@ -47,6 +48,7 @@ class Imitate(OfflineRows):
         learn: which tokens carry loss: ``assistant``: those of the answers and the tokens that end them; ``all``: those of the
             questions, of tools and of the chat template too.
         objective, learner: what is minimised, and how.
+        until: early end, by an evaluation; None runs all steps.
 
     >>> Imitate(data=[{"prompt": "2+2=", "completion": "4"}], steps=10, batch=1).updates
     1
@@ -58,6 +60,7 @@ class Imitate(OfflineRows):
     learn: Literal["assistant", "all"] = "assistant"
     objective: Objective = field(default_factory=nll)
     learner: LearnerSettings = field(default_factory=LearnerSettings)
+    until: Until | None = later(None)
 
     def __post_init__(self) -> None:
         refuse_name(self)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.core.batch import Batch
 from assay.core.errors import ConfigError, DataError
-from assay.core.fields import check_positive
+from assay.core.fields import check_positive, later
 from assay.core.import_path import filed_as
 from assay.core.protocols import Tokenizer
 from assay.core.rollout import Ids, ids_of
@@ -23,6 +23,7 @@ from assay.train.given_checks import PREFERRED, check_preferred
 from assay.train.method_names import refuse_name
 from assay.train.offline_rows import OfflineRows, in_order
 from assay.train.stage import StageRows
+from assay.train.until import Until
 
 if TYPE_CHECKING:
     from assay.train.run import Run
@@ -43,6 +44,7 @@ class Prefer(OfflineRows):
         steps: optimiser steps.
         batch: rows per step: pairs, or judged answers, or ranked lists. They are walked in a seeded order, anew each epoch.
         objective, learner: what is minimised, and how; the weights that the stage starts from are the reference.
+        until: early end, by an evaluation; None runs all steps.
 
     >>> Prefer(data=[{"prompt": "2+2=", "chosen": "4", "rejected": "5"}], steps=10, batch=1).updates
     1
@@ -53,6 +55,7 @@ class Prefer(OfflineRows):
     batch: int = 32
     objective: Objective = field(default_factory=dpo)
     learner: LearnerSettings = field(default_factory=LearnerSettings)
+    until: Until | None = later(None)
 
     def __post_init__(self) -> None:
         refuse_name(self)

@@ -22,6 +22,7 @@ from assay.train.rollout_metrics import rollout_metrics
 from assay.train.runner import BaseRunner, StepResult
 from assay.train.schedules import StageSchedules
 from assay.train.support import sampling_of
+from assay.train.tool_metrics import tool_metrics
 
 if TYPE_CHECKING:
     from assay.train.reinforce import Reinforce
@@ -87,7 +88,8 @@ class ReinforceRunner(BaseRunner):
             self._go_back(before)
             raise
         values = {f"schedule/{key}": float(value) for key, value in self.scheduled.items()}
-        metrics = {**result.metrics, **self.scorer.metrics(), **values}
+        tools = tool_metrics(self.stage.sampler, result.groups)
+        metrics = {**result.metrics, **self.scorer.metrics(), **tools, **values}
         if self.async_collector:
             rate = throughput(metrics.get("tokens/sampled", 0.0), metrics["time/step"])  # sampling is no part of the step
             metrics |= self.async_collector.metrics() | {"time/tokens_per_second": rate}

@@ -206,8 +206,9 @@ class Run:
                 raise ConfigError(f"Run.{name}={getattr(self, name)} s; use a positive number of seconds")
         if self.reward_memory is not None and not self.reward_memory > 0:
             raise ConfigError(f"Run.reward_memory={self.reward_memory} GiB; use a positive number, or leave it out")
-        if not self.evaluation.every and any(s.until for s in self.stages):
-            raise ConfigError("Reinforce.until is looked at when there is an evaluation, but Evaluation.every=0; give it steps")
+        if not self.evaluation.every and (ending := next((s for s in self.stages if s.until), None)):
+            name = type(ending).__name__
+            raise ConfigError(f"{name}.until is looked at when there is an evaluation, but Evaluation.every=0; give it steps")
         object.__setattr__(self, "judges", tuple(self.judges))
         if len({judge.name for judge in self.judges}) < len(self.judges):
             raise ConfigError(f"Run.judges={[j.name for j in self.judges]}; scorers ask for judges by name, so give each its own")

@@ -11,7 +11,7 @@ import numpy as np
 
 from assay.core.batch import Batch, pack_rows
 from assay.core.errors import ConfigError, DataError
-from assay.core.fields import check_positive
+from assay.core.fields import check_positive, later
 from assay.core.protocols import BeginsTexts, Tokenizer
 from assay.core.rollout import Ids, ids_of
 from assay.core.sample import Sample
@@ -25,6 +25,7 @@ from assay.train.given_checks import DEMONSTRATED, check_imitation
 from assay.train.method_names import refuse_name
 from assay.train.offline_rows import OfflineRows, in_order, short
 from assay.train.stage import StageRows, TokenCounts
+from assay.train.until import Until
 
 if TYPE_CHECKING:
     from assay.train.run import Run
@@ -49,6 +50,7 @@ class Texts(OfflineRows):
             of an epoch is left out, and none is padding. A row's tokens see the texts before them in the row. Where False each
             text is a row of its own, and a longer one several.
         objective, learner: what is minimised, and how.
+        until: early end, by an evaluation; None runs all steps.
 
     >>> Texts(data=[{"text": "To be, or not to be."}], steps=10, batch=1, max_tokens=16).updates
     1
@@ -61,6 +63,7 @@ class Texts(OfflineRows):
     packed: bool = True
     objective: Objective = field(default_factory=nll)
     learner: LearnerSettings = field(default_factory=LearnerSettings)
+    until: Until | None = later(None)
 
     def __post_init__(self) -> None:
         refuse_name(self)

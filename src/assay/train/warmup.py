@@ -10,7 +10,7 @@ import numpy as np
 
 from assay.core.batch import Batch, pack_rows
 from assay.core.errors import ConfigError, GateError
-from assay.core.fields import check_positive
+from assay.core.fields import check_positive, later
 from assay.core.import_path import filed_as
 from assay.core.protocols import TaskSource, Tokenizer
 from assay.core.sample import Sample
@@ -24,6 +24,7 @@ from assay.train.demonstration import conversation_row
 from assay.train.levels import Levels, arms_of, settle_levels
 from assay.train.method_names import refuse_name
 from assay.train.offline_rows import OneUpdate, in_order
+from assay.train.until import Until
 
 if TYPE_CHECKING:
     from assay.train.run import Run
@@ -46,6 +47,7 @@ class WarmUp(OneUpdate):
             the run stops with a `GateError`, because RL from almost no success collapses. Arms that ``Evaluation.levels`` leaves
             out need not pass: they are there to help others.
         objective, learner: what is minimised, and how.
+        until: early end, by an evaluation; None runs all steps.
 
     Source: Warm Up Before You Train (arXiv 2505.13718), in part.
     """
@@ -61,6 +63,7 @@ class WarmUp(OneUpdate):
     gate: float = 0.0
     objective: Objective = field(default_factory=nll)
     learner: LearnerSettings = field(default_factory=LearnerSettings)
+    until: Until | None = later(None)
 
     def __post_init__(self) -> None:
         settle_levels(self)

@@ -165,7 +165,13 @@ class Wiring:
     def demonstrated(self, stage: Reinforce, objective: Objective) -> WarmUp:
         """A stage on the family's own solutions in the place of one of reinforcement learning."""
         made = WarmUp(
-            steps=stage.steps, batch=stage.groups * 2, levels=stage.levels, noise=0.0, objective=objective, learner=stage.learner
+            steps=stage.steps,
+            batch=stage.groups * 2,
+            levels=stage.levels,
+            noise=0.0,
+            objective=objective,
+            learner=stage.learner,
+            until=stage.until,
         )
         why = f"{self.method.requires.why}, so it gets the family's own solutions (WarmUp); of rows of yours: a stage Imitate"
         self.wires.append(WiredPart(method=self.method.name, place="kind", value="WarmUp", why=why))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cache
 from inspect import Parameter, signature
+from pathlib import Path
 from typing import Any, cast
 
 from assay.core.errors import ConfigError, UnknownNameError
@@ -53,6 +56,16 @@ class Method:
         """First line of the docstring."""
         return (self.make.__doc__ or "").strip().splitlines()[0].strip()
 
+    @property
+    def sentence(self) -> str:
+        """What is different about it, in a plain sentence; of a method that is not assay's, the first line of its docstring.
+
+        >>> from assay.objective.methods import methods
+        >>> methods()["remax"].sentence
+        "Subtracts the reward of the prompt's greedy answer, so that one sampled rollout is enough."
+        """
+        return _sentences().get(self.name, self.summary)
+
     def objective(self, **settings: Any) -> Objective:
         """The composition under settings.
 
@@ -90,6 +103,12 @@ class Method:
 
 
 _METHODS: dict[str, Method] = {}
+
+
+@cache
+def _sentences() -> dict[str, str]:
+    """By the names of assay's methods."""
+    return tomllib.loads(Path(__file__).with_name("sentences.toml").read_text(encoding="utf-8"))
 
 
 def method(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -23,6 +21,7 @@ from assay.core.manifest import Manifest
 from assay.core.plan import Forward, Plan
 from assay.core.protocols import LossProgram, PassObserver, PerturbsWeights, Stats
 from assay.core.rollout import Ids
+from assay.core.util.owned_folder import OwnedFolder
 from assay.runtime.distributed.launch import current_meeting
 from assay.runtime.distributed.rank_process import FAREWELL, RankProcess, begin_rank
 from assay.runtime.distributed.worker import RankWorker, WorkerSettings
@@ -71,7 +70,8 @@ class MeshLearner:
         threads: int = 1,
     ) -> None:
         check_mesh(mesh, settings)
-        self._folder = Path(tempfile.mkdtemp(prefix="assay-ranks-"))
+        self._own_folder = OwnedFolder("assay-ranks-")
+        self._folder = self._own_folder.path
         self._others: list[RankProcess] = []
         self._ended = ""
         try:
@@ -257,7 +257,7 @@ class MeshLearner:
         for other in self._others:
             other.end()
         self._others = []
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._own_folder.close()
 
 
 def check_mesh(mesh: Mesh, settings: LearnerSettings) -> None:

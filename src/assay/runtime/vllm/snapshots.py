@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import mmap
 import shutil
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ import numpy as np
 from assay.core.columns import Array
 from assay.core.errors import CheckpointError, ConfigError, EngineError
 from assay.core.manifest import Manifest, digested
+from assay.core.util.owned_folder import OwnedFolder
 from assay.runtime.vllm.checkpoint import TensorRows, joined, whole
 
 __all__ = ["WeightFile", "WeightFiles", "is_adapter", "read_header", "shapes_in"]
@@ -66,9 +66,9 @@ class WeightFiles:
     """
 
     def __init__(self, folder: str, beside: Path | None, nonce: str) -> None:
-        self._own = tempfile.TemporaryDirectory(prefix="assay-vllm-", ignore_cleanup_errors=True) if not folder else None
+        self._own = OwnedFolder("assay-vllm-") if not folder else None
         self.folder, self._beside, self._nonce, self._count = (
-            Path(self._own.name if self._own else folder).resolve(),
+            Path(self._own.path if self._own else folder).resolve(),
             beside,
             nonce,
             0,
@@ -135,7 +135,7 @@ class WeightFiles:
         """Removes what this engine wrote."""
         self.keep()
         if self._own:
-            self._own.cleanup()
+            self._own.close()
 
 
 def save_tensors(file: Path, manifest: Manifest, parts: Mapping[str, TensorRows]) -> None:

@@ -17,7 +17,10 @@ from .namespaces import become
 from .places import DEVICES
 from .system import drop_capabilities, prctl
 
-__all__ = ["Job", "environment", "run"]
+__all__ = ["JOB_SIGNALS", "Job", "environment", "run", "take_defaults"]
+
+JOB_SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
+"""What batch systems and terminals send to all processes of a job."""
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 1, 4, 38
 _THREADS = 64
@@ -63,6 +66,7 @@ def run(job: Job) -> NoReturn:
     """Becomes the program."""
     try:
         os.setsid()
+        take_defaults()
         payload, *streams, channel = job.fds
         wanted = {**dict(enumerate(streams)), _PAYLOAD: payload, _READY: job.ready, _CHANNEL: channel}
         _place(wanted | ({} if job.rules is None else {_RULES: job.rules}))
@@ -79,6 +83,12 @@ def run(job: Job) -> NoReturn:
     os.write(_READY, b"R")
     os.close(_READY)
     python.run(header, blobs, _CHANNEL)
+
+
+def take_defaults() -> None:
+    """The signals that the zygote passes over do in a program what they do in any other."""
+    for number in JOB_SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
 
 
 def _refuse(error: BaseException) -> NoReturn:

@@ -92,6 +92,8 @@ class Server:
         for number in range(1, signal.NSIG):  # programs begin as any other does, whatever our parent ignored
             if number not in (signal.SIGKILL, signal.SIGSTOP, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, 32, 33):
                 signal.signal(number, signal.SIG_DFL)
+        for number in child.JOB_SIGNALS:  # sent to all processes of a job; the training process decides what they mean
+            signal.signal(number, _pass_over)
         return {"layers": self._layers(), "landlock": landlock.abi()}
 
     def _layers(self) -> dict[str, str]:
@@ -204,10 +206,15 @@ class Server:
             os.close(told)
 
 
+def _pass_over(number: int, frame: object) -> None:
+    """Does nothing of a signal."""
+
+
 def _first(job: child.Job, keep: list[str], kept: int) -> None:
     """Process 1 of the program's namespace: starts it, buries whoever dies, ends with it; then the kernel ends all others."""
     prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
     prctl(_PR_SET_DUMPABLE, 0)  # its memory is not for its children
+    child.take_defaults()
     below = 2
     held = [job.ready, *job.fds] + ([kept] if keep else [])
     for number in (*sorted(held), 1 << 20):

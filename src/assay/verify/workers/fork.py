@@ -16,6 +16,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import NoReturn
 
 __all__ = [
@@ -34,6 +35,8 @@ OUT_OF_MEMORY = 247
 """With this status a worker ends that has used up its memory."""
 
 _worker: list[bool] = []
+
+_JOB_SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)  # come to all processes of a job or terminal that ends
 
 _HIGH = 500
 """The lowest number of the descriptors that a worker talks through: code that counts up from 3 does not meet them."""
@@ -97,7 +100,7 @@ def fork_fork_server(near: socket.socket, far: socket.socket, loop: Callable[[],
     if pid == 0:
         try:
             os.setsid()  # a Ctrl-C in the terminal is the training process's to handle
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            _leave_to_driver()
             near.close()
             _let_go(far.fileno())
             loop()
@@ -125,6 +128,10 @@ def _run_worker(control: socket.socket, loop: Callable[[], None]) -> NoReturn:
         os.setsid()
         control.close()
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        _leave_to_driver()
+        mask = partial(signal.pthread_sigmask, mask=_JOB_SIGNALS)  # what comes during a fork waits for the new process
+        hold, release = partial(mask, signal.SIG_BLOCK), partial(mask, signal.SIG_UNBLOCK)
+        os.register_at_fork(before=hold, after_in_parent=release, after_in_child=_take_defaults)
         if sys.platform == "linux":
             ctypes.CDLL(None).prctl(1, int(signal.SIGKILL))  # PR_SET_PDEATHSIG
             with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
@@ -136,6 +143,19 @@ def _run_worker(control: socket.socket, loop: Callable[[], None]) -> NoReturn:
         code = 0
     finally:
         os._exit(code)
+
+
+def _leave_to_driver() -> None:
+    """The training process decides what a job's signals mean; with SIG_IGN, programs that a reward starts would inherit it."""
+    for number in _JOB_SIGNALS:
+        signal.signal(number, lambda number, frame: None)
+
+
+def _take_defaults() -> None:
+    """A process that a reward forks can be ended by signals as any other."""
+    for number in _JOB_SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _JOB_SIGNALS)
 
 
 def _let_go(keep: int) -> None:
