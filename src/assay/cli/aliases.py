@@ -144,7 +144,7 @@ ALIASES: dict[str, tuple[Alias, ...]] = {
         _alias("kl", "FLOAT", "coefficient of the divergence from the start", make=_with_kl),
         _alias("epochs", "INT", "passes over the rollouts of a step"),
         _alias("minibatches", "INT", "optimiser steps per pass"),
-        _alias("lag", "INT", "age in steps of the weights that sample"),
+        _alias("lag", "INT", "age in steps of the weights that sample", important=False),
     ),
     "rollouts": (
         _alias("steps", "INT", "steps of the last stage"),
