@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from assay.asynchronous.history import check_history
     from assay.asynchronous.ledger import Ack, AgePolicy, Entry, Event, GroupState, Lease, Ledger
     from assay.asynchronous.messages import SamplerSettings
-    from assay.asynchronous.queue import Order, RolloutQueue
+    from assay.asynchronous.rollout_queue import Order, RolloutQueue
     from assay.asynchronous.runtimes import spawner_of
     from assay.asynchronous.samplers import Samplers
     from assay.asynchronous.settings import Asynchronous
+    from assay.asynchronous.simulation import Cluster, SimulatedRun, drawn_from, lognormal_lengths, simulate_run
     from assay.asynchronous.spawner import SamplerHandle, Spawner
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "Ack",
     "AgePolicy",
     "Asynchronous",
+    "Cluster",
     "Entry",
     "Event",
     "Lease",
@@ -36,10 +38,14 @@ __all__ = [
     "SamplerHandle",
     "SamplerSettings",
     "Samplers",
+    "SimulatedRun",
     "Spawner",
     "GroupState",
     "Taken",
     "check_history",
+    "drawn_from",
+    "lognormal_lengths",
+    "simulate_run",
     "spawner_of",
 ]
 
@@ -48,10 +54,11 @@ _HOME = {
     "history": "check_history",
     "ledger": "Ack AgePolicy Entry Event Lease Ledger GroupState",
     "messages": "SamplerSettings",
-    "queue": "Order RolloutQueue",
+    "rollout_queue": "Order RolloutQueue",
     "samplers": "Samplers",
     "settings": "Asynchronous",
     "runtimes": "spawner_of",
+    "simulation": "Cluster SimulatedRun drawn_from lognormal_lengths simulate_run",
     "spawner": "SamplerHandle Spawner",
 }
 

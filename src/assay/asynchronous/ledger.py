@@ -10,6 +10,8 @@ order; the other policies take groups as they are done, and the bound is held at
 
 from __future__ import annotations
 
+import heapq
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -74,6 +76,7 @@ class Entry:
 
     Attributes:
         key: of its context.
+        number: how many groups were admitted before it.
         due: the last step that may take it, counted in publications.
         state: where it is.
         lease: number of the lease under which it is sampled; -1 without one.
@@ -82,6 +85,7 @@ class Entry:
     """
 
     key: str
+    number: int
     due: int
     state: GroupState = GroupState.OPEN
     lease: int = -1
@@ -139,6 +143,9 @@ class Ledger:
     counts: dict[str, int] = field(default_factory=dict[str, int])
     _epochs: dict[str, int] = field(default_factory=dict[str, int])
     _leases: dict[int, Lease] = field(default_factory=dict[int, Lease])
+    _in: Counter[GroupState] = field(default_factory=Counter[GroupState])
+    _open: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
+    _admitted: int = 0
     _next_lease: int = 0
     _next_order: int = 0
 
@@ -158,13 +165,35 @@ class Ledger:
         for key in keys:
             if key in self.entries:
                 raise DataError(f"group {key!r} was admitted twice; give each context a key of its own")
-            self.entries[key] = Entry(key, due=version + self.eta)
+            self._add(Entry(key, self._admitted, due=version + self.eta))
             self.tell(Event("admit", key, version=version))
+
+    def _add(self, entry: Entry) -> None:
+        self.entries[entry.key] = entry
+        self._admitted = entry.number + 1
+        self._in[entry.state] += 1
+        self._note_open(entry)
+
+    def _move(self, entry: Entry, state: GroupState) -> None:
+        """Every change of a state goes through here, so that no question needs to look at all groups."""
+        self._in[entry.state] -= 1
+        self._in[state] += 1
+        entry.state = state
+        self._note_open(entry)
+
+    def _note_open(self, entry: Entry) -> None:
+        if entry.state is GroupState.OPEN:
+            heapq.heappush(self._open, (entry.number, entry.key))
 
     @property
     def waiting(self) -> int:
         """Groups that were admitted and neither taken nor dropped."""
-        return sum(e.state in _WAITING for e in self.entries.values())
+        return sum(self._in[state] for state in _WAITING)
+
+    @property
+    def open(self) -> int:
+        """Groups that nobody samples yet."""
+        return self._in[GroupState.OPEN]
 
     def keys_in(self, *states: GroupState) -> list[str]:
         """Of the groups in these states, in order of admission."""
@@ -194,12 +223,16 @@ class Ledger:
             version: of the weights that it samples with at first.
             most: groups at most.
         """
-        waiting = sorted((e for e in self.entries.values() if e.state is GroupState.OPEN), key=lambda e: e.due)
         made: list[Lease] = []
-        for entry in waiting[:most]:
+        while self._open and len(made) < most:
+            _, key = heapq.heappop(self._open)  # admitted first, so due first
+            entry = self.entries.get(key)
+            if entry is None or entry.state is not GroupState.OPEN:
+                continue
             lease = Lease(self._next_lease, entry.key, worker, self._epochs[worker])
             self._next_lease += 1
-            entry.state, entry.lease = GroupState.LEASED, lease.number
+            self._move(entry, GroupState.LEASED)
+            entry.lease = lease.number
             self._leases[lease.number] = lease
             made.append(lease)
             self.tell(Event("lease", entry.key, worker, lease.epoch, lease.number, version))
@@ -230,7 +263,8 @@ class Ledger:
         return Ack.ACCEPTED
 
     def _accept(self, entry: Entry, oldest: int) -> None:
-        entry.state, entry.lease, entry.oldest, entry.order = GroupState.DONE, -1, oldest, self._next_order
+        self._move(entry, GroupState.DONE)
+        entry.lease, entry.oldest, entry.order = -1, oldest, self._next_order
         self._next_order += 1
 
     def restore(self, key: str, oldest: int) -> None:
@@ -247,7 +281,8 @@ class Ledger:
 
     def _reopen(self, entry: Entry) -> None:
         self._leases.pop(entry.lease)
-        entry.state, entry.lease = GroupState.OPEN, -1
+        entry.lease = -1
+        self._move(entry, GroupState.OPEN)
         self._count("reopened")
 
     # ---- what a step learns from
@@ -263,7 +298,7 @@ class Ledger:
     def _throw_away(self, keys: Iterable[str], version: int) -> None:
         for key in keys:
             entry = self.entries[key]
-            entry.state = GroupState.DROPPED
+            self._move(entry, GroupState.DROPPED)
             self._count("dropped")
             self.tell(Event("drop", key, oldest=entry.oldest, version=version))
 
@@ -274,6 +309,8 @@ class Ledger:
             n: groups.
             version: of the newest weights, in publications.
         """
+        if self._in[GroupState.DONE] < n:
+            return None
         waiting = [e for e in self.entries.values() if e.state in _WAITING]
         if self.policy is AgePolicy.WAIT:
             chosen = waiting[:n]
@@ -281,7 +318,8 @@ class Ledger:
             young = (e for e in waiting if e.state is GroupState.DONE and version - e.oldest <= self.eta)
             done = sorted(young, key=lambda e: e.order)
             needed = self._needed_now(waiting, done, n, version) if self.policy is AgePolicy.CONTINUE else []
-            chosen = (needed + [e for e in done if e not in needed])[:n]
+            first = {e.key for e in needed}
+            chosen = (needed + [e for e in done if e.key not in first])[:n]
         if len(chosen) < n or any(e.state is not GroupState.DONE for e in chosen):
             return None
         return self._give(chosen, version)
@@ -290,14 +328,14 @@ class Ledger:
         """Groups that a step has to take so that no later one finds more than ``n`` which are due: of those that are due ``k``
         steps from now or earlier, all but the ``n * k`` for which there is room in between.
         """
-        needed: list[Entry] = []
+        needed: dict[str, Entry] = {}
         for k in range(self.eta + 1):
             due = [e for e in waiting if e.due <= version + k]
             missing = len(due) - n * k - len(needed)
             if missing > 0:
-                ready = [e for e in done if e.due <= version + k and e not in needed]
-                needed += (ready + [e for e in due if e.state is not GroupState.DONE])[:missing]
-        return needed
+                ready = [e for e in done if e.due <= version + k and e.key not in needed]
+                needed |= {e.key: e for e in (ready + [e for e in due if e.state is not GroupState.DONE])[:missing]}
+        return list(needed.values())
 
     def take_again(self, keys: Sequence[str], dropped: Sequence[str], version: int) -> tuple[str, ...]:
         """The groups that a step took before this process began, and threw away before it, as the log says.
@@ -320,7 +358,7 @@ class Ledger:
         for key in keys:
             if key not in self.entries or self.entries[key].state is not GroupState.TAKEN:
                 raise DataError(f"group {key!r} was not taken, and cannot be put back")
-            self.entries[key].state = GroupState.DONE
+            self._move(self.entries[key], GroupState.DONE)
             self.tell(Event("put-back", key, oldest=self.entries[key].oldest))
 
     def _give(self, chosen: Sequence[Entry], version: int) -> tuple[str, ...]:
@@ -329,7 +367,7 @@ class Ledger:
                 raise DataError(
                     f"group {entry.key!r} is {version - entry.oldest} publications old, and eta={self.eta} is promised"
                 )
-            entry.state = GroupState.TAKEN
+            self._move(entry, GroupState.TAKEN)
             self.tell(Event("take", entry.key, version=version, oldest=entry.oldest))
         return tuple(e.key for e in chosen)
 
@@ -339,7 +377,7 @@ class Ledger:
         """Forgets the groups of steps that are saved, and what was dropped: their keys."""
         gone = self.keys_in(GroupState.TAKEN, GroupState.DROPPED)
         for key in gone:
-            del self.entries[key]
+            self._in[self.entries.pop(key).state] -= 1
         return gone
 
     def dump(self) -> dict[str, Any]:
@@ -353,14 +391,11 @@ class Ledger:
 
     def load(self, state: Mapping[str, Any]) -> None:
         """Restores `dump`: what was sampled under a lease is open again."""
-        self.entries = {}
-        for e in state["entries"]:
-            done = e["order"] >= 0
-            self.entries[e["key"]] = Entry(
-                e["key"], e["due"], GroupState.DONE if done else GroupState.OPEN, oldest=e["oldest"], order=e["order"]
-            )
+        self.entries, self._in, self._open, self._leases = {}, Counter(), [], {}
+        for number, e in enumerate(state["entries"]):
+            where = GroupState.DONE if e["order"] >= 0 else GroupState.OPEN
+            self._add(Entry(e["key"], number, e["due"], where, oldest=e["oldest"], order=e["order"]))
         self.counts, self._next_order = dict(state["counts"]), int(state["order"])
-        self._leases = {}
 
     def _count(self, what: str) -> None:
         self.counts[what] = self.counts.get(what, 0) + 1
