@@ -120,3 +120,10 @@ def test_nothing_but_the_atlas_needs_torch():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert json.loads(done.stdout.splitlines()[-1]) == [[0, 0, 0, 0], False]
+
+
+@pytest.mark.parametrize("words", [("w_grpo", "scale"), ("ppo", "whiten"), ("kl_rl", "baseline")])
+def test_the_word_none_of_a_setting_can_be_given(assay, words: tuple[str, str]) -> None:
+    method, setting = words
+    said = assay("explain", "quickstart", "--stages.0.objective.kind", method, f"--stages.0.objective.{setting}", "none")
+    assert said.code == 0, said.err

@@ -37,7 +37,7 @@ def test_gaps_of_a_history_take_the_next_epoch_and_rows_that_end_in_one_are_left
     filled = impact_scores(np.array([[0.5, 0.5, 1.0], [1.0, 1.0, 1.0]]))
     assert np.isnan(whole[2])
     np.testing.assert_allclose(whole[:2], filled)
-    assert impact_scores(np.ones((2, 3))).tolist() == [1.0, 1.0]
+    assert impact_scores(np.ones((2, 3))).tolist() == [0.0, 0.0]
     assert np.isnan(impact_scores(np.full((2, 2), gap))).all()
     assert np.isnan(spread_scores(np.array([[gap, gap]])))[0]
     assert spread_scores(np.array([[gap, 0.0, 1.0]]))[0] == 0.5

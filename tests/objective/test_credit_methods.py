@@ -230,3 +230,18 @@ def test_settings_of_the_chains() -> None:
         credit.ppo(whiten="tokens")
     with pytest.raises(PlanError, match="generation budget"):
         weighted.gui_g1().plan()
+
+
+def test_whole_methods_as_worked_out_by_hand() -> None:
+    from assay.objective import lite_ppo, loop, reinforce_pp, reinforce_pp_baseline, remax
+
+    old = {"logp_old": -1.0}
+    third = 1 / 3
+    near(made(loop(), tiny([1, 0, 0, 0.5], columns=old)), [2.5 * third, -0.5, -0.5, 0.5 * third])
+    near(made(remax(), tiny([1, 0, 1], [0, 0, 1], greedy=[1.0, 1.0, 0.0])), [0, -1, 1])
+    # .75 and -.25 for one token and three, over their deviation of sqrt(3) / 4
+    near(made(reinforce_pp(), tiny([1, 0], [0, 1], lengths=[1, 3], columns=old)), [3**0.5, *[-(3**-0.5)] * 3])
+    found = made(reinforce_pp_baseline(kl=0.0), tiny([1, 0, 1, 1], [0, 0, 1, 1], [1, 3, 2, 2], columns=old))
+    near(found, [5 / 7**0.5, *[-3 / 7**0.5] * 3, *[1 / 7**0.5] * 4])
+    eight = tiny([1, 0, 0, 0, 1, 1, 1, 0], [0] * 4 + [1] * 4, columns=old)
+    near(made(lite_ppo(), eight), np.array([1.4031, *[-0.4677] * 3, *[0.4677] * 3, -1.4031]), 1e-4)

@@ -204,6 +204,24 @@ TRL: dict[str, tuple[Objective, Callable[[torch.Tensor, torch.Tensor], torch.Ten
 }
 
 
+def test_alpha_is_the_paper_s() -> None:
+    """``f'(u) = (1 - u^-a) / a``: with scores .5 and -1, ``a`` .2 and ``beta`` .3."""
+    pair = tiny([1, 0], columns={"logp_ref": -4.0})
+    link = [(1 - math.exp(-0.2 * s)) / 0.2 for s in (0.5, -1.0)]
+    want = -math.log(1 / (1 + math.exp(-0.3 * (link[0] - link[1]))))
+    assert run(f_dpo(beta=0.3, divergence="alpha", alpha=0.2), pair, [-3.5, -5.0]).loss == pytest.approx(want, abs=1e-6)
+    assert want == pytest.approx(0.483647, abs=1e-6)
+    whole = run(f_dpo(beta=0.3, divergence="alpha", alpha=1.0), pair, [-3.5, -5.0]).loss
+    assert whole == pytest.approx(run(f_dpo(beta=0.3), pair, [-3.5, -5.0]).loss, abs=1e-6)
+
+
+def test_pairs_by_their_defaults() -> None:
+    """Scores 1 and -2 against the reference."""
+    pair = tiny([1, 0], columns={"logp_ref": -4.0})
+    found = {make.__name__: run(make(), pair, [-3.0, -6.0]).loss for make in (rso, exo, mpo)}
+    assert found == pytest.approx({"rso": 0.85, "exo": 2.258199, "mpo": 3.691991}, abs=1e-5)
+
+
 @pytest.mark.parametrize("name", TRL)
 def test_losses_of_a_pair_as_written_out(name: str) -> None:
     objective, formula = TRL[name]
@@ -371,7 +389,7 @@ def test_bad_preference_settings_are_named() -> None:
         (lambda: inpo(eta=0.0, tau=0.0), "eta=0.0"),
         (lambda: inpo(previous="ref"), "different policies"),
         (lambda: f_dpo(divergence="reverse_kl"), "unknown divergence"),
-        (lambda: f_dpo(divergence="alpha", alpha=1.0), "power"),
+        (lambda: f_dpo(divergence="alpha", alpha=0.0), "power"),
         (lambda: apo(side="up"), "unknown side"),
     ):
         with pytest.raises(ConfigError, match=says):

@@ -127,6 +127,7 @@ class SamplerActor:
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(content)
         made = replace(pickle.loads(settings), model=Path(self._folder.name))
+        self._lock, self._early, self._next = threading.Lock(), dict[int, object](), 0
         self._incoming: queue.SimpleQueue[object] = queue.SimpleQueue()
         self._outgoing: queue.SimpleQueue[object] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, args=(pickle.dumps(made),), daemon=True)
@@ -136,9 +137,13 @@ class SamplerActor:
         status = run_sampler(settings, self._incoming.get, self._outgoing.put)
         self._outgoing.put(Ended(f"it ended with status {status}"))
 
-    def send(self, message: object) -> None:
-        """A message for the sampler."""
-        self._incoming.put(message)
+    def send(self, number: int, message: object) -> None:
+        """A message for the sampler; calls of an actor with several threads may come in any order."""
+        with self._lock:
+            self._early[number] = message
+            while self._next in self._early:
+                self._incoming.put(self._early.pop(self._next))
+                self._next += 1
 
     def receive(self) -> list[object]:
         """What the sampler says next; a sign of life where it says nothing for a while."""
@@ -155,13 +160,14 @@ class _RayHandle:
     """An actor, and the thread that hears it."""
 
     def __init__(self, ray: Any, name: str, epoch: int, actor: Any, post: Post) -> None:
-        self._ray, self._actor = ray, actor
+        self._ray, self._actor, self._sent = ray, actor, 0
         self._thread = threading.Thread(target=self._hear, args=(name, epoch, post), name=f"{name}-{epoch}", daemon=True)
         self._thread.start()
 
     def send(self, message: object) -> None:
         """As `SamplerHandle.send`."""
-        self._actor.send.remote(message)
+        self._actor.send.remote(self._sent, message)
+        self._sent += 1
 
     def kill(self) -> None:
         """As `SamplerHandle.kill`."""

@@ -144,8 +144,12 @@ class RolloutQueue:
             return self._ledger.join(name)
 
     def lease(self, name: str, version: int, most: int) -> list[Sample]:
-        """As `Controller.lease`."""
+        """As `Controller.lease`: none before the newest weights are on their way, or a group could be older than when it was
+        admitted, and too old at the last step that may take it.
+        """
         with self._changed:
+            if self._publications[version] != self._version:
+                return []
             leases = self._ledger.lease(name, self._publications[version], most)
             return [Sample(lease, self._orders[lease.key]) for lease in leases]
 

@@ -40,7 +40,7 @@ class Controller(Protocol):
         ...
 
     def lease(self, name: str, version: int, most: int) -> list[Sample]:
-        """The next groups for a sampler that serves that weight version."""
+        """The next groups for a sampler that was sent that weight version last."""
         ...
 
     def put(self, lease: Lease, rollouts: tuple[Rollout, ...]) -> bool:
@@ -59,6 +59,7 @@ class _Sampler:
     Attributes:
         handle: to it.
         epoch: of its ledger.
+        sent: version of the weights that it was sent last; it reads messages in order.
         version: of the weights that it serves; -1 before the first.
         heard: when it last gave a sign of life, by the monotonic clock.
         leases: what it has to sample.
@@ -66,9 +67,15 @@ class _Sampler:
 
     handle: SamplerHandle
     epoch: int
+    sent: int = -1
     version: int = -1
     heard: float = field(default_factory=time.monotonic)
     leases: set[int] = field(default_factory=set[int])
+
+    def update(self, weights: Weights) -> None:
+        """Sends it weights."""
+        self.handle.send(NewWeights(weights))
+        self.sent = weights.manifest.version
 
 
 class Samplers:
@@ -154,7 +161,7 @@ class Samplers:
     def _hear(self, controller: Controller, name: str, epoch: int, message: object) -> None:
         if isinstance(message, NewWeights):
             for sampler in self._samplers.values():
-                sampler.handle.send(message)
+                sampler.update(message.weights)
             return
         sampler = self._samplers.get(name)
         if sampler is None or sampler.epoch != epoch:
@@ -189,7 +196,7 @@ class Samplers:
     def _feed(self, controller: Controller, name: str, sampler: _Sampler) -> None:
         free = self._share - len(sampler.leases)
         if sampler.version >= 0 and free > 0:
-            for sample in controller.lease(name, sampler.version, free):
+            for sample in controller.lease(name, sampler.sent, free):
                 sampler.leases.add(sample.lease.number)
                 sampler.handle.send(sample)
 
@@ -199,7 +206,7 @@ class Samplers:
         sampler = _Sampler(self._spawner.spawn(name, epoch, settings, self._post), epoch)
         self._samplers[name] = sampler
         if self._weights is not None:
-            sampler.handle.send(NewWeights(self._weights))
+            sampler.update(self._weights)
 
     def _post(self, name: str, epoch: int, message: object) -> None:
         self._inbox.put((name, epoch, message))

@@ -18,7 +18,9 @@ class SamplerHandle(Protocol):
     """A sampler that runs somewhere."""
 
     def send(self, message: object) -> None:
-        """Never blocks for long and never raises: that a sampler is gone is heard as `assay.asynchronous.messages.Ended`."""
+        """Messages arrive in order. Never blocks for long and never raises: that a sampler is gone is heard as
+        `assay.asynchronous.messages.Ended`.
+        """
         ...
 
     def kill(self) -> None:

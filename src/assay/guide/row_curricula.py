@@ -48,7 +48,7 @@ def impact_scores(history: F) -> F:
     if known.any():
         mean = whole[known].mean(axis=0)
         scale = ((1.0 - mean) ** 2).sum()
-        scores[known] = 1.0 - ((whole[known] - mean) ** 2).sum(axis=1) / scale if scale else 1.0
+        scores[known] = 1.0 - ((whole[known] - mean) ** 2).sum(axis=1) / scale if scale else 0.0
     return scores
 
 

@@ -114,8 +114,8 @@ def settle_settings(method: Method, settings: Mapping[str, Any]) -> dict[str, An
 
 def _alike(method: Method, name: str, value: Any) -> Any:
     default = method.settings.get(name)
-    if value is None:
-        return None
+    if value is None:  # ``none`` on a command line, which may be a word of the setting's
+        return "none" if isinstance(default, str) else None
     if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if isinstance(default, tuple):

@@ -44,19 +44,19 @@ def rso(beta: float = 0.05) -> Objective:
 
 @method("f-DPO 2023, arXiv 2309.16240")
 def f_dpo(beta: float = 0.1, divergence: str = "forward_kl", alpha: float = 0.5, score: str = "sum") -> Objective:
-    """f-DPO (2023): DPO with ``f'(e^s)`` for ``s``: ``1 - e^-s``, ``log 2 + log sigmoid(s)`` or ``(e^((a-1)s) - 1) / (a-1)``.
+    """f-DPO (2023): DPO with ``f'(e^s)`` for ``s``: ``1 - e^-s``, ``log 2 + log sigmoid(s)`` or ``(1 - e^(-a s)) / a``.
 
     Args:
         beta: strength of the pull to the reference.
         divergence: ``forward_kl``, ``js`` or ``alpha``; the reverse KL is `dpo`.
-        alpha: of ``alpha``; not 1.
+        alpha: of ``alpha``, as the paper's; not 0. 1 is the forward KL.
         score: ``sum``, or ``mean`` over the rollout's tokens.
 
     Source: f-DPO (arXiv 2309.16240).
     """
     links: dict[str, Link] = {"forward_kl": PowerLink(-1.0), "js": JsLink()}
     if divergence == "alpha":
-        links[divergence] = PowerLink(alpha - 1)
+        links[divergence] = PowerLink(-alpha)
     if divergence not in links:
         raise UnknownNameError("divergence", divergence, (*links, "alpha"))
     return Objective(policy=to_reference(Pairwise(shape=LogisticGap(beta=beta), link=links[divergence]), score))

@@ -1,0 +1,68 @@
+"""The queue between samplers and learner."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from assay.asynchronous import AcceptedLog, Ledger, LogEnded, Order, RolloutQueue
+from assay.core.manifest import manifest_of
+from assay.core.rollout import Sampling
+from assay.core.task import Context
+from assay.core.util.event_loop import run_async
+from assay_tasks import SortDigits
+
+TASK = SortDigits(levels=(1,)).task("sort", 1, "train", 0).exposed()
+
+
+def order(key: str) -> Order:
+    return Order(context=Context(key=key, group=key, task=TASK, messages=()), n=1, sampling=Sampling(), max_turns=1)
+
+
+def queue(folder: Path, eta: int = 1) -> RolloutQueue:
+    return RolloutQueue(Ledger(eta), AcceptedLog(folder))
+
+
+def publish(q: RolloutQueue, version: int) -> None:
+    q.publish(manifest_of(version, {"w": np.full(2, version, np.float32)}))
+
+
+def test_a_sampler_that_was_not_sent_the_newest_weights_gets_no_group(tmp_path: Path) -> None:
+    """A group that is admitted at a version and sampled by older weights would be too old at the last step that may take it."""
+    q = queue(tmp_path)
+    q.join("a")
+    publish(q, 10)
+    q.admit([order("g0")])
+    assert [s.lease.key for s in q.lease("a", 10, 4)] == ["g0"]
+    publish(q, 11)
+    q.admit([order("g1")])
+    assert q.lease("a", 10, 4) == []
+    assert [s.lease.key for s in q.lease("a", 11, 4)] == ["g1"]
+
+
+def test_a_replay_ends_with_its_log(tmp_path: Path) -> None:
+    q = queue(tmp_path)
+    publish(q, 0)
+    q.admit([order("g0")])
+    with pytest.raises(LogEnded, match="ends at publication 0"):
+        run_async(q.take(1))
+
+
+def test_an_error_of_those_who_look_after_samplers_is_the_run_s(tmp_path: Path) -> None:
+    class Nobody:
+        def wake(self) -> None: ...
+
+        def publish(self, manifest: object, controller: RolloutQueue) -> None:
+            controller.fail(ValueError("no samplers"))
+
+        def close(self) -> None: ...
+
+    q = RolloutQueue(Ledger(0), AcceptedLog(tmp_path), Nobody())  # type: ignore[arg-type]
+    publish(q, 0)
+    q.admit([order("g0")])
+    with pytest.raises(ValueError, match="no samplers"):
+        run_async(q.take(1))
+    assert q.counts() == {} and q.missing(1) == 0
+    q.close()
