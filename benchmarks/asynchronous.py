@@ -21,6 +21,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -29,19 +30,21 @@ from assay.asynchronous import (
     AcceptedLog,
     AgePolicy,
     Cluster,
+    Ended,
     Event,
     Ledger,
+    NewWeights,
     Order,
     RolloutQueue,
+    SampledGroup,
+    SampleGroup,
     Samplers,
     SamplerSettings,
+    Serving,
     check_history,
     lognormal_lengths,
     simulate_run,
 )
-from assay.asynchronous.messages import Ended, NewWeights, Sample, Sampled, Serving
-from assay.asynchronous.shared_weights import SharedMemoryWeights, SharedWeights
-from assay.asynchronous.spawner import Post
 from assay.core import Call, Completion, Context, Message, Rollout, Sampling, Span, Stop, ids_of
 from assay.core.manifest import Manifest, manifest_of
 from assay.rollout import PlayerSpec
@@ -61,7 +64,7 @@ def context(number: int) -> Context:
     return Context(key=f"g{number}", group=f"g{number}", task=TASK, messages=(Message("user", "1+1="),))
 
 
-def rollouts(sample: Sample, version: int) -> tuple[Rollout, ...]:
+def rollouts(sample: SampleGroup, version: int) -> tuple[Rollout, ...]:
     """Answers of eight tokens."""
     ids, logp = ids_of(range(8)), np.zeros(8, np.float32)
     span = (Span(version=version, start=0, end=8),)
@@ -73,29 +76,38 @@ def rollouts(sample: Sample, version: int) -> tuple[Rollout, ...]:
     )
 
 
+@dataclass(frozen=True)
+class WaitingWeights:
+    """Implements `assay.asynchronous.Weights`; nobody reads them."""
+
+    manifest: Manifest
+
+    def arrays(self) -> None:
+        """None."""
+
+
 class WaitingEngines:
     """Implements `assay.asynchronous.Spawner`: threads that sleep as long as decoding would take."""
 
     def __init__(self, seconds: dict[str, float]) -> None:
-        self.seconds, self.weights = seconds, SharedWeights()
+        self.seconds = seconds
 
-    def spawn(self, name: str, epoch: int, settings: SamplerSettings, post: Post) -> WaitingEngine:
+    def spawn(self, name: str, epoch: int, settings: SamplerSettings, post: Callable[[str, int, object], None]) -> WaitingEngine:
         """As `Spawner.spawn`."""
         return WaitingEngine(name, epoch, self.seconds, post)
 
-    def share(self, manifest: Manifest) -> SharedMemoryWeights:
+    def share(self, manifest: Manifest) -> WaitingWeights:
         """As `Spawner.share`."""
-        return self.weights.put(manifest)
+        return WaitingWeights(manifest)
 
     def close(self) -> None:
         """As `Spawner.close`."""
-        self.weights.close()
 
 
 class WaitingEngine:
     """One of them: a group at a time, under the newest weights that it has heard of."""
 
-    def __init__(self, name: str, epoch: int, seconds: dict[str, float], post: Post) -> None:
+    def __init__(self, name: str, epoch: int, seconds: dict[str, float], post: Callable[[str, int, object], None]) -> None:
         self.inbox: queue.SimpleQueue[object] = queue.SimpleQueue()
         self.name, self.epoch, self.seconds, self.post = name, epoch, seconds, post
         threading.Thread(target=self.work, daemon=True).start()
@@ -115,9 +127,9 @@ class WaitingEngine:
             if isinstance(message, NewWeights):
                 version = message.weights.manifest.version
                 self.post(self.name, self.epoch, Serving(version, None))
-            elif isinstance(message, Sample):
+            elif isinstance(message, SampleGroup):
                 time.sleep(self.seconds.get(message.order.context.key, 0.0))
-                self.post(self.name, self.epoch, Sampled(message.lease, rollouts(message, version)))
+                self.post(self.name, self.epoch, SampledGroup(message.lease, rollouts(message, version)))
         self.post(self.name, self.epoch, Ended("it was told to"))
 
 

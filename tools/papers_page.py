@@ -12,8 +12,8 @@ HEAD = """# Published systems
 Which part of a paper is here, what is missing, and the command that runs it. `assay papers list` prints this table,
 `assay papers show PAPER` one of them with its tests, and `assay papers run PAPER` runs it; further options go to the command.
 A paper is found by its key, any of its names, its title or its arXiv id. *Whole* says that the paper's method is here as a whole
-and has trained or run here; its evidence says with which control. Its models, data and hardware never are here. The table is made of `papers.toml` in each
-package by `python tools/papers_page.py`.
+and has trained or run here; its evidence says with which control. Its models, data and hardware never are here. The table is made
+of `papers.toml` in each package by `python tools/papers_page.py`.
 """
 
 

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from assay.asynchronous.history import check_history
-from assay.asynchronous.ledger import Ack, AgePolicy, Event, GroupState, Lease, Ledger
+from assay.asynchronous.ledger import Ledger
+from assay.asynchronous.ledger_records import Ack, AgePolicy, Event, GroupState, Lease
 
 
 class LedgerMachine(RuleBasedStateMachine):

@@ -13,8 +13,19 @@ from assay.core.util.exports import lazy_exports
 if TYPE_CHECKING:
     from assay.asynchronous.accepted_log import AcceptedLog, LogEnded, Taken
     from assay.asynchronous.history import check_history
-    from assay.asynchronous.ledger import Ack, AgePolicy, Entry, Event, GroupState, Lease, Ledger
-    from assay.asynchronous.messages import SamplerSettings
+    from assay.asynchronous.ledger import Ledger
+    from assay.asynchronous.ledger_records import Ack, AgePolicy, Entry, Event, GroupState, Lease
+    from assay.asynchronous.messages import (
+        Beat,
+        Ended,
+        Failed,
+        NewWeights,
+        SampledGroup,
+        SampleGroup,
+        SamplerSettings,
+        Serving,
+        Weights,
+    )
     from assay.asynchronous.rollout_queue import Order, RolloutQueue
     from assay.asynchronous.runtimes import spawner_of
     from assay.asynchronous.samplers import Samplers
@@ -27,21 +38,29 @@ __all__ = [
     "Ack",
     "AgePolicy",
     "Asynchronous",
+    "Beat",
     "Cluster",
+    "Ended",
     "Entry",
     "Event",
+    "Failed",
+    "GroupState",
     "Lease",
     "Ledger",
     "LogEnded",
+    "NewWeights",
     "Order",
     "RolloutQueue",
+    "SampleGroup",
+    "SampledGroup",
     "SamplerHandle",
     "SamplerSettings",
     "Samplers",
+    "Serving",
     "SimulatedRun",
     "Spawner",
-    "GroupState",
     "Taken",
+    "Weights",
     "check_history",
     "drawn_from",
     "lognormal_lengths",
@@ -52,8 +71,9 @@ __all__ = [
 _HOME = {
     "accepted_log": "AcceptedLog LogEnded Taken",
     "history": "check_history",
-    "ledger": "Ack AgePolicy Entry Event Lease Ledger GroupState",
-    "messages": "SamplerSettings",
+    "ledger": "Ledger",
+    "ledger_records": "Ack AgePolicy Entry Event GroupState Lease",
+    "messages": "Beat Ended Failed NewWeights SampleGroup SampledGroup SamplerSettings Serving Weights",
     "rollout_queue": "Order RolloutQueue",
     "samplers": "Samplers",
     "settings": "Asynchronous",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from assay.asynchronous.ledger import Event
+from assay.asynchronous.ledger_records import Event
 
 __all__ = ["check_history"]
 

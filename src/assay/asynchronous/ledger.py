@@ -14,96 +14,12 @@ import heapq
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any
 
+from assay.asynchronous.ledger_records import WAITING, Ack, AgePolicy, Entry, Event, GroupState, Lease
 from assay.core.errors import ConfigError, DataError
 
-__all__ = ["Ack", "AgePolicy", "Entry", "Event", "Lease", "Ledger", "GroupState"]
-
-
-class AgePolicy(StrEnum):
-    """Which groups a step takes.
-
-    ``wait``: in the order in which they were admitted. No bias; a step waits for the slowest of its groups.
-
-    ``continue``: those that are done first, and before them those for which later steps have no room. A step waits only for the
-    latter. Short rollouts are learned from earlier than long ones.
-
-    ``drop``: those that are done first; one that is too old is thrown away and counted. A step never waits at the bound. Long
-    rollouts are missing more often than short ones.
-    """
-
-    WAIT = "wait"
-    CONTINUE = "continue"
-    DROP = "drop"
-
-
-class GroupState(StrEnum):
-    """Where a group is."""
-
-    OPEN = "open"
-    LEASED = "leased"
-    DONE = "done"
-    TAKEN = "taken"
-    DROPPED = "dropped"
-
-
-_WAITING = (GroupState.OPEN, GroupState.LEASED, GroupState.DONE)
-
-
-class Ack(StrEnum):
-    """What became of a group that a worker handed in."""
-
-    ACCEPTED = "accepted"
-    DUPLICATE = "duplicate"
-    FENCED = "fenced"
-
-
-@dataclass(frozen=True, slots=True)
-class Lease:
-    """A group that a worker is to sample."""
-
-    number: int
-    key: str
-    worker: str
-    epoch: int
-
-
-@dataclass(slots=True)
-class Entry:
-    """A group, from its admission until the step that took it is saved.
-
-    Attributes:
-        key: of its context.
-        number: how many groups were admitted before it.
-        due: the last step that may take it, counted in publications.
-        state: where it is.
-        lease: number of the lease under which it is sampled; -1 without one.
-        oldest: publication that sampled its oldest token; -1 before it is done.
-        order: how many groups were done before it; -1 before it is done.
-    """
-
-    key: str
-    number: int
-    due: int
-    state: GroupState = GroupState.OPEN
-    lease: int = -1
-    oldest: int = -1
-    order: int = -1
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """One line of a history, which `assay.asynchronous.history.check_history` judges."""
-
-    kind: str
-    key: str = ""
-    worker: str = ""
-    epoch: int = 0
-    lease: int = -1
-    version: int = -1
-    oldest: int = -1
+__all__ = ["Ledger"]
 
 
 def _nobody(event: Event) -> None:
@@ -188,7 +104,7 @@ class Ledger:
     @property
     def waiting(self) -> int:
         """Groups that were admitted and neither taken nor dropped."""
-        return sum(self._in[state] for state in _WAITING)
+        return sum(self._in[state] for state in WAITING)
 
     @property
     def open(self) -> int:
@@ -311,7 +227,7 @@ class Ledger:
         """
         if self._in[GroupState.DONE] < n:
             return None
-        waiting = [e for e in self.entries.values() if e.state in _WAITING]
+        waiting = [e for e in self.entries.values() if e.state in WAITING]
         if self.policy is AgePolicy.WAIT:
             chosen = waiting[:n]
         else:
@@ -382,7 +298,7 @@ class Ledger:
 
     def dump(self) -> dict[str, Any]:
         """JSON-able; leases are not part of it, since their workers end with this process."""
-        waiting = [e for e in self.entries.values() if e.state in _WAITING]
+        waiting = [e for e in self.entries.values() if e.state in WAITING]
         return {
             "entries": [{"key": e.key, "due": e.due, "oldest": e.oldest, "order": e.order} for e in waiting],
             "counts": dict(self.counts),

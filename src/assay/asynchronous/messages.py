@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from assay.asynchronous.ledger import Lease
+from assay.asynchronous.ledger_records import Lease
 from assay.core.manifest import Manifest
 from assay.core.protocols import SamplerSpec, TaskSource
 from assay.core.rollout import Rollout, Sampling
@@ -17,7 +17,18 @@ if TYPE_CHECKING:
     from assay.core.columns import Array
     from assay.runtime.engine.settings import ModelEngineSpec
 
-__all__ = ["Beat", "Ended", "Failed", "NewWeights", "Order", "Sample", "Sampled", "SamplerSettings", "Serving", "Weights"]
+__all__ = [
+    "Beat",
+    "Ended",
+    "Failed",
+    "NewWeights",
+    "Order",
+    "SampleGroup",
+    "SampledGroup",
+    "SamplerSettings",
+    "Serving",
+    "Weights",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +87,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class SampleGroup:
     """A group is leased to the sampler."""
 
     lease: Lease
@@ -84,7 +95,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Sampled:
+class SampledGroup:
     """The rollouts of a lease."""
 
     lease: Lease

@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from assay.asynchronous.accepted_log import AcceptedLog, LogEnded, Taken
-from assay.asynchronous.ledger import Ack, Lease, Ledger
-from assay.asynchronous.messages import Order, Sample
+from assay.asynchronous.ledger import Ledger
+from assay.asynchronous.ledger_records import Ack, Lease
+from assay.asynchronous.messages import Order
 from assay.asynchronous.samplers import Samplers
 from assay.core.manifest import Manifest
 from assay.core.rollout import Rollout
@@ -143,7 +144,7 @@ class RolloutQueue:
         with self._changed:
             return self._ledger.join(name)
 
-    def lease(self, name: str, version: int, most: int) -> list[Sample]:
+    def lease(self, name: str, version: int, most: int) -> list[SampleGroup]:
         """As `Controller.lease`: none before the newest weights are on their way, or a group could be older than when it was
         admitted, and too old at the last step that may take it.
         """
@@ -151,7 +152,7 @@ class RolloutQueue:
             if self._publications[version] != self._version:
                 return []
             leases = self._ledger.lease(name, self._publications[version], most)
-            return [Sample(lease, self._orders[lease.key]) for lease in leases]
+            return [SampleGroup(lease, self._orders[lease.key]) for lease in leases]
 
     def put(self, lease: Lease, rollouts: tuple[Rollout, ...]) -> bool:
         """As `Controller.put`."""

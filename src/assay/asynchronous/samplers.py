@@ -10,8 +10,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from assay.asynchronous.ledger import Lease
-from assay.asynchronous.messages import Beat, Ended, Failed, NewWeights, Sample, Sampled, SamplerSettings, Serving, Weights
+from assay.asynchronous.ledger_records import Lease
+from assay.asynchronous.messages import (
+    Beat,
+    Ended,
+    Failed,
+    NewWeights,
+    SampledGroup,
+    SamplerSettings,
+    Serving,
+    Weights,
+)
 from assay.asynchronous.spawner import SamplerHandle, Spawner
 from assay.core.errors import AssayError, EngineError
 from assay.core.manifest import Manifest
@@ -39,7 +48,7 @@ class Controller(Protocol):
         """A sampler begins, and what it was leased before is open again: its epoch."""
         ...
 
-    def lease(self, name: str, version: int, most: int) -> list[Sample]:
+    def lease(self, name: str, version: int, most: int) -> list[SampleGroup]:
         """The next groups for a sampler that was sent that weight version last."""
         ...
 
@@ -165,12 +174,12 @@ class Samplers:
             return
         sampler = self._samplers.get(name)
         if sampler is None or sampler.epoch != epoch:
-            if isinstance(message, Sampled):  # of one that was given up: counted, and refused
+            if isinstance(message, SampledGroup):  # of one that was given up: counted, and refused
                 controller.put(message.lease, message.rollouts)
             return
         sampler.heard = time.monotonic()
         match message:
-            case Sampled(lease, rollouts):
+            case SampledGroup(lease, rollouts):
                 sampler.leases.discard(lease.number)
                 if controller.put(lease, rollouts):
                     self._deaths[name] = 0

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from assay.asynchronous.ledger import AgePolicy, Lease, Ledger
+from assay.asynchronous.ledger import Ledger
+from assay.asynchronous.ledger_records import AgePolicy, Lease
 from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.fields import check_positive
 from assay.core.seeds import generator

@@ -15,7 +15,7 @@ from functools import cache, partial
 from multiprocessing.connection import Connection
 from typing import Any, cast
 
-from assay.asynchronous.messages import Beat, Failed, NewWeights, Sample, Sampled, SamplerSettings, Serving
+from assay.asynchronous.messages import Beat, Failed, NewWeights, SampledGroup, SampleGroup, SamplerSettings, Serving
 from assay.core.errors import AssayError
 from assay.core.protocols import Engine, Sampler, SamplerParts, SwapMode, Tokenizer
 from assay.core.rollout import Sampling
@@ -107,10 +107,10 @@ async def _work(receive: Callable[[], object], send: Callable[[object], None], s
     send(Beat())
     inbox = _inbox(receive)
 
-    async def sample(wanted: Sample) -> None:
+    async def sample(wanted: SampleGroup) -> None:
         order = wanted.order
         rollouts = await build(order.sampling, order.max_turns).collect([order.context], order.n)
-        send(Sampled(wanted.lease, tuple(rollouts)))
+        send(SampledGroup(wanted.lease, tuple(rollouts)))
 
     async with asyncio.TaskGroup() as tasks:
         while (message := await inbox.get()) is not None:
