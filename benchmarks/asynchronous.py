@@ -45,8 +45,7 @@ from assay.asynchronous import (
     lognormal_lengths,
     simulate_run,
 )
-from assay.core import Call, Completion, Context, Message, Rollout, Sampling, Span, Stop, ids_of
-from assay.core.manifest import Manifest, manifest_of
+from assay.core import Call, Completion, Context, Manifest, Message, Rollout, Sampling, Span, Stop, ids_of, manifest_of
 from assay.rollout import PlayerSpec
 from assay.runtime import Auto
 from assay_tasks import SortDigits

@@ -10,7 +10,7 @@ from typing import Any
 from assay.asynchronous.accepted_log import AcceptedLog, LogEnded, Taken
 from assay.asynchronous.ledger import Ledger
 from assay.asynchronous.ledger_records import Ack, Lease
-from assay.asynchronous.messages import Order
+from assay.asynchronous.messages import Order, SampleGroup
 from assay.asynchronous.samplers import Samplers
 from assay.core.manifest import Manifest
 from assay.core.rollout import Rollout

@@ -17,6 +17,7 @@ from assay.asynchronous.messages import (
     Failed,
     NewWeights,
     SampledGroup,
+    SampleGroup,
     SamplerSettings,
     Serving,
     Weights,
