@@ -102,4 +102,4 @@ def test_wrong_numbers_are_named(make: Any, why: str) -> None:
 
 def test_a_wrong_policy_is_named() -> None:
     with pytest.raises(UnknownNameError, match="wait"):
-        Cluster(policy="wiat")
+        Cluster(policy="waits")

@@ -151,7 +151,7 @@ def test_what_the_main_script_defines_cannot_be_sent(monkeypatch: pytest.MonkeyP
         ({"samplers": 0}, "samplers"),
         ({"eta": -1}, "eta=-1; use a number from 0 on"),
         ({"batch": -2}, "batch=-2"),
-        ({"policy": "wiat"}, "wait"),
+        ({"policy": "waits"}, "wait"),
         ({"runtime": "rya"}, "ray"),
     ],
 )
@@ -162,7 +162,7 @@ def test_wrong_settings_are_refused_with_what_is_right(given: dict[str, Any], wh
 
 def test_runtimes_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UnknownNameError, match="process"):
-        spawner_of("proces")
+        spawner_of("processes")
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtraError, match="ray"):
         spawner_of("ray")

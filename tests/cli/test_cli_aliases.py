@@ -289,7 +289,7 @@ def test_sampler_processes_that_cannot_be_are_refused_in_one_line(assay) -> None
         ("--samplers", "2", "--lag", "1"): "use one of them",
         ("--eta", "-1"): "--eta -1: Asynchronous.eta=-1; use a number from 0 on",
         ("--samplers", "two"): "--samplers two",
-        ("--age-policy", "wiat"): "wait",
+        ("--age-policy", "waits"): "wait",
         ("--samplers", "1", "--objective", "reinforce"): "Reinforce.asynchronous.eta=1: rollouts come from older weights",
     }.items():
         said = assay("explain", "quickstart", *words)

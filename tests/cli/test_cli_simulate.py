@@ -30,7 +30,7 @@ def test_what_cannot_be_simulated(assay, tmp_path) -> None:
         ("--lengths", "missing"): "No such file",
         ("--lengths", "empty"): "empty",
         ("--engines", "0"): "engines",
-        ("--age-policy", "wiat"): "wait",
+        ("--age-policy", "waits"): "wait",
         ("--seeds", "0"): "give at least one",
     }.items():
         said = assay("simulate", *words)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from assay.asynchronous import Asynchronous
 from assay.cli.given_options import split_options
 from assay.cli.option_names import unknown_option
 from assay.cli.part_tree import take
@@ -106,9 +107,23 @@ def test_every_known_name_is_answered_in_python_and_code_for_a_run_makes_one() -
     for name in (*peer_names(), *(n for first, (others, _) in SHORT.items() for n in (first, *others.split()))):
         said = misnamed_keyword(name.replace("-", "_"), KEYWORDS)
         assert "there is no keyword" not in said or name in SHORT, name
-    for name in ("num_iterations", "top_p", "weight_decay", "save_steps", "async_steps", "eval_freq"):
+    for name in ("num_iterations", "top_p", "weight_decay", "save_steps", "eval_freq"):
         value = "0.5" if name in ("top_p", "weight_decay") else "3"
         assert eval(replacing_code(path_of(name) or "", value), {"replace_at": replace_at, "run": run}) != run
+
+
+def test_names_of_asynchronous_sampling_give_code_that_puts_the_part_there() -> None:
+    run = on_rows(ROWS)
+    for name, setting in {
+        "async_steps": "eta",
+        "staleness_threshold": "eta",
+        "samplers": "samplers",
+        "partial_rollout": "samplers",
+    }.items():
+        said = misnamed_keyword(name, KEYWORDS)
+        code = said.partition("run = ")[2].replace("...", "2")
+        made = eval(code, {"replace_at": replace_at, "run": run, "Asynchronous": Asynchronous})
+        assert getattr(rl(made).asynchronous, setting) == 2, said
 
 
 def test_the_divergence_is_one_keyword_whatever_the_objective() -> None:

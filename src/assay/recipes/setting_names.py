@@ -276,8 +276,20 @@ _PEERS: tuple[tuple[PeerSetting, str], ...] = (
     (PeerSetting("--name {value}"), "run-name experiment-name trainer.experiment-name logger.wandb.run-name"),
     (PeerSetting("--seed {value}"), "train.seed data-seed random-seed"),
     (
-        PeerSetting("--samplers N --eta STEPS", "processes that sample, and the greatest age of what is learned from"),
-        "async train.async-enable async-training partial-rollout",
+        PeerSetting("--samplers {value}", "processes that sample beside learning"),
+        "async train.async-enable async-training trainer.nnodes-rollout rollout.nnodes",
+    ),
+    (
+        PeerSetting("--eta {value}", "the greatest age in steps; a share of a step is one step"),
+        "staleness-threshold async-training.staleness-threshold async-training.max-staleness",
+    ),
+    (
+        PeerSetting("--samplers 1 --age-policy continue", "answers under way go on with new weights"),
+        "partial-rollout async-training.partial-rollout",
+    ),
+    (
+        PeerSetting("", "no setting: samplers get the weights of every step"),
+        "trigger-parameter-sync-step async-training.trigger-parameter-sync-step",
     ),
     (
         PeerSetting(
@@ -327,8 +339,8 @@ def keyword_of(name: str, keywords: Collection[str]) -> str | None:
 def path_of(name: str, stage: int = 0) -> str | None:
     """The place in a run of the setting that a name means; None where it has no single one.
 
-    >>> path_of("num_iterations"), path_of("save_freq"), path_of("async_steps"), path_of("epsilon")
-    ('stages.0.epochs', 'checkpoint_every', 'stages.0.lag', None)
+    >>> path_of("num_iterations"), path_of("save_freq"), path_of("epsilon")
+    ('stages.0.epochs', 'checkpoint_every', None)
     """
     word = _dashed(name)
     if word not in _FIRST:
@@ -338,6 +350,8 @@ def path_of(name: str, stage: int = 0) -> str | None:
             return None
         word = flags[0]
     path = SHORT[_FIRST[word]][1] if word in _FIRST else word.replace("stages.{stage}", "{stage}")
+    if ".asynchronous." in path:  # of a part that is not there by default: `misnamed_keyword` says how to put it there
+        return None
     return path.format(stage=f"stages.{stage}")
 
 
@@ -371,6 +385,10 @@ def misnamed_keyword(name: str, keywords: Collection[str]) -> str:
         return f"{known} the keyword{'s' if len(found) > 1 else ''} {' and '.join(found)}{more}"
     if peer and peer.python:
         return f"{known} {peer.python}"
+    if beside := [flag for flag in [*flags, _dashed(name)] if flag in _FIRST and ".asynchronous." in SHORT[_FIRST[flag]][1]]:
+        setting = SHORT[_FIRST[beside[0]]][1].rpartition(".")[2]
+        part = replacing_code("stages.0.asynchronous", f"Asynchronous({setting}=...)")
+        return f"{place}; set it on the run: from assay.asynchronous import Asynchronous; run = {part}"
     if path:
         more = f" ({peer.says})" if peer and peer.says else ""
         return f"{place}; set it on the run{more}: from assay.core.config import replace_at; run = {replacing_code(path)}"
