@@ -257,16 +257,16 @@ def test_a_server_that_fails_ends_the_waiting_of_the_sender(book, model):
             try:
                 self.control.update_weights({})
             except EngineError:
-                self.told = True
+                self.told.set()
 
-        never, told = threading.Event(), False
+        never, told = threading.Event(), threading.Event()
 
     memory = Blocked()
     engine = engine_of(book, model, transfer=memory, update=NcclUpdate())
     book.fails[UPDATE] = refuse(500, "no such layer")
     with pytest.raises(EngineError, match="'no such layer'"):
         run(engine.swap(manifest_of(1, arrays_of(model))))
-    assert memory.told and memory.closed == 1
+    assert memory.told.wait(20) and memory.closed == 1
     memory.never.set()
 
 
