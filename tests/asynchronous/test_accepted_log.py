@@ -48,9 +48,13 @@ def test_a_torn_end_is_left_out_and_written_over(tmp_path: Path, torn: bytes) ->
     whole = last.read_bytes()
     last.write_bytes(whole + torn)
     log = AcceptedLog(tmp_path)
-    log.read(0)
+    log.read(3)
+    log.write_taken(4, Taken(("s1/1",)))
     log.close()
-    assert last.read_bytes() == whole and log.taken(3) is not None
+    assert last.read_bytes().startswith(whole) and log.taken(3) is not None
+    again = AcceptedLog(tmp_path)
+    again.read(3)
+    assert again.taken(4) == Taken(("s1/1",))
 
 
 def test_damage_in_front_of_other_lines_is_refused(tmp_path: Path) -> None:
@@ -93,3 +97,39 @@ def test_a_full_disk_is_told_with_the_place(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(log, "_file", Full())
     with pytest.raises(StorageError, match=r"00000000\.jsonl: No space left on device; make room, and resume"):
         log.write_taken(1, Taken(("a",)))
+
+
+def test_a_log_that_was_begun_for_a_checkpoint_that_never_came_is_joined_and_begun_anew(tmp_path: Path) -> None:
+    """Killed between the beginning of a checkpoint's file and the checkpoint: what stands there is used, and stands once."""
+    first = AcceptedLog(tmp_path)
+    first.begin(3)
+    first.write_accepted("s3/0", 3, ())
+    first.write_taken(4, Taken(("s3/0",)))
+    first.begin(6)
+    first.write_accepted("s5/0", 5, ())
+    first.write_accepted("s6/0", 6, ())
+    first.write_taken(6, Taken(("s5/0",)))
+    first.close()
+
+    second = AcceptedLog(tmp_path)  # from the checkpoint at 3
+    second.read(3)
+    assert [file.name for file in tmp_path.iterdir()] == ["00000003.jsonl"]
+    assert second.accepted("s3/0") and second.taken(4) and second.accepted("s5/0") and second.taken(6)
+    second.begin(6)  # and now the checkpoint at 6, at which s6/0 has not been asked for
+    second.close()
+
+    third = AcceptedLog(tmp_path)
+    third.read(6)
+    assert third.accepted("s5/0") is None and third.taken(6) is None, "the checkpoint holds what was used before it"
+    assert third.accepted("s6/0") == (6, ())
+
+
+def test_the_file_that_is_written_to_goes_on_at_a_second_checkpoint_of_its_step(tmp_path: Path) -> None:
+    log = AcceptedLog(tmp_path)
+    log.begin(2)
+    log.write_accepted("s2/0", 2, ())
+    log.begin(2)
+    log.close()
+    again = AcceptedLog(tmp_path)
+    again.read(2)
+    assert again.accepted("s2/0") == (2, ())

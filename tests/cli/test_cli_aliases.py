@@ -303,8 +303,8 @@ def test_a_replay_says_whether_every_number_is_the_same(assay, mine) -> None:
     said = assay("runs", "replay", "run", "--out", "again", "--json")
     assert said.code == 0 and said.json["equal"] and said.json["steps"] == 2 and Path("again/done.json").exists()
     said = assay("runs", "replay", "run")
-    assert "2 steps replayed: the same digest, " in said.out
+    assert "2 of 2 steps replayed: the same digest, " in said.out
     metrics = Path("run/metrics.jsonl")
     metrics.write_text(metrics.read_text().replace('"reward/mean": ', '"reward/mean": 1', 3))
     said = assay("runs", "replay", "run")
-    assert said.code == 1 and "2 steps replayed, and they differ: step 1: reward/mean was 1" in said.out
+    assert said.code == 1 and "2 of 2 steps replayed, and they differ: step 1: reward/mean was 1" in said.out

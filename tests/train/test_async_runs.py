@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from tiny_runs import digest_of, in_child, only_rl, resumed, tiny
 
 from assay.asynchronous import Asynchronous
 from assay.asynchronous import samplers as looked_after
-from assay.asynchronous.messages import Ended, Failed, SampledGroup, SampleGroup, Serving
+from assay.asynchronous.messages import Ended, Failed, NewWeights, SampledGroup, SampleGroup, Serving
 from assay.core.errors import CheckpointError, ConfigError, EngineError, RewardError
 from assay.guide import Dump, Ghpo, Mixed, Refill
 from assay.recipes import on_rows
@@ -26,6 +27,7 @@ from assay.runtime.settings import AdamW, LearnerSettings, Lora, Mesh
 from assay.train import async_collect
 from assay.train.callbacks import Callback
 from assay.train.driver import resume, train
+from assay.train.outcome import RunOutcome
 from assay.train.preflight import check_run
 from assay.train.reinforce import Reinforce
 from assay.train.replay import replay_run
@@ -210,6 +212,52 @@ def test_killed_runs_go_on_and_replay_to_their_digest(policy: str, tmp_path: Pat
     digest = resumed(folder)
     found = replay_run(folder)
     assert found.equal and found.digest == digest
+
+
+@pytest.mark.parametrize("policy", ["wait", "drop"])
+def test_a_kill_between_the_log_and_its_checkpoint_costs_nothing(policy: str, tmp_path: Path) -> None:
+    """The log of step 6 was begun, and the checkpoint of step 6 was not written; twice."""
+    run = asynchronously(replace(only_rl(steps=9), checkpoint_every=3), eta=1, policy=policy)
+    folder = tmp_path / "run"
+
+    def work() -> None:
+        from assay.runs import checkpoint
+
+        save = checkpoint.save
+
+        def dying(place: Path, step: int, *rest: Any) -> Path:
+            if step == 6:
+                time.sleep(0.3)  # samplers go on, and what they deliver is written behind the beginning
+                os.kill(os.getpid(), signal.SIGKILL)
+            return save(place, step, *rest)
+
+        checkpoint.save = dying  # type: ignore[assignment]
+        resume(folder, progress=False) if (folder / "run.toml").exists() else train(run, folder, progress=False)
+
+    for _ in range(2):
+        assert in_child(work) == -signal.SIGKILL
+    digest = resumed(folder)
+    found = replay_run(folder)
+    assert found.equal and found.digest == digest and (found.steps, found.of) == (9, 9)
+
+
+def test_samplers_that_serve_what_is_too_old_end_the_run(spawner: ThreadSpawner, tmp_path: Path) -> None:
+    """Weights that never arrive: every group is too old, and a step would drop groups for ever."""
+    spawner.there = lambda name, epoch, message: (
+        () if isinstance(message, NewWeights) and message.weights.manifest.version > 1 else (message,)
+    )
+    with pytest.raises(EngineError, match="groups in a row were sampled by weights that were too old for step"):
+        train(asynchronously(only_rl(steps=9), eta=1, policy="drop"), tmp_path / "run", progress=False)
+
+
+def test_a_replay_that_is_stopped_proves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from assay.train import replay
+
+    train(asynchronously(only_rl(steps=2)), tmp_path / "run", progress=False)
+    stopped = RunOutcome(folder=tmp_path, step=1, finished=False)
+    monkeypatch.setattr(replay, "begin", lambda driver: stopped)
+    with pytest.raises(KeyboardInterrupt):
+        replay_run(tmp_path / "run")
 
 
 def test_a_damaged_line_in_the_middle_of_the_log_is_refused(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ line is a checksum and a JSON object, so a line that a kill cut off is noticed, 
 from __future__ import annotations
 
 import json
-import os
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import Any, BinaryIO
 from assay.core.errors import AssayError, CheckpointError, StorageError
 from assay.core.rollout import Rollout
 from assay.core.wire import rollout_from_wire, rollout_to_wire
+from assay.runs import storage
 
 __all__ = ["AcceptedLog", "LogEnded", "Taken"]
 
@@ -58,37 +58,48 @@ class AcceptedLog:
         self._file: BinaryIO | None = None
 
     def read(self, step: int) -> None:
-        """Reads what earlier processes wrote from the checkpoint of that step on.
+        """Reads what earlier processes wrote from the checkpoint of that step on, and goes on with it in one file: what lies in
+        later ones was written for checkpoints that are gone, and will be written again.
 
         Raises:
             CheckpointError: a line is damaged that is not the last one of the last file.
         """
-        files = self._files(step)
+        files, whole = self._files(step), list[bytes]()
         for file in files:
-            self._read(file, last=file is files[-1])
+            whole += self._read(file, last=file is files[-1])
         self.close()
-        self._file = files[-1].open("ab") if files else None
+        if files:
+            first = self._named(step)
+            storage.write_bytes(first, b"".join(whole))
+            for file in files:
+                if file != first:
+                    file.unlink()
+            self._file = first.open("ab")
+
+    def _named(self, step: int) -> Path:
+        return self._folder / f"{step:08d}.jsonl"
 
     def _files(self, step: int) -> list[Path]:
         return [file for file in sorted(self._folder.glob("*.jsonl")) if int(file.stem) >= step]
 
-    def _read(self, file: Path, last: bool) -> None:
-        good = 0
+    def _read(self, file: Path, last: bool) -> list[bytes]:
+        """The lines of a file that are whole."""
         lines = file.read_bytes().splitlines(keepends=True)
         for number, line in enumerate(lines, 1):
             checksum, _, body = line.partition(b" ")
             if not line.endswith(b"\n") or checksum != b"%08x" % zlib.crc32(body):
                 if not last or number < len(lines):
                     raise CheckpointError(f"{file}, line {number}: damaged, and later ones need it; restore it from a copy")
-                break
-            good += len(line)
+                return lines[: number - 1]
             self._remember(json.loads(body))
-        if last:
-            os.truncate(file, good)
+        return lines
 
     def _remember(self, record: Mapping[str, Any]) -> None:
         if "taken" in record:
-            self._taken.setdefault(int(record["at"]), []).append(Taken(tuple(record["taken"]), tuple(record["dropped"])))
+            taken = Taken(tuple(record["taken"]), tuple(record["dropped"]))
+            known = self._taken.setdefault(int(record["at"]), [])
+            if taken not in known:  # a kill while files were joined leaves lines twice
+                known.append(taken)
         elif "back" in record:
             self._taken[int(record["at"])].pop()
         else:
@@ -134,10 +145,20 @@ class AcceptedLog:
             raise StorageError(f"{self._file.name}: {error.strerror or error}; make room, and resume the run") from error
 
     def begin(self, step: int) -> None:
-        """A checkpoint of that step is being written: what comes is not in it."""
+        """A checkpoint of that step is being written: what comes is not in it. The file of that step begins anew, with what
+        earlier processes wrote and nobody has asked for yet, unless it is the one that is written to.
+        """
+        place = self._named(step)
+        if self._file is not None and self._file.name == str(place):
+            return
         self.close()
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._file = (self._folder / f"{step:08d}.jsonl").open("ab")
+        self._file = place.open("wb")
+        for key, (oldest, rollouts) in self._accepted.items():
+            self._write({"key": key, "oldest": oldest, "rollouts": rollouts})
+        for version, batches in self._taken.items():
+            for taken in batches:
+                self.write_taken(version, taken)
 
     def remove_before(self, step: int) -> None:
         """Removes files that no checkpoint from that step on needs."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import queue
+import socket
 import tempfile
 import threading
 from collections.abc import Mapping
@@ -69,6 +70,7 @@ class RaySpawner:
         self._ray = _ray()
         self._own = not self._ray.is_initialized()
         if self._own:
+            _check_address(os.environ.get("RAY_ADDRESS", ""))
             self._ray.init(include_dashboard=False, log_to_driver=False, logging_level="error", namespace="assay")
         self._local = self._own and "RAY_ADDRESS" not in os.environ
         self._actor = self._ray.remote(SamplerActor)
@@ -106,6 +108,20 @@ class RaySpawner:
         self._shared, self._models = [], {}
         if self._own:
             self._ray.shutdown()
+
+
+def _check_address(address: str) -> None:
+    """Raises EngineError where nobody answers at ``HOST:PORT``; Ray itself would try for minutes."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal():  # none, or a form that only Ray can read
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=10.0).close()
+    except OSError as error:
+        raise EngineError(
+            f"RAY_ADDRESS={address}: no Ray cluster answers there ({error}); start one with 'ray start --head', or leave the "
+            "variable out to have one started on this machine"
+        ) from None
 
 
 class SamplerActor:

@@ -12,6 +12,7 @@ from assay.asynchronous.ledger import Ledger
 from assay.asynchronous.ledger_records import Ack, Lease
 from assay.asynchronous.messages import Order, SampleGroup
 from assay.asynchronous.samplers import Samplers
+from assay.core.errors import EngineError
 from assay.core.manifest import Manifest
 from assay.core.rollout import Rollout
 from assay.core.wire import rollout_from_wire, rollout_to_wire
@@ -89,7 +90,11 @@ class RolloutQueue:
             return taken
         if self._samplers is None:
             raise LogEnded(f"the log of accepted groups ends at publication {self._version}")
-        taken = await asyncio.to_thread(self._wait, n)
+        try:
+            taken = await asyncio.to_thread(self._wait, n)
+        except asyncio.CancelledError:  # Ctrl-C: the thread that waits must not hold up the end
+            self.fail(EngineError("the run was stopped while it waited for groups"))
+            raise
         self._log.write_taken(self._version, taken)
         return taken
 

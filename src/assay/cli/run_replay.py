@@ -7,7 +7,7 @@ from pathlib import Path
 
 from assay.cli.options import parse
 from assay.cli.output import busy, show
-from assay.cli.run_request import run_folder
+from assay.cli.run_request import made_again, run_folder
 
 __all__ = ["runs_replay"]
 
@@ -33,12 +33,15 @@ def runs_replay(args: list[str]) -> int:
 
     own = parse(RunsReplayOptions, args, "assay runs replay")
     folder = run_folder(own.run)
+    run = made_again(folder)
     with busy("replaying"):
-        found = replay_run(folder, own.out)
+        found = replay_run(folder, own.out, run=run)
 
     def text() -> None:
-        what = f"{found.steps} steps replayed"
-        if not found.equal:
+        what = f"{found.steps} of {found.of} steps replayed"
+        if not found.steps:
+            print(f"{what}: the run has not learned from anything yet")
+        elif not found.equal:
             print(f"{what}, and they differ: {found.differing or f'digest {found.digest}, and the run has {found.expected}'}")
         elif found.expected:
             print(f"{what}: the same digest, {found.digest}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from assay.asynchronous import AcceptedLog, AgePolicy, Ledger, Order, RolloutQueue, Samplers, SamplerSettings, spawner_of
 from assay.asynchronous.settings_pickle import WithoutEnvironments, sendable_tasks
-from assay.core.errors import ConfigError, RewardError
+from assay.core.errors import ConfigError, EngineError, RewardError
 from assay.core.group import Draw, Group
 from assay.core.manifest import Manifest
 from assay.core.protocols import Moment, TaskSource
@@ -37,6 +37,10 @@ if TYPE_CHECKING:
     from assay.train.session import Parts
 
 __all__ = ["AsyncCollector"]
+
+
+_DROPS = 3
+"""Groups that a step may drop, for each that is under way: those of before the newest weights, and those that had begun."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,11 +166,19 @@ class AsyncCollector:
         missing = self._queue.missing(s.stage.groups)
         left = (s.stage.steps - s.parts.stage_step) * s.stage.groups - len(self._pending)
         self._admit(s, max(number - len(self._pending), min(missing, left)))
+        dropped, most = 0, _DROPS * (len(self._pending) + number)
         while not (taken := await self._queue.take(number)).keys:
             for key in taken.dropped:
                 del self._pending[key]
-            self._dropped += len(taken.dropped)
+            dropped += len(taken.dropped)
+            if dropped > most:
+                raise EngineError(
+                    f"{dropped} groups in a row were sampled by weights that were too old for step {s.parts.step + 1}, although "
+                    "no newer ones were published meanwhile: the samplers do not serve what they were sent. Resume the run; "
+                    "their logs are in the run folder, samplers/"
+                )
             self._admit(s, len(taken.dropped))
+        self._dropped += dropped
         return taken.keys
 
     async def _grade(self, s: ReinforceRunner, found: Sequence[Pending], rollouts: Sequence[Rollout]) -> list[Group]:

@@ -28,20 +28,22 @@ class Replay:
 
     Attributes:
         steps: that were replayed.
+        of: steps that the run has.
         digest: of the whole run; empty for one that has not finished.
         expected: the digest that it wrote itself; empty for one that has not finished.
         differing: step and name of the first number that came out otherwise; empty where none did.
     """
 
     steps: int
+    of: int
     digest: str
     expected: str
     differing: str
 
     @property
     def equal(self) -> bool:
-        """Whether all came out as it had."""
-        return not self.differing and self.digest == self.expected
+        """Whether all came out as it had, and anything did."""
+        return self.steps > 0 and not self.differing and self.digest == self.expected
 
 
 def replay_run(folder: str | Path, into: str | Path | None = None, *, run: Run | None = None) -> Replay:
@@ -54,6 +56,7 @@ def replay_run(folder: str | Path, into: str | Path | None = None, *, run: Run |
         run: the run as a value, when its parts cannot be loaded by name.
 
     Raises:
+        KeyboardInterrupt: the replay was stopped.
         ConfigError: the run kept no log, or sampled within its own process alone; or ``into`` is in use.
         CheckpointError: the folder holds no run, or a line of its log is damaged.
     """
@@ -72,7 +75,10 @@ def replay_run(folder: str | Path, into: str | Path | None = None, *, run: Run |
             driver.replays = True
             digest = ""
             with suppress(LogEnded):
-                digest = begin(driver).digest
+                outcome = begin(driver)
+                if not outcome.finished:  # a signal: nothing is proved
+                    raise KeyboardInterrupt
+                digest = outcome.digest
         return _compared(source, place, digest)
 
 
@@ -94,7 +100,7 @@ def _compared(source: Path, place: Path, digest: str) -> Replay:
     theirs, ours = _numbers(source), _numbers(place)
     both = theirs if digest else {step: numbers for step, numbers in theirs.items() if step in ours}
     differing = next((line for step, numbers in both.items() if (line := _difference(step, numbers, ours.get(step, {})))), "")
-    return Replay(steps=max(ours, default=0), digest=digest, expected=expected, differing=differing)
+    return Replay(steps=max(ours, default=0), of=max(theirs, default=0), digest=digest, expected=expected, differing=differing)
 
 
 def _numbers(folder: Path) -> dict[int, dict[str, Any]]:
