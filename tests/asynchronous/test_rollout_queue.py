@@ -42,6 +42,25 @@ def test_a_sampler_that_was_not_sent_the_newest_weights_gets_no_group(tmp_path: 
     assert [s.lease.key for s in q.lease("a", 11, 4)] == ["g1"]
 
 
+def test_what_a_checkpoint_holds_goes_before_its_log(tmp_path: Path) -> None:
+    q = queue(tmp_path)
+    q.join("a")
+    publish(q, 0)
+    q.admit([order("g0"), order("g1")])
+    for sample in q.lease("a", 0, 2):
+        assert q.put(sample.lease, ())
+    state = q.state_dict(5)
+    q.close()
+    log = AcceptedLog(tmp_path)
+    log.read(5)
+    log.write_accepted("g0", 0, ())  # as a log says that was begun before its checkpoint
+    log.close()
+    again = queue(tmp_path)
+    again.load_state_dict(state, [order("g0"), order("g1")])
+    publish(again, 0)
+    assert again.missing(1) == 0  # of two that may wait, both do
+
+
 def test_a_replay_ends_with_its_log(tmp_path: Path) -> None:
     q = queue(tmp_path)
     publish(q, 0)

@@ -61,7 +61,7 @@ class RolloutQueue:
 
     def _restore(self, key: str) -> None:
         found = self._log.accepted(key)
-        if found is not None:
+        if found is not None and key not in self._found:  # what a checkpoint holds goes before the log
             oldest, self._found[key] = found
             self._ledger.restore(key, oldest)
 
