@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import pickle
 import queue
+import re
 import socket
+import sys
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
@@ -92,7 +95,7 @@ class RaySpawner:
             self._models[settings.model] = self._ray.put(files)
         options = {"num_cpus": cpus, "num_gpus": gpus, "max_restarts": 0, "max_concurrency": 3, "scheduling_strategy": "SPREAD"}
         data = pickle_settings(replace(settings, model=Path()))
-        actor = self._actor.options(**options).remote(self._models[settings.model], data, settings.threads)
+        actor = self._actor.options(**options).remote(self._models[settings.model], data, sys.path, settings.threads)
         return _RayHandle(self._ray, name, epoch, actor, post)
 
     def share(self, manifest: Manifest) -> RayWeights:
@@ -130,12 +133,12 @@ class SamplerActor:
     Args:
         files: of the model, by name.
         settings: a pickle of `SamplerSettings`.
+        paths: where the run finds modules, for the user's own.
         threads: of torch.
     """
 
-    def __init__(self, files: Mapping[str, bytes], settings: bytes, threads: int) -> None:
-        import pickle
-
+    def __init__(self, files: Mapping[str, bytes], settings: bytes, paths: Sequence[str], threads: int) -> None:
+        sys.path += [path for path in paths if path not in sys.path]
         os.environ.update(OMP_NUM_THREADS=str(threads), OMP_WAIT_POLICY="PASSIVE")  # before torch is loaded
         self._folder = tempfile.TemporaryDirectory(prefix="assay-sampler-")
         for name, content in files.items():
@@ -199,4 +202,11 @@ class _RayHandle:
                     if isinstance(message, Ended):
                         return
         except Exception as error:  # the actor died, or the cluster is gone
-            post(name, epoch, Ended(" ".join(str(error).split())[:400]))
+            post(name, epoch, Ended(_told(error)))
+
+
+def _told(error: Exception) -> str:
+    """What Ray says of an actor's end: its last line, where it has the stack of an error; else its first sentence."""
+    lines = [line.strip() for line in re.sub(r"\x1b\[[0-9;]*m", "", str(error)).splitlines() if line.strip()]
+    stack = any(line.startswith("File ") for line in lines)
+    return (lines[-1] if stack else lines[0])[:400] if lines else type(error).__name__
