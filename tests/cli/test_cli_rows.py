@@ -103,3 +103,28 @@ def test_a_folder_is_rows_too(assay, tmp_path):
     assert (len(run.tasks.rows), run.tasks.tests) == (26, 6)
     with pytest.raises(ConfigError, match=r"split 'train': .* holds splits of its own, test, train; name one file of them"):
         on_rows({"train": tmp_path / "data"})
+
+
+def test_what_is_derived_from_a_given_setting_follows_it(assay, tmp_path) -> None:
+    """The learning rate of an adapter, and a warm-up of at most a twentieth of the steps."""
+    from assay.runtime import DecoderShape, char_tokenizer, init_model, save_model
+
+    shape = DecoderShape(
+        vocab_size=20, hidden_size=256, num_layers=4, num_heads=4, num_kv_heads=4, head_dim=64, intermediate_size=1024
+    )
+    save_model(init_model(shape, char_tokenizer("0123456789+= "), seed=0), tmp_path / "small")
+    rows = [{"prompt": f"{a}+{b}=", "answer": str(a + b)} for a in range(8) for b in range(8)]
+    (tmp_path / "sums.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "lora.toml").write_text('recipe = "sums.jsonl"\nmodel = "small"\nlora = 8\nsteps = 40\n')
+
+    def learner(*words: str) -> dict:
+        said = assay("explain", *words, "--json")
+        assert said.code == 0, said.err
+        return said.json["settings"]["stages"][0]["learner"]
+
+    whole, adapted = learner("sums.jsonl", "--model", "small"), learner("sums.jsonl", "--model", "small", "--lora-rank", "8")
+    of_file = learner("lora.toml")
+    assert adapted["adapter"]["rank"] == of_file["adapter"]["rank"] == 8
+    assert whole["optimizer"]["lr"] < adapted["optimizer"]["lr"] == of_file["optimizer"]["lr"]
+    assert of_file["schedule"]["warmup"] <= 2 < whole["schedule"]["warmup"]
+    assert "as given" not in assay("explain", "lora.toml").out

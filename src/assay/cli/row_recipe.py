@@ -52,11 +52,14 @@ class RowRecipe:
         word: where the rows are.
         load: gives the reward function that a word names.
         given: keywords of `assay.recipes.on_rows`.
+        derived_from: further ones, which are options of their own too: others are derived from them, as the learning rate from
+            whether an adapter is trained.
     """
 
     word: str
     load: Callable[[str], Any]
     given: tuple[tuple[str, Any], ...] = field(default=())
+    derived_from: tuple[tuple[str, Any], ...] = field(default=())
 
     def in_file(self, path: Path, table: Mapping[str, Any]) -> tuple[RowRecipe, dict[str, Any]]:
         """With what a file of settings says of the rows, and the rest of its table; paths are looked for beside the file first.
@@ -64,17 +67,18 @@ class RowRecipe:
         Raises:
             ConfigError: a value that is no text, or of ``split`` no list of texts either.
         """
-        given, rest = dict(self.given), dict[str, Any]()
+        given, rest, basis = dict(self.given), dict[str, Any](), dict(self.derived_from)
         for key, value in table.items():
             name = key.replace("-", "_")
             if name not in _OPTIONS or (name in ("model", "objective") and isinstance(value, dict)):
                 rest[key] = value  # a table changes the part that stands there
+                basis |= _basis(name, value)
                 continue
             texts = cast("list[Any]", value) if name == "split" and isinstance(value, list) else [value]
             if not texts or not all(isinstance(text, str) for text in texts):
                 raise ConfigError(f'{path}: {key} = {value!r}; give text, as in {key} = "{_EXAMPLES[name]}"')
             given[name] = path_in(path, str(cast("object", value))) if name in _PATHS else value
-        return replace(self, given=tuple(given.items())), rest
+        return replace(self, given=tuple(given.items()), derived_from=tuple(basis.items())), rest
 
     @property
     def options(self) -> list[GivenOption]:
@@ -98,7 +102,10 @@ class RowRecipe:
                     f"{option.typed} needs one value, as in: assay train {self.word} --model MODEL --reward my_file.py:my_reward"
                 )
         given = dict(self.given) | {o.path: o.words[0] if len(o.words) == 1 else list(o.words) for o in taken}
-        return replace(self, given=tuple(given.items())), taken, [o for o in options if o.path not in _OPTIONS]
+        basis, rest = dict(self.derived_from), [o for o in options if o.path not in _OPTIONS]
+        for option in rest:
+            basis |= _basis(option.path, option.words[0]) if len(option.words) == 1 else {}
+        return replace(self, given=tuple(given.items()), derived_from=tuple(basis.items())), taken, rest
 
     def __call__(self, seed: int = 0) -> Run:
         """The run."""
@@ -106,4 +113,22 @@ class RowRecipe:
 
         given: dict[str, Any] = dict(self.given)
         reward = self.load(given.pop("reward")) if "reward" in given else None
-        return on_rows(self.word, reward, seed=seed, **given)
+        return on_rows(self.word, reward, seed=seed, **dict(self.derived_from), **given)
+
+
+_BASIS = ("lora", "steps", "groups", "group_size", "max_new_tokens")
+"""Keywords of `assay.recipes.on_rows` from which it derives other settings."""
+
+
+def _basis(name: str, value: Any) -> dict[str, int | bool]:
+    """The keyword that an option means, where others are derived from it; what is wrong with a value is said elsewhere."""
+    from assay.recipes.setting_names import keyword_of
+
+    keyword = keyword_of(name, _BASIS)
+    try:
+        number = int(value)
+    except (TypeError, ValueError):
+        return {}
+    if keyword is None or isinstance(value, bool) or number < (0 if keyword == "lora" else 1):
+        return {}
+    return {keyword: number or False}

@@ -36,7 +36,7 @@ SHORT: dict[str, tuple[str, str]] = {
     "warmup-steps": ("lr-warmup-steps", "{stage}.learner.schedule.warmup"),
     "weight-decay": ("", "{stage}.learner.optimizer.weight_decay"),
     "clip-norm": ("max-grad-norm", "{stage}.learner.clip_norm"),
-    "lora-rank": ("lora-r", "{stage}.learner.adapter.rank"),
+    "lora-rank": ("lora-r lora", "{stage}.learner.adapter.rank"),
     "lora-alpha": ("", "{stage}.learner.adapter.alpha"),
     "micro-tokens": ("", "{stage}.learner.micro_tokens"),
     "precision": ("", "{stage}.learner.precision"),
@@ -221,7 +221,7 @@ _PEERS: tuple[tuple[PeerSetting, str], ...] = (
         PeerSetting("", "in Python, on_rows(rows, [f, g], weights=[...]) or on_rows(rows, {'f': f, 'g': (g, 0.2)})", "weights"),
         "reward-weights",
     ),
-    (PeerSetting("--lora-rank RANK"), "ds.lora.rank use-peft rank actor-rollout-ref.model.lora-rank lora peft-config"),
+    (PeerSetting("--lora-rank RANK"), "ds.lora.rank use-peft rank actor-rollout-ref.model.lora-rank peft-config"),
     (PeerSetting("--lora-alpha {value}"), "ds.lora.alpha actor-rollout-ref.model.lora-alpha"),
     (
         PeerSetting(
