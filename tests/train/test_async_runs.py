@@ -354,3 +354,18 @@ def test_only_runs_with_a_whole_log_can_be_replayed(tmp_path: Path) -> None:
     train(asynchronously(only_rl(steps=1), keep_log=False), tmp_path / "more", progress=False)
     with pytest.raises(ConfigError, match="train with --keep-log"):
         replay_run(tmp_path / "more")
+
+
+def test_the_first_lines_and_the_report_tell_of_it(tmp_path: Path) -> None:
+    from assay.measure.report import write_report
+    from assay.train.describe_settings import describe_settings
+    from assay.train.model_facts import facts_in
+    from assay.train.model_settings import this_machine
+
+    run = asynchronously(only_rl(steps=3), eta=2, policy="continue")
+    train(run, tmp_path / "run", progress=False)
+    stage = run.stages[0]
+    assert isinstance(stage, Reinforce)
+    told = describe_settings(run, stage, facts_in(tmp_path / "run" / "start"), this_machine("cpu"))
+    assert any("in 2 processes beside learning, at most 2 steps old, continue" in line for line in told)
+    assert "Age of rollouts" in write_report(tmp_path / "run").read_text(encoding="utf-8")

@@ -70,6 +70,13 @@ PANELS = (
         caption="Sampled tokens per rollout, of right and wrong ones apart, and the share of rollouts cut off at the limit.",
     ),
     Panel(
+        title="Age of rollouts",
+        percent=(False, False),
+        labels=("steps", "dropped"),
+        metrics=[[("async/age_mean", "mean"), ("async/age_max", "greatest")], [("async/dropped", "dropped")]],
+        caption="Publications of weights since a group's oldest token was sampled, and groups that were dropped as too old.",
+    ),
+    Panel(
         title="Calls of tools",
         percent=(False, True),
         labels=("per rollout", "failed"),

@@ -63,8 +63,20 @@ def describe_settings(run: Run, stage: Reinforce, facts: ModelFacts, machine: Ma
         f"{facts.shape.max_positions:,} tokens; on {machine.device} with {machine.memory / _GIB:.0f} GiB",
         f"trains {what} in {learner.precision}, lr {rate:g} {why}{_reference(run, stage)}",
         f"{stage.groups} prompts x {stage.group_size} rollouts a step, answers of at most {new:,} tokens; micro-batches of "
-        f"{learner.micro_tokens:,} tokens{again}; samples with {_engine(run, machine)}{_memory(run, stage, facts, machine)}",
+        f"{learner.micro_tokens:,} tokens{again}; samples with {_engine(run, machine)}{_beside(stage)}"
+        f"{_memory(run, stage, facts, machine)}",
     )
+
+
+def _beside(stage: Reinforce) -> str:
+    """Where other processes sample."""
+    settings = stage.asynchronous
+    if settings is None:
+        return ""
+    where = f"{settings.samplers} process" + ("es" if settings.samplers > 1 else "")
+    where += " of a Ray cluster" if settings.runtime == "ray" else ""
+    old = f"at most {settings.eta} step{'s' if settings.eta > 1 else ''} old" if settings.eta else "with the newest weights"
+    return f" in {where} beside learning, {old}, {settings.policy}"
 
 
 def _notes(run: Run) -> tuple[str, ...]:
