@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import numpy as np
@@ -84,4 +85,24 @@ def test_an_error_of_those_who_look_after_samplers_is_the_run_s(tmp_path: Path) 
     with pytest.raises(ValueError, match="no samplers"):
         run_async(q.take(1))
     assert q.counts() == {} and q.missing(1) == 0
+    q.close()
+
+
+def test_a_run_that_is_stopped_while_it_waits_ends(tmp_path: Path) -> None:
+    class Silent:
+        def wake(self) -> None: ...
+
+        def publish(self, manifest: object, controller: RolloutQueue) -> None: ...
+
+        def close(self) -> None: ...
+
+    q = RolloutQueue(Ledger(0), AcceptedLog(tmp_path), Silent())  # type: ignore[arg-type]
+    publish(q, 0)
+    q.admit([order("g0")])
+
+    async def stopped() -> None:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(q.take(1), 0.05)
+
+    asyncio.run(stopped())  # joins the thread that waited, so it would hang here
     q.close()
