@@ -25,6 +25,7 @@ from assay.runtime.learning_rate import schedule_of_kind
 from assay.runtime.settings import Lora
 from assay.runtime.text.chat import Chat
 from assay.tasks import Rows, TaskMixture, family, judged_rows
+from assay.tasks.exchange.reading import check_exact
 from assay.tasks.rewards import Metric, Reward
 from assay.tasks.row_splits import read_splits, train_and_test
 from assay.tasks.row_table import with_prompts
@@ -110,7 +111,8 @@ def on_rows(
             them: ``train`` trains, ``test`` or ``validation`` is held out. A path or ``hub:OWNER/NAME`` is read, also as a split:
             ``{"train": "train.parquet", "test": "test.parquet"}``.
         reward: ``reward(prompt, completion, row) -> float``, or what else `assay.tasks.Rows` takes, also several by name; without
-            one, the answer must match exactly, or the verifier that a row names judges.
+            one, the verifier that a row names judges, else the answer must match exactly; rows that this would misjudge, such
+            as worked solutions, are refused.
         metric: what accuracy is measured by, other than the reward: the name of one of several rewards, or a function like a
             reward, which is then not learned from. None: the reward, of several the one called ``correct``, else the first.
         model: a model folder in Hugging Face format, a name on the hub, a finished run's folder, or ``"base"``, the embedded
@@ -389,6 +391,8 @@ def _tasks(data: _Data, judged: _Judged, evaluate: Any, test_share: float) -> tu
 def _rows(rows: Sequence[Mapping[str, Any]], judged: _Judged, **settings: Any) -> Rows:
     if judged.reward is None and judged.metric is None and any(isinstance(row, Mapping) and "verifier" in row for row in rows):  # pyright: ignore[reportUnnecessaryIsInstance]
         return judged_rows(rows, **settings)
+    if judged.reward is None:
+        check_exact((number, row) for number, row in enumerate(rows, 1) if isinstance(row, Mapping))  # pyright: ignore[reportUnnecessaryIsInstance]
     return Rows(rows, reward=judged.reward, metric=judged.metric, weights=judged.weights, **settings)
 
 
