@@ -21,6 +21,7 @@ from assay.core.score import Score
 from assay.core.task import Task
 from assay.interop.taskset import TasksetReward, taskset_class
 from assay.tasks import Problems, family, in_turn, judged_rows, load_rows, verifier_of
+from assay.tasks.exchange.reading import check_exact
 from assay.tasks.exchange.tasksets import TasksetJudge, environment_of, prompt_of, source_of, taskset_of
 from assay.testing import check_task_source
 from assay.verify import ExactMatch, MathAnswer, Numeric
@@ -186,6 +187,36 @@ def test_a_wrong_row_is_named(tmp_path: Path) -> None:
         load_rows(tmp_path / "bad.jsonl")
     with pytest.raises(DataError, match="cannot read rows from"):
         load_rows(tmp_path / "none.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        ({"prompt": "2+3?", "answer": "Two and three.\n#### 5"}, "worked solution that ends in '#### 5', which 'math' judges"),
+        ({"prompt": "2+3?", "answer": "So \\boxed{5}."}, r"of a known form \(boxed solution\), which 'math' judges"),
+        ({"prompt": "2+3?", "answer": "5", "data_source": "gsm8k"}, r"of a known form \(mathematics\), which 'math' judges"),
+        ({"prompt": "Which?", "answer": "B", "A": "red", "B": "blue"}, r"\(multiple choice\), which 'choice' judges"),
+        ({"prompt": "Which?", "answer": "B"}, "answer 'B' is a letter and the row has no options"),
+        ({"prompt": "Which?", "answer": 1, "choices": ["red", "blue", "grey"]}, "counted from 0, another counted from 1"),
+    ],
+)
+def test_rows_that_an_exact_match_would_misjudge_are_refused(row: dict[str, Any], why: str, tmp_path: Path) -> None:
+    plain = {"prompt": "4+4=", "answer": "8"}
+    with pytest.raises(DataError, match=rf"^row 2 names no verifier, .*{why}.* Run 'assay tasks import ROWS OUT.jsonl' first"):
+        judged_rows([plain, row])
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row))
+    with pytest.raises(DataError, match=r"rows.jsonl: row 1 names no verifier"):
+        load_rows(tmp_path / "rows.jsonl")
+    assert len(judged_rows([plain, {**row, "verifier": "exact"}]).rows) == 2
+    assert len(judged_rows([{**row, "prompt": "4+4="}], default=ExactMatch()).rows) == 1
+
+
+def test_worked_solutions_are_found_wherever_they_stand_and_other_rows_pass() -> None:
+    rows = [{"prompt": f"{n}+1=", "answer": str(n + 1)} for n in range(200)]
+    with pytest.raises(DataError, match="row 201 names no verifier"):
+        judged_rows([*rows, {"prompt": "2+3?", "answer": "Five.\n#### 5"}])
+    odd = {"messages": [{"role": "critic", "content": "2+3?"}], "answer": "5"}  # `Rows` itself says what is wrong
+    check_exact([*enumerate(rows, 1), (201, odd)])
 
 
 def test_judged_rows_keep_the_contract() -> None:
