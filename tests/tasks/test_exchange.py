@@ -216,7 +216,7 @@ def test_worked_solutions_are_found_wherever_they_stand_and_other_rows_pass() ->
     with pytest.raises(DataError, match="row 201 names no verifier"):
         judged_rows([*rows, {"prompt": "2+3?", "answer": "Five.\n#### 5"}])
     odd = {"messages": [{"role": "critic", "content": "2+3?"}], "answer": "5"}  # `Rows` itself says what is wrong
-    check_exact([*enumerate(rows, 1), (201, odd)])
+    check_exact([*enumerate(rows, 1), (201, odd), (202, ["no row"])])  # type: ignore[list-item]
 
 
 def test_judged_rows_keep_the_contract() -> None:

@@ -109,6 +109,8 @@ verifier. Or name one in the row ("verifier": "exact" matches the answer as it s
     """
     alike: Counter[tuple[str, ...]] = Counter()
     for number, row in rows:
+        if not isinstance(row, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            continue  # `Rows` says what is wrong
         fields = tuple(row)
         alike[fields] += 1
         found = _misjudged(row) if alike[fields] <= _CLOSELY or "####" in str(row.get("answer")) else ""
