@@ -331,3 +331,10 @@ def test_a_schedule_of_the_learning_rate_by_one_word() -> None:
     assert schedule(lr_schedule="constant", objective="gspo") == LearningRateSchedule()
     with pytest.raises(ConfigError, match="use 'constant', 'linear' or 'cosine'"):
         schedule(lr_schedule="step")
+
+
+def test_rows_that_an_exact_match_would_misjudge_need_a_reward_or_a_verifier() -> None:
+    rows = [{"question": f"{n}+1?", "answer": f"One more.\n#### {n + 1}"} for n in range(4)]
+    with pytest.raises(DataError, match=r"row 1 names no verifier, .*'#### 1', which 'math' judges\. Run 'assay tasks import"):
+        on_rows(rows)
+    assert on_rows(rows, lambda completion, answer: float(completion in answer), steps=1).steps == 1

@@ -13,13 +13,16 @@ from typing import Any
 import fake_verifiers as fake
 import pytest
 
+from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError, DataError, MissingExtraError, RewardError, UnknownNameError
+from assay.core.media import PLACEHOLDER
 from assay.core.rollout import Rollout
 from assay.core.score import Score
 from assay.core.task import Task
 from assay.interop.taskset import TasksetReward, taskset_class
 from assay.tasks import Problems, family, in_turn, judged_rows, load_rows, verifier_of
-from assay.tasks.exchange.tasksets import TasksetJudge, environment_of, source_of, taskset_of
+from assay.tasks.exchange.reading import check_exact
+from assay.tasks.exchange.tasksets import TasksetJudge, environment_of, prompt_of, source_of, taskset_of
 from assay.testing import check_task_source
 from assay.verify import ExactMatch, MathAnswer, Numeric
 from assay.verify.rollouts import rollout_of
@@ -186,6 +189,36 @@ def test_a_wrong_row_is_named(tmp_path: Path) -> None:
         load_rows(tmp_path / "none.jsonl")
 
 
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        ({"prompt": "2+3?", "answer": "Two and three.\n#### 5"}, "worked solution that ends in '#### 5', which 'math' judges"),
+        ({"prompt": "2+3?", "answer": "So \\boxed{5}."}, r"of a known form \(boxed solution\), which 'math' judges"),
+        ({"prompt": "2+3?", "answer": "5", "data_source": "gsm8k"}, r"of a known form \(mathematics\), which 'math' judges"),
+        ({"prompt": "Which?", "answer": "B", "A": "red", "B": "blue"}, r"\(multiple choice\), which 'choice' judges"),
+        ({"prompt": "Which?", "answer": "B"}, "answer 'B' is a letter and the row has no options"),
+        ({"prompt": "Which?", "answer": 1, "choices": ["red", "blue", "grey"]}, "counted from 0, another counted from 1"),
+    ],
+)
+def test_rows_that_an_exact_match_would_misjudge_are_refused(row: dict[str, Any], why: str, tmp_path: Path) -> None:
+    plain = {"prompt": "4+4=", "answer": "8"}
+    with pytest.raises(DataError, match=rf"^row 2 names no verifier, .*{why}.* Run 'assay tasks import ROWS OUT.jsonl' first"):
+        judged_rows([plain, row])
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row))
+    with pytest.raises(DataError, match=r"rows.jsonl: row 1 names no verifier"):
+        load_rows(tmp_path / "rows.jsonl")
+    assert len(judged_rows([plain, {**row, "verifier": "exact"}]).rows) == 2
+    assert len(judged_rows([{**row, "prompt": "4+4="}], default=ExactMatch()).rows) == 1
+
+
+def test_worked_solutions_are_found_wherever_they_stand_and_other_rows_pass() -> None:
+    rows = [{"prompt": f"{n}+1=", "answer": str(n + 1)} for n in range(200)]
+    with pytest.raises(DataError, match="row 201 names no verifier"):
+        judged_rows([*rows, {"prompt": "2+3?", "answer": "Five.\n#### 5"}])
+    odd = {"messages": [{"role": "critic", "content": "2+3?"}], "answer": "5"}  # `Rows` itself says what is wrong
+    check_exact([*enumerate(rows, 1), (201, odd), (202, ["no row"])])  # type: ignore[list-item]
+
+
 def test_judged_rows_keep_the_contract() -> None:
     rows = [{"prompt": f"{i}+1?", "answer": str(i + 1), "verifier": ("math", "exact")[i % 2]} for i in range(60)]
     check_task_source(judged_rows(rows), n=4)
@@ -218,6 +251,47 @@ def test_a_taskset_yields_the_familys_tasks_without_answers() -> None:
     tasks[0].data.arm = "gone"
     with pytest.raises(UnknownNameError, match="arm of arithmetic 'gone'"):
         asyncio.run(tasks[0].correct(reply("1")))
+
+
+def test_all_rows_are_loaded_unless_a_number_is_asked_for(tmp_path: Path) -> None:
+    rows = [{"prompt": f"{n}+1=", "answer": str(n + 1), "level": 1 + (n >= 5)} for n in range(40)]
+    (tmp_path / "sums.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    name = str(tmp_path / "sums.jsonl")
+    source = source_of(name)
+    sizes = {split: [source.size("sums", n, split) for n in (1, 2)] for split in ("train", "test")}  # pyright: ignore
+    train, test = loaded(name), loaded(name, split="test")
+    assert len(train) == sum(sizes["train"]) and len(test) == sum(sizes["test"]) and len(train) + len(test) == 40
+    assert len({t.data.prompt for t in (*train, *test)}) == 40
+    assert [t.data.id for t in loaded(name, num_tasks=14)] == [t.data.id for t in train[:14]]
+    assert len(loaded(name, num_tasks=1000)) == len(train) and {t.data.level for t in loaded(name, levels=(2,))} == {2}
+    assert len(loaded("sort", levels=(4,))) == 1000
+    with pytest.raises(DataError, match="are wanted"):
+        loaded("sort", levels=(3,), num_tasks=1001)
+
+
+def test_rows_of_an_empty_split_say_why(tmp_path: Path) -> None:
+    (tmp_path / "one.jsonl").write_text('{"prompt": "1+1=", "answer": "2"}')
+    splits = [s for s in ("train", "test") if source_of(str(tmp_path / "one.jsonl")).size("one", 1, s) == 0]  # pyright: ignore
+    with pytest.raises(DataError, match=f"falls in the {splits[0]} split"):
+        loaded(str(tmp_path / "one.jsonl"), split=splits[0])
+
+
+def test_what_a_prompt_of_verifiers_cannot_hold() -> None:
+    def task(**public: Any) -> Task:
+        plain = {"id": "a", "domain": "d", "arm": "shop", "level": 1, "split": "train", "index": 0, "private": FrozenMap()}
+        return Task(**plain, public=FrozenMap(public))
+
+    price = {"name": "price", "description": "What it costs.", "parameters": {}}
+    with pytest.raises(ConfigError, match=r"shop: its tasks declare tools \(price\).*describe them in the prompt"):
+        prompt_of(task(prompt="2 figs?", tools=[price]))
+    with pytest.raises(ConfigError, match="a message of role 'tool'"):
+        prompt_of(task(messages=[{"role": "user", "content": "2?"}, {"role": "tool", "content": "3"}]))
+    with pytest.raises(ConfigError, match="begin with pictures"):
+        shown = {"kind": "image", "digest": "0" * 64, "size": [2, 2, 3]}
+        prompt_of(task(messages=[{"role": "user", "content": PLACEHOLDER, "media": [shown]}]))
+    turns = [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "2?"}]
+    assert prompt_of(task(messages=turns)) == turns and prompt_of(task(prompt="2?")) == "2?"
+    assert prompt_of(task(messages=turns[:1])) == turns[:1]
 
 
 def test_a_family_of_several_turns_is_played_in_its_own_environment() -> None:

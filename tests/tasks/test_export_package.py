@@ -16,7 +16,7 @@ import pytest
 
 from assay.cli import main
 from assay.core.errors import ConfigError, DataError, UnknownNameError
-from assay.tasks import in_turn
+from assay.tasks import Rows, in_turn
 from assay.tasks.exchange import origin
 from assay.tasks.exchange.origin import check_license, origin_of, read_authors
 from assay.tasks.exchange.packaging import write_package
@@ -132,6 +132,40 @@ def test_a_family_in_one_file_is_copied(tmp_path: Path, monkeypatch: pytest.Monk
     wanted = in_turn(source_of(f"{tmp_path}/mine.py:CountOnes"), 3, "train")
     assert [t.data.prompt for t in tasks] == [t.exposed().messages[0].content for t in wanted]
     assert tasks[0].data.family == "ones_env.family:CountOnes"
+
+
+def tool_page() -> str:
+    """The family of docs/add/tool.md as a file."""
+    page = (Path(__file__).parents[2] / "docs" / "add" / "tool.md").read_text()
+    block = page.partition(">>> from dataclasses import replace")[2].partition("\n\n")[0]
+    return "from dataclasses import replace" + re.sub(r"(?m)^(>>>|\.\.\.) ?", "", block) + "\n"
+
+
+def test_a_family_that_declares_tools_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(tool_page())
+    with pytest.raises(ConfigError, match=r"declare tools \(price\), and verifiers takes no tools .*Leave 'tools' out"):
+        write_package(f"{tmp_path}/shop.py:shop", tmp_path / "made")
+    assert not (tmp_path / "made").exists()
+    (tmp_path / "plain.py").write_text(tool_page().replace(', "tools": schemas_of([Price()])', ""))
+    assert "shop_env/family.py" in write_package(f"{tmp_path}/plain.py:shop", tmp_path / "made", name="shop-env").files
+
+
+def test_an_export_that_does_not_load_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Any, **values: Any) -> None:
+        raise ValueError("1 validation error\nprompt")
+
+    monkeypatch.setattr(fake.TaskData, "__init__", refuse)
+    with pytest.raises(ConfigError, match=r"the export of sort does not load in verifiers: ValueError: 1 validation error$"):
+        write_package("sort", tmp_path / "made")
+    assert not (tmp_path / "made").exists()
+
+
+def test_rows_that_are_all_held_out_are_exported_too(tmp_path: Path) -> None:
+    held = next(
+        row for row in ({"prompt": f"{n}+1=", "answer": str(n + 1)} for n in range(100)) if Rows([row]).size("rows", 1, "test")
+    )
+    (tmp_path / "held.jsonl").write_text(json.dumps(held))
+    assert "assay_held/held.jsonl" in write_package(str(tmp_path / "held.jsonl"), tmp_path / "made").files
 
 
 def test_no_licence_is_stamped_where_none_is_known(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

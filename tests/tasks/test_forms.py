@@ -236,10 +236,10 @@ TAKEN: dict[str, tuple[dict[str, Any], str, list[str], list[str]]] = {
         ["B"],
     ),
     "ReClor": (
-        {"context": "All owls fly.", "question": "What follows?", "answers": ["owls fly", "owls swim"], "label": 1},
+        {"context": "All owls fly.", "question": "What follows?", "answers": ["owls swim", "owls fly"], "label": 0},
         "choice",
-        ["B", "owls swim"],
-        ["A", "owls fly"],
+        ["A", "owls swim"],
+        ["B", "owls fly"],
     ),
     "an index of another name": (
         {"question": "Which one?", "answers": ["first", "second"], "correct_answer_index": 0},
@@ -248,6 +248,36 @@ TAKEN: dict[str, tuple[dict[str, Any], str, list[str], list[str]]] = {
         ["B"],
     ),
     "HellaSwag": ({"ctx": "He runs and", "endings": ["falls.", "flies."], "label": "0"}, "choice", ["A"], ["B"]),
+    "CMMLU": (
+        {"Question": "2+2?", "A": "3", "B": "4", "C": "5", "D": 6, "Answer": "B", "": "7"},
+        "choice",
+        ["B", "(B)"],
+        ["A", "3", "C"],
+    ),
+    "C-Eval": (
+        {"id": 1, "question": "Which?", "a": "red", "b": "blue", "c": "green", "answer": "c", "explanation": ""},
+        "choice",
+        ["C", "green"],
+        ["A", "red"],
+    ),
+    "MedMCQA": (
+        {"question": "Which?", "opa": "liver", "opb": "lung", "opc": "skin", "opd": "eye", "cop": 0, "exp": "so"},
+        "choice",
+        ["A", "liver"],
+        ["B", "lung"],
+    ),
+    "columns with prefixes and the text of one": (
+        {"question": "Which?", "Option A": "liver", "Option B": "lung", "Option C": "skin", "answer": "skin", "a": "x"},
+        "choice",
+        ["C", "skin"],
+        ["B", "lung"],
+    ),
+    "numbers in columns that are no options": (
+        {"question": "a + b + c?", "a": 1, "b": 2, "c": 3, "answer": 6},
+        "math",
+        ["6"],
+        ["3"],
+    ),
     "a letter under options": ({"prompt": "Which?\nA. red\nB. blue", "answer": "B"}, "choice", ["B", "(B)"], ["A"]),
     # ---- programs
     "HumanEval": (
@@ -555,6 +585,31 @@ UNSUPPORTED: dict[str, tuple[dict[str, Any], str, str]] = {
     "a gold beyond the options": ({"question": "q", "choices": ["a", "b"], "answer": 4}, "names none of the 2 options", "choice"),
     "a gold that is no option": ({"question": "q", "choices": ["a", "b"], "answer": {"x": 1}}, "names none", "choice"),
     "options that are none": ({"question": "q", "choices": [["a"], ["b"]], "answer": 0}, "no list of 2 to 26 texts", "choice"),
+    "a letter without options": (
+        {"prompt": "Which?", "answer": "B"},
+        "answer 'B' is a letter and the row has no options",
+        "choice",
+    ),
+    "columns with a gap": (
+        {"question": "q", "A": "x", "B": "y", "D": "z", "answer": "D"},
+        "columns A, B, D, without C",
+        "choice",
+    ),
+    "several letters of columns": (
+        {"question": "q", "A": "x", "B": "y", "C": "z", "answer": "AC"},
+        "'answer' is 'AC', which names none of the 3",
+        "choice",
+    ),
+    "columns of which none is right": (
+        {"question": "q", "A": "x", "B": "y", "C": "z"},
+        "'A' has 3 options, and no field says which is right",
+        "choice",
+    ),
+    "a number of an option from 0 or 1": (
+        {"question": "q", "choices": ["x", "y", "z"], "label": 1},
+        "'label' is 1, which names one option counted from 0, another counted from 1",
+        "--option-base",
+    ),
     "equal options": ({"question": "q", "choices": ["a", "A"], "answer": 0}, "the same text", "choice"),
     "equal distractors": ({"question": "q", "correct_answer": "a", "distractor1": "a"}, "the same text", "choice"),
     "tests of another language": (
@@ -691,8 +746,9 @@ def test_options_stand_in_the_question() -> None:
     assert asked("AQuA").endswith("\nA. 21\nB. 22\nC. 23")
     assert asked("HellaSwag").startswith("He runs and\nA. falls.")
     shown = {"question": "Hot?\n(A) ice\n(B) fire", "choices": ["ice", "fire"], "answer": 1}
-    row = imported(shown)
+    row = imported(shown, option_base=0)
     assert not isinstance(row, Rejected) and row["prompt"] == shown["question"]
+    assert asked("CMMLU") == "2+2?\nA. 3\nB. 4\nC. 5\nD. 6"
     assert options_shown("A: ice B: fire", {"A": "ice", "B": "fire"}) and not options_shown("ice", {"A": "ice"})
 
 
@@ -734,12 +790,45 @@ def test_settings_of_the_user_come_first() -> None:
     raw = {"question": "Capital?", "choices": ["Paris", "Rome"], "answer": 1, "key": "Rome"}
     row = imported(raw, verifier="exact", gold="key")
     assert not isinstance(row, Rejected) and row["verifier"] == "exact" and row["answer"] == "Rome"
-    other = imported({"question": "q?", "choices": ["a", "b"], "answer": 1, "key": "a"}, gold="key")
+    other = imported({"question": "q?", "choices": ["x", "y"], "answer": 1, "key": "x"}, gold="key")
     assert not isinstance(other, Rejected) and other["answer"]["answer"] == "A"
     routed = imported({"prompt": "p", "answer": "a long text " * 9, "data_source": "x"}, routes={"x": "exact"})
     assert not isinstance(routed, Rejected) and routed["verifier"] == "exact"
     own = imported({"prompt": "p", "answer": {"a": 1}, "verifier": "json"})
     assert not isinstance(own, Rejected)
+
+
+def letters(*rows: dict[str, Any], **settings: Any) -> list[str]:
+    """The letters that rows of one file are given, "" for a refused one."""
+    found = [ImportableRows("f", n, {"question": f"q{n}", **row}) for n, row in enumerate(rows, 1)]
+    made = list(Importer(**settings).run(found, Summary()))
+    return ["" if isinstance(row, Rejected) else row["answer"]["answer"] for row in made]
+
+
+def test_the_rows_of_a_file_tell_together_what_numbers_of_options_count_from() -> None:
+    def rows(*labels: int | str, field: str = "label") -> list[dict[str, Any]]:
+        return [{"options": ["red", "blue", "green", "grey"], field: label} for label in labels]
+
+    assert letters(*rows(1, 2, 3, 4)) == letters(*rows("1", "2", "3", "4")) == ["A", "B", "C", "D"]
+    assert letters(*rows(1, 2, 3, 0)) == ["B", "C", "D", "A"]
+    assert letters(*rows(1, 2, 3)) == ["", "", ""]
+    assert letters(*rows(1, 2, 3), option_base=1) == ["A", "B", "C"]
+    assert letters(*rows(1, 2, 3), option_base=0) == ["B", "C", "D"]
+    assert letters(*rows(1, 4, 0, 9, -1)) == ["B", "", "A", "", ""]
+    assert letters(*rows(2, 4, field="right"), gold="right") == ["B", "D"]
+    assert letters({"A": "red", "B": "blue", "C": "grey", "answer": 3}, {"A": "x", "B": "y", "C": "z", "answer": 1}) == ["C", "A"]
+    assert letters({"options": ["1", "2", "3"], "answer": 3}, {"options": ["x", "y", "z"], "answer": 0}) == ["", "A"]
+    assert letters({"options": ["2", "3", "4"], "answer": "3"}) == ["B"]
+
+
+def test_files_count_options_each_for_itself() -> None:
+    found = [
+        ImportableRows(place, 1, {"question": place, "choices": ["x", "y"], "label": label})
+        for place, label in (("from 1", 2), ("from 0", 0), ("unknown", 1))
+    ]
+    made = list(Importer().run([found[0], ImportableRows("from 1", 2, None, "no JSON"), *found[1:]], Summary()))
+    said = [row.step if isinstance(row, Rejected) else row["answer"]["answer"] for row in made]
+    assert said == ["B", "read", "A", "unsupported"]
 
 
 # ---- parts ------------------------------------------------------------------------------------------------------------
@@ -796,7 +885,9 @@ def test_kinds_of_golds() -> None:
         assert not is_formula(gold) or gold in ("C++",), gold
     with pytest.raises(Unsupported):
         by_gold(Asked(question="q", gold=None, solution="", source="rows"))
-    assert by_gold(Asked(question="Pick a letter.", gold="A", solution="", source="rows")).form == "text"
+    assert by_gold(Asked(question="Pick a letter.", gold="Z", solution="", source="rows")).form == "text"
+    with pytest.raises(Unsupported, match="answer 'A' is a letter and the row has no options"):
+        by_gold(Asked(question="Pick a letter.", gold="A", solution="", source="rows"))
 
 
 def test_small_parts() -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import fake_verifiers as fake
 import pytest
 
+from assay.cli import main
 from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError, DataError, MissingExtraError, RewardError, UnknownNameError
 from assay.core.rollout import Stop
@@ -22,7 +23,7 @@ from assay.interop import gym
 from assay.interop.gym import GymReward
 from assay.interop.taskset import taskset_class
 from assay.sandbox import Result, Status
-from assay.tasks import judged_rows, load_rows
+from assay.tasks import judged_rows, load_jsonl, load_rows
 from assay.tasks.exchange import gym as gym_rows_of
 from assay.tasks.exchange.gym import gym_rows
 from assay.tasks.exchange.importing import ImportableRows, Importer, Rejected, Summary, found_in, write_rows
@@ -216,6 +217,18 @@ class Saying(fake.Taskset[Say, SayConfig]):
 class Failing(Saying):
     def load(self) -> Any:
         raise OSError("no network")
+
+
+def test_the_number_of_the_first_option_is_a_setting(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [{"question": f"q{n}", "choices": ["x", "y", "z"], "label": n} for n in (1, 2)]
+    (tmp_path / "in.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    command = ["tasks", "import", str(tmp_path / "in.jsonl"), str(tmp_path / "out.jsonl")]
+    assert main(command) == 1
+    assert "--option-base 0 or 1" in (tmp_path / "out.rejected.jsonl").read_text()
+    capsys.readouterr()
+    assert main([*command, "--force", "--option-base", "1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["taken"] == 2
+    assert [row["answer"]["answer"] for row in load_jsonl(tmp_path / "out.jsonl")] == ["A", "B"]
 
 
 def test_tasks_of_a_taskset_as_rows(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -425,6 +426,51 @@ def test_each_flaw_of_an_environment_is_found(store: Any, finding: str) -> None:
     source = World2(store=store)
     with pytest.raises(ContractError, match=finding):
         check_environment(source, source.task("keyvalue", 1, "train", 0))
+
+
+class Parses(Other):
+    """Expects a number in every action that has a digit in its first half, as the oracle's last one has."""
+
+    async def step(self, action: str) -> Step:
+        if action.startswith("-"):
+            int(action[1:2] + "?")
+        return await super().step(action)
+
+
+class Slow(Other):
+    """Does not come back from a number of thirty digits before it is released."""
+
+    released = Event()
+
+    async def step(self, action: str) -> Step:
+        if "9" * 30 in action:
+            self.released.wait(60)
+        return await super().step(action)
+
+
+@pytest.mark.parametrize(
+    ("store", "finding"),
+    [
+        (
+            Parses,
+            r"raised ValueError on the action '-1': .* it is '\d+' of the oracle, with negative numbers\. A policy will say it",
+        ),
+        (Slow, r"did not answer the action '9{30}' within 2 s: it is '\d+' of the oracle, with very large numbers"),
+    ],
+)
+def test_an_environment_that_breaks_on_an_action_a_little_wrong_is_found(store: Any, finding: str) -> None:
+    source, Slow.released = Numbers(store=store), Event()
+    with pytest.raises(ContractError, match=finding):
+        check_environment(source, source.task("keyvalue", 1, "train", 0), deadline=2.0)
+    Slow.released.set()
+
+
+@dataclass(frozen=True)
+class Numbers(World2):
+    """An oracle that says one number and nothing else."""
+
+    def trace(self, task, noise, rng) -> Any:
+        return (Message("assistant", task.private["answer"]),)
 
 
 class Sometimes(Store):

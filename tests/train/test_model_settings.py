@@ -12,12 +12,13 @@ from hub_cases import hub_model
 from assay.core.errors import ConfigError, DataError
 from assay.runtime import InProcess, Lora, Muon, save_model
 from assay.runtime.settings import DecoderShape
-from assay.tasks import Rows
+from assay.tasks import Rows, TaskMixture, family, judged_rows
 from assay.train import Folder, Reinforce, Run
 from assay.train.describe_settings import describe_settings, told_settings
 from assay.train.memory import weights_of
 from assay.train.model_facts import Kind, ModelFacts, facts_in, facts_of_config
 from assay.train.model_settings import GivenSettings, MachineFacts, ModelSettings, RowFacts, learning_rate, pick_settings
+from assay.verify import MathAnswer
 
 GIB = 1 << 30
 _LLAMA = {"model_type": "llama", "tie_word_embeddings": True}
@@ -249,3 +250,26 @@ def test_a_run_on_own_rewards_says_what_accuracy_is(judged: dict[str, Any], line
     assert told_settings(run, tmp_path)[-1] == line
     ours = on_rows([{"prompt": f"S{n}>", "answer": str(n)} for n in range(10, 90)])
     assert not any("accuracy" in said for said in told_settings(ours, tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("rows", "line"),
+    [
+        ([{"prompt": "1+1=", "answer": "2"}], "an exact match with the row's 'answer', white space around it aside"),
+        (
+            [{"prompt": "1+1=", "answer": "2", "verifier": "math"}],
+            "the verifiers that their rows name: math; where a row names none, by an exact match with the row's 'answer', white "
+            "space around it aside",
+        ),
+    ],
+)
+def test_a_run_on_rows_says_what_judges_them(rows: list[dict[str, Any]], line: str, tmp_path: Path) -> None:
+    from assay.recipes import on_rows, quickstart
+
+    run = on_rows(rows, steps=1)
+    assert told_settings(run, tmp_path)[-1] == f"answers are judged by {line}"
+    mixed = replace(run, tasks=TaskMixture(name="both", sources=(judged_rows(rows), family("sort"))))
+    assert told_settings(mixed, tmp_path)[-1] == f"answers are judged by {line}"
+    alone = replace(run, tasks=judged_rows([{"prompt": "1+1=", "answer": "2"}], default=MathAnswer()))
+    assert told_settings(alone, tmp_path)[-1] == "answers are judged by `MathAnswer`"
+    assert not any("judged" in said for said in told_settings(quickstart(), tmp_path))

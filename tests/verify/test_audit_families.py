@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
 
-from assay.audit import AuditSettings, AuditStatus, Subject, audit, resolve
+from assay.audit import AuditSettings, AuditStatus, Subject, audit, audit_page, resolve
 from assay.audit.family_cases import family_cases
 from assay.audit.run_audit import audit as run_audit
+from assay.cli import main
 from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.protocols import TaskSource, Verifier
 from assay.core.task import Message, Task
@@ -121,3 +124,27 @@ def test_what_has_no_single_answer_is_refused_with_what_to_do() -> None:
 
     with pytest.raises(ConfigError, match=r"has no oracle.*--cases FILE.jsonl"):
         family_cases(Silent(of(STRICT)), 1)  # pyright: ignore[reportArgumentType]
+
+
+def test_an_audit_says_what_it_did_not_try_and_counts_what_counts() -> None:
+    both, alone = of(STRICT, LAX), of(STRICT)
+    found = run_audit(Subject("doubled", both.verifier(), None, both), settings=replace(QUICK, skip=(*QUICK.skip, "others")))
+    half = "(on 2 of 4 items)"
+    assert found.untried == (f"near misses {half}", f"hedges and denials {half}", "constants (not counted)")
+    assert found.json()["untried"] == list(found.untried)
+    lines = found.check("wrong_answers").lines
+    counted = sum(line.rate.of for line in lines if line.name != "constants")
+    assert any(line.name == "constants" for line in lines) and found.check("wrong_answers").says.endswith(
+        f"({counted} answers)"
+    ) is (found.check("wrong_answers").status is AuditStatus.PASS)
+    assert "Untried: near misses (on 2 of 4 items)" in audit_page(found)
+    whole = run_audit(Subject("doubled", alone.verifier(), None, alone), settings=QUICK)
+    assert whole.untried == () and "Untried" not in audit_page(whole)
+
+
+def test_the_command_prints_what_was_not_tried(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "cases.jsonl").write_text('{"gold": "42", "unique": false}\n{"gold": "43", "unique": false}\n')
+    skip = "determinism,order,threads,latency,missing_gold,constants"
+    main(["verify", "audit", "exact", "--cases", str(tmp_path / "cases.jsonl"), "--skip", skip])
+    out = capsys.readouterr().out
+    assert re.search(r"^untried\s+near misses, other items, hedges and denials$", out, re.MULTILINE)

@@ -93,7 +93,7 @@ def _refuses(name: str, outcomes: Outcomes, settings: AuditSettings, rough: bool
         name,
         lines,
         settings.max_fp,
-        f"refuses {what} ({len(mine)} answers)",
+        f"refuses {what} ({sum(o.probe.family not in settings.inform for o in mine)} answers)",
         f"accepts {what}; {{worst}}",
         [example(o) for o in bad],
     )

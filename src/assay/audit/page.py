@@ -30,6 +30,7 @@ def audit_page(found: Audit) -> str:
     against = f", against {found.against}" if found.against else ""
     verdict = "No check is over its threshold." if found.passed else f"Over its threshold: {', '.join(found.failed)}."
     left = f", {found.left_out} left out after too many had stopped their judge" if found.left_out else ""
+    untried = f"<p>Untried: {_e(', '.join(found.untried))}.</p>" if found.untried else ""
     versions = ", ".join(f"{name} {version}" for name, version in found.versions.items())
     body = "\n".join(
         (
@@ -37,7 +38,7 @@ def audit_page(found: Audit) -> str:
             f'<p class="verdict {"pass" if found.passed else "fail"}">{_e(verdict)}</p>'
             f"<p>{found.items} items, {found.probes:,} answers{left}, seed {found.settings.seed}; answers are written as "
             f"<code>{_e(found.template)}</code>; accepted from {found.settings.accept:g} on. {_e(versions)}.</p>"
-            f"<p>Isolation: {_e(found.isolation)}.</p></header>",
+            f"<p>Isolation: {_e(found.isolation)}.</p>{untried}</header>",
             _summary(found),
             *(_section(check) for check in found.checks),
             "<footer><p>Intervals are Wilson's, 95 %. A threshold holds for each family by itself; families in grey inform and "

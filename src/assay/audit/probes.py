@@ -22,6 +22,7 @@ __all__ = [
     "filled",
     "hostile",
     "right_answers",
+    "untried",
     "wrong_answers",
 ]
 
@@ -101,6 +102,11 @@ FAMILIES = {
 }
 
 
+NEEDS_UNIQUE = {"near": "near misses", "others": "other items", "hedge": "hedges and denials"}
+"""Families of wrong answers that are made only where no other answer than the gold may be right, in a word or two; with hedges
+come all answers in which the gold stands."""
+
+
 @dataclass(frozen=True, slots=True)
 class AuditProbe:
     """One answer to one problem.
@@ -172,6 +178,34 @@ def wrong_answers(cases: Sequence[AuditCase], index: int, template: str, seed: i
     other = (misses or chosen or [""])[0]
     if other:
         yield from _around_gold(case.gold, other, template)
+
+
+def untried(
+    cases: Sequence[AuditCase], probes: Iterable[AuditProbe], skip: Sequence[str], inform: Sequence[str]
+) -> tuple[str, ...]:
+    """What an audit's answers leave open: kinds of wrong answers that were not made for all cases, and those that do not count.
+
+    Args:
+        cases: the problems.
+        probes: all answers.
+        skip: families that are left out by wish: they are not named.
+        inform: families that are tried, and do not count.
+
+    >>> from assay.audit import case_of
+    >>> case = case_of({"gold": "42", "unique": False})
+    >>> untried([case], [AuditProbe("a", case, "constants", "1")], ("near",), ("constants",))
+    ('other items', 'hedges and denials', 'constants (not counted)')
+    """
+    tried: dict[str, set[str]] = {}
+    for probe in probes:
+        tried.setdefault(probe.family, set()).add(probe.case.task.id)
+    out: list[str] = []
+    for family, words in NEEDS_UNIQUE.items():
+        without = sum(not case.unique and case.task.id not in tried.get(family, ()) for case in cases)
+        if without and family not in skip:
+            out.append(words if without == len(cases) else f"{words} (on {without} of {len(cases)} items)")
+    uncounted = (f for f in tried if f in inform and f in FAMILIES and FAMILIES[f].side is Side.WRONG and f not in skip)
+    return (*out, *(f"{family} (not counted)" for family in uncounted))
 
 
 def _around_gold(gold: str, other: str, template: str) -> Iterator[tuple[str, str]]:

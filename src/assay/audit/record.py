@@ -210,6 +210,8 @@ class Audit:
         isolation: what contained the verifier, or why nothing did.
         signature: how a person's function was called; empty for a verifier.
         versions: of Python and assay.
+        untried: kinds of wrong answers that prove nothing here, because other answers than the gold may be right, and those that
+            were judged and do not count.
     """
 
     name: str
@@ -224,6 +226,7 @@ class Audit:
     isolation: str = ""
     signature: str = ""
     versions: dict[str, str] = field(default_factory=dict[str, str])
+    untried: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:

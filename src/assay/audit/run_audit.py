@@ -17,7 +17,7 @@ from assay.audit.effects import EFFECTS
 from assay.audit.family_cases import family_cases
 from assay.audit.hostile import Canary
 from assay.audit.judge_probes import AuditContext, ProbeOutcome, audit_context
-from assay.audit.probes import FAMILIES, PLACE, TEMPLATES, AuditProbe, filled, hostile, right_answers, wrong_answers
+from assay.audit.probes import FAMILIES, PLACE, TEMPLATES, AuditProbe, filled, hostile, right_answers, untried, wrong_answers
 from assay.audit.record import Audit, AuditSettings, Check
 from assay.audit.sandboxed_verifier import sandbox_for
 from assay.audit.subject import Subject, subject_of
@@ -101,6 +101,7 @@ def audit(
         items=len(cases),
         probes=len(outcomes),
         left_out=left.total(),
+        untried=untried(cases, probes, asked.skip, asked.inform),
         checks=tuple(checks.reduced(check, tried, left) for check in made),
         latency=checks.latency_of(outcomes, asked),
         isolation=isolation,

@@ -128,6 +128,7 @@ def _print(found: Audit) -> None:
             "judged": f"{found.probes} answers to {found.items} items{left}; written as {found.template!r}",
             **({"called as": found.signature} if found.signature else {}),
             "isolation": found.isolation,
+            **({"untried": ", ".join(found.untried)} if found.untried else {}),
             "result": "passed" if found.passed else f"failed: {', '.join(found.failed)}",
         }
     )

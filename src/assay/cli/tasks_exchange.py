@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from assay.cli.options import parse
 from assay.cli.output import busy, lines, show
@@ -55,6 +55,8 @@ class TasksImportOptions:
             row's form decides: its fields, their kinds and its source; a row of no known form is refused.
         prompt: the field of the question, if it has no usual name.
         gold: the field of the gold answer, if it has no usual name.
+        option_base: number of the first option where right options are named by numbers: 0 or 1. When not given, the rows of each
+            file decide it together; where both fit, they are refused.
         license: license of rows that name none.
         data_source: name of the data set, for rows without data_source.
         n: how many items of gym: and taskset: sources.
@@ -69,6 +71,7 @@ class TasksImportOptions:
     verifier: str = field(default="", metadata={"arg": {"metavar": "VERIFIER"}})
     prompt: str = field(default="", metadata={"arg": {"metavar": "FIELD"}})
     gold: str = field(default="", metadata={"arg": {"metavar": "FIELD"}})
+    option_base: Literal["0", "1"] | None = None
     license: str = field(default="", metadata={"arg": {"metavar": "LICENSE"}})
     data_source: str = field(default="", metadata={"arg": {"metavar": "NAME"}})
     n: int = field(default=1000, metadata={"arg": {"metavar": "N", "aliases": ["-n"]}})
@@ -102,6 +105,7 @@ def import_rows(args: list[str]) -> int:
         license=own.license,
         source=own.data_source or repo,
         verifier=_verifier(own.verifier),
+        option_base=None if own.option_base is None else int(own.option_base),
     )
     summary = Summary()
     with busy(f"reading {own.source}"):

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
+from assay.core.canon import canonical
 from assay.core.errors import ConfigError, DataError, UnknownNameError
 from assay.core.protocols import Tokenizer
 from assay.core.task import Message
 
-__all__ = ["LongPrompts", "fit_prompts", "longest_answer", "longest_prompt", "turns_of"]
+__all__ = ["LongPrompts", "fit_prompts", "longest_answer", "longest_prompt", "question_bytes", "turns_of"]
 
 LongPrompts = Literal["error", "skip", "truncate"]
 Row = Mapping[str, Any]
@@ -175,6 +176,12 @@ def turns_of(row: Any) -> list[Message] | None:
         return [Message(turn["role"], turn["content"]) for turn in found] or None
     except (TypeError, KeyError):
         return None
+
+
+def question_bytes(row: Row) -> bytes:
+    """What a row asks; a row that is wrong is refused by `Rows`."""
+    turns = turns_of(row) or ()
+    return canonical([[turn.role, turn.content] for turn in turns])
 
 
 def _tokens(tokenizer: Tokenizer, turns: Sequence[Message]) -> int | None:

@@ -9,12 +9,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from assay.core.canon import canonical
 from assay.core.errors import ConfigError, HubError, a_kind
 from assay.core.protocols import TaskSource
 from assay.core.rollout import Sampling
 from assay.objective.objective import Objective
-from assay.recipes.prompt_lengths import LongPrompts, fit_prompts, longest_answer, longest_prompt, turns_of
+from assay.recipes.prompt_lengths import LongPrompts, fit_prompts, longest_answer, longest_prompt, question_bytes
 from assay.recipes.row_keywords import accepts_other_names, check_rows_arguments, named_settings, with_divergence
 from assay.recipes.school import CONFIGS
 from assay.recipes.sorting import base
@@ -25,6 +24,7 @@ from assay.runtime.learning_rate import schedule_of_kind
 from assay.runtime.settings import Lora
 from assay.runtime.text.chat import Chat
 from assay.tasks import Rows, TaskMixture, family, judged_rows
+from assay.tasks.exchange.reading import check_exact
 from assay.tasks.rewards import Metric, Reward
 from assay.tasks.row_splits import read_splits, train_and_test
 from assay.tasks.row_table import with_prompts
@@ -110,7 +110,7 @@ def on_rows(
             them: ``train`` trains, ``test`` or ``validation`` is held out. A path or ``hub:OWNER/NAME`` is read, also as a split:
             ``{"train": "train.parquet", "test": "test.parquet"}``.
         reward: ``reward(prompt, completion, row) -> float``, or what else `assay.tasks.Rows` takes, also several by name; without
-            one, the answer must match exactly, or the verifier that a row names judges.
+            one, the answer must match exactly, or the verifier that a row names judges (`judged_rows`).
         metric: what accuracy is measured by, other than the reward: the name of one of several rewards, or a function like a
             reward, which is then not learned from. None: the reward, of several the one called ``correct``, else the first.
         model: a model folder in Hugging Face format, a name on the hub, a finished run's folder, or ``"base"``, the embedded
@@ -332,18 +332,12 @@ class _Data:
         """Every row that is evaluated on is trained on too: somebody overfits on purpose."""
         if self.test is None:
             return False
-        asked = {_question_bytes(row) for row in self.train}
-        return all(_question_bytes(row) in asked for row in self.test)
+        asked = {question_bytes(row) for row in self.train}
+        return all(question_bytes(row) in asked for row in self.test)
 
 
 def _is_file(text: str) -> bool:
     return text.startswith("hub:") or "." in Path(text).name or Path(text).exists()
-
-
-def _question_bytes(row: Mapping[str, Any]) -> bytes:
-    """What a row asks; a row that is wrong is refused by `Rows`."""
-    turns = turns_of(row) or ()
-    return canonical([[turn.role, turn.content] for turn in turns])
 
 
 def _fitted(data: _Data, known: _Known, settings: ModelSettings, mode: LongPrompts) -> _Data:
@@ -389,6 +383,8 @@ def _tasks(data: _Data, judged: _Judged, evaluate: Any, test_share: float) -> tu
 def _rows(rows: Sequence[Mapping[str, Any]], judged: _Judged, **settings: Any) -> Rows:
     if judged.reward is None and judged.metric is None and any(isinstance(row, Mapping) and "verifier" in row for row in rows):  # pyright: ignore[reportUnnecessaryIsInstance]
         return judged_rows(rows, **settings)
+    if judged.reward is None:
+        check_exact(enumerate(rows, 1))
     return Rows(rows, reward=judged.reward, metric=judged.metric, weights=judged.weights, **settings)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 import numpy as np
 
@@ -15,7 +15,18 @@ from assay.core.protocols import TaskSource
 from assay.core.seeds import derive, generator, text_split
 from assay.core.task import Task
 
-__all__ = ["SPLITS", "TRIES", "TaskCoordinates", "checked_levels", "distinct", "in_turn", "redraw", "slip"]
+__all__ = [
+    "SPLITS",
+    "TRIES",
+    "TaskCoordinates",
+    "checked_levels",
+    "distinct",
+    "in_turn",
+    "in_turn_to_the_end",
+    "redraw",
+    "rows_of_cell",
+    "slip",
+]
 
 _Q = TypeVar("_Q")
 
@@ -146,6 +157,49 @@ def in_turn(
     >>> [t.id for t in in_turn(SortDigits(), 3, levels=(3, 4))]
     ['sort/sort/3/train/0', 'sort/sort/4/train/0', 'sort/sort/3/train/1']
     """
+    return _turns(source, split, _tree(source, _wanted(source, arms, levels)), n)
+
+
+def in_turn_to_the_end(
+    source: TaskSource, split: str = "train", arms: Sequence[str] = (), levels: Sequence[int] = ()
+) -> Iterator[Task]:
+    """Every row of a source of rows once, one of each (arm, level) after the other; a cell that has none left drops out.
+
+    Args:
+        source: a family whose cells are finite (`rows_of_cell`).
+        split, arms, levels: as `in_turn` takes them.
+
+    Raises:
+        UnknownNameError: an arm that the family lacks, or levels of which it has none.
+        DataError: no row of these cells is in the split.
+
+    >>> from assay.tasks import Rows
+    >>> rows = [{"prompt": f"{n}?", "level": 1 + (n > 0)} for n in range(3)]
+    >>> [t.level for t in in_turn_to_the_end(Rows(rows, reward=lambda completion: 1.0, test_share=0))]
+    [1, 2, 2]
+    """
+    cells = [(arm, level) for arm, chosen in _wanted(source, arms, levels).items() for level in chosen]
+    sizes = {cell: rows_of_cell(source, *cell, split) or 0 for cell in cells}
+    if not any(sizes.values()):
+        source.task(*cells[0], split, 0)  # raises, and says why there is none
+    return _round([_distinct(source, *cell, split, n) for cell, n in sizes.items() if n])
+
+
+def rows_of_cell(source: TaskSource, arm: str, level: int, split: str) -> int | None:
+    """How many different tasks a cell of a source of rows has; None where tasks are generated."""
+    home: Any = source.source(arm) if isinstance(source, _HasSources) else source
+    return int(home.size(arm, level, split)) if hasattr(home, "size") else None
+
+
+@runtime_checkable
+class _HasSources(Protocol):
+    """Families together, as a `assay.tasks.TaskMixture`."""
+
+    def source(self, arm: str) -> TaskSource: ...
+
+
+def _wanted(source: TaskSource, arms: Sequence[str], levels: Sequence[int]) -> dict[str, list[int]]:
+    """Levels by arm, of those that were asked for."""
     offered = source.arms()
     for arm in arms:
         if arm not in offered:
@@ -154,7 +208,7 @@ def in_turn(
     if not any(wanted.values()):
         known = sorted({str(level) for arm in arms or offered for level in offered[arm]})
         raise UnknownNameError(f"level of {source.name}", ", ".join(map(str, levels)), known)
-    return _turns(source, split, _tree(source, wanted), n)
+    return wanted
 
 
 def _tree(source: TaskSource, wanted: Mapping[str, list[int]]) -> Any:

@@ -12,16 +12,15 @@ from assay.core.config import from_dict, to_dict
 from assay.core.errors import AssayError, ConfigError, DataError, UnknownNameError
 from assay.core.protocols import Verifier
 from assay.core.task import Task
+from assay.tasks.exchange.reading import check_exact
 from assay.tasks.row_golds import check_gold
 from assay.tasks.rows import Rows, load_jsonl
+from assay.tasks.verifier_spec import Spec
 from assay.verify.catalog import verifier, verifiers
 from assay.verify.exact import ExactMatch
 from assay.verify.routing import Routed
 
 __all__ = ["Spec", "judge_of", "judged_rows", "load_rows", "spec_of", "verifier_of"]
-
-Spec = str | Mapping[str, Any]
-"""A verifier in data: its name, or a table of ``name`` and settings."""
 
 _FOREIGN = {
     "taskset": ("assay.interop.taskset", "TasksetReward"),
@@ -94,7 +93,8 @@ def judged_rows(
     """Rows of which each is judged by its own verifier.
 
     A row's field ``verifier`` names it (`verifier_of`); else ``routes`` does, by its ``data_source``, and the row then says so;
-    else it is ``default``, or, without one, an exact match of ``answer``.
+    else it is ``default``, or, without one, an exact match of ``answer``. A row of a form that an exact match would misjudge,
+    such as a worked solution in the place of the answer, is refused: ``assay tasks import`` finds its verifier.
 
     Args:
         rows: with ``prompt`` or ``messages``.
@@ -103,7 +103,7 @@ def judged_rows(
         settings: of `Rows`: ``name``, ``seed``, ``test_share``.
 
     Raises:
-        DataError: a row that is wrong, or names no verifier that there is; says its number.
+        DataError: a row that is wrong, names no verifier that there is, or needs one and names none; says its number.
 
     >>> rows = [{"prompt": "1/2+1/2=", "answer": "1", "data_source": "sums"}, {"prompt": "sky?", "answer": "blue"}]
     >>> source = judged_rows(rows, routes={"sums": "math"}, test_share=0)
@@ -112,6 +112,7 @@ def judged_rows(
     """
     known: dict[str, Verifier] = {}
     named: list[dict[str, Any]] = []
+    exact: list[tuple[int, Mapping[str, Any]]] = []
     for number, row in enumerate(rows, 1):
         spec = row.get("verifier", (routes or {}).get(str(row.get("data_source"))))
         if spec is None:
@@ -120,6 +121,7 @@ def judged_rows(
                     f"row {number} names no verifier and has no 'answer' to be matched; add one of them, or judge the rows by a "
                     f"reward function (on the command line --reward my_file.py:my_reward). It has {sorted(row)}"
                 )
+            exact.append((number, row))
             named.append(dict(row))
             continue
         try:
@@ -129,6 +131,8 @@ def judged_rows(
             raise DataError(f"row {number}, field 'verifier': {error}") from None
         check_gold(row, spec if isinstance(spec, str) else str(spec["name"]), f"row {number}")
         named.append({**row, "verifier": spec})
+    if default is None:
+        check_exact(exact)
     other = default or ExactMatch(strip=True)
     if not known:
         return Rows(rows, scorer=other, **settings)

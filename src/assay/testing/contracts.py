@@ -21,6 +21,7 @@ from assay.core.protocols import Environment, Obs, ShowsPictures, Snapshots, Tas
 from assay.core.rollout import Rollout
 from assay.core.score import Fault, Score
 from assay.core.task import Message, Task, TaskView, media_in
+from assay.testing.malformed_actions import why_unanswered
 from assay.verify.abilities import abilities_of
 from assay.verify.routing import Routed
 from assay.verify.workers.pool import ScoringPool
@@ -179,11 +180,12 @@ def check_verifier(verifier: Verifier, cases: Sequence[tuple[Task, Rollout, floa
 # ---- environments -----------------------------------------------------------------------------------------------------
 
 
-def check_environment(source: TaskSource, task: Task, steps: int = 64) -> Report:
+def check_environment(source: TaskSource, task: Task, steps: int = 64, deadline: float = 30.0) -> Report:
     """Holds a family's environment to its protocol on one task.
 
     Single use (a second start, and a step after the end, raise an `AssayError`), deterministic, and patient: whatever the
-    policy says is answered, and an endless talker is stopped within ``steps`` actions. One of several roles names an actor each
+    policy says is answered, also the oracle's actions a little wrong (each within ``deadline`` seconds), and an endless talker is
+    stopped within ``steps`` actions. One of several roles names an actor each
     time; pictures that are shown can be had from the family (`ShowsPictures`). One that writes snapshots (`Snapshots`)
     writes plain values, is not changed by it, and a fresh one goes on from them as it would have itself.
 
@@ -204,9 +206,11 @@ def check_environment(source: TaskSource, task: Task, steps: int = 64) -> Report
     for name, action in {"empty": "", "junk": "\x00?!{}", "call": said[0] if said else "?"}.items():
         used = wait_for(_talked(_fresh(source, world), action, steps, subject))
         numbers[f"steps until the end ({name})"] = used
-    return Report(
-        subject=subject, passed=("deterministic", "single use", "answers anything", "ends", *filter(None, more)), numbers=numbers
-    )
+    unanswered = why_unanswered(lambda: _fresh(source, world), said, deadline)
+    require(not unanswered, subject, unanswered)
+    malformed = "answers its oracle's actions a little wrong" if said else ""
+    passed = ("deterministic", "single use", "answers anything", "ends", malformed, *more)
+    return Report(subject=subject, passed=tuple(filter(None, passed)), numbers=numbers)
 
 
 def _fresh(source: TaskSource, world: TaskView) -> Environment:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from assay.runtime.engine.settings import InProcess
 from assay.runtime.settings import AdamW
@@ -14,6 +14,8 @@ from assay.train.model_settings import MachineFacts, learning_rate, this_machine
 from assay.train.models import Folder
 from assay.train.reinforce import Reinforce
 from assay.train.run import Run
+from assay.verify.exact import ExactMatch
+from assay.verify.routing import Routed
 from assay.verify.user_reward import UserReward, name_of
 from assay.verify.weighted_rewards import WeightedRewards
 
@@ -84,7 +86,25 @@ def _notes(run: Run) -> tuple[str, ...]:
     if run.evaluation.split != "test":
         notes = ("no row is held out: accuracies are of the training rows, and say nothing of others",)
     verifier: object = run.tasks.verifier()
-    return (*notes, _accuracy(verifier, run.evaluation.threshold)) if isinstance(verifier, UserReward) else notes
+    if isinstance(verifier, UserReward):
+        return (*notes, _accuracy(verifier, run.evaluation.threshold))
+    return (*notes, *_judged_by(run.tasks))
+
+
+def _judged_by(source: object) -> tuple[str, ...]:
+    """What judges answers to a user's rows; nothing of generated tasks, whose verifier is their own."""
+    parts: tuple[Any, ...] = getattr(source, "sources", (source,))
+    judges: list[object] = [part.verifier() for part in parts if hasattr(part, "rows")]
+    return tuple(f"answers are judged by {_described(judge)}" for judge in judges)
+
+
+def _described(judge: object) -> str:
+    if isinstance(judge, Routed) and judge.by == "verifier":
+        others = "" if judge.default is None else f"; where a row names none, by {_described(judge.default)}"
+        return f"the verifiers that their rows name: {', '.join(judge.routes)}{others}"
+    if isinstance(judge, ExactMatch) and judge == ExactMatch(strip=True):
+        return "an exact match with the row's 'answer', white space around it aside"
+    return f"`{type(judge).__name__}`"
 
 
 def _accuracy(reward: UserReward, threshold: float) -> str:

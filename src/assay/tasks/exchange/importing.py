@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,8 +16,10 @@ from assay.core.rollout import Rollout
 from assay.core.task import Task
 from assay.curate.rows import entries, parsed, read_rows
 from assay.tasks.exchange.forms import Asked, Route, Unsupported, route_of
-from assay.tasks.exchange.forms.text import by_gold
+from assay.tasks.exchange.forms.choice import option_number
+from assay.tasks.exchange.forms.option_base import OptionNumber, base_of
 from assay.tasks.exchange.gym import gym_rows
+from assay.tasks.exchange.reading import GOLDS, PROMPTS, gold_in, is_numbered, prompt_fields, question_of, undecided
 from assay.tasks.exchange.results import Rejected, Summary
 from assay.tasks.exchange.tasksets import taskset_rows
 from assay.tasks.exchange.writing import contradiction, question_key, write_rows
@@ -46,11 +49,7 @@ ROUTES: Mapping[str, Spec] = {
 }
 """Verifiers of data sets by the name that trainers' rows give under ``data_source``."""
 
-_PROMPTS = ("prompt", "messages", "question", "problem", "instruction", "conversations", "query")
-_GOLDS = ("answer", "gold", "ground_truth", "final_answer", "solution", "label", "target", "output", "response")
 _LICENCES = ("license", "licence")
-_ROLES = {"human": "user", "gpt": "assistant", "user": "user", "assistant": "assistant", "system": "system", "tool": "tool"}
-_GSM = re.compile(r"^(.*)\n?#### ?(.+)$", re.DOTALL)
 _CHUNK = 256
 
 
@@ -90,6 +89,7 @@ class Importer:
         license: of rows that do not say; "" leaves it ``unknown``.
         source: name of the data set, for rows without ``data_source``.
         deadline: seconds for one verdict.
+        option_base: number of the first option, 0 or 1, where golds are numbers; None: the rows of each file tell it together.
     """
 
     prompt: str = ""
@@ -99,20 +99,25 @@ class Importer:
     license: str = ""
     source: str = ""
     deadline: float = 5.0
+    option_base: int | None = None
 
     def run(self, found: Iterable[ImportableRows], summary: Summary) -> Iterator[dict[str, Any] | Rejected]:
         """Each row as it is taken, or why not, in the order of what was found; counted in ``summary``."""
         seen: dict[str, tuple[str, str]] = {}
         chunk: list[tuple[ImportableRows, dict[str, Any] | Rejected]] = []
-        for item in found:
-            chunk.append((item, self._first(item, seen)))
+        for item, base in self._with_option_base(found):
+            chunk.append((item, self._first(item, seen, base)))
             if len(chunk) == _CHUNK:
                 yield from self._tried(chunk, summary)
                 chunk = []
         yield from self._tried(chunk, summary)
 
-    def row_of(self, raw: Mapping[str, Any]) -> dict[str, Any]:
+    def row_of(self, raw: Mapping[str, Any], option_base: int | None = None) -> dict[str, Any]:
         """A row in assay's form, with its verifier.
+
+        Args:
+            raw: as it came.
+            option_base: what the other rows of its file say of numbers that name an option.
 
         Raises:
             DataError: it has no question or no gold; says what it has.
@@ -120,9 +125,9 @@ class Importer:
         """
         row = dict(raw)
         source = str(row.get("data_source") or self.source or "rows")
-        gold, solution = _gold(row, (self.gold,) if self.gold else _GOLDS)
+        gold, solution = gold_in(row, (self.gold,) if self.gold else GOLDS)
         named = row.get("verifier") or self.routes.get(source) or self.verifier
-        posed, used = _prompt_fields(row, (self.prompt,) if self.prompt else _PROMPTS, required=bool(named))
+        posed, used = prompt_fields(row, (self.prompt,) if self.prompt else PROMPTS, required=bool(named))
         turns = posed.get("messages")
         if turns and turns[-1]["role"] == "assistant":
             solution = solution or turns[-1]["content"]
@@ -131,18 +136,18 @@ class Importer:
         if named or "data" in row or "entry" in row:
             route = None
             spec = named or ROUTES.get(source) or {"name": "exact", "strip": True}
-        elif _numbered(solution, gold):
+        elif is_numbered(solution, gold):
             route, spec = None, "math"
         else:
-            asked = Asked(question=_question(posed), gold=gold, solution=solution, source=source)
+            asked = Asked(question=question_of(posed), gold=gold, solution=solution, source=source, option_base=option_base)
             given = {**row, "answer": gold} if self.gold else row
-            route = route_of(given, asked, _undecided(row, (self.prompt,) if self.prompt else _PROMPTS))
+            route = route_of(given, asked, undecided(row, (self.prompt,) if self.prompt else PROMPTS))
             spec, gold, solution = route.verifier, route.answer, route.solution or solution
             posed = _with_form(posed, route)
         if not posed:
-            _prompt_fields(row, (self.prompt,) if self.prompt else _PROMPTS)
+            prompt_fields(row, (self.prompt,) if self.prompt else PROMPTS)
         if gold is None and "data" not in row and "entry" not in row:
-            raise DataError(f"no gold: none of {', '.join(_GOLDS)} among its fields {sorted(raw)}; name its field (--gold)")
+            raise DataError(f"no gold: none of {', '.join(GOLDS)} among its fields {sorted(raw)}; name its field (--gold)")
         uses = {*used, *(route.uses if route else ()), "prompt", "messages"}
         gone = {*uses, *_LICENCES, "verifier", "data_source", "answer", "reward_model"}
         kept = _kept({k: v for k, v in row.items() if k not in gone})
@@ -151,12 +156,37 @@ class Importer:
         licence = next((str(row[name]) for name in _LICENCES if row.get(name)), self.license or "unknown")
         return {**posed, **known, **kept, **told, "data_source": source, "license": licence, "verifier": spec}
 
-    def _first(self, item: ImportableRows, seen: dict[str, tuple[str, str]]) -> dict[str, Any] | Rejected:
+    def _with_option_base(self, found: Iterable[ImportableRows]) -> Iterator[tuple[ImportableRows, int | None]]:
+        """Each row, with the number of the first option in its file where golds are numbers.
+
+        A file is held from its first such row on, until all of it has said what it counts from.
+        """
+        for _, items in groupby(found, key=lambda item: item.place):
+            held: list[ImportableRows] = []
+            numbers: list[OptionNumber] = []
+            for item in items:
+                number = None if self.option_base is not None else self._option_number(item.row)
+                if number is None and not held:
+                    yield item, self.option_base
+                    continue
+                held.append(item)
+                numbers.extend([] if number is None else [number])
+            base = base_of(numbers)
+            yield from ((item, base) for item in held)
+
+    def _option_number(self, row: Mapping[str, Any] | None) -> OptionNumber | None:
+        if row is None or row.get("verifier") or self.verifier:
+            return None
+        return option_number({**row, "answer": row.get(self.gold)} if self.gold else row)
+
+    def _first(
+        self, item: ImportableRows, seen: dict[str, tuple[str, str]], option_base: int | None
+    ) -> dict[str, Any] | Rejected:
         """A row as it is taken if its gold stands the trial; ``seen`` has place and gold of each question before it."""
         if item.row is None:
             return Rejected(item.place, item.number, "read", item.error, None)
         try:
-            row = self.row_of(item.row)
+            row = self.row_of(item.row, option_base)
         except Unsupported as error:
             return Rejected(item.place, item.number, "unsupported", str(error), item.row)
         except DataError as error:
@@ -244,49 +274,14 @@ def _task(row: dict[str, Any], judge: Verifier) -> Task:
     return source.task("rows", 1, "train", 0)
 
 
-def _prompt_fields(row: Mapping[str, Any], names: tuple[str, ...], required: bool = True) -> tuple[dict[str, Any], set[str]]:
-    for name in names:
-        value = row.get(name)
-        if isinstance(value, str) and value.strip():
-            more = row.get("input") if name == "instruction" else None
-            return {"prompt": f"{value}\n{more}" if more else value}, {name, "input"} if more else {name}
-        if isinstance(value, list) and value:
-            return {"messages": [_turn(name, turn) for turn in cast("list[Any]", value)]}, {name}
-    if not required:  # its form may know another field
-        return {}, set()
-    there = next((name for name in names if row.get(name) is not None), "")
-    if there:
-        raise DataError(f"no question: {there!r} is {row[there]!r}; give text or chat messages, not empty")
-    raise DataError(f"no question: none of {', '.join(names)} among its fields {sorted(row)}; name its field (--prompt)")
-
-
-def _question(posed: Mapping[str, Any]) -> str:
-    """The text of what is asked; of a conversation its last turn, "" without any."""
-    turns = cast("list[dict[str, str]]", posed.get("messages") or [])
-    return str(posed.get("prompt") or (turns[-1]["content"] if turns else ""))
-
-
 def _with_form(posed: dict[str, Any], route: Route) -> dict[str, Any]:
     """What is asked, with what a form puts before and behind it."""
     turns = cast("list[dict[str, str]]", posed.get("messages") or [])
-    text = _question(posed) or route.question
+    text = question_of(posed) or route.question
     if not text:
         return {}
     text = f"{route.before}{text}{route.behind}"
     return {"messages": [*turns[:-1], {**turns[-1], "content": text}]} if turns else {"prompt": text}
-
-
-def _undecided(row: Mapping[str, Any], names: tuple[str, ...]) -> Callable[[Asked], Route]:
-    """The guess by a gold's kind; where there is no question or no gold, the error that says which fields there are."""
-
-    def decide(asked: Asked) -> Route:
-        if not asked.question:
-            _prompt_fields(row, names)
-        if asked.gold is None:
-            raise DataError(f"no gold: none of {', '.join(_GOLDS)} among its fields {sorted(row)}; name its field (--gold)")
-        return by_gold(asked)
-
-    return decide
 
 
 def _kept(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -299,37 +294,6 @@ def _kept(row: Mapping[str, Any]) -> dict[str, Any]:
     if "arm" in out and not (isinstance(out["arm"], str) and out["arm"]):
         out["source_arm"] = out.pop("arm")
     return out
-
-
-def _turn(name: str, turn: Any) -> dict[str, str]:
-    said: dict[str, Any] = dict(cast("Mapping[str, Any]", turn)) if isinstance(turn, Mapping) else {}
-    role, content = said.get("role", said.get("from")), said.get("content", said.get("value"))
-    if role not in _ROLES or not isinstance(content, str):
-        raise DataError(f"{name!r}: {turn!r} is no turn: give a role (of {', '.join(_ROLES)}) and its content as text")
-    return {"role": _ROLES[role], "content": content}
-
-
-def _gold(row: Mapping[str, Any], names: tuple[str, ...]) -> tuple[Any, str]:
-    """The gold, None without one, and the solution that it came with."""
-    model = row.get("reward_model")
-    solution = str(row.get("solution") or "")
-    if isinstance(model, Mapping) and "ground_truth" in model:
-        return plain(cast("Mapping[str, Any]", model)["ground_truth"]), solution
-    for name in names:
-        value = plain(row.get(name))
-        if value is None or value == "":
-            continue
-        worked = _GSM.match(value) if isinstance(value, str) else None
-        if worked:
-            return worked[2].strip().replace(",", ""), value
-        return value, "" if name == "solution" else solution
-    return None, solution
-
-
-def _numbered(solution: str, gold: Any) -> bool:
-    """Whether a solution ends in ``#### gold``, as those of GSM8K, whose answers are judged as mathematics."""
-    worked = _GSM.match(solution)
-    return worked is not None and worked[2].strip().replace(",", "") == gold
 
 
 def _name(spec: Spec) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,13 @@ from typing import Any
 import tomli_w
 
 from assay.core.canon import digest, plain
-from assay.core.errors import ConfigError, DataError
+from assay.core.errors import ConfigError, DataError, MissingExtraError
 from assay.core.protocols import TaskSource
-from assay.tasks.draws import in_turn
+from assay.core.task import Task
+from assay.interop.taskset import vf
+from assay.tasks.draws import SPLITS, in_turn, rows_of_cell
 from assay.tasks.exchange.origin import FamilyOrigin, check_license, origin_of, own_version, read_authors
-from assay.tasks.exchange.tasksets import source_of
+from assay.tasks.exchange.tasksets import prompt_of, source_of, taskset_of
 
 __all__ = ["WrittenPackage", "write_package"]
 
@@ -69,6 +71,8 @@ def write_package(
     """
     stamped = None if license is None else check_license(license)
     source = source_of(family)
+    for arm, levels in source.arms().items():
+        prompt_of(_first_task(source, arm, levels))
     origin = origin_of(family)
     dashed = _dashed(name or _default_name(family), origin, given=bool(name))
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -90,13 +94,31 @@ def write_package(
     for path, text in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text, encoding="utf-8")
-    if inside is not None:
-        try:
+    try:
+        if inside is not None:
             _compare(source, folder / module / "family.py", inside.rpartition(":")[2])
-        except Exception:
-            _remove(folder, itself=not there)
-            raise
+        _load_one(family, _first_task(source, *next(iter(source.arms().items()))).split)
+    except Exception:
+        _remove(folder, itself=not there)
+        raise
     return made
+
+
+def _load_one(family: str, split: str) -> None:
+    """Loads a task with the taskset that the package defines, where ``verifiers`` is installed.
+
+    Raises:
+        ConfigError: it does not load.
+    """
+    try:
+        kind = taskset_of(family)
+        config = vf("utils.generic").concrete_type(kind, vf().TasksetConfig)
+        next(iter(kind(config(num_tasks=1, split=split))))
+    except MissingExtraError:
+        return
+    except Exception as error:  # a library that is not assay's checks it
+        reason = str(error).splitlines()[0] if str(error) else "it has no task"
+        raise ConfigError(f"the export of {family} does not load in verifiers: {type(error).__name__}: {reason}") from error
 
 
 def _remove(folder: Path, *, itself: bool) -> None:
@@ -132,8 +154,17 @@ def _dashed(name: str, origin: FamilyOrigin, *, given: bool) -> str:
 
 def _plays(source: TaskSource) -> bool:
     """Whether a task of any arm is played in an environment."""
-    firsts = (source.task(arm, levels[0], "train", 0) for arm, levels in source.arms().items())
+    firsts = (_first_task(source, arm, levels) for arm, levels in source.arms().items())
     return any(source.environment(task.exposed()) is not None for task in firsts)
+
+
+def _first_task(source: TaskSource, arm: str, levels: Sequence[int]) -> Task:
+    """The first task of an arm: of rows, of the first cell that has any."""
+    for split in SPLITS:
+        for level in levels:
+            if rows_of_cell(source, arm, level, split) != 0:
+                return source.task(arm, level, split, 0)
+    return source.task(arm, levels[0], "train", 0)
 
 
 def _copied(family: str, module: str) -> tuple[dict[str, str], str | None]:
@@ -168,7 +199,7 @@ def _compare(source: TaskSource, copy: Path, thing: str) -> None:
 
 
 def _first_digests(source: TaskSource) -> list[str]:
-    return [digest(plain(source.task(arm, levels[0], "train", 0).public)) for arm, levels in source.arms().items()]
+    return [digest(plain(_first_task(source, arm, levels).public)) for arm, levels in source.arms().items()]
 
 
 def _init(family: str, called: str, plays: bool) -> str:
@@ -253,6 +284,8 @@ _ROWS = '''"""Rows as a family."""
 from pathlib import Path
 
 from assay.core.protocols import TaskSource
+from assay.core.task import Task
+from assay.interop.taskset import vf
 from assay.tasks import load_rows
 
 
@@ -266,6 +299,8 @@ _FILE = '''"""A family that a file describes."""
 from pathlib import Path
 
 from assay.core.protocols import TaskSource
+from assay.core.task import Task
+from assay.interop.taskset import vf
 from assay.tasks.packages import installed
 
 
@@ -321,6 +356,7 @@ for task in vf.load_taskset(config(id="{name}", num_tasks={n})):
 {scoring}
 Config of the taskset, each an option `--env.taskset.OPTION`: `arm` (one of {arms}; all when not given), `levels` (such as
 `--env.taskset.levels {levels}`), `split` (`train` or `test`: told apart by content), `seed`, `form` (how answers are asked
-for, where the family has several), `num-tasks`. No task occurs twice. Tasks hold no answers: a task's reward makes it anew from
+for, where the family has several), `num-tasks`: without it all rows of a file of rows, 1000 tasks of a family that generates
+them. No task occurs twice. Tasks hold no answers: a task's reward makes it anew from
 its place in the family.
 """

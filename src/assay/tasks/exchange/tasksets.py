@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import islice
@@ -14,17 +15,20 @@ import numpy as np
 from assay.core.errors import AssayError, ConfigError, RewardError, UnknownNameError, a_kind
 from assay.core.protocols import TaskSource
 from assay.core.score import Score
-from assay.core.task import Task
+from assay.core.task import TOOLS, Task
 from assay.interop.load_object import load
 from assay.interop.taskset import taskset_class, unjudged, vf
-from assay.tasks.draws import in_turn
+from assay.tasks.draws import in_turn, in_turn_to_the_end, rows_of_cell
 from assay.tasks.judged import load_rows
 from assay.tasks.packages import installed
 from assay.tasks.registry import family, reseeded, written
 from assay.verify.rollouts import rollout_of
 from assay.verify.workers.pool import ScoringPool
 
-__all__ = ["TasksetJudge", "environment_of", "source_of", "taskset_of", "taskset_rows"]
+__all__ = ["TasksetJudge", "environment_of", "prompt_of", "source_of", "taskset_of", "taskset_rows"]
+
+_GENERATED = 1000
+"""Tasks of a generated family where no number is asked for."""
 
 
 def source_of(name: str, seed: int | None = None, form: str | None = None) -> TaskSource:
@@ -142,20 +146,19 @@ def taskset_of(name: str) -> type[Any]:
         split: str = "train"
         seed: int | None = None
         form: str | None = None
-        num_tasks: int = 1000
+        num_tasks: int | None = None
 
     class AssayTaskset(api.Taskset[AssayTask, AssayConfig]):
         def load(self) -> Iterator[Any]:
             """The tasks."""
             own: Any = self.config  # pyright: ignore
             source, _ = _opened(own.family, own.seed, own.form)
-            for task in in_turn(source, own.num_tasks, own.split, (own.arm,) if own.arm else (), tuple(own.levels)):
-                turns = [{"role": m.role, "content": m.content} for m in task.exposed().messages]
+            for task in _asked_for(source, own):
                 yield AssayTask(
                     AssayData(
                         id=task.id,
                         name=task.id,
-                        prompt=turns[0]["content"] if len(turns) == 1 else turns,
+                        prompt=prompt_of(task),
                         family=own.family,
                         arm=task.arm,
                         level=task.level,
@@ -168,6 +171,41 @@ def taskset_of(name: str) -> type[Any]:
                 )
 
     return AssayTaskset
+
+
+def _asked_for(source: TaskSource, config: Any) -> Iterator[Task]:
+    """The tasks that a config asks for: without a number all of a source of rows, `_GENERATED` of a generated one."""
+    arms, levels = (config.arm,) if config.arm else (), tuple(config.levels)
+    finite = all(rows_of_cell(source, arm, had[0], config.split) is not None for arm, had in source.arms().items())
+    if finite:
+        return islice(in_turn_to_the_end(source, config.split, arms, levels), config.num_tasks)
+    return in_turn(source, _GENERATED if config.num_tasks is None else config.num_tasks, config.split, arms, levels)
+
+
+def prompt_of(task: Task) -> str | list[dict[str, str]]:
+    """What a task asks, as ``verifiers`` takes it: text, or messages of system, user and assistant.
+
+    Raises:
+        ConfigError: the task declares tools, shows pictures, or has a message of another role: ``verifiers`` has no place for
+            them in a prompt.
+    """
+    turns = task.exposed().messages
+    tools = next((m.content for m in turns if m.role == TOOLS), "")
+    if tools:
+        names = ", ".join(str(t.get("name")) for t in json.loads(tools))
+        raise ConfigError(
+            f"{task.arm}: its tasks declare tools ({names}), and verifiers takes no tools from a task: it runs tool servers of "
+            "its own. Leave 'tools' out of the public part and describe them in the prompt; ToolCalls reads calls from the text"
+        )
+    other = next((m.role for m in turns if m.role not in _ROLES), "")
+    if other or any(m.media for m in turns):
+        what = f"a message of role {other!r}" if other else "pictures"
+        raise ConfigError(f"{task.arm}: its tasks begin with {what}, which a prompt of verifiers cannot hold; ask in plain turns")
+    said = [{"role": m.role, "content": m.content} for m in turns]
+    return said[0]["content"] if len(said) == 1 and said[0]["role"] == "user" else said
+
+
+_ROLES = ("system", "user", "assistant")
 
 
 def environment_of() -> type[Any]:

@@ -8,7 +8,7 @@ from typing import Any
 from assay.tasks.exchange.forms import choice, code, other, text
 from assay.tasks.exchange.forms.route import Asked, Form, Route, Unsupported
 
-__all__ = ["FORMS", "Asked", "Route", "Unsupported", "route_of"]
+__all__ = ["FORMS", "Asked", "Route", "Unsupported", "known_route", "route_of"]
 
 FORMS: tuple[Form, ...] = (*other.REFUSED, other.own_repositories, *code.FORMS, *choice.FORMS, *other.FORMS, *text.FORMS)
 """Forms in the order in which they are tried; the first that knows a row decides."""
@@ -26,12 +26,17 @@ def route_of(row: Mapping[str, Any], asked: Asked, fallback: Callable[[Asked], R
         Unsupported: nothing here could judge it rightly; says why, and the nearest route.
 
     >>> row = {"question": "Capital of Italy?", "choices": ["Paris", "Rome"], "answer": 1}
-    >>> found = route_of(row, Asked(question="Capital of Italy?", gold=1, solution="", source="rows"))
+    >>> found = route_of(row, Asked(question="Capital of Italy?", gold=1, solution="", source="rows", option_base=0))
     >>> found.verifier, found.answer["answer"]
     ('choice', 'B')
     """
-    for form in FORMS:
-        found = form(row, asked)
-        if found is not None:
-            return found
-    return fallback(asked)
+    return known_route(row, asked) or fallback(asked)
+
+
+def known_route(row: Mapping[str, Any], asked: Asked) -> Route | None:
+    """How a row of a known form is judged; None where no form knows it.
+
+    Raises:
+        Unsupported: its form is known, and nothing here could judge it rightly.
+    """
+    return next((found for form in FORMS if (found := form(row, asked)) is not None), None)

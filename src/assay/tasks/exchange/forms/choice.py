@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, cast
 
 from assay.core.canon import digest, plain
 from assay.core.seeds import generator
+from assay.tasks.exchange.forms.option_base import OptionNumber, base_of
 from assay.tasks.exchange.forms.route import Asked, Form, Route, Unsupported, first_text, texts_in
 
-__all__ = ["FORMS", "LETTERS", "lettered", "options_shown"]
+__all__ = ["FORMS", "LETTERS", "lettered", "option_number", "options_shown"]
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -31,7 +33,7 @@ _GOLDS = (
 _ASKED = ("question", "question_stem", "problem", "ctx", "query")
 _CONTEXT = ("article", "passage", "context")
 _LABELLED = re.compile(r"\s*\(?([A-Za-z0-9])\s*[).:]\s*(.*)", re.DOTALL)
-_NEAREST = "'choice', with 'options' as a list of texts and 'answer' as a letter, an index from 0 or the text of one"
+_NEAREST = "'choice', with 'options' as a list of texts and 'answer' as a letter, a number or the text of one"
 
 
 def lettered(options: Mapping[str, str], answer: str) -> dict[str, Any]:
@@ -44,30 +46,152 @@ def options_shown(question: str, options: Mapping[str, str]) -> bool:
     return all(re.search(rf"(?<![A-Za-z]){k}\)?[).:\]]*\s*{re.escape(v.strip())}", question) for k, v in options.items())
 
 
-def with_options(row: Mapping[str, Any], asked: Asked) -> Route | None:
-    """Options in one field, what is right in another, as a letter, an index from 0, a label or a text."""
-    field = next((name for name in _OPTIONS if isinstance(row.get(name), list | tuple | Mapping)), "")
-    gold_field = next((name for name in _GOLDS if row.get(name) not in (None, "")), "")
-    if not field or "reward_model" in row or (field == "answers" and not gold_field):  # several right texts, then
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Options:
+    """Options of a row, and what says which is right.
+
+    Attributes:
+        labels: that the row itself uses.
+        texts: of the options.
+        gold: what is right, as it stands.
+        gold_field: where it stands; "" where nowhere.
+        question: in the row; "" where none was found.
+        uses: fields that were read.
+    """
+
+    labels: list[str]
+    texts: list[str]
+    gold: Any
+    gold_field: str
+    question: str
+    uses: tuple[str, ...]
+
+    @property
+    def number(self) -> OptionNumber | None:
+        """The gold as a number that counts options; None where it is none, or a label or an option's text."""
+        gold = self.gold
+        said = gold.strip("().:[]* ") if isinstance(gold, str) else ""
+        if isinstance(gold, bool) or not (isinstance(gold, int) or said.isdecimal()):
+            return None
+        is_text = str(gold).strip() in [t.strip() for t in self.texts]
+        if isinstance(gold, str) and (is_text or said in self.labels):
+            return None
+        known = "subject" in self.uses or "endings" in self.uses
+        return OptionNumber(value=int(said or gold), options=len(self.texts), is_text=is_text, from_zero=known)
+
+
+def option_number(row: Mapping[str, Any]) -> OptionNumber | None:
+    """The number by which a row names its right option; None for any other row.
+
+    >>> option_number({"question": "Even?", "choices": ["one", "two"], "label": 2}).options
+    2
+    """
+    try:
+        found = _in_one_field(row) or _in_columns(row, None)
+    except Unsupported:
         return None
-    labels, options = _options(row[field])
-    if not gold_field:
-        raise Unsupported(f"{field!r} has {len(options)} options, and no field says which is right", _NEAREST)
-    letter = _letter(plain(row[gold_field]), labels, list(options.values()))
+    return None if found is None else found.number
+
+
+def with_options(row: Mapping[str, Any], asked: Asked) -> Route | None:
+    """Options in one field, what is right in another, as a letter, a number, a label or a text."""
+    found = _in_one_field(row)
+    return None if found is None else _choice(found, row, asked)
+
+
+def with_columns(row: Mapping[str, Any], asked: Asked) -> Route | None:
+    """Each option in a column of its own: A, B, C, D as CMMLU and C-Eval have them, option_a, opa as MedMCQA has them."""
+    found = _in_columns(row, asked.gold)
+    return None if found is None else _choice(found, row, asked)
+
+
+def _choice(found: _Options, row: Mapping[str, Any], asked: Asked) -> Route:
+    options = dict(zip(LETTERS, found.texts, strict=False))
+    if not found.gold_field:
+        raise Unsupported(f"{found.uses[0]!r} has {len(options)} options, and no field says which is right", _NEAREST)
+    number, base = found.number, asked.option_base
+    if number is not None and base is None:
+        base = base_of([number])
+        if base is None and number.fits:
+            raise Unsupported(
+                f"{found.gold_field!r} is {found.gold!r}, which names one option counted from 0, another counted from 1, and "
+                "no row of its file tells which is meant",
+                "'choice', with the number of the first option given (--option-base 0 or 1)",
+            )
+    letter = _letter(found.gold, found.labels, found.texts, base or 0)
     if not letter:
-        raise Unsupported(f"{gold_field!r} is {row[gold_field]!r}, which names none of the {len(options)} options", _NEAREST)
-    question = "" if asked.question else first_text(row, *_ASKED)
+        reason = f"{found.gold_field!r} is {found.gold!r}, which names none of the {len(options)} options"
+        raise Unsupported(reason + (", which count from 1" if base else ""), _NEAREST)
     context = first_text(row, *_CONTEXT) if "question" in row else ""
-    behind = "" if options_shown(asked.question or question, options) else _listed(options)
+    question = "" if asked.question else found.question
     return Route(
         form="multiple choice",
         verifier="choice",
         answer=lettered(options, letter),
         question=question,
         before=f"{context}\n\n" if context else "",
-        behind=behind,
-        uses=(field, gold_field, *_ASKED, *_CONTEXT),
+        behind="" if options_shown(asked.question or question, options) else _listed(options),
+        uses=(*(name for name in found.uses if name != "subject"), *_CONTEXT),
     )
+
+
+def _in_one_field(row: Mapping[str, Any]) -> _Options | None:
+    field = next((name for name in _OPTIONS if isinstance(row.get(name), list | tuple | Mapping)), "")
+    gold_field = next((name for name in _GOLDS if row.get(name) not in (None, "")), "")
+    if not field or "reward_model" in row or (field == "answers" and not gold_field):  # several right texts, then
+        return None
+    labels, options = _options(row[field])
+    gold = plain(row[gold_field]) if gold_field else None
+    if isinstance(gold, list) and len(cast("list[Any]", gold)) == 1:
+        gold = cast("list[Any]", gold)[0]
+    known = ("subject",) if "subject" in row else ()
+    uses = (field, gold_field, *_ASKED, *known)
+    return _Options(
+        labels=labels,
+        texts=list(options.values()),
+        gold=gold,
+        gold_field=gold_field,
+        question=first_text(row, *_ASKED),
+        uses=uses,
+    )
+
+
+def _in_columns(row: Mapping[str, Any], gold: Any) -> _Options | None:
+    columns = _columns(row)
+    names = {name.strip().casefold(): name for name in row}
+    fields = (names[n.casefold()] for n in (*_GOLDS, "cop") if n.casefold() in names)
+    gold_field = next((name for name in fields if row[name] not in (None, "")), "")
+    gold = row[gold_field] if gold_field else gold
+    bare = gold.strip("().:[]* ").upper() if isinstance(gold, str) else ""
+    letter = len(bare) == 1 and bare in LETTERS
+    texts = [str(row[name]).strip() for name in columns.values()]
+    if len(columns) < 2 or not (letter or (len(columns) > 2 and not all(re.fullmatch(r"[-+]?[\d.,]+", t) for t in texts))):
+        return None  # numbers in columns may be anything
+    if gaps := [k for k in LETTERS[: LETTERS.index(max(columns)) + 1] if k not in columns]:
+        raise Unsupported(f"its options stand in the columns {', '.join(columns.values())}, without {', '.join(gaps)}", _NEAREST)
+    question = next((names[n] for n in _ASKED if n in names and isinstance(row[names[n]], str)), "")
+    return _Options(
+        labels=list(columns),
+        texts=list(_options(texts)[1].values()),
+        gold=plain(gold),
+        gold_field=gold_field or ("answer" if gold is not None else ""),
+        question=str(row[question]) if question else "",
+        uses=(*columns.values(), gold_field, question),
+    )
+
+
+def _columns(row: Mapping[str, Any]) -> dict[str, str]:
+    """Name of the column of each option, by its letter, in their order: those of the prefix that has the most."""
+    by_prefix: dict[str, dict[str, str]] = {}
+    for name, value in row.items():
+        found = _COLUMN.fullmatch(name.strip())
+        if found and isinstance(value, str | int | float) and not isinstance(value, bool) and str(value).strip():
+            by_prefix.setdefault(found[1].casefold(), {}).setdefault(found[2].upper(), name)
+    best = max(by_prefix.values(), key=len, default=dict[str, str]())
+    return {letter: best[letter] for letter in sorted(best)}
+
+
+_COLUMN = re.compile(r"(?i)((?:option|choice|op)?[ _]?)([a-j])")
 
 
 def with_distractors(row: Mapping[str, Any], asked: Asked) -> Route | None:
@@ -133,13 +257,10 @@ def _options(given: Any) -> tuple[list[str], dict[str, str]]:
     return labels or list(LETTERS[: len(texts)]), dict(zip(LETTERS, texts, strict=False))
 
 
-def _letter(gold: Any, labels: list[str], texts: list[str]) -> str:
-    """The letter that a gold stands for; "" where it stands for none."""
-    if isinstance(gold, list) and len(cast("list[Any]", gold)) == 1:
-        gold = cast("list[Any]", gold)[0]
+def _letter(gold: Any, labels: list[str], texts: list[str], base: int) -> str:
+    """The letter that a gold stands for; "" where it stands for none. Numbers count options from ``base``."""
     if isinstance(gold, int) and not isinstance(gold, bool):
-        place = gold if 0 <= gold < len(texts) else -1
-        return LETTERS[place] if place >= 0 else ""
+        return LETTERS[gold - base] if 0 <= gold - base < len(texts) else ""
     if not isinstance(gold, str):
         return ""
     said = gold.strip()
@@ -149,8 +270,8 @@ def _letter(gold: Any, labels: list[str], texts: list[str]) -> str:
     folded = [" ".join(t.casefold().split()) for t in texts]
     if " ".join(said.casefold().split()) in folded:
         return LETTERS[folded.index(" ".join(said.casefold().split()))]
-    if bare.isdecimal() and int(bare) < len(texts):
-        return LETTERS[int(bare)]
+    if bare.isdecimal() and 0 <= int(bare) - base < len(texts):
+        return LETTERS[int(bare) - base]
     labelled = _LABELLED.fullmatch(said)
     if labelled and labelled[1].upper() in [label.upper() for label in labels]:
         return LETTERS[[label.upper() for label in labels].index(labelled[1].upper())]
@@ -161,4 +282,4 @@ def _listed(options: Mapping[str, str]) -> str:
     return "\n" + "\n".join(f"{letter}. {text}" for letter, text in options.items())
 
 
-FORMS: tuple[Form, ...] = (with_options, with_distractors, without_options)
+FORMS: tuple[Form, ...] = (with_options, with_columns, with_distractors, without_options)

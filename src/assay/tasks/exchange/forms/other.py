@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from assay.core.canon import plain
 from assay.tasks.exchange.forms.route import Asked, Form, Route, Unsupported, as_json, first_text, nested, texts_in
-from assay.tasks.judged import Spec
+from assay.tasks.verifier_spec import Spec
 
 __all__ = ["FORMS", "NAMES", "REFUSED", "own_repositories"]
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from assay.core.canon import plain
 from assay.core.errors import DataError
-from assay.tasks.judged import Spec
+from assay.tasks.verifier_spec import Spec
 
 __all__ = ["Asked", "Form", "Route", "Unsupported", "as_json", "first_text", "nested", "texts_in"]
 
@@ -35,12 +35,14 @@ class Asked:
         gold: as it stands; None where there is none under a usual name.
         solution: worked, "" where there is none.
         source: name of the data set, "rows" where none is known.
+        option_base: number of the first option where golds are numbers, 0 or 1; None: the row alone must tell.
     """
 
     question: str
     gold: Any
     solution: str
     source: str
+    option_base: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,10 +9,10 @@ from typing import Any
 
 from assay.tasks.exchange.forms.choice import LETTERS
 from assay.tasks.exchange.forms.route import Asked, Form, Route, Unsupported, as_json, texts_in
-from assay.tasks.judged import Spec
+from assay.tasks.verifier_spec import Spec
 from assay.verify.answer_verifier import answer_in
 
-__all__ = ["FORMS", "TEXT", "by_gold", "is_formula", "is_number"]
+__all__ = ["FORMS", "TEXT", "by_gold", "is_formula", "is_number", "refuse_lone_letter"]
 
 TEXT: Spec = {"name": "exact", "strip": True, "casefold": True, "where": "auto"}
 """A short text, in the part of the answer that is called so."""
@@ -109,6 +109,7 @@ def by_gold(asked: Asked) -> Route:
         return Route(form="text", verifier={"name": "exact", "strip": True}, answer=gold)
     if letter := _letter(gold, asked):
         return letter
+    refuse_lone_letter(asked)
     if is_number(gold) or is_formula(gold):
         return Route(form="formula", verifier="math", answer=gold)
     return _short(gold, asked)
@@ -175,6 +176,17 @@ def _letter(gold: str, asked: Asked) -> Route | None:
     if said not in shown or shown[:2] != ["A", "B"]:
         return None
     return Route(form="multiple choice", verifier="choice", answer=said)
+
+
+def refuse_lone_letter(asked: Asked) -> None:
+    """Raises Unsupported where the gold is a letter of an option that the question does not show."""
+    said = asked.gold.strip().strip("().") if isinstance(asked.gold, str) else ""
+    if len(said) == 1 and said in LETTERS[:5] and _letter(said, asked) is None:
+        raise Unsupported(
+            f"answer {asked.gold!r} is a letter and the row has no options",
+            "'choice', with the options in the question, in columns A, B, C, D or in a list 'options'; 'exact', named for the "
+            "row (--verifier), where the letter itself is the answer",
+        )
 
 
 def is_number(text: str) -> bool:
