@@ -33,8 +33,8 @@ __all__ = ["STUDY", "Study", "resume_all", "train_many"]
 STUDY = "study.json"
 """How the runs of a folder were asked for."""
 
-OWN = {"seeds": False, "vary": True, "at-once": False, "folder": False}
-"""Options that are about all runs, and whether each may have several values."""
+OWN = {"seeds": 1, "vary": sys.maxsize, "at-once": 1, "folder": 1, "allow-inexact": 0}
+"""Options that are about all runs, and how many values each may have."""
 
 ENOUGH = 5
 """Seeds from which on a comparison is worth something, as `assay.lab.Comparison` asks for."""
@@ -44,10 +44,11 @@ VIEWS = ("plain", "tensorboard", "wandb", "no-report", "profile")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Study:
-    """``study.json``: the words of the command line."""
+    """``study.json``: the words of the command line, and of those before it whose runs it does not name."""
 
     recipe: str
     args: tuple[str, ...]
+    earlier: tuple[tuple[str, ...], ...] = ()
 
     @classmethod
     def read(cls, folder: Path) -> Study | None:
@@ -61,7 +62,8 @@ class Study:
             return None
         found: Any = storage.read_json(path)
         try:
-            return cls(recipe=str(found["recipe"]), args=tuple(map(str, found["args"])))
+            args, *earlier = (tuple(map(str, words)) for words in (found["args"], *found.get("earlier", ())))
+            return cls(recipe=str(found["recipe"]), args=args, earlier=tuple(earlier))
         except (KeyError, TypeError) as error:
             raise CheckpointError(f"{path} is damaged ({error!r}); remove it: the runs beside it are whole") from None
 
@@ -89,6 +91,7 @@ def train_many(recipe: str, args: Sequence[str], own: TrainOptions) -> int:
     folder = own.folder or folder_for(asked, members)
     if folder.exists() and Study.read(folder) is None and any(p.name != lock.LOCK for p in folder.iterdir()):
         raise ConfigError(f"{folder} holds something else than runs side by side; choose another --folder")
+    asked, members = with_earlier(asked, members, folder)
     with storage.guarded(folder):
         folder.mkdir(parents=True, exist_ok=True)
     note(f"{members[0].run.name}: {len(members)} runs of {members[0].run.steps} steps in {folder}")
@@ -100,16 +103,18 @@ def train_many(recipe: str, args: Sequence[str], own: TrainOptions) -> int:
         else StudyTable(members, f"{members[0].run.name} · {folder}")
     )
     try:
-        endings = run_all(members, folder, at_once=own.at_once, options=options, news=news)
+        endings = run_all(
+            members, folder, at_once=own.at_once, options=options, news=news, allow_inexact=own.allow_inexact, note=note
+        )
     finally:
         news.close()
     return print_summary(endings, folder)
 
 
-def resume_all(folder: Path, study: Study) -> int:
+def resume_all(folder: Path, study: Study, allow_inexact: bool = False) -> int:
     """Goes on with the runs of a folder, by the words that they were asked for."""
     own, _ = settle(TrainOptions, study.recipe, study.args, "assay resume")
-    return train_many(study.recipe, study.args, replace(own, folder=folder))
+    return train_many(study.recipe, study.args, replace(own, folder=folder, allow_inexact=allow_inexact))
 
 
 # ---- which runs -------------------------------------------------------------------------------------------------------
@@ -139,6 +144,30 @@ def members_of(asked: Study, own: TrainOptions) -> list[StudyRun]:
     if twice := sorted({m.name for m in members if sum(m.name == n.name for n in members) > 1}):
         raise ConfigError(f"two runs would both be called {twice[0]!r}; give each seed and each value of --vary once")
     return members
+
+
+def with_earlier(asked: Study, members: list[StudyRun], folder: Path) -> tuple[Study, list[StudyRun]]:
+    """What is asked for, with the runs that earlier commands made in the folder and this one does not name.
+
+    Raises:
+        ConfigError: those are of other settings, so that one table would mix them.
+    """
+    found, names = Study.read(folder), {m.name for m in members}
+    if found is None or not (others := sorted(p.parent.name for p in folder.glob("*/run.toml") if p.parent.name not in names)):
+        return asked, members
+    if found.settings != asked.settings:
+        raise ConfigError(
+            f"{folder} holds runs of another command ({', '.join(others[:3])}: assay train "
+            f"{' '.join((found.recipe, *found.args))}); choose another --folder"
+        )
+    earlier: list[tuple[str, ...]] = []
+    for args in (found.args, *found.earlier):
+        own, _ = settle(TrainOptions, found.recipe, args, "assay train")
+        before = members_of(Study(recipe=found.recipe, args=args), own) if own.several else []
+        if new := [m for m in before if m.name not in names]:
+            earlier.append(args)
+            members, names = [*members, *new], names | {m.name for m in new}
+    return replace(asked, earlier=tuple(earlier)), members
 
 
 def seeds_of(text: str) -> tuple[int, ...]:
@@ -186,7 +215,7 @@ def shared(args: Sequence[str]) -> tuple[str, ...]:
         if word.startswith("--"):
             drop = 0
             if name in OWN:
-                drop = 0 if equals and not OWN[name] else sys.maxsize if OWN[name] else 1
+                drop = 0 if equals and OWN[name] == 1 else OWN[name]
                 continue
         if drop:
             drop -= 1

@@ -83,9 +83,9 @@ def _resume(args: list[str], launch: Launch | None) -> int:
     if study := Study.read(own.run):
         if launch is not None:
             raise ConfigError(f"{own.run} holds several runs, which start processes of their own; leave out {launch.by}")
-        if own.steps or own.ranks or own.allow_inexact:
-            raise ConfigError(f"{own.run} holds several runs; --steps, --ranks and --allow-inexact are for one: assay resume RUN")
-        return resume_all(own.run, study)
+        if own.steps or own.ranks:
+            raise ConfigError(f"{own.run} holds several runs; --steps and --ranks are for one: assay resume RUN")
+        return resume_all(own.run, study, own.allow_inexact)
     run_folder(own.run, ("run.toml",))
     with loading() as loaded:
         run = made_again(own.run)
