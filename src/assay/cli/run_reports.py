@@ -207,6 +207,7 @@ def _levels(view: RunView) -> list[dict[str, Any]]:
     base, now = view.base("greedy"), view.final("greedy")
     if base is None or now is None:
         return []
+    base, now = base.shared_with(now), now.shared_with(base)
     return [
         {
             "arm": arm,
