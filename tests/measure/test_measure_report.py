@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from assay.core.errors import DataError, MissingExtraError
-from assay.measure import html, plots, report
+from assay.measure import html, panels, plots, report
 from assay.measure.accuracy_at_k import eval_items
 from assay.measure.history import Series
 from assay.measure.intervals import Interval, paired
@@ -181,6 +181,25 @@ def test_curves_that_share_a_figure_are_told_apart(healthy: tuple[Path, str, Che
         "Update": r"gradient norm: 0\.\d+ at step 21, .* tokens clipped: 2\.0 % at step 21, 3\.0 % at step 220",
     }.items():
         assert re.search(told, labels[title]), labels[title]
+
+
+def test_the_accuracy_curve_is_of_the_items_that_all_evaluations_have(healthy: tuple[Path, str, Checker]) -> None:
+    assert "On the 108 items that every evaluation has; the largest has 288." in healthy[2].text
+    run = read_run(healthy[0])
+    common = set(run.evaluations("greedy")[1].scores())
+    ends = [np.mean([x.scores()[i] for i in common]) for x in (run.evaluations("greedy")[0], run.evaluations("greedy")[-1])]
+    (label,) = [label for label in healthy[2].labels if label.startswith("Held-out accuracy over steps.")]
+    assert f"Greedy: {100 * ends[0]:.0f} % at step 20, {100 * ends[1]:.0f} % at step 220." in label
+
+
+def test_what_the_curve_says_of_its_items() -> None:
+    def shown(*evals: EvalLine) -> str:
+        return " ".join(panels.accuracy_figures(RunView(folder=Path("r"), settings={}, versions={}, metrics=(), evals=evals)))
+
+    assert "<figcaption>" not in shown(line(0, 1, 4), line(9, 2, 4))
+    assert "On the 2 items that every evaluation has; the largest has 4." in shown(line(0, 1, 4), line(9, 2, 2))
+    other = replace(line(9, 2, 2), items=eval_items([{"id": "x", "arm": "sort", "level": 1, "values": [1.0]}]))
+    assert "Evaluations are of 1 to 4 items and share none" in shown(line(0, 1, 4), other)
 
 
 def test_report_needs_nothing_from_elsewhere(healthy: tuple[Path, str, Checker]) -> None:

@@ -32,6 +32,7 @@ from assay.train.metrics import kept_rollouts, pool_metrics, rollout_records
 from assay.train.opening import open_stage
 from assay.train.out_of_memory import advised
 from assay.train.outcome import RunOutcome
+from assay.train.progress_view import ObservesEvaluations
 from assay.train.record import run_id
 from assay.train.run import Run
 from assay.train.run_progress import Progress
@@ -289,9 +290,9 @@ class RunDriver:
         value = metrics.get(until.metric) if until else None
         if until is None or value is None:
             return False
-        best = self.progress.best
-        if best is None or value > best + until.gain:
-            self.progress.best, self.progress.stale = value, 0
+        best, ranked = self.progress.best, self._evaluator.comparable.get(until.metric, value)
+        if best is None or ranked > best + until.gain:
+            self.progress.best, self.progress.stale = ranked, 0
         else:
             self.progress.stale += 1
         return value >= until.at_least or 0 < until.patience <= self.progress.stale
@@ -326,7 +327,11 @@ class RunDriver:
         if full:
             self.progress.evaluated = runner.parts.step
         if self.run.keep_best:
-            offer_best_model(self.folder, runner.parts.step, found, partial(models.save_from, runner.parts.learner))
+            ranked = self._evaluator.comparable
+            offer_best_model(self.folder, runner.parts.step, ranked, partial(models.save_from, runner.parts.learner))
+        for tracker in self._trackers:
+            if isinstance(tracker, ObservesEvaluations):
+                tracker.observe_evaluation(self._evaluator.items, self._evaluator.part)
         return found
 
     def _judge_agreement(self, p: Parts, metrics: Mapping[str, float]) -> MismatchError | None:
