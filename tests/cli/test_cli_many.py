@@ -247,12 +247,16 @@ def test_the_board(members):
     board.state("seed-0", State.RUNNING, "")
     board.log("seed-0", 0, {"eval/greedy/all": 0.25})
     board.log("seed-0", 4, {"eval/greedy/all": 0.5, "reward/mean": 0.75})
+    plain = io.StringIO()
+    Console(file=plain, width=90).print(board.table())
+    assert "seed-0 running 4/10 0.500 0.750 0:0" in flat(plain.getvalue())  # of fewer items than the first
+    board.log("seed-0", 10, {"eval/greedy/all": 0.5, "reward/mean": 0.75})
     board.close()
     plain = io.StringIO()
     Console(file=plain, width=90).print(board.table())
     text = flat(plain.getvalue())
     assert "quickstart · all" in text
-    assert "seed-0 running 4/10 0.250 → 0.500 0.750 0:0" in text and "seed-11 waiting 0/10 – –" in text
+    assert "seed-0 running 10/10 0.250 → 0.500 0.750 0:0" in text and "seed-11 waiting 0/10 – –" in text
 
 
 def test_the_table_and_the_exit_code(capsys, tmp_path):

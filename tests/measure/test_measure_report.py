@@ -382,6 +382,19 @@ def test_what_imitation_did_is_not_told_of_reinforcement_learning() -> None:
     assert "Before that" not in only
 
 
+def test_accuracy_on_training_tasks_is_not_called_held_out() -> None:
+    evals = tuple(replace(x, split="train") for x in (line(0, 40, 50), line(9, 10, 50)))
+    metrics = tuple(MetricLine(step=s, stage="rl", metrics={"reward/mean": s / 10, "proof/state": 1.0}) for s in range(1, 10))
+    run = RunView(folder=Path("r"), settings={}, versions={}, metrics=metrics, evals=evals, finished=True)
+    page = re.sub("<[^>]*>", " ", report.render(run).partition("</head>")[2])
+    assert "Accuracy on training tasks" in page and "nothing was held out, so this may be memory" in page
+    assert (
+        "Accuracy on training tasks (greedy) fell from 80 %" in page and "but accuracy on training tasks went from 80 %" in page
+    )
+    glossary = page.index("Words") if "Words" in page else len(page)
+    assert [said for said in re.findall(r"[Hh]eld[- ]out accuracy", page[:glossary]) if said] == ["held-out accuracy"]
+
+
 def test_what_was_trained_is_named_by_its_arms_else_by_its_kind(run_folder: Make) -> None:
     run = read_run(run_folder(last=30))
     assert report._tasks(run) == "sort"

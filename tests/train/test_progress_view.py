@@ -70,6 +70,21 @@ def test_an_evaluation_of_a_part_says_of_how_many_items_it_is(run, clock, capsys
     assert deaf.moved("eval/greedy/all") == "0.680 → 0.860"
 
 
+def test_training_tasks_are_not_called_held_out(run, clock, capsys):
+    run = replace(run, evaluation=replace(run.evaluation, split="train"))
+    plain, live = PlainView(run, "t"), LiveView(run, "t", console := Console(file=io.StringIO(), width=90), clock)
+    for one in (plain, live):
+        one.log(0, {"eval/greedy/all": 0.5, "eval/sampled/all": 0.5})
+    console.print(live.panel())
+    live.close()
+    said = capsys.readouterr().out + console.file.getvalue()
+    assert "training greedy 0.500" in said and "training, greedy" in said and "held-out" not in said
+    p = RunProgress(run, clock)
+    p.take(9, {})
+    clock.now += 5
+    assert p.doing == "evaluating on training tasks (5 s)"
+
+
 def test_where_nothing_was_earned_from_the_start_the_view_says_what_to_do(run, clock, capsys):
     view = PlainView(run, "t")
     for step in range(5):

@@ -108,7 +108,8 @@ def train_many(recipe: str, args: Sequence[str], own: TrainOptions) -> int:
         )
     finally:
         news.close()
-    return print_summary(endings, folder)
+    whose = "held-out" if members[0].run.evaluation.split == "test" else "training-task"
+    return print_summary(endings, folder, whose)
 
 
 def resume_all(folder: Path, study: Study, allow_inexact: bool = False) -> int:
@@ -284,6 +285,7 @@ class StudyTable:
 
         self._title = title
         self._runs = {m.name: RunProgress(m.run, clock) for m in members}
+        self._whose = next(iter(self._runs.values())).whose
         self._states = dict.fromkeys(self._runs, "waiting")
         self._live = Live(
             console=console, get_renderable=self.table, refresh_per_second=2, redirect_stdout=False, redirect_stderr=False
@@ -305,7 +307,7 @@ class StudyTable:
         from rich.text import Text
 
         made = Table(title=Text(self._title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-        for column in ("run", "state", "step", "held-out greedy", "reward", "left"):
+        for column in ("run", "state", "step", f"{self._whose} greedy", "reward", "left"):
             made.add_column(column, justify="left" if column in ("run", "state") else "right", overflow="fold")
         for name, run in self._runs.items():
             state = self._states[name]
@@ -335,11 +337,11 @@ def _parts(run: RunProgress) -> list[str]:
     parts += [
         f"{word} {run.show(name)}" for word, name in (("reward", "reward/mean"), ("loss", "loss/total")) if name in run.now
     ][:1]
-    parts += [f"held-out greedy {run.show(GREEDY)}"] if GREEDY in run.now else []
+    parts += [f"{run.whose} greedy {run.show(GREEDY)}"] if GREEDY in run.now else []
     return parts + ([f"left {run.eta}"] if run.eta and run.step < run.steps else [])
 
 
-def print_summary(endings: Sequence[RunEnding], folder: Path) -> int:
+def print_summary(endings: Sequence[RunEnding], folder: Path, whose: str = "held-out") -> int:
     """Prints the table, what went wrong, and where the numbers are; returns the exit code."""
     several = len({e.group for e in endings}) > 1
     rows: list[list[object]] = []
@@ -348,7 +350,7 @@ def print_summary(endings: Sequence[RunEnding], folder: Path) -> int:
         rows.append([f"mean{f' of {mean.group}' if several else ''}", f"{mean.runs} runs", "", *_numbers(mean), "", ""])
     head = ("run", "state", "step", "base", "greedy", "gain", "sampled", "CPU-s", "digest")
     grid(head, rows, right=(2, 3, 4, 5, 6, 7))
-    say("held-out accuracy; of means the 95 % interval over runs (Student)")
+    say(f"{whose} accuracy; of means the 95 % interval over runs (Student)")
     _compare(endings)
     for line in _warnings(endings):
         say(line)

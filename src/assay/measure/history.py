@@ -78,6 +78,7 @@ class History:
         eval_items: held-out items behind the smallest evaluation; 0 when unknown.
         item_scores: ``eval/MODE/all`` to step to item id to score, so that evaluations of different sizes can be compared on the
             items that both have; empty when unknown.
+        held_out: whether the evaluations are of tasks that training never sees.
 
     >>> from assay.runs import MetricLine
     >>> h = History.of([MetricLine(step=s, stage="rl", metrics={"reward/mean": s / 4}) for s in range(1, 5)])
@@ -93,6 +94,7 @@ class History:
     item_scores: Mapping[str, Mapping[int, Mapping[str, float]]] = field(
         default_factory=dict[str, Mapping[int, Mapping[str, float]]], kw_only=True
     )
+    held_out: bool = field(default=True, kw_only=True)
 
     @staticmethod
     def of(lines: Iterable[MetricLine], eval_items: int = 0) -> History:

@@ -120,7 +120,7 @@ def accuracy_figures(run: RunView) -> Iterator[str]:
         if x
     ]
     if curves:
-        alt = "Held-out accuracy over steps. " + " ".join(
+        alt = f"{'Held-out accuracy' if run.held_out else 'Accuracy on training tasks'} over steps. " + " ".join(
             f"{c.label.capitalize()}: {_series_text(c.series, True)}" for c in curves
         )
         roomy, narrow = (interval_lines(f"accuracy-{n}", curves, run.last_step, narrow=bool(n)) for n in (0, 1))

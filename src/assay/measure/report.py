@@ -26,6 +26,7 @@ from assay.measure.runs import EvalLine, RunView, read_run
 __all__ = ["write_report"]
 
 HELD_OUT = "On items that training never saw. Bands are 95 % intervals over items."
+NOT_HELD_OUT = "On items that training used: nothing was held out, so this may be memory. Bands are 95 % intervals over items."
 PROFILED = (
     "Each moment counts for the innermost part that was at work, so the parts add up to the step. CPU seconds are those of the "
     "run's own process: below the clock's it waited, for other processes or for a core."
@@ -69,7 +70,7 @@ def render(run: RunView, rollouts: Path | None = None) -> str:
     body = [
         _header(run),
         _doctor(run),
-        section("Held-out accuracy", _grid(accuracy_figures(run)), _levels(run), lead=HELD_OUT),
+        _accuracy(run),
         section("Training", _grid(training_figures(run)), lead=TRAINING),
         _profile(run),
         _rollouts(run, rollouts),
@@ -77,6 +78,12 @@ def render(run: RunView, rollouts: Path | None = None) -> str:
     ]
     shown = "\n".join(b for b in body if b)
     return page(f"{run.name}: run report", f"{shown}\n{glossary(words_in(re.sub('<[^>]*>', ' ', shown)))}")
+
+
+def _accuracy(run: RunView) -> str:
+    """The section on evaluations; of training tasks where nothing is held out."""
+    title, lead = ("Held-out accuracy", HELD_OUT) if run.held_out else ("Accuracy on training tasks", NOT_HELD_OUT)
+    return section(title, _grid(accuracy_figures(run)), _levels(run), lead=lead)
 
 
 def _grid(figures: Iterable[str]) -> str:

@@ -22,6 +22,11 @@ def held_out(history: History) -> tuple[str, Series]:
     return "eval/sampled/all", history["eval/sampled/all"].finite()
 
 
+def accuracy_name(history: History) -> str:
+    """What the evaluations measure: a run without held-out tasks evaluates on those that it trains on."""
+    return "held-out accuracy" if history.held_out else "accuracy on training tasks"
+
+
 def noise(items: int, p: float, deviations: float = 2.0) -> float:
     """Difference of two accuracies near ``p`` that chance alone would rarely exceed; 0 when the number of items is unknown."""
     return deviations * sqrt(2 * p * (1 - p) / items) if items else 0.0
@@ -100,7 +105,7 @@ class SuspectVerifier:
             severity=Severity.ALARM,
             sentence=(
                 f"Reward rose from {start.mean:.2f} ({steps_of(start)}) to {now.mean:.2f} ({steps_of(now)}), but "
-                "held-out accuracy went from "
+                f"{accuracy_name(history)} went from "
                 f"{percent(before)} (step {accuracy.span[0]}) to {percent(after)} (step {accuracy.span[1]}){found.where}."
             ),
             action=(
@@ -135,12 +140,12 @@ class HeldOutDropped:
         if not falls:
             return None
         name, worst = max(falls, key=lambda x: x[1].before - x[1].after)
-        last = history[name].finite().span[1]
+        last, mode = history[name].finite().span[1], name.split("/")[1]
         return Finding(
             rule="HeldOutDropped",
             severity=Severity.ALARM,
             sentence=(
-                f"Held-out accuracy ({name.split('/')[1]}) fell from {percent(worst.before)} at step {worst.step} to "
+                f"{accuracy_name(history).capitalize()} ({mode}) fell from {percent(worst.before)} at step {worst.step} to "
                 f"{percent(worst.after)} at step {last}{worst.where}."
             ),
             action=(

@@ -103,6 +103,11 @@ class RunView(RunRecord):
         return f"{hits:,} of {prompts:,} training prompts{part} match {matched}; {allowed}"
 
     @property
+    def held_out(self) -> bool:
+        """Whether its evaluations are of tasks that training never sees; a run without such tasks evaluates on its own."""
+        return not self.evals or any(e.split == "test" for e in self.evals)
+
+    @property
     def last_step(self) -> int:
         """Last step that any journal knows; 0 for an empty run."""
         return max((x.step for lines in (self.metrics, self.evals, self.events) for x in lines), default=0)
@@ -150,7 +155,7 @@ class RunView(RunRecord):
         }
         own = History.of(self.metrics)
         first = own.first_update if self.metrics else history.first_update
-        return replace(history, stages=own.stages, first_update=first, item_scores=scores)
+        return replace(history, stages=own.stages, first_update=first, item_scores=scores, held_out=self.held_out)
 
 
 # ---- reading ----------------------------------------------------------------------------------------------------------

@@ -158,7 +158,7 @@ class RunProgress:
             return f"first evaluation, or loading ({quiet:.0f} s)" if self._evaluates_first else f"starting ({quiet:.0f} s)"
         usual = self._spent / self._counted if self._counted else 1.0
         if self._evaluation_due and quiet > max(1.0, 2.0 * usual):
-            return f"evaluating on held-out tasks ({quiet:.0f} s)"
+            return f"evaluating on {self.whose} tasks ({quiet:.0f} s)"
         return f"working on step {self.step + 1}" + (f" ({quiet:.0f} s)" if quiet > max(2.0, 3.0 * usual) else "")
 
     @property
@@ -175,6 +175,11 @@ class RunProgress:
                 return in_stage == stage.steps or (every > 0 and in_stage % every == 0)
             begun += stage.steps
         return False
+
+    @property
+    def whose(self) -> str:
+        """Which tasks the evaluations are of: a run without held-out tasks evaluates on those that it trains on."""
+        return "held-out" if self._run.evaluation.split == "test" else "training"
 
     @property
     def hint(self) -> str:
@@ -265,7 +270,7 @@ class PlainView:
                 parts.append(f"in order {self._p.show('score/accuracy')}")
         if evaluated:
             values = f"greedy {self._p.show(GREEDY)} sampled {self._p.show(SAMPLED)} {self._p.of_items}"
-            parts.append(f"held-out {values.rstrip()}")
+            parts.append(f"{self._p.whose} {values.rstrip()}")
         if self._p.eta and step < self._p.steps:
             parts.append(f"left {self._p.eta}")
         say("  ".join(parts))
@@ -338,6 +343,7 @@ class LiveView:
             if name in p.now and not (name == "loss/total" and "reward/mean" in p.now):
                 value = p.moved(name, form) if name in (GREEDY, SAMPLED) else p.show(name, form)
                 course = "" if name.startswith("time/") else p.spark(name, max(8, width - 44))
+                label = label.replace("held-out", p.whose)
                 grid.add_row(Text(label, style="dim"), Text(value, style="bold"), Text(course, style="cyan"))
         weights = {1.0: "weights proved", 0.0: "weights unproven"}.get(p.now.get("proof/state", -1.0), "")
         facts = [f"step {p.step}/{p.steps}", f"left {p.eta}" if p.eta and self._open else "", weights]
