@@ -256,7 +256,7 @@ class RunDriver:
         """One step, with the evaluation and the checkpoint that are due behind it."""
         p = runner.parts
         try:
-            metrics = await self._one_step(runner)
+            metrics, result = await self._one_step(runner)
         except RewardError:  # the stage stands as before the step
             if int((checkpoint.latest_name(self.folder) or "-1").removeprefix("step_")) != p.step:
                 self._checkpoint(index, runner)
@@ -278,6 +278,8 @@ class RunDriver:
         self._log(p, metrics)
         self._callbacks.step(p.step, metrics)
         self.stop = self.stop or self._callbacks.stop
+        if (last or self.stop) and not self._recorded(p.stage_step):
+            self._keep_rollouts(p, result)
         failed = refused or self._callbacks.error
         if last or self.stop or failed or _due(p.stage_step, self.run.checkpoint_every):
             self._checkpoint(index, runner)
@@ -297,26 +299,35 @@ class RunDriver:
             self.progress.stale += 1
         return value >= until.at_least or 0 < until.patience <= self.progress.stale
 
-    async def _one_step(self, runner: StageRunner) -> dict[str, float]:
+    async def _one_step(self, runner: StageRunner) -> tuple[dict[str, float], StepResult]:
         p, begin = runner.parts, time.process_time()
         with self._profiled(p):
             result = await runner.step()
-        if p.stage_step == 0 or _due(p.stage_step + 1, self.run.rollouts_every):
-            self._record_rollouts(p, result)
         p.step, p.stage_step = p.step + 1, p.stage_step + 1
+        if self._recorded(p.stage_step):
+            self._record_rollouts(p, result)
         self._step = p.step
         self.progress.cpu += time.process_time() - begin
-        return {**result.metrics, "time/cpu": self.progress.cpu}
+        return {**result.metrics, "time/cpu": self.progress.cpu}, result
+
+    def _recorded(self, stage_step: int) -> bool:
+        """Whether rollouts of a stage's step are recorded whatever becomes of the stage: of its first, and of every so many."""
+        return stage_step == 1 or _due(stage_step, self.run.rollouts_every)
 
     def _record_rollouts(self, p: Parts, result: StepResult) -> None:
         """Some of a step's rollouts go to the journal, which the digest covers; all, within bounds, to files of their own."""
-        place, second = {"step": p.step + 1, "stage": p.stage.name}, result.found.scores
-        for line in rollout_records(result.groups, p.tokenizer, second):
+        place = {"step": p.step, "stage": p.stage.name}
+        for line in rollout_records(result.groups, p.tokenizer, result.found.scores):
             self.journal.append("rollouts", {**place, **line})
+        self._keep_rollouts(p, result)
+
+    def _keep_rollouts(self, p: Parts, result: StepResult) -> None:
+        """All rollouts of the step just done, within bounds, go to a file, which the digest does not cover."""
+        place, second = {"step": p.step, "stage": p.stage.name}, result.found.scores
         if result.groups and (most := self.run.rollouts_kept):
             kept = kept_rollouts(result.groups, result.outcomes, p.tokenizer, second, most)
             of = sum(len(group.rollouts) for group in result.groups)
-            self._files.write(p.step + 1, [{**place, **line} for line in kept], of)
+            self._files.write(p.step, [{**place, **line} for line in kept], of)
 
     def _profiled(self, p: Parts) -> AbstractContextManager[None]:
         """Inside, parts of a step are counted, where that is wanted."""
