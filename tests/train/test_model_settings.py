@@ -248,4 +248,8 @@ def test_a_run_on_own_rewards_says_what_accuracy_is(judged: dict[str, Any], line
     run = on_rows([{"prompt": f"S{n}>", "answer": str(n)} for n in range(10, 90)], **judged)
     assert told_settings(run, tmp_path)[-1] == line
     ours = on_rows([{"prompt": f"S{n}>", "answer": str(n)} for n in range(10, 90)])
-    assert not any("accuracy" in said for said in told_settings(ours, tmp_path))
+    told = told_settings(ours, tmp_path)
+    assert not any("accuracy" in said for said in told)
+    assert told[-1] == "no reward was given: an answer is right if it equals the row's `answer`, but for white space around it"
+    judged = on_rows([{"prompt": f"S{n}>", "answer": str(n), "verifier": "numeric"} for n in range(10, 90)])
+    assert told_settings(judged, tmp_path)[-1].startswith("no reward was given: each row's `verifier` grades its answers")

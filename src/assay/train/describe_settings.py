@@ -8,12 +8,15 @@ from typing import cast
 
 from assay.runtime.engine.settings import InProcess
 from assay.runtime.settings import AdamW
+from assay.tasks import Rows
 from assay.train.memory import memory_of
 from assay.train.model_facts import ModelFacts, facts_in
 from assay.train.model_settings import MachineFacts, learning_rate, this_machine
 from assay.train.models import Folder
 from assay.train.reinforce import Reinforce
 from assay.train.run import Run
+from assay.verify.exact import ExactMatch
+from assay.verify.routing import Routed
 from assay.verify.user_reward import UserReward, name_of
 from assay.verify.weighted_rewards import WeightedRewards
 
@@ -72,7 +75,18 @@ def _notes(run: Run) -> tuple[str, ...]:
     if run.evaluation.split != "test":
         notes = ("no row is held out: accuracies are of the training rows, and say nothing of others",)
     verifier: object = run.tasks.verifier()
-    return (*notes, _accuracy(verifier, run.evaluation.threshold)) if isinstance(verifier, UserReward) else notes
+    if isinstance(verifier, UserReward):
+        return (*notes, _accuracy(verifier, run.evaluation.threshold))
+    return (*notes, *_grader(verifier)) if isinstance(run.tasks, Rows) else notes
+
+
+def _grader(verifier: object) -> tuple[str, ...]:
+    """What grades rows for which no reward was given."""
+    if isinstance(verifier, ExactMatch):
+        return ("no reward was given: an answer is right if it equals the row's `answer`, but for white space around it",)
+    if isinstance(verifier, Routed):
+        return ("no reward was given: each row's `verifier` grades its answers; where it names none, they must equal `answer`",)
+    return ()
 
 
 def _accuracy(reward: UserReward, threshold: float) -> str:

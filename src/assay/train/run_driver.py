@@ -25,7 +25,7 @@ from assay.train import models, record
 from assay.train.callbacks import Callback, Callbacks
 from assay.train.data import data_digests
 from assay.train.evaluator import Evaluator
-from assay.train.gold_check import describe_gold_rewards
+from assay.train.gold_check import describe_rewards
 from assay.train.independent_check import IndependentChecker
 from assay.train.judgements import RunJudges
 from assay.train.metrics import kept_rollouts, pool_metrics, rollout_records
@@ -145,8 +145,8 @@ class RunDriver:
             self.journal.event(step, "isolation", line)
 
     def _tell_gold(self) -> None:
-        """Warns of a reward that gives the rows' own answers less than its full value, before any step is spent on it."""
-        if line := describe_gold_rewards(self.run):
+        """Warns of a reward that cannot be earned by the rows' own answers, or is not always the same, before the first step."""
+        for line in describe_rewards(self.run):
             print(line, file=sys.stderr, flush=True)
             self.journal.event(0, "gold", line)
 
