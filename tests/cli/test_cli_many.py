@@ -17,7 +17,8 @@ import pytest
 from cli_support import flat
 
 from assay.cli import multi_run
-from assay.cli.multi_run import PlainStudyView, Study, StudyTable, parse_vary, print_summary, seeds_of, shared
+from assay.cli.multi_run import Study, parse_vary, print_summary, seeds_of, shared
+from assay.cli.study_views import PlainStudyView, StudyTable
 from assay.core.errors import CheckpointError, ConfigError
 from assay.core.util.paths import cache_folder
 from assay.lab.seeds import StudyRun
@@ -203,6 +204,11 @@ def test_a_folder_keeps_the_runs_of_the_command_before(assay, mine, tmp_path):
     third, found = multi_run.with_earlier(*ask("mine.py:tiny", "--vary", "stages.0.groups=5"), folder)
     assert [m.name for m in found] == ["groups=5", "groups=3", "groups=4", "groups=2"]
     assert third.earlier == (again.args, asked.args)
+    (folder / "groups=4" / "run.toml").write_text("seed = 4")
+    before = (folder / "study.json").read_text()
+    said = assay("train", "mine.py:tiny", "--vary", "stages.0.groups=4", "--folder", folder)
+    assert said.code == 2 and "holds a run of other settings" in said.err
+    assert (folder / "study.json").read_text() == before
     with pytest.raises(
         ConfigError, match=r"all holds runs of another command \(groups=2, groups=3, groups=4: assay train mine.py"
     ):

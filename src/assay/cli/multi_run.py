@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import io
 import sys
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import redirect_stderr
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.cli.output import cell, grid, note
 from assay.cli.preflight import check
 from assay.cli.recipe import settle
+from assay.cli.study_views import PlainStudyView, StudyTable
 from assay.cli.tracker_options import split_words
 from assay.cli.train_options import TrainOptions
 from assay.core.errors import AssayError, CheckpointError, ConfigError
-from assay.lab.seeds import StudyRun, run_all, same_run
+from assay.lab.seeds import StudyRun, check_members, run_all, same_run
 from assay.lab.summary import Mean, RunEnding, State, differences, means
 from assay.measure.intervals import Interval
 from assay.runs import lock, storage
-from assay.train.progress_view import GREEDY, Clock, RunProgress, say
+from assay.train.progress_view import say
 from assay.train.record import fresh_folder
-
-if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
 
 __all__ = ["STUDY", "Study", "resume_all", "train_many"]
 
@@ -92,6 +89,7 @@ def train_many(recipe: str, args: Sequence[str], own: TrainOptions) -> int:
     if folder.exists() and Study.read(folder) is None and any(p.name != lock.LOCK for p in folder.iterdir()):
         raise ConfigError(f"{folder} holds something else than runs side by side; choose another --folder")
     asked, members = with_earlier(asked, members, folder)
+    check_members(members, folder, own.allow_inexact)
     with storage.guarded(folder):
         folder.mkdir(parents=True, exist_ok=True)
     note(f"{members[0].run.name}: {len(members)} runs of {members[0].run.steps} steps in {folder}")
@@ -240,105 +238,6 @@ def folder_for(asked: Study, members: Sequence[StudyRun]) -> Path:
 
 
 # ---- what a person sees -----------------------------------------------------------------------------------------------
-
-
-class PlainStudyView:
-    """A line per run where its state changes, at its evaluations, and for every fifth part of it."""
-
-    def __init__(self, members: Sequence[StudyRun], clock: Clock = time.monotonic) -> None:
-        self._width = max(len(m.name) for m in members)
-        self._runs = {m.name: RunProgress(m.run, clock) for m in members}
-
-    def state(self, name: str, state: State, said: str) -> None:
-        """Prints it."""
-        if state is not State.WAITING or said:
-            self._say(name, _worded(state, said))
-
-    def log(self, name: str, step: int, metrics: Mapping[str, float]) -> None:
-        """Prints a line when there is an evaluation, or the step is due."""
-        run = self._runs[name]
-        run.take(step, metrics)
-        if GREEDY in metrics or step % max(1, run.steps // 5) == 0:
-            self._say(name, "  ".join(_parts(run)))
-
-    def _say(self, name: str, text: str) -> None:
-        say(f"{name:<{self._width}}  {text}")
-
-    def close(self) -> None:
-        """Nothing is held open."""
-
-
-class StudyTable:
-    """A table of the runs that is redrawn in place, twice a second.
-
-    Args:
-        members: the runs.
-        title: above the table.
-        console: where to draw; the terminal when None.
-        clock: seconds; replaced in tests.
-    """
-
-    def __init__(
-        self, members: Sequence[StudyRun], title: str, console: Console | None = None, clock: Clock = time.monotonic
-    ) -> None:
-        from rich.live import Live
-
-        self._title = title
-        self._runs = {m.name: RunProgress(m.run, clock) for m in members}
-        self._whose = next(iter(self._runs.values())).whose
-        self._states = dict.fromkeys(self._runs, "waiting")
-        self._live = Live(
-            console=console, get_renderable=self.table, refresh_per_second=2, redirect_stdout=False, redirect_stderr=False
-        )
-        self._live.start(refresh=True)
-
-    def state(self, name: str, state: State, said: str) -> None:
-        """Takes the news; the next redraw shows them."""
-        self._states[name] = _worded(state, said)
-
-    def log(self, name: str, step: int, metrics: Mapping[str, float]) -> None:
-        """Takes the news likewise."""
-        self._runs[name].take(step, metrics)
-
-    def table(self) -> RenderableType:
-        """The table as it should look now."""
-        from rich import box
-        from rich.table import Table
-        from rich.text import Text
-
-        made = Table(title=Text(self._title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-        for column in ("run", "state", "step", f"{self._whose} greedy", "reward", "left"):
-            made.add_column(column, justify="left" if column in ("run", "state") else "right", overflow="fold")
-        for name, run in self._runs.items():
-            state = self._states[name]
-            made.add_row(
-                Text(name),
-                Text(state, style="cyan" if state == "running" else "dim"),
-                f"{run.step}/{run.steps}",
-                run.moved(GREEDY),
-                run.show("reward/mean"),
-                run.eta if state == "running" else "",
-            )
-        return made
-
-    def close(self) -> None:
-        """Leaves the last table on the screen."""
-        self._live.stop()
-
-
-def _worded(state: State, said: str) -> str:
-    if state is State.RUNNING and said == "base":
-        return "building its base, or reading it"
-    return f"{state}: {said}" if said else str(state)
-
-
-def _parts(run: RunProgress) -> list[str]:
-    parts = [f"step {run.step}/{run.steps}"]
-    parts += [
-        f"{word} {run.show(name)}" for word, name in (("reward", "reward/mean"), ("loss", "loss/total")) if name in run.now
-    ][:1]
-    parts += [f"{run.whose} greedy {run.show(GREEDY)}"] if GREEDY in run.now else []
-    return parts + ([f"left {run.eta}"] if run.eta and run.step < run.steps else [])
 
 
 def print_summary(endings: Sequence[RunEnding], folder: Path, whose: str = "held-out") -> int:

@@ -36,6 +36,7 @@ __all__ = [
     "State",
     "StudyObserver",
     "StudyRun",
+    "check_members",
     "differences",
     "means",
     "run_all",
@@ -144,19 +145,35 @@ def run_all(
         ConfigError: a folder holds another run, or another process works on these.
         InexactResumeError: a run was made with other code of the user's, and ``allow_inexact`` is False.
     """
-    for member in members:
-        if not same_run(folder / member.name, member.run):
-            raise ConfigError(
-                f"{folder / member.name} holds a run of other settings than asked for; choose another folder, or remove that one"
-            )
-        if edited := user_code.check_code(folder / member.name, code_of(member.run), allow_inexact):
-            note(f"{member.name} was made with other code than now: {'; '.join(edited)}")
+    for line in check_members(members, folder, allow_inexact):
+        note(line)
     going_on = ("--allow-inexact",) if allow_inexact else ()
     with lock.worker(folder):
         endings = _SeedRunner(members, folder, options, news or NoObserver(), going_on).work(at_once)
         found = {"runs": endings, "means": means(endings), "differences": differences(endings)}
         storage.write_json(folder / RESULTS, plain(found))
     return endings
+
+
+def check_members(members: Sequence[StudyRun], folder: Path, allow_inexact: bool = False) -> list[str]:
+    """Whether what a folder holds of the runs, finished or not, is of these settings and of the user's code as it is now.
+
+    Returns:
+        A line for each run that was made with other code, where that is allowed.
+
+    Raises:
+        ConfigError: a folder holds another run.
+        InexactResumeError: a run was made with other code, and ``allow_inexact`` is False.
+    """
+    found: list[str] = []
+    for member in members:
+        if not same_run(folder / member.name, member.run):
+            raise ConfigError(
+                f"{folder / member.name} holds a run of other settings than asked for; choose another folder, or remove that one"
+            )
+        if edited := user_code.check_code(folder / member.name, code_of(member.run), allow_inexact):
+            found.append(f"{member.name} was made with other code than now: {'; '.join(edited)}")
+    return found
 
 
 def same_run(folder: Path, run: Run) -> bool:

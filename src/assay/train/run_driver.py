@@ -28,12 +28,13 @@ from assay.train.evaluator import Evaluator
 from assay.train.gold_check import describe_rewards
 from assay.train.independent_check import IndependentChecker
 from assay.train.judgements import RunJudges
-from assay.train.metrics import kept_rollouts, pool_metrics, rollout_records
+from assay.train.metrics import pool_metrics
 from assay.train.opening import open_stage
 from assay.train.out_of_memory import advised
 from assay.train.outcome import RunOutcome
 from assay.train.progress_view import ObservesEvaluations
 from assay.train.record import run_id
+from assay.train.rollout_recorder import RolloutRecorder
 from assay.train.run import Run
 from assay.train.run_progress import Progress
 from assay.train.runner import StageRunner, StepResult
@@ -86,8 +87,9 @@ class RunDriver:
         self.replays = False
         self.identity, self.data = run_id(run), data_digests(run)
         self._trackers: Sequence[Tracker] = ()
-        self._files = RolloutFiles(folder)
-        self._evaluator = Evaluator(run, self.journal, self._files)
+        files = RolloutFiles(folder)
+        self._rollouts = RolloutRecorder(run, self.journal, files)
+        self._evaluator = Evaluator(run, self.journal, files)
         self._step = 0
         self._counted: Mapping[str, int] = {}
 
@@ -99,7 +101,7 @@ class RunDriver:
             found, state: the checkpoint's folder and what it says.
         """
         step = int(state["session"]["step"]) if found else 0
-        self._evaluator.run = self.run
+        self._evaluator.run = self._rollouts.run = self.run
         self._tell_isolation(step)
         if not found:
             self._tell_gold()
@@ -278,8 +280,8 @@ class RunDriver:
         self._log(p, metrics)
         self._callbacks.step(p.step, metrics)
         self.stop = self.stop or self._callbacks.stop
-        if (last or self.stop) and not self._recorded(p.stage_step):
-            self._keep_rollouts(p, result)
+        if (last or self.stop) and not self._rollouts.due(p.stage_step):
+            self._rollouts.keep(p, result)
         failed = refused or self._callbacks.error
         if last or self.stop or failed or _due(p.stage_step, self.run.checkpoint_every):
             self._checkpoint(index, runner)
@@ -304,30 +306,11 @@ class RunDriver:
         with self._profiled(p):
             result = await runner.step()
         p.step, p.stage_step = p.step + 1, p.stage_step + 1
-        if self._recorded(p.stage_step):
-            self._record_rollouts(p, result)
+        if self._rollouts.due(p.stage_step):
+            self._rollouts.record(p, result)
         self._step = p.step
         self.progress.cpu += time.process_time() - begin
         return {**result.metrics, "time/cpu": self.progress.cpu}, result
-
-    def _recorded(self, stage_step: int) -> bool:
-        """Whether rollouts of a stage's step are recorded whatever becomes of the stage: of its first, and of every so many."""
-        return stage_step == 1 or _due(stage_step, self.run.rollouts_every)
-
-    def _record_rollouts(self, p: Parts, result: StepResult) -> None:
-        """Some of a step's rollouts go to the journal, which the digest covers; all, within bounds, to files of their own."""
-        place = {"step": p.step, "stage": p.stage.name}
-        for line in rollout_records(result.groups, p.tokenizer, result.found.scores):
-            self.journal.append("rollouts", {**place, **line})
-        self._keep_rollouts(p, result)
-
-    def _keep_rollouts(self, p: Parts, result: StepResult) -> None:
-        """All rollouts of the step just done, within bounds, go to a file, which the digest does not cover."""
-        place, second = {"step": p.step, "stage": p.stage.name}, result.found.scores
-        if result.groups and (most := self.run.rollouts_kept):
-            kept = kept_rollouts(result.groups, result.outcomes, p.tokenizer, second, most)
-            of = sum(len(group.rollouts) for group in result.groups)
-            self._files.write(p.step, [{**place, **line} for line in kept], of)
 
     def _profiled(self, p: Parts) -> AbstractContextManager[None]:
         """Inside, parts of a step are counted, where that is wanted."""
