@@ -50,7 +50,7 @@ class TrainOptions(ViewOptions):
             were stopped.
         vary: parallel runs for every combination of settings.
         at_once: how many runs at a time; one per available core when not given.
-        allow_inexact: of several runs, keep those that your own code before its last change made, and continue others.
+        allow_inexact: of several runs, keep those that your code made before it changed, and continue others.
         against: evaluation rows that must not be trained on: files or folders, as well as the run's own held-out tasks.
         allow_contamination: train although prompts contain evaluation items; the report says so.
         steps: number of steps of the last stage, in place of the recipe's.
