@@ -100,13 +100,18 @@ def test_list_names_what_it_cannot_read(assay, runs):
     assert "unreadable" in assay("runs", "list").out
 
 
-def test_show(assay, runs):
+def test_show(assay, runs, monkeypatch):
     found = assay("runs", "show", runs / "sort-1", "--json").json
     assert found["levels"] == [
         {"arm": "sort", "level": 3, "base": 0.0, "now": 0.75, "tasks": 4},
         {"arm": "sort", "level": 4, "base": 0.0, "now": 0.25, "tasks": 4},
     ]
     assert found["newest"] == {"reward/mean": 1.0, "signal/fraction": 0.5}
+    listed = runs.parent / "elsewhere" / "runs"
+    listed.parent.mkdir()
+    listed.symlink_to(runs)
+    monkeypatch.chdir(listed.parent)
+    assert assay("runs", "show", "sort-1", "--json").json["levels"] == found["levels"]  # as 'assay runs list' prints it
     text = assay("runs", "show", runs / "sort-1").out
     assert "SortDigits" in text
     assert "0.750" in text

@@ -17,7 +17,8 @@ import pytest
 from cli_support import flat
 
 from assay.cli import multi_run
-from assay.cli.multi_run import PlainStudyView, Study, StudyTable, parse_vary, print_summary, seeds_of, shared
+from assay.cli.multi_run import Study, parse_vary, print_summary, seeds_of, shared
+from assay.cli.study_views import PlainStudyView, StudyTable
 from assay.core.errors import CheckpointError, ConfigError
 from assay.core.util.paths import cache_folder
 from assay.lab.seeds import StudyRun
@@ -88,6 +89,7 @@ def test_seeds_side_by_side_are_what_they_are_alone_and_one_that_fails_stops_no_
         (("--vary", "stages.0.groups"), "--vary 'stages.0.groups': give an option of the recipe and its values"),
         (("--vary", "stages.0.groups=2,2"), "both be called 'groups=2'"),
         (("--at-once", "2"), "give --seeds or --vary too"),
+        (("--allow-inexact",), "--allow-inexact is about several runs, or a resume"),
         (("--seeds", "2", "--at-once", "-1"), "--at-once -1"),
         (("--seeds", "2", "--stages.0.steps", "0"), "steps"),
         (("--seeds", "2", "--folder", "."), "holds something else than runs side by side"),
@@ -116,6 +118,7 @@ def test_words():
         "--plain",
         "--at_once",
         "2",
+        "--allow-inexact",
         "--folder",
         "f",
         "--vary=d=1",
@@ -172,7 +175,44 @@ def test_options_of_one_run_are_refused_for_several(assay, tmp_path):
     (tmp_path / "all").mkdir()
     (tmp_path / "all" / "study.json").write_text('{"recipe": "quickstart", "args": ["--seeds", "2"]}')
     said = assay("resume", "all", "--steps", "3")
-    assert said.code == 2 and "all holds several runs; --steps, --ranks and --allow-inexact are for one" in said.err
+    assert said.code == 2 and "all holds several runs; --steps and --ranks are for one" in said.err
+
+
+def test_a_folder_keeps_the_runs_of_the_command_before(assay, mine, tmp_path):
+    """Other arms in the same folder join the table; other settings are refused, and the first study's files stay."""
+
+    def ask(recipe, *args):
+        asked = Study(recipe=recipe, args=args)
+        own, _ = multi_run.settle(multi_run.TrainOptions, recipe, args, "assay train")
+        return asked, multi_run.members_of(asked, own)
+
+    folder = tmp_path / "all"
+    asked, members = ask("mine.py:tiny", "--vary", "stages.0.groups=2,3")
+    assert multi_run.with_earlier(asked, members, folder) == (asked, members)
+    for member in members:
+        (folder / member.name).mkdir(parents=True)
+        (folder / member.name / "run.toml").touch()
+    multi_run.storage.write_json(folder / "study.json", multi_run.asdict(asked))
+    again, others = multi_run.with_earlier(*ask("mine.py:tiny", "--vary", "stages.0.groups=3,4"), folder)
+    assert [m.name for m in others] == ["groups=3", "groups=4", "groups=2"]
+    assert again.earlier == (asked.args,)
+    multi_run.storage.write_json(folder / "study.json", multi_run.asdict(again))
+    assert Study.read(folder) == again
+    for name in ("groups=4",):
+        (folder / name).mkdir()
+        (folder / name / "run.toml").touch()
+    third, found = multi_run.with_earlier(*ask("mine.py:tiny", "--vary", "stages.0.groups=5"), folder)
+    assert [m.name for m in found] == ["groups=5", "groups=3", "groups=4", "groups=2"]
+    assert third.earlier == (again.args, asked.args)
+    (folder / "groups=4" / "run.toml").write_text("seed = 4")
+    before = (folder / "study.json").read_text()
+    said = assay("train", "mine.py:tiny", "--vary", "stages.0.groups=4", "--folder", folder)
+    assert said.code == 2 and "holds a run of other settings" in said.err
+    assert (folder / "study.json").read_text() == before
+    with pytest.raises(
+        ConfigError, match=r"all holds runs of another command \(groups=2, groups=3, groups=4: assay train mine.py"
+    ):
+        multi_run.with_earlier(*ask("mine.py:tiny", "--vary", "stages.0.groups=6", "--stages.0.steps", "1"), folder)
 
 
 # ---- what is seen
@@ -213,12 +253,16 @@ def test_the_board(members):
     board.state("seed-0", State.RUNNING, "")
     board.log("seed-0", 0, {"eval/greedy/all": 0.25})
     board.log("seed-0", 4, {"eval/greedy/all": 0.5, "reward/mean": 0.75})
+    plain = io.StringIO()
+    Console(file=plain, width=90).print(board.table())
+    assert "seed-0 running 4/10 0.500 0.750 0:0" in flat(plain.getvalue())  # of fewer items than the first
+    board.log("seed-0", 10, {"eval/greedy/all": 0.5, "reward/mean": 0.75})
     board.close()
     plain = io.StringIO()
     Console(file=plain, width=90).print(board.table())
     text = flat(plain.getvalue())
     assert "quickstart · all" in text
-    assert "seed-0 running 4/10 0.250 → 0.500 0.750 0:0" in text and "seed-11 waiting 0/10 – –" in text
+    assert "seed-0 running 10/10 0.250 → 0.500 0.750 0:0" in text and "seed-11 waiting 0/10 – –" in text
 
 
 def test_the_table_and_the_exit_code(capsys, tmp_path):

@@ -41,6 +41,7 @@ def test_show(assay, run):
         (("--wrong", "--level", "3"), ["wrong"]),
         (("--faulty", "--right"), ["faulty", "right"]),
         (("--step", "1"), ["wrong", "right"]),
+        (("--step", "last"), ["wrong", "faulty"]),
         (("--task", "sort/9", "-n", "1"), ["wrong"]),
         (("-n", "0"), ["wrong", "faulty", "wrong", "right"]),
     ],
@@ -78,6 +79,7 @@ def test_diff_of_two(assay, run, tmp_path):
     ("args", "said"),
     [
         (("show", "{run}", "--step", "4"), "no recorded rollouts of step 4; the nearest is 1"),
+        (("show", "{run}", "--step", "first"), "--step first: give the number of a recorded step, or last"),
         (("show", "{run}", "-n", "-1"), "--n -1"),
         (("show", "{run}-nowhere"), "did you mean 'sort-1'"),
         (("diff", "{run}@3"), "no greedy evaluation at step 3; the nearest is"),

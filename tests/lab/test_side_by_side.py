@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from assay.core.config import dumps_toml, from_dict, loads_toml, to_dict
-from assay.core.errors import ConfigError
+from assay.core.errors import ConfigError, InexactResumeError
 from assay.lab import seeds as lab
 from assay.lab.processes import ProcessJob
 from assay.lab.seeds import StudyRun, run_all, same_run, side_by_side
 from assay.lab.summary import RunEnding, State, differences, means
 from assay.measure.intervals import Interval
-from assay.runs import lock
+from assay.runs import lock, user_code
 from assay.train.models import Built, Scratch
 from assay.train.run import Run
 from assay.train.stages import WarmUp
@@ -243,6 +243,44 @@ def test_another_run_in_a_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a" / "run.toml").write_text(dumps_toml(to_dict(replace(RUN, seed=8))))
     with pytest.raises(ConfigError, match="a holds a run of other settings than asked for"):
         run_all([member("a")], tmp_path)
+
+
+def paid_for_ones(prompt: str, completion: str) -> float:
+    return float(completion.count("1"))
+
+
+def paid_for_twos(prompt: str, completion: str) -> float:
+    return float(completion.count("2"))
+
+
+def test_finished_runs_of_other_code_are_refused_or_named(heard: Heard, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The record of a finished run must not stand in a table beside runs of another reward."""
+    monkeypatch.setattr(lab, "code_of", lambda run: [paid_for_ones])
+    work(heard, member("a"))
+    user_code.write_code(Path("all/a"), [paid_for_ones])
+    assert work(heard, member("a"))["a"].state is State.FINISHED
+    monkeypatch.setattr(lab, "code_of", lambda run: [paid_for_twos])
+    with pytest.raises(InexactResumeError, match=r"the code that all/a was made with has changed .*pass --allow-inexact"):
+        work(heard, member("a"), member("b"))
+    assert not Path("all/b").exists()
+    told: list[str] = []
+    found = run_all([member("a"), member("b")], Path("all"), options=("--plain",), allow_inexact=True, note=told.append)
+    assert [e.state for e in found] == [State.FINISHED, State.FINISHED]
+    assert len(told) == 1 and told[0].startswith("a was made with other code than now: ")
+
+
+@pytest.mark.parametrize(
+    ("begun", "allowed", "words"),
+    [(True, True, ["resume", "--allow-inexact"]), (True, False, ["resume"]), (False, True, ["train"])],
+)
+def test_runs_that_are_continued_hear_that_inexact_is_allowed(
+    tmp_path: Path, begun: bool, allowed: bool, words: list[str]
+) -> None:
+    if begun:
+        (tmp_path / "a").mkdir()
+        (tmp_path / "a" / "run.toml").touch()
+    runner = lab._SeedRunner([member("a")], tmp_path, ("--plain",), Heard(), ("--allow-inexact",) if allowed else ())
+    assert [w for w in runner._job("a").words if w in ("train", "resume", "--allow-inexact")] == words
 
 
 # ---- together

@@ -1,6 +1,7 @@
 """Each rule of the doctor: a history that must be found, and near ones that must not."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -269,6 +270,49 @@ def test_a_drop_within_chance_is_none() -> None:
     course = {**HEALTHY, "eval/greedy/all": lambda t: 0.6 - 0.1 * t, "eval/sampled/all": 0.4}
     assert HeldOutDropped()(run(course, items=64)) is None
     assert HeldOutDropped()(run(course, items=2048)) is not None
+
+
+def with_items(scores: Mapping[int, Mapping[str, float]]) -> History:
+    """A history of evaluations by item, whose accuracies are over what each has."""
+    means = {s: {"eval/greedy/all": sum(found.values()) / len(found)} for s, found in scores.items()}
+    lines = [MetricLine(step=s, stage="rl", metrics={"reward/mean": s / 100, **means.get(s, {})}) for s in range(100)]
+    return replace(History.of(lines), item_scores={"eval/greedy/all": scores})
+
+
+def test_evaluations_of_different_sizes_are_compared_on_the_items_of_both() -> None:
+    whole = {f"i{i}": float(i < 32) for i in range(50)}
+    part = {name: whole[name] for name in list(whole)[:16]}
+    steady = with_items({0: whole, 25: part, 50: whole})  # 0.64, 1.00, 0.64: other items, the same answers
+    assert HeldOutDropped()(steady) is None
+    worse = with_items({25: part, 50: whole | dict.fromkeys(list(part)[:10], 0.0)})
+    found = HeldOutDropped()(worse)
+    assert found is not None and found.numbers == {"eval/greedy/all/best": 1.0, "eval/greedy/all": 0.375}
+    assert found.sentence.endswith("fell from 100 % at step 25 to 38 % at step 50 on the 16 items that both evaluations have.")
+    assert HeldOutDropped()(with_items({25: part, 50: {"other": 0.0}})) is None
+    assert HeldOutDropped()(with_items({0: whole, 50: dict.fromkeys(whole, 0.0)})) is not None
+
+
+def test_a_verifier_is_not_suspected_for_the_choice_of_items() -> None:
+    """Of the first 16 items 4 more are answered at the end, which the accuracies over 16 and 50 items hide."""
+    part = {f"i{i}": float(i < 8) for i in range(16)}
+    whole = {f"i{i}": float(i < 12) for i in range(50)}
+    assert SuspectVerifier()(with_items({1: part, 90: whole})) is None
+    found = SuspectVerifier()(with_items({1: part, 90: whole | {f"i{i}": 0.0 for i in range(8, 12)}}))
+    assert found is not None and "to 50 % (step 90) on the 16 items that both evaluations have." in found.sentence
+    assert SuspectVerifier()(with_items({1: part, 90: {"other": 0.0}})) is None
+
+
+def test_learning_begins_behind_imitation() -> None:
+    """What was imitated is not of reinforcement learning, and an evaluation after the first update is not the base."""
+    sft = [MetricLine(step=s, stage="sft", metrics={"loss/total": 2.0, "eval/greedy/all": s / 10}) for s in (1, 2)]
+    rl = [MetricLine(step=s, stage="rl", metrics={"reward/mean": 0.5, "eval/greedy/all": 0.9}) for s in (3, 4)]
+    history = History.of([*sft, *rl])
+    assert (history.learning_from, history.first_update) == (3, 3)
+    part = history.learning()
+    assert part.stages == (("rl", 3, 4),) and part["eval/greedy/all"].values.tolist() == [0.2, 0.9, 0.9]
+    assert not len(part["loss/total"]) and history.supervised("loss/total").steps.tolist() == [1, 2]
+    given = [MetricLine(step=s, stage="preferences", metrics={"loss/total": 1.0}) for s in (3, 4)]
+    assert History.of([*sft, *given]).learning().stages == (("preferences", 3, 4),)
 
 
 def test_a_few_attempts_that_the_check_doubts_may_be_chance() -> None:

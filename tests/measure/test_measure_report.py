@@ -3,7 +3,7 @@
 import json
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 from assay.core.errors import DataError, MissingExtraError
-from assay.measure import html, plots, report
+from assay.measure import html, panels, plots, report
+from assay.measure.accuracy_at_k import eval_items
 from assay.measure.history import Series
-from assay.measure.intervals import Interval
+from assay.measure.intervals import Interval, paired
 from assay.measure.rollout_line import RolloutLine
-from assay.measure.runs import read_run
+from assay.measure.runs import EvalLine, RunView, read_run
 from assay.runs import MetricLine
 
 Make = Callable[..., Path]
@@ -182,6 +183,25 @@ def test_curves_that_share_a_figure_are_told_apart(healthy: tuple[Path, str, Che
         assert re.search(told, labels[title]), labels[title]
 
 
+def test_the_accuracy_curve_is_of_the_items_that_all_evaluations_have(healthy: tuple[Path, str, Checker]) -> None:
+    assert "On the 108 items that every evaluation has; the largest has 288." in healthy[2].text
+    run = read_run(healthy[0])
+    common = set(run.evaluations("greedy")[1].scores())
+    ends = [np.mean([x.scores()[i] for i in common]) for x in (run.evaluations("greedy")[0], run.evaluations("greedy")[-1])]
+    (label,) = [label for label in healthy[2].labels if label.startswith("Held-out accuracy over steps.")]
+    assert f"Greedy: {100 * ends[0]:.0f} % at step 20, {100 * ends[1]:.0f} % at step 220." in label
+
+
+def test_what_the_curve_says_of_its_items() -> None:
+    def shown(*evals: EvalLine) -> str:
+        return " ".join(panels.accuracy_figures(RunView(folder=Path("r"), settings={}, versions={}, metrics=(), evals=evals)))
+
+    assert "<figcaption>" not in shown(line(0, 1, 4), line(9, 2, 4))
+    assert "On the 2 items that every evaluation has; the largest has 4." in shown(line(0, 1, 4), line(9, 2, 2))
+    other = replace(line(9, 2, 2), items=eval_items([{"id": "x", "arm": "sort", "level": 1, "values": [1.0]}]))
+    assert "Evaluations are of 1 to 4 items and share none" in shown(line(0, 1, 4), other)
+
+
 def test_report_needs_nothing_from_elsewhere(healthy: tuple[Path, str, Checker]) -> None:
     _, page, found = healthy
     assert "http" not in page
@@ -301,7 +321,7 @@ def test_verdicts(run_folder: Make) -> None:
         e if e.step == 45 else type(e)(step=e.step, split=e.split, mode=e.mode, items=flat.evals[-2].items) for e in flat.evals
     )
     same = type(flat)(folder=flat.folder, settings=flat.settings, versions={}, metrics=flat.metrics, evals=evals)
-    assert "left held-out greedy accuracy where it was" in report.verdict(same)
+    assert "showed no change of held-out greedy accuracy: from" in report.verdict(same)
     sampled = type(flat)(
         folder=flat.folder,
         settings={},
@@ -318,6 +338,61 @@ def test_verdicts(run_folder: Make) -> None:
     preferring = replace(warm, metrics=(*flat.metrics[:9], *given))
     assert report.verdict(preferring).startswith("4 steps of learning from preferences, evaluated on unknown tasks, without")
     assert "Gap between the scores of better and worse answers" in report.render(preferring)
+
+
+def line(step: int, right: int, items: int, mode: str = "greedy") -> EvalLine:
+    """An evaluation in which the first ``right`` of ``items`` items are answered."""
+    outcomes = eval_items([{"id": f"i{i}", "arm": "sort", "level": 1, "values": [float(i < right)]} for i in range(items)])
+    return EvalLine(step=step, split="test", mode=mode, items=outcomes)
+
+
+def told(*evals: EvalLine, stages: Sequence[tuple[str, int, int]] = (("rl", 1, 9),)) -> str:
+    kinds = {"rl": "reward/mean"}
+    metrics = tuple(
+        MetricLine(step=s, stage=name, metrics={kinds.get(name, "loss/total"): 0.5})
+        for name, first, last in stages
+        for s in range(first, last + 1)
+    )
+    return report.verdict(RunView(folder=Path("r"), settings={}, versions={}, metrics=metrics, evals=evals, finished=True))
+
+
+def test_raised_is_said_only_where_the_exact_test_agrees() -> None:
+    """Three items more of 200: the bootstrap interval excludes 0, the sign-flip test has p = 0.250."""
+    p = paired(line(0, 3, 200).scores(), line(9, 6, 200).scores())
+    assert p.difference.low > 0 and p.p_value == 0.25
+    assert "sort showed no change of held-out greedy accuracy: from" in told(line(0, 3, 200), line(9, 6, 200))
+    assert told(line(0, 3, 200), line(9, 6, 200)).endswith("over 200 items (p = 0.250).")
+    assert "showed no change" in told(line(0, 6, 200), line(9, 3, 200))
+    assert "sort raised held-out" in told(line(0, 3, 200), line(9, 12, 200))
+    assert "sort lowered held-out" in told(line(0, 12, 200), line(9, 3, 200))
+
+
+def test_an_evaluation_of_a_part_is_compared_on_the_items_of_both() -> None:
+    """The first 8 of 24 items are answered before and after: nothing rose."""
+    said = told(line(0, 8, 24), line(9, 8, 8))
+    assert "showed no change of held-out greedy accuracy: from 100.0" in said and "over 8 items" in said
+
+
+def test_what_imitation_did_is_not_told_of_reinforcement_learning() -> None:
+    stages = (("sft", 1, 40), ("rl", 41, 100))
+    said = told(line(0, 0, 50), line(40, 49, 50), line(41, 50, 50), line(100, 50, 50), stages=stages)
+    assert said.startswith("60 steps of reinforcement learning on sort showed no change of held-out greedy accuracy: from 98.0")
+    assert "Before that, 40 steps of imitation raised held-out greedy accuracy from 0.0" in said
+    only = told(line(20, 0, 50), line(40, 49, 50), line(100, 50, 50), stages=stages)  # not evaluated before imitation
+    assert "Before that" not in only
+
+
+def test_accuracy_on_training_tasks_is_not_called_held_out() -> None:
+    evals = tuple(replace(x, split="train") for x in (line(0, 40, 50), line(9, 10, 50)))
+    metrics = tuple(MetricLine(step=s, stage="rl", metrics={"reward/mean": s / 10, "proof/state": 1.0}) for s in range(1, 10))
+    run = RunView(folder=Path("r"), settings={}, versions={}, metrics=metrics, evals=evals, finished=True)
+    page = re.sub("<[^>]*>", " ", report.render(run).partition("</head>")[2])
+    assert "Accuracy on training tasks" in page and "nothing was held out, so this may be memory" in page
+    assert (
+        "Accuracy on training tasks (greedy) fell from 80 %" in page and "but accuracy on training tasks went from 80 %" in page
+    )
+    glossary = page.index("Words") if "Words" in page else len(page)
+    assert [said for said in re.findall(r"[Hh]eld[- ]out accuracy", page[:glossary]) if said] == ["held-out accuracy"]
 
 
 def test_what_was_trained_is_named_by_its_arms_else_by_its_kind(run_folder: Make) -> None:

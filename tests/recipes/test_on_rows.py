@@ -22,6 +22,7 @@ from assay.runtime.models.reduced import write_reduced
 from assay.runtime.settings import LearningRateSchedule
 from assay.tasks import Rows, TaskMixture
 from assay.train import Policy, train
+from assay.train.contamination import look
 from assay.train.models import Built, Folder, Scratch
 from assay.train.run import Run
 from assay.train.stages import WarmUp
@@ -232,9 +233,15 @@ def share_right_or_none(prompt: str, completion: str, row: dict[str, Any]) -> fl
     return completion.count("a") / 64
 
 
-def test_rows_that_are_trained_on_can_be_evaluated_on() -> None:
-    assert on_rows(ROWS[:2], evaluate=ROWS[:1]).contamination.mode == "report"
-    assert on_rows(ROWS[:2], evaluate=ROWS[1:]).contamination.mode == "refuse"
+def test_held_out_rows_that_are_trained_on_are_refused_however_many(tmp_path: Path) -> None:
+    """All of the test split as well as a part of it; to overfit on purpose, hold nothing out."""
+    for number, held in enumerate((ROWS[:5], ROWS[4:8])):
+        for run in (on_rows({"train": ROWS[:6], "test": held}), on_rows(ROWS[:6], evaluate=held)):
+            assert run.contamination.mode == "refuse"
+            with pytest.raises(DataError, match="so that no evaluation of this run would mean what it says"):
+                look(run, tmp_path / f"{number}")
+    nothing = on_rows(ROWS[:6], test_share=0.0)
+    assert nothing.evaluation.split == "train" and not look(nothing, tmp_path)["contaminated"]
 
 
 def test_rows_name_their_verifiers() -> None:

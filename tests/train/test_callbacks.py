@@ -6,6 +6,7 @@ import random
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -122,7 +123,7 @@ class Judge:
 
     def __init__(self, until: Until | None) -> None:
         self.parts: Any = type("Parts", (), {"stage": type("Stage", (), {"until": until})})
-        self.driver: Any = type("Driver", (), {"progress": Progress()})
+        self.driver: Any = type("Driver", (), {"progress": Progress(), "_evaluator": SimpleNamespace(comparable={})})
 
     def __call__(self, *values: float | None) -> list[bool]:
         metrics = [{} if v is None else {"eval/greedy/all": v} for v in values]

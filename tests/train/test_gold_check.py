@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from dataclasses import replace
 from typing import Any
@@ -11,7 +12,7 @@ from tiny_runs import only_rl
 
 from assay.scorers import ReferenceProbability
 from assay.tasks import Rows
-from assay.train.gold_check import describe_gold_rewards
+from assay.train.gold_check import describe_rewards
 from assay.train.run import Run
 
 ROWS = [{"prompt": f"{n}+1=", "answer": str(n + 1), "solution": f"so it is #{n + 1}"} for n in range(10, 40)]
@@ -19,7 +20,7 @@ ROWS = [{"prompt": f"{n}+1=", "answer": str(n + 1), "solution": f"so it is #{n +
 
 def gold(reward: Any, rows: Any = ROWS, **changes: Any) -> str:
     run: Run = replace(only_rl(), tasks=Rows(rows, reward=reward), **changes)
-    return describe_gold_rewards(run)
+    return "\n".join(describe_rewards(run))
 
 
 def right(completion: str, answer: str) -> bool:
@@ -51,10 +52,23 @@ def test_what_may_cost_money_or_has_no_verdict_is_not_asked(case: str) -> None:
     rewards: dict[str, Any] = {"async": served, "raises": fails, "abstains": lambda completion: None}
     if case == "scorer":
         run = replace(only_rl(reward=ReferenceProbability()), tasks=Rows(ROWS, reward=lambda completion: 0.0))
-        assert describe_gold_rewards(run) == ""
+        assert describe_rewards(run) == ()
         return
     rows = ROWS if case != "no rows" else [{"prompt": str(n)} for n in range(20)]
     assert gold(rewards.get(case, lambda completion: 0.0), rows) == ""
+
+
+def test_a_reward_that_is_not_always_the_same_is_told() -> None:
+    calls = itertools.count()
+
+    def alternating(completion: str, answer: str) -> float:
+        """In one process, one after another: 1, 2, 3 ..."""
+        return 1.0 + next(calls)
+
+    text = gold(alternating, ROWS[:12])
+    assert text.startswith("warning: your reward gave the same answer to the same row 1, then 3; e.g. rows/rows/1/"), text
+    assert text.count("warning") == 1 and "teaches noise" in text
+    assert gold(lambda completion, answer: 0.5 + len(answer)) == "", "not 1, and always the same"
 
 
 def test_a_slow_reward_is_asked_once() -> None:

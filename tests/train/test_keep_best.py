@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tiny_runs import at_named, digest_of, in_child, resumed, tiny, trained
 
 from assay.core.errors import ConfigError
-from assay.train import Policy, model_folder
+from assay.measure import read_run
+from assay.train import Evaluation, Policy, model_folder
 from assay.train.driver import train
 
 
 def test_the_best_model_is_kept_whatever_happens(tmp_path: Path) -> None:
-    plain = trained(tiny(warm=6, rl=2), tmp_path / "plain")
-    keeping = replace(tiny(warm=6, rl=2), keep_best=True)
+    run = replace(tiny(warm=6, rl=2), evaluation=Evaluation(every=1, per_level=1, final_per_level=4))
+    plain = trained(run, tmp_path / "plain")
+    keeping = replace(run, keep_best=True)
 
     def work() -> None:
         at_named("filled:step_0000006", lambda: os.kill(os.getpid(), signal.SIGKILL))
@@ -26,11 +28,14 @@ def test_the_best_model_is_kept_whatever_happens(tmp_path: Path) -> None:
 
     assert in_child(work) == -signal.SIGKILL
     assert resumed(tmp_path / "run") == plain == digest_of(tmp_path / "run")
-    steps = {}
-    for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines():
-        found = json.loads(line)
-        if "eval/greedy/all" in found["metrics"]:
-            steps[found["step"]] = (found["metrics"]["eval/greedy/all"], found["metrics"]["eval/sampled/all"])
+    view = read_run(tmp_path / "run")
+    evals = [view.evaluations(mode) for mode in ("greedy", "sampled")]
+    assert len({len(line.items) for line in evals[0]}) == 2  # during a stage of fewer items than at its ends
+    common = set.intersection(*(set(line.scores()) for line in evals[0]))
+    steps = {
+        both[0].step: tuple(float(np.mean([line.scores()[i] for i in sorted(common)])) for line in both)
+        for both in zip(*evals, strict=True)
+    }
     best = max(steps, key=lambda step: (steps[step], -step))
     folder = model_folder(tmp_path / "run" / "best")
     assert folder.name == f"step_{best:07d}" and [p.name for p in (tmp_path / "run/best").iterdir()] == [folder.name]

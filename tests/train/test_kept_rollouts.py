@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from assay.core.score import Score
 from assay.core.task import Task
 from assay.measure import read_rollouts
 from assay.runs import RolloutFiles, storage
-from assay.train import load_run, resume, train
+from assay.train import Until, load_run, resume, train
 from assay.train.collect import outcomes_of
 from assay.train.metrics import gold_text, kept_rollouts, shortened
 
@@ -187,6 +188,19 @@ def test_recording_changes_no_digest_and_a_resume_cuts_it(tmp_path: Path) -> Non
     assert same[0] == same[1]
     assert "rollouts_kept" not in (whole.folder / "run.toml").read_text()
     assert load_run(tmp_path / "quiet").rollouts_kept == 0
+
+
+def test_the_last_step_of_a_stage_is_recorded_however_it_ends(tmp_path: Path) -> None:
+    """In files only: the journal, which the digest covers, has the steps that it always had."""
+    run = replace(tiny(warm=2, rl=3), rollouts_every=25)
+    assert RolloutFiles(train(run, tmp_path / "short", progress=False).folder).steps() == (3, 5)
+    journal = (tmp_path / "short" / "rollouts.jsonl").read_text().splitlines()
+    assert {json.loads(line)["step"] for line in journal} == {3}
+    assert {r.step for r in read_rollouts(tmp_path / "short", "last").lines} == {5}
+    assert len(read_rollouts(tmp_path / "short", "last").lines) == 16
+    early = replace(run.stages[-1], until=Until(at_least=0.0))
+    often = replace(run, stages=(run.stages[0], early), evaluation=replace(run.evaluation, every=2))
+    assert RolloutFiles(train(often, tmp_path / "early", progress=False).folder).steps() == (3, 4)
 
 
 def test_a_number_of_rollouts_is_asked_for() -> None:

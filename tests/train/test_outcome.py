@@ -116,6 +116,8 @@ def test_accuracy_is_from_before_reinforcement_learning_to_the_end(tmp_path: Pat
     result = RunOutcome(folder=folder_with(tmp_path / "run", *EVALUATED), step=3, finished=True)
     assert (result.accuracy_before, result.accuracy) == (0.25, 0.75)
     assert repr(result).endswith("step=3, finished=True, accuracy=0.750, accuracy_before=0.250)")
+    imitated = [{**line, "stage": str(line["stage"]).replace("warm-up", "sft")} for line in EVALUATED]
+    assert RunOutcome(folder=folder_with(tmp_path / "sft", *imitated), step=3, finished=True).accuracy_before == 0.25
     bare = RunOutcome(folder=folder_with(tmp_path / "bare", *EVALUATED[2:3]), step=2, finished=False)
     assert bare.accuracy is None and bare.accuracy_before is None and "accuracy=" not in repr(bare)
 

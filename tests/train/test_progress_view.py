@@ -39,6 +39,52 @@ def clock():
     return Clock()
 
 
+def test_an_evaluation_of_a_part_says_of_how_many_items_it_is(run, clock, capsys):
+    """0.68 of 50 items, 0.875 of 16 and 0.86 of 50 are no rise and fall."""
+    evaluated = [(0, 50, False, 0.68), (10, 16, True, 0.875), (40, 50, False, 0.86)]
+    plain, p = PlainView(run, "t"), RunProgress(run, clock)
+    live = LiveView(run, "t", Console(file=io.StringIO(), width=90), clock)
+    seen = []
+    for step, items, part, value in evaluated:
+        for one in (plain, live, p):
+            assert one is p or isinstance(one, shown.ObservesEvaluations)
+            one.observe_evaluation(items, part)
+        metrics = {"eval/greedy/all": value, "eval/sampled/all": value / 2}
+        p.take(step, metrics)
+        plain.log(step, metrics)
+        live.log(step, metrics)
+        seen.append(p.moved("eval/greedy/all"))
+    live.close()
+    assert seen == ["0.680", "0.875 of 16 items", "0.680 → 0.860"]
+    said = capsys.readouterr().out.splitlines()[1:]
+    assert [line.partition("held-out ")[2].partition("  left")[0] for line in said] == [
+        "greedy 0.680 sampled 0.340",
+        "greedy 0.875 sampled 0.438 of 16 items",
+        "greedy 0.860 sampled 0.430",
+    ]
+    deaf = RunProgress(run, clock)  # of another process, as in a study: the plan tells
+    for step, _, _, value in evaluated[:2]:
+        deaf.take(step, {"eval/greedy/all": value})
+    assert deaf.moved("eval/greedy/all") == "0.875"
+    deaf.take(40, {"eval/greedy/all": 0.86})
+    assert deaf.moved("eval/greedy/all") == "0.680 → 0.860"
+
+
+def test_training_tasks_are_not_called_held_out(run, clock, capsys):
+    run = replace(run, evaluation=replace(run.evaluation, split="train"))
+    plain, live = PlainView(run, "t"), LiveView(run, "t", console := Console(file=io.StringIO(), width=90), clock)
+    for one in (plain, live):
+        one.log(0, {"eval/greedy/all": 0.5, "eval/sampled/all": 0.5})
+    console.print(live.panel())
+    live.close()
+    said = capsys.readouterr().out + console.file.getvalue()
+    assert "training greedy 0.500" in said and "training, greedy" in said and "held-out" not in said
+    p = RunProgress(run, clock)
+    p.take(9, {})
+    clock.now += 5
+    assert p.doing == "evaluating on training tasks (5 s)"
+
+
 def test_where_nothing_was_earned_from_the_start_the_view_says_what_to_do(run, clock, capsys):
     view = PlainView(run, "t")
     for step in range(5):
@@ -167,6 +213,7 @@ def test_live_panel(run, clock):
     console = Console(file=io.StringIO(), width=90, force_terminal=True, color_system=None, legacy_windows=False)
     live = LiveView(run, "mine", console, clock)
     try:
+        live.observe_evaluation(8, False)
         live.log(0, {"eval/greedy/all": 0.25, "eval/sampled/all": 0.2, "kl/base": 0.01})
         for step in range(1, 10):
             clock.now += 1

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.prove
 
 
 def asynchronously(run: Run, **settings: Any) -> Run:
-    made = Asynchronous(**({"samplers": 2, "eta": 0, "keep_log": True} | settings))
+    made = Asynchronous(**({"samplers": 1, "eta": 0, "keep_log": True} | settings))
     return replace(run, stages=(replace(run.stages[0], asynchronous=made),))
 
 
@@ -59,13 +59,13 @@ def test_a_run_whose_sampler_dies_or_hangs_ends_as_in_one_process(
     assert digest_of(tmp_path / "more") == digest_of(tmp_path / "one")
     events = (tmp_path / "more" / "events.jsonl").read_text()
     assert ("was killed by signal 9" if number == signal.SIGKILL else "no sign of life for 8 s") in events
-    assert len(signals.pids) == 2 and children() == []
+    assert len(signals.pids) == 1 and children() == []
 
 
 CHILD = """
 import sys
 from tests.train.test_sampler_processes import asynchronously, only_rl, replace, train
-run = asynchronously(replace(only_rl(steps=12), checkpoint_every=3), eta=2, policy="continue")
+run = asynchronously(replace(only_rl(steps=12), checkpoint_every=3), samplers=2, eta=2, policy="continue")
 train(run, sys.argv[1], progress=False)
 """
 

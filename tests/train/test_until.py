@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from tiny_runs import imitate, prefer, tiny
@@ -13,6 +15,7 @@ from assay.core.config import from_dict, to_dict
 from assay.core.errors import ConfigError
 from assay.train import Until, load_run, resume, train
 from assay.train.run import ContaminationCheck, Evaluation, Run
+from assay.train.run_driver import RunDriver
 from assay.train.stage import Stage
 from assay.train.stages import Texts, WarmUp
 
@@ -59,3 +62,13 @@ def test_a_stage_without_one_is_written_as_before(kind: str) -> None:
 def test_an_early_end_without_evaluations_is_refused_by_name(kind: str) -> None:
     with pytest.raises(ConfigError, match=f"{kind}.until is looked at when there is an evaluation"):
         replace(ending(STAGES[kind]), evaluation=Evaluation(every=0))
+
+
+def test_patience_ranks_evaluations_on_the_items_that_all_have(tmp_path: Path) -> None:
+    """At a stage's end 0.6 of all items are 0.9 of the few that the evaluations before it had: better than their 0.8."""
+    driver = RunDriver(tiny(), tmp_path / "run")
+    parts: Any = SimpleNamespace(stage=SimpleNamespace(until=Until(patience=1)))
+    for shown, common, best, stale in ((0.8, 0.8, 0.8, 0), (0.6, 0.9, 0.9, 0), (0.85, 0.85, 0.9, 1)):
+        driver._evaluator.comparable = {"eval/greedy/all": common}
+        assert driver._ends(parts, {"eval/greedy/all": shown}) is bool(stale)
+        assert (driver.progress.best, driver.progress.stale) == (best, stale)

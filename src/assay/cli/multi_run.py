@@ -4,37 +4,34 @@ from __future__ import annotations
 
 import io
 import sys
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import redirect_stderr
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.cli.output import cell, grid, note
 from assay.cli.preflight import check
 from assay.cli.recipe import settle
+from assay.cli.study_views import PlainStudyView, StudyTable
 from assay.cli.tracker_options import split_words
 from assay.cli.train_options import TrainOptions
 from assay.core.errors import AssayError, CheckpointError, ConfigError
-from assay.lab.seeds import StudyRun, run_all, same_run
+from assay.lab.seeds import StudyRun, check_members, run_all, same_run
 from assay.lab.summary import Mean, RunEnding, State, differences, means
 from assay.measure.intervals import Interval
 from assay.runs import lock, storage
-from assay.train.progress_view import GREEDY, Clock, RunProgress, say
+from assay.train.progress_view import say
 from assay.train.record import fresh_folder
-
-if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
 
 __all__ = ["STUDY", "Study", "resume_all", "train_many"]
 
 STUDY = "study.json"
 """How the runs of a folder were asked for."""
 
-OWN = {"seeds": False, "vary": True, "at-once": False, "folder": False}
-"""Options that are about all runs, and whether each may have several values."""
+OWN = {"seeds": 1, "vary": sys.maxsize, "at-once": 1, "folder": 1, "allow-inexact": 0}
+"""Options that are about all runs, and how many values each may have."""
 
 ENOUGH = 5
 """Seeds from which on a comparison is worth something, as `assay.lab.Comparison` asks for."""
@@ -44,10 +41,11 @@ VIEWS = ("plain", "tensorboard", "wandb", "no-report", "profile")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Study:
-    """``study.json``: the words of the command line."""
+    """``study.json``: the words of the command line, and of those before it whose runs it does not name."""
 
     recipe: str
     args: tuple[str, ...]
+    earlier: tuple[tuple[str, ...], ...] = ()
 
     @classmethod
     def read(cls, folder: Path) -> Study | None:
@@ -61,7 +59,8 @@ class Study:
             return None
         found: Any = storage.read_json(path)
         try:
-            return cls(recipe=str(found["recipe"]), args=tuple(map(str, found["args"])))
+            args, *earlier = (tuple(map(str, words)) for words in (found["args"], *found.get("earlier", ())))
+            return cls(recipe=str(found["recipe"]), args=args, earlier=tuple(earlier))
         except (KeyError, TypeError) as error:
             raise CheckpointError(f"{path} is damaged ({error!r}); remove it: the runs beside it are whole") from None
 
@@ -89,6 +88,8 @@ def train_many(recipe: str, args: Sequence[str], own: TrainOptions) -> int:
     folder = own.folder or folder_for(asked, members)
     if folder.exists() and Study.read(folder) is None and any(p.name != lock.LOCK for p in folder.iterdir()):
         raise ConfigError(f"{folder} holds something else than runs side by side; choose another --folder")
+    asked, members = with_earlier(asked, members, folder)
+    check_members(members, folder, own.allow_inexact)
     with storage.guarded(folder):
         folder.mkdir(parents=True, exist_ok=True)
     note(f"{members[0].run.name}: {len(members)} runs of {members[0].run.steps} steps in {folder}")
@@ -100,16 +101,19 @@ def train_many(recipe: str, args: Sequence[str], own: TrainOptions) -> int:
         else StudyTable(members, f"{members[0].run.name} · {folder}")
     )
     try:
-        endings = run_all(members, folder, at_once=own.at_once, options=options, news=news)
+        endings = run_all(
+            members, folder, at_once=own.at_once, options=options, news=news, allow_inexact=own.allow_inexact, note=note
+        )
     finally:
         news.close()
-    return print_summary(endings, folder)
+    whose = "held-out" if members[0].run.evaluation.split == "test" else "training-task"
+    return print_summary(endings, folder, whose)
 
 
-def resume_all(folder: Path, study: Study) -> int:
+def resume_all(folder: Path, study: Study, allow_inexact: bool = False) -> int:
     """Goes on with the runs of a folder, by the words that they were asked for."""
     own, _ = settle(TrainOptions, study.recipe, study.args, "assay resume")
-    return train_many(study.recipe, study.args, replace(own, folder=folder))
+    return train_many(study.recipe, study.args, replace(own, folder=folder, allow_inexact=allow_inexact))
 
 
 # ---- which runs -------------------------------------------------------------------------------------------------------
@@ -139,6 +143,30 @@ def members_of(asked: Study, own: TrainOptions) -> list[StudyRun]:
     if twice := sorted({m.name for m in members if sum(m.name == n.name for n in members) > 1}):
         raise ConfigError(f"two runs would both be called {twice[0]!r}; give each seed and each value of --vary once")
     return members
+
+
+def with_earlier(asked: Study, members: list[StudyRun], folder: Path) -> tuple[Study, list[StudyRun]]:
+    """What is asked for, with the runs that earlier commands made in the folder and this one does not name.
+
+    Raises:
+        ConfigError: those are of other settings, so that one table would mix them.
+    """
+    found, names = Study.read(folder), {m.name for m in members}
+    if found is None or not (others := sorted(p.parent.name for p in folder.glob("*/run.toml") if p.parent.name not in names)):
+        return asked, members
+    if found.settings != asked.settings:
+        raise ConfigError(
+            f"{folder} holds runs of another command ({', '.join(others[:3])}: assay train "
+            f"{' '.join((found.recipe, *found.args))}); choose another --folder"
+        )
+    earlier: list[tuple[str, ...]] = []
+    for args in (found.args, *found.earlier):
+        own, _ = settle(TrainOptions, found.recipe, args, "assay train")
+        before = members_of(Study(recipe=found.recipe, args=args), own) if own.several else []
+        if new := [m for m in before if m.name not in names]:
+            earlier.append(args)
+            members, names = [*members, *new], names | {m.name for m in new}
+    return replace(asked, earlier=tuple(earlier)), members
 
 
 def seeds_of(text: str) -> tuple[int, ...]:
@@ -186,7 +214,7 @@ def shared(args: Sequence[str]) -> tuple[str, ...]:
         if word.startswith("--"):
             drop = 0
             if name in OWN:
-                drop = 0 if equals and not OWN[name] else sys.maxsize if OWN[name] else 1
+                drop = 0 if equals and OWN[name] == 1 else OWN[name]
                 continue
         if drop:
             drop -= 1
@@ -212,105 +240,7 @@ def folder_for(asked: Study, members: Sequence[StudyRun]) -> Path:
 # ---- what a person sees -----------------------------------------------------------------------------------------------
 
 
-class PlainStudyView:
-    """A line per run where its state changes, at its evaluations, and for every fifth part of it."""
-
-    def __init__(self, members: Sequence[StudyRun], clock: Clock = time.monotonic) -> None:
-        self._width = max(len(m.name) for m in members)
-        self._runs = {m.name: RunProgress(m.run, clock) for m in members}
-
-    def state(self, name: str, state: State, said: str) -> None:
-        """Prints it."""
-        if state is not State.WAITING or said:
-            self._say(name, _worded(state, said))
-
-    def log(self, name: str, step: int, metrics: Mapping[str, float]) -> None:
-        """Prints a line when there is an evaluation, or the step is due."""
-        run = self._runs[name]
-        run.take(step, metrics)
-        if GREEDY in metrics or step % max(1, run.steps // 5) == 0:
-            self._say(name, "  ".join(_parts(run)))
-
-    def _say(self, name: str, text: str) -> None:
-        say(f"{name:<{self._width}}  {text}")
-
-    def close(self) -> None:
-        """Nothing is held open."""
-
-
-class StudyTable:
-    """A table of the runs that is redrawn in place, twice a second.
-
-    Args:
-        members: the runs.
-        title: above the table.
-        console: where to draw; the terminal when None.
-        clock: seconds; replaced in tests.
-    """
-
-    def __init__(
-        self, members: Sequence[StudyRun], title: str, console: Console | None = None, clock: Clock = time.monotonic
-    ) -> None:
-        from rich.live import Live
-
-        self._title = title
-        self._runs = {m.name: RunProgress(m.run, clock) for m in members}
-        self._states = dict.fromkeys(self._runs, "waiting")
-        self._live = Live(
-            console=console, get_renderable=self.table, refresh_per_second=2, redirect_stdout=False, redirect_stderr=False
-        )
-        self._live.start(refresh=True)
-
-    def state(self, name: str, state: State, said: str) -> None:
-        """Takes the news; the next redraw shows them."""
-        self._states[name] = _worded(state, said)
-
-    def log(self, name: str, step: int, metrics: Mapping[str, float]) -> None:
-        """Takes the news likewise."""
-        self._runs[name].take(step, metrics)
-
-    def table(self) -> RenderableType:
-        """The table as it should look now."""
-        from rich import box
-        from rich.table import Table
-        from rich.text import Text
-
-        made = Table(title=Text(self._title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-        for column in ("run", "state", "step", "held-out greedy", "reward", "left"):
-            made.add_column(column, justify="left" if column in ("run", "state") else "right", overflow="fold")
-        for name, run in self._runs.items():
-            state = self._states[name]
-            made.add_row(
-                Text(name),
-                Text(state, style="cyan" if state == "running" else "dim"),
-                f"{run.step}/{run.steps}",
-                run.moved(GREEDY),
-                run.show("reward/mean"),
-                run.eta if state == "running" else "",
-            )
-        return made
-
-    def close(self) -> None:
-        """Leaves the last table on the screen."""
-        self._live.stop()
-
-
-def _worded(state: State, said: str) -> str:
-    if state is State.RUNNING and said == "base":
-        return "building its base, or reading it"
-    return f"{state}: {said}" if said else str(state)
-
-
-def _parts(run: RunProgress) -> list[str]:
-    parts = [f"step {run.step}/{run.steps}"]
-    parts += [
-        f"{word} {run.show(name)}" for word, name in (("reward", "reward/mean"), ("loss", "loss/total")) if name in run.now
-    ][:1]
-    parts += [f"held-out greedy {run.show(GREEDY)}"] if GREEDY in run.now else []
-    return parts + ([f"left {run.eta}"] if run.eta and run.step < run.steps else [])
-
-
-def print_summary(endings: Sequence[RunEnding], folder: Path) -> int:
+def print_summary(endings: Sequence[RunEnding], folder: Path, whose: str = "held-out") -> int:
     """Prints the table, what went wrong, and where the numbers are; returns the exit code."""
     several = len({e.group for e in endings}) > 1
     rows: list[list[object]] = []
@@ -319,7 +249,7 @@ def print_summary(endings: Sequence[RunEnding], folder: Path) -> int:
         rows.append([f"mean{f' of {mean.group}' if several else ''}", f"{mean.runs} runs", "", *_numbers(mean), "", ""])
     head = ("run", "state", "step", "base", "greedy", "gain", "sampled", "CPU-s", "digest")
     grid(head, rows, right=(2, 3, 4, 5, 6, 7))
-    say("held-out accuracy; of means the 95 % interval over runs (Student)")
+    say(f"{whose} accuracy; of means the 95 % interval over runs (Student)")
     _compare(endings)
     for line in _warnings(endings):
         say(line)

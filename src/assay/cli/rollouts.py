@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from assay.cli.options import parse
 from assay.cli.output import choose, note, show
@@ -32,7 +32,7 @@ class RolloutsShowOptions:
         wrong: those with a verdict and less.
         faulty: those without a verdict: the verifier or the infrastructure failed.
         level: of the task.
-        step: a recorded step.
+        step: a recorded step, or last.
         task: part of the task's id, of its arm, or of the prompt.
         n: how many at most; 0 for all.
         json: print JSON.
@@ -43,7 +43,7 @@ class RolloutsShowOptions:
     wrong: bool = False
     faulty: bool = False
     level: int | None = None
-    step: int | None = None
+    step: str = field(default="", metadata={"arg": {"metavar": "STEP|last", "help_behavior_hint": ""}})
     task: str = ""
     n: int = field(default=10, metadata={"arg": {"aliases": ["-n"]}})
     json: bool = False
@@ -51,6 +51,13 @@ class RolloutsShowOptions:
     def __post_init__(self) -> None:
         if self.n < 0:
             raise ConfigError(f"--n {self.n}: give how many rollouts to show, or 0 for all")
+        if self.step not in ("", "last") and not self.step.isdecimal():
+            raise ConfigError(f"--step {self.step}: give the number of a recorded step, or last")
+
+    @property
+    def at(self) -> int | Literal["last"] | None:
+        """The step that is asked for; None for all."""
+        return int(self.step) if self.step.isdecimal() else "last" if self.step else None
 
     @property
     def verdicts(self) -> tuple[str, ...]:
@@ -107,8 +114,8 @@ def _show(args: list[str]) -> int:
     from assay.measure import RolloutFilter, read_rollouts
 
     own = parse(RolloutsShowOptions, args, "assay rollouts show")
-    rollouts = read_rollouts(run_folder(own.run), own.step)
-    found = rollouts.select(RolloutFilter(verdicts=own.verdicts, level=own.level, step=own.step, task=own.task))
+    rollouts = read_rollouts(run_folder(own.run), own.at)
+    found = rollouts.select(RolloutFilter(verdicts=own.verdicts, level=own.level, task=own.task))
     newest = sorted(found, key=lambda r: -r.step)
     shown = newest[: own.n or None]
     told = {"recorded": len(rollouts.lines), "sampled": rollouts.sampled, "steps": rollouts.steps, "matching": len(found)}

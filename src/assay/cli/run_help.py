@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["find_options", "short_help"]
 
+_LEFT_OUT = ("steps", "allow-inexact")
+"""Options of the command that the screen has no line for: one stands above, the other is named where it is needed."""
+
 _WIDEST = 10
 """Most characters of a value that stands there now."""
 
@@ -39,7 +42,7 @@ def short_help(options: type[Any], run: Run, prog: str, description: str) -> str
     own = {
         flag: _first(text) + (f" (--{aliases_of[name]})" if (name := _name(flag)) in aliases_of else "")
         for flag, text in option_rows(options).items()
-        if _name(flag) != "steps"  # stands above
+        if _name(flag) not in _LEFT_OUT
     }
     own = {"--config FILE [...]": "TOML files of settings; the command line wins", **own}
     groups.append(f"command:\n{table_rows([(flag, '', text) for flag, text in own.items()])}")

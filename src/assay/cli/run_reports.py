@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from assay.cli.options import parse
 from assay.cli.output import cell, choose, grid, lines, show, table
 from assay.cli.run_differences import differing, print_differences
-from assay.cli.run_request import run_folder
+from assay.cli.run_request import RUNS, run_folder
 from assay.cli.run_rows import run_row
 from assay.core.errors import AssayError, ConfigError, DataError, UnknownNameError
 
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from assay.measure import RunView
 
 __all__ = ["report_command", "runs_command"]
-
-_RUNS = Path("runs")
 
 
 # ---- report -----------------------------------------------------------------------------------------------------------
@@ -70,7 +68,7 @@ class RunsListOptions:
     @property
     def where(self) -> Path:
         """The folder."""
-        return self.folder or self.root or _RUNS
+        return self.folder or self.root or RUNS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +124,7 @@ def _runs_list(args: list[str]) -> int:
 
     own = parse(RunsListOptions, args, "assay runs list")
     root = own.where
-    if not root.is_dir() and root != _RUNS:
+    if not root.is_dir() and root != RUNS:
         what = "is no folder" if root.exists() else "does not exist"
         raise DataError(
             f"{root} {what}; start a run with 'assay train quickstart', or name another folder: assay runs list FOLDER"
@@ -207,6 +205,7 @@ def _levels(view: RunView) -> list[dict[str, Any]]:
     base, now = view.base("greedy"), view.final("greedy")
     if base is None or now is None:
         return []
+    base, now = base.shared_with(now), now.shared_with(base)
     return [
         {
             "arm": arm,

@@ -15,7 +15,10 @@ from assay.runs import storage
 from assay.train.driver import load_run
 from assay.train.run import Run
 
-__all__ = ["Record", "made_again", "missing", "recorded", "run_folder"]
+__all__ = ["RUNS", "Record", "made_again", "missing", "named_run", "recorded", "run_folder"]
+
+RUNS = Path("runs")
+"""Where runs without a folder of their own go, and 'assay runs list' looks."""
 
 _LISTED = "'assay runs list' shows the runs that there are"
 
@@ -58,16 +61,24 @@ class Record:
 
 
 def run_folder(path: Path, known_by: Sequence[str] = ("run.toml", "metrics.jsonl")) -> Path:
-    """``path`` if it is a run folder: one that holds any of the files ``known_by``.
+    """``path``, or where it is a name that `assay runs list` prints the folder below ``runs``, if it is a run folder: one that
+    holds any of the files ``known_by``.
 
     Raises:
         DataError: it is not; names the nearest run beside it.
     """
+    path = named_run(path)
     if any((path / name).exists() for name in known_by):
         return path
     missing(path)
     what = "is no run folder: it has no run.toml" if path.exists() else "does not exist"
     raise DataError(f"{path} {what}; {_LISTED}")
+
+
+def named_run(path: Path) -> Path:
+    """``path``; where nothing is there, but below ``runs``, that."""
+    listed = RUNS / path
+    return listed if not path.exists() and listed.is_dir() else path
 
 
 def missing(path: Path) -> None:

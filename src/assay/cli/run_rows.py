@@ -23,6 +23,8 @@ __all__ = ["run_row"]
 def run_row(view: RunView) -> dict[str, Any]:
     """One run: ``None`` where nothing is known, as of the recipe of a run that was started from Python."""
     base, now = view.base("greedy"), view.final("greedy")
+    if base and now:
+        base, now = base.shared_with(now), now.shared_with(base)
     record = Record.read(view.folder)
     given = name_own(TrainOptions, split_options(record.args)[1]) if record else []
     planned = view.planned_steps

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import signal
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from assay.cli import ignore_interrupts
@@ -15,7 +16,7 @@ from assay.cli.options import parse
 from assay.cli.output import busy, note
 from assay.cli.preflight import check, require_torch
 from assay.cli.recipe import settle_all
-from assay.cli.run_request import Record, made_again, run_folder
+from assay.cli.run_request import Record, made_again, named_run, run_folder
 from assay.cli.tracker_options import choose_trackers, split_words
 from assay.cli.train_options import ResumeOptions, TrainOptions, ViewOptions
 from assay.cli.usage import asks_usage, usage
@@ -80,12 +81,13 @@ def resume_command(args: list[str]) -> int:
 def _resume(args: list[str], launch: Launch | None) -> int:
     about, args = split_words(args)
     own = parse(ResumeOptions, args, "assay resume")
+    own = replace(own, run=named_run(own.run))
     if study := Study.read(own.run):
         if launch is not None:
             raise ConfigError(f"{own.run} holds several runs, which start processes of their own; leave out {launch.by}")
-        if own.steps or own.ranks or own.allow_inexact:
-            raise ConfigError(f"{own.run} holds several runs; --steps, --ranks and --allow-inexact are for one: assay resume RUN")
-        return resume_all(own.run, study)
+        if own.steps or own.ranks:
+            raise ConfigError(f"{own.run} holds several runs; --steps and --ranks are for one: assay resume RUN")
+        return resume_all(own.run, study, own.allow_inexact)
     run_folder(own.run, ("run.toml",))
     with loading() as loaded:
         run = made_again(own.run)

@@ -50,6 +50,7 @@ class TrainOptions(ViewOptions):
             were stopped.
         vary: parallel runs for every combination of settings.
         at_once: how many runs at a time; one per available core when not given.
+        allow_inexact: of several runs, keep those that your code made before it changed, and continue others.
         against: evaluation rows that must not be trained on: files or folders, as well as the run's own held-out tasks.
         allow_contamination: train although prompts contain evaluation items; the report says so.
         steps: number of steps of the last stage, in place of the recipe's.
@@ -63,6 +64,7 @@ class TrainOptions(ViewOptions):
     seeds: str = field(default="", metadata={"arg": {"metavar": "N|SEED,SEED", "help_behavior_hint": ""}})
     vary: tuple[str, ...] = field(default=(), metadata={"arg": {"metavar": "[OPTION=A,B ...]"}})
     at_once: int = field(default=0, metadata={"arg": {"help_behavior_hint": ""}})
+    allow_inexact: bool = False
     against: tuple[Path, ...] = field(default=(), metadata={"arg": {"metavar": "[FILE ...]"}})
     allow_contamination: bool = False
     steps: int | None = None
@@ -76,6 +78,10 @@ class TrainOptions(ViewOptions):
             raise ConfigError(f"--at-once {self.at_once}: give how many runs at a time, at least 1")
         if self.at_once and not self.several:
             raise ConfigError("--at-once is about several runs side by side; give --seeds or --vary too, or leave it out")
+        if self.allow_inexact and not self.several:
+            raise ConfigError(
+                "--allow-inexact is about several runs, or a resume; give --seeds or --vary too, or: assay resume RUN"
+            )
 
     @property
     def several(self) -> bool:

@@ -7,7 +7,7 @@ others. What was finished is not run again, what was stopped or killed is gone o
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,10 +21,10 @@ from assay.core.rowfile import rows_beside
 from assay.lab.processes import Processes, ProcessJob, exit_reason, own_cores
 from assay.lab.summary import Difference, Mean, RunEnding, State, differences, means
 from assay.measure.runs import EvalLine, read_run
-from assay.runs import lock, storage
+from assay.runs import lock, storage, user_code
 from assay.train.driver import when_stopped
 from assay.train.models import Built
-from assay.train.record import load_run
+from assay.train.record import code_of, load_run
 from assay.train.run import Run
 from assay.train.stopping import REQUEUE
 from assay.verify.workers.cpu import cores
@@ -36,6 +36,7 @@ __all__ = [
     "State",
     "StudyObserver",
     "StudyRun",
+    "check_members",
     "differences",
     "means",
     "run_all",
@@ -93,6 +94,7 @@ def side_by_side(
     at_once: int = 0,
     groups: Mapping[str, str] | None = None,
     news: StudyObserver | None = None,
+    allow_inexact: bool = False,
 ) -> tuple[RunEnding, ...]:
     """Runs several runs, as many at a time as there are cores for them, each in ``folder/NAME``.
 
@@ -104,12 +106,14 @@ def side_by_side(
         at_once: how many at a time; 0 for as many as this process has cores for, by ``Run.threads`` and ``Run.mesh``.
         groups: which runs differ in nothing but the seed, for `means`; all of them when None.
         news: hears how they go.
+        allow_inexact: keep finished runs, and go on with others, although the code of a reward, verifier or tool has changed.
 
     Returns:
         What became of each, in the order given; also in ``folder/results.json``, with the means.
 
     Raises:
         ConfigError: a folder holds another run, or another process works on these.
+        InexactResumeError: a run was made with other code of the user's, and ``allow_inexact`` is False.
     """
     place = Path(folder)
     members = [
@@ -120,7 +124,7 @@ def side_by_side(
         place.mkdir(parents=True, exist_ok=True)
     for member in members:
         storage.write_text(place / f"{member.name}.toml", dumps_toml(to_dict(member.run)))
-    return run_all(members, place, at_once=at_once, options=("--plain",), news=news)
+    return run_all(members, place, at_once=at_once, options=("--plain",), news=news, allow_inexact=allow_inexact)
 
 
 def run_all(
@@ -130,22 +134,46 @@ def run_all(
     at_once: int = 0,
     options: tuple[str, ...] = (),
     news: StudyObserver | None = None,
+    allow_inexact: bool = False,
+    note: Callable[[str], None] = lambda line: None,
 ) -> tuple[RunEnding, ...]:
     """`side_by_side` of runs that the command line can make; ``options`` are those that ``train`` and ``resume`` share.
 
+    ``note`` gets a line for each run that was made with other code, where that is allowed.
+
     Raises:
         ConfigError: a folder holds another run, or another process works on these.
+        InexactResumeError: a run was made with other code of the user's, and ``allow_inexact`` is False.
     """
+    for line in check_members(members, folder, allow_inexact):
+        note(line)
+    going_on = ("--allow-inexact",) if allow_inexact else ()
+    with lock.worker(folder):
+        endings = _SeedRunner(members, folder, options, news or NoObserver(), going_on).work(at_once)
+        found = {"runs": endings, "means": means(endings), "differences": differences(endings)}
+        storage.write_json(folder / RESULTS, plain(found))
+    return endings
+
+
+def check_members(members: Sequence[StudyRun], folder: Path, allow_inexact: bool = False) -> list[str]:
+    """Whether what a folder holds of the runs, finished or not, is of these settings and of the user's code as it is now.
+
+    Returns:
+        A line for each run that was made with other code, where that is allowed.
+
+    Raises:
+        ConfigError: a folder holds another run.
+        InexactResumeError: a run was made with other code, and ``allow_inexact`` is False.
+    """
+    found: list[str] = []
     for member in members:
         if not same_run(folder / member.name, member.run):
             raise ConfigError(
                 f"{folder / member.name} holds a run of other settings than asked for; choose another folder, or remove that one"
             )
-    with lock.worker(folder):
-        endings = _SeedRunner(members, folder, options, news or NoObserver()).work(at_once)
-        found = {"runs": endings, "means": means(endings), "differences": differences(endings)}
-        storage.write_json(folder / RESULTS, plain(found))
-    return endings
+        if edited := user_code.check_code(folder / member.name, code_of(member.run), allow_inexact):
+            found.append(f"{member.name} was made with other code than now: {'; '.join(edited)}")
+    return found
 
 
 def same_run(folder: Path, run: Run) -> bool:
@@ -199,9 +227,16 @@ class _Journal:
 class _SeedRunner:
     """Starts the runs, hears them, and sees them end."""
 
-    def __init__(self, members: Sequence[StudyRun], folder: Path, options: tuple[str, ...], news: StudyObserver) -> None:
+    def __init__(
+        self,
+        members: Sequence[StudyRun],
+        folder: Path,
+        options: tuple[str, ...],
+        news: StudyObserver,
+        going_on: tuple[str, ...] = (),
+    ) -> None:
         self._members = {m.name: m for m in members}
-        self._folder, self._options, self._news = folder, options, news
+        self._folder, self._options, self._news, self._going_on = folder, options, news, going_on
         self._journals = {m.name: _Journal(folder / m.name) for m in members}
         self._waiting: list[str] = []
         self._ended: dict[str, tuple[State, str]] = {}
@@ -256,7 +291,9 @@ class _SeedRunner:
     def _job(self, name: str) -> ProcessJob:
         folder = self._folder / name
         begun = (folder / "run.toml").exists()
-        words = ("resume", str(folder)) if begun else ("train", *self._members[name].words, "--folder", str(folder))
+        words = (
+            ("resume", str(folder), *self._going_on) if begun else ("train", *self._members[name].words, "--folder", str(folder))
+        )
         return ProcessJob(name=name, words=("assay", *words, *self._options), log=folder.with_name(f"{name}.log"), new=not begun)
 
     def _over(self, job: ProcessJob, status: int) -> None:

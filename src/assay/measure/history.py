@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,7 +74,11 @@ class History:
         series: name to series, never empty ones.
         stages: (stage, first step, last step) in order.
         learned: name to the index of the series' first point from a stage of reinforcement learning; absent where there is none.
+        first_update: first step whose update `learning` is about: an evaluation before it is one of the base.
         eval_items: held-out items behind the smallest evaluation; 0 when unknown.
+        item_scores: ``eval/MODE/all`` to step to item id to score, so that evaluations of different sizes can be compared on the
+            items that both have; empty when unknown.
+        held_out: whether the evaluations are of tasks that training never sees.
 
     >>> from assay.runs import MetricLine
     >>> h = History.of([MetricLine(step=s, stage="rl", metrics={"reward/mean": s / 4}) for s in range(1, 5)])
@@ -85,7 +89,12 @@ class History:
     series: Mapping[str, Series]
     stages: tuple[tuple[str, int, int], ...] = ()
     learned: Mapping[str, int] = field(default_factory=dict[str, int])
+    first_update: int = field(default=0, kw_only=True)
     eval_items: int = field(default=0, kw_only=True)
+    item_scores: Mapping[str, Mapping[int, Mapping[str, float]]] = field(
+        default_factory=dict[str, Mapping[int, Mapping[str, float]]], kw_only=True
+    )
+    held_out: bool = field(default=True, kw_only=True)
 
     @staticmethod
     def of(lines: Iterable[MetricLine], eval_items: int = 0) -> History:
@@ -93,7 +102,9 @@ class History:
         points: dict[str, dict[int, float]] = {}
         stages: list[tuple[str, int, int]] = []
         learned: dict[str, int] = {}
-        for line in sorted(lines, key=lambda x: x.step):
+        ordered = sorted(lines, key=lambda x: x.step)
+        begin = _begin_of_learning(ordered)
+        for at, line in enumerate(ordered):
             if stages and stages[-1][0] == line.stage:
                 stages[-1] = (line.stage, stages[-1][1], line.step)
             else:
@@ -101,10 +112,11 @@ class History:
             for name, value in line.metrics.items():
                 of_name = points.setdefault(name, {})
                 of_name[line.step] = value
-                if line.stage != SUPERVISED:
+                if begin is not None and at >= begin and line.stage != SUPERVISED:
                     learned.setdefault(name, len(of_name) - 1)
         series = {name: Series(np.array(list(p), np.int64), np.array(list(p.values()), np.float64)) for name, p in points.items()}
-        return History(series, tuple(stages), learned, eval_items=eval_items)
+        first = _first_update(ordered[begin or 0 :])
+        return History(series, tuple(stages), learned, first_update=first, eval_items=eval_items)
 
     def __getitem__(self, name: str) -> Series:
         """The series, with no points where the run has none."""
@@ -117,27 +129,44 @@ class History:
     @property
     def learning_from(self) -> int:
         """First step recorded for reinforcement learning; the first step of all where no stage is one."""
-        starts = [first for stage, first, _ in self.stages if stage != SUPERVISED]
-        return starts[0] if starts else (self.stages[0][1] if self.stages else 0)
+        starts = self._learning_stages() or self.stages
+        return starts[0][1] if starts else 0
+
+    def _learning_stages(self) -> tuple[tuple[str, int, int], ...]:
+        return tuple(s for s in self.stages if s[0] != SUPERVISED and s[2] >= self.first_update)
 
     def learning(self) -> History:
         """The part from the start of reinforcement learning on; evaluations also keep their last point before it, the base.
 
         A history without such a stage is returned whole.
         """
-        stages = tuple(s for s in self.stages if s[0] != SUPERVISED)
+        stages = self._learning_stages()
         if not stages:
             return self
         kept: dict[str, Series] = {}
         for name, s in self.series.items():
             begin = self.learned.get(name, len(s))
-            if name.startswith("eval/") and begin and not (begin < len(s) and s.steps[begin] <= stages[0][1]):
+            if name.startswith("eval/") and begin and not (begin < len(s) and s.steps[begin] < self.first_update):
                 begin -= 1
             if begin < len(s):
                 kept[name] = Series(s.steps[begin:], s.values[begin:])
-        return History(kept, stages, dict.fromkeys(kept, 0), eval_items=self.eval_items)
+        return replace(self, series=kept, stages=stages, learned=dict.fromkeys(kept, 0))
 
     def supervised(self, name: str) -> Series:
         """The part of one series that was recorded before reinforcement learning."""
         s = self[name]
         return s.first(self.learned.get(name, len(s)))
+
+
+def _begin_of_learning(lines: Sequence[MetricLine]) -> int | None:
+    """The first line of reinforcement learning; without any, of learning from preferences, else of any stage but a warm-up."""
+    rewarded = [line.stage for line in lines if "reward/mean" in line.metrics]
+    wanted = rewarded[:1] or [PREFERENCES] * any(line.stage == PREFERENCES for line in lines)
+    found = (i for i, line in enumerate(lines) if (line.stage in wanted if wanted else line.stage != SUPERVISED))
+    return next(found, None)
+
+
+def _first_update(lines: Sequence[MetricLine]) -> int:
+    """The step of the first line of an update; where none says so, the step behind the first line."""
+    updates = (line.step for line in lines if "reward/mean" in line.metrics or "loss/total" in line.metrics)
+    return next(updates, lines[0].step + 1 if lines else 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -118,18 +118,20 @@ PROFILE = ("time/profile/", "time/profile_cpu/")
 
 def accuracy_figures(run: RunView) -> Iterator[str]:
     """Held-out accuracy with intervals, and greedy accuracy per level."""
-    found = {mode: run.evaluations(mode) for mode in ("greedy", "sampled")}
+    whole = {mode: run.evaluations(mode) for mode in ("greedy", "sampled")}
+    found = {mode: _on_common_items(evals) for mode, evals in whole.items()}
+    sizes = [[len(x.items) for evals in lines.values() for x in evals] for lines in (whole, found)]
     curves = [
         Curve(label=m, series=_accuracy(run, x), intervals=tuple(y.accuracy(run.threshold) for y in x))
         for m, x in found.items()
         if x
     ]
     if curves:
-        alt = "Held-out accuracy over steps. " + " ".join(
+        alt = f"{'Held-out accuracy' if run.held_out else 'Accuracy on training tasks'} over steps. " + " ".join(
             f"{c.label.capitalize()}: {_series_text(c.series, True)}" for c in curves
         )
         roomy, narrow = (interval_lines(f"accuracy-{n}", curves, run.last_step, narrow=bool(n)) for n in (0, 1))
-        yield figure("Greedy and sampled", roomy, alt, narrow=narrow)
+        yield figure("Greedy and sampled", roomy, alt, _items_caption(*sizes), narrow=narrow)
     line = found["greedy"] or found["sampled"]
     arms = sorted({arm for x in line for arm in x.arms})
     for arm in arms:
@@ -137,6 +139,25 @@ def accuracy_figures(run: RunView) -> Iterator[str]:
         levels = sorted({level for x in own for level in x.levels})
         if len(levels) > 1:
             yield _level_figure(run, own, levels, f"{arm}, " if len(arms) > 1 else "")
+
+
+def _on_common_items(evals: Sequence[EvalLine]) -> tuple[EvalLine, ...]:
+    """The evaluations on the items that all of them have, so that a curve shows the policy and not the choice of items.
+
+    As they are where no item is in all of them.
+    """
+    ids = [frozenset(i.id for i in x.items) for x in evals]
+    common = frozenset[str]() if not ids else ids[0].intersection(*ids[1:])
+    kept = [replace(x, items=tuple(i for i in x.items if i.id in common)) for x in evals]
+    return tuple(kept if common else evals)
+
+
+def _items_caption(recorded: Sequence[int], shown: Sequence[int]) -> str:
+    """Says of which items the points are, where evaluations are of different sizes; empty elsewhere."""
+    least, most = min(shown), max(recorded)
+    if len(set(shown)) > 1:
+        return f"Evaluations are of {least} to {most} items and share none, so their points are of different items."
+    return f"On the {least} items that every evaluation has; the largest has {most}." if least < most else ""
 
 
 def _accuracy(run: RunView, evals: Sequence[EvalLine]) -> Series:

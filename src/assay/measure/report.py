@@ -26,10 +26,17 @@ from assay.measure.runs import EvalLine, RunView, read_run
 __all__ = ["write_report"]
 
 HELD_OUT = "On items that training never saw. Bands are 95 % intervals over items."
+NOT_HELD_OUT = "On items that training used: nothing was held out, so this may be memory. Bands are 95 % intervals over items."
 PROFILED = (
     "Each moment counts for the innermost part that was at work, so the parts add up to the step. CPU seconds are those of the "
     "run's own process: below the clock's it waited, for other processes or for a core."
 )
+SIGNIFICANT = 0.05
+"""Below this p-value of the paired test a change of accuracy is called one."""
+
+STAGES = {"warm-up": "warm-up", "sft": "imitation", "texts": "language modelling", PREFERENCES: "learning from preferences"}
+"""Words for the stages that come before reinforcement learning, by their names in the journal."""
+
 TRAINING = "Faint lines are single steps, strong lines a moving average."
 
 
@@ -63,7 +70,7 @@ def render(run: RunView, rollouts: Path | None = None) -> str:
     body = [
         _header(run),
         _doctor(run),
-        section("Held-out accuracy", _grid(accuracy_figures(run)), _levels(run), lead=HELD_OUT),
+        _accuracy(run),
         section("Training", _grid(training_figures(run)), lead=TRAINING),
         _profile(run),
         _rollouts(run, rollouts),
@@ -71,6 +78,12 @@ def render(run: RunView, rollouts: Path | None = None) -> str:
     ]
     shown = "\n".join(b for b in body if b)
     return page(f"{run.name}: run report", f"{shown}\n{glossary(words_in(re.sub('<[^>]*>', ' ', shown)))}")
+
+
+def _accuracy(run: RunView) -> str:
+    """The section on evaluations; of training tasks where nothing is held out."""
+    title, lead = ("Held-out accuracy", HELD_OUT) if run.held_out else ("Accuracy on training tasks", NOT_HELD_OUT)
+    return section(title, _grid(accuracy_figures(run)), _levels(run), lead=lead)
 
 
 def _grid(figures: Iterable[str]) -> str:
@@ -107,15 +120,15 @@ def _contaminated(run: RunView) -> str:
 
 
 def verdict(run: RunView) -> str:
-    """What was trained, and from which to which held-out accuracy, in one or two sentences."""
+    """What was trained, and from which to which held-out accuracy, in a few sentences."""
     steps, kind = _learning(run)
-    what = f"{steps:,} steps of {kind} on {_tasks(run)}"
+    what = f"{_steps(steps)} of {kind} on {_tasks(run)}"
     planned = f" of {run.planned_steps:,}" if run.planned_steps else ""
     unfinished = "" if run.finished else f" The run has not finished: it stands at step {run.last_step:,}{planned}."
     for mode in ("greedy", "sampled"):
         base, now = run.base(mode), run.final(mode)
         if base and now and base.step < now.step:
-            return f"{what} {_change(run, mode, base, now)}{unfinished}"
+            return f"{what} {_change(run, mode, base, now)}{_stages_before(run, mode, base)}{unfinished}"
     only = run.final("greedy") or run.final("sampled")
     if only:
         return (
@@ -123,6 +136,10 @@ def verdict(run: RunView) -> str:
             f"evaluated since.{unfinished}"
         )
     return f"{what}, without a held-out evaluation.{unfinished}"
+
+
+def _steps(count: int) -> str:
+    return f"{count:,} step{'' if count == 1 else 's'}"
 
 
 def _learning(run: RunView) -> tuple[int, str]:
@@ -135,17 +152,30 @@ def _learning(run: RunView) -> tuple[int, str]:
 
 
 def _change(run: RunView, mode: str, base: EvalLine, now: EvalLine) -> str:
-    before, after = base.scores(run.threshold), now.scores(run.threshold)
+    """From which to which accuracy, on the items of both; "raised" only where interval and exact test agree that it changed."""
+    paired_items = bool(base.scores(run.threshold).keys() & now.scores(run.threshold).keys())
+    base, now = base.shared_with(now), now.shared_with(base)
     whose = _whose(now)
     ends = f"from {_share(base.accuracy(run.threshold))} to {_share(now.accuracy(run.threshold))} over {len(now.items)} items"
-    if not before.keys() & after.keys():
+    if not paired_items:
         return f"took {whose} {mode} accuracy {ends} (other items than before, so not paired)."
-    d = paired(before, after).difference
-    if d.low > 0:
+    p = paired(base.scores(run.threshold), now.scores(run.threshold))
+    if p.p_value < SIGNIFICANT and p.difference.low > 0:
         return f"raised {whose} {mode} accuracy {ends}."
-    if d.high < 0:
+    if p.p_value < SIGNIFICANT and p.difference.high < 0:
         return f"lowered {whose} {mode} accuracy {ends}."
-    return f"left {whose} {mode} accuracy where it was, within its interval: {ends}."
+    return f"showed no change of {whose} {mode} accuracy: {ends} (p = {p.p_value:.3f})."
+
+
+def _stages_before(run: RunView, mode: str, base: EvalLine) -> str:
+    """What the stages before did to the accuracy, where it was evaluated before the first of them; else nothing."""
+    first = run.evaluations(mode)[0]
+    if first.step or first.step == base.step:
+        return ""
+    before = [x.stage for x in run.metrics if x.step <= base.step and "loss/total" in x.metrics]
+    done = " and ".join(f"{_steps(before.count(name))} of {STAGES.get(name, name)}" for name in dict.fromkeys(before))
+    change = _change(run, mode, first, base)
+    return f" Before that, {done} {change}" if done else ""
 
 
 def _whose(line: EvalLine) -> str:
@@ -158,6 +188,7 @@ def _facts(run: RunView) -> list[tuple[str, str, str]]:
     for mode in ("greedy", "sampled"):
         base, now = run.base(mode), run.final(mode)
         if base and now and base.step < now.step:
+            base, now = base.shared_with(now), now.shared_with(base)
             values = (x.accuracy(run.threshold).value for x in (base, now))
             out.append(
                 (
@@ -250,6 +281,7 @@ def _levels(run: RunView) -> str:
     base, now = run.base("greedy"), run.final("greedy")
     if not (base and now and base.step < now.step):
         return ""
+    base, now = base.shared_with(now), now.shared_with(base)
     several = len(now.arms) > 1
     rows = [
         _level_row(run, f"{arm} {level}" if several else f"level {level}", base.only(level, arm), now.only(level, arm))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from assay.core.errors import DataError
 from assay.measure.rollout_line import RolloutLine, rollout_line
@@ -63,8 +64,8 @@ class Rollouts:
         return tuple(r for r in self.lines if wanted.matches(r))
 
 
-def read_rollouts(folder: Path, step: int | None = None) -> Rollouts:
-    """The recorded rollouts of a run, of one step or of all.
+def read_rollouts(folder: Path, step: int | Literal["last"] | None = None) -> Rollouts:
+    """The recorded rollouts of a run, of one step, of the last that is recorded, or of all.
 
     Raises:
         DataError: not a run folder, a step that is not recorded, or a damaged file; names it.
@@ -74,9 +75,11 @@ def read_rollouts(folder: Path, step: int | None = None) -> Rollouts:
     if not known:
         lines = read_run(folder).rollouts
         known = tuple(sorted({r.step for r in lines}))
+        step = _last(known, step)
         _check_step(folder, step, known)
         lines = tuple(r for r in lines if step in (None, r.step))
         return Rollouts(lines=lines, sampled=len(lines), steps=known, whole=False)
+    step = _last(known, step)
     _check_step(folder, step, known)
     lines, sampled = list[RolloutLine](), 0
     for at in known if step is None else (step,):
@@ -84,6 +87,11 @@ def read_rollouts(folder: Path, step: int | None = None) -> Rollouts:
         sampled += int(head["of"])
         lines += _lines(folder, at, records)
     return Rollouts(lines=tuple(lines), sampled=sampled, steps=known, whole=True)
+
+
+def _last(known: Sequence[int], step: int | Literal["last"] | None) -> int | None:
+    """A step, where ``last`` stands for the last that is recorded; of none, None."""
+    return step if step != "last" else known[-1] if known else None
 
 
 def _check_step(folder: Path, step: int | None, known: Sequence[int]) -> None:

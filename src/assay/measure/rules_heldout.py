@@ -22,9 +22,47 @@ def held_out(history: History) -> tuple[str, Series]:
     return "eval/sampled/all", history["eval/sampled/all"].finite()
 
 
-def noise(history: History, p: float, deviations: float = 2.0) -> float:
+def accuracy_name(history: History) -> str:
+    """What the evaluations measure: a run without held-out tasks evaluates on those that it trains on."""
+    return "held-out accuracy" if history.held_out else "accuracy on training tasks"
+
+
+def noise(items: int, p: float, deviations: float = 2.0) -> float:
     """Difference of two accuracies near ``p`` that chance alone would rarely exceed; 0 when the number of items is unknown."""
-    return deviations * sqrt(2 * p * (1 - p) / history.eval_items) if history.eval_items else 0.0
+    return deviations * sqrt(2 * p * (1 - p) / items) if items else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Change:
+    """Two evaluations of one mode on the same items: ``items`` of them, of which ``part`` says that there are others too."""
+
+    step: int
+    before: float
+    after: float
+    items: int
+    part: bool = False
+
+    @property
+    def where(self) -> str:
+        """Which items, where not all of both evaluations count."""
+        return f" on the {self.items} items that both evaluations have" if self.part else ""
+
+
+def change(history: History, name: str, index: int) -> _Change | None:
+    """From the evaluation at ``index`` to the last, on the items that both have; None where no item is in both.
+
+    An evaluation during a run is often of a part of the items of the last: the two accuracies themselves would compare items.
+    """
+    s, known = history[name].finite(), history.item_scores.get(name, {})
+    step, last = int(s.steps[index]), int(s.steps[-1])
+    if step not in known or last not in known:
+        return _Change(step=step, before=float(s.values[index]), after=float(s.values[-1]), items=history.eval_items)
+    first, second = known[step], known[last]
+    shared = sorted(first.keys() & second.keys())
+    if not shared:
+        return None
+    before, after = (float(np.mean([scores[i] for i in shared])) for scores in (first, second))
+    return _Change(step=step, before=before, after=after, items=len(shared), part=len(shared) < max(len(first), len(second)))
 
 
 def drawn_level(history: History) -> Series:
@@ -58,16 +96,17 @@ class SuspectVerifier:
         name, accuracy = held_out(history)
         if not len(now) or len(accuracy) < 2 or now.mean - start.mean < self.gain:
             return None
-        before, after = float(accuracy.values[0]), float(accuracy.values[-1])
-        if after - before > self.flat or before >= 0.95:
+        found = change(history, name, 0)
+        if found is None or found.after - found.before > self.flat or found.before >= 0.95:
             return None
+        before, after = found.before, found.after
         return Finding(
             rule="SuspectVerifier",
             severity=Severity.ALARM,
             sentence=(
                 f"Reward rose from {start.mean:.2f} ({steps_of(start)}) to {now.mean:.2f} ({steps_of(now)}), but "
-                "held-out accuracy went from "
-                f"{percent(before)} (step {accuracy.span[0]}) to {percent(after)} (step {accuracy.span[1]})."
+                f"{accuracy_name(history)} went from "
+                f"{percent(before)} (step {accuracy.span[0]}) to {percent(after)} (step {accuracy.span[1]}){found.where}."
             ),
             action=(
                 "Suspect the verifier: read the late rollouts with high reward, run `assay tasks check`, and "
@@ -82,7 +121,7 @@ class SuspectVerifier:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldOutDropped:
-    """Held-out accuracy has fallen from its best by more than chance.
+    """Held-out accuracy has fallen by more than chance, on the items that both evaluations have.
 
     Attributes:
         drop: smallest fall that matters.
@@ -91,35 +130,32 @@ class HeldOutDropped:
     drop: float = 0.05
 
     def __call__(self, history: History) -> Finding | None:
-        worst: tuple[float, str, int] | None = None
-        for name in ("eval/greedy/all", "eval/sampled/all"):
-            s = history[name].finite()
-            if len(s) < 2:
-                continue
-            best = int(np.argmax(s.values))
-            fall = float(s.values[best] - s.values[-1])
-            if fall > max(self.drop, noise(history, float(s.values[best]))) and (worst is None or fall > worst[0]):
-                worst = fall, name, best
-        if worst is None:
+        falls = [
+            (name, found)
+            for name in ("eval/greedy/all", "eval/sampled/all")
+            for index in range(len(history[name].finite()) - 1)
+            if (found := change(history, name, index))
+            and found.before - found.after > max(self.drop, noise(found.items, found.before))
+        ]
+        if not falls:
             return None
-        _, name, best = worst
-        s = history[name].finite()
-        top, last = float(s.values[best]), float(s.values[-1])
+        name, worst = max(falls, key=lambda x: x[1].before - x[1].after)
+        last, mode = history[name].finite().span[1], name.split("/")[1]
         return Finding(
             rule="HeldOutDropped",
             severity=Severity.ALARM,
             sentence=(
-                f"Held-out accuracy ({name.split('/')[1]}) fell from {percent(top)} at step {int(s.steps[best])} to "
-                f"{percent(last)} at step {s.span[1]}."
+                f"{accuracy_name(history).capitalize()} ({mode}) fell from {percent(worst.before)} at step {worst.step} to "
+                f"{percent(worst.after)} at step {last}{worst.where}."
             ),
             action=(
-                f"Use the model of step {int(s.steps[best])}: a run with --keep-best has it as RUN/best (assay export RUN/best); "
+                f"Use the model of step {worst.step}: a run with --keep-best has it as RUN/best (assay export RUN/best); "
                 "without, the same command with --keep-best comes to the same step. Then lower the learning rate (--lr), or add "
                 "a penalty on the divergence from the base (--kl)."
             ),
-            first_step=int(s.steps[best]),
-            last_step=s.span[1],
-            numbers={f"{name}/best": top, name: last},
+            first_step=worst.step,
+            last_step=last,
+            numbers={f"{name}/best": worst.before, name: worst.after},
         )
 
 

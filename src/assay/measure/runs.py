@@ -40,6 +40,12 @@ class EvalLine:
         kept = (i for i in self.items if level in (None, i.level) and arm in (None, i.arm))
         return replace(self, items=tuple(kept))
 
+    def shared_with(self, other: EvalLine) -> EvalLine:
+        """Its items that another evaluation has too, for comparisons; all where no item is in both."""
+        known = {i.id for i in other.items}
+        kept = tuple(i for i in self.items if i.id in known)
+        return replace(self, items=kept or self.items)
+
     @property
     def levels(self) -> tuple[int, ...]:
         """Levels of its items, ascending."""
@@ -97,6 +103,11 @@ class RunView(RunRecord):
         return f"{hits:,} of {prompts:,} training prompts{part} match {matched}; {allowed}"
 
     @property
+    def held_out(self) -> bool:
+        """Whether its evaluations are of tasks that training never sees; a run without such tasks evaluates on its own."""
+        return not self.evals or any(e.split == "test" for e in self.evals)
+
+    @property
     def last_step(self) -> int:
         """Last step that any journal knows; 0 for an empty run."""
         return max((x.step for lines in (self.metrics, self.evals, self.events) for x in lines), default=0)
@@ -113,10 +124,13 @@ class RunView(RunRecord):
         return tuple(best[s] for s in sorted(best))
 
     def base(self, mode: str) -> EvalLine | None:
-        """The evaluation before reinforcement learning: the last at or before its first step, else the first of all."""
+        """The evaluation before reinforcement learning: the last before its first update, else the first of all.
+
+        Where no stage is of reinforcement learning, before learning from preferences; else before the first update of all.
+        """
         found = self.evaluations(mode)
-        start = History.of(self.metrics).learning_from
-        before = [e for e in found if e.step <= start]
+        start = History.of(self.metrics).first_update
+        before = [e for e in found if e.step < start]
         return before[-1] if before else (found[0] if found else None)
 
     def final(self, mode: str) -> EvalLine | None:
@@ -135,7 +149,13 @@ class RunView(RunRecord):
             if (e.step, name := f"eval/{e.mode}/all") not in known
         ]
         history = History.of([*self.metrics, *extra], min((len(e.items) for e in held_out), default=0))
-        return replace(history, stages=History.of(self.metrics).stages)
+        scores = {
+            f"eval/{mode}/all": {e.step: e.scores(self.threshold) for e in held_out if e.mode == mode}
+            for mode in {e.mode for e in held_out}
+        }
+        own = History.of(self.metrics)
+        first = own.first_update if self.metrics else history.first_update
+        return replace(history, stages=own.stages, first_update=first, item_scores=scores, held_out=self.held_out)
 
 
 # ---- reading ----------------------------------------------------------------------------------------------------------

@@ -184,7 +184,7 @@ def _front_matter(known: Provenance, name: str) -> str:
         EvalResult(
             task_type="text-generation",
             dataset_type=f"assay/{family}",
-            dataset_name=f"{', '.join(_tasks(known))} (held out)",
+            dataset_name=f"{', '.join(_tasks(known))} ({'held out' if _whose(known.run) == 'held-out' else 'trained on'})",
             metric_type="accuracy",
             metric_name=f"{mode} accuracy",
             metric_value=round(line.accuracy(_threshold(known)).value, 6),
@@ -313,10 +313,10 @@ def _evaluation(known: Provenance) -> str:
         return "None recorded."
     if not measured:
         return "These weights were not evaluated on held-out tasks.\n\n" + _overlap(view)
-    rows = ["| held-out tasks | answers | before | these weights | tasks |", "|---|---|---|---|---|"]
+    rows = [f"| {_whose(view)} tasks | answers | before | these weights | tasks |", "|---|---|---|---|---|"]
     for mode, line in measured.items():
         base = view.base(mode)
-        before = base if base is not None and base.step < line.step else None
+        before = base.shared_with(line) if base is not None and base.step < line.step else None
         cells = line.cells if len(line.cells) > 1 else ()
         for label, arm, level in [("all", None, None), *((f"{arm}, level {level}", arm, level) for arm, level in cells)]:
             here = line.only(level, arm)
@@ -327,6 +327,11 @@ def _evaluation(known: Provenance) -> str:
     if known.rounded:
         said += f" Measured in the run, before the weights were rounded to {known.dtype}."
     return "\n".join(rows) + f"\n\n{said}\n\n" + _overlap(view)
+
+
+def _whose(view: RunView | None) -> str:
+    """Which tasks an evaluation is of: a run without held-out tasks evaluates on those that it trains on."""
+    return "held-out" if view is None or view.held_out else "training"
 
 
 def _overlap(view: RunView) -> str:

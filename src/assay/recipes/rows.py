@@ -13,7 +13,7 @@ from assay.core.errors import ConfigError, HubError, a_kind
 from assay.core.protocols import TaskSource
 from assay.core.rollout import Sampling
 from assay.objective.objective import Objective
-from assay.recipes.prompt_lengths import LongPrompts, fit_prompts, longest_answer, longest_prompt, question_bytes
+from assay.recipes.prompt_lengths import LongPrompts, fit_prompts, longest_answer, longest_prompt
 from assay.recipes.row_keywords import accepts_other_names, check_rows_arguments, named_settings, with_divergence
 from assay.recipes.school import CONFIGS
 from assay.recipes.sorting import base
@@ -34,7 +34,7 @@ from assay.train.model_facts import ModelFacts, facts_in, facts_of_config, facts
 from assay.train.model_settings import GivenSettings, ModelSettings, RowFacts, pick_settings, this_machine
 from assay.train.models import Built, Folder, Scratch, scratch_tokenizer
 from assay.train.reinforce import Reinforce
-from assay.train.run import ContaminationCheck, Evaluation, ModelSource, Run
+from assay.train.run import Evaluation, ModelSource, Run
 from assay.train.stage import Stage
 from assay.train.wiring import models_in, wire
 
@@ -130,7 +130,8 @@ def on_rows(
         lora: train an adapter: True, a rank or a `Lora`; False trains all weights.
         tools: Python functions that the policy may call; see `assay.rollout.FunctionTool`.
         evaluate: rows to evaluate on, the name of a suite or family, or a task source. None holds out the rows' own test split,
-            else ``test_share`` of the prompts, else nothing: then accuracies are of the training rows, and the run says so.
+            else ``test_share`` of the prompts, else nothing (``test_share=0``): then accuracies are of the training rows, and the
+            run says so. Rows to evaluate on that are trained on are refused before the first step.
         split: of rows in splits, the one to train on, or a pair: that, and the one to hold out.
         test_share: share of the prompts that is held out where rows have no splits.
         weights: of a list of rewards, one each (TRL's ``reward_weights``).
@@ -195,7 +196,6 @@ def on_rows(
         threads=settings.threads,
         reward_deadline=float(reward_deadline),
         keep_best=keep_best,
-        contamination=ContaminationCheck(mode="report") if data.repeats_training else ContaminationCheck(),
     )
 
 
@@ -326,14 +326,6 @@ class _Data:
         if not len(other):
             raise ConfigError("evaluate holds no rows; give some, the name of a suite, or leave it out")
         return cls(train=train, test=with_prompts(other))
-
-    @property
-    def repeats_training(self) -> bool:
-        """Every row that is evaluated on is trained on too: somebody overfits on purpose."""
-        if self.test is None:
-            return False
-        asked = {question_bytes(row) for row in self.train}
-        return all(question_bytes(row) in asked for row in self.test)
 
 
 def _is_file(text: str) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -30,11 +31,19 @@ class Evaluator:
         run: settings.
         journal: gets every item, and the accuracies of a gate.
         files: get what each item asks, where rollouts are kept.
+
+    Attributes:
+        comparable: accuracies of the newest evaluation on the items that every evaluation of the run has. Evaluations during a
+            stage are of fewer items than those at its ends, so their accuracies themselves cannot be ranked.
+        items: how many items the newest evaluation had.
+        part: whether others of the run have more.
     """
 
     def __init__(self, run: Run, journal: Journal, files: RolloutFiles) -> None:
         self.run, self._journal, self._files = run, journal, files
         self._tasks: dict[int, Sequence[Task]] = {}
+        self.comparable: dict[str, float] = {}
+        self.items, self.part = 0, False
 
     async def evaluate(self, runner: StageRunner, full: bool) -> dict[str, float]:
         """Greedy and sampled rollouts of held-out tasks: journals the items, returns the summary.
@@ -49,6 +58,10 @@ class Evaluator:
         if per_level not in self._tasks:
             self._tasks[per_level] = held_out(self.run.tasks, plan.levels, per_level, plan.split)
             self._record_tasks()
+        self.items = len(self._tasks[per_level])
+        whole = self._tasks.get(plan.final_per_level)
+        self.part = per_level < plan.final_per_level and (whole is None or self.items < len(whole))
+        self.comparable = {}
         metrics: dict[str, float] = {}
         async with runner.parts.present():
             for mode in ("greedy", "sampled"):
@@ -85,6 +98,8 @@ class Evaluator:
             {"step": parts.step, "stage": parts.stage.name, "split": plan.split, "mode": mode, "full": full, "items": items},
         )
         found = summary(mode, items, plan.threshold)
+        least = min(plan.per_level, plan.final_per_level)
+        self.comparable |= summary(mode, _first_of_each_cell(items, least), plan.threshold)
         # The divergence is of the model's own distribution, so rollouts drawn from another one cannot tell it.
         own = drawn.temperature == 1.0 and not drawn.truncated
         return found | ({"kl/base": kl_to_base(parts, rollouts)} if mode == "sampled" and plan.kl_to_base and own else {})
@@ -92,6 +107,17 @@ class Evaluator:
     async def _rollouts(self, parts: Parts, tasks: Sequence[Task], sampling: Sampling, n: int) -> list[ScoredRollouts]:
         with span("evaluate"):
             return await evaluate(parts.player(sampling), parts.pool, tasks, n)
+
+
+def _first_of_each_cell(items: Sequence[Mapping[str, Any]], count: int) -> list[Mapping[str, Any]]:
+    """The first ``count`` items of each (arm, level): held-out tasks are drawn in one order, however many."""
+    seen: Counter[tuple[str, int]] = Counter()
+    out: list[Mapping[str, Any]] = []
+    for item in items:
+        cell = item["arm"], item["level"]
+        seen[cell] += 1
+        out += [item] if seen[cell] <= count else []
+    return out
 
 
 def _item(task: Task) -> dict[str, Any]:

@@ -1,15 +1,16 @@
-"""Before the first step: does a reward of the user's own give the rows' own answers their full value?"""
+"""Before the first step: does a reward of the user's own give the rows' own answers their full value, and twice the same?"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 
 import numpy as np
 
 from assay.core.errors import AssayError, DataError
 from assay.core.rollout import Rollout
+from assay.core.score import Score
 from assay.core.task import Task
 from assay.scorers import FromTasks
 from assay.train.levels import arms_of
@@ -19,16 +20,22 @@ from assay.verify.reward_function import row_of
 from assay.verify.rollouts import rollout_of
 from assay.verify.user_reward import UserReward
 
-__all__ = ["describe_gold_rewards"]
+__all__ = ["describe_rewards"]
 
 _ROWS = 20
 """Rows looked at."""
+_TWICE = 8
+"""Of these, rows whose answer is judged twice: most rewards that are drawn at random differ at one of them."""
+_Item = tuple[Task, tuple[str, ...]]
+"""A task, and the forms of its answer."""
+
 _SECONDS = 1.0
 """Most that the first verdict may take: a reward that is slower is not asked about the others."""
 
 
-def describe_gold_rewards(run: Run) -> str:
-    """A warning where a reward function gives rows' own answers less than accuracy asks for; "" where all is well or unknown.
+def describe_rewards(run: Run) -> tuple[str, ...]:
+    """Warnings of a reward function that gives rows' own answers less than accuracy asks for, or the same answer to the same row
+    two rewards; none where all is well or unknown.
 
     Only a plain function of the user's is asked, in processes of its own: what is asynchronous asks a service, which may cost
     money. An answer is the row's ``answer``, and where that is not enough its ``solution``.
@@ -39,14 +46,19 @@ def describe_gold_rewards(run: Run) -> str:
     stage = next((stage for stage in run.stages if stage.practises), None)
     verifier: object = run.tasks.verifier()
     if stage is None or not isinstance(getattr(stage, "reward", None), FromTasks):
-        return ""
+        return ()
     if not isinstance(verifier, UserReward) or verifier.concurrent:
-        return ""
+        return ()
     items = list(islice(_answers(run, stage.levels), _ROWS))
     try:
-        found = _values(run, items)
+        scores = _scores(run, items)
     except AssayError:  # the first step will meet it, and say so
-        return ""
+        return ()
+    return tuple(line for line in (_low_gold(run, items, _values(items, scores)), _unsteady(items, scores)) if line)
+
+
+def _low_gold(run: Run, items: list[_Item], found: list[tuple[int, float]]) -> str:
+    """What is told where gold answers earn too little."""
     low = [(task, forms[at], value) for (task, forms), (at, value) in zip(items, found, strict=False) if value < _full(run)]
     if not low:
         return ""
@@ -56,6 +68,19 @@ def describe_gold_rewards(run: Run) -> str:
         f"{task.id}, answer {text[:60]!r}, reward {value:g}. If an answer must have more than the gold, "
         "such as tags, that may be right; if not, nothing that the model says can earn it"
     )
+
+
+def _unsteady(items: list[_Item], scores: Mapping[str, Score]) -> str:
+    """What is told where an answer that was judged twice has two rewards."""
+    for number, (task, forms) in enumerate(items):
+        first, again = (scores.get(f"gold/{number}/{form}") for form in ("0", "again"))
+        if first and again and first.valid and again.valid and first.primary != again.primary:
+            return (
+                f"warning: your reward gave the same answer to the same row {first.primary:g}, then {again.primary:g}; e.g. "
+                f"{task.id}, answer {forms[0][:60]!r}. A reward that depends on anything else, such as chance, the clock or "
+                "calls before, teaches noise, and the run cannot be repeated"
+            )
+    return ""
 
 
 def _full(run: Run) -> float:
@@ -84,14 +109,14 @@ def _answers(run: Run, levels: object) -> Iterator[tuple[Task, tuple[str, ...]]]
                     yield task, tuple(forms)
 
 
-def _values(run: Run, items: list[tuple[Task, tuple[str, ...]]]) -> list[tuple[int, float]]:
-    """Of each item the form that earns most, and what it earns; of the first alone where that took long."""
+def _scores(run: Run, items: list[_Item]) -> Mapping[str, Score]:
+    """Of each form of an answer, and of the first form once more; of the first item alone where that took long."""
     if not items:
-        return []
+        return {}
     asked: list[tuple[Task, Rollout]] = [
         (task, rollout_of(task, text, id=f"gold/{number}/{form}", group=f"gold/{number}"))
         for number, (task, forms) in enumerate(items)
-        for form, text in enumerate(forms)
+        for form, text in (*enumerate(forms), *([("again", forms[0])] if number < _TWICE else []))
     ]
     deadline = run.reward_deadline
     with ScoringPool(run.tasks.verifier(), deadline, workers=1, refuse=False, memory=run.reward_memory) as pool:
@@ -99,6 +124,11 @@ def _values(run: Run, items: list[tuple[Task, tuple[str, ...]]]) -> list[tuple[i
         scores = dict(pool.score(asked[:1]))
         if time.monotonic() - began <= _SECONDS:
             scores |= pool.score(asked[1:])
+    return scores
+
+
+def _values(items: list[_Item], scores: Mapping[str, Score]) -> list[tuple[int, float]]:
+    """Of each item that was asked about the form that earns most, and what it earns."""
     out: list[tuple[int, float]] = []
     for number, (_, forms) in enumerate(items):
         named = [(form, scores.get(f"gold/{number}/{form}")) for form in range(len(forms))]

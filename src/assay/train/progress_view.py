@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LiveView",
+    "ObservesEvaluations",
     "PlainView",
     "RunProgress",
     "in_notebook",
@@ -44,6 +45,15 @@ ROWS = (
     ("tokens/s", "time/tokens_per_second", ",.0f"),
 )
 Clock = Callable[[], float]
+
+
+@runtime_checkable
+class ObservesEvaluations(Protocol):
+    """A tracker that hears, before the numbers of an evaluation, of how many items they are."""
+
+    def observe_evaluation(self, items: int, part: bool) -> None:
+        """The next evaluation logged is of ``items`` items; ``part`` where others of the run are of more."""
+        ...
 
 
 def view(run: Run, title: str, plain: bool, first: int = 0) -> LiveView | PlainView:
@@ -110,6 +120,12 @@ class RunProgress:
         self.history: dict[str, list[float]] = {}
         self._run, self._clock, self._heard, self._started = run, clock, clock(), False
         self._spent, self._counted = 0.0, 0
+        self._items: tuple[int, bool] | None = None
+        self._sizes: list[tuple[int, bool] | None] = []
+
+    def observe_evaluation(self, items: int, part: bool) -> None:
+        """The next evaluation is of so many items, which are a part of those of others."""
+        self._items = items, part
 
     def take(self, step: int, metrics: Mapping[str, float]) -> None:
         """Adds the metrics of one step, or of an evaluation between steps."""
@@ -117,6 +133,7 @@ class RunProgress:
         if self._started and step > self.step:
             self._spent, self._counted = self._spent + now - self._heard, self._counted + step - self.step
         self.step, self._heard, self._started = step, now, True
+        self._sizes += [self._items] if GREEDY in metrics or SAMPLED in metrics else []
         for name, value in metrics.items():
             self.first.setdefault(name, value)
             self.history.setdefault(name, []).append(value)
@@ -141,7 +158,7 @@ class RunProgress:
             return f"first evaluation, or loading ({quiet:.0f} s)" if self._evaluates_first else f"starting ({quiet:.0f} s)"
         usual = self._spent / self._counted if self._counted else 1.0
         if self._evaluation_due and quiet > max(1.0, 2.0 * usual):
-            return f"evaluating on held-out tasks ({quiet:.0f} s)"
+            return f"evaluating on {self.whose} tasks ({quiet:.0f} s)"
         return f"working on step {self.step + 1}" + (f" ({quiet:.0f} s)" if quiet > max(2.0, 3.0 * usual) else "")
 
     @property
@@ -160,6 +177,11 @@ class RunProgress:
         return False
 
     @property
+    def whose(self) -> str:
+        """Which tasks the evaluations are of: a run without held-out tasks evaluates on those that it trains on."""
+        return "held-out" if self._run.evaluation.split == "test" else "training"
+
+    @property
     def hint(self) -> str:
         """What to do where nothing was right and nothing earned from the start; "" elsewhere."""
         rewards = self.history.get("reward/mean", [])
@@ -174,10 +196,28 @@ class RunProgress:
         """The newest value, or a dash."""
         return format(self.now[name], form) if name in self.now else "–"
 
+    @property
+    def of_items(self) -> str:
+        """``of 16 items`` where the newest evaluation is of a part of the items; "" elsewhere."""
+        items, part = (self._sizes[-1] if self._sizes else None) or (0, False)
+        return f"of {items} items" if part else ""
+
     def moved(self, name: str, form: str = ".3f") -> str:
-        """First and newest value of a metric that is measured now and then."""
-        first = format(self.first.get(name, 0.0), form)
-        return self.show(name, form) if len(self.history.get(name, [])) < 2 else f"{first} → {self.show(name, form)}"
+        """First and newest held-out accuracy where they are of the same items, else the newest alone, and of how many it is."""
+        first, now = format(self.first.get(name, 0.0), form), self.show(name, form)
+        evaluated = name in (GREEDY, SAMPLED)
+        if len(self.history.get(name, [])) < 2 or (evaluated and not self._same_items):
+            return f"{now} {self.of_items if evaluated else ''}".rstrip()
+        return f"{first} → {now}"
+
+    @property
+    def _same_items(self) -> bool:
+        """Whether the first and the newest evaluation are of as many items: as told, else as far as the plan of the run says."""
+        first, newest = self._sizes[0], self._sizes[-1]
+        if first is None or newest is None:
+            plan = self._run.evaluation
+            return plan.per_level >= plan.final_per_level or self.step >= self.steps
+        return first[0] == newest[0]
 
     def spark(self, name: str, width: int = 32) -> str:
         """The course of a metric as a row of bars, from 0 (or its least value below) to its greatest."""
@@ -229,13 +269,18 @@ class PlainView:
             if "score/accuracy" in metrics:
                 parts.append(f"in order {self._p.show('score/accuracy')}")
         if evaluated:
-            parts.append(f"held-out greedy {self._p.show(GREEDY)} sampled {self._p.show(SAMPLED)}")
+            values = f"greedy {self._p.show(GREEDY)} sampled {self._p.show(SAMPLED)} {self._p.of_items}"
+            parts.append(f"{self._p.whose} {values.rstrip()}")
         if self._p.eta and step < self._p.steps:
             parts.append(f"left {self._p.eta}")
         say("  ".join(parts))
         if self._p.hint and not self._hinted:
             self._hinted = True
             say(self._p.hint)
+
+    def observe_evaluation(self, items: int, part: bool) -> None:
+        """Takes of how many items the next evaluation is."""
+        self._p.observe_evaluation(items, part)
 
     def close(self) -> None:
         """Nothing is held open."""
@@ -272,6 +317,10 @@ class LiveView:
         """Takes the news; the next redraw shows them."""
         self._p.take(step, metrics)
 
+    def observe_evaluation(self, items: int, part: bool) -> None:
+        """Takes of how many items the next evaluation is."""
+        self._p.observe_evaluation(items, part)
+
     def close(self) -> None:
         """Leaves the last panel on the screen."""
         self._open = False
@@ -294,6 +343,7 @@ class LiveView:
             if name in p.now and not (name == "loss/total" and "reward/mean" in p.now):
                 value = p.moved(name, form) if name in (GREEDY, SAMPLED) else p.show(name, form)
                 course = "" if name.startswith("time/") else p.spark(name, max(8, width - 44))
+                label = label.replace("held-out", p.whose)
                 grid.add_row(Text(label, style="dim"), Text(value, style="bold"), Text(course, style="cyan"))
         weights = {1.0: "weights proved", 0.0: "weights unproven"}.get(p.now.get("proof/state", -1.0), "")
         facts = [f"step {p.step}/{p.steps}", f"left {p.eta}" if p.eta and self._open else "", weights]

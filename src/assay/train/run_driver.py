@@ -25,14 +25,16 @@ from assay.train import models, record
 from assay.train.callbacks import Callback, Callbacks
 from assay.train.data import data_digests
 from assay.train.evaluator import Evaluator
-from assay.train.gold_check import describe_gold_rewards
+from assay.train.gold_check import describe_rewards
 from assay.train.independent_check import IndependentChecker
 from assay.train.judgements import RunJudges
-from assay.train.metrics import kept_rollouts, pool_metrics, rollout_records
+from assay.train.metrics import pool_metrics
 from assay.train.opening import open_stage
 from assay.train.out_of_memory import advised
 from assay.train.outcome import RunOutcome
+from assay.train.progress_view import ObservesEvaluations
 from assay.train.record import run_id
+from assay.train.rollout_recorder import RolloutRecorder
 from assay.train.run import Run
 from assay.train.run_progress import Progress
 from assay.train.runner import StageRunner, StepResult
@@ -85,8 +87,9 @@ class RunDriver:
         self.replays = False
         self.identity, self.data = run_id(run), data_digests(run)
         self._trackers: Sequence[Tracker] = ()
-        self._files = RolloutFiles(folder)
-        self._evaluator = Evaluator(run, self.journal, self._files)
+        files = RolloutFiles(folder)
+        self._rollouts = RolloutRecorder(run, self.journal, files)
+        self._evaluator = Evaluator(run, self.journal, files)
         self._step = 0
         self._counted: Mapping[str, int] = {}
 
@@ -98,7 +101,7 @@ class RunDriver:
             found, state: the checkpoint's folder and what it says.
         """
         step = int(state["session"]["step"]) if found else 0
-        self._evaluator.run = self.run
+        self._evaluator.run = self._rollouts.run = self.run
         self._tell_isolation(step)
         if not found:
             self._tell_gold()
@@ -144,8 +147,8 @@ class RunDriver:
             self.journal.event(step, "isolation", line)
 
     def _tell_gold(self) -> None:
-        """Warns of a reward that gives the rows' own answers less than its full value, before any step is spent on it."""
-        if line := describe_gold_rewards(self.run):
+        """Warns of a reward that cannot be earned by the rows' own answers, or is not always the same, before the first step."""
+        for line in describe_rewards(self.run):
             print(line, file=sys.stderr, flush=True)
             self.journal.event(0, "gold", line)
 
@@ -255,7 +258,7 @@ class RunDriver:
         """One step, with the evaluation and the checkpoint that are due behind it."""
         p = runner.parts
         try:
-            metrics = await self._one_step(runner)
+            metrics, result = await self._one_step(runner)
         except RewardError:  # the stage stands as before the step
             if int((checkpoint.latest_name(self.folder) or "-1").removeprefix("step_")) != p.step:
                 self._checkpoint(index, runner)
@@ -277,6 +280,8 @@ class RunDriver:
         self._log(p, metrics)
         self._callbacks.step(p.step, metrics)
         self.stop = self.stop or self._callbacks.stop
+        if (last or self.stop) and not self._rollouts.due(p.stage_step):
+            self._rollouts.keep(p, result)
         failed = refused or self._callbacks.error
         if last or self.stop or failed or _due(p.stage_step, self.run.checkpoint_every):
             self._checkpoint(index, runner)
@@ -289,33 +294,23 @@ class RunDriver:
         value = metrics.get(until.metric) if until else None
         if until is None or value is None:
             return False
-        best = self.progress.best
-        if best is None or value > best + until.gain:
-            self.progress.best, self.progress.stale = value, 0
+        best, ranked = self.progress.best, self._evaluator.comparable.get(until.metric, value)
+        if best is None or ranked > best + until.gain:
+            self.progress.best, self.progress.stale = ranked, 0
         else:
             self.progress.stale += 1
         return value >= until.at_least or 0 < until.patience <= self.progress.stale
 
-    async def _one_step(self, runner: StageRunner) -> dict[str, float]:
+    async def _one_step(self, runner: StageRunner) -> tuple[dict[str, float], StepResult]:
         p, begin = runner.parts, time.process_time()
         with self._profiled(p):
             result = await runner.step()
-        if p.stage_step == 0 or _due(p.stage_step + 1, self.run.rollouts_every):
-            self._record_rollouts(p, result)
         p.step, p.stage_step = p.step + 1, p.stage_step + 1
+        if self._rollouts.due(p.stage_step):
+            self._rollouts.record(p, result)
         self._step = p.step
         self.progress.cpu += time.process_time() - begin
-        return {**result.metrics, "time/cpu": self.progress.cpu}
-
-    def _record_rollouts(self, p: Parts, result: StepResult) -> None:
-        """Some of a step's rollouts go to the journal, which the digest covers; all, within bounds, to files of their own."""
-        place, second = {"step": p.step + 1, "stage": p.stage.name}, result.found.scores
-        for line in rollout_records(result.groups, p.tokenizer, second):
-            self.journal.append("rollouts", {**place, **line})
-        if result.groups and (most := self.run.rollouts_kept):
-            kept = kept_rollouts(result.groups, result.outcomes, p.tokenizer, second, most)
-            of = sum(len(group.rollouts) for group in result.groups)
-            self._files.write(p.step + 1, [{**place, **line} for line in kept], of)
+        return {**result.metrics, "time/cpu": self.progress.cpu}, result
 
     def _profiled(self, p: Parts) -> AbstractContextManager[None]:
         """Inside, parts of a step are counted, where that is wanted."""
@@ -326,7 +321,11 @@ class RunDriver:
         if full:
             self.progress.evaluated = runner.parts.step
         if self.run.keep_best:
-            offer_best_model(self.folder, runner.parts.step, found, partial(models.save_from, runner.parts.learner))
+            ranked = self._evaluator.comparable
+            offer_best_model(self.folder, runner.parts.step, ranked, partial(models.save_from, runner.parts.learner))
+        for tracker in self._trackers:
+            if isinstance(tracker, ObservesEvaluations):
+                tracker.observe_evaluation(self._evaluator.items, self._evaluator.part)
         return found
 
     def _judge_agreement(self, p: Parts, metrics: Mapping[str, float]) -> MismatchError | None:
