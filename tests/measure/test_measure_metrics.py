@@ -211,6 +211,27 @@ def test_agreement_of_a_policy_with_itself_is_perfect_and_a_gap_never_improves_i
     assert 0 < found["engine/ess"] <= 1 + 1e-12 and 0 < found["engine/ess_attempts"] <= 1 + 1e-12
 
 
+def test_tokens_behind_others_of_older_weights_are_not_comparable(groups: list[Group]) -> None:
+    """Their keys and values are of neither version."""
+    batch = pack(groups)
+    mask = np.asarray(batch.token("mask"), np.bool_)
+    row = next(r for r in range(len(batch)) if mask[batch.row_of_token == r].sum() >= 2)
+    here = np.flatnonzero(mask & (batch.row_of_token == row))
+    versions = np.array(batch.token("weight_version"))
+    newest = int(versions[here[0]])
+
+    def changed(*at: int) -> np.ndarray:
+        other = versions.copy()
+        other[here[list(at)]] = newest - 1
+        tokens = {**batch.tokens, "weight_version": replace(batch.tokens["weight_version"], values=other)}
+        return comparable(replace(batch, tokens=tokens), newest)
+
+    assert not changed(0)[here].any(), "begun by older weights"
+    assert changed(1)[here].tolist() == [True, *[False] * (len(here) - 1)]
+    others = batch.row_of_token != row
+    assert (changed(0)[others] == comparable(batch, newest)[others]).all()
+
+
 def test_only_tokens_that_the_policy_sampled_at_these_weights_are_comparable(groups: list[Group]) -> None:
     batch = pack(groups)
     mask = np.asarray(batch.token("mask"), np.bool_)

@@ -31,9 +31,10 @@ def comparable(batch: Batch, version: int) -> NDArray[np.bool_]:
     """``[N]`` loss tokens that the policy itself sampled under the weights ``version``, and is taught behind the same prompt: on
     them, and on no others, a gap to the learner at these weights is a mismatch.
 
-    A replayed row is of older weights, as a row is in part that went on under new ones (`assay.core.protocols.SwapMode.KEEP`), an
-    expert's has no sampler, and a row that is learned from under another prompt (`Context.score_context`) has another
-    distribution. Where no row says what sampled it, or ``version`` is -1, all weights count as the same.
+    A replayed row is of older weights, as are the first tokens of one that went on under new ones, whose later tokens read keys
+    and values of before (`assay.core.protocols.SwapMode.KEEP`). An expert's row has no sampler, and one that is learned from
+    under another prompt (`Context.score_context`) has another distribution. Where no row says what sampled it, or ``version`` is
+    -1, all weights count as the same.
 
     Args:
         batch: rows.
@@ -46,10 +47,10 @@ def comparable(batch: Batch, version: int) -> NDArray[np.bool_]:
     if version < 0 or "weight_version" not in batch.tokens:
         return here
     other = here & (np.asarray(batch.token("weight_version")) != version)
-    # a row that other weights began: their keys and values stand behind its later tokens too
-    mixed = np.zeros(len(batch.lengths), np.bool_)
-    mixed[np.unique(batch.row_of_token[other])] = True
-    return here & ~np.repeat(mixed, batch.lengths)
+    # behind a token of other weights stand their keys and values: what follows in the row is of neither
+    seen = np.concatenate([[0], np.cumsum(other)])
+    starts = np.cumsum(batch.lengths) - batch.lengths
+    return here & (seen[1:] == np.repeat(seen[starts], batch.lengths))
 
 
 def agreement(engine: ArrayLike, learner: ArrayLike, rollout: ArrayLike) -> dict[str, float]:

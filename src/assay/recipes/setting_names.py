@@ -279,18 +279,9 @@ _PEERS: tuple[tuple[PeerSetting, str], ...] = (
         PeerSetting("--samplers {value}", "processes that sample beside learning"),
         "async train.async-enable async-training trainer.nnodes-rollout rollout.nnodes",
     ),
-    (
-        PeerSetting("--eta {value}", "the greatest age in steps; a share of a step is one step"),
-        "staleness-threshold async-training.staleness-threshold async-training.max-staleness",
-    ),
-    (
-        PeerSetting("--samplers 1 --age-policy continue", "answers under way go on with new weights"),
-        "partial-rollout async-training.partial-rollout",
-    ),
-    (
-        PeerSetting("", "no setting: samplers get the weights of every step"),
-        "trigger-parameter-sync-step async-training.trigger-parameter-sync-step",
-    ),
+    (PeerSetting("--eta {value}", "greatest age in steps"), "staleness-threshold async-training.staleness-threshold"),
+    (PeerSetting("--samplers 1 --age-policy continue"), "partial-rollout async-training.partial-rollout"),
+    (PeerSetting("", "no setting: samplers get every step's weights"), "async-training.trigger-parameter-sync-step"),
     (
         PeerSetting(
             "--stages.{stage}.refill.kind Refill --stages.{stage}.filter.kind SuccessWindow",
