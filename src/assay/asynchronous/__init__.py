@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     )
     from assay.asynchronous.rollout_queue import Order, RolloutQueue
     from assay.asynchronous.runtimes import spawner_of
-    from assay.asynchronous.samplers import Samplers
+    from assay.asynchronous.samplers import Controller, Samplers
     from assay.asynchronous.settings import Asynchronous
     from assay.asynchronous.simulation import Cluster, SimulatedRun, drawn_from, lognormal_lengths, simulate_run
     from assay.asynchronous.spawner import SamplerHandle, Spawner
@@ -40,6 +40,7 @@ __all__ = [
     "Asynchronous",
     "Beat",
     "Cluster",
+    "Controller",
     "Ended",
     "Entry",
     "Event",
@@ -75,7 +76,7 @@ _HOME = {
     "ledger_records": "Ack AgePolicy Entry Event GroupState Lease",
     "messages": "Beat Ended Failed NewWeights SampleGroup SampledGroup SamplerSettings Serving Weights",
     "rollout_queue": "Order RolloutQueue",
-    "samplers": "Samplers",
+    "samplers": "Controller Samplers",
     "settings": "Asynchronous",
     "runtimes": "spawner_of",
     "simulation": "Cluster SimulatedRun drawn_from lognormal_lengths simulate_run",

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from assay.train.reinforce_runner import ReinforceRunner
     from assay.train.run import ContaminationCheck, Evaluation, Run
     from assay.train.runner import BaseRunner, StageRunner, StepResult
-    from assay.train.session import Parts
+    from assay.train.session import Parts, WeightSubscriber
     from assay.train.stage import Stage, StageRows
     from assay.train.streams import AsStream, WithStored
     from assay.train.texts import Texts
@@ -91,6 +91,7 @@ __all__ = [
     "TurnState",
     "Until",
     "WarmUp",
+    "WeightSubscriber",
     "WiredPart",
     "WithStored",
     "collect_groups",
@@ -134,7 +135,7 @@ _HOME = {
     "reinforce": "Reinforce",
     "runner": "BaseRunner StageRunner StepResult",
     "run": "ContaminationCheck Evaluation Run",
-    "session": "Parts",
+    "session": "Parts WeightSubscriber",
     "stage": "Stage StageRows",
     "streams": "AsStream WithStored",
     "texts": "Texts",

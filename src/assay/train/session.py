@@ -27,7 +27,7 @@ from assay.train.run import Run
 from assay.train.stage import Stage
 from assay.verify import ScoringPool
 
-__all__ = ["Parts"]
+__all__ = ["Parts", "WeightSubscriber"]
 
 
 class WeightSubscriber(Protocol):
