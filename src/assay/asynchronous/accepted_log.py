@@ -41,6 +41,7 @@ class AcceptedLog:
         keep: keep the files of steps that no checkpoint needs any more, as a replay of the whole run does.
 
     >>> import tempfile
+    >>> from pathlib import Path
     >>> folder = Path(tempfile.mkdtemp())
     >>> log = AcceptedLog(folder)
     >>> log.write_taken(3, Taken(("s2/0",), dropped=("s1/4",)))
