@@ -107,14 +107,22 @@ class HeldGame(Held):
         return object()
 
 
-def test_tasks_that_can_be_sent_are_sent() -> None:
-    tasks = SortDigits(levels=(1,))
+class Game(SortDigits):
+    """A family that is played in an environment from level 2 on."""
+
+    def environment(self, world: Any) -> Any:
+        return object() if world.level > 1 else None
+
+
+def test_tasks_with_environments_are_sent() -> None:
+    tasks = Game(levels=(1, 2))
     assert sendable_tasks(tasks) is tasks
     assert pickle.loads(pickle_settings(settings())) == settings()
 
 
-def test_tasks_that_cannot_be_sent_leave_a_stand_in_or_an_error() -> None:
-    stand_in = sendable_tasks(Held(levels=(1,)))
+@pytest.mark.parametrize("tasks", [SortDigits(levels=(1,)), Game(levels=(1,)), Held(levels=(1,))])
+def test_a_stand_in_is_sent_where_a_single_answer_ends_the_tasks(tasks: SortDigits) -> None:
+    stand_in = sendable_tasks(tasks)
     assert stand_in == WithoutEnvironments("sort")
     task = SortDigits(levels=(1,)).task("sort", 1, "train", 0)
     assert stand_in.environment(task.exposed()) is None
@@ -122,10 +130,13 @@ def test_tasks_that_cannot_be_sent_leave_a_stand_in_or_an_error() -> None:
         stand_in.arms,
         stand_in.verifier,
         lambda: stand_in.task("sort", 1, "train", 0),
-        lambda: stand_in.trace(task, 0, None),
-    ):  # type: ignore[arg-type]
+        lambda: stand_in.trace(task, 0, None),  # type: ignore[arg-type]
+    ):
         with pytest.raises(ConfigError, match="asks for tasks of 'sort', which sampler processes are not sent"):
             ask()
+
+
+def test_tasks_with_environments_that_cannot_be_sent_are_refused() -> None:
     with pytest.raises(ConfigError, match="played in an environment: TypeError: it holds a connection"):
         sendable_tasks(HeldGame(levels=(1,)))
 

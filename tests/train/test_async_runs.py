@@ -20,7 +20,7 @@ from tiny_runs import digest_of, in_child, only_rl, resumed, tiny
 from assay.asynchronous import Asynchronous
 from assay.asynchronous import samplers as looked_after
 from assay.asynchronous.messages import Ended, Failed, NewWeights, SampledGroup, SampleGroup, Serving
-from assay.core.errors import CheckpointError, ConfigError, EngineError, RewardError
+from assay.core.errors import CheckpointError, ConfigError, EngineError, MissingExtraError, RewardError
 from assay.guide import Dump, Ghpo, Mixed, Refill
 from assay.recipes import on_rows
 from assay.runtime.settings import AdamW, LearnerSettings, Lora, Mesh
@@ -322,6 +322,13 @@ def test_groups_that_could_not_be_scored_wait_for_the_resumed_run(tmp_path: Path
 def test_settings_that_samplers_cannot_follow_are_refused(change: Callable[[Run], Run], why: str) -> None:
     with pytest.raises(ConfigError, match=why):
         check_run(change(asynchronously(only_rl())))
+
+
+def test_ray_is_missed_before_a_folder_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("assay.train.async_checks.find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match="ray"):
+        train(asynchronously(only_rl(), runtime="ray"), tmp_path / "run", progress=False)
+    assert not (tmp_path / "run").exists()
 
 
 class Unsendable(Thought):

@@ -10,7 +10,7 @@ import numpy as np
 
 from assay.asynchronous.messages import SamplerSettings
 from assay.core.errors import ConfigError
-from assay.core.protocols import Environment, TaskSource, Verifier
+from assay.core.protocols import Environment, ShowsPictures, TaskSource, Verifier
 from assay.core.task import Message, Task, TaskView
 
 __all__ = ["WithoutEnvironments", "pickle_settings", "sendable_tasks"]
@@ -51,18 +51,17 @@ class WithoutEnvironments:
 
 
 def sendable_tasks(tasks: TaskSource) -> TaskSource:
-    """The tasks as another process is given them. Those that cannot be sent, as rows with a reward that was defined in a
-    notebook, are replaced by a stand-in where a single answer ends them.
+    """What another process is given of the tasks: a stand-in where a single answer ends them, since rows may be many and their
+    reward may be a function of a notebook; else the tasks.
 
     Raises:
-        ConfigError: they cannot be sent, and are played in an environment.
+        ConfigError: they are played in an environment, or show pictures, and cannot be sent.
     """
-    reason = _why_not(tasks)
-    if not reason:
-        return tasks
-    if _has_environments(tasks):
+    if not _has_environments(tasks) and not isinstance(tasks, ShowsPictures):
+        return WithoutEnvironments(tasks.name)
+    if reason := _why_not(tasks):
         raise _unsendable(f"the tasks {tasks.name!r}, which are played in an environment: {reason}")
-    return WithoutEnvironments(tasks.name)
+    return tasks
 
 
 def pickle_settings(settings: SamplerSettings) -> bytes:
@@ -94,7 +93,9 @@ def _why_not(value: object) -> str:
 
 
 def _has_environments(tasks: TaskSource) -> bool:
-    """Whether the first task of an arm is played in an environment."""
+    """Whether the first task of any arm and level is played in an environment."""
     return any(
-        tasks.environment(tasks.task(arm, levels[0], "train", 0).exposed()) is not None for arm, levels in tasks.arms().items()
+        tasks.environment(tasks.task(arm, level, "train", 0).exposed()) is not None
+        for arm, levels in tasks.arms().items()
+        for level in levels
     )

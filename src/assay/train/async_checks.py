@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from assay.asynchronous.settings_pickle import sendable_tasks
-from assay.core.errors import ConfigError
+from assay.core.errors import ConfigError, MissingExtraError
 from assay.runtime.engine.settings import ModelEngineSpec
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ def check_asynchronous(run: Run, stage: Reinforce) -> None:
 
     Raises:
         ConfigError: another setting asks for what sampler processes cannot give; with a fix.
+        MissingExtraError: Ray is asked for and not installed.
     """
     settings = stage.asynchronous
     if settings is None:
@@ -39,4 +41,6 @@ def check_asynchronous(run: Run, stage: Reinforce) -> None:
             f"Reinforce.asynchronous: Run.mesh has {run.mesh.size} processes that share the learner, and sampler processes take "
             "weights from one; use Mesh(), or leave Reinforce.asynchronous out"
         )
+    if settings.runtime == "ray" and find_spec("ray") is None:  # said now, not after a folder was made
+        raise MissingExtraError("ray", "ray")
     sendable_tasks(run.tasks)

@@ -205,8 +205,8 @@ class AsyncCollector:
                 self._refuse(s, task, f"in {len(posed)} contexts")
             if isinstance(self._tasks, WithoutEnvironments) and s.parts.run.tasks.environment(task.exposed()) is not None:
                 raise ConfigError(
-                    f"task {task.id!r} is played in an environment, which sampler processes cannot be sent: define its functions "
-                    "and classes in a module that can be imported, or leave Reinforce.asynchronous out"
+                    f"task {task.id!r} is played in an environment, and the first tasks of all levels are not, so sampler "
+                    "processes were sent none: make it so for a whole level, or leave Reinforce.asynchronous out"
                 )
             made = Pending(
                 task=task,

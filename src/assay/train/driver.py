@@ -10,7 +10,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from assay.core.errors import CheckpointError, ConfigError, DataError, EngineError, OutOfMemoryError, StorageError
+from assay.core.errors import (
+    CheckpointError,
+    ConfigError,
+    DataError,
+    EngineError,
+    MissingExtraError,
+    OutOfMemoryError,
+    StorageError,
+)
 from assay.core.util.garbage import pause_collection
 from assay.core.util.threads import with_torch
 from assay.runs import checkpoint, lock, storage, user_code, versions
@@ -81,7 +89,7 @@ def train(
                 if prepare is not None:
                     prepare(path)
                 outcome = begin(RunDriver(run, path, told, profile, callbacks))
-            except (ConfigError, DataError, EngineError, OutOfMemoryError):
+            except (ConfigError, DataError, EngineError, MissingExtraError, OutOfMemoryError):
                 record.release(path, made)
                 raise
             except StorageError:
