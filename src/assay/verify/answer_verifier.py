@@ -89,13 +89,11 @@ def _boxed(text: str) -> str | None:
 
 
 def _marked(text: str) -> str | None:
-    marks = deque(
-        (found for found in _MARK.finditer(text) if not doubted(text[max(0, found.start() - 80) : found.start()])), maxlen=1
-    )
-    mark = marks[0] if marks else None
-    if mark is None:
+    marks = [found.span() for found in _MARK.finditer(text)]
+    end = next((end for start, end in reversed(marks) if not doubted(text[max(0, start - 80) : start])), None)
+    if end is None:
         return None
-    head, _, below = text[mark.end() :].partition("\n")
+    head, _, below = text[end:].partition("\n")
     line = head.strip(" \t\r*_`$")
     if line:
         return line

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["OR", "denied", "denied_behind", "doubted", "is_reason"]
+__all__ = ["OR", "denied", "denied_behind", "doubted", "is_reason", "text_behind"]
 
 OR = (
     r"(?:\b(?:or|and/or|oder|bzw\.?|o|ou|u|oppure|ovvero|или|либо|або|lub|albo|atau|veya|ya\s+da|hoặc|eller)\b"
@@ -130,7 +130,17 @@ def doubted(before: str) -> bool:
     >>> doubted("I doubt that the answer is "), doubted("The wrong "), doubted("That was wrong. The answer is ")
     (True, True, False)
     """
-    return _DOUBT.search(_CLAUSE.sub("", before[-_FAR:])) is not None
+    return _DOUBT.search(text_behind(_CLAUSE, before[-_FAR:])) is not None
+
+
+def text_behind(pattern: re.Pattern[str], text: str) -> str:
+    """What stands behind the match at the beginning of a text; all of it without one. `re.sub` would go on from each
+
+    >>> text_behind(re.compile(".*[.;]"), "One; two. Three")
+    ' Three'
+    """
+    found = pattern.match(text)
+    return text[found.end() :] if found else text
 
 
 def is_reason(aside: str) -> bool:

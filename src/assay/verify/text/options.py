@@ -13,7 +13,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from assay.verify.language import denied, denied_behind, doubted
+from assay.verify.language import denied, denied_behind, doubted, text_behind
 from assay.verify.text.letters import in_phrase, only_mentioned
 from assay.verify.text.markup import without_markup
 from assay.verify.text.statements import (
@@ -312,7 +312,7 @@ class _Reader:
     def _unasserted(self, at: int) -> bool:
         """Whether what begins at a place is supposed, denied, asked, or said to be what others say."""
         before = self.text[max(0, at - _NEAR) : at]
-        return doubted(before) or UNASSERTED.search(CLAUSE.sub("", before)) is not None
+        return doubted(before) or UNASSERTED.search(text_behind(CLAUSE, before)) is not None
 
     def _apart(self) -> _Claim | None:
         """The option that is the last line of several, or the first; without a letter where two lines are different ones."""
