@@ -30,17 +30,17 @@ from assay.asynchronous import (
     AcceptedLog,
     AgePolicy,
     Cluster,
-    Ended,
-    Event,
+    GroupRequest,
+    LeasedGroup,
     Ledger,
+    LedgerEvent,
+    LoadedVersion,
     NewWeights,
-    Order,
     RolloutQueue,
     SampledGroup,
-    SampleGroup,
+    SamplerEnd,
     Samplers,
     SamplerSettings,
-    Serving,
     check_history,
     lognormal_lengths,
     simulate_run,
@@ -63,15 +63,15 @@ def context(number: int) -> Context:
     return Context(key=f"g{number}", group=f"g{number}", task=TASK, messages=(Message("user", "1+1="),))
 
 
-def rollouts(sample: SampleGroup, version: int) -> tuple[Rollout, ...]:
+def rollouts(sample: LeasedGroup, version: int) -> tuple[Rollout, ...]:
     """Answers of eight tokens."""
     ids, logp = ids_of(range(8)), np.zeros(8, np.float32)
     span = (Span(version=version, start=0, end=8),)
     done = Completion(ids=ids, logp_engine=logp, spans=span, stop=Stop.DONE, sampling=SAMPLING, duration=0.0)
     call = Call(id=0, parent=None, prefix=ids, completion=done, text="2")
-    where = sample.order.context
+    where = sample.request.context
     return tuple(
-        Rollout(id=f"{where.key}/{i}", context=where, calls=(call,), stop=Stop.DONE, seed=i) for i in range(sample.order.n)
+        Rollout(id=f"{where.key}/{i}", context=where, calls=(call,), stop=Stop.DONE, seed=i) for i in range(sample.request.n)
     )
 
 
@@ -125,11 +125,11 @@ class WaitingEngine:
         while (message := self.inbox.get()) is not None:
             if isinstance(message, NewWeights):
                 version = message.weights.manifest.version
-                self.post(self.name, self.epoch, Serving(version, None))
-            elif isinstance(message, SampleGroup):
-                time.sleep(self.seconds.get(message.order.context.key, 0.0))
+                self.post(self.name, self.epoch, LoadedVersion(version, None))
+            elif isinstance(message, LeasedGroup):
+                time.sleep(self.seconds.get(message.request.context.key, 0.0))
                 self.post(self.name, self.epoch, SampledGroup(message.lease, rollouts(message, version)))
-        self.post(self.name, self.epoch, Ended("it was told to"))
+        self.post(self.name, self.epoch, SamplerEnd("it was told to"))
 
 
 class Driver:
@@ -142,7 +142,7 @@ class Driver:
         engines: int,
         seconds: dict[str, float],
         folder: Path,
-        tell: Callable[[Event], None] | None = None,
+        tell: Callable[[LedgerEvent], None] | None = None,
     ) -> None:
         settings = SamplerSettings(
             model=folder,
@@ -167,7 +167,7 @@ class Driver:
 
     def admit(self, n: int) -> None:
         """So many groups more."""
-        made = [Order(context=context(self.number + i), n=GROUP_SIZE, sampling=SAMPLING, max_turns=1) for i in range(n)]
+        made = [GroupRequest(context=context(self.number + i), n=GROUP_SIZE, sampling=SAMPLING, max_turns=1) for i in range(n)]
         self.number += len(made)
         self.queue.admit(made)
 
@@ -242,7 +242,7 @@ def waited(eta: int, policy: str, drawn: list[np.ndarray[tuple[int], np.dtype[np
 
 def controller(seconds: float) -> dict[str, object]:
     """Sixty-four engines that answer at once, for some time."""
-    events: list[Event] = []
+    events: list[LedgerEvent] = []
     with tempfile.TemporaryDirectory() as scratch:
         driver = Driver(2, "continue", 64, {}, Path(scratch), events.append)
         driver.admit(3 * 64)

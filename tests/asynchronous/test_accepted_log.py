@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.asynchronous import AcceptedLog, Taken
+from assay.asynchronous import AcceptedLog, StepGroups
 from assay.core.errors import CheckpointError, StorageError
 
 
@@ -16,9 +16,9 @@ def written(folder: Path) -> AcceptedLog:
     log.begin(0)
     log.write_accepted("s0/0", 0, ())
     log.write_accepted("s0/1", 1, ())
-    log.write_taken(1, Taken(("s0/0",)))
+    log.write_taken(1, StepGroups(("s0/0",)))
     log.begin(3)
-    log.write_taken(3, Taken(("s0/1",), ("s1/0",)))
+    log.write_taken(3, StepGroups(("s0/1",), ("s1/0",)))
     return log
 
 
@@ -26,17 +26,17 @@ def test_what_was_written_is_given_back_once(tmp_path: Path) -> None:
     written(tmp_path).close()
     log = AcceptedLog(tmp_path)
     log.read(0)
-    assert log.accepted("s0/1") == (1, ()) and log.accepted("s0/1") is None
-    assert log.taken(1) == Taken(("s0/0",)) and log.taken(1) is None
-    assert log.taken(3) == Taken(("s0/1",), ("s1/0",)) and log.taken(2) is None
+    assert log.pop_accepted("s0/1") == (1, ()) and log.pop_accepted("s0/1") is None
+    assert log.pop_taken(1) == StepGroups(("s0/0",)) and log.pop_taken(1) is None
+    assert log.pop_taken(3) == StepGroups(("s0/1",), ("s1/0",)) and log.pop_taken(2) is None
 
 
 def test_a_checkpoint_s_log_begins_with_it(tmp_path: Path) -> None:
     written(tmp_path).close()
     log = AcceptedLog(tmp_path)
     log.read(3)
-    assert log.accepted("s0/0") is None and log.taken(1) is None and log.taken(3) is not None
-    log.write_taken(4, Taken(("s1/1",)))
+    assert log.pop_accepted("s0/0") is None and log.pop_taken(1) is None and log.pop_taken(3) is not None
+    log.write_taken(4, StepGroups(("s1/1",)))
     log.close()
     assert (tmp_path / "00000003.jsonl").read_text().count("\n") == 2
 
@@ -49,12 +49,12 @@ def test_a_torn_end_is_left_out_and_written_over(tmp_path: Path, torn: bytes) ->
     last.write_bytes(whole + torn)
     log = AcceptedLog(tmp_path)
     log.read(3)
-    log.write_taken(4, Taken(("s1/1",)))
+    log.write_taken(4, StepGroups(("s1/1",)))
     log.close()
-    assert last.read_bytes().startswith(whole) and log.taken(3) is not None
+    assert last.read_bytes().startswith(whole) and log.pop_taken(3) is not None
     again = AcceptedLog(tmp_path)
     again.read(3)
-    assert again.taken(4) == Taken(("s1/1",))
+    assert again.pop_taken(4) == StepGroups(("s1/1",))
 
 
 def test_damage_in_front_of_other_lines_is_refused(tmp_path: Path) -> None:
@@ -67,13 +67,13 @@ def test_damage_in_front_of_other_lines_is_refused(tmp_path: Path) -> None:
 
 def test_what_was_put_back_was_not_taken(tmp_path: Path) -> None:
     log = AcceptedLog(tmp_path)
-    log.write_taken(1, Taken(("a",)))
+    log.write_taken(1, StepGroups(("a",)))
     log.write_put_back(1, ["a"])
-    log.write_taken(1, Taken(("b",)))
+    log.write_taken(1, StepGroups(("b",)))
     log.close()
     again = AcceptedLog(tmp_path)
     again.read(0)
-    assert again.taken(1) == Taken(("b",)) and again.taken(1) is None
+    assert again.pop_taken(1) == StepGroups(("b",)) and again.pop_taken(1) is None
 
 
 @pytest.mark.parametrize(("keep", "left"), [(False, ["00000003.jsonl"]), (True, ["00000000.jsonl", "00000003.jsonl"])])
@@ -96,7 +96,7 @@ def test_a_full_disk_is_told_with_the_place(tmp_path: Path, monkeypatch: pytest.
 
     monkeypatch.setattr(log, "_file", Full())
     with pytest.raises(StorageError, match=r"00000000\.jsonl: No space left on device; make room, and resume"):
-        log.write_taken(1, Taken(("a",)))
+        log.write_taken(1, StepGroups(("a",)))
 
 
 def test_a_log_that_was_begun_for_a_checkpoint_that_never_came_is_joined_and_begun_anew(tmp_path: Path) -> None:
@@ -104,24 +104,24 @@ def test_a_log_that_was_begun_for_a_checkpoint_that_never_came_is_joined_and_beg
     first = AcceptedLog(tmp_path)
     first.begin(3)
     first.write_accepted("s3/0", 3, ())
-    first.write_taken(4, Taken(("s3/0",)))
+    first.write_taken(4, StepGroups(("s3/0",)))
     first.begin(6)
     first.write_accepted("s5/0", 5, ())
     first.write_accepted("s6/0", 6, ())
-    first.write_taken(6, Taken(("s5/0",)))
+    first.write_taken(6, StepGroups(("s5/0",)))
     first.close()
 
     second = AcceptedLog(tmp_path)  # from the checkpoint at 3
     second.read(3)
     assert [file.name for file in tmp_path.iterdir()] == ["00000003.jsonl"]
-    assert second.accepted("s3/0") and second.taken(4) and second.accepted("s5/0") and second.taken(6)
+    assert second.pop_accepted("s3/0") and second.pop_taken(4) and second.pop_accepted("s5/0") and second.pop_taken(6)
     second.begin(6)  # and now the checkpoint at 6, at which s6/0 has not been asked for
     second.close()
 
     third = AcceptedLog(tmp_path)
     third.read(6)
-    assert third.accepted("s5/0") is None and third.taken(6) is None, "the checkpoint holds what was used before it"
-    assert third.accepted("s6/0") == (6, ())
+    assert third.pop_accepted("s5/0") is None and third.pop_taken(6) is None, "the checkpoint holds what was used before it"
+    assert third.pop_accepted("s6/0") == (6, ())
 
 
 def test_the_file_that_is_written_to_goes_on_at_a_second_checkpoint_of_its_step(tmp_path: Path) -> None:
@@ -132,4 +132,4 @@ def test_the_file_that_is_written_to_goes_on_at_a_second_checkpoint_of_its_step(
     log.close()
     again = AcceptedLog(tmp_path)
     again.read(2)
-    assert again.accepted("s2/0") == (2, ())
+    assert again.pop_accepted("s2/0") == (2, ())

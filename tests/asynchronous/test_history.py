@@ -6,34 +6,34 @@ from dataclasses import replace
 
 import pytest
 
-from assay.asynchronous import AgePolicy, Event, Ledger, check_history
+from assay.asynchronous import AgePolicy, Ledger, LedgerEvent, check_history
 
 SOUND = [
-    Event("join", worker="a", epoch=0),
-    Event("admit", "g", version=0),
-    Event("lease", "g", "a", 0, 0, 0),
-    Event("put-accepted", "g", "a", 0, 0, oldest=0),
-    Event("take", "g", version=1, oldest=0),
+    LedgerEvent("join", worker="a", epoch=0),
+    LedgerEvent("admit", "g", version=0),
+    LedgerEvent("lease", "g", "a", 0, 0, 0),
+    LedgerEvent("put-accepted", "g", "a", 0, 0, oldest=0),
+    LedgerEvent("take", "g", version=1, oldest=0),
 ]
 BROKEN = {
     "admitted twice": [*SOUND[:2], SOUND[1]],
     "epoch 0 after 0": [SOUND[0], SOUND[0]],
     "leased, and it is not waited for": [SOUND[0], SOUND[2]],
     "accepted, and it is not waited for": [*SOUND[:4], SOUND[3]],
-    "accepted from a worker that was fenced": [*SOUND[:3], Event("join", worker="a", epoch=1), SOUND[3]],
+    "accepted from a worker that was fenced": [*SOUND[:3], LedgerEvent("join", worker="a", epoch=1), SOUND[3]],
     "it was taken before": [*SOUND, SOUND[4]],
     "it was not accepted": [*SOUND[:3], SOUND[4]],
-    "its oldest token is of version 0, not 1": [*SOUND[:4], Event("take", "g", version=1, oldest=1)],
-    "taken at age 2, and at most 1 was promised": [*SOUND[:4], Event("take", "g", version=2, oldest=0)],
-    "put back, and it was not taken": [*SOUND[:4], Event("put-back", "g", oldest=0)],
-    "unknown kind 'lost'": [Event("lost", "g")],
+    "its oldest token is of version 0, not 1": [*SOUND[:4], LedgerEvent("take", "g", version=1, oldest=1)],
+    "taken at age 2, and at most 1 was promised": [*SOUND[:4], LedgerEvent("take", "g", version=2, oldest=0)],
+    "put back, and it was not taken": [*SOUND[:4], LedgerEvent("put-back", "g", oldest=0)],
+    "unknown kind 'lost'": [LedgerEvent("lost", "g")],
 }
 
 
 def test_a_sound_history_breaks_nothing() -> None:
     assert check_history(SOUND, eta=1) == []
-    assert check_history([*SOUND, Event("put-back", "g", oldest=0), SOUND[4]], eta=1) == []
-    assert check_history([*SOUND[:2], Event("restore", "g", oldest=0), Event("put-duplicate", "g")], eta=1) == []
+    assert check_history([*SOUND, LedgerEvent("put-back", "g", oldest=0), SOUND[4]], eta=1) == []
+    assert check_history([*SOUND[:2], LedgerEvent("restore", "g", oldest=0), LedgerEvent("put-duplicate", "g")], eta=1) == []
 
 
 @pytest.mark.parametrize("why", BROKEN)
@@ -43,7 +43,7 @@ def test_a_broken_promise_is_named(why: str) -> None:
 
 def test_weights_never_get_older() -> None:
     other = [replace(e, key="h") for e in SOUND[1:4]]
-    events = [*SOUND[:4], *other, Event("take", "g", version=1, oldest=0), Event("take", "h", version=0, oldest=0)]
+    events = [*SOUND[:4], *other, LedgerEvent("take", "g", version=1, oldest=0), LedgerEvent("take", "h", version=0, oldest=0)]
     assert check_history(events, eta=1) == ["event 8 (take h): taken at version 0 after 1"]
 
 

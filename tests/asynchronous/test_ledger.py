@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from assay.asynchronous.history import check_history
 from assay.asynchronous.ledger import Ledger
-from assay.asynchronous.ledger_records import Ack, AgePolicy, Event, GroupState, Lease
+from assay.asynchronous.ledger_records import AgePolicy, GroupState, Lease, LedgerEvent, PutResult
 
 
 class LedgerMachine(RuleBasedStateMachine):
@@ -16,7 +16,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @initialize(eta=st.integers(0, 3), policy=st.sampled_from(list(AgePolicy)))
     def begin(self, eta: int, policy: AgePolicy) -> None:
-        self.events: list[Event] = []
+        self.events: list[LedgerEvent] = []
         self.eta, self.policy = eta, policy
         self.version = self.number = 0
         self.held: list[tuple[Lease, int]] = []
@@ -44,14 +44,14 @@ class LedgerMachine(RuleBasedStateMachine):
         at = data.draw(st.integers(0, len(self.held) - 1))
         sent = self.held.pop(at)
         self.sent.append(sent)
-        if self.ledger.put(sent[0], sent[1]) is Ack.ACCEPTED:
+        if self.ledger.put(sent[0], sent[1]) is PutResult.ACCEPTED:
             self.log.append((sent[0].key, sent[1]))
 
     @precondition(lambda self: self.sent)
     @rule(data=st.data())
     def put_twice(self, data: st.DataObject) -> None:
         lease, oldest = data.draw(st.sampled_from(self.sent))
-        assert self.ledger.put(lease, oldest) is not Ack.ACCEPTED
+        assert self.ledger.put(lease, oldest) is not PutResult.ACCEPTED
 
     @rule(worker=st.sampled_from("abc"))
     def fence(self, worker: str) -> None:
@@ -83,7 +83,7 @@ class LedgerMachine(RuleBasedStateMachine):
             for worker in "abc":  # what they hold comes too late
                 self.ledger.fence(worker)
             for lease, oldest in self.held:
-                assert self.ledger.put(lease, oldest) is not Ack.ACCEPTED
+                assert self.ledger.put(lease, oldest) is not PutResult.ACCEPTED
             for lease in self.ledger.lease("a", self.version, 100):
                 self.ledger.put(lease, self.version)
             self.ledger.drop_old(self.version)

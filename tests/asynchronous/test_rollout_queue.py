@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from assay.asynchronous import AcceptedLog, Ledger, LogEnded, Order, RolloutQueue
+from assay.asynchronous import AcceptedLog, GroupRequest, Ledger, LogEndError, RolloutQueue
 from assay.core.manifest import manifest_of
 from assay.core.rollout import Sampling
 from assay.core.task import Context
@@ -18,8 +18,8 @@ from assay_tasks import SortDigits
 TASK = SortDigits(levels=(1,)).task("sort", 1, "train", 0).exposed()
 
 
-def order(key: str) -> Order:
-    return Order(context=Context(key=key, group=key, task=TASK, messages=()), n=1, sampling=Sampling(), max_turns=1)
+def order(key: str) -> GroupRequest:
+    return GroupRequest(context=Context(key=key, group=key, task=TASK, messages=()), n=1, sampling=Sampling(), max_turns=1)
 
 
 def queue(folder: Path, eta: int = 1) -> RolloutQueue:
@@ -66,7 +66,7 @@ def test_a_replay_ends_with_its_log(tmp_path: Path) -> None:
     q = queue(tmp_path)
     publish(q, 0)
     q.admit([order("g0")])
-    with pytest.raises(LogEnded, match="ends at publication 0"):
+    with pytest.raises(LogEndError, match="ends at publication 0"):
         run_async(q.take(1))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from assay.asynchronous import Cluster, drawn_from, lognormal_lengths, simulate_run
+from assay.asynchronous import Cluster, lognormal_lengths, recorded_lengths, simulate_run
 from assay.core.errors import ConfigError, UnknownNameError
 
 
@@ -42,9 +42,9 @@ def test_a_synchronous_step_waits_for_the_slowest_engine_and_engines_wait_for_th
 
 def test_one_step_ahead_hides_the_shorter_of_sampling_and_learning() -> None:
     one = cluster(group_size=1, sequence_seconds=0.0, train_tokens_per_second=1.0)
-    sync = simulate_run(one, drawn_from([4]), steps=6)
+    sync = simulate_run(one, recorded_lengths([4]), steps=6)
     ahead = simulate_run(
-        cluster(group_size=1, sequence_seconds=0.0, train_tokens_per_second=1.0, eta=1), drawn_from([4]), steps=6
+        cluster(group_size=1, sequence_seconds=0.0, train_tokens_per_second=1.0, eta=1), recorded_lengths([4]), steps=6
     )
     assert sync.seconds == pytest.approx(6 * 8) and ahead.seconds == pytest.approx(4 + 6 * 4)
     assert ahead.age_max == 1
@@ -89,10 +89,10 @@ def test_a_seed_is_a_run() -> None:
         (lambda: Cluster(sync_seconds=float("nan")), "sync_seconds=nan"),
         (lambda: Cluster(train_tokens_per_second=0.0), "train_tokens_per_second=0.0; use a number above 0"),
         (lambda: Cluster(step_seconds=0.0, sequence_seconds=0.0), "decoding would take no time"),
-        (lambda: drawn_from([]), "0 lengths"),
-        (lambda: drawn_from([3, 0]), "the least 0"),
+        (lambda: recorded_lengths([]), "0 lengths"),
+        (lambda: recorded_lengths([3, 0]), "the least 0"),
         (lambda: lognormal_lengths(0.0, 1.0, 10), "positive numbers"),
-        (lambda: simulate_run(Cluster(), drawn_from([1]), steps=0), "use at least 1"),
+        (lambda: simulate_run(Cluster(), recorded_lengths([1]), steps=0), "use at least 1"),
     ],
 )
 def test_wrong_numbers_are_named(make: Any, why: str) -> None:

@@ -19,7 +19,7 @@ from tiny_runs import digest_of, in_child, only_rl, resumed, tiny
 
 from assay.asynchronous import Asynchronous
 from assay.asynchronous import samplers as looked_after
-from assay.asynchronous.messages import Ended, Failed, NewWeights, SampledGroup, SampleGroup, Serving
+from assay.asynchronous.messages import LeasedGroup, LoadedVersion, NewWeights, SampledGroup, SamplerEnd, SamplerFailure
 from assay.core.errors import CheckpointError, ConfigError, EngineError, MissingExtraError, RewardError
 from assay.guide import Dump, Ghpo, Mixed, Refill
 from assay.recipes import on_rows
@@ -120,10 +120,10 @@ def faulty(spawner: ThreadSpawner, fault: str) -> None:
         if isinstance(message, SampledGroup) and fault == "sent twice":
             return (message, message)
         if isinstance(message, SampledGroup) and fault == "lost, and its sampler with it" and seen == 3:
-            return (Ended("it was killed by signal 9"),)
+            return (SamplerEnd("it was killed by signal 9"),)
         if isinstance(message, SampledGroup) and fault == "answered after it was given up" and seen == 3:
-            return (Ended("nobody heard it"), message)
-        if isinstance(message, Serving) and fault == "served other weights" and epoch == 0 and message.version > 1:
+            return (SamplerEnd("nobody heard it"), message)
+        if isinstance(message, LoadedVersion) and fault == "served other weights" and epoch == 0 and message.version > 1:
             return (replace(message, checksums=dict.fromkeys(message.checksums or {}, "f" * 16)),)
         return (message,)
 
@@ -165,15 +165,17 @@ def test_a_silent_sampler_is_replaced(spawner: ThreadSpawner, tmp_path: Path, mo
 
 
 def test_a_sampler_that_dies_again_and_again_ends_the_run(spawner: ThreadSpawner, tmp_path: Path) -> None:
-    spawner.there = lambda name, epoch, message: () if isinstance(message, SampleGroup) else (message,)
-    spawner.back = lambda name, epoch, message: (Ended("it ended with status 1"),) if isinstance(message, Serving) else (message,)
+    spawner.there = lambda name, epoch, message: () if isinstance(message, LeasedGroup) else (message,)
+    spawner.back = lambda name, epoch, message: (
+        (SamplerEnd("it ended with status 1"),) if isinstance(message, LoadedVersion) else (message,)
+    )
     with pytest.raises(EngineError, match=r"ended 5 times and sampled nothing in between\. The last time it ended with status 1"):
         train(asynchronously(only_rl(steps=3)), tmp_path / "run", progress=False)
 
 
 def test_an_error_that_another_sampler_would_meet_too_ends_the_run(spawner: ThreadSpawner, tmp_path: Path) -> None:
     spawner.back = lambda name, epoch, message: (
-        (Failed(ConfigError("no such tool"), "the stack"),) if isinstance(message, SampledGroup) else (message,)
+        (SamplerFailure(ConfigError("no such tool"), "the stack"),) if isinstance(message, SampledGroup) else (message,)
     )
     with pytest.raises(ConfigError, match="no such tool"):
         train(asynchronously(only_rl(steps=3)), tmp_path / "run", progress=False)

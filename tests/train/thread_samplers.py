@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from assay.asynchronous.messages import Ended, SamplerSettings
+from assay.asynchronous.messages import SamplerEnd, SamplerSettings
 from assay.asynchronous.settings_pickle import pickle_settings
 from assay.asynchronous.shared_weights import SharedMemoryWeights, SharedWeights
 from assay.asynchronous.spawner import Post
@@ -58,7 +58,7 @@ class ThreadHandle:
 
     def run(self, settings: bytes) -> None:
         run_sampler(settings, self.receive, self.say)
-        self.post(self.name, self.epoch, Ended("its thread ended"))
+        self.post(self.name, self.epoch, SamplerEnd("its thread ended"))
 
     def receive(self) -> object:
         message = self.inbox.get()

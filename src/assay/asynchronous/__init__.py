@@ -11,75 +11,75 @@ from typing import TYPE_CHECKING
 from assay.core.util.exports import lazy_exports
 
 if TYPE_CHECKING:
-    from assay.asynchronous.accepted_log import AcceptedLog, LogEnded, Taken
+    from assay.asynchronous.accepted_log import AcceptedLog, LogEndError, StepGroups
     from assay.asynchronous.history import check_history
     from assay.asynchronous.ledger import Ledger
-    from assay.asynchronous.ledger_records import Ack, AgePolicy, Entry, Event, GroupState, Lease
+    from assay.asynchronous.ledger_records import AgePolicy, GroupState, Lease, LedgerEntry, LedgerEvent, PutResult
     from assay.asynchronous.messages import (
-        Beat,
-        Ended,
-        Failed,
+        Heartbeat,
+        LeasedGroup,
+        LoadedVersion,
         NewWeights,
         SampledGroup,
-        SampleGroup,
+        SamplerEnd,
+        SamplerFailure,
         SamplerSettings,
-        Serving,
         Weights,
     )
-    from assay.asynchronous.rollout_queue import Order, RolloutQueue
+    from assay.asynchronous.rollout_queue import GroupRequest, RolloutQueue
     from assay.asynchronous.runtimes import spawner_of
     from assay.asynchronous.samplers import Controller, Samplers
     from assay.asynchronous.settings import Asynchronous
-    from assay.asynchronous.simulation import Cluster, SimulatedRun, drawn_from, lognormal_lengths, simulate_run
+    from assay.asynchronous.simulation import Cluster, SimulatedRun, lognormal_lengths, recorded_lengths, simulate_run
     from assay.asynchronous.spawner import SamplerHandle, Spawner
 
 __all__ = [
     "AcceptedLog",
-    "Ack",
     "AgePolicy",
     "Asynchronous",
-    "Beat",
     "Cluster",
     "Controller",
-    "Ended",
-    "Entry",
-    "Event",
-    "Failed",
+    "GroupRequest",
     "GroupState",
+    "Heartbeat",
     "Lease",
+    "LeasedGroup",
     "Ledger",
-    "LogEnded",
+    "LedgerEntry",
+    "LedgerEvent",
+    "LoadedVersion",
+    "LogEndError",
     "NewWeights",
-    "Order",
+    "PutResult",
     "RolloutQueue",
-    "SampleGroup",
     "SampledGroup",
+    "SamplerEnd",
+    "SamplerFailure",
     "SamplerHandle",
     "SamplerSettings",
     "Samplers",
-    "Serving",
     "SimulatedRun",
     "Spawner",
-    "Taken",
+    "StepGroups",
     "Weights",
     "check_history",
-    "drawn_from",
     "lognormal_lengths",
+    "recorded_lengths",
     "simulate_run",
     "spawner_of",
 ]
 
 _HOME = {
-    "accepted_log": "AcceptedLog LogEnded Taken",
+    "accepted_log": "AcceptedLog LogEndError StepGroups",
     "history": "check_history",
     "ledger": "Ledger",
-    "ledger_records": "Ack AgePolicy Entry Event GroupState Lease",
-    "messages": "Beat Ended Failed NewWeights SampleGroup SampledGroup SamplerSettings Serving Weights",
-    "rollout_queue": "Order RolloutQueue",
+    "ledger_records": "PutResult AgePolicy LedgerEntry LedgerEvent GroupState Lease",
+    "messages": "Heartbeat SamplerEnd SamplerFailure NewWeights LeasedGroup SampledGroup SamplerSettings LoadedVersion Weights",
+    "rollout_queue": "GroupRequest RolloutQueue",
     "samplers": "Controller Samplers",
     "settings": "Asynchronous",
     "runtimes": "spawner_of",
-    "simulation": "Cluster SimulatedRun drawn_from lognormal_lengths simulate_run",
+    "simulation": "Cluster SimulatedRun recorded_lengths lognormal_lengths simulate_run",
     "spawner": "SamplerHandle Spawner",
 }
 

@@ -18,18 +18,18 @@ from assay.core.rollout import Rollout
 from assay.core.wire import rollout_from_wire, rollout_to_wire
 from assay.runs import storage
 
-__all__ = ["AcceptedLog", "LogEnded", "Taken"]
+__all__ = ["AcceptedLog", "LogEndError", "StepGroups"]
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class StepGroups:
     """What a step learned from, and what it threw away before."""
 
     keys: tuple[str, ...]
     dropped: tuple[str, ...] = ()
 
 
-class LogEnded(AssayError):
+class LogEndError(AssayError):
     """A replay has come to the end of its log."""
 
 
@@ -44,18 +44,18 @@ class AcceptedLog:
     >>> from pathlib import Path
     >>> folder = Path(tempfile.mkdtemp())
     >>> log = AcceptedLog(folder)
-    >>> log.write_taken(3, Taken(("s2/0",), dropped=("s1/4",)))
+    >>> log.write_taken(3, StepGroups(("s2/0",), dropped=("s1/4",)))
     >>> log.close()
     >>> again = AcceptedLog(folder)
     >>> again.read(0)
-    >>> again.taken(3), again.taken(3)
-    (Taken(keys=('s2/0',), dropped=('s1/4',)), None)
+    >>> again.pop_taken(3), again.pop_taken(3)
+    (StepGroups(keys=('s2/0',), dropped=('s1/4',)), None)
     """
 
     def __init__(self, folder: Path, keep: bool = False) -> None:
         self._folder, self._keep = folder, keep
         self._accepted: dict[str, tuple[int, list[Any]]] = {}
-        self._taken: dict[int, list[Taken]] = {}
+        self._taken: dict[int, list[StepGroups]] = {}
         self._file: BinaryIO | None = None
 
     def read(self, step: int) -> None:
@@ -97,7 +97,7 @@ class AcceptedLog:
 
     def _remember(self, record: Mapping[str, Any]) -> None:
         if "taken" in record:
-            taken = Taken(tuple(record["taken"]), tuple(record["dropped"]))
+            taken = StepGroups(tuple(record["taken"]), tuple(record["dropped"]))
             known = self._taken.setdefault(int(record["at"]), [])
             if taken not in known:  # a kill while files were joined leaves lines twice
                 known.append(taken)
@@ -108,14 +108,14 @@ class AcceptedLog:
 
     # ---- what an earlier process wrote
 
-    def accepted(self, key: str) -> tuple[int, tuple[Rollout, ...]] | None:
+    def pop_accepted(self, key: str) -> tuple[int, tuple[Rollout, ...]] | None:
         """What was accepted under a key: publication that sampled the oldest token, and rollouts; given once."""
         if key not in self._accepted:
             return None
         oldest, rollouts = self._accepted.pop(key)
         return oldest, tuple(rollout_from_wire(wire) for wire in rollouts)
 
-    def taken(self, version: int) -> Taken | None:
+    def pop_taken(self, version: int) -> StepGroups | None:
         """The next that a step took or threw away whose newest weights were those; each given once."""
         found = self._taken.get(version)
         return found.pop(0) if found else None
@@ -126,7 +126,7 @@ class AcceptedLog:
         """A group was accepted, whose oldest token was sampled by the weights of that publication."""
         self._write({"key": key, "oldest": oldest, "rollouts": [rollout_to_wire(r) for r in rollouts]})
 
-    def write_taken(self, version: int, taken: Taken) -> None:
+    def write_taken(self, version: int, taken: StepGroups) -> None:
         """A step is about to learn from a batch."""
         self._write({"at": version, "taken": taken.keys, "dropped": taken.dropped})
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from assay.asynchronous.ledger_records import Event
+from assay.asynchronous.ledger_records import LedgerEvent
 
 __all__ = ["check_history"]
 
 
-def check_history(events: Iterable[Event], eta: int) -> list[str]:
+def check_history(events: Iterable[LedgerEvent], eta: int) -> list[str]:
     """The promises that a history breaks, a sentence each; none for a sound one.
 
     - a group is admitted once, and taken or dropped at most once in all;
@@ -28,7 +28,7 @@ def check_history(events: Iterable[Event], eta: int) -> list[str]:
     newest = -1
     for number, e in enumerate(events):
 
-        def broken(what: str, number: int = number, e: Event = e) -> None:
+        def broken(what: str, number: int = number, e: LedgerEvent = e) -> None:
             wrong.append(f"event {number} ({e.kind} {e.key or e.worker}): {what}")
 
         match e.kind:

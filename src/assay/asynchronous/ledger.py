@@ -16,13 +16,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from assay.asynchronous.ledger_records import WAITING, Ack, AgePolicy, Entry, Event, GroupState, Lease
+from assay.asynchronous.ledger_records import WAITING, AgePolicy, GroupState, Lease, LedgerEntry, LedgerEvent, PutResult
 from assay.core.errors import ConfigError, DataError
 
 __all__ = ["Ledger"]
 
 
-def _nobody(event: Event) -> None:
+def _nobody(event: LedgerEvent) -> None:
     """Hears nothing."""
 
 
@@ -44,7 +44,7 @@ class Ledger:
     >>> ledger.admit(["a", "b"], version=0)
     >>> leases = ledger.lease("w0", version=0, most=2)
     >>> ledger.put(leases[1], oldest=0), ledger.put(leases[1], oldest=0)
-    (<Ack.ACCEPTED: 'accepted'>, <Ack.DUPLICATE: 'duplicate'>)
+    (<PutResult.ACCEPTED: 'accepted'>, <PutResult.DUPLICATE: 'duplicate'>)
     >>> ledger.take(1, version=0) is None  # 'a' comes first, and is not done
     True
     >>> _ = ledger.put(leases[0], oldest=0)
@@ -54,8 +54,8 @@ class Ledger:
 
     eta: int
     policy: AgePolicy = AgePolicy.WAIT
-    tell: Callable[[Event], None] = _nobody
-    entries: dict[str, Entry] = field(default_factory=dict[str, Entry])
+    tell: Callable[[LedgerEvent], None] = _nobody
+    entries: dict[str, LedgerEntry] = field(default_factory=dict[str, LedgerEntry])
     counts: dict[str, int] = field(default_factory=dict[str, int])
     _epochs: dict[str, int] = field(default_factory=dict[str, int])
     _leases: dict[int, Lease] = field(default_factory=dict[int, Lease])
@@ -81,23 +81,23 @@ class Ledger:
         for key in keys:
             if key in self.entries:
                 raise DataError(f"group {key!r} was admitted twice; give each context a key of its own")
-            self._add(Entry(key, self._admitted, due=version + self.eta))
-            self.tell(Event("admit", key, version=version))
+            self._add(LedgerEntry(key, self._admitted, due=version + self.eta))
+            self.tell(LedgerEvent("admit", key, version=version))
 
-    def _add(self, entry: Entry) -> None:
+    def _add(self, entry: LedgerEntry) -> None:
         self.entries[entry.key] = entry
         self._admitted = entry.number + 1
         self._in[entry.state] += 1
         self._note_open(entry)
 
-    def _move(self, entry: Entry, state: GroupState) -> None:
+    def _move(self, entry: LedgerEntry, state: GroupState) -> None:
         """Every change of a state goes through here, so that no question needs to look at all groups."""
         self._in[entry.state] -= 1
         self._in[state] += 1
         entry.state = state
         self._note_open(entry)
 
-    def _note_open(self, entry: Entry) -> None:
+    def _note_open(self, entry: LedgerEntry) -> None:
         if entry.state is GroupState.OPEN:
             heapq.heappush(self._open, (entry.number, entry.key))
 
@@ -122,7 +122,7 @@ class Ledger:
         for key in [x.key for x in self._leases.values() if x.worker == worker]:
             self._reopen(self.entries[key])
         self._epochs[worker] = self._epochs.get(worker, -1) + 1
-        self.tell(Event("join", worker=worker, epoch=self._epochs[worker]))
+        self.tell(LedgerEvent("join", worker=worker, epoch=self._epochs[worker]))
         return self._epochs[worker]
 
     def fence(self, worker: str) -> list[str]:
@@ -151,10 +151,10 @@ class Ledger:
             entry.lease = lease.number
             self._leases[lease.number] = lease
             made.append(lease)
-            self.tell(Event("lease", entry.key, worker, lease.epoch, lease.number, version))
+            self.tell(LedgerEvent("lease", entry.key, worker, lease.epoch, lease.number, version))
         return made
 
-    def put(self, lease: Lease, oldest: int) -> Ack:
+    def put(self, lease: Lease, oldest: int) -> PutResult:
         """A worker hands in a group: counted once, whatever is sent again.
 
         Args:
@@ -162,23 +162,23 @@ class Ledger:
             oldest: publication of the weights that sampled its oldest token.
         """
         ack = self._judge(lease)
-        self.tell(Event(f"put-{ack}", lease.key, lease.worker, lease.epoch, lease.number, oldest=oldest))
-        if ack is Ack.ACCEPTED:
+        self.tell(LedgerEvent(f"put-{ack}", lease.key, lease.worker, lease.epoch, lease.number, oldest=oldest))
+        if ack is PutResult.ACCEPTED:
             self._accept(self.entries[lease.key], oldest)
             self._leases.pop(lease.number)
         else:
             self._count(ack)
         return ack
 
-    def _judge(self, lease: Lease) -> Ack:
+    def _judge(self, lease: Lease) -> PutResult:
         entry = self.entries.get(lease.key)
         if entry is None or entry.state in (GroupState.DONE, GroupState.TAKEN, GroupState.DROPPED):
-            return Ack.DUPLICATE
+            return PutResult.DUPLICATE
         if lease.epoch != self._epochs.get(lease.worker) or entry.lease != lease.number:
-            return Ack.FENCED
-        return Ack.ACCEPTED
+            return PutResult.FENCED
+        return PutResult.ACCEPTED
 
-    def _accept(self, entry: Entry, oldest: int) -> None:
+    def _accept(self, entry: LedgerEntry, oldest: int) -> None:
         self._move(entry, GroupState.DONE)
         entry.lease, entry.oldest, entry.order = -1, oldest, self._next_order
         self._next_order += 1
@@ -193,9 +193,9 @@ class Ledger:
         if entry is None or entry.state not in (GroupState.OPEN, GroupState.LEASED):
             raise DataError(f"group {key!r} is in the log of accepted groups, and is not waited for")
         self._accept(entry, oldest)
-        self.tell(Event("restore", key, oldest=oldest))
+        self.tell(LedgerEvent("restore", key, oldest=oldest))
 
-    def _reopen(self, entry: Entry) -> None:
+    def _reopen(self, entry: LedgerEntry) -> None:
         self._leases.pop(entry.lease)
         entry.lease = -1
         self._move(entry, GroupState.OPEN)
@@ -216,7 +216,7 @@ class Ledger:
             entry = self.entries[key]
             self._move(entry, GroupState.DROPPED)
             self._count("dropped")
-            self.tell(Event("drop", key, oldest=entry.oldest, version=version))
+            self.tell(LedgerEvent("drop", key, oldest=entry.oldest, version=version))
 
     def take(self, n: int, version: int) -> tuple[str, ...] | None:
         """Keys of the ``n`` groups that a step learns from; None where it has to wait.
@@ -240,11 +240,11 @@ class Ledger:
             return None
         return self._give(chosen, version)
 
-    def _needed_now(self, waiting: Sequence[Entry], done: Sequence[Entry], n: int, version: int) -> list[Entry]:
+    def _needed_now(self, waiting: Sequence[LedgerEntry], done: Sequence[LedgerEntry], n: int, version: int) -> list[LedgerEntry]:
         """Groups that a step has to take so that no later one finds more than ``n`` which are due: of those that are due ``k``
         steps from now or earlier, all but the ``n * k`` for which there is room in between.
         """
-        needed: dict[str, Entry] = {}
+        needed: dict[str, LedgerEntry] = {}
         for k in range(self.eta + 1):
             due = [e for e in waiting if e.due <= version + k]
             missing = len(due) - n * k - len(needed)
@@ -275,16 +275,16 @@ class Ledger:
             if key not in self.entries or self.entries[key].state is not GroupState.TAKEN:
                 raise DataError(f"group {key!r} was not taken, and cannot be put back")
             self._move(self.entries[key], GroupState.DONE)
-            self.tell(Event("put-back", key, oldest=self.entries[key].oldest))
+            self.tell(LedgerEvent("put-back", key, oldest=self.entries[key].oldest))
 
-    def _give(self, chosen: Sequence[Entry], version: int) -> tuple[str, ...]:
+    def _give(self, chosen: Sequence[LedgerEntry], version: int) -> tuple[str, ...]:
         for entry in chosen:
             if version - entry.oldest > self.eta:
                 raise DataError(
                     f"group {entry.key!r} is {version - entry.oldest} publications old, and eta={self.eta} is promised"
                 )
             self._move(entry, GroupState.TAKEN)
-            self.tell(Event("take", entry.key, version=version, oldest=entry.oldest))
+            self.tell(LedgerEvent("take", entry.key, version=version, oldest=entry.oldest))
         return tuple(e.key for e in chosen)
 
     # ---- checkpoints
@@ -310,7 +310,7 @@ class Ledger:
         self.entries, self._in, self._open, self._leases = {}, Counter(), [], {}
         for number, e in enumerate(state["entries"]):
             where = GroupState.DONE if e["order"] >= 0 else GroupState.OPEN
-            self._add(Entry(e["key"], number, e["due"], where, oldest=e["oldest"], order=e["order"]))
+            self._add(LedgerEntry(e["key"], number, e["due"], where, oldest=e["oldest"], order=e["order"]))
         self.counts, self._next_order = dict(state["counts"]), int(state["order"])
 
     def _count(self, what: str) -> None:

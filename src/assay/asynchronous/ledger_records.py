@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-__all__ = ["WAITING", "Ack", "AgePolicy", "Entry", "Event", "GroupState", "Lease"]
+__all__ = ["WAITING", "PutResult", "AgePolicy", "LedgerEntry", "LedgerEvent", "GroupState", "Lease"]
 
 
 class AgePolicy(StrEnum):
@@ -38,7 +38,7 @@ class GroupState(StrEnum):
 WAITING = (GroupState.OPEN, GroupState.LEASED, GroupState.DONE)
 
 
-class Ack(StrEnum):
+class PutResult(StrEnum):
     """What became of a group that a worker handed in."""
 
     ACCEPTED = "accepted"
@@ -57,7 +57,7 @@ class Lease:
 
 
 @dataclass(slots=True)
-class Entry:
+class LedgerEntry:
     """A group, from its admission until the step that took it is saved.
 
     Attributes:
@@ -80,7 +80,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class LedgerEvent:
     """One line of a history, which `assay.asynchronous.history.check_history` judges."""
 
     kind: str

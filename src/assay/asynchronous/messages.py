@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from assay.runtime.engine.settings import ModelEngineSpec
 
 __all__ = [
-    "Beat",
-    "Ended",
-    "Failed",
+    "Heartbeat",
+    "SamplerEnd",
+    "SamplerFailure",
     "NewWeights",
-    "Order",
-    "SampleGroup",
+    "GroupRequest",
+    "LeasedGroup",
     "SampledGroup",
     "SamplerSettings",
-    "Serving",
+    "LoadedVersion",
     "Weights",
 ]
 
@@ -77,7 +77,7 @@ class NewWeights:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class GroupRequest:
     """A group that is wanted: a context, how many rollouts of it, and how they are sampled."""
 
     context: Context
@@ -87,11 +87,11 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class SampleGroup:
+class LeasedGroup:
     """A group is leased to the sampler."""
 
     lease: Lease
-    order: Order
+    request: GroupRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class SampledGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class Serving:
+class LoadedVersion:
     """Weights were loaded.
 
     Attributes:
@@ -116,12 +116,12 @@ class Serving:
 
 
 @dataclass(frozen=True, slots=True)
-class Beat:
+class Heartbeat:
     """A sign of life."""
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class SamplerFailure:
     """The process cannot go on.
 
     Attributes:
@@ -134,7 +134,7 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class SamplerEnd:
     """The process is gone.
 
     Attributes:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from assay.asynchronous.messages import Ended, SamplerSettings
+from assay.asynchronous.messages import SamplerEnd, SamplerSettings
 from assay.asynchronous.settings_pickle import pickle_settings
 from assay.asynchronous.shared_weights import SharedMemoryWeights, SharedWeights
 from assay.asynchronous.spawner import Post
@@ -106,9 +106,9 @@ class _ProcessHandle:
             while True:
                 post(name, epoch, pickle.loads(self._connection.recv_bytes()))
         except (EOFError, OSError):
-            post(name, epoch, Ended(f"it {self._how()}{last_lines(self._log)}"))
+            post(name, epoch, SamplerEnd(f"it {self._how()}{last_lines(self._log)}"))
         except Exception as error:  # bytes that are no message
-            post(name, epoch, Ended(f"what it sent cannot be read: {type(error).__name__}: {error}"))
+            post(name, epoch, SamplerEnd(f"what it sent cannot be read: {type(error).__name__}: {error}"))
 
     def _how(self) -> str:
         with suppress(subprocess.TimeoutExpired):

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from assay.asynchronous.messages import Beat, Ended, SamplerSettings
+from assay.asynchronous.messages import Heartbeat, SamplerEnd, SamplerSettings
 from assay.asynchronous.settings_pickle import pickle_settings
 from assay.asynchronous.spawner import Post
 from assay.asynchronous.worker import BEAT, run_sampler
@@ -154,7 +154,7 @@ class SamplerActor:
 
     def _run(self, settings: bytes) -> None:
         status = run_sampler(settings, self._incoming.get, self._outgoing.put)
-        self._outgoing.put(Ended(f"it ended with status {status}"))
+        self._outgoing.put(SamplerEnd(f"it ended with status {status}"))
 
     def send(self, number: int, message: object) -> None:
         """A message for the sampler; calls of an actor with several threads may come in any order."""
@@ -169,7 +169,7 @@ class SamplerActor:
         try:
             found = [self._outgoing.get(timeout=BEAT)]
         except queue.Empty:
-            return [Beat()]
+            return [Heartbeat()]
         while not self._outgoing.empty():
             found.append(self._outgoing.get())
         return found
@@ -199,10 +199,10 @@ class _RayHandle:
             while True:
                 for message in self._ray.get(self._actor.receive.remote()):
                     post(name, epoch, message)
-                    if isinstance(message, Ended):
+                    if isinstance(message, SamplerEnd):
                         return
         except Exception as error:  # the actor died, or the cluster is gone
-            post(name, epoch, Ended(_told(error)))
+            post(name, epoch, SamplerEnd(_told(error)))
 
 
 def _told(error: Exception) -> str:

@@ -7,17 +7,17 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from assay.asynchronous.accepted_log import AcceptedLog, LogEnded, Taken
+from assay.asynchronous.accepted_log import AcceptedLog, LogEndError, StepGroups
 from assay.asynchronous.ledger import Ledger
-from assay.asynchronous.ledger_records import Ack, Lease
-from assay.asynchronous.messages import Order, SampleGroup
+from assay.asynchronous.ledger_records import Lease, PutResult
+from assay.asynchronous.messages import GroupRequest, LeasedGroup
 from assay.asynchronous.samplers import Samplers
 from assay.core.errors import EngineError
 from assay.core.manifest import Manifest
 from assay.core.rollout import Rollout
 from assay.core.wire import rollout_from_wire, rollout_to_wire
 
-__all__ = ["Order", "RolloutQueue"]
+__all__ = ["GroupRequest", "RolloutQueue"]
 
 _LOOK = 0.5
 
@@ -36,7 +36,7 @@ class RolloutQueue:
     def __init__(self, ledger: Ledger, log: AcceptedLog, samplers: Samplers | None = None) -> None:
         self._ledger, self._log, self._samplers = ledger, log, samplers
         self._changed = threading.Condition()
-        self._orders: dict[str, Order] = {}
+        self._orders: dict[str, GroupRequest] = {}
         self._found: dict[str, tuple[Rollout, ...]] = {}
         self._publications: dict[int, int] = {}
         self._version = -1
@@ -50,7 +50,7 @@ class RolloutQueue:
         with self._changed:
             return (self._ledger.eta + 1) * groups - self._ledger.waiting
 
-    def admit(self, orders: Sequence[Order]) -> None:
+    def admit(self, orders: Sequence[GroupRequest]) -> None:
         """Groups to sample from now on; those that an earlier process accepted are there at once."""
         with self._changed:
             self._ledger.admit([o.context.key for o in orders], self._version)
@@ -60,7 +60,7 @@ class RolloutQueue:
         self._wake()
 
     def _restore(self, key: str) -> None:
-        found = self._log.accepted(key)
+        found = self._log.pop_accepted(key)
         if found is not None and key not in self._found:  # what a checkpoint holds goes before the log
             oldest, self._found[key] = found
             self._ledger.restore(key, oldest)
@@ -73,15 +73,15 @@ class RolloutQueue:
         if self._samplers:
             self._samplers.publish(manifest, self)
 
-    async def take(self, n: int) -> Taken:
+    async def take(self, n: int) -> StepGroups:
         """The ``n`` groups that the next step learns from, in order of admission; without keys, what was thrown away instead, for
         which others are to be admitted.
 
         Raises:
             EngineError: a sampler ended again and again; or whatever error a sampler ended with that another would meet too.
-            LogEnded: a replay has come to the end of its log.
+            LogEndError: a replay has come to the end of its log.
         """
-        taken = self._log.taken(self._version)
+        taken = self._log.pop_taken(self._version)
         if taken is not None:
             with self._changed:
                 self._ledger.take_again(taken.keys, taken.dropped, self._version)
@@ -89,7 +89,7 @@ class RolloutQueue:
                     self._forget(key)
             return taken
         if self._samplers is None:
-            raise LogEnded(f"the log of accepted groups ends at publication {self._version}")
+            raise LogEndError(f"the log of accepted groups ends at publication {self._version}")
         try:
             taken = await asyncio.to_thread(self._wait, n)
         except asyncio.CancelledError:  # Ctrl-C: the thread that waits must not hold up the end
@@ -98,7 +98,7 @@ class RolloutQueue:
         self._log.write_taken(self._version, taken)
         return taken
 
-    def _wait(self, n: int) -> Taken:
+    def _wait(self, n: int) -> StepGroups:
         with self._changed:
             while True:
                 if self._error is not None:
@@ -106,10 +106,10 @@ class RolloutQueue:
                 if dropped := self._ledger.drop_old(self._version):
                     for key in dropped:
                         self._forget(key)
-                    return Taken((), tuple(dropped))
+                    return StepGroups((), tuple(dropped))
                 if (keys := self._ledger.take(n, self._version)) is not None:
                     place = {key: at for at, key in enumerate(self._ledger.entries)}
-                    return Taken(tuple(sorted(keys, key=place.__getitem__)))
+                    return StepGroups(tuple(sorted(keys, key=place.__getitem__)))
                 self._changed.wait(_LOOK)
 
     def _forget(self, key: str) -> None:
@@ -149,7 +149,7 @@ class RolloutQueue:
         with self._changed:
             return self._ledger.join(name)
 
-    def lease(self, name: str, version: int, most: int) -> list[SampleGroup]:
+    def lease(self, name: str, version: int, most: int) -> list[LeasedGroup]:
         """As `Controller.lease`: none before the newest weights are on their way, or a group could be older than when it was
         admitted, and too old at the last step that may take it.
         """
@@ -157,13 +157,13 @@ class RolloutQueue:
             if self._publications[version] != self._version:
                 return []
             leases = self._ledger.lease(name, self._publications[version], most)
-            return [SampleGroup(lease, self._orders[lease.key]) for lease in leases]
+            return [LeasedGroup(lease, self._orders[lease.key]) for lease in leases]
 
     def put(self, lease: Lease, rollouts: tuple[Rollout, ...]) -> bool:
         """As `Controller.put`."""
         with self._changed:
             oldest = self._oldest(rollouts)
-            if self._ledger.put(lease, oldest) is not Ack.ACCEPTED:
+            if self._ledger.put(lease, oldest) is not PutResult.ACCEPTED:
                 return False
             self._found[lease.key] = rollouts
             self._log.write_accepted(lease.key, oldest, rollouts)
@@ -190,7 +190,7 @@ class RolloutQueue:
                 "found": {key: [rollout_to_wire(r) for r in rollouts] for key, rollouts in self._found.items()},
             }
 
-    def load_state_dict(self, state: Mapping[str, Any], orders: Sequence[Order]) -> None:
+    def load_state_dict(self, state: Mapping[str, Any], orders: Sequence[GroupRequest]) -> None:
         """Restores `state_dict`, before anything is published, and reads what was accepted since.
 
         Args:

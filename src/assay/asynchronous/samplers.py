@@ -12,14 +12,14 @@ from typing import Protocol
 
 from assay.asynchronous.ledger_records import Lease
 from assay.asynchronous.messages import (
-    Beat,
-    Ended,
-    Failed,
+    Heartbeat,
+    LeasedGroup,
+    LoadedVersion,
     NewWeights,
     SampledGroup,
-    SampleGroup,
+    SamplerEnd,
+    SamplerFailure,
     SamplerSettings,
-    Serving,
     Weights,
 )
 from assay.asynchronous.spawner import SamplerHandle, Spawner
@@ -49,7 +49,7 @@ class Controller(Protocol):
         """A sampler begins, and what it was leased before is open again: its epoch."""
         ...
 
-    def lease(self, name: str, version: int, most: int) -> list[SampleGroup]:
+    def lease(self, name: str, version: int, most: int) -> list[LeasedGroup]:
         """The next groups for a sampler that was sent that weight version last."""
         ...
 
@@ -130,7 +130,7 @@ class Samplers:
 
     def wake(self) -> None:
         """There is something to sample."""
-        self._inbox.put(("", 0, Beat()))
+        self._inbox.put(("", 0, Heartbeat()))
 
     def close(self) -> None:
         """Ends them."""
@@ -184,14 +184,14 @@ class Samplers:
                 sampler.leases.discard(lease.number)
                 if controller.put(lease, rollouts):
                     self._deaths[name] = 0
-            case Serving(version, checksums):
+            case LoadedVersion(version, checksums):
                 sampler.version = version
                 if wrong := self._differing(version, checksums):
                     why = f"it serves other weights than version {version} has: {', '.join(wrong[:3])}"
                     self._replace(controller, name, sampler, why)
-            case Failed(error, stack):
+            case SamplerFailure(error, stack):
                 raise error if isinstance(error, AssayError) else EngineError(f"{name} failed:\n{stack}")
-            case Ended(why):
+            case SamplerEnd(why):
                 self._replace(controller, name, sampler, why)
             case _:
                 pass

@@ -19,7 +19,7 @@ from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.fields import check_positive
 from assay.core.seeds import generator
 
-__all__ = ["Cluster", "SimulatedRun", "drawn_from", "lognormal_lengths", "simulate_run"]
+__all__ = ["Cluster", "SimulatedRun", "recorded_lengths", "lognormal_lengths", "simulate_run"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,13 +124,13 @@ def lognormal_lengths(mean: float, sigma: float, cap: int) -> Lengths:
     return draw
 
 
-def drawn_from(lengths: Sequence[int]) -> Lengths:
+def recorded_lengths(lengths: Sequence[int]) -> Lengths:
     """Lengths as they were, drawn with replacement.
 
     Raises:
         ConfigError: none, or one that is not above 0.
 
-    >>> drawn_from([7])(2, np.random.default_rng(0)).tolist()
+    >>> recorded_lengths([7])(2, np.random.default_rng(0)).tolist()
     [7, 7]
     """
     if not lengths or min(lengths) < 1:

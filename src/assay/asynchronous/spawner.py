@@ -19,7 +19,7 @@ class SamplerHandle(Protocol):
 
     def send(self, message: object) -> None:
         """Messages arrive in order. Never blocks for long and never raises: that a sampler is gone is heard as
-        `assay.asynchronous.messages.Ended`.
+        `assay.asynchronous.SamplerEnd`.
         """
         ...
 
@@ -32,7 +32,7 @@ class Spawner(Protocol):
     """Starts samplers, and puts weights where they can read them."""
 
     def spawn(self, name: str, epoch: int, settings: SamplerSettings, post: Post) -> SamplerHandle:
-        """A sampler; what it says goes to ``post``, and last an `assay.asynchronous.messages.Ended`.
+        """A sampler; what it says goes to ``post``, and last an `assay.asynchronous.SamplerEnd`.
 
         Raises:
             ConfigError: the settings cannot be sent to another process.

@@ -15,7 +15,15 @@ from functools import cache, partial
 from multiprocessing.connection import Connection
 from typing import Any, cast
 
-from assay.asynchronous.messages import Beat, Failed, NewWeights, SampledGroup, SampleGroup, SamplerSettings, Serving
+from assay.asynchronous.messages import (
+    Heartbeat,
+    LeasedGroup,
+    LoadedVersion,
+    NewWeights,
+    SampledGroup,
+    SamplerFailure,
+    SamplerSettings,
+)
 from assay.core.errors import AssayError
 from assay.core.protocols import Engine, Sampler, SamplerParts, SwapMode, Tokenizer
 from assay.core.rollout import Sampling
@@ -77,19 +85,19 @@ def run_sampler(settings: bytes, receive: Callable[[], object], send: Callable[[
         stop.set()
 
 
-def _failed(cause: BaseException) -> Failed:
+def _failed(cause: BaseException) -> SamplerFailure:
     """What went wrong, with the error itself where another process could read it."""
     stack = "".join(traceback.format_exception(cause))
     try:
-        return Failed(pickle.loads(pickle.dumps(cause)) if isinstance(cause, AssayError) else None, stack)
+        return SamplerFailure(pickle.loads(pickle.dumps(cause)) if isinstance(cause, AssayError) else None, stack)
     except Exception:
-        return Failed(None, stack)
+        return SamplerFailure(None, stack)
 
 
 def _beat(send: Callable[[object], None], stop: threading.Event) -> None:
     with suppress(OSError):
         while not stop.wait(BEAT):
-            send(Beat())
+            send(Heartbeat())
 
 
 def _first(error: BaseException) -> BaseException:
@@ -104,12 +112,12 @@ async def _work(receive: Callable[[], object], send: Callable[[object], None], s
 
     engine, tokenizer = load_sampling_engine(settings.model, settings.engine, settings.device, settings.threads)
     build = cache(partial(_build, engine, tokenizer, settings))
-    send(Beat())
+    send(Heartbeat())
     inbox = _inbox(receive)
 
-    async def sample(wanted: SampleGroup) -> None:
-        order = wanted.order
-        rollouts = await build(order.sampling, order.max_turns).collect([order.context], order.n)
+    async def sample(wanted: LeasedGroup) -> None:
+        request = wanted.request
+        rollouts = await build(request.sampling, request.max_turns).collect([request.context], request.n)
         send(SampledGroup(wanted.lease, tuple(rollouts)))
 
     async with asyncio.TaskGroup() as tasks:
@@ -119,7 +127,7 @@ async def _work(receive: Callable[[], object], send: Callable[[object], None], s
                 if arrays is not None:  # else newer ones are on their way
                     manifest = replace(message.weights.manifest, payload=arrays)
                     await engine.swap(manifest, SwapMode.KEEP)
-                    send(Serving(manifest.version, await engine.checksums()))
+                    send(LoadedVersion(manifest.version, await engine.checksums()))
             else:
                 tasks.create_task(sample(message))
         raise EOFError  # ends what is under way: nobody wants it

@@ -103,7 +103,7 @@ def _cluster(own: SimulateOptions) -> Cluster:
 
 
 def _lengths(own: SimulateOptions) -> Lengths:
-    from assay.asynchronous.simulation import drawn_from, lognormal_lengths
+    from assay.asynchronous.simulation import lognormal_lengths, recorded_lengths
 
     if own.lengths is None:
         return lognormal_lengths(own.mean_tokens, own.sigma, own.max_tokens)
@@ -111,9 +111,9 @@ def _lengths(own: SimulateOptions) -> Lengths:
         from assay.cli.run_request import run_folder
         from assay.measure import read_rollouts
 
-        return drawn_from([line.length for line in read_rollouts(run_folder(own.lengths)).lines if line.length])
+        return recorded_lengths([line.length for line in read_rollouts(run_folder(own.lengths)).lines if line.length])
     try:
-        return drawn_from([int(line) for line in own.lengths.read_text(encoding="utf-8").split()])
+        return recorded_lengths([int(line) for line in own.lengths.read_text(encoding="utf-8").split()])
     except (OSError, ValueError) as error:
         raise DataError(f"--lengths {own.lengths}: {error}; give a run folder, or a file with a whole number per line") from None
 

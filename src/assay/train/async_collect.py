@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
-from assay.asynchronous import AcceptedLog, AgePolicy, Ledger, Order, RolloutQueue, Samplers, SamplerSettings, spawner_of
+from assay.asynchronous import AcceptedLog, AgePolicy, GroupRequest, Ledger, RolloutQueue, Samplers, SamplerSettings, spawner_of
 from assay.asynchronous.settings_pickle import WithoutEnvironments, sendable_tasks
 from assay.core.errors import ConfigError, EngineError, RewardError
 from assay.core.group import Draw, Group
@@ -44,7 +44,7 @@ _DROPS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pending:
+class PendingGroup:
     """A group that was drawn and has not been learned from.
 
     Attributes:
@@ -63,9 +63,9 @@ class Pending:
     max_turns: int
 
     @property
-    def order(self) -> Order:
+    def request(self) -> GroupRequest:
         """What samplers need of it."""
-        return Order(context=self.context, n=self.n, sampling=self.sampling, max_turns=self.max_turns)
+        return GroupRequest(context=self.context, n=self.n, sampling=self.sampling, max_turns=self.max_turns)
 
     def to_wire(self) -> dict[str, Any]:
         """JSON-able."""
@@ -104,7 +104,7 @@ class AsyncCollector:
 
     def __init__(self, queue: RolloutQueue, folder: OwnedFolder, tasks: TaskSource | None = None) -> None:
         self._queue, self._folder, self._tasks = queue, folder, tasks
-        self._pending: dict[str, Pending] = {}
+        self._pending: dict[str, PendingGroup] = {}
         self._step, self._posed = -1, 0
         self._ages, self._dropped = list[int](), 0
 
@@ -181,7 +181,7 @@ class AsyncCollector:
         self._dropped += dropped
         return taken.keys
 
-    async def _grade(self, s: ReinforceRunner, found: Sequence[Pending], rollouts: Sequence[Rollout]) -> list[Group]:
+    async def _grade(self, s: ReinforceRunner, found: Sequence[PendingGroup], rollouts: Sequence[Rollout]) -> list[Group]:
         with span("score"):
             graded = await grade_rollouts(s, [(p.task, p.context) for p in found], rollouts)
         made: list[Group] = []
@@ -195,7 +195,7 @@ class AsyncCollector:
     def _admit(self, s: ReinforceRunner, number: int) -> None:
         if self._step != s.parts.step:
             self._step, self._posed = s.parts.step, 0
-        orders: list[Order] = []
+        orders: list[GroupRequest] = []
         for draw in s.curriculum.draw(number) if number > 0 else ():
             task = task_of(s, draw)
             moment = moment_of(s, self._posed)
@@ -208,7 +208,7 @@ class AsyncCollector:
                     f"task {task.id!r} is played in an environment, and the first tasks of all levels are not, so sampler "
                     "processes were sent none: make it so for a whole level, or leave Reinforce.asynchronous out"
                 )
-            made = Pending(
+            made = PendingGroup(
                 task=task,
                 context=posed[0].context,
                 draw=draw,
@@ -218,7 +218,7 @@ class AsyncCollector:
                 max_turns=s.max_turns,
             )
             self._pending[made.context.key] = made
-            orders.append(made.order)
+            orders.append(made.request)
         self._queue.admit(orders)
 
     def _refuse(self, s: ReinforceRunner, task: Task, how: str) -> None:
@@ -245,9 +245,9 @@ class AsyncCollector:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restores `state_dict`."""
-        found = [Pending.from_wire(wire) for wire in state["pending"]]
+        found = [PendingGroup.from_wire(wire) for wire in state["pending"]]
         self._pending = {p.context.key: p for p in found}
-        self._queue.load_state_dict(state, [p.order for p in found])
+        self._queue.load_state_dict(state, [p.request for p in found])
 
     def commit(self, step: int) -> None:
         """A checkpoint is whole."""

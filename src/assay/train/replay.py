@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from assay.asynchronous import LogEnded
+from assay.asynchronous import LogEndError
 from assay.core.errors import ConfigError
 from assay.core.util.threads import with_torch
 from assay.runs import lock, storage
@@ -74,7 +74,7 @@ def replay_run(folder: str | Path, into: str | Path | None = None, *, run: Run |
             driver = RunDriver(found, place)
             driver.replays = True
             digest = ""
-            with suppress(LogEnded):
+            with suppress(LogEndError):
                 outcome = begin(driver)
                 if not outcome.finished:  # a signal: nothing is proved
                     raise KeyboardInterrupt
