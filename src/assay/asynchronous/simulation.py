@@ -183,6 +183,7 @@ class _Simulation:
         self.leases: dict[int, tuple[Lease, int]] = {}
         self.done = self.order = 0
         self.learner_free, self.learning = True, 0.0
+        self.news = True  # whether there may be a batch that there was not when one was last asked for
         self.ages: list[int] = []
         self.learned = 0
 
@@ -280,13 +281,15 @@ class _Simulation:
                 del self.left[number]
                 engine.leased -= 1
                 self.ledger.put(lease, version)
+                self.news = True
         self.plan(engine)
 
     # ---- the learner
 
     def begin_step(self) -> None:
-        if not self.learner_free or self.done >= self.steps:
+        if not (self.learner_free and self.news) or self.done >= self.steps:
             return
+        self.news = False
         while dropped := self.ledger.drop_old(self.version):
             self.admit(len(dropped))
         taken = self.ledger.take(self.cluster.groups, self.version)
@@ -302,7 +305,7 @@ class _Simulation:
         self.post(self.now + seconds, -1, 0)
 
     def end_step(self) -> None:
-        self.learner_free = True
+        self.learner_free = self.news = True
         self.version += 1
         self.done += 1
         self.admit(max(0, self.missing()))
