@@ -144,10 +144,11 @@ def check_temperature(sampling: Sampling) -> None:
 
 def check_privileged(run: Run, stage: Reinforce, task: Task, tokenizer: Tokenizer, context: int) -> None:
     """A teacher with privileged prompts needs one at each task, and room for it."""
-    new = with_stop(run.sampling, tokenizer).max_new_tokens
     readers = [a.name for a in stage.learner.anchors if a.privileged]
-    first = stage.guidance.build(0).next(task, (), Moment(key="check")) if readers else ()
-    for posed in (p.context for p in first):
+    if not readers:  # said at once: it is asked of every task
+        return
+    new = with_stop(run.sampling, tokenizer).max_new_tokens
+    for posed in (p.context for p in stage.guidance.build(0).next(task, (), Moment(key="check"))):
         place = f"task {task.id!r} (arm {task.arm!r}, level {task.level})"
         if posed.privileged is None:
             raise ConfigError(
