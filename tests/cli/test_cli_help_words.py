@@ -47,3 +47,17 @@ def test_no_help_cuts_a_word_or_overruns_the_terminal(assay, monkeypatch, width)
         lost = {word for word in short if there[word] < wanted[word]}
         assert not lost, (args, lost)
         assert "…" not in said.out, args
+
+
+def test_a_long_name_leaves_its_text_room(monkeypatch):
+    from assay.cli.text_wrap import columns
+
+    monkeypatch.setenv("COLUMNS", "60")
+    text = columns(
+        {"--eta, --async-steps, --max-staleness, --max-off-policy INT": "greatest age of a token, in steps", "--kl": "now 0"}
+    )
+    assert text.splitlines() == [
+        "  --eta, --async-steps, --max-staleness, --max-off-policy INT",
+        "        greatest age of a token, in steps",
+        "  --kl  now 0",
+    ]

@@ -235,6 +235,17 @@ def test_the_command(address, rows, tmp_path, capsys):
     assert "status 401" in capsys.readouterr().err
 
 
+def test_rows_with_a_reward_as_of_a_model_here(address, rows, tmp_path, capsys):
+    reward = tmp_path / "mine.py"
+    reward.write_text("def never(prompt, completion, row):\n    return 0.0\n")
+    words = ["eval", address, "--model", "m", "--api-key-env", "KEY", "--tasks", str(rows), "-n", "1", "--attempts", "1", "--json"]
+    assert main([*words, "--reward", f"{reward}:never", "--max-missing", "1"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["all"]["metrics"]["avg@1"]["value"] == 0.0 and found["family"] == "sums"
+    assert main([*words, "--max-missing", "1"]) == 0  # without one, a row's own verifier
+    assert json.loads(capsys.readouterr().out)["all"]["metrics"]["avg@1"]["value"] == 1.0
+
+
 def test_a_table_for_people(address, rows, capsys):
     assert (
         main(["eval", address, "--model", "m", "--api-key-env", "KEY", "--rows", str(rows), "--greedy", "--attempts", "1"]) == 1
@@ -252,6 +263,8 @@ def test_a_table_for_people(address, rows, capsys):
         (["--model", "m", "--tasks", "sort", "-n", "0"], "--n 0"),
         (["--model", "m", "--tasks", "sort", "--top-p", "2"], "top_p must be in"),
         (["--model", "m", "--tasks", "sort", "--max-missing", "2"], "--max-missing 2"),
+        (["--model", "m", "--tasks", "sort", "--reward", "a.py:b"], "--reward is for rows"),
+        (["--model", "m", "--tasks", "missing.jsonl"], "missing.jsonl"),
         (["--model", "m", "--tasks", "sotr"], "did you mean 'sort'"),
         (["--model", "m", "--tasks", "sort", "--concurrency", "0"], "concurrency=0"),
         (["--model", "m", "--tasks", "sort", "--levels", "99"], "99"),

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from assay.cli.evaluation_output import Evaluated, pairs_of, print_evaluations
 from assay.cli.options import parse
 from assay.cli.output import note, show
-from assay.cli.sources import own_code, source
+from assay.cli.row_recipe import names_rows
+from assay.cli.sources import held_out_rows, own_code, source
 from assay.core.errors import ConfigError, DataError, EngineError
 from assay.core.protocols import TaskSource
 from assay.core.rollout import Sampling
@@ -36,8 +37,10 @@ class ServedEvalOptions:
         url: the server's address, up to and with /v1.
         model: name of the model on the server.
         api_key_env: environment variable that holds the server's key; none is sent when not given.
-        tasks: a task family ('assay tasks list' names them), or my_file.py:my_source.
-        rows: a file of rows, all of them evaluated, each judged by the verifier that it names.
+        tasks: a task family ('assay tasks list' names them), my_file.py:my_source, or rows (file, folder, hub:OWNER/NAME), all of
+            which are taken.
+        rows: a file of rows, as --tasks FILE.
+        reward: my_file.py:my_reward for rows; else a row's own verifier judges, or its answer is matched.
         n: sampled answers per task; 16 when not given.
         per_level: tasks per arm and level; 64, or all rows, when not given.
         levels: levels to evaluate; all when not given.
@@ -60,7 +63,8 @@ class ServedEvalOptions:
     model: str = field(default="", metadata={"arg": {"metavar": "NAME"}})
     api_key_env: str = field(default="", metadata={"arg": {"metavar": "VARIABLE"}})
     tasks: str | None = field(default=None, metadata={"arg": {"metavar": "FAMILY"}})
-    rows: Path | None = field(default=None, metadata={"arg": {"metavar": "FILE"}})
+    rows: str | None = field(default=None, metadata={"arg": {"metavar": "FILE"}})
+    reward: str | None = field(default=None, metadata={"arg": {"metavar": "FILE.py:NAME"}})
     n: int | None = field(default=None, metadata={"arg": {"metavar": "N", "aliases": ["-n"]}})
     per_level: int | None = field(default=None, metadata={"arg": _N})
     levels: tuple[int, ...] = ()
@@ -82,7 +86,9 @@ class ServedEvalOptions:
         if not self.model:
             raise ConfigError(f"{self.url} is a server; say which of its models to ask: --model NAME")
         if (self.tasks is None) == (self.rows is None):
-            raise ConfigError("say what is asked: --tasks FAMILY ('assay tasks list' names them), or --rows FILE")
+            raise ConfigError("say what is asked: --tasks FAMILY ('assay tasks list' names them), or --tasks FILE of rows")
+        if self.reward and not (self.rows or names_rows(self.tasks or "")):
+            raise ConfigError("--reward is for rows: give them too, as in --tasks heldout.jsonl --reward my_file.py:my_reward")
         if self.greedy and any(x is not None for x in (self.n, self.temperature, self.top_p)):
             raise ConfigError("--greedy takes the same answer every time: leave out --n, --temperature and --top-p, or --greedy")
         for name in ("n", "per_level", "max_turns"):
@@ -109,11 +115,14 @@ class ServedEvalOptions:
 def eval_server(args: list[str]) -> int:
     """``assay eval URL``."""
     own = parse(ServedEvalOptions, args, "assay eval")
-    if own.tasks is not None:
-        with own_code(own.tasks):
-            return _evaluate(own, source(own.tasks), own.per_level or 64)
-    family, count = _rows(own.rows)
-    return _evaluate(own, family, own.per_level or count)
+    word = own.tasks or own.rows or ""
+    if own.rows or names_rows(word):
+        from assay.train.levels import taken_and_known
+
+        rows = held_out_rows(word, own.reward)
+        return _evaluate(own, rows, own.per_level or taken_and_known(rows, own.levels, 0, "test")[1] or 0)
+    with own_code(word):
+        return _evaluate(own, source(word), own.per_level or 64)
 
 
 def _evaluate(own: ServedEvalOptions, family: TaskSource, per_level: int) -> int:
@@ -184,19 +193,8 @@ def _asked(own: ServedEvalOptions, family: TaskSource, per_level: int) -> dict[s
         "top_p": own.top_p,
         "max_new_tokens": own.max_new_tokens,
         "max_turns": own.max_turns,
+        **({"reward": own.reward} if own.reward else {}),
     }
-
-
-def _rows(path: Path | None) -> tuple[TaskSource, int]:
-    """All rows of a file, held out."""
-    from assay.tasks import judged_rows, load_jsonl
-
-    assert path is not None
-    rows = load_jsonl(path)
-    try:
-        return judged_rows(rows, name=path.stem, tests=len(rows)), len(rows)
-    except DataError as error:
-        raise DataError(f"{path}: {error}") from None
 
 
 def _other(own: ServedEvalOptions, family: TaskSource, before: list[dict[str, Any]] | None, per_level: int) -> Evaluated | None:

@@ -17,9 +17,16 @@ def fill(text: str, hang: str = "") -> str:
 
 
 def columns(rows: Mapping[str, str]) -> str:
-    """Indented names, each with its text beside it; what does not fit goes on under the text."""
-    width = max(map(len, rows))
-    return "\n".join(_wrapped(text, f"  {name:<{width}}  ", " " * (width + 4)) for name, text in rows.items())
+    """Indented names, each with its text beside it; what does not fit goes on under the text. A name of more than half of the
+    terminal's width stands on a line of its own, above its text.
+    """
+    most = _width() // 2
+    width = max((len(name) for name in rows if len(name) <= most), default=2)
+    more = " " * (width + 4)
+    return "\n".join(
+        _wrapped(text, f"  {name:<{width}}  ", more) if len(name) <= width else f"  {name}\n{_wrapped(text, more, more)}"
+        for name, text in rows.items()
+    )
 
 
 def table_rows(rows: Sequence[tuple[str, str, str]]) -> str:
@@ -31,8 +38,11 @@ def table_rows(rows: Sequence[tuple[str, str, str]]) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
+def _width() -> int:
+    return max(_NARROWEST, shutil.get_terminal_size().columns)
+
+
 def _wrapped(text: str, first: str, more: str) -> str:
-    width = max(_NARROWEST, shutil.get_terminal_size().columns)
     return textwrap.fill(
-        text, width, initial_indent=first, subsequent_indent=more, break_long_words=False, break_on_hyphens=False
+        text, _width(), initial_indent=first, subsequent_indent=more, break_long_words=False, break_on_hyphens=False
     )
