@@ -238,7 +238,21 @@ def test_the_command(address, rows, tmp_path, capsys):
 def test_rows_with_a_reward_as_of_a_model_here(address, rows, tmp_path, capsys):
     reward = tmp_path / "mine.py"
     reward.write_text("def never(prompt, completion, row):\n    return 0.0\n")
-    words = ["eval", address, "--model", "m", "--api-key-env", "KEY", "--tasks", str(rows), "-n", "1", "--attempts", "1", "--json"]
+    words = [
+        "eval",
+        address,
+        "--model",
+        "m",
+        "--api-key-env",
+        "KEY",
+        "--tasks",
+        str(rows),
+        "-n",
+        "1",
+        "--attempts",
+        "1",
+        "--json",
+    ]
     assert main([*words, "--reward", f"{reward}:never", "--max-missing", "1"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["all"]["metrics"]["avg@1"]["value"] == 0.0 and found["family"] == "sums"

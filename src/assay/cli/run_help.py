@@ -89,11 +89,15 @@ def _name(flag: str) -> str:
 
 
 def _objective(run: Run) -> str:
-    """The objective of the stage of reinforcement learning that is trained last, as a composition."""
+    """The objective of the stage of RL that is trained last, as a composition, with the method's name where it is one at its
+    default settings.
+    """
+    from assay.objective.methods import methods
     from assay.objective.methods.registry import composition
 
-    now = next((s for s in reversed(run.stages) if s.samples), run.stages[-1])
-    return columns({"now": composition(now.objective)})
+    now = next((s for s in reversed(run.stages) if s.samples), run.stages[-1]).objective
+    name = next((m.name for m in methods().values() if m.objective() == now), "")
+    return columns({"now": f"{name}: {composition(now)}" if name else composition(now)})
 
 
 def _alias_row(run: Run, alias: Alias) -> tuple[str, str, str]:

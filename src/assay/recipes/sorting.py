@@ -50,7 +50,7 @@ def base(seed: int = 0) -> Run:
 
 
 def quickstart(seed: int = 0) -> Run:
-    """GRPO with a curriculum over all levels, from the embedded base; 400 steps of 32 prompts x 8 rollouts."""
+    """GRPO (mean over tokens, no KL) with a curriculum over all levels, from the embedded base; 400 steps of 32 x 8 rollouts."""
     return Run(
         name="quickstart",
         seed=seed,
