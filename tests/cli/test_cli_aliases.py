@@ -172,6 +172,20 @@ def test_files_hold_what_differs_and_the_command_line_wins(assay, mine):
     assert settings(assay("explain", "a.toml", "--config=b.toml", "--temperature", "2", "--toml")) == found
 
 
+def test_a_file_builds_on_another(assay, mine):
+    mine.with_name("a.toml").write_text('recipe = "mine.py:tiny"\nlr = 0.5\n[[stages]]\nsteps = 9\ngroup_size = 4\n')
+    more = mine.parent / "more"
+    more.mkdir()
+    (more / "b.toml").write_text('recipe = "../a.toml"\n[[stages]]\ngroup_size = 8\n')
+    (more / "c.toml").write_text('recipe = "b.toml"\nlr = 0.25\n')
+    found = settings(assay("explain", "more/c.toml", "--steps", "3", "--toml"))
+    stage = found["stages"][0]
+    assert (stage["steps"], stage["group_size"], stage["learner"]["optimizer"]["lr"]) == (3, 8, 0.25)
+    assert settings(assay("explain", "mine.py:tiny", "--config", "more/c.toml", "--steps", "3", "--toml")) == found
+    mine.with_name("a.toml").write_text('recipe = "more/c.toml"\n')
+    assert "builds on itself" in assay("explain", "more/c.toml").err
+
+
 def test_a_file_that_explain_printed_changes_nothing(assay, mine):
     whole = assay("explain", "mine.py:tiny", "--toml").out
     mine.with_name("whole.toml").write_text(whole)

@@ -12,7 +12,7 @@ from assay.core.config import loads_toml
 from assay.core.errors import AssayError, ConfigError
 from assay.core.import_path import load_class
 
-__all__ = ["CONFIG", "config_options", "names_recipe", "path_in", "read_config", "recipe_of", "split_config"]
+__all__ = ["CONFIG", "config_options", "names_recipe", "path_in", "read_config", "recipe_of", "split_config", "with_bases"]
 
 CONFIG = "config"
 RECIPE = "recipe"
@@ -82,6 +82,24 @@ def names_recipe(path: Path) -> bool:
         return bool(recipe_of(path, read_config(path)))
     except ConfigError:
         return False
+
+
+def with_bases(files: Sequence[Path]) -> dict[Path, dict[str, Any]]:
+    """The tables of files of settings, each behind the one that its ``recipe`` names where that is such a file itself.
+
+    Raises:
+        ConfigError: a file cannot be read, or builds on itself.
+    """
+    tables: dict[Path, dict[str, Any]] = {}
+    for file in files:
+        chain = [file]
+        while (word := recipe_of(chain[0], read_config(chain[0]))).endswith(".toml") and names_recipe(Path(word)):
+            if Path(word).resolve() in [known.resolve() for known in chain]:
+                raise ConfigError(f"{chain[0]}: recipe = {word!r} builds on itself; name a recipe that 'assay recipes' lists")
+            chain.insert(0, Path(word))
+        for path in chain:
+            tables.setdefault(path, read_config(path))
+    return tables
 
 
 def config_options(path: Path, table: Mapping[str, Any], root: Node, layer: int) -> list[GivenOption]:

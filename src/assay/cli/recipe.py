@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
-from assay.cli.config_files import config_options, names_recipe, read_config, recipe_of, split_config
+from assay.cli.config_files import config_options, names_recipe, recipe_of, split_config, with_bases
 from assay.cli.given_options import GivenOption, Mistakes, split_options, words_of
 from assay.cli.options import print_all
 from assay.cli.part_tree import Node, take
@@ -87,7 +87,7 @@ def settle_all(options: type[O], args: Sequence[str], prog: str) -> Settled[O]:
     files, given = split_config(name_own(options, given))
     if named and named[0].endswith(".toml") and names_recipe(Path(named[0])):
         files.insert(0, Path(named.pop(0)))
-    tables = {path: read_config(path) for path in files}
+    tables = with_bases(files)
     trackers = [o for path, table in tables.items() for o in file_options(path, table)]
     if "tracker" in getattr(options, "__dataclass_fields__", ()):
         typed_trackers, given = split_trackers(given)
@@ -132,8 +132,9 @@ def settle_all(options: type[O], args: Sequence[str], prog: str) -> Settled[O]:
 
 
 def _recipe_word(named: Sequence[str], tables: Mapping[Path, Mapping[str, Any]], usage: str) -> str:
-    """The recipe of the command line, else the one that the last of the files names."""
-    words = [w for path, table in tables.items() if (w := recipe_of(path, table))]
+    """The recipe of the command line, else the one that the last of the files names that build on no other file."""
+    known = {path.resolve() for path in tables}
+    words = [w for path, table in tables.items() if (w := recipe_of(path, table)) and Path(w).resolve() not in known]
     if not named and not words:
         raise ConfigError(f"give the recipe first: {usage}, or name it in a file: recipe = ...")
     return named[0] if named else words[-1]
