@@ -13,10 +13,8 @@ TEST_WORKERS ?= 3
 # fifth of what a copy of one with torch and transformers does. One that loads it nevertheless fails (tests/conftest.py).
 LIGHT := $(addprefix tests/,attacks clients core curate guide interop measure runs sandbox scorers tasks testing verify \
   cli/test_cli_audit.py cli/test_cli_sandbox.py cli/test_cli_verify.py)
-# Proofs use the machine as a user does: one process, its own threads.
-PROVE_WORKERS ?= 0
-# But for these, which are many small ones and know no threads: they run in parallel, as tests do.
-PROVED_APART := tests/objective tests/tasks tests/verify
+# Proofs run in parallel, as tests do, but for these: they use all cores themselves, or look at the memory of the whole process.
+PROVED_ALONE := $(addprefix tests/,cli/test_cli_many.py cli/test_selftest.py lab/test_gate.py lab/test_steady.py)
 # Each worker steals from the other when it has no tests left, so that a file's tests mostly share its fixtures. Compiled modules
 # are kept even where the environment says otherwise: the tests start many processes that would compile them anew.
 # COV=1 makes `make test` record coverage, for `make floors` to judge.
@@ -136,9 +134,9 @@ floors: $(VENV)/.installed-dev  ## coverage of the last recorded test run agains
 	@$(PY) tools/coverage_floors.py build/coverage.json
 
 prove: $(VENV)/.installed-dev  ## slow proofs: kill matrix, planted faults, the learning gate
-	@$(PYTEST) -n $(PROVE_WORKERS) -m prove $(addprefix --ignore ,$(PROVED_APART))
-	@OMP_NUM_THREADS=1 $(PYTEST) -n $(TEST_WORKERS) --dist worksteal -m prove $(PROVED_APART)
-	@$(VLLM_TESTS)
+	@failed=0; $(PYTEST) -n 0 -m prove $(PROVED_ALONE) || failed=1; \
+	  OMP_NUM_THREADS=1 $(PYTEST) -n $(TEST_WORKERS) --dist worksteal -m prove $(addprefix --ignore ,$(PROVED_ALONE)) || failed=1; \
+	  $(VLLM_TESTS) || failed=1; exit $$failed
 
 evidence: $(VENV)/.installed-dev  ## studies and long proofs with their pages, resumable; hours
 	@failed=0; OMP_NUM_THREADS=1 $(PYTEST) -n $(TEST_WORKERS) -m evidence || failed=1; \

@@ -118,7 +118,7 @@ def test_the_wheel_runs_in_an_empty_environment(tool: ModuleType, archives: tupl
     assert "4 commands" in tool.run_wheel(archives[1], sys.executable, "", tool.version_of(ROOT))
 
 
-@pytest.mark.prove
+@pytest.mark.evidence
 def test_a_source_archive_can_be_tested(tool: ModuleType, archives: tuple[Path, Path], tmp_path: Path) -> None:
     """All its tests are found, and those of the project, which look at every part of it, pass."""
     archive = archives[0]

@@ -327,8 +327,13 @@ def test_other_instruction_sets_give_the_same_up_to_rounding(model, tmp_path, mo
     assert np.median(gaps) < 3e-5
 
 
-@pytest.mark.prove
-@pytest.mark.parametrize(("library", "kinds"), [("libasan.so", "address,undefined"), ("libtsan.so", "thread")])
+@pytest.mark.parametrize(
+    ("library", "kinds"),
+    [
+        pytest.param("libasan.so", "address,undefined", marks=pytest.mark.prove),
+        pytest.param("libtsan.so", "thread", marks=pytest.mark.evidence),
+    ],
+)
 def test_under_sanitizers(tmp_path, library, kinds):
     """Tests of this file, of the training passes, the head and optimisers, with every access to memory looked at."""
     compiler = builds.compiler()

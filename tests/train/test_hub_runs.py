@@ -51,6 +51,19 @@ def proofs(folder: Path) -> list[str]:
     return [line for line in (folder / "metrics.jsonl").read_text().splitlines() if '"proof/state": 1.0' in line]
 
 
+EACH_FAMILY = [
+    pytest.param(
+        family,
+        adapter,
+        id=f"{family}-{'lora' if adapter else 'full'}",
+        marks=pytest.mark.prove if bool(adapter) == bool(number % 2) else pytest.mark.evidence,
+    )
+    for number, family in enumerate(FAMILIES)
+    for adapter in (None, LORA)
+]
+"""Every family is proved in full or by an adapter, by turns; the other of the two is evidence."""
+
+
 @pytest.mark.parametrize(
     ("family", "adapter"),
     [
@@ -79,9 +92,7 @@ def test_a_run_of_two_stages_is_proved_and_goes_on_exactly(family, adapter, tmp_
     assert AutoModelForCausalLM.from_pretrained(tmp_path / "whole" / "model") is not None
 
 
-@pytest.mark.prove
-@pytest.mark.parametrize("adapter", [None, LORA], ids=["full", "lora"])
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(("family", "adapter"), EACH_FAMILY)
 def test_sft_teaches_and_rl_improves_every_family(family, adapter, tmp_path):
     """Demonstrations are noisy: verified rollouts repair what they taught wrong."""
     save_model(hub_model(family), tmp_path / "base")
