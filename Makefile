@@ -27,7 +27,7 @@ export ASSAY_VLLM ?= $(CURDIR)/$(VLLM_VENV)/bin/vllm
 VLLM_TESTS = if [ -x "$$ASSAY_VLLM" ]; then OMP_NUM_THREADS=1 $(PYTEST) -n 0 -m vllm tests/vllm; else \
   echo "no vLLM at $$ASSAY_VLLM: its tests are skipped"; fi
 COVERAGE_ARGS := --cov --cov-report=
-SPHINX := $(PY) -m sphinx --fail-on-warning --keep-going --fresh-env --quiet
+SPHINX := $(PY) -m sphinx --fail-on-warning --keep-going --quiet -d build/docs/doctrees
 
 # Idle OpenMP threads must not spin: it slows small models several times over.
 export OMP_WAIT_POLICY ?= PASSIVE
@@ -119,7 +119,8 @@ sizes: $(VENV)/.installed-dev  ## the largest files, functions, signatures and c
 	@echo "== sizes"; $(PY) tools/sizes.py
 
 docs: $(VENV)/.installed-dev  ## HTML pages with warnings as errors, then every docstring example
-	@echo "== sphinx html"; $(SPHINX) -b html docs build/docs/html
+	@echo "== sphinx html"; $(SPHINX) --fresh-env -b html docs build/docs/html
+	@# The pages are read once: the examples are found in what the HTML was made of.
 	@echo "== sphinx doctest"; OMP_NUM_THREADS=1 $(SPHINX) -b doctest docs build/docs/doctest
 	@sed -n '/^Doctest summary/,$$p' build/docs/doctest/output.txt
 
