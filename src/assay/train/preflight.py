@@ -95,7 +95,7 @@ def check_fits(run: Run, model: AnyModel, others: Callable[[str], AnyModel] = fr
                 check_vocabulary(anchor, model, others(anchor.model))
         short = min((others(a.model).shape.max_positions for a in stage.learner.anchors if a.model), default=context)
         stage.check_rows(run, model.tokenizer, min(context, short))
-        if not stage.practises:
+        if not stage.uses_tasks:
             continue
         played = _with_tools(run, stage, model.tokenizer)
         for task in _first_tasks(played.tasks, stage.levels, "train"):

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar
 
-__all__ = ["RENAMED"]
+from assay.core.errors import ConfigError
+
+__all__ = ["RENAMED", "RenamedMembers", "refuse_renamed"]
 
 RENAMED: Mapping[str, Mapping[str, str]] = {
     "assay.audit": {"Case": "AuditCase", "Settings": "AuditSettings", "Status": "AuditStatus"},
@@ -51,3 +54,38 @@ RENAMED: Mapping[str, Mapping[str, str]] = {
     "assay.verify.math": {"Verdict": "MathVerdict"},
     "assay.verify.proof": {"Checked": "ProofCheck", "Checker": "ProofChecker", "Database": "MetamathDatabase"},
 }
+
+
+def refuse_renamed(part: type, renamed: Mapping[str, str]) -> None:
+    """Refuses a class of a user's that defines a member under its old name, which nothing would ask for.
+
+    Args:
+        part: the class.
+        renamed: old names of members to new ones.
+
+    Raises:
+        ConfigError: it defines one; says the new name.
+
+    >>> refuse_renamed(type("Mine", (), {"attempts": ("x",)}), {"attempts": "rollout_columns"})
+    Traceback (most recent call last):
+    assay.core.errors.ConfigError: Mine.attempts is called rollout_columns now; rename it
+    """
+    for old, new in renamed.items():
+        if old in vars(part):
+            raise ConfigError(f"{part.__qualname__}.{old} is called {new} now; rename it")
+
+
+class RenamedMembers:
+    """Base of records some of whose members have new names: asking for an old one says the new one."""
+
+    __slots__ = ()
+
+    renamed_members: ClassVar[Mapping[str, str]] = {}
+
+    if not TYPE_CHECKING:  # to a type checker an old name is simply not there
+
+        def __getattr__(self, name: str) -> object:
+            kind = type(self)
+            if new := kind.renamed_members.get(name):
+                raise AttributeError(f"{kind.__name__}.{name} is called {new} now")
+            raise AttributeError(f"{kind.__name__!r} object has no attribute {name!r}")

@@ -15,6 +15,7 @@ from assay.core.columns import Array
 from assay.core.errors import ConfigError, DataError, UnknownNameError
 from assay.core.plan import Scope
 from assay.core.sample import STREAMS
+from assay.core.util.renamed import refuse_renamed
 from assay.objective.reducers import F, Partials, Sum, tally
 
 __all__ = ["Correct", "Incorrect", "Known", "Marked", "OneOf", "PassRate", "Selector", "metric_of"]
@@ -49,13 +50,17 @@ def metric_of(batch: Batch) -> F:
 class Selector(ABC):
     """Base of all selectors: ``local -> reduce -> chosen``."""
 
+    def __init_subclass__(cls) -> None:
+        super(Selector, cls).__init_subclass__()
+        refuse_renamed(cls, {"attempts": "rollout_columns"})
+
     @property
     def needs(self) -> tuple[str, ...]:
         """Token columns that it reads."""
         return ()
 
     @property
-    def attempts(self) -> tuple[str, ...]:
+    def rollout_columns(self) -> tuple[str, ...]:
         """Columns of the rollouts that it reads."""
         return ()
 
@@ -203,7 +208,7 @@ class Known(Selector):
             raise ConfigError(f"Known({self.column!r}, low={self.low}, high={self.high}): give a bound, with low <= high")
 
     @property
-    def attempts(self) -> tuple[str, ...]:
+    def rollout_columns(self) -> tuple[str, ...]:
         """The column."""
         return (self.column,)
 
@@ -230,7 +235,7 @@ class OneOf(Selector):
             raise ConfigError(f"OneOf((), by={self.by!r}) chooses nothing; give at least one value")
 
     @property
-    def attempts(self) -> tuple[str, ...]:
+    def rollout_columns(self) -> tuple[str, ...]:
         """The column."""
         return (self.by,)
 

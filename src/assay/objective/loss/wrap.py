@@ -65,9 +65,9 @@ class Wrapped(LossTerm):
         return self.term.needs
 
     @property
-    def attempts(self) -> tuple[str, ...]:
+    def rollout_columns(self) -> tuple[str, ...]:
         """The term's."""
-        return getattr(self.term, "attempts", ())
+        return getattr(self.term, "rollout_columns", ())
 
     @property
     def anchors(self) -> tuple[str, ...]:
@@ -203,9 +203,9 @@ class Where(Wrapped):
         return (*self.term.needs, *(n for s in self.select for n in s.needs))
 
     @property
-    def attempts(self) -> tuple[str, ...]:
+    def rollout_columns(self) -> tuple[str, ...]:
         """The term's and the selectors'."""
-        return (*getattr(self.term, "attempts", ()), *(n for s in self.select for n in s.attempts))
+        return (*getattr(self.term, "rollout_columns", ()), *(n for s in self.select for n in s.rollout_columns))
 
     @property
     def reward(self) -> bool:
