@@ -10,9 +10,18 @@ from assay.core.errors import ConfigError
 __all__ = ["RENAMED", "RenamedMembers", "refuse_renamed"]
 
 RENAMED: Mapping[str, Mapping[str, str]] = {
+    "assay.runs": {"guarded": "storage_errors"},
+    "assay.interop": {"loaded": "load_verifier"},
     "assay.audit": {"Case": "AuditCase", "Settings": "AuditSettings", "Status": "AuditStatus"},
-    "assay.core": {"Rehearsal": "PerturbsWeights", "World": "TaskView"},
-    "assay.curate": {"Progress": "CurationProgress", "Seen": "StepNotes", "Step": "CurationStep", "Texts": "HashedTexts"},
+    "assay.core": {"Rehearsal": "PerturbsWeights", "World": "TaskView", "supervised": "supervised_sample"},
+    "assay.curate": {
+        "Progress": "CurationProgress",
+        "Seen": "StepNotes",
+        "Step": "CurationStep",
+        "Texts": "HashedTexts",
+        "contaminated": "find_contamination",
+        "filled": "fill_gaps",
+    },
     "assay.interop.service": {"Desk": "ScoringRequestHandler"},
     "assay.lab": {
         "Ending": "RunEnding",
@@ -22,13 +31,16 @@ RENAMED: Mapping[str, Mapping[str, str]] = {
         "News": "StudyObserver",
         "work_off": "run_all",
     },
-    "assay.measure": {"Comparison": "RunComparison", "EvalItem": "TaskOutcomes"},
+    "assay.measure": {"Comparison": "RunComparison", "EvalItem": "TaskOutcomes", "paired": "paired_difference"},
     "assay.objective": {
         "Evaluation": "ObjectiveEvaluation",
         "Padded": "PaddedInputs",
         "Wanted": "RequiredInputs",
+        "composed": "resolve_method",
+        "named": "build_method",
         "wanted": "required_inputs",
     },
+    "assay.objective.methods": {"named": "build_method"},
     "assay.rollout": {"Reader": "AnswerReader"},
     "assay.runtime": {"Lagged": "StaleEngine", "Ranks": "Collectives", "Schedule": "LearningRateSchedule"},
     "assay.sandbox": {
@@ -46,11 +58,23 @@ RENAMED: Mapping[str, Mapping[str, str]] = {
         "Outcome": "SelftestOutcome",
         "Part": "SelftestPart",
     },
-    "assay.tasks": {"Mixture": "TaskMixture", "Place": "TaskCoordinates"},
-    "assay.testing": {"attempt": "rollout_of"},
+    "assay.tasks": {
+        "Mixture": "TaskMixture",
+        "Place": "TaskCoordinates",
+        "reseeded": "with_seed",
+        "scaled": "make_program_family",
+        "written": "with_form",
+    },
+    "assay.testing": {"attempt": "rollout_of", "graded": "graded_group"},
     "assay.train": {"Outcome": "RunOutcome"},
-    "assay.verify": {"Joint": "CompositeVerifier", "Plan": "PlanVerifier", "attempt": "rollout_of", "posed": "task_and_rollout"},
-    "assay.verify.code": {"Place": "ProgramPlace"},
+    "assay.verify": {
+        "Joint": "CompositeVerifier",
+        "Plan": "PlanVerifier",
+        "attempt": "rollout_of",
+        "described": "describe_constraints",
+        "posed": "task_and_rollout",
+    },
+    "assay.verify.code": {"Place": "ProgramPlace", "applied": "apply_edits"},
     "assay.verify.math": {"Verdict": "MathVerdict"},
     "assay.verify.proof": {"Checked": "ProofCheck", "Checker": "ProofChecker", "Database": "MetamathDatabase"},
 }

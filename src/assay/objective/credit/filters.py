@@ -31,7 +31,7 @@ __all__ = [
 
 
 def without(credit: Credit, dropped: NDArray[np.bool_]) -> Credit:
-    """The record without some attempts: no weight in any loss, and no part in the statistics of the terms that follow."""
+    """The record without some rollouts: no weight in any loss, and no part in the statistics of the terms that follow."""
     return replace(credit, keep=np.where(dropped, 0.0, credit.keep), counted=credit.counted & ~dropped)
 
 

@@ -48,11 +48,11 @@ def metric_of(batch: Batch) -> F:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selector(ABC):
-    """Base of all selectors: ``local -> reduce -> chosen``."""
+    """Base of all selectors: ``local -> reduce -> choose``."""
 
     def __init_subclass__(cls) -> None:
         super(Selector, cls).__init_subclass__()
-        refuse_renamed(cls, {"attempts": "rollout_columns"})
+        refuse_renamed(cls, {"attempts": "rollout_columns", "chosen": "choose"})
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -84,7 +84,7 @@ class Selector(ABC):
         return {}
 
     @abstractmethod
-    def chosen(self, batch: Batch, stats: Partials) -> NDArray[np.bool_]:
+    def choose(self, batch: Batch, stats: Partials) -> NDArray[np.bool_]:
         """``[N]`` tokens that are acted on."""
 
 
@@ -103,7 +103,7 @@ class Correct(Selector):
         """The metric."""
         return True
 
-    def chosen(self, batch: Batch, stats: Partials) -> NDArray[np.bool_]:
+    def choose(self, batch: Batch, stats: Partials) -> NDArray[np.bool_]:
         """``[N]`` tokens of correct rollouts."""
         return _spread(batch, metric_of(batch) >= self.threshold - _CLOSE)
 
@@ -123,14 +123,14 @@ class Incorrect(Selector):
         """The metric."""
         return True
 
-    def chosen(self, batch: Batch, stats: Partials) -> NDArray[np.bool_]:
+    def choose(self, batch: Batch, stats: Partials) -> NDArray[np.bool_]:
         """``[N]`` tokens of wrong rollouts."""
         return _spread(batch, metric_of(batch) < self.threshold - _CLOSE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassRate(Selector):
-    """Groups by their share of correct attempts: ``PassRate(high=0.0)`` are those without a success, ``PassRate(low=1.0)`` those
+    """Groups by their share of correct rollouts: ``PassRate(high=0.0)`` are those without a success, ``PassRate(low=1.0)`` those
     without a failure.
 
     Rollouts with rows in the optimiser batch are counted, so it must hold groups whole. A group none of whose rollouts is counted
@@ -182,7 +182,7 @@ class PassRate(Selector):
             "correct": Sum(tally(group[here], right, size)),
         }
 
-    def chosen(self, batch: Batch, stats: Partials) -> NDArray[np.bool_]:
+    def choose(self, batch: Batch, stats: Partials) -> NDArray[np.bool_]:
         """``[N]`` tokens of the groups."""
         count, right = stats["attempts"].values, stats["correct"].values
         rate = right / np.maximum(count, 1)
@@ -212,7 +212,7 @@ class Known(Selector):
         """The column."""
         return (self.column,)
 
-    def chosen(self, batch: Batch, stats: Partials) -> NDArray[np.bool_]:
+    def choose(self, batch: Batch, stats: Partials) -> NDArray[np.bool_]:
         """``[N]`` tokens of the rollouts inside."""
         values = np.asarray(batch.rollout(self.column), np.float64)
         return _spread(batch, (values >= self.low - _CLOSE) & (values <= self.high + _CLOSE))
@@ -239,7 +239,7 @@ class OneOf(Selector):
         """The column."""
         return (self.by,)
 
-    def chosen(self, batch: Batch, stats: Partials) -> NDArray[np.bool_]:
+    def choose(self, batch: Batch, stats: Partials) -> NDArray[np.bool_]:
         """``[N]`` tokens of the rollouts chosen."""
         return _spread(batch, np.isin(np.asarray(batch.rollout(self.by)).astype(str), self.values))
 
@@ -264,7 +264,7 @@ class Marked(Selector):
         """A token."""
         return Scope.TOKEN
 
-    def chosen(self, batch: Batch, stats: Partials) -> NDArray[np.bool_]:
+    def choose(self, batch: Batch, stats: Partials) -> NDArray[np.bool_]:
         """``[N]`` marked tokens."""
         return np.asarray(batch.token(self.column)) != 0
 

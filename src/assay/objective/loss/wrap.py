@@ -229,7 +229,7 @@ class Where(Wrapped):
         chosen = np.ones(len(share), np.bool_)
         for i, selector in enumerate(self.select):
             mine = f"select{i}_"
-            chosen &= selector.chosen(batch, {n.removeprefix(mine): v for n, v in merged.items() if n.startswith(mine)})
+            chosen &= selector.choose(batch, {n.removeprefix(mine): v for n, v in merged.items() if n.startswith(mine)})
         if self.per == "streams" or self.term.aggregate is None:
             return self.term.prepare(batch, np.where(chosen, share, 0.0), reducer)
         mask = np.asarray(batch.token("mask"), np.bool_) & chosen
