@@ -30,7 +30,7 @@ from assay.objective import (
     rloo,
     tis,
 )
-from assay.objective.atlas import CONDITIONS, SEEDS, _rollout_values, _column, _named, atlas_page, batch, equivalences, left_out
+from assay.objective.atlas import CONDITIONS, SEEDS, _column, _named, _rollout_values, atlas_page, batch, equivalences, left_out
 from assay.objective.methods import methods
 
 SOME = {
