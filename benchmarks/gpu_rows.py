@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers
 
-from assay.core import Batch, Ids, Plan, Request, Sampling, derive, generator, ids_of, pack_rows, supervised
+from assay.core import Batch, Ids, Plan, Request, Sampling, derive, generator, ids_of, pack_rows, supervised_sample
 from assay.guide import Uniform
 from assay.objective import Token, grpo
 from assay.runtime import (
@@ -174,7 +174,7 @@ def train(row: Row, device: str) -> dict[str, Any]:
     shape, work = SHAPES[row.size], WORK[row.size]
     head = work.length // 8
     rows = [
-        (i, supervised(str(i), [(ids[:head], False), (ids[head:], True)]))
+        (i, supervised_sample(str(i), [(ids[:head], False), (ids[head:], True)]))
         for i, ids in enumerate(prompts(shape, work.rows, work.length))
     ]
     batch = pack_rows(rows, {"group": np.arange(work.rows)})

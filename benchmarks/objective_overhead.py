@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from assay.core import Batch, LossProgram, Plan
 from assay.lab import RandomReward, Rewarded, describe_machine, load_average
-from assay.objective import named
+from assay.objective import build_method
 from assay.recipes import quickstart
 from assay.runtime import DecoderShape, ValueHead, set_threads
 from assay.train import Reinforce, ReinforceRunner, Run, Scratch, collect_groups, load_source, open_stage
@@ -56,7 +56,7 @@ class Bare:
 
 def measured_run(method: str) -> Run:
     quick = quickstart(0)
-    objective = named(method)
+    objective = build_method(method)
     heads = tuple(ValueHead(name=name) for t in objective.losses for name in t.heads)
     stage = cast(Reinforce, quick.stages[0])
     stage = replace(stage, objective=objective, learner=replace(stage.learner, heads=heads))

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from assay.core import Batch, Plan, generator, ids_of, pack_rows, supervised
+from assay.core import Batch, Plan, generator, ids_of, pack_rows, supervised_sample
 from assay.runtime import DecoderShape, LearnerSettings, TorchLearner, char_tokenizer, init_model
 
 SHAPES = {
@@ -60,7 +60,7 @@ def batch_of(groups: int, size: int = 8) -> Batch:
         prompt = rng.integers(2, 97, int(rng.integers(16, 25)))
         for _ in range(size):
             answer = rng.integers(2, 97, int(rng.integers(8, 65)))
-            made.append((len(made), supervised(str(len(made)), [(ids_of(prompt), False), (ids_of(answer), True)])))
+            made.append((len(made), supervised_sample(str(len(made)), [(ids_of(prompt), False), (ids_of(answer), True)])))
     return pack_rows(made, {"group": np.repeat(np.arange(groups), size)})
 
 

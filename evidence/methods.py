@@ -137,7 +137,7 @@ def kind_of(name: str, objective: Objective) -> str:
     for model, kind in (("teacher", "teacher"), ("privileged", "self")):
         if model in models_of(objective):
             return kind
-    if {"greedy", "state", "prompt_confidence"} & {*objective.plan(2).attempts, *objective.plan(2).columns}:
+    if {"greedy", "state", "prompt_confidence"} & {*objective.plan(2).rollout_columns, *objective.plan(2).columns}:
         return "columns"
     if any(t.heads for t in objective.losses):
         return "critic"

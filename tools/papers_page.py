@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from assay.core.papers import Paper, load_papers
+from assay.core.papers import CONTROLS, Paper, load_papers
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "papers.md"
 
@@ -12,8 +12,12 @@ HEAD = """# Published systems
 Which part of a paper is here, what is missing, and the command that runs it. `assay papers list` prints this table,
 `assay papers show PAPER` one of them with its tests, and `assay papers run PAPER` runs it; further options go to the command.
 A paper is found by its key, any of its names, its title or its arXiv id. *Whole* says that the paper's method is here as a whole
-and has trained or run here; its evidence says with which control. Its models, data and hardware never are here. The table is made
-of `papers.toml` in each package by `python tools/papers_page.py`.
+and has trained or run here, on a small model; its models, data, hardware and scores never are here. An entry without *measured*
+has tests, and nothing was trained with it beside a control. The table is made of `papers.toml` in each package by
+`python tools/papers_page.py`. What the pages of evidence measure:
+
+| page | papers | what is measured, and beside which control |
+|---|---|---|
 """
 
 
@@ -25,7 +29,9 @@ def page() -> str:
     return (
         "\n".join(
             [
-                HEAD,
+                HEAD.rstrip(),
+                *(f"| `{p}` | {sum(x.evidence == p for x in papers)} | {control} |" for p, control in CONTROLS.items()),
+                "",
                 f"{len(papers)} systems: {len(whole)} as a whole, {len(parts)} in part.",
                 "",
                 "## As a whole",

@@ -157,7 +157,7 @@ class _Table(SingleUse):
 class HeapsVerdict:
     """``correct`` is 1 for the role that took the last stone or whose opponent's move was none, by all moves played again.
 
-    ``legal`` is 0 for a role that lost by a move that is none. What is not finished is won by nobody. An attempt without a role
+    ``legal`` is 0 for a role that lost by a move that is none. What is not finished is won by nobody. A rollout without a role
     is that of whoever moves first.
     """
 
@@ -169,7 +169,7 @@ class HeapsVerdict:
         return ("correct", "legal")
 
     def __call__(self, task: Task, rollout: Rollout) -> Score:
-        """Plays one attempt again."""
+        """Plays one rollout again."""
         start: dict[str, Any] = rollout.context.snapshot or {"heaps": _heaps_of(task), "turn": 0}
         heaps: Stones = tuple(int(h) for h in start["heaps"])
         turn, two = int(start["turn"]), task.split == "train"

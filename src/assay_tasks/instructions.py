@@ -14,7 +14,7 @@ from assay.core.protocols import Verifier
 from assay.tasks.problem import Facts, Form, Problem, Solution
 from assay.tasks.problems import Problems
 from assay.tasks.turns import listed
-from assay.verify.constraints.verifier import Instructions, constraint_of, described
+from assay.verify.constraints.verifier import Instructions, constraint_of, describe_constraints
 from assay_tasks.text.lexicon import WORDS
 
 __all__ = ["Constrained", "instructions", "written_to"]
@@ -104,7 +104,7 @@ class Constrained(Problem):
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The theme, and each constraint as a sentence."""
-        return {"theme": facts["theme"], "constraints": described(facts["constraints"])}
+        return {"theme": facts["theme"], "constraints": describe_constraints(facts["constraints"])}
 
     def prompt(self, facts: Facts, variant: int, form: Form) -> str:
         """The request alone: the whole text is the answer, whatever the form."""

@@ -1,4 +1,4 @@
-"""The life of an environment: new, open, over; each serves one attempt."""
+"""The life of an environment: new, open, over; each serves one rollout."""
 
 from __future__ import annotations
 

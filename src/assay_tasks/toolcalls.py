@@ -26,7 +26,7 @@ def _as_tools(tools: Iterable[Tool | Callable[..., Any]]) -> list[Tool]:
 
 
 class ToolCalls(SingleUse):
-    """An environment of tools: each call of a turn is answered by a ``tool`` message, a turn without calls ends the attempt.
+    """An environment of tools: each call of a turn is answered by a ``tool`` message, a turn without calls ends the rollout.
 
     A call that cannot be made is answered with what is wrong, so that the policy can try again: one that is no JSON, an unknown
     tool, arguments that are missing, or break the schema by ``type``, ``enum``, ``required``, ``additionalProperties: false``, at
@@ -35,7 +35,7 @@ class ToolCalls(SingleUse):
     Args:
         world: the exposed task.
         tools: that may be called.
-        turns: turns with calls that are answered; one more ends the attempt. With the answer they are the 8 that `Run.max_turns`
+        turns: turns with calls that are answered; one more ends the rollout. With the answer they are the 8 that `Run.max_turns`
             allows by default.
 
     Raises:

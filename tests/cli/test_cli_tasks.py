@@ -11,7 +11,7 @@ from assay.cli import output
 from assay.core.canon import plain
 from assay.core.errors import ConfigError
 from assay.recipes import RECIPES
-from assay.tasks import reseeded
+from assay.tasks import with_seed
 
 
 def test_recipes(assay):
@@ -167,7 +167,7 @@ def test_sampled_tasks_are_the_family_s_own(assay):
 
     said = assay("tasks", "sample", "arithmetic", "--level", "3", "-n", "4", "--seed", "5")
     assert said.out == assay("tasks", "sample", "arithmetic/expression", "--level", "3", "-n", "4", "--seed", "5").out
-    rows, source = _rows(said), reseeded(family("arithmetic"), 5)
+    rows, source = _rows(said), with_seed(family("arithmetic"), 5)
     for index, row in enumerate(rows):
         task = source.task("arithmetic/expression", 3, "train", index)
         assert row["id"] == task.id and row["prompt"] == task.public["prompt"] and row["facts"] == plain(task.public["facts"])
@@ -209,12 +209,12 @@ def test_what_cannot_be_sampled(assay, words, said):
 
 
 def test_mixtures_are_reseeded_and_written_whole():
-    from assay.tasks import Form, TaskMixture, family, written
+    from assay.tasks import Form, TaskMixture, family, with_form
 
     made = TaskMixture(name="m", sources=(family("arithmetic"),))
-    assert reseeded(made, 4).sources[0].seed == 4 and written(made, "box").sources[0].form is Form.BOX
+    assert with_seed(made, 4).sources[0].seed == 4 and with_form(made, "box").sources[0].form is Form.BOX
     with pytest.raises(ConfigError, match="has no setting 'seed'"):
-        reseeded(Bare(), 1)
+        with_seed(Bare(), 1)
 
 
 class Bare:

@@ -241,6 +241,27 @@ def test_wrong_parts_are_refused_with_the_place(args, said):
     assert said in str(error.value)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Branch:
+    """A part that holds another."""
+
+    inner: Grows = field(default_factory=Leaf)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trunk:
+    """Parts in a row, the second of which holds another."""
+
+    parts: tuple[Any, ...] = (Leaf(), Branch())
+
+
+def test_a_part_of_a_stage_that_is_named_as_one_of_the_run_says_its_whole_option():
+    with pytest.raises(ConfigError, match=r"--inner\.kind Leaf: .* write --parts\.1\.inner\.kind Leaf"):
+        put(take(Trunk()), ["inner"], "Leaf")
+    with pytest.raises(ConfigError, match="unknown part in --iner"):
+        put(take(Trunk()), ["iner"], "Leaf")
+
+
 @pytest.mark.parametrize(
     ("args", "said"),
     [

@@ -16,7 +16,7 @@ import pytest
 from assay.cli import main
 from assay.core import papers
 from assay.core.errors import ConfigError, DataError, UnknownNameError
-from assay.core.papers import Paper, load_papers, paper_named
+from assay.core.papers import CONTROLS, Paper, load_papers, paper_named
 
 ROOT = Path(__file__).resolve().parents[2]
 ALL = load_papers()
@@ -38,6 +38,15 @@ def test_parts_tests_and_evidence_exist(paper: Paper) -> None:
     for path in (*paper.tests, *filter(None, [paper.evidence])):
         assert (ROOT / path).exists(), path
     assert paper.here.endswith(".") and not paper.missing.endswith(".")
+
+
+def test_every_page_of_evidence_says_its_control(capsys: pytest.CaptureFixture[str]) -> None:
+    assert {p.evidence for p in ALL if p.evidence} == set(CONTROLS)
+    assert all(p.control for p in ALL if p.whole)
+    assert main(["papers", "show", "dpo"]) == 0
+    assert "random rewards were tried under GRPO and RLOO alone" in " ".join(capsys.readouterr().out.split())
+    assert main(["papers", "show", "april"]) == 0
+    assert "nothing trained beside a control" in " ".join(capsys.readouterr().out.split())
 
 
 def test_commands_are_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -109,7 +109,7 @@ def ours(case: Case, arrays: Arrays) -> Theirs:
     entry = match(case.peer, case.name, case.kind)
     objective = (replace(entry, code=case.code) if case.code else entry).objective()
     want = required_inputs(objective)
-    names = {"mask", *want.live, *want.columns, *want.attempts, *({"values_old"} & set(want.derived))}
+    names = {"mask", *want.live, *want.columns, *want.rollout_columns, *({"values_old"} & set(want.derived))}
     if want.uses_reward:
         names |= {"rewards", "group_id"} if case.kind == "advantage" else {"advantages"}
         names |= {n for n in ("components", "rewards") if n in arrays.get("also", ())}

@@ -9,7 +9,7 @@ from core_records import call, one_call, rollout, trees
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.core import Rollout, Sample, TokenColumn, ids_of, samples, supervised
+from assay.core import Rollout, Sample, TokenColumn, ids_of, samples, supervised_sample
 from assay.core.errors import DataError
 from assay.core.sample import STREAMS
 from assay.core.wire import rollout_from_wire, rollout_to_wire
@@ -107,10 +107,10 @@ def test_an_answer_to_nothing_cannot_be_trained() -> None:
 
 
 def test_supervised_rows() -> None:
-    row = supervised("trace", [(ids_of([1, 2]), False), (ids_of([3]), True), (ids_of([4]), False)])
+    row = supervised_sample("trace", [(ids_of([1, 2]), False), (ids_of([3]), True), (ids_of([4]), False)])
     assert (row.ids.tolist(), row.mask.tolist(), row.stream) == ([1, 2, 3, 4], [False, False, True, False], "expert")
     with pytest.raises(DataError, match="'trace' has no text"):
-        supervised("trace", [])
+        supervised_sample("trace", [])
 
 
 def test_samples_refuse() -> None:

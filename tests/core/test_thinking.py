@@ -36,25 +36,25 @@ def test_a_thought_may_be_required() -> None:
     must = Thinking(open="[T]", close="[/T]", required=True)
     assert must.split("42") == (None, "")
     assert must.split("[T][/T]42") == ("", "42")
-    assert must.taught("42") == "[T][/T]\n\n42"
-    assert must.taught("[T]x[/T]42") == "[T]x[/T]42"
-    assert must.taught(" ") == " "
+    assert must.format_answer("42") == "[T][/T]\n\n42"
+    assert must.format_answer("[T]x[/T]42") == "[T]x[/T]42"
+    assert must.format_answer(" ") == " "
 
 
 def test_what_the_template_began_counts() -> None:
     assert T.begun("<|im_start|>assistant\n") == ""
     begun = T.begun("<|im_start|>assistant\n<think>\n\n</think>\n\n")
     assert T.split(begun + "42") == ("", "42")
-    assert T.taught("42", begun) == "42"
+    assert T.format_answer("42", begun) == "42"
     assert T.split(T.begun("x<think>\n") + "42") == ("42", "")
-    assert T.taught("42", "<think>\n") == "</think>\n\n42"
+    assert T.format_answer("42", "<think>\n") == "</think>\n\n42"
 
 
 @given(st.text(st.sampled_from("a4 \n<>/")), st.text(st.sampled_from("a4<>/"), min_size=1))
 def test_demonstrations_are_read_as_their_answers(thought: str, answer: str) -> None:
     for begun in ("", "<think>\n", "<think>\n\n</think>\n\n"):
         for thinking in (T, Thinking(required=True)):
-            assert thinking.split(begun + thinking.taught(answer, begun))[1] == answer
+            assert thinking.split(begun + thinking.format_answer(answer, begun))[1] == answer
             assert thinking.split(f"<think>{thought}</think>{answer}") == (thought.strip(), answer)
 
 

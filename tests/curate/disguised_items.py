@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from assay.curate import EvalIndex, EvalItem, Matching, contaminated, normal
+from assay.curate import EvalIndex, EvalItem, Matching, find_contamination, normal
 
 SUFFIXES = (
     "\nPlease reason step by step, and put your final answer within \\boxed{}.",
@@ -255,7 +255,7 @@ def found_in(rows: list[Planted]) -> dict[str, tuple[int, int, int, int]]:
         matching = Matching(variants=mine[0].variants)
         items = list(dict.fromkeys(row.item for row in mine))
         index = EvalIndex(tuple(EvalItem("e", i, normal(t), t) for i, t in enumerate(items)), matching)
-        hit = {c.index: {items[h.item.line] for h in c.hits} for c in contaminated(index, [row.text for row in mine])}
+        hit = {c.index: {items[h.item.line] for h in c.hits} for c in find_contamination(index, [row.text for row in mine])}
         right = [row.item in hit.get(i, ()) for i, row in enumerate(mine) if row.held]
         wrong = [bool(hit.get(i)) for i, row in enumerate(mine) if not row.held]
         counts[kind] = (len(right), sum(right), len(wrong), sum(wrong))

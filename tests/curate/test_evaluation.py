@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.core.errors import ConfigError, DataError
-from assay.curate import Decontaminate, EvalIndex, EvalItem, Matching, contaminated, normal, runs
+from assay.curate import Decontaminate, EvalIndex, EvalItem, Matching, find_contamination, normal, runs
 
 ITEM = "one two three four five six seven eight nine ten"
 
@@ -19,7 +19,7 @@ def index(*texts: str, **matching: Any) -> EvalIndex:
 
 
 def kinds(found: EvalIndex, text: str) -> list[tuple[str, int, str]]:
-    return [(h.kind, h.item.line, h.run) for c in contaminated(found, [text]) for h in c.hits]
+    return [(h.kind, h.item.line, h.run) for c in find_contamination(found, [text]) for h in c.hits]
 
 
 def test_eight_words_in_common_are_found_and_seven_are_not() -> None:
@@ -35,13 +35,13 @@ def test_short_items_are_found_by_the_same_text_and_by_likeness() -> None:
     assert kinds(index("What is 2 + 2?"), "what is  2 + 2?") == [("same", 1, "")]
     short = "a b c d e f g"
     assert kinds(index(short, near=0.5, shingle=1), "b c d e f g h") == [("near", 1, "")]
-    (hit,) = contaminated(index(short, near=0.5, shingle=1), ["", "b c d e f g h"])[0].hits
+    (hit,) = find_contamination(index(short, near=0.5, shingle=1), ["", "b c d e f g h"])[0].hits
     assert hit.similarity == pytest.approx(6 / 8)
     assert kinds(index(short, near=0.0), "b c d e f g h") == []
 
 
 def test_every_item_that_is_hit_is_told_once_by_its_strongest_kind() -> None:
-    found = contaminated(index(ITEM, f"{ITEM} more", "else"), ["clean", ITEM])
+    found = find_contamination(index(ITEM, f"{ITEM} more", "else"), ["clean", ITEM])
     assert [c.index for c in found] == [1]
     assert [(h.kind, h.item.line) for h in found[0].hits] == [("same", 1), ("run", 2)]
 
@@ -95,7 +95,9 @@ SMALL = st.lists(st.lists(st.sampled_from("abcd"), max_size=8).map(" ".join), mi
 @settings(max_examples=60)
 @given(texts=SMALL, items=SMALL, n=st.integers(1, 4))
 def test_what_brute_force_finds_is_found(texts: list[str], items: list[str], n: int) -> None:
-    found = {c.index: {h.item.line - 1 for h in c.hits if h.kind != "near"} for c in contaminated(index(*items, n=n), texts)}
+    found = {
+        c.index: {h.item.line - 1 for h in c.hits if h.kind != "near"} for c in find_contamination(index(*items, n=n), texts)
+    }
     for number, text in enumerate(map(normal, texts)):
         expected = {i for i, item in enumerate(map(normal, items)) if text == item or set(runs(text, n)) & set(runs(item, n))}
         assert found.get(number, set()) == expected
@@ -110,5 +112,5 @@ def test_no_item_is_left(tmp_path_factory: pytest.TempPathFactory, texts: list[s
     step = Decontaminate(against=(evaluation,), matching=Matching(n=3, near=0.6, shingle=2))
     found = curated(folder, [{"prompt": t} for t in whole], [step])
     left = EvalIndex.read([evaluation], step.matching)
-    assert contaminated(left, [row["prompt"] for row in found.kept]) == []
+    assert find_contamination(left, [row["prompt"] for row in found.kept]) == []
     assert len(found.kept) + len(found.rejected) == len(whole)

@@ -10,7 +10,7 @@ from assay.core.errors import ConfigError, DataError
 from assay.curate import (
     angle_concentration,
     donod,
-    filled,
+    fill_gaps,
     gain_shift,
     gain_weights,
     history_deviation,
@@ -42,9 +42,9 @@ def test_learning_impact_of_the_average_is_one_and_of_always_is_zero(r: np.ndarr
 
 
 def test_missing_epochs_take_the_next() -> None:
-    assert filled([NAN, 0.5, NAN, NAN, 1]).tolist() == [0.5, 0.5, 1, 1, 1]  # pyright: ignore[reportOptionalMemberAccess]
-    assert filled([0.5, NAN]) is None
-    assert filled([]) is None
+    assert fill_gaps([NAN, 0.5, NAN, NAN, 1]).tolist() == [0.5, 0.5, 1, 1, 1]  # pyright: ignore[reportOptionalMemberAccess]
+    assert fill_gaps([0.5, NAN]) is None
+    assert fill_gaps([]) is None
 
 
 def test_deviation_by_hand() -> None:

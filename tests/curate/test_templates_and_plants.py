@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.core.errors import ConfigError
-from assay.curate import Decontaminate, EvalIndex, EvalItem, Exact, Matching, NearDuplicates, contaminated, jaccard, normal
+from assay.curate import Decontaminate, EvalIndex, EvalItem, Exact, Matching, NearDuplicates, find_contamination, jaccard, normal
 from assay.curate.phrase_frequency import Common, Frequency
 from assay.curate.sentence_keys import key_of, mask_numbers, own_words, shared_words, split_pieces
 from assay.curate.text import HashedTexts, own_similarity, words_differ
@@ -22,7 +22,7 @@ def index(*texts: str, **matching: object) -> EvalIndex:
 
 
 def kinds(found: EvalIndex, text: str) -> list[tuple[str, int]]:
-    return [(hit.kind, hit.item.line) for c in contaminated(found, [text]) for hit in c.hits]
+    return [(hit.kind, hit.item.line) for c in find_contamination(found, [text]) for hit in c.hits]
 
 
 # ---- the bars ---------------------------------------------------------------------------------------------------------
@@ -40,10 +40,10 @@ def test_planted_items_are_found_and_look_alikes_are_not() -> None:
 def test_rows_of_ten_templates_hold_no_items_of_the_same_templates_and_planted_ones_are_found_in_them() -> None:
     rows, items = [p for p, _ in in_templates()], list(in_templates(100, seed=7, but=[t for _, t in in_templates()]))
     found = index(*(p for p, _ in items))
-    assert contaminated(found, rows) == []
+    assert find_contamination(found, rows) == []
     for change in (0, 1, 3, 6):  # in their own template, and in others
         dressed = [TEMPLATES[(i + change) % len(TEMPLATES)][0](task) for i, (_, task) in enumerate(items[:40])]
-        hits = {c.index - 500: {h.item.line for h in c.hits} for c in contaminated(found, rows + dressed)}
+        hits = {c.index - 500: {h.item.line for h in c.hits} for c in find_contamination(found, rows + dressed)}
         told = [i in hits.get(i, ()) for i in range(40)]
         assert sum(told) >= 0.95 * len(told), (change, [items[i][0] for i, ok in enumerate(told) if not ok])
         assert all(set(hits[at]) == {at} for at in hits), "and nothing else is"
@@ -171,7 +171,7 @@ def test_what_is_rare_among_the_rows_that_are_left_is_no_template(tmp_path: Path
             gone = 0  # it is a template's: more than twice the share have it
         assert len(found.rejected) == gone
         kept = [row["prompt"] for row in found.kept]
-        assert contaminated(EvalIndex.read([evaluation], step.matching), kept) == []
+        assert find_contamination(EvalIndex.read([evaluation], step.matching), kept) == []
 
 
 def test_a_second_deduplication_drops_nothing_where_templates_are_almost_none(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from assay.core.config import dumps_toml, from_dict, loads_toml, to_dict
 from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.task import Task
 from assay.guide import Balanced, CellBook, CellRule, Frontier, Standing, SuccessVariance, Uniform
-from assay.testing import as_outcomes, check_curriculum, graded
+from assay.testing import as_outcomes, check_curriculum, graded_group
 
 PARTS = {"sums": ("add", "times"), "words": ("spell/short", "spell")}
 ARMS = {"add/a": (1, 2), "add/b": (1,), "times": (1,), "spell/short": (1, 2, 3), "spell/long": (2,), "spell/odd": (1,)}
@@ -57,7 +57,7 @@ def test_the_rule_weighs_within_a_member() -> None:
     curriculum = Balanced(parts=PARTS, rule=Frontier(floor=0.2)).build(ARMS, 0)
     assert (shares(curriculum)["add/a", 1], shares(curriculum)["add/a", 2]) == pytest.approx((1 / 8, 0.0))
     task = Task(id="t", domain="d", arm="add/a", level=1, split="train", index=0, public=FrozenMap({"prompt": "?"}))
-    curriculum.observe(as_outcomes([graded(task, [1.0, 1.0])] * 8))
+    curriculum.observe(as_outcomes([graded_group(task, [1.0, 1.0])] * 8))
     assert 0.0 < shares(curriculum)["add/a", 1] < shares(curriculum)["add/a", 2]
     assert sum(p for (arm, _), p in shares(curriculum).items() if arm.startswith("add/")) == pytest.approx(0.25)
 

@@ -14,14 +14,14 @@ from assay.core.canon import canonical
 from assay.core.errors import ConfigError
 from assay.guide import CellRule, Dump, Exp3, RuleReasoner, Sec
 from assay.guide.cell_curricula import CellBook, Standing
-from assay.testing import check_curriculum, graded
+from assay.testing import check_curriculum, graded_group
 
 ARMS = {"a": (1,), "b": (1,), "c": (1,)}
 
 
 def group(arm: str, *values: float) -> Group:
     public = FrozenMap({"prompt": "?"})
-    return graded(Task(id=arm, domain="d", arm=arm, level=1, split="train", index=0, public=public), values)
+    return graded_group(Task(id=arm, domain="d", arm=arm, level=1, split="train", index=0, public=public), values)
 
 
 def learned(arm: str, advantages: Sequence[float]) -> Outcome:

@@ -17,7 +17,7 @@ from assay.core.sample import STREAMS
 from assay.core.score import Fault, Score
 from assay.core.task import Prefill, Task
 from assay.guide import Compose, Plain, Prefix, Recent
-from assay.testing import graded
+from assay.testing import graded_group
 
 FAULT = Score(components={}, fault=Fault.VERIFIER)
 
@@ -36,7 +36,7 @@ def task(**private: object) -> Task:
 
 
 def group(key: str, *values: float | Score) -> Group:
-    return graded(task(), values, key=key, texts={i: "xyz"[: 1 + i % 3] for i in range(len(values))})
+    return graded_group(task(), values, key=key, texts={i: "xyz"[: 1 + i % 3] for i in range(len(values))})
 
 
 def same(a: Batch, b: Batch) -> bool:
@@ -83,7 +83,7 @@ def test_nothing_to_learn_from_is_none(groups: list[Group]) -> None:
 
 
 def test_a_batch_of_faults_or_silence_is_none() -> None:
-    silent = graded(task(), [0.0, 1.0], texts={0: "", 1: ""})
+    silent = graded_group(task(), [0.0, 1.0], texts={0: "", 1: ""})
     assert Compose().compose([group("g0", FAULT)], None, 0) is None
     assert Compose().compose([silent], None, 0) is None
 

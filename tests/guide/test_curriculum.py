@@ -14,7 +14,7 @@ from assay.core.group import Draw, Group
 from assay.core.score import Fault, Score
 from assay.core.task import Task
 from assay.guide import CellBook, CellRule, SuccessVariance, Uniform
-from assay.testing import as_outcomes, check_curriculum, graded
+from assay.testing import as_outcomes, check_curriculum, graded_group
 
 ARMS = {"sort": (3, 4, 5), "kv": (1,)}
 
@@ -25,7 +25,7 @@ def task(arm: str, level: int) -> Task:
 
 
 def group(arm: str, level: int, *values: float | Score) -> Group:
-    return graded(task(arm, level), values)
+    return graded_group(task(arm, level), values)
 
 
 @pytest.mark.parametrize("spec", [Uniform(), SuccessVariance(), SuccessVariance(floor=0.01, decay=0.0, prior=1.0)])

@@ -12,12 +12,12 @@ from assay.core.protocols import GroupFilter
 from assay.core.score import Fault
 from assay.guide import Mixed, Refill, ResampleOnCorrect, SuccessWindow
 from assay.guide.filters import penalty
-from assay.testing import check_filter, graded
+from assay.testing import check_filter, graded_group
 
 
 def group(*values: float | Score) -> Group:
     public = FrozenMap({"prompt": "?"})
-    return graded(Task(id="t", domain="d", arm="a", level=1, split="train", index=0, public=public), values)
+    return graded_group(Task(id="t", domain="d", arm="a", level=1, split="train", index=0, public=public), values)
 
 
 @pytest.mark.parametrize(

@@ -11,14 +11,14 @@ from assay.core.errors import ConfigError
 from assay.core.group import Group
 from assay.core.task import Task
 from assay.guide import CellBook, Frontier
-from assay.testing import as_outcomes, check_curriculum, graded
+from assay.testing import as_outcomes, check_curriculum, graded_group
 
 ARMS = {"sort": (3, 4, 5, 6), "walk": (1, 2)}
 
 
 def group(arm: str, level: int, *values: float) -> Group:
     task = Task(id=f"{arm}/{level}", domain="d", arm=arm, level=level, split="train", index=0, public=FrozenMap({"prompt": "?"}))
-    return graded(task, values)
+    return graded_group(task, values)
 
 
 def shares(curriculum: CellBook) -> dict[tuple[str, int], float]:

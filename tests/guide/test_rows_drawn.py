@@ -14,14 +14,14 @@ from assay.core.group import Group
 from assay.core.score import Fault
 from assay.guide import Bell, FirstTasks, HistoryRows, RowBook, RowRule
 from assay.guide.row_curricula import impact_scores, spread_scores
-from assay.testing import as_outcomes, check_curriculum, graded
+from assay.testing import as_outcomes, check_curriculum, graded_group
 
 ARMS = {"a": (1, 2)}
 
 
 def group(level: int, index: int, *values: float | Score) -> Group:
     public = FrozenMap({"prompt": "?"})
-    return graded(Task(id="t", domain="d", arm="a", level=level, split="train", index=index, public=public), values)
+    return graded_group(Task(id="t", domain="d", arm="a", level=level, split="train", index=index, public=public), values)
 
 
 @pytest.mark.parametrize(

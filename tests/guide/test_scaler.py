@@ -14,14 +14,14 @@ from assay.core.errors import CheckpointError, ConfigError
 from assay.core.group import Group
 from assay.core.task import Task
 from assay.guide import Scaler, ScalerCurriculum
-from assay.testing import as_outcomes, check_curriculum, graded
+from assay.testing import as_outcomes, check_curriculum, graded_group
 
 LEVELS = (1, 2, 3, 4, 5)
 
 
 def group(arm: str, *values: float) -> Group:
     task = Task(id="t", domain="d", arm=arm, level=1, split="train", index=0, public=FrozenMap({"prompt": "?"}))
-    return graded(task, list(values))
+    return graded_group(task, list(values))
 
 
 def right(arm: str, share: float) -> Group:

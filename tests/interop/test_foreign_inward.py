@@ -11,7 +11,7 @@ from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError, DataError, RewardError, UnknownNameError
 from assay.core.score import Fault
 from assay.core.task import Task
-from assay.interop import OpenRlhfReward, RubricReward, Signature, TrlReward, VerlReward, adapt, load, loaded, signature_of
+from assay.interop import OpenRlhfReward, RubricReward, Signature, TrlReward, VerlReward, adapt, load, load_verifier, signature_of
 from assay.verify import ExactMatch, RewardFunction, ScoringPool, judge
 from assay.verify.rollouts import rollout_of, task_and_rollout
 
@@ -325,7 +325,7 @@ def test_names_of_files_and_packages(tmp_path) -> None:
     )
     (tmp_path / "helper_of_mine.py").write_text("def same(a, b):\n    return float(a == b)\n")
     try:
-        made = loaded(f"{file}:Kind.f")
+        made = load_verifier(f"{file}:Kind.f")
         assert made(*RIGHT).primary == 1.0 and made(*WRONG).primary == 0.0
         assert load(f"{file}:Kind") is load(f"{file}:Kind")
         assert load("assay.verify:ExactMatch") is ExactMatch

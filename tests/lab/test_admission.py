@@ -151,7 +151,7 @@ class Searching(Stage):
     learner: LearnerSettings = field(default_factory=LearnerSettings)
     levels: Levels = ()
     samples: ClassVar[bool] = True
-    practises: ClassVar[bool] = True
+    uses_tasks: ClassVar[bool] = True
 
 
 def test_any_stage_that_samples_answers_to_its_tasks_is_narrowed() -> None:

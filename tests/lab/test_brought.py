@@ -13,7 +13,7 @@ from assay.core.score import Fault, Score
 from assay.guide import Compose
 from assay.lab import brought
 from assay.lab.brought import WithColumns
-from assay.testing import graded
+from assay.testing import graded_group
 from assay.train.streams import AsStream, WithStored
 from assay_tasks import SortDigits
 
@@ -22,7 +22,7 @@ LOST = Score(components={}, fault=Fault.VERIFIER)
 
 
 def group(index: int, *verdicts: float | Score, level: int = 3) -> Group:
-    return graded(SORT.task("sort", level, "train", index), verdicts, key=f"g{index}")
+    return graded_group(SORT.task("sort", level, "train", index), verdicts, key=f"g{index}")
 
 
 def test_rows_take_the_name_of_another_stream() -> None:

@@ -13,7 +13,7 @@ import pytest
 from assay.core.errors import UnknownNameError
 from assay.core.task import Message
 from assay.guide import Compose, Privileged
-from assay.objective.methods import methods, named
+from assay.objective.methods import build_method, methods
 from assay.runtime.anchors import Frozen
 from assay.testing import rollout_of
 from assay.train.models import Built
@@ -114,14 +114,14 @@ def test_prompts_behind_their_solution() -> None:
 
 
 def test_two_steps_where_a_ratio_can_move() -> None:
-    asked = {name: updates_of(named(name)) for name in ("grpo", "dppo", "opo", "dpo", "kl_rl", "topr")}
+    asked = {name: updates_of(build_method(name)) for name in ("grpo", "dppo", "opo", "dpo", "kl_rl", "topr")}
     assert asked == {"grpo": 2, "dppo": 2, "opo": 1, "dpo": 1, "kl_rl": 1, "topr": 2}
 
 
 def test_a_control_tosses_a_coin_and_is_judged_by_the_truth() -> None:
     cell = method_cell("random_grpo", 3)
     assert cell.run.tasks.verifier() != cell.truth.verifier()
-    assert (cell.run.seed, cell.run.stages[0].objective) == (3, named("grpo"))
+    assert (cell.run.seed, cell.run.stages[0].objective) == (3, build_method("grpo"))
     with pytest.raises(UnknownNameError, match="cell 'random_dapo'"):
         method_cell("random_dapo", 0)
 

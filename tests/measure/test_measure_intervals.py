@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.core.errors import ConfigError, DataError
-from assay.measure.intervals import bootstrap, mean_interval, paired, student, wilson
+from assay.measure.intervals import bootstrap, mean_interval, paired_difference, student, wilson
 
 
 def test_wilson_by_hand() -> None:
@@ -91,7 +91,7 @@ def test_pairing_is_by_id_and_far_sharper_than_two_intervals() -> None:
     hard = rng.random(300)
     first = {f"t{i}": float(h) for i, h in enumerate(hard)}
     second = {f"t{i}": float(h) + 0.02 for i, h in reversed(list(enumerate(hard)))} | {"stranger": 0.0}
-    found = paired(first, second)
+    found = paired_difference(first, second)
     assert found.difference.value == pytest.approx(0.02)
     assert found.difference.n == 300
     assert found.difference.low > 0
@@ -102,17 +102,17 @@ def test_pairing_is_by_id_and_far_sharper_than_two_intervals() -> None:
 def test_sign_flip_counts_all_patterns_when_few_differ() -> None:
     first = {str(i): 0.0 for i in range(20)}
     three_up = first | {"0": 1.0, "1": 1.0, "2": 1.0}
-    assert paired(first, three_up).p_value == pytest.approx(2 / 8)
+    assert paired_difference(first, three_up).p_value == pytest.approx(2 / 8)
     two_one = first | {"0": 1.0, "1": 1.0, "2": -1.0}
-    assert paired(first, two_one).p_value == 1.0  # |sum| = 1 is the least that three signs can give
-    assert paired(first, first).p_value == 1.0
+    assert paired_difference(first, two_one).p_value == 1.0  # |sum| = 1 is the least that three signs can give
+    assert paired_difference(first, first).p_value == 1.0
 
 
 def test_sign_flip_by_sampling_agrees_with_the_binomial() -> None:
     first = {str(i): 0.0 for i in range(30)}
     second = {str(i): (1.0 if i < 21 else -1.0) for i in range(30)}
     exact = 0.04277  # two-sided binomial test of 21 of 30
-    assert paired(first, second).p_value == pytest.approx(exact, abs=0.008)
+    assert paired_difference(first, second).p_value == pytest.approx(exact, abs=0.008)
 
 
 def test_null_differences_rarely_look_significant() -> None:
@@ -121,25 +121,25 @@ def test_null_differences_rarely_look_significant() -> None:
     for trial in range(200):
         a, b = rng.random((2, 25))
         table = [dict(zip(map(str, range(25)), x.tolist(), strict=True)) for x in (a, b)]
-        small += paired(*table, seed=trial, flips=400).p_value < 0.05
+        small += paired_difference(*table, seed=trial, flips=400).p_value < 0.05
     assert small / 200 < 0.1
 
 
 def test_no_difference_anywhere_still_leaves_doubt() -> None:
     same = {str(i): 1.0 for i in range(50)}
-    found = paired(same, same).difference
+    found = paired_difference(same, same).difference
     assert found.value == 0.0
     assert found.high == -found.low == pytest.approx(wilson(0, 50).high)
-    all_up = paired({str(i): 0.0 for i in range(50)}, same).difference
+    all_up = paired_difference({str(i): 0.0 for i in range(50)}, same).difference
     assert (all_up.value, all_up.high) == (1.0, 1.0)
     assert 0.8 < all_up.low < 0.9
-    beyond = paired({"a": 3.0, "b": 3.0}, {"a": 4.0, "b": 4.0}).difference  # not shares: only the spread can speak
+    beyond = paired_difference({"a": 3.0, "b": 3.0}, {"a": 4.0, "b": 4.0}).difference  # not shares: only the spread can speak
     assert (beyond.low, beyond.high) == (1.0, 1.0)
 
 
 def test_pairs_need_common_items() -> None:
     with pytest.raises(DataError, match="none in common"):
-        paired({"a": 1.0}, {"b": 1.0})
+        paired_difference({"a": 1.0}, {"b": 1.0})
 
 
 @pytest.mark.parametrize(("n", "confidence", "t"), [(2, 0.95, 12.7062), (3, 0.95, 4.3027), (5, 0.95, 2.7764), (11, 0.99, 3.1693)])

@@ -15,7 +15,7 @@ from assay.core.errors import DataError, MissingExtraError
 from assay.measure import html, panels, plots, report
 from assay.measure.accuracy_at_k import eval_items
 from assay.measure.history import Series
-from assay.measure.intervals import Interval, paired
+from assay.measure.intervals import Interval, paired_difference
 from assay.measure.rollout_line import RolloutLine
 from assay.measure.runs import EvalLine, RunView, read_run
 from assay.runs import MetricLine
@@ -358,7 +358,7 @@ def told(*evals: EvalLine, stages: Sequence[tuple[str, int, int]] = (("rl", 1, 9
 
 def test_raised_is_said_only_where_the_exact_test_agrees() -> None:
     """Three items more of 200: the bootstrap interval excludes 0, the sign-flip test has p = 0.250."""
-    p = paired(line(0, 3, 200).scores(), line(9, 6, 200).scores())
+    p = paired_difference(line(0, 3, 200).scores(), line(9, 6, 200).scores())
     assert p.difference.low > 0 and p.p_value == 0.25
     assert "sort showed no change of held-out greedy accuracy: from" in told(line(0, 3, 200), line(9, 6, 200))
     assert told(line(0, 3, 200), line(9, 6, 200)).endswith("over 200 items (p = 0.250).")

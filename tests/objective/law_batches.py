@@ -36,7 +36,7 @@ def check_mixed(
 
     plan = objective.plan()
     columns = (*plan.columns, *(f.column for f in plan.forwards))
-    read = [n for t in objective.credit for n in t.attempts]
+    read = [n for t in objective.credit for n in t.rollout_columns]
     for seed in seeds:
         live = laws.random_live(mixed(seed), plan.live, seed)
         outcome = laws.evaluate(objective.compile(), mixed(seed, columns, attempts=read), live)

@@ -22,7 +22,7 @@ def random_inputs(objective: Objective, seed: int = 0, groups: int = 3, size: in
     outputs = {name: form[1] for term in objective.losses for name, form in term.heads.items()}
     for name in (*want.live, *want.columns):
         inputs[name] = column(name, mask, rng, outputs.get(name, 1))
-    for name in want.attempts:
+    for name in want.rollout_columns:
         inputs[name] = rng.random(total) < 0.3 if name == "truncated" else rng.random(total)
     if want.uses_reward:
         inputs["rewards"] = rng.integers(0, 3, total) / 2.0

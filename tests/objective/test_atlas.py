@@ -30,7 +30,7 @@ from assay.objective import (
     rloo,
     tis,
 )
-from assay.objective.atlas import CONDITIONS, SEEDS, _attempt, _column, _named, atlas_page, batch, equivalences, left_out
+from assay.objective.atlas import CONDITIONS, SEEDS, _column, _named, _rollout_values, atlas_page, batch, equivalences, left_out
 from assay.objective.methods import methods
 
 SOME = {
@@ -146,7 +146,7 @@ def test_columns_of_any_name() -> None:
     anything = CONDITIONS["any batch"]
     assert set(np.diff(_column("call", anything, 0)).ravel()) <= {0.0, 1.0}
     assert (_column("sum_pi_squared_old", anything, 0) <= 1).all()
-    assert set(_attempt("role", 0)) == {0.0, 1.0}
+    assert set(_rollout_values("role", 0)) == {0.0, 1.0}
 
 
 def test_methods_that_need_more_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

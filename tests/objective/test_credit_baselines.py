@@ -222,9 +222,9 @@ def test_scopes_and_sizes() -> None:
     assert Center("length_weighted").scope.value == "group"
     assert (Center("length_weighted").min_group, OptimalToken().min_group, TopGap().min_group) == (2, 2, 2)
     assert (OptimalToken().scope.value, TopGap().scope.value, RunningBaseline().scope.value) == ("group", "group", "batch")
-    assert (RunningBaseline("task").attempts, Against("greedy").attempts) == (("task",), ("greedy",))
-    assert Center(by="role").attempts == ("role",)
-    assert Center().attempts == ()
+    assert (RunningBaseline("task").rollout_columns, Against("greedy").rollout_columns) == (("task",), ("greedy",))
+    assert Center(by="role").rollout_columns == ("role",)
+    assert Center().rollout_columns == ()
 
 
 @pytest.mark.parametrize(

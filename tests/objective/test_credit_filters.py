@@ -340,8 +340,12 @@ def test_scopes_and_sizes() -> None:
     assert (PassRateHistory().scope.value, Resample().scope.value, Deduplicate().scope.value) == ("batch", "batch", "group")
     assert (DropOneClass().min_group, BestAnd().min_group, Balance().min_group, Balance(both=False).min_group) == (2, 2, 2, 1)
     assert (DropOneClass().scope.value, BestAnd().scope.value, Balance().scope.value) == ("group", "group", "group")
-    assert (PassRateWindow(column="x").attempts, PassRateWindow().attempts) == (("x",), ())
-    assert (PassRateHistory().attempts, DropStale().attempts, DropZeroVariance().min_group) == (("prompt",), ("lag",), 2)
+    assert (PassRateWindow(column="x").rollout_columns, PassRateWindow().rollout_columns) == (("x",), ())
+    assert (PassRateHistory().rollout_columns, DropStale().rollout_columns, DropZeroVariance().min_group) == (
+        ("prompt",),
+        ("lag",),
+        2,
+    )
     assert (Resample().weighs, Deduplicate().weighs, Balance().weighs) == (True, True, False)
-    assert DropTruncated().attempts == ("truncated",)
+    assert DropTruncated().rollout_columns == ("truncated",)
     assert math.isclose(DropSmall().limit, 0.01)

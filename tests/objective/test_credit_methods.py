@@ -17,7 +17,7 @@ from assay.objective.methods import credit, weighted
 from assay.objective.methods.registry import Method, registered
 from assay.objective.peers import match
 from assay.testing.objective import check_objective
-from assay.testing.records import graded
+from assay.testing.records import graded_group
 
 __all__ = ["wide"]
 
@@ -200,13 +200,13 @@ TASK = Task(id="t", domain="d", arm="a", level=1, split="train", index=0, public
 
 def test_gdpo_on_graded_groups() -> None:
     scores = [Score(components={"accuracy": a, "format": f}) for a, f in zip(ACCURACY, FORMAT, strict=True)]
-    batch = pack([graded(TASK, scores)])
+    batch = pack([graded_group(TASK, scores)])
     batch = batch.with_tokens(TokenColumn("logp_old", np.full(int(batch.offsets[-1]), -1.0)))
     made = credit.gdpo().compile().credit(batch)
     near(made.rollout("advantage"), GDPO, 1e-3)
     near(made.rollout("reward"), np.add(ACCURACY, FORMAT), 0)
     with pytest.raises(DataError, match="1 graded rollouts lack one of the reward components"):
-        credit.gdpo().compile().credit(pack([graded(TASK, [*scores[:3], Score(components={"accuracy": 1.0})])]))
+        credit.gdpo().compile().credit(pack([graded_group(TASK, [*scores[:3], Score(components={"accuracy": 1.0})])]))
 
 
 def test_gigpo_with_and_without_spread() -> None:

@@ -134,7 +134,7 @@ def test_components_must_be_there() -> None:
     constant = ComponentNorm(centre=Center("constant", value=0.0), scale=Scale("constant", value=1.0))
     assert not constant.reduces
     assert ComponentNorm().reduces
-    assert ComponentNorm(centre=Center(by="role")).attempts == ("role",)
+    assert ComponentNorm(centre=Center(by="role")).rollout_columns == ("role",)
     with pytest.raises(ConfigError, match="running means of components"):
         ComponentNorm(centre=Center("ema", decay=0.5))
 

@@ -228,11 +228,16 @@ def test_bad_settings_are_named(make: object, says: str) -> None:
 
 
 def test_what_shapes_read() -> None:
-    assert PairwiseWin().attempts == ("win", "loss")
-    assert PairwiseWin(loss=None).attempts == ("win",)
+    assert PairwiseWin().rollout_columns == ("win", "loss")
+    assert PairwiseWin(loss=None).rollout_columns == ("win",)
     assert LoopPenalty().needs == ("ids",)
-    assert LoopPenalty().attempts == ("truncated",)
-    assert CostInGroup(costs=(("turns", 0.1),)).attempts == ("turns",)
-    assert (Bonus("x").attempts, TruncatedReward().attempts) == (("x",), ("truncated",))
-    assert LengthInGroup().attempts == CosineLength(limit=4).attempts == Overlong(limit=4, cache=2).attempts == ("length",)
+    assert LoopPenalty().rollout_columns == ("truncated",)
+    assert CostInGroup(costs=(("turns", 0.1),)).rollout_columns == ("turns",)
+    assert (Bonus("x").rollout_columns, TruncatedReward().rollout_columns) == (("x",), ("truncated",))
+    assert (
+        LengthInGroup().rollout_columns
+        == CosineLength(limit=4).rollout_columns
+        == Overlong(limit=4, cache=2).rollout_columns
+        == ("length",)
+    )
     assert (LengthInGroup().scope.value, CostInGroup().scope.value) == ("group", "group")

@@ -209,8 +209,11 @@ def test_scopes() -> None:
     assert ScaleByPrompt(rule="column", column="x").scope.value == "sequence"
     assert (ScaleBySample().scope.value, ScaleBySample(rule="value").scope.value) == ("batch", "sequence")
     assert ConfidenceBonus().scope.value == "group"
-    assert ScaleByPrompt(rule="column", column="x").attempts == AddBonus("x").attempts == ("x",)
-    assert (ScaleBySample().attempts, ConfidenceBonus().attempts) == (("hardness", "responsiveness"), ("prompt_confidence",))
+    assert ScaleByPrompt(rule="column", column="x").rollout_columns == AddBonus("x").rollout_columns == ("x",)
+    assert (ScaleBySample().rollout_columns, ConfidenceBonus().rollout_columns) == (
+        ("hardness", "responsiveness"),
+        ("prompt_confidence",),
+    )
     assert (PassAtK(k=3).min_group, PassAtK().scope.value, PassAtKBonus().kind, PassAtK().kind) == (
         4,
         "group",

@@ -143,8 +143,8 @@ def test_several_teachers_each_have_their_domain() -> None:
     drawn = batch.with_tokens(TokenColumn("logp_engine", spread(batch, -2.5)))
     np.testing.assert_allclose(-slopes(opd(**settings), drawn, -2.5) * 4, [1.5, -0.5, -0.5, 0.0])  # type: ignore[arg-type]
     assert (TeacherGradient(teachers=teachers).sparse, TeacherGradient().sparse) == (True, False)
-    assert (TeacherKl(teachers=teachers).sparse, TeacherKl(teachers=teachers).attempts) == (True, ("teacher",))
-    assert TeacherGradient(teachers=teachers).attempts == ("teacher",)
+    assert (TeacherKl(teachers=teachers).sparse, TeacherKl(teachers=teachers).rollout_columns) == (True, ("teacher",))
+    assert TeacherGradient(teachers=teachers).rollout_columns == ("teacher",)
     strange = batch.with_rollouts(teacher=np.array(["math", "music", "code"]))
     with pytest.raises(DataError, match=r"teacher='music', which is no teacher; they are math, code"):
         run(kl, strange, -2.0)

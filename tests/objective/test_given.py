@@ -65,7 +65,7 @@ def test_every_column_is_read_strictly(name: str) -> None:
 def test_every_input_of_attempts_is_read_strictly(name: str) -> None:
     objective = NAMED[name]
     inputs = random_inputs(objective, 2)
-    for column in ("rewards", "group_id", "valid", *required_inputs(objective).attempts):
+    for column in ("rewards", "group_id", "valid", *required_inputs(objective).rollout_columns):
         for case, change in STRANGE.items() if column in inputs else ():
             if case in ("turned", "ragged", "masked") or (column == "group_id" and case in ("text", "words")):
                 continue

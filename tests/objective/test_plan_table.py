@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from assay.core.plan import Scope
-from assay.objective import named
+from assay.objective import build_method
 from assay.objective.reducers import Partials, Sum
 from assay.testing.objective import evaluate, head_widths, random_batch, random_live
 
@@ -61,7 +61,7 @@ class Noted:
 
 
 def statistics(name: str) -> set[str]:
-    objective, noted = named(name), Noted(set())
+    objective, noted = build_method(name), Noted(set())
     program = objective.compile(reducer=noted)
     plan = program.plan
     batch = random_batch(0, [*plan.columns, *(f.column for f in plan.forwards)])
@@ -71,10 +71,10 @@ def statistics(name: str) -> set[str]:
 
 @pytest.mark.parametrize("name", PLANS)
 def test_what_the_six_ask_for(name: str) -> None:
-    wanted, plan = PLANS[name], named(name).plan()
+    wanted, plan = PLANS[name], build_method(name).plan()
     assert {f.column for f in plan.forwards if f.when == "batch"} == wanted.batch
     assert {f.column for f in plan.forwards if f.when == "step"} == wanted.step
-    fewer = named(name).plan(updates=1)
+    fewer = build_method(name).plan(updates=1)
     assert {f.column for f in plan.forwards} - {f.column for f in fewer.forwards} == wanted.fresh
     assert set(plan.columns) == wanted.brought
     assert set(plan.live) == wanted.live

@@ -12,7 +12,7 @@ from assay.core.batch import Batch, pack_rows
 from assay.core.columns import TokenColumn
 from assay.core.errors import ConfigError, DataError
 from assay.core.rollout import ids_of
-from assay.core.sample import supervised
+from assay.core.sample import supervised_sample
 from assay.objective import (
     Center,
     Gate,
@@ -321,7 +321,7 @@ def test_skipping_keeps_attempts_whole_where_a_term_needs_them_whole() -> None:
         aggregate=SeqSum(),
         policy=PolicyGradient(ratio=Ratio("sequence_mean"), trust=None, weights=(IcePop(),)),
     )
-    rows = [(0, supervised("a", [(ids_of([5]), False), (ids_of([6]), True)], "on_policy"))]
+    rows = [(0, supervised_sample("a", [(ids_of([5]), False), (ids_of([6]), True)], "on_policy"))]
     rows += [(0, rows[0][1]), (1, rows[0][1])]
     table = {"group": np.array([0, 0]), "components/correct": np.array([1.0, 0.0]), "valid": np.array([True, True])}
     batch = pack_rows(rows, table)

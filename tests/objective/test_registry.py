@@ -17,9 +17,9 @@ from assay.objective import (
     Scalarise,
     StatLoss,
     TdLoss,
+    build_method,
     grpo,
     icepop,
-    named,
     nll,
     pacs,
 )
@@ -46,11 +46,11 @@ def test_a_method_knows_its_settings() -> None:
     assert dict(grpo_.settings) == {"kl": 0.001, "clip": 0.2, "eps": 1e-6}
     assert grpo_.needs == ("logp_old", "logp_ref")
     assert methods()["dr_grpo"].settings["length"] == 64
-    assert named("grpo", kl=0.0) == grpo(kl=0.0)
+    assert build_method("grpo", kl=0.0) == grpo(kl=0.0)
     with pytest.raises(UnknownNameError, match=r"unknown method 'grpp': did you mean 'grpo'"):
-        named("grpp")
+        build_method("grpp")
     with pytest.raises(UnknownNameError, match=r"unknown setting of 'grpo' 'klip': did you mean 'clip'"):
-        named("grpo", klip=0.1)
+        build_method("grpo", klip=0.1)
 
 
 def test_what_a_method_may_not_be() -> None:
@@ -117,7 +117,7 @@ def test_prompts_are_groups() -> None:
 
 def test_names_that_are_no_method_are_no_attributes() -> None:
     package = importlib.import_module("assay.objective.methods")
-    assert {"grpo", "methods", "named"} <= set(dir(package))
+    assert {"build_method", "grpo", "methods"} <= set(dir(package))
     with pytest.raises(AttributeError, match="has no attribute 'grqo'"):
         _ = package.grqo
 

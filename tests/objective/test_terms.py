@@ -324,7 +324,7 @@ def test_weighted_likelihood(seeds: range) -> None:
     np.testing.assert_allclose(weights(Nll(by="advantage"), credit=(Center(),)), [0.5, 0, 0, 0])
     np.testing.assert_allclose(weights(Nll(by="quality")), [2, 0, 0, 0.5])
     np.testing.assert_allclose(weights(Nll(weights=(Confidence(0.1),))), np.maximum(np.exp(logp), 0.1))
-    assert (Nll(by="quality").attempts, Nll(by="reward").attempts) == (("quality",), ())
+    assert (Nll(by="quality").rollout_columns, Nll(by="reward").rollout_columns) == (("quality",), ())
     assert (Nll(by="reward").reward, Nll(by="quality").reward, Nll(by="reward").sparse, Nll().sparse) == (
         True,
         False,

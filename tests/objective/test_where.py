@@ -174,7 +174,7 @@ def test_a_group_without_success_is_found_over_ranks() -> None:
 
 def test_wrappers_say_everything_that_the_term_says() -> None:
     """Each public part of a loss term is passed on, so that none that is added later is forgotten."""
-    for name in [n for n in {**vars(LossTerm), "attempts": 0} if not n.startswith("_")]:
+    for name in [n for n in {**vars(LossTerm), "rollout_columns": 0} if not n.startswith("_")]:
         if name not in ("coef", "streams", "aggregate", "label", "name"):
             assert name in vars(Wrapped), f"Wrapped does not pass on {name!r}"
     term = Where(OutcomeMean(coef=0.3, head="score"), (Correct(),))
@@ -188,15 +188,15 @@ def test_wrappers_say_everything_that_the_term_says() -> None:
     batch = tiny([1.0], columns={"logp_old": -1.5}).with_tokens(TokenColumn("advantage", np.array([0.0, 2.0])))
     view = View(batch, {"logp_new": torch.full((2,), -1.0, dtype=torch.float64)}, np.array([1]), "policy")
     assert outer.apply(view).tolist() == inner.apply(view).tolist()
-    assert (Wrapped(Nll()).heads, Wrapped(Kl()).attempts, Wrapped(Nll(by="x")).attempts) == ({}, (), ("x",))
+    assert (Wrapped(Nll()).heads, Wrapped(Kl()).rollout_columns, Wrapped(Nll(by="x")).rollout_columns) == ({}, (), ("x",))
     known = Where(Nll(by="x"), (Known("y", low=0.0), Marked("z")))
-    assert (known.attempts, known.needs, known.reward, known.grouped) == (("x", "y"), ("z",), False, False)
+    assert (known.rollout_columns, known.needs, known.reward, known.grouped) == (("x", "y"), ("z",), False, False)
     assert Where(Nll(), (PassRate(high=0.0),)).grouped
     assert Where(Nll(), (Correct(),)).reward
-    assert OneOf(("a",), by="x").attempts == ("x",)
+    assert OneOf(("a",), by="x").rollout_columns == ("x",)
     assert (Known("y", low=0.0).reward, Known("y", low=0.0).needs, Known("y", low=0.0).scope) == (False, (), Scope.SEQUENCE)
     assert Marked("z").scope is Scope.TOKEN
-    assert (Correct().reduces, PassRate(high=0.0).reduces, Marked("z").attempts) == (False, True, ())
+    assert (Correct().reduces, PassRate(high=0.0).reduces, Marked("z").rollout_columns) == (False, True, ())
 
 
 def test_a_wrapped_policy_is_the_terminal() -> None:

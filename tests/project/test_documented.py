@@ -83,6 +83,17 @@ def test_methods_of_the_page_on_choosing_exist() -> None:
     assert len(named) > 30 and [name for name in named if name not in methods()] == []
 
 
+def test_the_contributors_table_has_every_check_and_pages_that_exist() -> None:
+    import assay.testing
+
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    rows = [line.split("|") for line in text.splitlines() if line.startswith("| ") and "`docs/add/" in line]
+    pages = [page for row in rows for page in re.findall(r"`(docs/add/\w+\.md)`", row[2])]
+    assert len(pages) >= 15 and [page for page in pages if not (ROOT / page).exists()] == []
+    checks = {name for name in assay.testing.__all__ if name.startswith("check_")}
+    assert {name for row in rows for name in re.findall(r"`(check_\w+)`", row[3])} == checks
+
+
 @pytest.mark.parametrize("page", ["llms.txt", "AGENTS.md", "README.md", "CONTRIBUTING.md"])
 def test_pages_outside_the_docs_link_to_files_that_exist(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")

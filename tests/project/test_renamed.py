@@ -1,11 +1,20 @@
 """A name that a package had once says what it is called now, and every new name is there."""
 
+import copy
 import importlib
+import pickle
+from typing import Any
 
 import pytest
 
+from assay.core.errors import ConfigError
+from assay.core.plan import Plan
 from assay.core.util.exports import lazy_exports
-from assay.core.util.renamed import RENAMED
+from assay.core.util.renamed import RENAMED, RenamedMembers, refuse_renamed
+from assay.objective import CreditTerm, Entropy, grpo, required_inputs
+from assay.objective.credit.base import Credit
+from assay.objective.padded_batch import PaddedInputs
+from assay.train import OneUpdate
 
 TABLE = {"assay.core": {"Seed": "derive"}, "assay.verify": {"Old": "New"}}
 
@@ -51,3 +60,41 @@ def test_a_name_that_moved_says_where_it_is(old: str, new: str) -> None:
 def test_the_old_service_says_the_new_name_of_its_handler() -> None:
     with pytest.raises(ImportError, match=r"write: from assay\.interop\.service import ScoringRequestHandler"):
         from assay.verify.service import Desk  # type: ignore[attr-defined]  # noqa: F401
+
+
+# ---- members of parts -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("record", "old", "new"),
+    [(Plan(), "attempts", "rollout_columns"), (grpo(), "pays", "uses_reward"), (required_inputs(grpo()), "pays", "uses_reward")],
+)
+def test_an_old_member_of_a_record_says_the_new_one(record: Any, old: str, new: str) -> None:
+    with pytest.raises(AttributeError, match=f"{type(record).__name__}.{old} is called {new} now"):
+        getattr(record, old)
+    assert hasattr(record, new) and not hasattr(record, "other")
+    assert copy.copy(record) == record and pickle.loads(pickle.dumps(record)) == record
+
+
+@pytest.mark.parametrize("kind", [Credit, Plan, PaddedInputs, type(required_inputs(grpo())), type(grpo())])
+def test_every_new_member_is_there(kind: type[RenamedMembers]) -> None:
+    assert kind.renamed_members and all(new in dir(kind) for new in kind.renamed_members.values())
+
+
+@pytest.mark.parametrize(
+    ("base", "old", "new"),
+    [
+        (CreditTerm, "attempts", "rollout_columns"),
+        (Entropy, "attempts", "rollout_columns"),
+        (OneUpdate, "rows_told", "count_rows"),
+        (OneUpdate, "practises", "uses_tasks"),
+    ],
+)
+def test_a_part_of_ones_own_with_an_old_member_is_refused(base: type, old: str, new: str) -> None:
+    with pytest.raises(ConfigError, match=rf"Mine\.{old} is called {new} now; rename it"):
+        type("Mine", (base,), {old: ("x",)})
+    assert hasattr(base, new)
+
+
+def test_other_members_are_not_looked_at() -> None:
+    refuse_renamed(type("Mine", (), {"rollout_columns": ()}), {"attempts": "rollout_columns"})

@@ -26,7 +26,7 @@ from assay.core.score import Fault
 from assay.rollout import Player, Summarise
 from assay.rollout.positions import context_after
 from assay.tasks.turns import actions_of, moves_of
-from assay.testing import graded
+from assay.testing import graded_group
 from assay_tasks import Heaps, KeyValue
 
 
@@ -106,8 +106,8 @@ def test_roles_survive_the_wire() -> None:
             [c.shared for c in rollout.calls],
         )
     task = Heaps().task("heaps", 2, "train", 0)
-    assert "role" not in group_to_wire(graded(task, [1.0]))["rollouts"][0]
-    assert group_from_wire(group_to_wire(graded(task, [1.0]))).rollouts[0].role == ""
+    assert "role" not in group_to_wire(graded_group(task, [1.0]))["rollouts"][0]
+    assert group_from_wire(group_to_wire(graded_group(task, [1.0]))).rollouts[0].role == ""
 
 
 def test_limits_end_the_episode_for_all_and_are_of_whose_turn_it_was() -> None:

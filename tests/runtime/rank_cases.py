@@ -58,7 +58,7 @@ def batch_of(objective: Objective, seed: int) -> tuple[Batch, dict[str, F]]:
     """A seeded batch of the laws, with rows of all streams that matter, tokens numbered, and its live columns."""
     plan = objective.plan()
     columns = ("logp_engine", *plan.columns, *(f.column for f in plan.forwards))
-    rollouts = [name for term in (*objective.credit, *objective.losses) for name in term.attempts]
+    rollouts = [name for term in (*objective.credit, *objective.losses) for name in term.rollout_columns]
     batch = random_batch(seed, columns, groups=GROUPS, size=SIZE, attempts=rollouts)
     stream = streams_of(objective)[np.asarray(batch.rows["rollout"]) % SIZE]
     number = TokenColumn("number", np.arange(int(batch.offsets[-1])))

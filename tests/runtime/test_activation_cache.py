@@ -26,7 +26,7 @@ from assay.core.errors import EngineError
 from assay.core.plan import Forward, Plan
 from assay.core.protocols import SwapMode
 from assay.core.rollout import ids_of
-from assay.core.sample import supervised
+from assay.core.sample import supervised_sample
 from assay.runtime import LearnerSettings, TorchLearner, char_tokenizer
 from assay.runtime.compiled import build as builds
 from assay.runtime.compiled import decode_path
@@ -210,7 +210,7 @@ def test_rows_longer_than_a_block():
 
 def batch_of(requests, rows):
     answers = [ids_of(row[len(r.prompt) :]) for r, row in zip(requests, rows, strict=True)]
-    made = [supervised(r.id, [(r.prompt, False), (answer, True)]) for r, answer in zip(requests, answers, strict=True)]
+    made = [supervised_sample(r.id, [(r.prompt, False), (answer, True)]) for r, answer in zip(requests, answers, strict=True)]
     return pack_rows(list(enumerate(made)), {"group": np.arange(len(made)) // 4})
 
 

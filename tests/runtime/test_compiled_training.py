@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from assay.core.batch import pack_rows
 from assay.core.plan import Plan
 from assay.core.rollout import ids_of
-from assay.core.sample import supervised
+from assay.core.sample import supervised_sample
 from assay.runtime import DecoderShape, LearnerSettings, TorchLearner, char_tokenizer, init_model
 from assay.runtime.compiled import build as builds
 from assay.runtime.learner.batching import micro_batches
@@ -312,7 +312,7 @@ def batch_of(groups=6, size=4):
             made.append(
                 (
                     len(made),
-                    supervised(
+                    supervised_sample(
                         str(len(made)), [(ids_of(prompt), False), (ids_of(rng.integers(2, 12, rng.integers(1, 9))), True)]
                     ),
                 )

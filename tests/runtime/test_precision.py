@@ -18,7 +18,7 @@ from learner_cases import Likelihood
 from assay.core.batch import pack_rows
 from assay.core.plan import Plan
 from assay.core.rollout import ids_of
-from assay.core.sample import supervised
+from assay.core.sample import supervised_sample
 from assay.core.seeds import generator
 from assay.runtime.engine.native import NativeEngine
 from assay.runtime.learner.learner import TorchLearner
@@ -47,7 +47,9 @@ def trained(steps: int = 60) -> Model:
     for step in range(steps):
         texts = [drawn(32 * step + i) for i in range(32)]
         rows = [
-            supervised(str(i), [(TOKENIZER.encode(f"{t}>"), False), (ids_of([*TOKENIZER.encode("".join(sorted(t))), EOS]), True)])
+            supervised_sample(
+                str(i), [(TOKENIZER.encode(f"{t}>"), False), (ids_of([*TOKENIZER.encode("".join(sorted(t))), EOS]), True)]
+            )
             for i, t in enumerate(texts)
         ]
         learner.step(pack_rows(list(enumerate(rows)), {"group": np.arange(len(rows))}), Plan(), Likelihood())

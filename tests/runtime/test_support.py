@@ -34,7 +34,7 @@ from assay.runtime.learner.privileged import behind_privilege
 from assay.runtime.learner.support import Support
 from assay.runtime.settings import LearnerSettings
 from assay.runtime.vllm.wire import request_body
-from assay.testing import graded
+from assay.testing import graded_group
 
 FIVE = np.log([0.5, 0.25, 0.125, 0.0625, 0.0625])
 WAYS = [{"top_k": 2}, {"top_p": 0.6}, {"min_p": 0.2}, {"top_k": 3, "top_p": 0.6, "min_p": 0.1, "temperature": 0.7}]
@@ -269,7 +269,7 @@ def test_a_server_that_cannot_tell_refuses() -> None:
 
 def of_one_call(change: Callable[[Completion], Completion]) -> Any:
     task = Task(id="t", domain="d", arm="a", level=1, split="train", index=0, public=FrozenMap({"prompt": "?"}))
-    group = graded(task, [1.0, 0.0])
+    group = graded_group(task, [1.0, 0.0])
     first, second = group.rollouts
     call = replace(first.calls[0], completion=change(first.calls[0].completion))
     return replace(group, rollouts=(replace(first, calls=(call,)), second))

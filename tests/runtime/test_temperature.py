@@ -13,7 +13,7 @@ from assay.core import FrozenMap, Sampling, Task
 from assay.core.batch import pack
 from assay.core.vocab import FullEntropy, VocabStat
 from assay.runtime.learner.lm_head import LmHead, StatisticInputs, head_columns, head_statistics
-from assay.testing import graded
+from assay.testing import graded_group
 
 POSITIONS, WIDTH, VOCABULARY = 40, 8, 37
 
@@ -83,7 +83,7 @@ def test_other_models_are_read_at_the_same_temperatures() -> None:
 
 def test_rows_say_at_which_temperature_they_were_sampled_where_it_is_not_1() -> None:
     task = Task(id="t", domain="d", arm="a", level=1, split="train", index=0, public=FrozenMap({"prompt": "?"}))
-    group = graded(task, [1.0, 0.0])
+    group = graded_group(task, [1.0, 0.0])
     assert "temperature" not in pack([group]).tokens
     hot, greedy = Sampling(temperature=0.5), Sampling(temperature=0.0)
     calls = [

@@ -20,7 +20,7 @@ from assay.guide import Admitted
 from assay.scorers import ReferenceProbability, SpreadFilter
 from assay.scorers.reference import mean_probability, reasoning_of, reference_of, well_formed
 from assay.scorers.spread import SpreadHistory
-from assay.testing import CharCodec, ScriptedScoring, check_filter, check_scorer, graded, rollout_of
+from assay.testing import CharCodec, ScriptedScoring, check_filter, check_scorer, graded_group, rollout_of
 
 CODE = CharCodec("".join(map(chr, range(32, 127))))
 WHY = "hm <answer>7</answer>"
@@ -198,11 +198,11 @@ def test_groups_that_differ_too_little_are_marked_and_left_out() -> None:
         assert [s.columns["admitted"] for scores in found for s in scores] == [m for m in marks for _ in range(2)]
     assert scorer.metrics()["reference/admitted"] == 0.5 and scorer.metrics()["reference/spread"] > 0
     groups = [
-        graded(task_of(), [Score(components={"reward": v}, columns={"admitted": m}) for v in (0.0, 1.0)], key=f"g{m}")
+        graded_group(task_of(), [Score(components={"reward": v}, columns={"admitted": m}) for v in (0.0, 1.0)], key=f"g{m}")
         for m in (0.0, 1.0)
     ]
     assert [Admitted().select(g) for g in groups] == [None, groups[1]]
-    plain = graded(task_of(), [0.0, 1.0])
+    plain = graded_group(task_of(), [0.0, 1.0])
     assert Admitted().select(plain) is plain and check_filter(Admitted()).passed
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from assay.core.canon import plain
 from assay.tasks import Problems
-from assay.verify.constraints.verifier import constraint_of, described
+from assay.verify.constraints.verifier import constraint_of, describe_constraints
 from assay.verify.rollouts import rollout_of
 from assay_tasks.instructions import Constrained, instructions, written_to
 
@@ -25,7 +25,7 @@ def test_the_oracle_keeps_every_kind_of_constraint() -> None:
         specs = plain(task.private["answer"])
         kinds.update(spec["constraint"] for spec in specs)
         assert len(specs) == task.level + 1 and len({s["constraint"] for s in specs}) == len(specs)
-        assert described(specs) in task.public["prompt"]
+        assert describe_constraints(specs) in task.public["prompt"]
         text = task.private["solution"]
         assert dict(verifier(task, rollout_of(task, text)).components) == {"correct": 1.0, "fraction": 1.0}
         assert verifier(task, rollout_of(task, task.public["prompt"])).primary == 0.0
@@ -87,7 +87,7 @@ def test_what_cannot_be_kept_is_no_task(pair: list[dict[str, object]]) -> None:
 
 def test_a_request_that_fulfils_itself_is_no_task() -> None:
     specs = [{"constraint": "keywords", "keywords": ["oak", "elm"]}, {"constraint": "title"}]
-    assert all(constraint_of(spec).holds(described(specs)) for spec in specs)
+    assert all(constraint_of(spec).holds(describe_constraints(specs)) for spec in specs)
     assert not Constrained().fair({"theme": "tea", "constraints": specs})
 
 

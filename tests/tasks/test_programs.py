@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from assay.core.errors import ConfigError, DataError
-from assay.tasks import Foreign, ProgramTask, scaled
+from assay.tasks import Foreign, ProgramTask, make_program_family
 from assay.testing import check_task_source
 
 STATEMENT = "Print the sum of the numbers."  # 29 characters
@@ -36,7 +36,7 @@ def numbers(scale: int, seed: int) -> str:
 
 
 def test_a_family_of_a_program() -> None:
-    found = scaled("toy/sum", STATEMENT, [total, total_otherwise], numbers, most_characters=200, steps=4)
+    found = make_program_family("toy/sum", STATEMENT, [total, total_otherwise], numbers, most_characters=200, steps=4)
     # scale n has 29 + 4 n - 1 + digits of the sum: at 41 numbers 192 + 5, at 42 it is 196 + 5
     assert found.largest == 41 and found.task.levels == (1, 3, 12, 41)
     assert [scale for scale, _ in found.refused] == [42, 44, 48, 64]
@@ -53,23 +53,23 @@ def test_a_family_of_a_program() -> None:
 
 
 def test_the_largest_scale_is_bounded() -> None:
-    assert scaled("toy/sum", STATEMENT, [total], numbers, most_scale=5, samples=4).task.levels == (1, 2, 3, 4, 5)
-    assert scaled("toy/sum", STATEMENT, [total], numbers, most_scale=1, samples=4).task.levels == (1,)
-    assert scaled("toy/sum", STATEMENT, [total], numbers, most_scale=6, samples=4, steps=1).task.levels == (1, 6)
+    assert make_program_family("toy/sum", STATEMENT, [total], numbers, most_scale=5, samples=4).task.levels == (1, 2, 3, 4, 5)
+    assert make_program_family("toy/sum", STATEMENT, [total], numbers, most_scale=1, samples=4).task.levels == (1,)
+    assert make_program_family("toy/sum", STATEMENT, [total], numbers, most_scale=6, samples=4, steps=1).task.levels == (1, 6)
 
 
 def test_references_that_disagree_are_refused() -> None:
     with pytest.raises(DataError, match=r"toy/sum: reference 0 gives '\d+' and reference 1 gives '\d+' on the input"):
-        scaled("toy/sum", STATEMENT, [total, wrong_when_long], numbers)
-    assert scaled("toy/sum", STATEMENT, [total, wrong_when_long], numbers, most_scale=20).largest == 20
+        make_program_family("toy/sum", STATEMENT, [total, wrong_when_long], numbers)
+    assert make_program_family("toy/sum", STATEMENT, [total, wrong_when_long], numbers, most_scale=20).largest == 20
     count = iter(range(10**6))
     with pytest.raises(DataError, match="reference 0 gives '0' and reference 0 gives '1'"):
-        scaled("toy/sum", STATEMENT, [lambda _: str(next(count))], numbers)
+        make_program_family("toy/sum", STATEMENT, [lambda _: str(next(count))], numbers)
 
 
 def test_outputs_that_do_not_vary_are_refused() -> None:
     with pytest.raises(DataError, match="12 of 12 inputs at scale 1 have the output 'yes'; a constant answer would be right"):
-        scaled("toy/yes", STATEMENT, [lambda _: "yes"], numbers, most_scale=4)
+        make_program_family("toy/yes", STATEMENT, [lambda _: "yes"], numbers, most_scale=4)
 
 
 def test_what_takes_too_long_or_is_too_large() -> None:
@@ -78,13 +78,13 @@ def test_what_takes_too_long_or_is_too_large() -> None:
             time.sleep(0.02)
         return total(text)
 
-    found = scaled("toy/slow", STATEMENT, [slow], numbers, most_seconds=0.015, samples=4)
+    found = make_program_family("toy/slow", STATEMENT, [slow], numbers, most_seconds=0.015, samples=4)
     assert found.largest <= 3 and "0.015 are allowed" in found.refused[0][1]
     with pytest.raises(DataError, match="even scale 1 does not fit: question and answer have 35 characters, 20 are allowed"):
-        scaled("toy/sum", STATEMENT, [total], numbers, most_characters=20)
+        make_program_family("toy/sum", STATEMENT, [total], numbers, most_characters=20)
     shrinking = [6, 1, 9, 1, 1, 1, 1, 1]  # sizes that do not grow with the scale
     with pytest.raises(DataError, match=r"scale 3 does not fit, though 8 does: .*sizes must grow with the scale"):
-        scaled(
+        make_program_family(
             "toy/sum",
             STATEMENT,
             [total],
@@ -96,17 +96,17 @@ def test_what_takes_too_long_or_is_too_large() -> None:
 
 def test_programs_that_fail_are_named() -> None:
     with pytest.raises(DataError, match=r"toy/sum: reference 0 on the input '\d+': ZeroDivisionError"):
-        scaled("toy/sum", STATEMENT, [lambda _: str(1 // 0)], numbers)
+        make_program_family("toy/sum", STATEMENT, [lambda _: str(1 // 0)], numbers)
     with pytest.raises(DataError, match="gave int, not text"):
-        scaled("toy/sum", STATEMENT, [lambda _: 1], numbers)  # pyright: ignore
+        make_program_family("toy/sum", STATEMENT, [lambda _: 1], numbers)  # pyright: ignore
     with pytest.raises(DataError, match=r"generator at scale 1, seed .*: ValueError: no"):
-        scaled("toy/sum", STATEMENT, [total], lambda scale, seed: (_ for _ in ()).throw(ValueError("no")))
+        make_program_family("toy/sum", STATEMENT, [total], lambda scale, seed: (_ for _ in ()).throw(ValueError("no")))
 
 
 def test_settings_that_are_refused() -> None:
     for setting in ({"most_scale": 0}, {"samples": 3}, {"steps": 0}, {"same": 1.0}, {"most_characters": 0}):
         with pytest.raises(ConfigError, match="most_scale must be 1 to 1000"):
-            scaled("toy/sum", STATEMENT, [total], numbers, **setting)  # pyright: ignore
+            make_program_family("toy/sum", STATEMENT, [total], numbers, **setting)  # pyright: ignore
     for gap in ({"statement": " "}, {"references": ()}, {"generator": None}):
         with pytest.raises(ConfigError, match="toy/sum: give a statement"):
             ProgramTask(**{"name": "toy/sum", "statement": STATEMENT, "references": (total,), "generator": numbers, **gap})  # pyright: ignore
@@ -115,7 +115,7 @@ def test_settings_that_are_refused() -> None:
 def test_programs_of_others_run_in_the_sandbox() -> None:
     program = Foreign("print(sum(map(int, input().split())))")
     made = Foreign("import random as r\nn, s = map(int, input().split())\nr.seed(s)\nprint(*[r.randrange(99) for _ in range(n)])")
-    found = scaled("toy/sum", STATEMENT, [program, total], made, most_scale=2, samples=4, steps=2)
+    found = make_program_family("toy/sum", STATEMENT, [program, total], made, most_scale=2, samples=4, steps=2)
     task = found.family.task("toy/sum", 2, "train", 0)
     assert task.private["answer"] == str(sum(map(int, task.public["facts"]["input"].split())))
     with pytest.raises(DataError, match=r"the program '1/0' ended as error on the input '3': ZeroDivisionError"):

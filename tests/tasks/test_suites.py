@@ -13,7 +13,7 @@ from assay.core.config import dumps_toml, from_dict, loads_toml, to_dict
 from assay.core.errors import ConfigError, UnknownNameError
 from assay.guide import SuccessVariance, Uniform
 from assay.recipes import SHOWN, assay_small
-from assay.tasks import TaskMixture, card, family, in_turn, reseeded, suite, suites, written
+from assay.tasks import TaskMixture, card, family, in_turn, suite, suites, with_form, with_seed
 from assay.tasks.exchange.packaging import write_package
 from assay.testing import check_task_source
 from assay_tasks import Reverse, SortDigits
@@ -38,7 +38,7 @@ def test_a_suite_is_a_family(name: str) -> None:
     whole = family(name)
     assert whole == suite(name) and card(whole).summary
     assert from_dict(TaskMixture, loads_toml(dumps_toml(to_dict(whole)))) == whole
-    one = card(reseeded(whole, 1)).example
+    one = card(with_seed(whole, 1)).example
     assert one != card(whole).example
 
 
@@ -64,7 +64,7 @@ def test_the_small_suite_is_what_its_recipe_scores() -> None:
 
 
 def test_other_forms_and_summaries() -> None:
-    boxed = written(suite("assay-logic"), "box")
+    boxed = with_form(suite("assay-logic"), "box")
     assert "\\boxed" in boxed.task("sat/solve", 1, "train", 0).public["prompt"]
     summaries = card(suite("assay-six")).summaries
     assert summaries["graphs/degree"] == card(family("graphs")).summaries["graphs/degree"]

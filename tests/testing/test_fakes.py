@@ -24,7 +24,7 @@ from assay.testing import (
     StaleModel,
     StaleTensor,
     WrongTiedHead,
-    graded,
+    graded_group,
 )
 
 CODEC = CharCodec("abcdef")
@@ -115,7 +115,7 @@ class Loss:
 
 def batch() -> Any:
     task = Task(id="t", domain="d", arm="a", level=1, split="train", index=0, public=FrozenMap({"prompt": "\x02"}))
-    return pack([graded(task, [1.0, 0.0], texts={0: "\x03\x03", 1: "\x04"})])
+    return pack([graded_group(task, [1.0, 0.0], texts={0: "\x03\x03", 1: "\x04"})])
 
 
 def test_the_learner_raises_what_is_rewarded() -> None:

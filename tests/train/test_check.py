@@ -25,7 +25,7 @@ from assay.objective.methods import grpo
 from assay.runs import MetricLine
 from assay.runtime.models.hf import load_model
 from assay.runtime.settings import AdamW, LearnerSettings
-from assay.testing import graded
+from assay.testing import graded_group
 from assay.train.driver import train
 from assay.train.independent_check import IndependentCheck, IndependentChecker
 from assay.train.run import Evaluation, Run
@@ -47,7 +47,7 @@ class Says:
 
 
 def group(index: int, verdicts: Sequence[float | Score], texts: Sequence[str]) -> Group:
-    return graded(SORT.task("sort", 3, "train", index), verdicts, key=f"g{index}", texts=dict(enumerate(texts)))
+    return graded_group(SORT.task("sort", 3, "train", index), verdicts, key=f"g{index}", texts=dict(enumerate(texts)))
 
 
 def checker(share: float = 1.0, verifier: Any = None) -> IndependentChecker:

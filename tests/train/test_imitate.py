@@ -127,8 +127,8 @@ def test_thoughts_stay_as_the_template_begins_them(tmp_path: Path) -> None:
 
 
 def test_a_tag_that_the_template_has_written_is_not_learned() -> None:
-    assert Thinking().taught("<think>\n7 + 5</think>12", "<think>\n") == "7 + 5</think>12"
-    assert Thinking().taught("<think>7 + 5</think>12") == "<think>7 + 5</think>12"
+    assert Thinking().format_answer("<think>\n7 + 5</think>12", "<think>\n") == "7 + 5</think>12"
+    assert Thinking().format_answer("<think>7 + 5</think>12") == "<think>7 + 5</think>12"
 
 
 # ---- forms --------------------------------------------------------------------------------------------------------------

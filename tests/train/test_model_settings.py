@@ -14,7 +14,7 @@ from assay.runtime import InProcess, Lora, Muon, save_model
 from assay.runtime.settings import DecoderShape
 from assay.tasks import Rows, TaskMixture, family, judged_rows
 from assay.train import Folder, Reinforce, Run
-from assay.train.describe_settings import describe_settings, told_settings
+from assay.train.describe_settings import describe_settings, explain_settings
 from assay.train.memory import weights_of
 from assay.train.model_facts import Kind, ModelFacts, facts_in, facts_of_config
 from assay.train.model_settings import GivenSettings, MachineFacts, ModelSettings, RowFacts, learning_rate, pick_settings
@@ -226,7 +226,7 @@ def short(completion: str) -> float:
 def test_runs_from_any_model_say_which_it_is(tmp_path: Path) -> None:
     from assay.recipes import quickstart
 
-    assert told_settings(quickstart(), tmp_path) == ("model base 'base-sort', built on first use (600 steps)",)
+    assert explain_settings(quickstart(), tmp_path) == ("model base 'base-sort', built on first use (600 steps)",)
 
 
 @pytest.mark.parametrize(
@@ -247,9 +247,9 @@ def test_a_run_on_own_rewards_says_what_accuracy_is(judged: dict[str, Any], line
     from assay.recipes import on_rows
 
     run = on_rows([{"prompt": f"S{n}>", "answer": str(n)} for n in range(10, 90)], **judged)
-    assert told_settings(run, tmp_path)[-1] == line
+    assert explain_settings(run, tmp_path)[-1] == line
     ours = on_rows([{"prompt": f"S{n}>", "answer": str(n)} for n in range(10, 90)])
-    assert not any("accuracy" in said for said in told_settings(ours, tmp_path))
+    assert not any("accuracy" in said for said in explain_settings(ours, tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -267,9 +267,9 @@ def test_a_run_on_rows_says_what_judges_them(rows: list[dict[str, Any]], line: s
     from assay.recipes import on_rows, quickstart
 
     run = on_rows(rows, steps=1)
-    assert told_settings(run, tmp_path)[-1] == f"answers are judged by {line}"
+    assert explain_settings(run, tmp_path)[-1] == f"answers are judged by {line}"
     mixed = replace(run, tasks=TaskMixture(name="both", sources=(judged_rows(rows), family("sort"))))
-    assert told_settings(mixed, tmp_path)[-1] == f"answers are judged by {line}"
+    assert explain_settings(mixed, tmp_path)[-1] == f"answers are judged by {line}"
     alone = replace(run, tasks=judged_rows([{"prompt": "1+1=", "answer": "2"}], default=MathAnswer()))
-    assert told_settings(alone, tmp_path)[-1] == "answers are judged by `MathAnswer`"
-    assert not any("judged" in said for said in told_settings(quickstart(), tmp_path))
+    assert explain_settings(alone, tmp_path)[-1] == "answers are judged by `MathAnswer`"
+    assert not any("judged" in said for said in explain_settings(quickstart(), tmp_path))

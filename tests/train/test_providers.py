@@ -24,7 +24,7 @@ from assay.objective.loss.ratio_kinds import Interpolated
 from assay.objective.methods import a2po, areal, gui_g1, rae
 from assay.objective.objective import Objective
 from assay.runtime.settings import AdamW, LearnerSettings
-from assay.testing import graded
+from assay.testing import graded_group
 from assay.train.columns import Live, Moment, with_steps, with_values
 from assay.train.driver import resume, train
 from assay.train.preflight import check_run
@@ -47,7 +47,7 @@ NOBODY: Any = None
 
 
 def group(index: int, *verdicts: float | Score, level: int = 3, texts: dict[int, str] | None = None) -> Group:
-    return graded(SORT.task("sort", level, "train", index), verdicts, key=f"g{index}", texts=texts)
+    return graded_group(SORT.task("sort", level, "train", index), verdicts, key=f"g{index}", texts=texts)
 
 
 def values(provider: Any, *groups: Group, live: Any = NOBODY) -> list[list[float]]:
@@ -88,7 +88,7 @@ def test_a_group_without_verdict_has_numbers_too() -> None:
 def test_a_token_is_right_so_far() -> None:
     answer = group(0, 0.0).task.private["answer"]
     wrong = answer[:-1] + ("0" if answer[-1] != "0" else "1")
-    one = graded(group(0, 0.0).task, [1.0, LOST, 0.0], texts={0: answer, 1: answer, 2: wrong})
+    one = graded_group(group(0, 0.0).task, [1.0, LOST, 0.0], texts={0: answer, 1: answer, 2: wrong})
     batch = Compose().compose(RightSoFar().provide(NOBODY, [one]), None, 0)
     assert batch is not None
     here = batch.token("mask")

@@ -8,7 +8,7 @@ import pytest
 
 from assay.core.errors import ConfigError, DataError
 from assay.verify import Instructions, task_and_rollout
-from assay.verify.constraints import CONSTRAINTS, Relation, constraint_of, described
+from assay.verify.constraints import CONSTRAINTS, Relation, constraint_of, describe_constraints
 from assay.verify.constraints.base import paragraphs, sentences, words
 from assay.verify.constraints.wording import SCRIPTS
 
@@ -72,8 +72,8 @@ def test_each(name: str, settings: dict, good: str, bad: str) -> None:
     assert Instructions()(*task_and_rollout(gold, good)).primary == 1.0
     score = Instructions()(*task_and_rollout(gold, bad))
     assert score.primary == 0.0
-    assert list(score.info["failed"]) == [described(gold)]
-    assert described(gold).rstrip(".") and constraint_of(gold[0]) == constraint_of(gold[0])
+    assert list(score.info["failed"]) == [describe_constraints(gold)]
+    assert describe_constraints(gold).rstrip(".") and constraint_of(gold[0]) == constraint_of(gold[0])
 
 
 def test_every_constraint_has_a_case() -> None:

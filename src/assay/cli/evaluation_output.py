@@ -58,7 +58,7 @@ class Evaluated:
 
 def pairs_of(first: Evaluated, second: Evaluated) -> list[tuple[str, Paired]]:
     """Second minus first on the same tasks: every metric over all tasks, and the mean verdict by (arm, level)."""
-    from assay.measure import paired
+    from assay.measure import paired_difference
 
     def scores(made: Evaluated, name: str, cell: tuple[str | None, int | None] | None = None) -> dict[str, float]:
         return {t.name: t.metrics[name].value for t in made.table.tasks if cell is None or (t.arm, t.level) == cell}
@@ -72,7 +72,7 @@ def pairs_of(first: Evaluated, second: Evaluated) -> list[tuple[str, Paired]]:
     for name, metric, cell in wanted:
         one, two = scores(first, metric, cell), scores(second, metric, cell)
         if one.keys() & two.keys():
-            out.append((name, paired(one, two)))
+            out.append((name, paired_difference(one, two)))
     return out
 
 

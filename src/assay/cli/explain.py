@@ -17,7 +17,7 @@ from assay.core.errors import ConfigError
 from assay.core.plan import Plan
 from assay.runtime.learning_rate import describe_schedule
 from assay.runtime.settings import DecoderShape
-from assay.train.describe_settings import told_settings
+from assay.train.describe_settings import explain_settings
 from assay.train.model_facts import small_files
 from assay.train.models import Built, Folder
 from assay.train.out_of_memory import format_bytes
@@ -86,9 +86,9 @@ def explain_command(args: list[str]) -> int:
 
 def _chosen(run: Run) -> tuple[str, ...]:
     """What `assay train` prints before the first step of a run from a model: what was chosen for it and this machine, and why."""
-    if not isinstance(run.model, Folder) or stated_config(run.model) is not None or not any(s.practises for s in run.stages):
+    if not isinstance(run.model, Folder) or stated_config(run.model) is not None or not any(s.uses_tasks for s in run.stages):
         return ()
-    return told_settings(run, small_files(run.model))
+    return explain_settings(run, small_files(run.model))
 
 
 def _with_tokens(run: Run, found: Derived) -> Derived:

@@ -90,7 +90,7 @@ def train_many(recipe: str, args: Sequence[str], own: TrainOptions) -> int:
         raise ConfigError(f"{folder} holds something else than runs side by side; choose another --folder")
     asked, members = with_earlier(asked, members, folder)
     check_members(members, folder, own.allow_inexact)
-    with storage.guarded(folder):
+    with storage.storage_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     note(f"{members[0].run.name}: {len(members)} runs of {members[0].run.steps} steps in {folder}")
     storage.write_json(folder / STUDY, asdict(asked))

@@ -92,6 +92,7 @@ def _row(paper: Paper) -> dict[str, Any]:
         "run": paper.run,
         "tests": list(paper.tests),
         "evidence": paper.evidence,
+        "control": paper.control,
     }
 
 
@@ -106,7 +107,8 @@ def _show(as_json: bool, paper: Paper) -> int:
                 "parts": "\n".join(paper.parts),
                 "run": paper.run or "–",
                 "tests": "\n".join(paper.tests),
-                "evidence": paper.evidence or "–",
+                "evidence": " – ".join(filter(None, (paper.evidence, paper.control)))
+                or "–: its tests, and nothing trained beside a control",
             }
         )
 

@@ -143,6 +143,9 @@ def put(root: Node, path: Sequence[str], kind: str, extra: Sequence[str] = ()) -
     for depth, name in enumerate(path):
         known = _places(parent)
         if name not in known and not (parent.kind is dict and depth + 1 == len(path)):
+            if parent is root and (homes := _homes_of(name, root)):
+                option = f"--{'.'.join([*homes[0], *path])}.{class_word(None)}"
+                raise ConfigError(f"{place} {kind}: this part is not of the run itself; write {option} {kind}")
             raise UnknownNameError(f"part in {place}", ".".join(path[: depth + 1]), [".".join((*path[:depth], n)) for n in known])
         inner = parent.fields.get(name)
         if depth + 1 == len(path):
@@ -269,6 +272,17 @@ def _places(node: Node) -> list[str]:
     """Names of the fields that hold a part or may; in a tuple also the position behind its last entry."""
     out = [name for name, child in node.fields.items() if isinstance(child, Node) or _may_hold_part(node.declared_at(name))]
     return [*out, str(len(node.fields))] if node.kind is tuple else out
+
+
+def _homes_of(name: str, root: Node) -> list[list[str]]:
+    """Paths of the entries of tuples at the root, such as a run's stages, that have a place of this name."""
+    return [
+        [field, at]
+        for field, entries in root.fields.items()
+        if isinstance(entries, Node) and entries.kind is tuple
+        for at, entry in entries.fields.items()
+        if isinstance(entry, Node) and name in _places(entry)
+    ]
 
 
 def _may_hold_part(declared: Any) -> bool:

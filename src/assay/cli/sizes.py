@@ -166,7 +166,7 @@ def _stage(run: Run, stage: Stage, index: int) -> StageSizes:
     every = run.evaluation.every
     ends = 2 if stage.evaluates_first and not index else 1
     during = sum(1 for step in range(1, stage.steps) if every and step % every == 0)
-    rows = stage.rows_told(run)
+    rows = stage.count_rows(run)
     return StageSizes(
         stage=type(stage).__name__,
         steps=stage.steps,

@@ -74,13 +74,13 @@ def sample(args: list[str]) -> int:
 
 def _shaped(family: TaskSource, own: TasksSampleOptions) -> TaskSource:
     """The family with the stream and the form that are asked for."""
-    from assay.tasks import reseeded, written
+    from assay.tasks import with_form, with_seed
 
     if own.seed is not None:
-        family = reseeded(family, own.seed)
+        family = with_seed(family, own.seed)
     if own.form is None:
         return family
-    shaped = written(family, own.form)
+    shaped = with_form(family, own.form)
     with own_code(own.name):
         _check_form(shaped, own.form, (own.arm,) if own.arm else tuple(shaped.arms()))
     return shaped

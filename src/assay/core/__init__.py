@@ -89,7 +89,7 @@ if TYPE_CHECKING:
     )
     from assay.core.rollout import Call, Completion, Ids, Rollout, Sampling, Span, Stop, ToolResult, ids_of
     from assay.core.rollout_metrics import ReportsRollouts
-    from assay.core.sample import Sample, samples, supervised
+    from assay.core.sample import Sample, samples, supervised_sample
     from assay.core.score import Fault, Score, SpanScore
     from assay.core.scoring import (
         JudgePort,
@@ -252,7 +252,7 @@ __all__ = [
     "rollout_to_wire",
     "samples",
     "score_each",
-    "supervised",
+    "supervised_sample",
     "task_from_wire",
     "task_to_wire",
     "to_dict",
@@ -285,7 +285,7 @@ _HOME = {
         "Step SwapMode TaskSource Tokenizer Tool Tracker Verifier VerifierTokenizer"
     ),
     "rollout": "Call Completion Ids Rollout Sampling Span Stop ToolResult ids_of",
-    "sample": "Sample samples supervised",
+    "sample": "Sample samples supervised_sample",
     "score": "Fault Score SpanScore",
     "rollout_metrics": "ReportsRollouts",
     "scoring": "JudgePort RolloutGroup ScoreContext Scorer ScorerSpec StatelessScorer score_each unanswered",

@@ -16,7 +16,18 @@ from typing import Any
 
 from assay.core.errors import ConfigError, DataError, UnknownNameError
 
-__all__ = ["Paper", "load_papers", "paper_named"]
+__all__ = ["CONTROLS", "Paper", "load_papers", "paper_named"]
+
+CONTROLS = {
+    "docs/evidence/comparison.md": "each arm beside the others on equal budgets, tuned alike",
+    "docs/evidence/contamination.md": "models that were shown the items beside those that were not",
+    "docs/evidence/guides.md": "one seed, 150 steps; its control is the same run under random rewards",
+    "docs/evidence/methods.md": "one seed, 40 steps at one learning rate; its control is the base before training, and "
+    "random rewards were tried under GRPO and RLOO alone",
+    "docs/evidence/papers.md": "one seed; its control stands beside it on that page",
+    "docs/evidence/tasks.md": "speed, difficulty and number of the tasks; nothing is trained there",
+}
+"""What a page of evidence compares a paper's part with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +69,11 @@ class Paper:
     def whole(self) -> bool:
         """Whether all of the paper's method is here, and has trained or run beside a control."""
         return not self.missing
+
+    @property
+    def control(self) -> str:
+        """What its evidence compares with; empty without evidence, or where the page is of another package."""
+        return CONTROLS.get(self.evidence, "")
 
 
 def load_papers() -> tuple[Paper, ...]:

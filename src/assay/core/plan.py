@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import ClassVar
 
+from assay.core.util.renamed import RenamedMembers
 from assay.core.vocab import VocabStat
 
 __all__ = ["Forward", "Offers", "Plan", "Scope"]
@@ -55,13 +57,13 @@ class Offers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(RenamedMembers):
     """Compiled from an objective chain.
 
     Attributes:
         forwards: passes without gradient, in order.
         columns: token columns that batch or engine must bring (``logp_engine``, a user's own, ...).
-        attempts: columns of the rollouts that it reads, beside rewards and groups.
+        rollout_columns: columns of the rollouts that it reads, beside rewards and groups.
         live: columns that the gradient pass computes (``logp_new``, ``entropy``, and the names of ``vocab``).
         reductions: parts whose statistics cross ranks: ``credit/I``, a loss term's name, ``aggregate/DENOMINATOR/STREAMS`` (the
             counts that losses are divided by), ``report`` (those of reported means). A reducer sees ``PART/STATISTIC``.
@@ -70,9 +72,11 @@ class Plan:
         vocab: statistics over the vocabulary that the gradient pass computes, under their names in ``live``.
     """
 
+    renamed_members: ClassVar[Mapping[str, str]] = {"attempts": "rollout_columns"}
+
     forwards: tuple[Forward, ...] = ()
     columns: tuple[str, ...] = ()
-    attempts: tuple[str, ...] = ()
+    rollout_columns: tuple[str, ...] = ()
     live: tuple[str, ...] = ("logp_new",)
     reductions: tuple[str, ...] = ()
     split: Scope = Scope.TOKEN

@@ -1,4 +1,5 @@
-"""What the parts of a run promise each other. Rooms implement, recipes bind.
+"""What the parts of a run promise each other. Packages implement them, recipes
+put implementations together.
 
 A protocol answers one question, in the order of the walk: what to practise, how it is posed, how the world answers, how tokens
 are drawn, how good they are, what to try next, how to learn, where to report.
@@ -345,7 +346,7 @@ class ChatTokenizer(Tokenizer, Protocol):
 class CallTokenizer(ChatTokenizer, Protocol):
     """A tokenizer that writes an assistant's calls of tools in its model's own form."""
 
-    def said(self, history: Sequence[Message], message: Message) -> Ids:
+    def render_turn(self, history: Sequence[Message], message: Message) -> Ids:
         """Ids of an assistant's turn, text or calls, behind a conversation: what a model samples to say it, the end included."""
         ...
 

@@ -18,7 +18,7 @@ from assay.core.columns import Array, TokenColumn, common_version
 from assay.core.errors import DataError
 from assay.core.rollout import Call, Completion, Ids, Rollout, ids_of
 
-__all__ = ["STREAMS", "TEMPERATURE", "Sample", "Segment", "Stream", "lay_out", "samples", "segments", "supervised"]
+__all__ = ["STREAMS", "TEMPERATURE", "Sample", "Segment", "Stream", "lay_out", "samples", "segments", "supervised_sample"]
 
 Stream = str
 """``on_policy``, ``expert``, ``replay``, ``offline`` or ``preference``."""
@@ -90,13 +90,13 @@ def _sample(rollout: str, columns: dict[str, TokenColumn], stream: Stream) -> Sa
     return Sample(rollout=rollout, ids=ids, mask=mask, columns=columns, stream=stream)
 
 
-def supervised(key: str, pieces: list[tuple[Ids, bool]], stream: Stream = "expert") -> Sample:
+def supervised_sample(key: str, pieces: list[tuple[Ids, bool]], stream: Stream = "expert") -> Sample:
     """A row from written text: ``pieces`` of ids, each with whether it carries loss.
 
     Raises:
         DataError: no pieces, or the first token carries loss.
 
-    >>> supervised("trace/0", [(ids_of([5, 6]), False), (ids_of([7]), True)]).mask
+    >>> supervised_sample("trace/0", [(ids_of([5, 6]), False), (ids_of([7]), True)]).mask
     array([False, False,  True])
     """
     if not pieces:

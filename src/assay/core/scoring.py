@@ -42,7 +42,7 @@ class JudgePort(Protocol):
             sample: number of the answer, where a question is asked several times.
 
         Raises:
-            EngineError: no judgement after all rollouts, or before the deadline; the rollout gets a fault (`unanswered`).
+            EngineError: no judgement after all tries, or before the deadline; the rollout gets a fault (`unanswered`).
             ConfigError: the server refuses such requests: the run ends.
         """
         ...

@@ -59,16 +59,16 @@ class Thinking:
             return None, "" if self.required else text
         return head.replace(self.open, "", 1).strip(), answer.lstrip()
 
-    def taught(self, answer: str, begun: str = "") -> str:
+    def format_answer(self, answer: str, begun: str = "") -> str:
         r"""An answer as it is demonstrated: behind an empty thought where it would be read as part of one, or not at all.
 
         Args:
             answer: what an oracle says, with or without a thought.
             begun: what the template has `begun`.
 
-        >>> Thinking().taught("12"), Thinking().taught("12", "<think>\n")
+        >>> Thinking().format_answer("12"), Thinking().format_answer("12", "<think>\n")
         ('12', '</think>\n\n12')
-        >>> Thinking().taught("<think>7 + 5</think>12", "<think>\n")  # the tag stands there already
+        >>> Thinking().format_answer("<think>7 + 5</think>12", "<think>\n")  # the tag stands there already
         '7 + 5</think>12'
         """
         if begun and answer.lstrip().startswith(self.open):

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from assay.curate.answer_form import AnswerForm
     from assay.curate.decontaminate import Decontaminate
     from assay.curate.difficulty import Band, Hardest, Passes, PassRates, Unsolved, WeakStrong, rate_bin
-    from assay.curate.evaluation import Contamination, EvalIndex, EvalItem, Hit, Matching, contaminated
+    from assay.curate.evaluation import Contamination, EvalIndex, EvalItem, Hit, Matching, find_contamination
     from assay.curate.exact_duplicates import Exact
     from assay.curate.near_duplicates import NearDuplicates
     from assay.curate.pipeline import Pipeline
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from assay.curate.scores import (
         angle_concentration,
         donod,
-        filled,
+        fill_gaps,
         gain_shift,
         gain_weights,
         history_deviation,
@@ -76,10 +76,10 @@ __all__ = [
     "VerifierAccepts",
     "WeakStrong",
     "angle_concentration",
-    "contaminated",
+    "find_contamination",
     "donod",
     "drop",
-    "filled",
+    "fill_gaps",
     "gain_shift",
     "gain_weights",
     "history_deviation",
@@ -100,7 +100,7 @@ _HOME = {
     "answer_form": "AnswerForm",
     "decontaminate": "Decontaminate",
     "difficulty": "Band Hardest PassRates Passes Unsolved WeakStrong rate_bin",
-    "evaluation": "Contamination EvalIndex EvalItem Hit Matching contaminated",
+    "evaluation": "Contamination EvalIndex EvalItem Hit Matching find_contamination",
     "exact_duplicates": "Exact",
     "row_index": "Joined",
     "near_duplicates": "NearDuplicates",
@@ -108,7 +108,7 @@ _HOME = {
     "probes": "AngleOrder Donod Influential LearningImpact MostVaried Probe ProbeFile",
     "progress": "CurationProgress progress_on",
     "rows": "Fields Row row_id",
-    "scores": "angle_concentration donod filled gain_shift gain_weights history_deviation influence learning_impact topsis",
+    "scores": "angle_concentration donod fill_gaps gain_shift gain_weights history_deviation influence learning_impact topsis",
     "step": "Chunk Decision RowStep StepNotes SetStep CurationStep Verdict drop keep",
     "substrings": "Substrings",
     "text": "HashedTexts jaccard normal runs shingles",

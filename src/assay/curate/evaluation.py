@@ -27,7 +27,7 @@ from assay.curate.rows import Fields, entries, parsed, read_rows
 from assay.curate.sentence_keys import own_words, shared_words, split_pieces
 from assay.curate.text import HashedTexts, among, bands_for, distinct, normal, own_similarity, shingles, sorted_unique, table_mask
 
-__all__ = ["Contamination", "EvalIndex", "EvalItem", "Hit", "Matching", "contaminated"]
+__all__ = ["Contamination", "EvalIndex", "EvalItem", "Hit", "Matching", "find_contamination"]
 
 _AT_ONCE = 4096
 
@@ -127,7 +127,7 @@ class EvalIndex:
         as_written: markup and punctuation count, and an item is only found as the same text or a near one.
 
     >>> index = EvalIndex((EvalItem("aime.jsonl", 1, normal("Find the least prime above one hundred and ten.")),))
-    >>> found = contaminated(index, ["2+2?", "Please find the least prime above one hundred and ten. Thanks!"])
+    >>> found = find_contamination(index, ["2+2?", "Please find the least prime above one hundred and ten. Thanks!"])
     >>> [(c.index, hit.kind, hit.run) for c in found for hit in c.hits]
     [(1, 'whole', '')]
     """
@@ -358,7 +358,7 @@ class EvalIndex:
         return self._sets[item]
 
 
-def contaminated(index: EvalIndex, texts: Iterable[str]) -> list[Contamination]:
+def find_contamination(index: EvalIndex, texts: Iterable[str]) -> list[Contamination]:
     """Which training texts contain evaluation items, and which.
 
     Args:

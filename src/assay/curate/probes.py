@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from assay.core.errors import ConfigError, DataError
 from assay.curate.row_index import Joined
 from assay.curate.rows import Fields, Row, entries, parsed, read_rows
-from assay.curate.scores import angle_concentration, filled, history_deviation, influence, learning_impact, topsis
+from assay.curate.scores import angle_concentration, fill_gaps, history_deviation, influence, learning_impact, topsis
 from assay.curate.step import Chunk, Decision, SetStep, StepNotes
 
 __all__ = ["AngleOrder", "Donod", "Influential", "LearningImpact", "MostVaried", "Probe", "ProbeFile"]
@@ -382,7 +382,7 @@ def _gradients(place: Path) -> Floats:
 def _curve(entry: Mapping[str, Any]) -> Floats:
     """A curve without gaps; all NaN where its last epoch is missing."""
     raw = np.array([np.nan if x is None else float(x) for x in entry["history"]], np.float64)
-    whole = filled(raw)
+    whole = fill_gaps(raw)
     return np.full(len(raw), np.nan) if whole is None else whole
 
 

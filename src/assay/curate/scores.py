@@ -12,7 +12,7 @@ from assay.core.errors import ConfigError, DataError
 __all__ = [
     "angle_concentration",
     "donod",
-    "filled",
+    "fill_gaps",
     "gain_shift",
     "gain_weights",
     "history_deviation",
@@ -24,10 +24,10 @@ __all__ = [
 Floats = NDArray[np.float64]
 
 
-def filled(history: ArrayLike) -> Floats | None:
+def fill_gaps(history: ArrayLike) -> Floats | None:
     """A history of rewards whose missing epochs (NaN) take the next epoch's value; None where the last is missing.
 
-    >>> filled([float("nan"), 0.5, 1.0]).tolist()
+    >>> fill_gaps([float("nan"), 0.5, 1.0]).tolist()
     [0.5, 0.5, 1.0]
     """
     found = np.array(history, np.float64)

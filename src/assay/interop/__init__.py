@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from assay.core.util.exports import lazy_exports
 
 if TYPE_CHECKING:
-    from assay.interop.adapter import adapt, loaded
+    from assay.interop.adapter import adapt, load_verifier
     from assay.interop.export_rewards import OpenRlhfFunction, TrlFunction, VerlFunction, as_openrlhf, as_trl, as_verl
     from assay.interop.import_rewards import GOLD_NAMES, ForeignReward, OpenRlhfReward, RubricReward, TrlReward, VerlReward
     from assay.interop.load_object import load
@@ -31,12 +31,12 @@ __all__ = [
     "as_trl",
     "as_verl",
     "load",
-    "loaded",
+    "load_verifier",
     "signature_of",
 ]
 
 _HOME = {
-    "adapter": "adapt loaded",
+    "adapter": "adapt load_verifier",
     "import_rewards": "ForeignReward GOLD_NAMES OpenRlhfReward RubricReward TrlReward VerlReward",
     "load_object": "load",
     "export_rewards": "OpenRlhfFunction TrlFunction VerlFunction as_openrlhf as_trl as_verl",

@@ -12,7 +12,7 @@ from assay.interop.load_object import load
 from assay.interop.signature import Signature, signature_of
 from assay.verify.reward_function import RewardFunction
 
-__all__ = ["adapt", "instance_of", "loaded"]
+__all__ = ["adapt", "instance_of", "load_verifier"]
 
 
 def adapt(
@@ -55,13 +55,13 @@ def adapt(
             return RubricReward(made, gold=gold, chat=chat)
 
 
-def loaded(name: str, *, signature: str | None = None, gold: str | None = None, chat: bool | None = None) -> Verifier:
+def load_verifier(name: str, *, signature: str | None = None, gold: str | None = None, chat: bool | None = None) -> Verifier:
     """The verifier called ``package.module:name`` or ``path/to/file.py:name``: `load` and `adapt`.
 
     Raises:
         ConfigError: it is not there, or has no known signature.
 
-    >>> loaded("assay.verify:ExactMatch").names
+    >>> load_verifier("assay.verify:ExactMatch").names
     ('correct',)
     """
     return adapt(load(name), signature=signature, gold=gold, chat=chat, name=name)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from assay.measure.intervals import paired
+from assay.measure.intervals import paired_difference
 
 __all__ = ["GATE_SEEDS", "LearningGate", "accuracy", "change", "judge"]
 
@@ -71,5 +71,5 @@ def accuracy(items: Sequence[Mapping[str, Any]]) -> float:
 def change(record: Mapping[str, Any], mode: str = "greedy") -> tuple[float, float]:
     """Paired 95 % interval over items of a cell's accuracy minus its base's, of greedy or of sampled answers."""
     before, now = ({i["id"]: float(i["values"][0] >= 1.0) for i in record[f"{name}_{mode}"]} for name in ("base", "now"))
-    found = paired(before, now).difference
+    found = paired_difference(before, now).difference
     return found.low, found.high

@@ -120,7 +120,7 @@ def side_by_side(
         StudyRun(name=name, group=(groups or {}).get(name, ""), run=run, words=(str(place / f"{name}.toml"),))
         for name, run in runs.items()
     ]
-    with storage.guarded(place):
+    with storage.storage_errors(place):
         place.mkdir(parents=True, exist_ok=True)
     for member in members:
         storage.write_text(place / f"{member.name}.toml", dumps_toml(to_dict(member.run)))

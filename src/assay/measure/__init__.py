@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from assay.measure.doctor import RULES, diagnose
     from assay.measure.findings import Finding, Rule, Severity
     from assay.measure.history import History, Series
-    from assay.measure.intervals import Interval, Paired, bootstrap, mean_interval, paired, student, wilson
+    from assay.measure.intervals import Interval, Paired, bootstrap, mean_interval, paired_difference, student, wilson
     from assay.measure.logprob_agreement import MISMATCH_BARS, agreement, comparable
     from assay.measure.membership import auc, gap, mean_auc, mean_log_prob, min_k_prob, self_critique, zlib_ratio
     from assay.measure.metrics import (
@@ -154,7 +154,7 @@ __all__ = [
     "mean_interval",
     "mean_log_prob",
     "min_k_prob",
-    "paired",
+    "paired_difference",
     "paired_json",
     "paired_table",
     "pass_at_k",
@@ -180,7 +180,7 @@ _HOME = {
     "doctor": "RULES diagnose",
     "findings": "Finding Rule Severity",
     "history": "History Series",
-    "intervals": "Interval Paired bootstrap mean_interval paired student wilson",
+    "intervals": "Interval Paired bootstrap mean_interval paired_difference student wilson",
     "membership": "auc gap mean_auc mean_log_prob min_k_prob self_critique zlib_ratio",
     "metrics": (
         "batch_metrics component_mean divergences effective_sample_size fault_rates filtered_share "

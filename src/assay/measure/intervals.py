@@ -16,7 +16,7 @@ from assay.core.errors import ConfigError, DataError
 from assay.core.seeds import generator
 from assay.core.util.wilson import wilson_bounds
 
-__all__ = ["Interval", "Paired", "bootstrap", "mean_interval", "paired", "student", "wilson"]
+__all__ = ["Interval", "Paired", "bootstrap", "mean_interval", "paired_difference", "student", "wilson"]
 
 _NORMAL = NormalDist()
 
@@ -174,7 +174,7 @@ def _student_mass(angle: float, freedom: int) -> float:
     return (2 / np.pi) * (angle + np.sin(angle) * total) if odd else float(np.sin(angle)) * total
 
 
-def paired(
+def paired_difference(
     first: Mapping[str, float], second: Mapping[str, float], confidence: float = 0.95, seed: int = 0, flips: int = 10000
 ) -> Paired:
     """Difference of two models on the tasks that both were evaluated on.
@@ -192,7 +192,7 @@ def paired(
     Raises:
         DataError: no task in common.
 
-    >>> p = paired({"a": 0.0, "b": 0.0, "c": 1.0}, {"a": 1.0, "b": 1.0, "c": 1.0})
+    >>> p = paired_difference({"a": 0.0, "b": 0.0, "c": 1.0}, {"a": 1.0, "b": 1.0, "c": 1.0})
     >>> round(p.difference.value, 3), p.p_value, (p.better, p.worse, p.same)
     (0.667, 0.5, (2, 0, 1))
     """

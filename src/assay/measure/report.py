@@ -17,7 +17,7 @@ from assay.measure.findings import Finding
 from assay.measure.glossary import words_in
 from assay.measure.history import PREFERENCES
 from assay.measure.html import details, e, glossary, page, section, table
-from assay.measure.intervals import Interval, paired
+from assay.measure.intervals import Interval, paired_difference
 from assay.measure.panels import ProfiledPart, accuracy_figures, profile_figure, profile_of, training_figures
 from assay.measure.rollout_line import RolloutLine
 from assay.measure.rollouts_page import write_rollouts_page
@@ -159,7 +159,7 @@ def _change(run: RunView, mode: str, base: EvalLine, now: EvalLine) -> str:
     ends = f"from {_share(base.accuracy(run.threshold))} to {_share(now.accuracy(run.threshold))} over {len(now.items)} items"
     if not paired_items:
         return f"took {whose} {mode} accuracy {ends} (other items than before, so not paired)."
-    p = paired(base.scores(run.threshold), now.scores(run.threshold))
+    p = paired_difference(base.scores(run.threshold), now.scores(run.threshold))
     if p.p_value < SIGNIFICANT and p.difference.low > 0:
         return f"raised {whose} {mode} accuracy {ends}."
     if p.p_value < SIGNIFICANT and p.difference.high < 0:
@@ -302,7 +302,7 @@ def _level_row(run: RunView, name: str, base: EvalLine, now: EvalLine) -> tuple[
     new = _share(now.accuracy(run.threshold)).replace("\u00a0%", "")
     if not before.keys() & after.keys():
         return name, str(len(after)), old, new, "–", "–"
-    p = paired(before, after)
+    p = paired_difference(before, after)
     d = p.difference
     difference = f"{_signed(d.value)} [{_signed(d.low)}, {_signed(d.high)}]"
     return name, str(len(after)), old, new, difference, "<0.001" if p.p_value < 0.001 else f"{p.p_value:.3f}"

@@ -11,7 +11,7 @@ from typing import Any, cast
 from assay.core.errors import DataError
 from assay.measure.accuracy_at_k import TaskOutcomes, eval_items
 from assay.measure.history import History
-from assay.measure.intervals import Interval, Paired, mean_interval, paired
+from assay.measure.intervals import Interval, Paired, mean_interval, paired_difference
 from assay.measure.rollout_line import RolloutLine, rollout_line
 from assay.runs.reader import MetricLine, RunRecord, metric_line, read_document, read_lines, read_record
 
@@ -254,4 +254,4 @@ def _final_scores(run: RunView, mode: str) -> dict[str, float]:
 
 
 def _pair(first: Mapping[str, float], second: Mapping[str, float], confidence: float, seed: int) -> Paired | None:
-    return paired(first, second, confidence, seed) if first.keys() & second.keys() else None
+    return paired_difference(first, second, confidence, seed) if first.keys() & second.keys() else None

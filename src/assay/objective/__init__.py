@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from assay.objective.credit.transform import (
         AddBonus, ClipAdvantage, ConfidenceBonus, PositivePart, ScaleByPrompt, ScaleBySample, SignSplit,
     )
-    from assay.objective.evaluation import ObjectiveEvaluation, composed, evaluate
+    from assay.objective.evaluation import ObjectiveEvaluation, resolve_method, evaluate
     from assay.objective.logits import Logits
     from assay.objective.loss.aggregate import Aggregation, Constant, Prompt, Selection, SeqMean, SeqSum, Token
     from assay.objective.loss.base import LossTerm, View
@@ -93,7 +93,7 @@ if TYPE_CHECKING:
         entropy_only, exo, expert_iteration, f_dpo, gdc, gdpo, geo_mask, gigpo, gkd, gmpo, gpg, gpg_nonzero, grpo,
         grpo_entropy, grpo_leave_one_out, grpo_passk, grpo_process, grpo_s, gspo, gui_g1, hierarchical_grpo, hispo, icepop,
         inpo, ipo, iw_opd, kd_estimator, kd_topk, kdrl, kimi15, kl_cov, kl_rl, kto, ld_dpo, lite_ppo, loop, lp_reg, luspo,
-        m2po, masked_is, maxrl, mpo, named, nca, nll, nlpo, one_shot, opd, opd_advantage, opd_clipped, opo, opsm, oreal,
+        m2po, masked_is, maxrl, mpo, build_method, nca, nll, nlpo, one_shot, opd, opd_advantage, opd_clipped, opo, opsm, oreal,
         orpo, otb, pacs, pairwise_rl, pass_at_k_training, pf_grpo, pf_ppo, ppo, ppo_hl_gauss, prime_rl, prime_rl_ipo,
         pro_rl, pro_rl_v2, progrpo, prpo, r_gold, rae, rapo, real, ref_kl, reinforce, reinforce_discounted, reinforce_pp,
         reinforce_pp_baseline, remax, rest_grpo, rl_plus, rloo, rollout_is, rover, rso, sapo, scale_rl, sdft, sdpo, simpo,
@@ -337,7 +337,7 @@ __all__ = [
     "cispo",
     "cispo_masked",
     "clip_cov",
-    "composed",
+    "resolve_method",
     "copg",
     "cpl",
     "cpo",
@@ -395,7 +395,7 @@ __all__ = [
     "masked_is",
     "maxrl",
     "mpo",
-    "named",
+    "build_method",
     "nca",
     "nll",
     "nlpo",
@@ -484,7 +484,7 @@ _HOME = {
     "credit.teacher": "TeacherAdvantage",
     "credit.tilt": "Tilt",
     "credit.transform": "AddBonus ClipAdvantage ConfidenceBonus PositivePart ScaleByPrompt ScaleBySample SignSplit",
-    "evaluation": "ObjectiveEvaluation composed evaluate",
+    "evaluation": "ObjectiveEvaluation evaluate resolve_method",
     "logits": "Logits",
     "loss.aggregate": "Aggregation Constant Prompt Selection SeqMean SeqSum Token",
     "loss.base": "LossTerm View",
@@ -532,7 +532,7 @@ _HOME = {
         "dro echo entropy_only exo expert_iteration f_dpo gdc gdpo geo_mask gigpo gkd gmpo gpg gpg_nonzero "
         "grpo grpo_entropy grpo_leave_one_out grpo_passk grpo_process grpo_s gspo gui_g1 hierarchical_grpo "
         "hispo icepop inpo ipo iw_opd kd_estimator kd_topk kdrl kimi15 kl_cov kl_rl kto ld_dpo lite_ppo loop "
-        "lp_reg luspo m2po masked_is maxrl mpo named nca nll nlpo one_shot opd opd_advantage opd_clipped opo "
+        "lp_reg luspo m2po masked_is maxrl mpo build_method nca nll nlpo one_shot opd opd_advantage opd_clipped opo "
         "opsm oreal orpo otb pacs pairwise_rl pass_at_k_training pf_grpo pf_ppo ppo ppo_hl_gauss prime_rl "
         "prime_rl_ipo pro_rl pro_rl_v2 progrpo prpo r_gold rae rapo real ref_kl reinforce "
         "reinforce_discounted reinforce_pp reinforce_pp_baseline remax rest_grpo rl_plus rloo rollout_is "

@@ -112,7 +112,7 @@ def batch(objective: Objective, condition: Condition, seed: int) -> dict[str, An
         inputs[name] = _column(name, condition, seed)
         if outputs.get(name, 1) > 1:
             inputs[name] = np.multiply.outer(inputs[name], np.linspace(-1.0, 1.0, outputs[name]))
-    inputs |= {name: _attempt(name, seed) for name in want.attempts}
+    inputs |= {name: _rollout_values(name, seed) for name in want.rollout_columns}
     if want.uses_reward:
         inputs["rewards"] = _rewards(condition, seed)
     return inputs
@@ -213,7 +213,7 @@ def _column(name: str, condition: Condition, seed: int) -> F:
     return np.abs(values)
 
 
-def _attempt(name: str, seed: int) -> F:
+def _rollout_values(name: str, seed: int) -> F:
     """``[B]`` a column of the rollouts."""
     return generator("atlas/attempt", seed, name).integers(0, 2, _GROUPS * _SIZE).astype(np.float64)
 

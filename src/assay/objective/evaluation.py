@@ -11,12 +11,12 @@ import numpy as np
 from assay.core.batch import Batch
 from assay.core.errors import ConfigError
 from assay.objective.logits import Logits
-from assay.objective.methods import named
+from assay.objective.methods import build_method
 from assay.objective.objective import Objective
 from assay.objective.padded_batch import Inputs, PaddedInputs
 from assay.objective.reducers import F
 
-__all__ = ["Inputs", "ObjectiveEvaluation", "composed", "evaluate"]
+__all__ = ["Inputs", "ObjectiveEvaluation", "resolve_method", "evaluate"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -91,7 +91,7 @@ def evaluate(method: str | Objective, inputs: Inputs, **settings: Any) -> Object
     """
     from assay.objective.loss.tensors import leaves, slopes
 
-    objective = composed(method, settings)
+    objective = resolve_method(method, settings)
     plan = objective.plan()
     logits = Logits.of(inputs, plan)
     table = PaddedInputs.of(inputs, objective, plan, logits)
@@ -113,7 +113,7 @@ def evaluate(method: str | Objective, inputs: Inputs, **settings: Any) -> Object
     )
 
 
-def composed(method: str | Objective, settings: Mapping[str, Any]) -> Objective:
+def resolve_method(method: str | Objective, settings: Mapping[str, Any]) -> Objective:
     """The composition that a name and settings stand for, or the given one.
 
     Raises:
@@ -121,7 +121,7 @@ def composed(method: str | Objective, settings: Mapping[str, Any]) -> Objective:
         ConfigError: settings beside a composition.
     """
     if isinstance(method, str):
-        return named(method, **settings)
+        return build_method(method, **settings)
     if settings:
         raise ConfigError(f"settings {sorted(settings)} belong to a named method; change a composition with dataclasses.replace")
     return method

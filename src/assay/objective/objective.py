@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from assay.core.plan import Offers, Plan, Scope
+from assay.core.util.renamed import RenamedMembers
 from assay.objective.credit.base import CreditTerm
 from assay.objective.credit.reward import Scalarise
 from assay.objective.loss.aggregate import Aggregation, SeqMean
@@ -21,7 +23,7 @@ __all__ = ["Objective"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Objective:
+class Objective(RenamedMembers):
     """A method's loss as a composition of parts; a variation is `dataclasses.replace`, a further term is ``objective + term``.
 
     Attributes:
@@ -40,6 +42,7 @@ class Objective:
     ('logp_new', 'entropy')
     """
 
+    renamed_members: ClassVar[Mapping[str, str]] = {"pays": "uses_reward"}
     named_by: ClassVar[str] = "a method of 'assay methods', with all that it needs"
 
     scalarise: Scalarise = field(default_factory=Scalarise)

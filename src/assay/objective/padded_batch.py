@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from assay.core.columns import Array, TokenColumn
 from assay.core.errors import DataError, UnknownNameError, nearest
 from assay.core.plan import Plan
 from assay.core.sample import STREAMS
+from assay.core.util.renamed import RenamedMembers
 from assay.objective.logits import Logits
 from assay.objective.loss.wrap import title
 from assay.objective.objective import Objective
@@ -40,24 +41,26 @@ _REWARD = ("rewards", "components")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RequiredInputs:
+class RequiredInputs(RenamedMembers):
     """The inputs that a method reads.
 
     Attributes:
         live: token columns with a gradient.
         columns: further token columns that must be given.
         derived: token columns that equal a live one's values unless they are given.
-        attempts: columns of the rollouts that must be given.
+        rollout_columns: columns of the rollouts that must be given.
         optional: inputs that have a default.
-        pays: it reads rewards: ``rewards``, ``components``, or ``advantages`` in their place.
+        uses_reward: it reads rewards: ``rewards``, ``components``, or ``advantages`` in their place.
         grouped: it compares the rollouts of a group, so ``group_id`` must be given.
         logits: ``ids`` and the logits that may stand in the place of all columns that come from a distribution.
     """
 
+    renamed_members: ClassVar[Mapping[str, str]] = {"attempts": "rollout_columns", "pays": "uses_reward"}
+
     live: tuple[str, ...]
     columns: tuple[str, ...]
     derived: tuple[str, ...]
-    attempts: tuple[str, ...]
+    rollout_columns: tuple[str, ...]
     optional: tuple[str, ...]
     uses_reward: bool
     grouped: bool
@@ -74,13 +77,13 @@ def required_inputs(objective: Objective, plan: Plan | None = None) -> RequiredI
     plan = plan or objective.plan()
     read = [*plan.columns, *(f.column for f in plan.forwards)]
     rest = [name for name in dict.fromkeys(read) if name not in plan.live]
-    rollouts = set(plan.attempts)
+    rollouts = set(plan.rollout_columns)
     sources = _sources(objective)
     return RequiredInputs(
         live=plan.live,
         columns=tuple(n for n in rest if n not in sources),
         derived=tuple(n for n in rest if n in sources),
-        attempts=tuple(sorted(rollouts - {"length"})),
+        rollout_columns=tuple(sorted(rollouts - {"length"})),
         optional=("length",) if "length" in rollouts else (),
         uses_reward=objective.uses_reward,
         grouped=objective.grouped,
@@ -96,23 +99,25 @@ def _sources(objective: Objective) -> Mapping[str, str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PaddedInputs:
+class PaddedInputs(RenamedMembers):
     """Checked inputs.
 
     Attributes:
         mask: ``[B, T]``.
         present: indices of the rollouts that have a row: valid ones with a loss token.
         columns: name to ``[B, T, ...]``, 0 where it is not read.
-        attempts: name to ``[B]``: what the batch says of rollouts.
+        rollouts: name to ``[B]``: what the batch says of rollouts.
         stream: ``[B]`` index into `STREAMS`.
         credited: advantages were given, so the credit chain must not run.
         logits: which columns come from logits; those of the current policy come with the gradient.
     """
 
+    renamed_members: ClassVar[Mapping[str, str]] = {"attempts": "rollouts"}
+
     mask: NDArray[np.bool_]
     present: NDArray[np.int64]
     columns: Mapping[str, Array]
-    attempts: Mapping[str, Array]
+    rollouts: Mapping[str, Array]
     stream: NDArray[np.int8]
     credited: bool
     logits: Logits = field(default_factory=Logits)
@@ -149,7 +154,7 @@ class PaddedInputs:
         stream = _streams(inputs, len(mask))
         logits = logits or Logits()
         names = _names(inputs, objective, plan, logits, later, bool((stream == STREAMS.index("replay")).any()))
-        valid = read_flags("valid", _attempt(inputs, "valid", np.ones(len(mask), np.bool_)))
+        valid = read_flags("valid", _rollout_values(inputs, "valid", np.ones(len(mask), np.bool_)))
         used = mask & valid[:, None]
         inner = _inner(objective, plan, logits)
         columns = {n: read_column(n, inputs[n], used, n in attached, inner.get(n, ())) for n in names if n in inputs}
@@ -163,14 +168,14 @@ class PaddedInputs:
             mask=mask,
             present=np.flatnonzero(used.any(1)),
             columns=columns,
-            attempts=_attempts(inputs, objective, mask, valid),
+            rollouts=_rollouts(inputs, objective, mask, valid),
             stream=stream,
             credited="advantages" in inputs,
             logits=logits,
         )
         if logits.forwards and len(made.present):
             made = replace(made, columns={**columns, **logits.fixed(made)})
-        return replace(made, attempts={**made.attempts, "place": made.place(plan, used, sources)})
+        return replace(made, rollouts={**made.rollouts, "place": made.place(plan, used, sources)})
 
     def place(self, plan: Plan, used: NDArray[np.bool_], sources: Mapping[str, str]) -> NDArray[np.int64]:
         """``[B]`` places in the groups by content (`place_by_content`): what has a gradient has no part in it, and what equals
@@ -179,8 +184,8 @@ class PaddedInputs:
         moving = {*plan.live, *self.logits.live, *self.logits.inputs, *sources, "ids"}
         still = [self.columns[name] for name in sorted(self.columns) if name not in moving]
         last = [self.columns[name] for name in ("ids", *sorted(sources)) if name in self.columns]
-        rollouts = [self.attempts[name] for name in sorted(self.attempts) if name != "group"]
-        return place_by_content(self.attempts["group"], used, [*rollouts, *still, *last])
+        rollouts = [self.rollouts[name] for name in sorted(self.rollouts) if name != "group"]
+        return place_by_content(self.rollouts["group"], used, [*rollouts, *still, *last])
 
     def batch(self, objective: Objective) -> Batch:
         """One row per present rollout; a token before the first one stands for the prompt.
@@ -191,17 +196,17 @@ class PaddedInputs:
         mask = self.flat("mask")
         columns = {"ids": np.zeros(len(mask), np.int32), "mask": mask}
         columns |= {name: self.flat(name) for name in self.columns if name == "ids" or name not in self.logits.inputs}
-        prompts = len(np.unique(self.attempts["group"][self.present]))
+        prompts = len(np.unique(self.rollouts["group"][self.present]))
         counts = Counts(int(mask.sum()), rows, rows, prompts)
         made = Batch(
             offsets=np.arange(rows + 1, dtype=np.int64) * (tokens + 1),
             tokens={name: TokenColumn(name, values, "evaluate") for name, values in columns.items()},
             rows={"rollout": self.present, "stream": self.stream[self.present]},
-            rollouts=self.attempts,
+            rollouts=self.rollouts,
             counts=counts,
             drawn=counts,
         )
-        if self.credited and any(name.startswith("components/") for name in self.attempts):
+        if self.credited and any(name.startswith("components/") for name in self.rollouts):
             made = made.with_rollouts(reward=objective.scalarise.start(made).reward)
         return made
 
@@ -228,10 +233,10 @@ def _inner(objective: Objective, plan: Plan, logits: Logits) -> dict[str, Inner]
     return out | {name: VOCABULARY for name in logits.inputs if name != "ids"}
 
 
-def _attempts_read(objective: Objective, credited: bool = False) -> set[str]:
+def _rollout_columns_read(objective: Objective, credited: bool = False) -> set[str]:
     """Columns of the rollouts that the loss terms read, and the credit chain where it runs."""
     chain = objective.credit if objective.uses_reward and not credited else ()
-    return {name for part in (*chain, *objective.losses) for name in part.attempts}
+    return {name for part in (*chain, *objective.losses) for name in part.rollout_columns}
 
 
 def _names(inputs: Inputs, objective: Objective, plan: Plan, logits: Logits, later: Collection[str], replayed: bool) -> list[str]:
@@ -246,7 +251,7 @@ def _names(inputs: Inputs, objective: Objective, plan: Plan, logits: Logits, lat
     needed += [*(n for n in derived if sources[n] in later), *(n for n in logits.inputs if n not in needed)]
     if replayed and any("old" in t.anchors for t in objective.losses) and "logp_engine" not in needed:
         needed.append("logp_engine")  # the old policy of a replayed rollout is the one that sampled it
-    rollouts = [n for n in want.attempts if n in _attempts_read(objective, credited)]
+    rollouts = [n for n in want.rollout_columns if n in _rollout_columns_read(objective, credited)]
     usable = {
         *_ALWAYS,
         *needed,
@@ -274,7 +279,7 @@ def _names(inputs: Inputs, objective: Objective, plan: Plan, logits: Logits, lat
     return [*needed, *derived, *made]
 
 
-def _attempts(inputs: Inputs, objective: Objective, mask: NDArray[np.bool_], valid: NDArray[np.bool_]) -> dict[str, Array]:
+def _rollouts(inputs: Inputs, objective: Objective, mask: NDArray[np.bool_], valid: NDArray[np.bool_]) -> dict[str, Array]:
     """Columns of the rollouts."""
     size, lengths = len(mask), mask.sum(1)
     group = read_names("group_id", inputs.get("group_id", np.arange(size)), size)
@@ -287,7 +292,7 @@ def _attempts(inputs: Inputs, objective: Objective, mask: NDArray[np.bool_], val
         "valid": valid,
         "tokens": np.where(valid, lengths, 0).astype(np.int64),
         "length": lengths,
-        **{name: _attempt(inputs, name, lengths) for name in _attempts_read(objective, "advantages" in inputs)},
+        **{name: _rollout_values(inputs, name, lengths) for name in _rollout_columns_read(objective, "advantages" in inputs)},
     }
     if "truncated" in out:
         out["truncated"] = read_flags("truncated", out["truncated"])
@@ -332,7 +337,7 @@ def _vocabulary(columns: Mapping[str, Array], used: NDArray[np.bool_]) -> dict[s
     return {"ids": ids.astype(np.int64)}
 
 
-def _attempt(inputs: Inputs, name: str, default: Array) -> Array:
+def _rollout_values(inputs: Inputs, name: str, default: Array) -> Array:
     """``[B]`` numbers of an input, or the default."""
     return read_per_rollout(name, inputs.get(name, default), len(default))
 
@@ -344,7 +349,7 @@ def _components(inputs: Inputs, valid: NDArray[np.bool_]) -> dict[str, F]:
         raise DataError(f"components is {type(given).__name__}; give a mapping from name to [rollouts]")
     out: dict[str, F] = {}
     for name in cast("Inputs", given):
-        values = _attempt(cast("Inputs", given), name, np.zeros(len(valid))).astype(np.float64)
+        values = _rollout_values(cast("Inputs", given), name, np.zeros(len(valid))).astype(np.float64)
         if not np.isfinite(values[valid]).all():
             row = int(np.flatnonzero(valid & ~np.isfinite(values))[0])
             raise DataError(f"{name}[{row}] is {values[row]}: a verdict is a finite number; mark the rollout with valid=False")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from assay.core.batch import Batch, Counts
 from assay.core.errors import ConfigError, DataError
 from assay.core.protocols import State
-from assay.objective.evaluation import composed
+from assay.objective.evaluation import resolve_method
 from assay.objective.loss.aggregate import Prompt
 from assay.objective.objective import Objective
 from assay.objective.padded_batch import Inputs, PaddedInputs, required_inputs
@@ -45,7 +45,7 @@ def torch_loss(method: str | Objective, **settings: Any) -> TorchLoss:
     >>> logp.grad[:2, 0].tolist()
     [-0.25, 0.0833333358168602]
     """
-    return TorchLoss(composed(method, settings))
+    return TorchLoss(resolve_method(method, settings))
 
 
 class TorchLoss:

@@ -153,8 +153,10 @@ def compile_plan(objective: Objective, updates: int = 0, offers: Offers | None =
     return Plan(
         forwards=tuple(sorted(forwards, key=lambda f: (f.when, f.column))),
         columns=tuple(sorted(brought)),
-        attempts=tuple(
-            sorted({n for p in (*(objective.credit if objective.uses_reward else ()), *objective.losses) for n in p.attempts})
+        rollout_columns=tuple(
+            sorted(
+                {n for p in (*(objective.credit if objective.uses_reward else ()), *objective.losses) for n in p.rollout_columns}
+            )
         ),
         live=tuple(dict.fromkeys(["logp_new", *(n for t in objective.losses for n in t.live)])),
         reductions=tuple(dict.fromkeys(_reductions(objective))),

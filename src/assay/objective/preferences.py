@@ -18,7 +18,7 @@ import numpy as np
 from assay.core.batch import Batch, pack_rows
 from assay.core.errors import DataError, nearest
 from assay.core.rollout import Ids
-from assay.core.sample import Sample, supervised
+from assay.core.sample import Sample, supervised_sample
 from assay.core.task import Message
 from assay.objective.preference_turns import answer_of, field_text, listed, prompt_of, shorten
 
@@ -124,7 +124,7 @@ def preference_batch(
             said = answer(text)
             if not len(asked) or not len(said):
                 raise DataError(f"{preference.place}: the {'answer' if len(asked) else 'prompt'} has no tokens; leave it out")
-            sample = supervised(f"preference/{i}/{side}", [(asked, False), (said, True)], "preference")
+            sample = supervised_sample(f"preference/{i}/{side}", [(asked, False), (said, True)], "preference")
             rows.append((len(rows), sample))
     table = {
         "group": np.repeat(np.arange(len(preferences)), [len(p.answers) for p in preferences]),

@@ -57,7 +57,7 @@ class Program:
             DataError: reward components are missing, or a column of the rollouts.
         """
         self._metrics, self._clipped = {}, {}
-        for name in self.plan.attempts:
+        for name in self.plan.rollout_columns:
             if name not in batch.rollouts:
                 raise DataError(
                     f"the objective reads the column {name!r} of each rollout, and the batch has none: have the verifier give it "

@@ -96,7 +96,7 @@ def export(
     known = Provenance.of(place, run, at, model, form, dtype, beneath)
     base, base_folder = (known.base_name or str(beneath.resolve()), beneath) if form == "adapter" else (None, None)
     found: Reloaded | None = None
-    with storage.guarded(target):
+    with storage.storage_errors(target):
         target.parent.mkdir(parents=True, exist_ok=True)
     with storage.fresh_folder(target) as beside:
         write_exported(model, beside, dtype=dtype, base=base, revision=known.base_revision, generation=_generation(place, run))

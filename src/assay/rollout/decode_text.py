@@ -51,7 +51,7 @@ class AnswerReader:
         begun: what the chat template has begun of each turn's thought.
 
     >>> from assay.runtime import char_tokenizer
-    >>> AnswerReader.of(char_tokenizer("0123456789+=")).taught("42")
+    >>> AnswerReader.of(char_tokenizer("0123456789+=")).format_answer("42")
     '42'
     """
 
@@ -86,7 +86,7 @@ class AnswerReader:
         last = opening[-len(self.begun.encode()) - 2 :]  # a token has a byte at least
         return self.tokenizer.decode(last).rstrip().endswith(self.begun.rstrip())
 
-    def taught(self, answer: str, opening: Ids | None = None) -> str:
+    def format_answer(self, answer: str, opening: Ids | None = None) -> str:
         """A turn as it is demonstrated: behind an empty thought where it would else be read as one, or not at all.
 
         Args:
@@ -96,4 +96,4 @@ class AnswerReader:
         if self.thinking is None:
             return answer
         begun = self.begun if self.begun and (opening is None or self._ends(opening)) else ""
-        return self.thinking.taught(answer, begun)
+        return self.thinking.format_answer(answer, begun)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from assay.runs.journal import Journal
     from assay.runs.reader import EventLine, MetricLine, RunRecord, read_document, read_lines, read_record
     from assay.runs.rollout_files import RolloutFiles
-    from assay.runs.storage import fresh_folder, guarded, read_json, write_bytes, write_json, write_text
+    from assay.runs.storage import fresh_folder, read_json, storage_errors, write_bytes, write_json, write_text
     from assay.runs.user_code import changed_code, check_code, code_digests, write_code
     from assay.runs.versions import check_versions, write_versions
 
@@ -30,7 +30,7 @@ __all__ = [
     "code_digests",
     "file_digests",
     "fresh_folder",
-    "guarded",
+    "storage_errors",
     "read_document",
     "read_json",
     "read_lines",
@@ -53,7 +53,7 @@ _HOME = {
     "checkpoint": "file_digests",
     "journal": "Journal",
     "rollout_files": "RolloutFiles",
-    "storage": "fresh_folder guarded read_json write_bytes write_json write_text",
+    "storage": "fresh_folder storage_errors read_json write_bytes write_json write_text",
 }
 
 __getattr__, __dir__ = lazy_exports(__name__, _HOME)

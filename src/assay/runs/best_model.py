@@ -51,7 +51,7 @@ def offer_best_model(folder: Path, step: int, metrics: Mapping[str, float], save
     place = folder / "best" / f"step_{step:07d}"
     if place.exists() or any(kept >= values for kept, _, _ in _entries(folder / "best")):
         return None
-    with storage.guarded(place):
+    with storage.storage_errors(place):
         place.parent.mkdir(exist_ok=True)
     with storage.fresh_folder(place) as beside:
         save(beside)

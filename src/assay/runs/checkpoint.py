@@ -34,7 +34,7 @@ def save(folder: Path, step: int, state: Mapping[str, Any], fill: Callable[[Path
     path = folder / "checkpoints" / f"step_{step:0{DIGITS}d}"
     if path.exists() and latest_name(folder) == path.name:
         return path  # complete and current: the end of the last stage, or where a resume went on from
-    with storage.guarded(path):
+    with storage.storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
     with storage.fresh_folder(path) as beside:
         (beside / "learner").mkdir()

@@ -40,7 +40,7 @@ class Journal:
             StorageError: the disk is full.
         """
         path = self._path(name)
-        with storage.guarded(path):
+        with storage.storage_errors(path):
             storage.on_write(f"append:{name}")
             if name not in self._open:
                 self._open[name] = path.open("a", encoding="utf-8")
@@ -56,7 +56,7 @@ class Journal:
     def sync(self) -> None:
         """Forces all lines to the disk: called before a checkpoint claims them."""
         for name, file in self._open.items():
-            with storage.guarded(self._path(name)):
+            with storage.storage_errors(self._path(name)):
                 file.flush()
                 os.fsync(file.fileno())
 

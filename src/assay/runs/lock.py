@@ -36,7 +36,7 @@ def worker(folder: Path) -> Generator[None]:
         ConfigError: another process, or another thread of this one, works on it.
         StorageError: the folder cannot be written.
     """
-    with storage.guarded(folder):
+    with storage.storage_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     with _held(folder / LOCK, waiting=None):
         yield
@@ -56,7 +56,7 @@ def builder(folder: Path, what: str) -> Generator[None]:
         if not (folder / "done.json").exists():
             print(f"another process builds {what} in {folder}; waiting for it", file=sys.stderr, flush=True)
 
-    with storage.guarded(folder.parent):
+    with storage.storage_errors(folder.parent):
         folder.parent.mkdir(parents=True, exist_ok=True)
     with _held(folder.with_name(folder.name + LOCK), waiting=announce):
         yield
@@ -83,11 +83,11 @@ def _held(path: Path, waiting: Callable[[], None] | None) -> Generator[None]:
             f"{path.parent} is being worked on by another thread of this process; wait for it, or use another folder"
         )
     try:
-        with storage.guarded(path):
+        with storage.storage_errors(path):
             file = path.open("a+", encoding="utf-8")
         with file:
             _lock(file, path, waiting)
-            with storage.guarded(path):
+            with storage.storage_errors(path):
                 file.truncate(0)
                 file.write(f"{os.getpid()}\n")
                 file.flush()

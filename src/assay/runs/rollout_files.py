@@ -93,7 +93,7 @@ class RolloutFiles:
         lines = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
         data = gzip.compress(lines.encode("utf-8", "replace"), LEVEL, mtime=0)  # equal records, equal bytes
         beside = path.with_name(f".{path.name}.tmp")
-        with storage.guarded(path):
+        with storage.storage_errors(path):
             path.parent.mkdir(exist_ok=True)
             beside.write_bytes(data)
             beside.replace(path)

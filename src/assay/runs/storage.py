@@ -18,7 +18,7 @@ from typing import Any
 from assay.core.canon import plain
 from assay.core.errors import AssayError, CheckpointError, DataError, StorageError
 
-__all__ = ["fresh_folder", "guarded", "read_json", "remove", "sync_file", "write_bytes", "write_json", "write_text"]
+__all__ = ["fresh_folder", "storage_errors", "read_json", "remove", "sync_file", "write_bytes", "write_json", "write_text"]
 
 _NO_PLACE = (errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP, errno.EROFS)
 """Of paths that no space and no permission makes usable."""
@@ -27,7 +27,7 @@ on_write: Callable[[str], None] = lambda point: None  # noqa: E731
 
 
 @contextmanager
-def guarded(path: Path) -> Generator[None]:
+def storage_errors(path: Path) -> Generator[None]:
     """Turns what the file system refuses inside the block into a `StorageError` that names ``path``."""
     try:
         yield
@@ -71,7 +71,7 @@ def write_text(path: Path, text: str) -> None:
 def write_bytes(path: Path, data: bytes | bytearray) -> None:
     """`write_text` of bytes."""
     beside = path.with_name(f".{path.name}.tmp")
-    with guarded(path):
+    with storage_errors(path):
         try:
             with beside.open("wb") as file:
                 file.write(data)
@@ -93,7 +93,7 @@ def remove(path: Path) -> None:
     Raises:
         StorageError: the folder is not writable.
     """
-    with guarded(path):
+    with storage_errors(path):
         path.unlink(missing_ok=True)
         sync_file(path.parent)
         on_write(f"removed:{path.name}")
@@ -126,7 +126,7 @@ def fresh_folder(path: Path) -> Generator[Path]:
         StorageError: the disk is full or not writable; nothing is left behind.
     """
     beside = path.with_name(f".{path.name}.tmp")
-    with guarded(path):
+    with storage_errors(path):
         shutil.rmtree(beside, ignore_errors=True)  # of a process that was killed here
         beside.mkdir(parents=True)
         try:

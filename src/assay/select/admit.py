@@ -254,7 +254,7 @@ def _verdict(accuracy: float, least: float, most: float, shown: bool) -> ArmVerd
 
 def _is_rl(stage: Stage) -> bool:
     """Whether a stage samples answers to the run's tasks and learns from them."""
-    return stage.samples and stage.practises
+    return stage.samples and stage.uses_tasks
 
 
 def _practised(stages: Sequence[Stage]) -> set[str]:

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from assay.tasks.named_suites import suite, suites
     from assay.tasks.problem import Facts, Form, Problem, Solution
     from assay.tasks.problems import Problems
-    from assay.tasks.programs import Foreign, ProgramTask, Scaled, scaled
-    from assay.tasks.registry import Card, card, families, family, reseeded, written
+    from assay.tasks.programs import Foreign, ProgramTask, Scaled, make_program_family
+    from assay.tasks.registry import Card, card, families, family, with_form, with_seed
     from assay.tasks.row_splits import read_splits, train_and_test
     from assay.tasks.rows import Rows, load_jsonl
     from assay.tasks.single import SingleTurn
@@ -43,14 +43,14 @@ __all__ = [
     "load_rows",
     "read_splits",
     "redraw",
-    "reseeded",
-    "scaled",
+    "with_seed",
+    "make_program_family",
     "slip",
     "suite",
     "suites",
     "train_and_test",
     "verifier_of",
-    "written",
+    "with_form",
 ]
 
 _HOME = {
@@ -61,8 +61,8 @@ _HOME = {
     "named_suites": "suite suites",
     "problem": "Facts Form Problem Solution",
     "problems": "Problems",
-    "programs": "Foreign ProgramTask Scaled scaled",
-    "registry": "Card card families family reseeded written",
+    "programs": "Foreign ProgramTask Scaled make_program_family",
+    "registry": "Card card families family with_form with_seed",
     "rows": "Rows load_jsonl",
     "single": "SingleTurn",
 }

@@ -18,7 +18,7 @@ from assay.tasks.problem import Facts, Form, Problem, Solution
 from assay.tasks.problems import Problems
 from assay.verify.exact import ExactMatch
 
-__all__ = ["Foreign", "ProgramTask", "Scaled", "scaled"]
+__all__ = ["Foreign", "ProgramTask", "Scaled", "make_program_family"]
 
 Run = Callable[[str], str]
 """A program: input text to output text."""
@@ -158,7 +158,7 @@ class Scaled:
         return Problems(name=self.task.name.partition("/")[0], problems=(self.task,))
 
 
-def scaled(
+def make_program_family(
     name: str,
     statement: str,
     references: Sequence[Run],
@@ -199,7 +199,7 @@ def scaled(
     ...     return str(2 * int(text))
     >>> def number(scale: int, seed: int) -> str:
     ...     return str(Random(seed).randrange(10 ** scale))
-    >>> found = scaled("toy/double", "Print twice the number.", [double], number, most_characters=60)
+    >>> found = make_program_family("toy/double", "Print twice the number.", [double], number, most_characters=60)
     >>> found.largest, found.task.levels
     (18, (1, 2, 3, 5, 8, 12, 18))
     """

@@ -19,7 +19,7 @@ from assay.tasks.named_suites import suite, suite_summary, suites
 from assay.tasks.packages import installed
 from assay.tasks.problems import Problems
 
-__all__ = ["Card", "card", "families", "family", "reseeded", "written"]
+__all__ = ["Card", "card", "families", "family", "with_seed", "with_form"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,22 +108,22 @@ def card(source: TaskSource) -> Card:
     )
 
 
-def reseeded(source: TaskSource, seed: int) -> TaskSource:
+def with_seed(source: TaskSource, seed: int) -> TaskSource:
     """The same family with another stream of tasks.
 
     Raises:
         ConfigError: the family has no setting ``seed``.
 
     >>> from assay_tasks import SortDigits
-    >>> reseeded(family("sort"), 3) == SortDigits(seed=3)
+    >>> with_seed(family("sort"), 3) == SortDigits(seed=3)
     True
     """
     if isinstance(source, TaskMixture):
-        return replace(source, sources=tuple(reseeded(s, seed) for s in source.sources))
+        return replace(source, sources=tuple(with_seed(s, seed) for s in source.sources))
     return _with(source, seed=seed)
 
 
-def written(source: TaskSource, form: str) -> TaskSource:
+def with_form(source: TaskSource, form: str) -> TaskSource:
     """The same family with answers asked for in another `Form`.
 
     Raises:
@@ -131,7 +131,7 @@ def written(source: TaskSource, form: str) -> TaskSource:
         UnknownNameError: no such form; says the nearest.
     """
     if isinstance(source, TaskMixture):
-        return replace(source, sources=tuple(written(s, form) for s in source.sources))
+        return replace(source, sources=tuple(with_form(s, form) for s in source.sources))
     return _with(source, form=form)
 
 

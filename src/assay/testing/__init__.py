@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from assay.testing.models import random_model
     from assay.testing.objective import check_objective, check_term, objective_around, random_batch
     from assay.testing.problems import check_problem
-    from assay.testing.records import as_outcomes, graded
+    from assay.testing.records import as_outcomes, graded_group
     from assay.testing.schedules import check_schedule
     from assay.testing.scoring import ScriptedScoring, check_scorer
     from assay.testing.slips import fuzz
@@ -63,7 +63,7 @@ __all__ = [
     "example_levels",
     "first_task",
     "fuzz",
-    "graded",
+    "graded_group",
     "objective_around",
     "random_batch",
     "random_model",
@@ -84,7 +84,7 @@ _HOME = {
     "models": "random_model",
     "objective": "check_objective check_term objective_around random_batch",
     "problems": "check_problem",
-    "records": "as_outcomes graded",
+    "records": "as_outcomes graded_group",
     "schedules": "check_schedule",
     "scoring": "ScriptedScoring check_scorer",
     "sources": "check_task_source",

@@ -19,7 +19,7 @@ from assay.core.score import Fault, Score
 from assay.core.seeds import generator
 from assay.core.task import Context, Task
 from assay.testing.contracts import ContractError, Report, require
-from assay.testing.records import graded
+from assay.testing.records import graded_group
 from assay.verify.rollouts import rollout_of
 
 __all__ = ["check_curriculum", "check_filter", "check_guidance"]
@@ -112,10 +112,10 @@ def _experience(arms: Mapping[str, tuple[int, ...]]) -> list[Outcome]:
             share = 1.0 - position / max(1, len(levels) - 1)
             for k in range(6):
                 values = [float(v) for v in rng.random(4) < share]
-                group = graded(_task(arm, level, k), values, key=f"{arm}/{level}/{k}")
+                group = graded_group(_task(arm, level, k), values, key=f"{arm}/{level}/{k}")
                 advantages = np.array(values, np.float64) - sum(values) / len(values)
                 out.append(Outcome(group=group, advantages=advantages, kept=True) if group.informative else Outcome(group=group))
-            nothing = graded(_task(arm, level, 6), [Score(components={}, fault=Fault.INFRA)] * 2, key=f"{arm}/{level}/6")
+            nothing = graded_group(_task(arm, level, 6), [Score(components={}, fault=Fault.INFRA)] * 2, key=f"{arm}/{level}/6")
             out.append(Outcome(group=nothing))
     return out
 
@@ -233,9 +233,9 @@ def check_filter(part: GroupFilter) -> Report:
     subject = f"filter {type(part).__name__}"
     rng = generator("testing/filter", 0)
     kept = 0
-    groups = [graded(_task("a", 1, 0), [Score(components={}, fault=Fault.INFRA)] * 4, key="faulty")]
+    groups = [graded_group(_task("a", 1, 0), [Score(components={}, fault=Fault.INFRA)] * 4, key="faulty")]
     groups += [
-        graded(_task("a", 1, n), [float(v) for v in rng.random(n) < rng.random()], key=f"g{n}/{k}")
+        graded_group(_task("a", 1, n), [float(v) for v in rng.random(n) < rng.random()], key=f"g{n}/{k}")
         for n in (1, 2, 3, 8, 16, 17)
         for k in range(20)
     ]

@@ -11,10 +11,12 @@ from assay.core.score import Score
 from assay.core.task import Task
 from assay.verify.rollouts import rollout_of
 
-__all__ = ["as_outcomes", "graded"]
+__all__ = ["as_outcomes", "graded_group"]
 
 
-def graded(task: Task, verdicts: Sequence[float | Score], *, key: str = "g0", texts: Mapping[int, str] | None = None) -> Group:
+def graded_group(
+    task: Task, verdicts: Sequence[float | Score], *, key: str = "g0", texts: Mapping[int, str] | None = None
+) -> Group:
     """A group with one rollout per verdict; a number stands for the component ``correct``.
 
     Args:
@@ -25,7 +27,7 @@ def graded(task: Task, verdicts: Sequence[float | Score], *, key: str = "g0", te
 
     >>> from assay.core import FrozenMap, Task
     >>> task = Task(id="t", domain="d", arm="a", level=1, split="train", index=0, public=FrozenMap({"prompt": "1+1="}))
-    >>> graded(task, [0.0, 1.0]).success
+    >>> graded_group(task, [0.0, 1.0]).success
     0.5
     """
     said = texts or {}
@@ -39,7 +41,7 @@ def as_outcomes(groups: Sequence[Group]) -> list[Outcome]:
 
     >>> from assay.core import FrozenMap, Task
     >>> task = Task(id="t", domain="d", arm="a", level=1, split="train", index=0, public=FrozenMap({"prompt": "1+1="}))
-    >>> as_outcomes([graded(task, [0.0, 1.0])])[0].advantages.tolist()
+    >>> as_outcomes([graded_group(task, [0.0, 1.0])])[0].advantages.tolist()
     [-0.5, 0.5]
     """
     out: list[Outcome] = []

@@ -113,8 +113,8 @@ def with_values(group: Group, name: str, values: Sequence[float] | NDArray[Any])
     """The group with a number for each of its rollouts in their column ``name``.
 
     >>> from assay_tasks import SortDigits
-    >>> from assay.testing import graded
-    >>> group = graded(SortDigits().task("sort", 3, "train", 0), [1.0, 0.0])
+    >>> from assay.testing import graded_group
+    >>> group = graded_group(SortDigits().task("sort", 3, "train", 0), [1.0, 0.0])
     >>> [x.columns["hardness"] for x in with_values(group, "hardness", [0.5, 0.25]).scores]
     [0.5, 0.25]
     """

@@ -87,7 +87,7 @@ def complete_update(s: ReinforceRunner, batch: Batch, update: int) -> Batch:
 def _wanted(s: ReinforceRunner, moment: Moment) -> list[ColumnProvider]:
     """The providers of a moment: those of the stage's own first, then automatic ones, of columns that the objective reads."""
     own = s.stage.columns
-    read = (*s.parts.plan.attempts, *s.parts.plan.columns)
+    read = (*s.parts.plan.rollout_columns, *s.parts.plan.columns)
     known = {**AUTOMATIC, **{p.name: p for p in own}}
     return [known[name] for name in dict.fromkeys(read) if name in known and known[name].moment == moment]
 
@@ -125,7 +125,7 @@ def check_providers(providers: Sequence[ColumnProvider], plan: Plan) -> None:
             reads.
         UnknownNameError: another moment.
     """
-    read = {*plan.attempts, *plan.columns}
+    read = {*plan.rollout_columns, *plan.columns}
     names = [p.name for p in providers]
     for p in providers:
         if p.moment not in MOMENTS:

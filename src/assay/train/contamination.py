@@ -294,7 +294,7 @@ def _of_tasks(run: Run, of: str, sample: int) -> Iterator[_Prompt]:
 
 def _cells(run: Run) -> list[tuple[str, int]]:
     """The arms and levels that the stages of a run practise, each once."""
-    arms = [arms_of(run.tasks, stage.levels) for stage in run.stages if stage.practises]
+    arms = [arms_of(run.tasks, stage.levels) for stage in run.stages if stage.uses_tasks]
     return list(dict.fromkeys((arm, level) for of_stage in arms for arm, levels in of_stage.items() for level in levels))
 
 

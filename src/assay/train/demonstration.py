@@ -12,7 +12,7 @@ import numpy as np
 from assay.core.errors import DataError, nearest
 from assay.core.protocols import CallTokenizer, Tokenizer
 from assay.core.rollout import Ids, ids_of
-from assay.core.sample import Sample, supervised
+from assay.core.sample import Sample, supervised_sample
 from assay.core.task import CALLS, TOOLS, Message
 from assay.rollout.conversation import render_following
 from assay.rollout.decode_text import AnswerReader
@@ -146,11 +146,11 @@ def conversation_row(
             continue
         before = pieces[-1][0]
         for at, turn in these:
-            turn = turn if turn.role == CALLS else Message("assistant", reader.taught(turn.content, before))
+            turn = turn if turn.role == CALLS else Message("assistant", reader.format_answer(turn.content, before))
             pieces.append((_turn_ids(tokenizer, told, turn), at not in skipped))
             silent.append(at in skipped)
             told.append(turn)
-    made = supervised(key, pieces)
+    made = supervised_sample(key, pieces)
     if not everything:
         return made
     mask = ~np.repeat(silent, [len(ids) for ids, _ in pieces])
@@ -163,7 +163,7 @@ def _turn_ids(tokenizer: Tokenizer, told: Sequence[Message], turn: Message) -> I
         return ids_of([*tokenizer.encode(turn.content), tokenizer.eos])
     if not isinstance(tokenizer, CallTokenizer):
         raise DataError("this tokenizer writes no calls of tools; write them into the content, as the environment reads them")
-    return tokenizer.said(told, turn)
+    return tokenizer.render_turn(told, turn)
 
 
 def _says(message: Message) -> bool:

@@ -19,13 +19,13 @@ from assay.verify.routing import Routed
 from assay.verify.user_reward import UserReward, name_of
 from assay.verify.weighted_rewards import WeightedRewards
 
-__all__ = ["describe_settings", "told_settings"]
+__all__ = ["describe_settings", "explain_settings"]
 
 _KINDS = {"base": "no chat template", "chat": "a chat template", "thinking": "a chat template that lets it think"}
 _GIB = 1 << 30
 
 
-def told_settings(run: Run, start: Path) -> tuple[str, ...]:
+def explain_settings(run: Run, start: Path) -> tuple[str, ...]:
     """`describe_settings` of a run that starts from a model folder or a name on the hub, on this machine; of any other, its model
     alone. And what accuracies are of.
 
@@ -33,7 +33,7 @@ def told_settings(run: Run, start: Path) -> tuple[str, ...]:
         run: settings.
         start: the folder with its starting weights.
     """
-    stage = next((cast(Reinforce, s) for s in run.stages if s.practises), None)
+    stage = next((cast(Reinforce, s) for s in run.stages if s.uses_tasks), None)
     if not isinstance(run.model, Folder) or stage is None:
         return (f"model {run.model.describe()}", *_notes(run))
     return (*describe_settings(run, stage, facts_in(start), this_machine(stage.learner.device)), *_notes(run))

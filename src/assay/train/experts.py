@@ -1,4 +1,4 @@
-"""Expert attempts: the family's oracle plays the contexts that the policy played, scored alike."""
+"""Expert rollouts: the family's oracle plays the contexts that the policy played, scored alike."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _turns(s: ReinforceRunner, group: Group, context: Context) -> list[Ids]:
             "with traces"
         )
     reader = AnswerReader.of(s.parts.tokenizer)
-    said = [reader.taught(t.content) for t in turns if t.role == "assistant"]
+    said = [reader.format_answer(t.content) for t in turns if t.role == "assistant"]
     return [ids_of([*s.parts.tokenizer.encode(text), s.parts.tokenizer.eos]) for text in said]
 
 

@@ -84,13 +84,13 @@ def check_preferred(stage: OneUpdate) -> None:
             f"Prefer: {type(objective.credit[0]).__name__} takes statistics of {', '.join(objective.scalarise.streams)}, so of "
             f"none of the stage's rows: add {PREFERRED!r} to Scalarise.streams, or {ELSE}"
         )
-    _check_attempts(stage, objective)
+    _check_rollout_columns(stage, objective)
     _check_reward(stage, objective)
 
 
-def _check_attempts(stage: OneUpdate, objective: Objective) -> None:
+def _check_rollout_columns(stage: OneUpdate, objective: Objective) -> None:
     for part in (*objective.credit, *objective.losses):
-        for name in part.attempts:
+        for name in part.rollout_columns:
             if name not in _OF_ATTEMPTS:
                 raise PlanError(
                     f"Prefer: {type(part).__name__} reads {name!r} of each rollout, which the stage's rows do not have: leave "

@@ -43,7 +43,7 @@ def describe_rewards(run: Run) -> tuple[str, ...]:
     Args:
         run: settings; its first stage of reinforcement learning learns from the tasks' reward.
     """
-    stage = next((stage for stage in run.stages if stage.practises), None)
+    stage = next((stage for stage in run.stages if stage.uses_tasks), None)
     verifier: object = run.tasks.verifier()
     if stage is None or not isinstance(getattr(stage, "reward", None), FromTasks):
         return ()

@@ -93,7 +93,7 @@ class Imitate(OfflineRows):
             for text in question_text((*row.opening, *row.turns)):
                 yield row.place, text
 
-    def rows_told(self, run: Run) -> StageRows:
+    def count_rows(self, run: Run) -> StageRows:
         """The demonstrations, counted."""
         return StageRows(step=self.batch, pool=len(demonstrations_of(self)), what="demonstrations", batch=self.batch)
 

@@ -91,7 +91,7 @@ class JudgementFile:
         return found
 
     def _write(self, row: Mapping[str, object]) -> None:
-        with storage.guarded(self.path):
+        with storage.storage_errors(self.path):
             if self._file is None:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
                 self._file = self.path.open("a", encoding="utf-8")

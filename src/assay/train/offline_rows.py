@@ -58,7 +58,7 @@ class RowsRunner(BaseRunner):
 
 
 class OneUpdate(Stage, Protocol):
-    """A stage whose steps are one update each; of it ``rows`` is left to say, and `rows_told` where that is not a batch."""
+    """A stage whose steps are one update each; of it ``rows`` is left to say, and `count_rows` where that is not a batch."""
 
     __slots__ = ()
     batch: int
@@ -71,7 +71,7 @@ class OneUpdate(Stage, Protocol):
         """The stage at work."""
         return RowsRunner(parts, self.rows(parts.run, parts.tokenizer))
 
-    def rows_told(self, run: Run) -> StageRows:
+    def count_rows(self, run: Run) -> StageRows:
         """A batch for each step."""
         return StageRows(step=self.batch)
 

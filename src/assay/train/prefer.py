@@ -85,7 +85,7 @@ class Prefer(OfflineRows):
         for row in preferences_of(self):
             yield row.place, "\n".join(question_text(row.messages))
 
-    def rows_told(self, run: Run) -> StageRows:
+    def count_rows(self, run: Run) -> StageRows:
         """The preferences, counted: a row for each answer."""
         given = preferences_of(self)
         most = max(len(p.answers) for p in given)

@@ -70,7 +70,7 @@ def check_fits(run: Run, model: AnyModel, others: Callable[[str], AnyModel] = fr
         others: gives the models that anchors name.
 
     Raises:
-        ConfigError: an answer leaves no room for a prompt, a prompt or trace exceeds the context, a task needs more turns than an
+        ConfigError: an answer leaves no room for a prompt, a prompt or trace exceeds the context, a task needs more turns than a
             rollout has, a warm-up has no traces, an anchor's vocabulary is another, or a task has no privileged prompt for an
             anchor that reads it.
         DataError: a level without tasks of a split, text that the tokenizer lacks, an answer that must be matched exactly and
@@ -95,7 +95,7 @@ def check_fits(run: Run, model: AnyModel, others: Callable[[str], AnyModel] = fr
                 check_vocabulary(anchor, model, others(anchor.model))
         short = min((others(a.model).shape.max_positions for a in stage.learner.anchors if a.model), default=context)
         stage.check_rows(run, model.tokenizer, min(context, short))
-        if not stage.practises:
+        if not stage.uses_tasks:
             continue
         played = _with_tools(run, stage, model.tokenizer)
         for task in _first_tasks(played.tasks, stage.levels, "train"):

@@ -97,10 +97,10 @@ def with_view(watch: Watch, folder: Path) -> Watch:
 
 
 def tell_settings(run: Run, folder: Path) -> None:
-    """Prints what a new run is set to, and why, to standard error; see `told_settings`."""
-    from assay.train.describe_settings import told_settings
+    """Prints what a new run is set to, and why, to standard error; see `explain_settings`."""
+    from assay.train.describe_settings import explain_settings
 
-    for line in told_settings(run, folder / "start"):
+    for line in explain_settings(run, folder / "start"):
         print(line, file=sys.stderr, flush=True)
 
 

@@ -152,8 +152,8 @@ class Peers:
         parts: of a group.
 
     >>> from assay_tasks import SortDigits
-    >>> from assay.testing import graded
-    >>> group = graded(SortDigits().task("sort", 3, "train", 0), [1.0, 0.0, 0.0, 1.0])
+    >>> from assay.testing import graded_group
+    >>> group = graded_group(SortDigits().task("sort", 3, "train", 0), [1.0, 0.0, 0.0, 1.0])
     >>> [x.columns["peers"] for x in Peers().provide(None, [group])[0].scores]
     [0.0, 0.0, 1.0, 1.0]
     """

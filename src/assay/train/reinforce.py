@@ -82,7 +82,7 @@ class Reinforce(Stage):
     """
 
     samples: ClassVar[bool] = True
-    practises: ClassVar[bool] = True
+    uses_tasks: ClassVar[bool] = True
 
     steps: int = 500
     groups: int = 32
@@ -181,7 +181,7 @@ class Reinforce(Stage):
         """Contexts of a step, and rollouts of each."""
         return self.groups, self.group_size
 
-    def rows_told(self, run: Run) -> StageRows:
+    def count_rows(self, run: Run) -> StageRows:
         """A row for each rollout, at most."""
         rows = self.groups * self.group_size
         most = rows * self.steps * run.sampling.max_new_tokens * self._turns(run)

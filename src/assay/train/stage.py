@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 from assay.core.protocols import IndexPolicySpec, SamplerSpec, Tokenizer
 from assay.core.task import Task
+from assay.core.util.renamed import refuse_renamed
 from assay.guide import InOrder
 from assay.objective.objective import Objective
 from assay.rollout.spec import PlayerSpec
@@ -72,7 +73,7 @@ class Stage(Protocol):
         index: which task of a stream comes next, where a curriculum leaves it open.
         sampler: how rollouts come about, those of evaluations too.
         samples: it learns from rollouts of the policy.
-        practises: it trains on the run's tasks, which must then fit the model.
+        uses_tasks: it trains on the run's tasks, which must then fit the model.
         evaluates_first: there is an evaluation before its first step.
     """
 
@@ -90,8 +91,12 @@ class Stage(Protocol):
     index: IndexPolicySpec = InOrder()
     sampler: SamplerSpec = PlayerSpec()
     samples: ClassVar[bool] = False
-    practises: ClassVar[bool] = False
+    uses_tasks: ClassVar[bool] = False
     evaluates_first: ClassVar[bool] = True
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        refuse_renamed(cls, {"taught": "effective_objective", "rows_told": "count_rows", "practises": "uses_tasks"})
 
     # ---- what it is
 
@@ -173,7 +178,7 @@ class Stage(Protocol):
         """Contexts of a step, and rollouts of each; (0, 0) where nothing is sampled."""
         return 0, 0
 
-    def rows_told(self, run: Run) -> StageRows:
+    def count_rows(self, run: Run) -> StageRows:
         """Its rows, counted."""
         ...
 

@@ -111,7 +111,7 @@ class Texts(OfflineRows):
         """All of them."""
         return texts_of(self)
 
-    def rows_told(self, run: Run) -> StageRows:
+    def count_rows(self, run: Run) -> StageRows:
         """The texts, counted."""
         return StageRows(step=self.batch, pool=len(texts_of(self)), what="texts", batch=0 if self.packed else self.batch)
 

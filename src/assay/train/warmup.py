@@ -52,7 +52,7 @@ class WarmUp(OneUpdate):
     Source: Warm Up Before You Train (arXiv 2505.13718), in part.
     """
 
-    practises: ClassVar[bool] = True
+    uses_tasks: ClassVar[bool] = True
     evaluates_first: ClassVar[bool] = False
 
     steps: int = 600

@@ -245,8 +245,8 @@ class Wiring:
 
     def _columns(self, stage: Reinforce, objective: Objective, changes: dict[str, Any]) -> None:
         plan = objective.plan(2)
-        read = [n for n in dict.fromkeys((*plan.attempts, *plan.columns)) if n in DEFAULTS and n not in AUTOMATIC]
-        kept = tuple(p for p in stage.columns if p.name in {*plan.attempts, *plan.columns} or self._gave("columns"))
+        read = [n for n in dict.fromkeys((*plan.rollout_columns, *plan.columns)) if n in DEFAULTS and n not in AUTOMATIC]
+        kept = tuple(p for p in stage.columns if p.name in {*plan.rollout_columns, *plan.columns} or self._gave("columns"))
         added = tuple(DEFAULTS[n] for n in read if n not in {p.name for p in kept})
         if added or kept != stage.columns:
             why = f"it reads {', '.join(read)} unless the verifier says it" if added else "it reads no such column"

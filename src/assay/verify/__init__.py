@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier
     from assay.verify.catalog import NamedVerifier, about, verifier, verifiers
     from assay.verify.composite import CompositeVerifier
-    from assay.verify.constraints import Constraint, Instructions, Relation, constraint_of, described
+    from assay.verify.constraints import Constraint, Instructions, Relation, constraint_of, describe_constraints
     from assay.verify.exact import ExactMatch, FormatIs, Together
     from assay.verify.math.verifier import MathAnswer
     from assay.verify.reward_function import RewardFunction
@@ -83,7 +83,7 @@ __all__ = [
     "abilities_of",
     "about",
     "constraint_of",
-    "described",
+    "describe_constraints",
     "judge",
     "rollout_of",
     "task_and_rollout",
@@ -95,7 +95,7 @@ _HOME = {
     "abilities": "Abilities abilities_of",
     "answer_verifier": "AnswerPlace AnswerVerifier",
     "rollouts": "rollout_of task_and_rollout",
-    "constraints": "Constraint Instructions Relation constraint_of described",
+    "constraints": "Constraint Instructions Relation constraint_of describe_constraints",
     "exact": "ExactMatch FormatIs Together",
     "reward_function": "RewardFunction",
     "composite": "CompositeVerifier",

@@ -1,4 +1,4 @@
-"""What games share: a match, its environment, the oracle's play, and the verifier that plays an attempt again."""
+"""What games share: a match, its environment, the oracle's play, and the verifier that plays a rollout again."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _REQUESTS = {
 
 
 class Match(ABC):
-    """One play of a game: what it answers to actions, and how it stands. It belongs to one attempt and changes with each action.
+    """One play of a game: what it answers to actions, and how it stands. It belongs to one rollout and changes with each action.
 
     A subclass says how it answers (`answer`), calls `win` or `lose` when it is decided, and knows what an oracle would do next
     (`advise`). Every action costs a turn, understood or not.
@@ -132,11 +132,11 @@ class Game(Problem, ABC):
         return "\n".join(map(form.given, solution.answer.split("\n")))
 
     def verifier(self, form: Form) -> Verifier:
-        """Whether the attempt's actions win."""
+        """Whether the rollout's actions win."""
         return Replay(self)
 
     def environment(self, world: TaskView) -> Environment:
-        """A match for one attempt."""
+        """A match for one rollout."""
         return Playing(world.id, self.match(self.facts(world)))
 
     def trace(self, facts: Facts, text: str, noise: float, rng: np.random.Generator) -> tuple[Message, ...]:
@@ -225,9 +225,9 @@ def played_before(snapshot: Any) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """``correct`` is 1 when the attempt's actions, played again in a fresh match, win; ``progress`` is how far they come.
+    """``correct`` is 1 when the rollout's actions, played again in a fresh match, win; ``progress`` is how far they come.
 
-    An attempt that began at a snapshot goes on from its actions. The state that they lead to decides and no word that was said,
+    A rollout that began at a snapshot goes on from its actions. The state that they lead to decides and no word that was said,
     so nothing is believed of what the environment reported. A call that was cut off is no action, and what stands behind the end
     of a match counts nothing.
 
@@ -248,7 +248,7 @@ class Replay:
         return ("correct", "progress")
 
     def __call__(self, task: Task, rollout: Rollout) -> Score:
-        """Play one attempt again."""
+        """Play one rollout again."""
         if "facts" not in task.world:
             raise DataError(f"task {task.id!r} has no 'facts' in its world to play again; it has {sorted(task.world)}")
         match = self.game.match(self.game.facts(task))

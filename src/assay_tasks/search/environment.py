@@ -111,7 +111,7 @@ def _read(world: Lore, title: str) -> ToolResult:
 
 @filed_as("assay.tasks.search.desk:Desk")
 class SearchEnvironment(SingleUse):
-    """The environment: a turn that calls a tool is answered, any other ends the attempt, and so does a call too many.
+    """The environment: a turn that calls a tool is answered, any other ends the rollout, and so does a call too many.
 
     Attributes:
         tools: by name.
@@ -145,7 +145,7 @@ class SearchVerifier:
     """``correct`` is 1 when the answer is the gold's, in any case of letters; ``evidence`` is the share of the gold's pages read.
 
     The gold is ``{"items": list of texts, "pages": list of titles}``. An answer of several items has commas between them. A page
-    counts as read when the attempt called for it by its title, in a turn that it finished.
+    counts as read when the rollout called for it by its title, in a turn that it finished.
 
     Attributes:
         where: in which part of the last turn the answer stands (`assay.verify.AnswerPlace`).
@@ -244,7 +244,7 @@ class SearchProblem(Problem, ABC):
         return SearchVerifier(form.place)
 
     def environment(self, world: TaskView) -> Environment:
-        """A desk for one attempt."""
+        """An environment for one rollout."""
         return SearchEnvironment(world)
 
     def trace(self, facts: Facts, text: str, noise: float, rng: np.random.Generator) -> tuple[Message, ...]:

@@ -17,7 +17,7 @@ from assay.sandbox.result import Result, SandboxProgram
 from assay.tasks.turns import actions_of
 from assay.verify.answer_verifier import ruled
 from assay.verify.code.base import Gold
-from assay.verify.code.edits import Unapplied, applied, edits_in
+from assay.verify.code.edits import Unapplied, apply_edits, edits_in
 from assay.verify.code.repository import RepositoryTests
 from assay.verify.code.workers import sandbox_of
 from assay_tasks.phases import SingleUse
@@ -71,7 +71,7 @@ class Files:
             edits = edits_in(text)
             if not edits:
                 return None
-            after, left_out = applied(self.now, edits, self._protected)
+            after, left_out = apply_edits(self.now, edits, self._protected)
         except Unapplied as error:
             return ToolResult(content=f"Nothing was changed: {error}.", error=error.word)
         self.now = after
@@ -204,7 +204,7 @@ def called(text: str) -> tuple[str, str] | None:
 
 @filed_as("assay.tasks.swe.workbench:Bench")
 class RepositoryEnvironment(SingleUse):
-    """The environment: each turn is a command, which is answered; ``done``, or a command too many, ends the attempt.
+    """The environment: each turn is a command, which is answered; ``done``, or a command too many, ends the rollout.
 
     Attributes:
         tools: by the name of the command.
@@ -260,9 +260,9 @@ UNKNOWN = "The last line of a turn is list, read PATH, search TEXT, test or done
 @filed_as("assay.tasks.swe.workbench:Mended")
 @dataclass(frozen=True, slots=True)
 class RepairVerifier:
-    """``correct`` is 1 when the files that an attempt's edits lead to pass the hidden tests.
+    """``correct`` is 1 when the files that a rollout's edits lead to pass the hidden tests.
 
-    The edits are made once more on the files of the gold, so nothing is believed of what the environment said. An attempt that
+    The edits are made once more on the files of the gold, so nothing is believed of what the environment said. A rollout that
     changes nothing is wrong without a run. Components are those of `assay.verify.code.RepositoryTests`.
 
     Attributes:
@@ -294,7 +294,7 @@ class RepairVerifier:
         return RepairVerifier(self.tests.beside(answers))
 
     def __call__(self, task: Task, rollout: Rollout) -> Score:
-        """Make an attempt's edits again, and run the hidden tests."""
+        """Make a rollout's edits again, and run the hidden tests."""
         gold = Gold(task.private)
         before = gold.find("files")
         if not isinstance(before, dict):

@@ -97,7 +97,7 @@ class Repair(Mending):
         return RepairVerifier(RepositoryTests(stop_at_first_failure=True, tolerance=1e-9))
 
     def environment(self, world: TaskView) -> Environment:
-        """A workbench for one attempt."""
+        """An environment for one rollout."""
         facts = self.facts(world)
         return RepositoryEnvironment(world, self.sources(facts), self.turns(facts), PROTECTED)
 

@@ -72,7 +72,7 @@ def find_chromium() -> str | None:
 
 
 class _Desk:
-    """One browser of this process, on an event loop in a thread of its own, so that attempts on any loop may use it."""
+    """One browser of this process, on an event loop in a thread of its own, so that rollouts on any loop may use it."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -167,7 +167,7 @@ class _Handler(BaseHTTPRequestHandler):
 class Chromium(SingleUse):
     """The environment of a visit in a real browser: it shows and does what the text browser does.
 
-    It has a server and a context of its own, which end with the attempt, or when the environment is given up. Nothing that it
+    It has a server and a context of its own, which end with the rollout, or when the environment is given up. Nothing that it
     reports is judged: the verifier makes the commands again in the text browser.
 
     Attributes:

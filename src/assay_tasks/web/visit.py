@@ -230,7 +230,7 @@ class WebProblem(Game, ABC):
         return self.frames[variant].format(rules=rules, task=self.tasks(facts["asked"])[variant])
 
     def environment(self, world: TaskView) -> Environment:
-        """A browser for one attempt."""
+        """A browser for one rollout."""
         if self.browser == "chromium":
             from assay_tasks.web.chromium import Chromium
 

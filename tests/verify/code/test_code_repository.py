@@ -10,7 +10,7 @@ from assay.core.rollout import Stop
 from assay.core.score import Fault, Score
 from assay.sandbox import Limits
 from assay.verify import task_and_rollout
-from assay.verify.code import Edit, RepositoryTests, Unapplied, applied, edits_in, edits_in_diff
+from assay.verify.code import Edit, RepositoryTests, Unapplied, apply_edits, edits_in, edits_in_diff
 from assay.verify.code.edits import written
 
 FILES = {
@@ -62,9 +62,9 @@ def test_edits_are_read_where_they_stand() -> None:
 
 def test_edits_are_made_once_and_in_order() -> None:
     files = {"a.py": "x = 1  \ny = 1\nx = 2\n"}
-    assert applied(files, [Edit("a.py", "x = 1", "x = 3"), Edit("a.py", "x = 3\ny = 1", "")])[0] == {"a.py": "x = 2\n"}
-    assert applied(files, [Edit("b/c.py", "", "z = 1")])[0]["b/c.py"] == "z = 1\n"
-    assert applied({"a.py": ""}, [Edit("tests/t.py", "", "1"), Edit("x.py", "", "1")], ["tests/", "x.py"]) == (
+    assert apply_edits(files, [Edit("a.py", "x = 1", "x = 3"), Edit("a.py", "x = 3\ny = 1", "")])[0] == {"a.py": "x = 2\n"}
+    assert apply_edits(files, [Edit("b/c.py", "", "z = 1")])[0]["b/c.py"] == "z = 1\n"
+    assert apply_edits({"a.py": ""}, [Edit("tests/t.py", "", "1"), Edit("x.py", "", "1")], ["tests/", "x.py"]) == (
         {"a.py": ""},
         ["tests/t.py", "x.py"],
     )
@@ -75,11 +75,11 @@ def test_edits_are_made_once_and_in_order() -> None:
         (Edit("a.py/b.py", "", "z"), "in the way"),
     ):
         with pytest.raises(Unapplied, match=why):
-            applied(files, [edit])
+            apply_edits(files, [edit])
     with pytest.raises(Unapplied, match="more than once"):
-        applied({"a.py": "x\ny\nx\n"}, [Edit("a.py", "x", "z")])
+        apply_edits({"a.py": "x\ny\nx\n"}, [Edit("a.py", "x", "z")])
     with pytest.raises(Unapplied, match="more than 200000"):
-        applied({"a.py": "x\n"}, [Edit("a.py", "x", f"{'z' * 150_000}\nx"), Edit("a.py", "x", "z" * 150_000)])
+        apply_edits({"a.py": "x\n"}, [Edit("a.py", "x", f"{'z' * 150_000}\nx"), Edit("a.py", "x", "z" * 150_000)])
 
 
 lines = st.lists(st.sampled_from(["a", "b", "    c", "", "d = 1"]), min_size=1, max_size=8)
@@ -89,7 +89,7 @@ lines = st.lists(st.sampled_from(["a", "b", "    c", "", "d = 1"]), min_size=1, 
 def test_written_edits_lead_from_one_text_to_the_other(old: list[str], new: list[str]) -> None:
     before, after = {"f.py": "\n".join(old) + "\n"}, {"f.py": "\n".join(new) + "\n"}
     if any(map(str.strip, old)):
-        assert applied(before, written(before, after))[0] == after
+        assert apply_edits(before, written(before, after))[0] == after
     assert written({}, after) == [Edit("f.py", "", "\n".join(new))]
 
 
@@ -265,7 +265,7 @@ def test_hunks_that_stand_in_a_file_more_than_once_go_where_they_say() -> None:
 
     def after(*hunks: str) -> str:
         edits = edits_in_diff("--- a/a.py\n+++ b/a.py\n" + "\n".join(hunks))
-        return applied(files, edits)[0]["a.py"]
+        return apply_edits(files, edits)[0]["a.py"]
 
     assert after("@@ -3 +3 @@\n-x = 1\n+x = 2") == "x = 1\ny = 0\nx = 2\ny = 0\nx = 1\n"
     assert after("@@ -1 +1,2 @@\n-x = 1\n+x = 5\n+x = 6", "@@ -5 +6 @@\n-x = 1\n+x = 2").endswith("x = 1\ny = 0\nx = 2\n")
@@ -282,4 +282,4 @@ def test_hunks_that_stand_in_a_file_more_than_once_go_where_they_say() -> None:
 def test_edits_of_which_one_hides_the_next_are_written_as_one() -> None:
     before, after = {"p": "x\nx\n"}, {"p": "x\ny\nx\ny\n"}
     assert written(before, after) == [Edit("p", "x\nx", "x\ny\nx\ny")]
-    assert applied(before, written(before, after))[0] == after
+    assert apply_edits(before, written(before, after))[0] == after

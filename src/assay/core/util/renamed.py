@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar
 
-__all__ = ["RENAMED"]
+from assay.core.errors import ConfigError
+
+__all__ = ["RENAMED", "RenamedMembers", "refuse_renamed"]
 
 RENAMED: Mapping[str, Mapping[str, str]] = {
+    "assay.runs": {"guarded": "storage_errors"},
+    "assay.interop": {"loaded": "load_verifier"},
     "assay.audit": {"Case": "AuditCase", "Settings": "AuditSettings", "Status": "AuditStatus"},
-    "assay.core": {"Rehearsal": "PerturbsWeights", "World": "TaskView"},
-    "assay.curate": {"Progress": "CurationProgress", "Seen": "StepNotes", "Step": "CurationStep", "Texts": "HashedTexts"},
+    "assay.core": {"Rehearsal": "PerturbsWeights", "World": "TaskView", "supervised": "supervised_sample"},
+    "assay.curate": {
+        "Progress": "CurationProgress",
+        "Seen": "StepNotes",
+        "Step": "CurationStep",
+        "Texts": "HashedTexts",
+        "contaminated": "find_contamination",
+        "filled": "fill_gaps",
+    },
     "assay.interop.service": {"Desk": "ScoringRequestHandler"},
     "assay.lab": {
         "Ending": "RunEnding",
@@ -19,13 +31,16 @@ RENAMED: Mapping[str, Mapping[str, str]] = {
         "News": "StudyObserver",
         "work_off": "run_all",
     },
-    "assay.measure": {"Comparison": "RunComparison", "EvalItem": "TaskOutcomes"},
+    "assay.measure": {"Comparison": "RunComparison", "EvalItem": "TaskOutcomes", "paired": "paired_difference"},
     "assay.objective": {
         "Evaluation": "ObjectiveEvaluation",
         "Padded": "PaddedInputs",
         "Wanted": "RequiredInputs",
+        "composed": "resolve_method",
+        "named": "build_method",
         "wanted": "required_inputs",
     },
+    "assay.objective.methods": {"named": "build_method"},
     "assay.rollout": {"Reader": "AnswerReader"},
     "assay.runtime": {"Lagged": "StaleEngine", "Ranks": "Collectives", "Schedule": "LearningRateSchedule"},
     "assay.sandbox": {
@@ -43,11 +58,58 @@ RENAMED: Mapping[str, Mapping[str, str]] = {
         "Outcome": "SelftestOutcome",
         "Part": "SelftestPart",
     },
-    "assay.tasks": {"Mixture": "TaskMixture", "Place": "TaskCoordinates"},
-    "assay.testing": {"attempt": "rollout_of"},
+    "assay.tasks": {
+        "Mixture": "TaskMixture",
+        "Place": "TaskCoordinates",
+        "reseeded": "with_seed",
+        "scaled": "make_program_family",
+        "written": "with_form",
+    },
+    "assay.testing": {"attempt": "rollout_of", "graded": "graded_group"},
     "assay.train": {"Outcome": "RunOutcome"},
-    "assay.verify": {"Joint": "CompositeVerifier", "Plan": "PlanVerifier", "attempt": "rollout_of", "posed": "task_and_rollout"},
-    "assay.verify.code": {"Place": "ProgramPlace"},
+    "assay.verify": {
+        "Joint": "CompositeVerifier",
+        "Plan": "PlanVerifier",
+        "attempt": "rollout_of",
+        "described": "describe_constraints",
+        "posed": "task_and_rollout",
+    },
+    "assay.verify.code": {"Place": "ProgramPlace", "applied": "apply_edits"},
     "assay.verify.math": {"Verdict": "MathVerdict"},
     "assay.verify.proof": {"Checked": "ProofCheck", "Checker": "ProofChecker", "Database": "MetamathDatabase"},
 }
+
+
+def refuse_renamed(part: type, renamed: Mapping[str, str]) -> None:
+    """Refuses a class of a user's that defines a member under its old name, which nothing would ask for.
+
+    Args:
+        part: the class.
+        renamed: old names of members to new ones.
+
+    Raises:
+        ConfigError: it defines one; says the new name.
+
+    >>> refuse_renamed(type("Mine", (), {"attempts": ("x",)}), {"attempts": "rollout_columns"})
+    Traceback (most recent call last):
+    assay.core.errors.ConfigError: Mine.attempts is called rollout_columns now; rename it
+    """
+    for old, new in renamed.items():
+        if old in vars(part):
+            raise ConfigError(f"{part.__qualname__}.{old} is called {new} now; rename it")
+
+
+class RenamedMembers:
+    """Base of records some of whose members have new names: asking for an old one says the new one."""
+
+    __slots__ = ()
+
+    renamed_members: ClassVar[Mapping[str, str]] = {}
+
+    if not TYPE_CHECKING:  # to a type checker an old name is simply not there
+
+        def __getattr__(self, name: str) -> object:
+            kind = type(self)
+            if new := kind.renamed_members.get(name):
+                raise AttributeError(f"{kind.__name__}.{name} is called {new} now")
+            raise AttributeError(f"{kind.__name__!r} object has no attribute {name!r}")

@@ -17,7 +17,7 @@ from assay.measure.trackers.tensorboard_tracker import TensorBoardTracker
 from assay.measure.trackers.tracker import TrackerSettings
 from assay.measure.trackers.trackio_tracker import TrackioTracker
 from assay.measure.trackers.wandb_tracker import WandbTracker
-from assay.runs.storage import guarded, read_json, write_json
+from assay.runs.storage import read_json, storage_errors, write_json
 
 __all__ = ["FOLDER", "TRACKERS", "TrackerState", "only_sender", "recorded_trackers"]
 
@@ -77,7 +77,7 @@ class TrackerState:
         Raises:
             StorageError: the disk is full or the folder not writable.
         """
-        with guarded(folder / FOLDER):
+        with storage_errors(folder / FOLDER):
             (folder / FOLDER).mkdir(exist_ok=True)
         write_json(folder / FOLDER / f"{name}.json", asdict(self))
 
@@ -125,7 +125,7 @@ def only_sender(folder: Path, name: str, wait: bool) -> Generator[None]:
         ConfigError: another process sends, and ``wait`` is False.
     """
     path = folder / FOLDER / f".{name}.lock"
-    with guarded(path):
+    with storage_errors(path):
         path.parent.mkdir(exist_ok=True)
         file = path.open("a")
     with file:

@@ -14,13 +14,14 @@ from assay.core.batch import Batch
 from assay.core.errors import PlanError
 from assay.core.plan import Scope
 from assay.core.protocols import State
+from assay.core.util.renamed import RenamedMembers, refuse_renamed
 from assay.objective.reducers import F, Partials
 
 __all__ = ["Credit", "CreditTerm", "check_behind", "check_one_handling"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Credit:
+class Credit(RenamedMembers):
     """Where a chain stands: rewards and advantages of the ``R`` rollouts in a rollout batch.
 
     Attributes:
@@ -37,6 +38,15 @@ class Credit:
         columns: token columns ``[N]`` that terms made for others, such as ``returns`` for a critic.
         metrics: numbers for the report.
     """
+
+    renamed_members: ClassVar[Mapping[str, str]] = {
+        "moved": "with_advantage",
+        "rewarded": "with_reward",
+        "divided": "divide_by",
+        "scaled": "scale_by",
+        "centred": "center",
+        "told": "with_metrics",
+    }
 
     batch: Batch
     metric: F
@@ -133,6 +143,10 @@ class CreditTerm(ABC):
 
     kind: ClassVar[str] = "transform"
 
+    def __init_subclass__(cls) -> None:
+        super(CreditTerm, cls).__init_subclass__()
+        refuse_renamed(cls, {"attempts": "rollout_columns"})
+
     @property
     def needs(self) -> tuple[str, ...]:
         """Token columns that it reads."""
@@ -154,7 +168,7 @@ class CreditTerm(ABC):
         return False
 
     @property
-    def attempts(self) -> tuple[str, ...]:
+    def rollout_columns(self) -> tuple[str, ...]:
         """Columns of the rollouts that it reads: ``length``, ``truncated``, or a user's own."""
         return ()
 

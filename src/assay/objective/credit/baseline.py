@@ -65,7 +65,7 @@ class Center(CreditTerm):
             raise ConfigError(f"Center({self.baseline!r}, by={self.by!r}): peers belong to the group baselines {_GROUPED}")
 
     @property
-    def attempts(self) -> tuple[str, ...]:
+    def rollout_columns(self) -> tuple[str, ...]:
         """What tells the peers apart."""
         return (self.by,) if self.by else ()
 
@@ -156,7 +156,7 @@ class Against(CreditTerm):
     kind: ClassVar[str] = "baseline"
 
     @property
-    def attempts(self) -> tuple[str, ...]:
+    def rollout_columns(self) -> tuple[str, ...]:
         """The column."""
         return (self.column,)
 
@@ -187,7 +187,7 @@ class RunningBaseline(CreditTerm):
             raise ConfigError(f"RunningBaseline.decay={self.decay} is the weight of the past; use a number in [0, 1)")
 
     @property
-    def attempts(self) -> tuple[str, ...]:
+    def rollout_columns(self) -> tuple[str, ...]:
         """The key."""
         return (self.by,)
 

@@ -47,9 +47,9 @@ class ComponentNorm(CreditTerm):
             )
 
     @property
-    def attempts(self) -> tuple[str, ...]:
+    def rollout_columns(self) -> tuple[str, ...]:
         """What tells the peers apart."""
-        return (*self.centre.attempts, *self.scale.attempts)
+        return (*self.centre.rollout_columns, *self.scale.rollout_columns)
 
     @property
     def scope(self) -> Scope:

@@ -31,7 +31,7 @@ __all__ = [
 
 
 def without(credit: Credit, dropped: NDArray[np.bool_]) -> Credit:
-    """The record without some attempts: no weight in any loss, and no part in the statistics of the terms that follow."""
+    """The record without some rollouts: no weight in any loss, and no part in the statistics of the terms that follow."""
     return replace(credit, keep=np.where(dropped, 0.0, credit.keep), counted=credit.counted & ~dropped)
 
 
@@ -89,7 +89,7 @@ class DropTruncated(Filter):
     """
 
     @property
-    def attempts(self) -> tuple[str, ...]:
+    def rollout_columns(self) -> tuple[str, ...]:
         """Whether a rollout was cut off."""
         return ("truncated",)
 
@@ -126,7 +126,7 @@ class PassRateWindow(Filter):
             raise ConfigError(f"PassRateWindow(low={self.low}, high={self.high}) keeps nothing; use low < high")
 
     @property
-    def attempts(self) -> tuple[str, ...]:
+    def rollout_columns(self) -> tuple[str, ...]:
         """The rate."""
         return (self.column,) if self.column else ()
 
@@ -174,7 +174,7 @@ class PassRateHistory(Filter):
             raise ConfigError(f"PassRateHistory.least={self.least}; use 1 or more")
 
     @property
-    def attempts(self) -> tuple[str, ...]:
+    def rollout_columns(self) -> tuple[str, ...]:
         """The prompt's name."""
         return (self.by,)
 
@@ -231,7 +231,7 @@ class DropStale(Filter):
             raise ConfigError(f"DropStale.limit={self.limit}; use 0 (only the present weights) or more")
 
     @property
-    def attempts(self) -> tuple[str, ...]:
+    def rollout_columns(self) -> tuple[str, ...]:
         """The lag."""
         return (self.column,)
 

@@ -43,7 +43,7 @@ class Overlong(CreditTerm):
             raise ConfigError(f"Overlong.cache={self.cache} must be in (0, limit={self.limit}]")
 
     @property
-    def attempts(self) -> tuple[str, ...]:
+    def rollout_columns(self) -> tuple[str, ...]:
         """How long a rollout is."""
         return ("length",)
 
@@ -82,7 +82,7 @@ class TruncatedReward(CreditTerm):
             raise ConfigError(f"TruncatedReward.factor={self.factor}; use a number in [0, 1)")
 
     @property
-    def attempts(self) -> tuple[str, ...]:
+    def rollout_columns(self) -> tuple[str, ...]:
         """Whether a rollout was cut off."""
         return ("truncated",)
 
@@ -125,7 +125,7 @@ class CosineLength(CreditTerm):
             raise ConfigError(f"CosineLength.limit={self.limit}; use the generation budget in tokens")
 
     @property
-    def attempts(self) -> tuple[str, ...]:
+    def rollout_columns(self) -> tuple[str, ...]:
         """How long a rollout is."""
         return ("length",)
 
@@ -160,7 +160,7 @@ class LengthInGroup(CreditTerm):
             raise ConfigError(f"LengthInGroup.coef={self.coef} does nothing or rewards length; use a positive number")
 
     @property
-    def attempts(self) -> tuple[str, ...]:
+    def rollout_columns(self) -> tuple[str, ...]:
         """How long a rollout is."""
         return ("length",)
 
@@ -207,7 +207,7 @@ class CostInGroup(CreditTerm):
             raise ConfigError(f"CostInGroup.costs={self.costs}: name at least one column, each with a positive weight")
 
     @property
-    def attempts(self) -> tuple[str, ...]:
+    def rollout_columns(self) -> tuple[str, ...]:
         """The costs."""
         return tuple(name for name, _ in self.costs)
 
@@ -219,7 +219,9 @@ class CostInGroup(CreditTerm):
     def local(self, credit: Credit) -> Partials:
         """Moments of the rewards, and the largest cost of each kind."""
         here, group = credit.counted, credit.group[credit.counted]
-        most = {f"most.{i}": Largest.of(column(credit, n)[here], group, credit.groups, 1) for i, n in enumerate(self.attempts)}
+        most = {
+            f"most.{i}": Largest.of(column(credit, n)[here], group, credit.groups, 1) for i, n in enumerate(self.rollout_columns)
+        }
         return {"moments": peers(credit, credit.reward), **most}
 
     def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:

@@ -76,7 +76,7 @@ class Scale(CreditTerm):
             raise ConfigError(f"Scale.decay={self.decay} is the weight of the past; use a number in [0, 1)")
 
     @property
-    def attempts(self) -> tuple[str, ...]:
+    def rollout_columns(self) -> tuple[str, ...]:
         """What tells the peers apart."""
         return (self.by,) if self.by else ()
 

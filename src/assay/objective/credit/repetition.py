@@ -79,7 +79,7 @@ class LoopPenalty(CreditTerm):
         return ("ids",)
 
     @property
-    def attempts(self) -> tuple[str, ...]:
+    def rollout_columns(self) -> tuple[str, ...]:
         """Whether a rollout was cut off."""
         return ("truncated",)
 

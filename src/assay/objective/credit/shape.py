@@ -71,7 +71,7 @@ class Bonus(CreditTerm):
             raise ConfigError("Bonus.coef=0 does nothing; use another number or leave the term out")
 
     @property
-    def attempts(self) -> tuple[str, ...]:
+    def rollout_columns(self) -> tuple[str, ...]:
         """The column."""
         return (self.column,)
 
@@ -100,7 +100,7 @@ class PairwiseWin(CreditTerm):
     kind: ClassVar[str] = "shape"
 
     @property
-    def attempts(self) -> tuple[str, ...]:
+    def rollout_columns(self) -> tuple[str, ...]:
         """The judge's columns."""
         return (self.win,) if self.loss is None else (self.win, self.loss)
 

@@ -35,7 +35,7 @@ class TeacherAdvantage(CreditTerm):
     Attributes:
         coef: weight of the opinion.
         teacher: whose; a column ``logp_TEACHER``.
-        student: the policy that drew the attempts: ``old`` or ``engine``.
+        student: the policy that drew the rollouts: ``old`` or ``engine``.
         discount: worth of the next token's opinion (rLLM); 0 looks at the token alone.
         bound: on the opinion, before the weight.
     """

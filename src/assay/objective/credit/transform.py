@@ -59,7 +59,7 @@ class ScaleByPrompt(CreditTerm):
             raise ConfigError(f"ScaleByPrompt.gamma={self.gamma}; use a positive exponent")
 
     @property
-    def attempts(self) -> tuple[str, ...]:
+    def rollout_columns(self) -> tuple[str, ...]:
         """The column with the weights."""
         return (self.column,) if self.column else ()
 
@@ -131,7 +131,7 @@ class ScaleBySample(CreditTerm):
             raise ConfigError(f"ScaleBySample(low={self.low}, high={self.high}): use 0 <= low < high")
 
     @property
-    def attempts(self) -> tuple[str, ...]:
+    def rollout_columns(self) -> tuple[str, ...]:
         """The columns."""
         return self.columns
 
@@ -175,7 +175,7 @@ class AddBonus(CreditTerm):
             raise ConfigError("AddBonus.coef=0 does nothing; use another number or leave the term out")
 
     @property
-    def attempts(self) -> tuple[str, ...]:
+    def rollout_columns(self) -> tuple[str, ...]:
         """The column."""
         return (self.column,)
 
@@ -225,7 +225,7 @@ class ConfidenceBonus(CreditTerm):
         return ("logp_old",)
 
     @property
-    def attempts(self) -> tuple[str, ...]:
+    def rollout_columns(self) -> tuple[str, ...]:
         """The prompt's confidence."""
         return (self.column,)
 

@@ -16,6 +16,7 @@ from assay.core.errors import ConfigError, DataError, UnknownNameError
 from assay.core.plan import Forward, Scope
 from assay.core.protocols import State
 from assay.core.sample import STREAMS
+from assay.core.util.renamed import refuse_renamed
 from assay.core.vocab import VocabStat
 from assay.objective.loss.aggregate import Aggregation
 from assay.objective.reducers import F, Partials, Reducer
@@ -113,6 +114,10 @@ class LossTerm(ABC):
     aggregate: Aggregation | None = None
     label: str = ""
 
+    def __init_subclass__(cls) -> None:
+        super(LossTerm, cls).__init_subclass__()
+        refuse_renamed(cls, {"attempts": "rollout_columns"})
+
     def __post_init__(self) -> None:
         for stream in self.streams:
             if stream not in STREAMS:
@@ -154,7 +159,7 @@ class LossTerm(ABC):
         return ()
 
     @property
-    def attempts(self) -> tuple[str, ...]:
+    def rollout_columns(self) -> tuple[str, ...]:
         """Columns of the rollouts that it reads."""
         return ()
 

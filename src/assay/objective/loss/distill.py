@@ -59,9 +59,9 @@ class TeacherKl(Kl):
         return self.teachers.forwards
 
     @property
-    def attempts(self) -> tuple[str, ...]:
+    def rollout_columns(self) -> tuple[str, ...]:
         """What names a rollout's teacher."""
-        return self.teachers.attempts
+        return self.teachers.rollout_columns
 
     @property
     def anchors(self) -> tuple[str, ...]:
@@ -150,9 +150,9 @@ class TeacherGradient(PolicyGradient):
         return self.teachers.forwards
 
     @property
-    def attempts(self) -> tuple[str, ...]:
+    def rollout_columns(self) -> tuple[str, ...]:
         """What names a rollout's teacher."""
-        return self.teachers.attempts
+        return self.teachers.rollout_columns
 
     @property
     def reward(self) -> bool:

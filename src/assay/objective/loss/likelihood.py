@@ -48,7 +48,7 @@ class Nll(LossTerm):
         return (*own, *(n for w in self.weights for n in w.needs))
 
     @property
-    def attempts(self) -> tuple[str, ...]:
+    def rollout_columns(self) -> tuple[str, ...]:
         """The column of the rollouts that weighs them."""
         return () if self.by in ("", "reward", "advantage") else (self.by,)
 

@@ -15,6 +15,7 @@ from assay.core.columns import Array
 from assay.core.errors import ConfigError, DataError, UnknownNameError
 from assay.core.plan import Scope
 from assay.core.sample import STREAMS
+from assay.core.util.renamed import refuse_renamed
 from assay.objective.reducers import F, Partials, Sum, tally
 
 __all__ = ["Correct", "Incorrect", "Known", "Marked", "OneOf", "PassRate", "Selector", "metric_of"]
@@ -47,7 +48,11 @@ def metric_of(batch: Batch) -> F:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selector(ABC):
-    """Base of all selectors: ``local -> reduce -> chosen``."""
+    """Base of all selectors: ``local -> reduce -> choose``."""
+
+    def __init_subclass__(cls) -> None:
+        super(Selector, cls).__init_subclass__()
+        refuse_renamed(cls, {"attempts": "rollout_columns", "chosen": "choose"})
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -55,7 +60,7 @@ class Selector(ABC):
         return ()
 
     @property
-    def attempts(self) -> tuple[str, ...]:
+    def rollout_columns(self) -> tuple[str, ...]:
         """Columns of the rollouts that it reads."""
         return ()
 
@@ -79,7 +84,7 @@ class Selector(ABC):
         return {}
 
     @abstractmethod
-    def chosen(self, batch: Batch, stats: Partials) -> NDArray[np.bool_]:
+    def choose(self, batch: Batch, stats: Partials) -> NDArray[np.bool_]:
         """``[N]`` tokens that are acted on."""
 
 
@@ -98,7 +103,7 @@ class Correct(Selector):
         """The metric."""
         return True
 
-    def chosen(self, batch: Batch, stats: Partials) -> NDArray[np.bool_]:
+    def choose(self, batch: Batch, stats: Partials) -> NDArray[np.bool_]:
         """``[N]`` tokens of correct rollouts."""
         return _spread(batch, metric_of(batch) >= self.threshold - _CLOSE)
 
@@ -118,14 +123,14 @@ class Incorrect(Selector):
         """The metric."""
         return True
 
-    def chosen(self, batch: Batch, stats: Partials) -> NDArray[np.bool_]:
+    def choose(self, batch: Batch, stats: Partials) -> NDArray[np.bool_]:
         """``[N]`` tokens of wrong rollouts."""
         return _spread(batch, metric_of(batch) < self.threshold - _CLOSE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassRate(Selector):
-    """Groups by their share of correct attempts: ``PassRate(high=0.0)`` are those without a success, ``PassRate(low=1.0)`` those
+    """Groups by their share of correct rollouts: ``PassRate(high=0.0)`` are those without a success, ``PassRate(low=1.0)`` those
     without a failure.
 
     Rollouts with rows in the optimiser batch are counted, so it must hold groups whole. A group none of whose rollouts is counted
@@ -177,7 +182,7 @@ class PassRate(Selector):
             "correct": Sum(tally(group[here], right, size)),
         }
 
-    def chosen(self, batch: Batch, stats: Partials) -> NDArray[np.bool_]:
+    def choose(self, batch: Batch, stats: Partials) -> NDArray[np.bool_]:
         """``[N]`` tokens of the groups."""
         count, right = stats["attempts"].values, stats["correct"].values
         rate = right / np.maximum(count, 1)
@@ -203,11 +208,11 @@ class Known(Selector):
             raise ConfigError(f"Known({self.column!r}, low={self.low}, high={self.high}): give a bound, with low <= high")
 
     @property
-    def attempts(self) -> tuple[str, ...]:
+    def rollout_columns(self) -> tuple[str, ...]:
         """The column."""
         return (self.column,)
 
-    def chosen(self, batch: Batch, stats: Partials) -> NDArray[np.bool_]:
+    def choose(self, batch: Batch, stats: Partials) -> NDArray[np.bool_]:
         """``[N]`` tokens of the rollouts inside."""
         values = np.asarray(batch.rollout(self.column), np.float64)
         return _spread(batch, (values >= self.low - _CLOSE) & (values <= self.high + _CLOSE))
@@ -230,11 +235,11 @@ class OneOf(Selector):
             raise ConfigError(f"OneOf((), by={self.by!r}) chooses nothing; give at least one value")
 
     @property
-    def attempts(self) -> tuple[str, ...]:
+    def rollout_columns(self) -> tuple[str, ...]:
         """The column."""
         return (self.by,)
 
-    def chosen(self, batch: Batch, stats: Partials) -> NDArray[np.bool_]:
+    def choose(self, batch: Batch, stats: Partials) -> NDArray[np.bool_]:
         """``[N]`` tokens of the rollouts chosen."""
         return _spread(batch, np.isin(np.asarray(batch.rollout(self.by)).astype(str), self.values))
 
@@ -259,7 +264,7 @@ class Marked(Selector):
         """A token."""
         return Scope.TOKEN
 
-    def chosen(self, batch: Batch, stats: Partials) -> NDArray[np.bool_]:
+    def choose(self, batch: Batch, stats: Partials) -> NDArray[np.bool_]:
         """``[N]`` marked tokens."""
         return np.asarray(batch.token(self.column)) != 0
 

@@ -46,7 +46,7 @@ class Teachers:
         return tuple(Forward(f"logp_{n}", n) for n in self.names)
 
     @property
-    def attempts(self) -> tuple[str, ...]:
+    def rollout_columns(self) -> tuple[str, ...]:
         """What names a rollout's teacher."""
         return (self.by,) if self.by else ()
 

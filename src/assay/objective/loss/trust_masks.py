@@ -73,7 +73,7 @@ class Within(HardRegion):
     """One region's weight on the tokens that another one keeps: ``g = g_inner`` inside the gate, else 0.
 
     ``Within(WeightClip(), gate=MinClip())`` is CISPO's general form, with PPO's token mask. With a ratio of its own the gate may
-    judge whole attempts: ``Gate(positive=(0, inf), negative=(exp(-delta), inf))`` by ``Ratio("sequence_mean", anchor="engine")``
+    judge whole rollouts: ``Gate(positive=(0, inf), negative=(exp(-delta), inf))`` by ``Ratio("sequence_mean", anchor="engine")``
     drops the rollouts with ``A < 0`` that have drifted by more than ``delta`` nats per token (off-policy sequence mask).
 
     Attributes:

@@ -65,9 +65,9 @@ class Wrapped(LossTerm):
         return self.term.needs
 
     @property
-    def attempts(self) -> tuple[str, ...]:
+    def rollout_columns(self) -> tuple[str, ...]:
         """The term's."""
-        return getattr(self.term, "attempts", ())
+        return getattr(self.term, "rollout_columns", ())
 
     @property
     def anchors(self) -> tuple[str, ...]:
@@ -203,9 +203,9 @@ class Where(Wrapped):
         return (*self.term.needs, *(n for s in self.select for n in s.needs))
 
     @property
-    def attempts(self) -> tuple[str, ...]:
+    def rollout_columns(self) -> tuple[str, ...]:
         """The term's and the selectors'."""
-        return (*getattr(self.term, "attempts", ()), *(n for s in self.select for n in s.attempts))
+        return (*getattr(self.term, "rollout_columns", ()), *(n for s in self.select for n in s.rollout_columns))
 
     @property
     def reward(self) -> bool:
@@ -229,7 +229,7 @@ class Where(Wrapped):
         chosen = np.ones(len(share), np.bool_)
         for i, selector in enumerate(self.select):
             mine = f"select{i}_"
-            chosen &= selector.chosen(batch, {n.removeprefix(mine): v for n, v in merged.items() if n.startswith(mine)})
+            chosen &= selector.choose(batch, {n.removeprefix(mine): v for n, v in merged.items() if n.startswith(mine)})
         if self.per == "streams" or self.term.aggregate is None:
             return self.term.prepare(batch, np.where(chosen, share, 0.0), reducer)
         mask = np.asarray(batch.token("mask"), np.bool_) & chosen

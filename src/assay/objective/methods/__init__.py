@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from assay.core.errors import UnknownNameError
+from assay.core.util.renamed import RENAMED
 from assay.objective.methods.registry import Method, name_among, registered
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ __all__ = [
     "geo_mask", "gigpo", "gkd", "gmpo", "gpg", "gpg_nonzero", "grpo", "grpo_entropy", "grpo_leave_one_out", "grpo_passk",
     "grpo_process", "grpo_s", "gspo", "gui_g1", "hierarchical_grpo", "hispo", "icepop", "inpo", "ipo", "iw_opd",
     "kd_estimator", "kd_topk", "kdrl", "kimi15", "kl_cov", "kl_rl", "kto", "ld_dpo", "lite_ppo", "loop", "lp_reg", "luspo",
-    "m2po", "masked_is", "maxrl", "methods", "mpo", "named", "nca", "nll", "nlpo", "one_shot", "opd", "opd_advantage",
+    "m2po", "masked_is", "maxrl", "methods", "mpo", "build_method", "nca", "nll", "nlpo", "one_shot", "opd", "opd_advantage",
     "opd_clipped", "opo", "opsm", "oreal", "orpo", "otb", "pacs", "pairwise_rl", "pass_at_k_training", "pf_grpo", "pf_ppo",
     "ppo", "ppo_hl_gauss", "prime_rl", "prime_rl_ipo", "pro_rl", "pro_rl_v2", "progrpo", "prpo", "r_gold", "rae", "rapo",
     "real", "ref_kl", "reinforce", "reinforce_discounted", "reinforce_pp", "reinforce_pp_baseline", "remax", "rest_grpo",
@@ -90,6 +91,8 @@ _MODULE = {name: module for module, names in _HOME.items() for name in names.spl
 def __getattr__(name: str) -> object:
     if name in _MODULE:
         return getattr(import_module(f"assay.objective.methods.{_MODULE[name]}"), name)
+    if new := RENAMED[__name__].get(name):
+        raise ImportError(f"{__name__}.{name} is called {new} now; write: from {__name__} import {new}")
     raise AttributeError(f"module 'assay.objective.methods' has no attribute {name!r}")
 
 
@@ -109,13 +112,13 @@ def methods() -> Mapping[str, Method]:
     return dict(sorted(registered().items()))
 
 
-def named(name: str, **settings: Any) -> Objective:
+def build_method(name: str, **settings: Any) -> Objective:
     """The composition that a name stands for.
 
     Raises:
         UnknownNameError: no such method, or no such setting.
 
-    >>> named("cispo", cap=4.0).policy.trust.positive
+    >>> build_method("cispo", cap=4.0).policy.trust.positive
     (0.0, 4.0)
     """
     known = methods()

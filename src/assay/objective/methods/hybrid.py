@@ -345,7 +345,7 @@ def gdc(
     Args:
         beta: temperature of the reward; None: ``P = pi_ref`` on correct rollouts, 0 elsewhere.
         over: ``run``: Z is the mean of P/q over all batches so far; ``group``: over the rollouts at the prompt (CDPG).
-        behaviour: ``q``, who drew the attempts: ``engine`` or ``old``.
+        behaviour: ``q``, who drew the rollouts: ``engine`` or ``old``.
         baseline: subtract 1 from the weights, their mean (GDC++).
         cap: largest weight.
 

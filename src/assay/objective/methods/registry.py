@@ -97,7 +97,7 @@ class Method:
         lengths are always there.
         """
         plan = self.objective().plan()
-        brought = {*plan.columns, *(f.column for f in plan.forwards), *plan.live, *plan.attempts}
+        brought = {*plan.columns, *(f.column for f in plan.forwards), *plan.live, *plan.rollout_columns}
         brought -= {"ids", "mask", "logp_new", "logp_now", "length"}
         return tuple(sorted(brought))
 

@@ -1,4 +1,4 @@
-"""Methods that weigh prompts or attempts: difficulty, class, bonuses, resampling, filters."""
+"""Methods that weigh prompts or rollouts: difficulty, class, bonuses, resampling, filters."""
 
 from __future__ import annotations
 

@@ -28,9 +28,9 @@ def micro_batches(
         rows of a micro-batch by length, ties in the batch's order; a pure function of lengths, units and groups.
 
     >>> from assay.core.batch import pack_rows
-    >>> from assay.core.sample import supervised
+    >>> from assay.core.sample import supervised_sample
     >>> from assay.core.rollout import ids_of
-    >>> made = [(i, supervised(str(i), [(ids_of([1] * n), False), (ids_of([2]), True)])) for i, n in enumerate((5, 1, 3))]
+    >>> made = [(i, supervised_sample(str(i), [(ids_of([1] * n), False), (ids_of([2]), True)])) for i, n in enumerate((5, 1, 3))]
     >>> [m.tolist() for m in micro_batches(pack_rows(made, {"group": np.arange(3)}), 6)]
     [[1, 2], [0]]
     """

@@ -1,4 +1,4 @@
-"""Rows behind the privileged prompts of their attempts: what a teacher reads who knows more than the policy was shown."""
+"""Rows behind the privileged prompts of their rollouts: what a teacher reads who knows more than the policy was shown."""
 
 from __future__ import annotations
 

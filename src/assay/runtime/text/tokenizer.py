@@ -373,7 +373,7 @@ class HubTokenizer:
         """
         return ids_of(self._turns.follow(history, messages, answer))
 
-    def said(self, history: Sequence[Message], message: Message) -> Ids:
+    def render_turn(self, history: Sequence[Message], message: Message) -> Ids:
         """Ids of an assistant's turn behind a conversation, with the token that ends it: what a model would sample to say it.
 
         A turn of calls (role ``tool_calls``) is written by the chat template; a text is encoded by itself.
@@ -384,7 +384,7 @@ class HubTokenizer:
 
         >>> from assay.core import Message
         >>> t = char_tokenizer("0123456789=", ChatTemplate(user="{content}="))
-        >>> t.said([Message("user", "12")], Message("assistant", "7")).tolist()
+        >>> t.render_turn([Message("user", "12")], Message("assistant", "7")).tolist()
         [9, 1]
         """
         if message.role != CALLS:

@@ -21,7 +21,7 @@ from assay.interop.taskset import taskset_class, unjudged, vf
 from assay.tasks.draws import in_turn, in_turn_to_the_end, rows_of_cell
 from assay.tasks.judged import load_rows
 from assay.tasks.packages import installed
-from assay.tasks.registry import family, reseeded, written
+from assay.tasks.registry import family, with_form, with_seed
 from assay.verify.rollouts import rollout_of
 from assay.verify.workers.pool import ScoringPool
 
@@ -40,8 +40,8 @@ def source_of(name: str, seed: int | None = None, form: str | None = None) -> Ta
         ConfigError: the family has no such setting, what was named is no family, or its module cannot be imported.
     """
     source = _named(name)
-    source = source if seed is None else reseeded(source, seed)
-    return source if form is None else written(source, form)
+    source = source if seed is None else with_seed(source, seed)
+    return source if form is None else with_form(source, form)
 
 
 def _named(name: str) -> TaskSource:

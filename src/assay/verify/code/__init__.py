@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from assay.verify.code.base import CaseVerifier, ProgramVerifier
     from assay.verify.code.call import CodeCall, same_value
     from assay.verify.code.diffs import edits_in_diff
-    from assay.verify.code.edits import Edit, Unapplied, applied, edits_in
+    from assay.verify.code.edits import Edit, Unapplied, apply_edits, edits_in
     from assay.verify.code.output import CodeOutput, Compare, same_text
     from assay.verify.code.program import ProgramPlace, program_in
     from assay.verify.code.quality import TestQuality
@@ -30,7 +30,7 @@ __all__ = [
     "TestQuality",
     "Unapplied",
     "UnitTests",
-    "applied",
+    "apply_edits",
     "close_sandboxes",
     "edits_in",
     "edits_in_diff",
@@ -44,7 +44,7 @@ _HOME = {
     "base": "CaseVerifier ProgramVerifier",
     "call": "CodeCall same_value",
     "diffs": "edits_in_diff",
-    "edits": "Edit Unapplied applied edits_in",
+    "edits": "Edit Unapplied apply_edits edits_in",
     "output": "CodeOutput Compare same_text",
     "program": "ProgramPlace program_in",
     "quality": "TestQuality",

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 
-__all__ = ["Edit", "Unapplied", "applied", "edits_in", "refuse_edit", "written"]
+__all__ = ["Edit", "Unapplied", "apply_edits", "edits_in", "refuse_edit", "written"]
 
 _OPEN, _MIDDLE, _CLOSE = (re.compile(f"{mark}{{7}}(?: {word})?") for mark, word in (("<", "SEARCH"), ("=", ""), (">", "REPLACE")))
 _PATH = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,60}(?:/[A-Za-z0-9_][A-Za-z0-9_.-]{0,60}){0,8}")
@@ -89,7 +89,9 @@ def refuse_edit(path: str, size: int, edits: int) -> None:
         raise Unapplied("outside", f"an edit needs the path of a file in the repository on the line before it, not {path[:80]!r}")
 
 
-def applied(files: Mapping[str, str], edits: Sequence[Edit], protected: Sequence[str] = ()) -> tuple[dict[str, str], list[str]]:
+def apply_edits(
+    files: Mapping[str, str], edits: Sequence[Edit], protected: Sequence[str] = ()
+) -> tuple[dict[str, str], list[str]]:
     r"""The files after edits, and the paths of edits that were left out, since they are protected.
 
     White space at the end of lines does not count.
@@ -99,7 +101,7 @@ def applied(files: Mapping[str, str], edits: Sequence[Edit], protected: Sequence
         edits: made one after the other.
         protected: files, or folders that end in ``/``, which stay as they are.
 
-    >>> applied({"a.py": "x = 1\ny = 2\n"}, [Edit("a.py", "x = 1", "x = 3")])
+    >>> apply_edits({"a.py": "x = 1\ny = 2\n"}, [Edit("a.py", "x = 1", "x = 3")])
     ({'a.py': 'x = 3\ny = 2\n'}, [])
 
     Raises:
@@ -165,7 +167,7 @@ def _of_file(path: str, old: str | None, new: str) -> list[Edit]:
         return [Edit(path, "", new.removesuffix("\n"))]
     found = _stretches(path, old.split("\n")[:-1], new.split("\n")[:-1])
     try:
-        fits = applied({path: old}, found)[0][path] == new
+        fits = apply_edits({path: old}, found)[0][path] == new
     except Unapplied:  # one edit makes the place of the next ambiguous
         fits = False
     return found if fits else [Edit(path, old.removesuffix("\n"), new.removesuffix("\n"))]

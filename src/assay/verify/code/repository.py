@@ -14,7 +14,7 @@ from assay.verify.code.base import CaseVerifier, Gold, short
 from assay.verify.code.call import same_value
 from assay.verify.code.cases import ProgramCase
 from assay.verify.code.diffs import edits_in_diff, has_diff
-from assay.verify.code.edits import Unapplied, applied, edits_in
+from assay.verify.code.edits import Unapplied, apply_edits, edits_in
 from assay.verify.code.program import ProgramPlace, program_in
 
 __all__ = ["RepositoryTests"]
@@ -108,7 +108,7 @@ class RepositoryTests(CaseVerifier):
             edits = edits_in(source) if _MARK in source else edits_in_diff(source)
             if not edits:
                 return self.nothing("unparsed", isolation=self.sandbox().tag)
-            after, left_out = applied(before, edits, cast("list[str]", protected))
+            after, left_out = apply_edits(before, edits, cast("list[str]", protected))
         except Unapplied as error:
             return self.nothing(error.word, why=str(error), isolation=self.sandbox().tag)
         return self.tested(gold, after, left_out)

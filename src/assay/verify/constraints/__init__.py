@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from assay.verify.constraints.base import Constraint, Relation
-    from assay.verify.constraints.verifier import CONSTRAINTS, Instructions, constraint_of, described
+    from assay.verify.constraints.verifier import CONSTRAINTS, Instructions, constraint_of, describe_constraints
 
-__all__ = ["CONSTRAINTS", "Constraint", "Instructions", "Relation", "constraint_of", "described"]
+__all__ = ["CONSTRAINTS", "Constraint", "Instructions", "Relation", "constraint_of", "describe_constraints"]
 
 
 def __getattr__(name: str) -> object:

@@ -13,7 +13,7 @@ from assay.verify.answer_verifier import AnswerVerifier, ruled
 from assay.verify.constraints import form, lengths, wording
 from assay.verify.constraints.base import Constraint
 
-__all__ = ["CONSTRAINTS", "Instructions", "constraint_of", "described"]
+__all__ = ["CONSTRAINTS", "Instructions", "constraint_of", "describe_constraints"]
 
 CONSTRAINTS: Mapping[str, type[Constraint]] = {
     "words": lengths.Words,
@@ -121,10 +121,10 @@ def constraint_of(spec: Mapping[str, Any]) -> Constraint:
         raise DataError(f"constraint {dict(spec)!r}: {error}") from None
 
 
-def described(gold: list[Mapping[str, Any]]) -> str:
+def describe_constraints(gold: list[Mapping[str, Any]]) -> str:
     """The constraints of a gold in words, a sentence each: for a prompt.
 
-    >>> described([{"constraint": "no_commas"}, {"constraint": "words", "count": 3}])
+    >>> describe_constraints([{"constraint": "no_commas"}, {"constraint": "words", "count": 3}])
     'Do not use any commas. Write at least 3 words.'
     """
     return " ".join(constraint_of(spec).describe() for spec in gold)
