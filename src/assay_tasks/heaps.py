@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -76,6 +76,12 @@ class Heaps(SingleTurn):
         """A move that wins."""
         return best(tuple(map(int, prompt[1:-1])))
 
+    def task(self, arm: str, level: int, split: str, index: int) -> Task:
+        """The same with what is on the table before each later move of the oracle's own play, for `assay.guide.StartStates`."""
+        made = SingleTurn.task(self, arm, level, split, index)
+        states = _states(_heaps_of(made), split) if split == "train" else ()
+        return replace(made, private=FrozenMap({**made.private, "states": states}))
+
     def verifier(self) -> Verifier:
         """Who won, by the moves played again."""
         return HeapsVerdict()
@@ -115,6 +121,16 @@ def _answered(heaps: Stones, move: str, split: str) -> Stones | None:
     """The heaps before the next turn, behind the opponent's move too where it is no role; None where the move is none."""
     left = apply_move(heaps, move)
     return apply_move(left, best(left)) if left and any(left) and split != "train" else left
+
+
+def _states(heaps: Stones, split: str) -> tuple[FrozenMap, ...]:
+    """Snapshots of the oracle's own play behind its first move."""
+    found: list[FrozenMap] = []
+    left: Stones | None = _answered(heaps, best(heaps), split)
+    while left and any(left):
+        found.append(FrozenMap({"heaps": left, "turn": len(found) + 1}))
+        left = _answered(left, best(left), split)
+    return tuple(found)
 
 
 class _Table(SingleUse):

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from assay.guide.row_curricula import Bell, HistoryRows, RowBook, RowRule
     from assay.guide.scaler import Scaler, ScalerCurriculum
     from assay.guide.schedules import Piecewise, Ramp, StepSchedule, WhenReached
+    from assay.guide.start_states import StartStates
 
 __all__ = [
     "Admitted",
@@ -54,6 +55,7 @@ __all__ = [
     "Sec",
     "Seele",
     "Standing",
+    "StartStates",
     "Stateless",
     "StepSchedule",
     "SuccessVariance",
@@ -78,6 +80,7 @@ _HOME = {
     "row_curricula": "Bell HistoryRows RowBook RowRule",
     "scaler": "Scaler ScalerCurriculum",
     "schedules": "Piecewise Ramp StepSchedule WhenReached",
+    "start_states": "StartStates",
 }
 
 __getattr__, __dir__ = lazy_exports(__name__, _HOME)
