@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -51,7 +52,7 @@ def test_only_early_episodes_begin_at_states() -> None:
 def test_a_state_and_the_recorded_move_give_the_next_state() -> None:
     async def play() -> None:
         states = TASK.private["states"]
-        for now, then in zip(states, states[1:], strict=False):
+        for now, then in pairwise(states):
             table = SOURCE.environment(TASK.exposed())
             assert isinstance(table, Snapshots)
             await table.restore(now)
