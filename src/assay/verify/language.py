@@ -61,6 +61,7 @@ _DOUBT = re.compile(
     r"|\b(?:impossible|unlikely|implausible|improbable|inconceivable|absurd|false|untrue|incorrect|wrong|mistaken|not\s+(?:true|right|"
     r"correct|the\s+case|possible|likely|so|as\s+if)|cannot\s+be|can\s*not\s+be|can['’]t\s+be|no\s+way|no\s+reason)"
     r"\s+(?:(?:that|to\s+(?:say|think|claim|believe|conclude|answer))\b|(?=the\s+answer\b))[^,]*"
+    r"|\b(?:thought|assumed|guessed|believed|suspected|expected|hoped)\s+(?:that\s+)?(?:the\s+|my\s+)?(?:final\s+|correct\s+)?"
     r"|(?:n['’]t|\b(?:not|never|cannot|nobody|no\s+one))\s+(?:\w+ly\s+)?(?:thinks?|believes?|says?|claims?|agrees?|accepts?|conclude|"
     r"suppose|expect|mean)\b[^,:]*"
     r"|(?<!of )(?<!of a )(?<!of an )(?<!of the )(?<!of all )\b(?:wrong|incorrect|false|bad|worst|worse|least\s+(?:"

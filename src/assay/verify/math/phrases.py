@@ -118,6 +118,8 @@ def announced(text: str) -> tuple[int, int] | None:
     markup = _MARKUP.match(text, start)
     start = markup.end() if markup else start
     stop = _END.search(text, start)
+    if stop is not None and stop[0] in "?؟":
+        return None  # asked, not said
     if start > same_line and text.find("\n", same_line, start) >= 0:  # on a line of its own, where reasoning may stand as well
         line = text[start : text.find("\n", start) if text.find("\n", start) >= 0 else len(text)]
         if is_prose(line):

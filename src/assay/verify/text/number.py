@@ -29,10 +29,16 @@ _OR_BEHIND = re.compile(rf"[ $*(]{{0,4}}{OR}[ $*]{{0,4}}[-+−]?[0-9]", re.IGNOR
 """Behind a letter of a script without spaces a number is not found by itself."""
 _INSIDE = re.compile(r"(?:\^\{?|\}\{|√\s*\(?|(?:\\?(?:sqrt|log|ln|sin|cos|tan|exp)|\\sqrt\[\d+\])(?:_\{?\d+\}?)?\s*[({]?\s*)\Z")
 """What stands before a number that is part of a formula: an exponent, a denominator, a root, a function."""
+_POWERS = frozenset("⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 _MINUS = re.compile(r"\b(?:minus|negative)\s+\Z", re.IGNORECASE)
 _SUBTRACTED = re.compile(r"(?:[\d)}\]]|(?<![A-Za-z])[A-Za-z])\s+minus\s+\Z", re.IGNORECASE)
-_BOUND = re.compile(r"\b(?:more|less|fewer|greater|smaller|larger|higher|lower)\s+than\s+[$€£]?\Z|\A\s*[-−–]\s+\Z", re.IGNORECASE)
+_BOUND = re.compile(
+    r"\b(?:more|less|fewer|greater|smaller|larger|higher|lower)\s+than\s+[$€£]?\Z|"
+    r"(?<![-=])(?:[<>≤≥≦≧]|\\[lg]eq?(?:slant)?(?![a-z])|\\[lg]t(?![a-z]))\s*[=$({]?\s*\Z|\A\s*[-−–]\s+\Z",
+    re.IGNORECASE,
+)
 """What makes a number a bound, and a dash that may be a sign or a bullet."""
+_TAGGED = re.compile(r"<[^<>]{1,40}>\s*\Z")
 _RANGE = re.compile(r"(?P<between>[ ]{0,2}(?:[-−–—]|to|through|until)[ ]{0,2}[$€£]?)|\s+and\s+[$€£]?")
 _BETWEEN = re.compile(r"\bbetween\s+[$€£]?\Z", re.IGNORECASE)
 _FACTOR = re.compile(r"\s+(thousand|million|billion|trillion)s?\b(?!-)|[kK](?![\w.])", re.IGNORECASE)
@@ -178,9 +184,10 @@ def number_of(text: str, percent: str = Percent.FRACTION, *, alone: bool = False
     if last is None or (last["percent"] and percent == Percent.REFUSE):
         return None
     before, behind = text[max(0, last.start() - _NEAR) : last.start()], text[last.end() : last.end() + _NEAR]
-    if _INSIDE.search(before) or _BOUND.search(before) or (len(found) > 1 and _spans(text, found[0], last)):
+    bound = _BOUND.search(before) and not _TAGGED.search(before)
+    if _INSIDE.search(before) or bound or (len(found) > 1 and _spans(text, found[0], last)):
         return None
-    if denied(before) or doubted(before) or denied_behind(behind) or _OR_BEHIND.match(behind):
+    if denied(before) or doubted(before) or denied_behind(behind) or behind[:1] in _POWERS or _OR_BEHIND.match(behind):
         return None
     around = text[: last.start()] + text[last.end() :]
     if alone and around.strip(" \t\r\n$"):
