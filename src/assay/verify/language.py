@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["OR", "denied", "denied_behind", "doubted", "is_reason", "text_behind"]
+__all__ = ["OR", "box_denied", "box_joined", "denied", "denied_behind", "doubted", "is_reason", "text_behind"]
 
 OR = (
     r"(?:\b(?:or|and/or|oder|bzw\.?|o|ou|u|oppure|ovvero|или|либо|або|lub|albo|atau|veya|ya\s+da|hoặc|eller)\b"
@@ -104,6 +104,8 @@ _RETRACTED = re.compile(
     r"times|million|billion|thousand|dozen|base|mod|modulo|if|when)\b|n['’]t\b",
     re.IGNORECASE,
 )
+_LINK = re.compile(rf"\}}[\s$*,)\\\]]{{0,6}}{OR}[\s$*(\\\[]{{0,6}}(?:[A-Za-z]\s*=\s*)?\Z", re.IGNORECASE)
+_ASKED = re.compile(r"[\s$*_)\\\]]{0,6}[?？]")
 _NEAR, _FAR = 40, 80
 
 
@@ -132,6 +134,26 @@ def doubted(before: str) -> bool:
     (True, True, False)
     """
     return _DOUBT.search(text_behind(_CLAUSE, before[-_FAR:])) is not None
+
+
+def box_joined(before: str) -> bool:
+    r"""Whether what stands before a box joins it with another one, as the one or the other.
+
+    >>> box_joined(r"\boxed{5} or "), box_joined(r"\boxed{5}, so ")
+    (True, False)
+    """
+    return "\\boxed" in before and _LINK.search(before[-_NEAR:]) is not None
+
+
+def box_denied(held: str, behind: str) -> bool:
+    """Whether what stands behind a box with a number on its line says that it is wrong, or asks. A letter may be the wrong one of
+    several statements.
+
+    >>> box_denied("17", "$ is wrong."), box_denied("17", "?"), box_denied("C", " is false")
+    (True, True, False)
+    """
+    line = behind[:_NEAR].partition("\n")[0]
+    return any(map(str.isdigit, held)) and (denied_behind(line) or _ASKED.match(line) is not None)
 
 
 def text_behind(pattern: re.Pattern[str], text: str) -> str:

@@ -29,7 +29,9 @@ _OR_BEHIND = re.compile(rf"[ $*(]{{0,4}}{OR}[ $*]{{0,4}}[-+−]?[0-9]", re.IGNOR
 """Behind a letter of a script without spaces a number is not found by itself."""
 _INSIDE = re.compile(r"(?:\^\{?|\}\{|√\s*\(?|(?:\\?(?:sqrt|log|ln|sin|cos|tan|exp)|\\sqrt\[\d+\])(?:_\{?\d+\}?)?\s*[({]?\s*)\Z")
 """What stands before a number that is part of a formula: an exponent, a denominator, a root, a function."""
-_POWERS = frozenset("⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
+_TERM = re.compile(r"(?:[0-9)}\]]\s?(?:[+×*·⋅÷]|[xX]|\\times|\\cdot|\\div)\s?|\)\()[$€£(]?\Z")
+_FACTOR_OF = re.compile(r"[⁰¹²³⁴-⁹⁻]|\s?(?:[xX×*·⋅]|\\times|\\cdot)\s?[0-9]")
+"""What stands around a number that is a term of a sum or a factor of a product: before it, and behind."""
 _MINUS = re.compile(r"\b(?:minus|negative)\s+\Z", re.IGNORECASE)
 _SUBTRACTED = re.compile(r"(?:[\d)}\]]|(?<![A-Za-z])[A-Za-z])\s+minus\s+\Z", re.IGNORECASE)
 _BOUND = re.compile(
@@ -185,9 +187,9 @@ def number_of(text: str, percent: str = Percent.FRACTION, *, alone: bool = False
         return None
     before, behind = text[max(0, last.start() - _NEAR) : last.start()], text[last.end() : last.end() + _NEAR]
     bound = _BOUND.search(before) and not _TAGGED.search(before)
-    if _INSIDE.search(before) or bound or (len(found) > 1 and _spans(text, found[0], last)):
+    if _INSIDE.search(before) or _TERM.search(before) or bound or (len(found) > 1 and _spans(text, found[0], last)):
         return None
-    if denied(before) or doubted(before) or denied_behind(behind) or behind[:1] in _POWERS or _OR_BEHIND.match(behind):
+    if denied(before) or doubted(before) or denied_behind(behind) or _FACTOR_OF.match(behind) or _OR_BEHIND.match(behind):
         return None
     around = text[: last.start()] + text[last.end() :]
     if alone and around.strip(" \t\r\n$"):

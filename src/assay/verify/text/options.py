@@ -360,7 +360,9 @@ class _Reader:
 
     def _told_of(self, mention: _Mention) -> bool:
         """Whether a text speaks of a letter and does not choose it, or puts another option's text behind it."""
-        return only_mentioned(self.text, mention.start, mention.end) or self._beside_another(mention)
+        before = self.text[max(0, mention.start - self.longest - _NEAR) : mention.start].casefold().rstrip(' *_`"”')
+        named = next((letter for text, letter in self.texts if re.search(rf"(?<!\w){re.escape(text)}\Z", before)), mention.letter)
+        return named != mention.letter or only_mentioned(self.text, mention.start, mention.end) or self._beside_another(mention)
 
     def _in_doubt(self, mention: _Mention) -> bool:
         """Whether a statement about an option is no assertion: ``I doubt that the answer is B``."""
