@@ -93,7 +93,8 @@ def _boxed(text: str) -> str | None:
         return None
     start, end = last
     held, command = text[start:end].strip(), text.rfind("\\", 0, start)
-    refused = box_joined(text[max(0, command - _FAR) : command]) or box_denied(held, text[end + 1 : end + 1 + _FAR])
+    before = text[max(0, command - _FAR) : command]
+    refused = box_joined(before) or box_denied(before, held, text[end + 1 : end + 1 + _FAR])
     return "" if refused else held
 
 

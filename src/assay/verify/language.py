@@ -105,6 +105,10 @@ _RETRACTED = re.compile(
     re.IGNORECASE,
 )
 _LINK = re.compile(rf"\}}[\s$*,)\\\]]{{0,6}}{OR}[\s$*(\\\[]{{0,6}}(?:[A-Za-z]\s*=\s*)?\Z", re.IGNORECASE)
+_NO_ANSWER = re.compile(
+    r"\b(?:answer|result|value|it|this)\s+(?:(?:is|was)\s+(?:\w+ly\s+)?not|isn['’]t|wasn['’]t|can\s?not\s+be|can['’]t\s+be)\s+(?:equal\s+to\s+)?[\s$*_(]*\Z",
+    re.IGNORECASE,
+)
 _ASKED = re.compile(r"[\s$*_)\\\]]{0,6}[?？]")
 _NEAR, _FAR = 40, 80
 
@@ -145,14 +149,16 @@ def box_joined(before: str) -> bool:
     return "\\boxed" in before and _LINK.search(before[-_NEAR:]) is not None
 
 
-def box_denied(held: str, behind: str) -> bool:
-    """Whether what stands behind a box with a number on its line says that it is wrong, or asks. A letter may be the wrong one of
-    several statements.
+def box_denied(before: str, held: str, behind: str) -> bool:
+    """Whether what stands before a box says that it is not the answer, or what stands behind one with a number on its line that
+    it is wrong, or asks. A letter may be the wrong one of several statements.
 
-    >>> box_denied("17", "$ is wrong."), box_denied("17", "?"), box_denied("C", " is false")
+    >>> box_denied("", "17", "$ is wrong."), box_denied("It is not ", "17", "."), box_denied("", "C", " is false")
     (True, True, False)
     """
     line = behind[:_NEAR].partition("\n")[0]
+    if _NO_ANSWER.search(before[-_NEAR:]):
+        return True
     return any(map(str.isdigit, held)) and (denied_behind(line) or _ASKED.match(line) is not None)
 
 

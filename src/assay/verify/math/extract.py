@@ -54,7 +54,7 @@ def final_answer(text: str, look: Sequence[str] = PLACES, strict_tail: bool = Fa
         start, end, after = found
         if strict_tail and not _AFTER.issuperset(text[after:]):
             return None
-        if place == "box" and box_denied(text[start:end], text[after : after + 80]):
+        if place == "box" and box_denied(_before(text, start, end, after), text[start:end], text[after : after + 80]):
             return None
         around = _around(text, start, end, after) if place == "box" else None
         return (text[start:end] if around is None else around).strip()
@@ -71,11 +71,18 @@ def box_in(text: str) -> str | None:
     return None if found is None else text[found[0] : found[1]].strip()
 
 
+def _before(text: str, start: int, end: int, after: int) -> str:
+    """What stands before the command of a box."""
+    return text[max(0, _command(text, start, end, after) - 80) : _command(text, start, end, after)]
+
+
+def _command(text: str, start: int, end: int, after: int) -> int:
+    return max(text.rfind("\\boxed", 0, start), text.rfind("\\fbox", 0, start)) if after > end else start
+
+
 def _around(text: str, start: int, end: int, after: int) -> str | None:
     """The expression of which a box is a part; see `expression_around`."""
-    braced = after > end
-    command = max(text.rfind("\\boxed", 0, start), text.rfind("\\fbox", 0, start)) if braced else start
-    return expression_around(text, command, after)
+    return expression_around(text, _command(text, start, end, after), after)
 
 
 def located(text: str, look: Sequence[str] = PLACES, strict_tail: bool = False) -> tuple[str, str] | None:

@@ -19,7 +19,8 @@ _BESIDE = (
     r"(?:\s(?:to|a|de|à)\s(?:the|this|your|la|esta)\s\w{1,20})?[*_]*"
 )
 _COPULA = (
-    "is|are|equals|(?:would|will|should|must) be|es|son|será|sería|est|sont|é|são|ist|lautet|"
+    "is|are|equals|comes to|(?:comes|turns|works) out (?:to be|to|as)|"
+    "(?:would|will|should|must) be|es|son|será|sería|est|sont|é|são|ist|lautet|"
     "sind|adalah|ialah|è|sono|là|равен|هو|هي|হল|"
     "হলো|होगा|है"
 )

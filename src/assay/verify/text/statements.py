@@ -89,7 +89,7 @@ REFUSED = re.compile(
     re.IGNORECASE,
 )
 LEFT_OUT = re.compile(
-    r"\b(?:(?:nobody|no\s+one)\s+(?:would\s+|will\s+|could\s+)?\w+|over|than|everything\s+but|all\s+but|apart\s+from|besides|instead\s+of|unlike|eliminat\w*|exclud\w*|reject\w*|rul\w*\s+out|cross\w*\s+out|dismiss\w*|avoid\w*|discard\w*|"
+    r"\b(?:(?:nobody|no\s+one)\s+(?:would\s+|will\s+|could\s+)?\w+|(?:one|option|choice|letter)\s+(?:right\s+|just\s+)?(?:before|after|above|below|behind|preceding|following)|over|than|everything\s+but|all\s+but|apart\s+from|besides|instead\s+of|unlike|eliminat\w*|exclud\w*|reject\w*|rul\w*\s+out|cross\w*\s+out|dismiss\w*|avoid\w*|discard\w*|"
     r"(?:not|never|\w+n['’]t|cannot)\s+(?:say|choose|pick|prefer|select|go\s+with|take|mean|want|think|believe|it['’]s)|"
     r"(?:wrong|incorrect|false|tempting|trap|distractor|confused\s+with|mistaken\s+for|similar\s+to|opposite\s+of)"
     r"(?:\s+(?:answers?|options?|choices?|ones?))?(?:\s+(?:is|are|was|be|would\s+be))?\s*:?)"
