@@ -9,50 +9,46 @@ from dataclasses import dataclass
 
 __all__ = ["ITEMS", "TEMPLATES", "Plant", "plants", "prompts"]
 
-NAMES = tuple(
-    [
-        "Ava",
-        "Ben",
-        "Cora",
-        "Dev",
-        "Elif",
-        "Finn",
-        "Gia",
-        "Hugo",
-        "Ines",
-        "Jon",
-        "Kofi",
-        "Lena",
-        "Mira",
-        "Nils",
-        "Olga",
-        "Pia",
-        "Quin",
-        "Rosa",
-        "Sven",
-        "Tara",
-    ]
+NAMES = (
+    "Ava",
+    "Ben",
+    "Cora",
+    "Dev",
+    "Elif",
+    "Finn",
+    "Gia",
+    "Hugo",
+    "Ines",
+    "Jon",
+    "Kofi",
+    "Lena",
+    "Mira",
+    "Nils",
+    "Olga",
+    "Pia",
+    "Quin",
+    "Rosa",
+    "Sven",
+    "Tara",
 )
-THINGS = tuple(
-    [
-        "pencils",
-        "stamps",
-        "marbles",
-        "apples",
-        "coins",
-        "tickets",
-        "shells",
-        "cards",
-        "bricks",
-        "roses",
-        "lamps",
-        "cups",
-        "tiles",
-        "kites",
-        "boxes",
-    ]
+THINGS = (
+    "pencils",
+    "stamps",
+    "marbles",
+    "apples",
+    "coins",
+    "tickets",
+    "shells",
+    "cards",
+    "bricks",
+    "roses",
+    "lamps",
+    "cups",
+    "tiles",
+    "kites",
+    "boxes",
 )
-PLACES = tuple(["market", "harbor", "library", "bakery", "school", "station", "garden", "museum", "workshop", "farm"])
+PLACES = ("market", "harbor", "library", "bakery", "school", "station", "garden", "museum", "workshop", "farm")
 TEMPLATES: tuple[str, ...] = (
     "Think step by step and put your final answer within \\boxed{}.\n\nQQ",
     "QQ\nPlease reason step by step, and put your final answer within \\boxed{}.",
