@@ -230,8 +230,8 @@ def measure_rates(n: int) -> None:
 def measure_kinds(files: Sequence[Path]) -> None:
     """Wrong verdicts by kind, of both tiers and of math-verify alone."""
     rows = [json.loads(line) for path in files for line in path.read_text(encoding="utf-8").splitlines()]
-    rows = [row for row in rows if row.get("verifier", "math") == "math"]
-    right = [bool(row.get("equal", row.get("expected"))) for row in rows]
+    rows = [row for row in rows if row.get("verifier", "math") == "math" and row.get("paid", True) is not None]
+    right = [bool(next(row[key] for key in ("equal", "expected", "paid") if key in row)) for row in rows]
     with ScoringPool(MathAnswer()) as pool:
         scores = pool.score(batch([(row["gold"], row["answer"]) for row in rows]))
     judge = math_verify()

@@ -179,13 +179,13 @@ def test_damage_to_what_the_checkpoint_claims_cannot_pass_for_the_whole_run(tmp_
 # ---- lines that are gone ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["metrics", "evals"])
+@pytest.mark.parametrize("name", ["metrics", "evals", "rollouts"])
 def test_a_journal_that_lost_lines_is_told_on_the_screen_and_in_the_events(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "run"
     train(only_rl(steps=4), folder)
-    (folder / f"{name}.jsonl").unlink() if name == "metrics" else (folder / f"{name}.jsonl").write_text("")
+    (folder / f"{name}.jsonl").unlink() if name != "evals" else (folder / f"{name}.jsonl").write_text("")
     capsys.readouterr()
     assert resume(folder, steps=6).finished
     said = f"{name}.jsonl: no line of"

@@ -16,7 +16,11 @@ from assay.verify.math.read import read
 from assay.verify.math.spelled import respelled
 from assay.verify.text.number import number_of
 
-PAIRS = [json.loads(line) for line in Path(__file__).with_name("field_pairs.jsonl").read_text(encoding="utf-8").splitlines()]
+PAIRS = [
+    json.loads(line)
+    for name in ("field_pairs.jsonl", "unseen_pairs.jsonl")  # the second by a reader who had seen neither code nor tests
+    for line in Path(__file__).with_name(name).read_text(encoding="utf-8").splitlines()
+]
 KINDS: dict[str, list[dict[str, Any]]] = defaultdict(list)
 for _pair in PAIRS:
     KINDS[_pair["kind"]].append(_pair)
@@ -36,7 +40,7 @@ def test_pairs_of_a_kind(kind: str) -> None:
 
 def test_as_many_must_stay_wrong_as_must_be_paid() -> None:
     count = Counter(pair["paid"] for pair in PAIRS)
-    assert count[False] >= count[True] > 120 and len(PAIRS) > 340
+    assert count[False] >= count[True] > 120 and len(PAIRS) > 1900
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,11 @@ from assay.verify.text.number import number_of
         ("5_", 5),
         ("5e", 5),
         ("5e-", 5),
-        ("5²", 5),
+        ("5²", None),
+        ("10³", None),
+        ("5 + 10^3", None),
+        ("2^10", None),
+        ("-$42", -42),
     ],
 )
 def test_reading(text: str, value: object) -> None:

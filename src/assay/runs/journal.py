@@ -79,10 +79,10 @@ class Journal:
         return told
 
     def missing(self, step: int) -> list[str]:
-        """Which lines up to a checkpoint's step are not there, in words: each step has one of metrics, and each evaluation that
-        these name has its items. Of a file with damaged lines `cut` tells.
+        """Which lines up to a checkpoint's step are not there, in words: each step has one of metrics, each evaluation that these
+        name has its items, and the first step of each stage that sampled has rollouts. Of a file with damaged lines `cut` tells.
         """
-        lines = {name: _lines(self._path(name)) for name in ("metrics", "evals")}
+        lines = {name: _lines(self._path(name)) for name in ("metrics", "evals", "rollouts")}
         return [] if any(map(_damage, lines.values())) else _gone(lines, step)
 
     def _keep(self, name: str, lines: list[bytes], step: int) -> None:
@@ -150,10 +150,20 @@ def _damage(lines: list[bytes]) -> str:
 
 def _gone(lines: Mapping[str, Sequence[bytes]], step: int) -> list[str]:
     """As `Journal.missing`; the run's digest is then another than that of an undamaged run."""
-    metrics = {r["step"]: r.get("metrics", {}) for line in lines["metrics"] if (r := _record(line)) and r["step"] <= step}
+    told = [r for line in lines["metrics"] if (r := _record(line)) and r["step"] <= step]
+    metrics = {r["step"]: r.get("metrics", {}) for r in told}
+    stages = [r.get("stage") for r in told]
+    first = {
+        r["step"] for r, stage, before in zip(told, stages, [None, *stages], strict=False) if stage != before or r["step"] == 1
+    }
+    sampled = {at for at in first if metrics[at].get("rollouts/sampled")}
     evaluated = {at for at, values in metrics.items() if any(str(name).startswith("eval/") for name in values)}
-    items = {r["step"] for line in lines["evals"] if (r := _record(line))}
-    found = {"metrics": sorted(set(range(1, step + 1)) - metrics.keys()), "evals": sorted(evaluated - items)}
+    there = {name: {r["step"] for line in lines[name] if (r := _record(line))} for name in ("evals", "rollouts")}
+    found = {
+        "metrics": sorted(set(range(1, step + 1)) - metrics.keys()),
+        "evals": sorted(evaluated - there["evals"]),
+        "rollouts": sorted(sampled - there["rollouts"]),
+    }
     return [
         f"{name}.jsonl: no line of {len(steps)} steps up to the checkpoint ({', '.join(map(str, steps[:SHOWN]))}"
         f"{', ...' if len(steps) > SHOWN else ''}); they cannot be made again, so the run's digest will be another"

@@ -14,7 +14,7 @@ from assay.core.errors import DataError, UnknownNameError
 from assay.core.rollout import Rollout, Stop
 from assay.core.score import Score
 from assay.core.task import Task
-from assay.verify.language import doubted
+from assay.verify.language import box_denied, box_joined, doubted
 
 __all__ = ["AnswerPlace", "AnswerVerifier", "answer_in", "last_match", "option", "ruled"]
 
@@ -22,6 +22,8 @@ E = TypeVar("E", bound=StrEnum)
 
 _MARK = re.compile(r"\banswer(?: is)?[*_ ]{0,4}[:=]", re.IGNORECASE)
 _OPEN, _CLOSE = re.compile("<answer>", re.IGNORECASE), re.compile("</answer>", re.IGNORECASE)
+_FAR = 300
+"""Characters around a box in which another one, or a denial, is looked for."""
 _BRACE = re.compile(r"\\boxed ?\{|[{}]")
 
 
@@ -77,7 +79,9 @@ def _tagged(text: str) -> str | None:
 
 
 def _boxed(text: str) -> str | None:
-    """Inside the box that is closed last; one that was left open does not hide it."""
+    """Inside the box that is closed last; one that was left open does not hide it. Nothing is in one of two with "or" between,
+    and in one that is called wrong.
+    """
     opened: list[int] = []  # where the content of each open brace begins; -1 for a brace that is no box
     last: tuple[int, int] | None = None
     for found in _BRACE.finditer(text):
@@ -85,7 +89,13 @@ def _boxed(text: str) -> str | None:
             opened.append(found.end() if len(found.group()) > 1 else -1)
         elif opened and (start := opened.pop()) >= 0:
             last = (start, found.start())
-    return text[last[0] : last[1]].strip() if last else None
+    if last is None:
+        return None
+    start, end = last
+    held, command = text[start:end].strip(), text.rfind("\\", 0, start)
+    before = text[max(0, command - _FAR) : command]
+    refused = box_joined(before) or box_denied(before, held, text[end + 1 : end + 1 + _FAR])
+    return "" if refused else held
 
 
 def _marked(text: str) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["OR", "denied", "denied_behind", "doubted", "is_reason", "text_behind"]
+__all__ = ["OR", "box_denied", "box_joined", "denied", "denied_behind", "doubted", "is_reason", "text_behind"]
 
 OR = (
     r"(?:\b(?:or|and/or|oder|bzw\.?|o|ou|u|oppure|ovvero|или|либо|або|lub|albo|atau|veya|ya\s+da|hoặc|eller)\b"
@@ -61,6 +61,7 @@ _DOUBT = re.compile(
     r"|\b(?:impossible|unlikely|implausible|improbable|inconceivable|absurd|false|untrue|incorrect|wrong|mistaken|not\s+(?:true|right|"
     r"correct|the\s+case|possible|likely|so|as\s+if)|cannot\s+be|can\s*not\s+be|can['’]t\s+be|no\s+way|no\s+reason)"
     r"\s+(?:(?:that|to\s+(?:say|think|claim|believe|conclude|answer))\b|(?=the\s+answer\b))[^,]*"
+    r"|\b(?:thought|assumed|guessed|believed|suspected|expected|hoped)\s+(?:that\s+)?(?:the\s+|my\s+)?(?:final\s+|correct\s+)?"
     r"|(?:n['’]t|\b(?:not|never|cannot|nobody|no\s+one))\s+(?:\w+ly\s+)?(?:thinks?|believes?|says?|claims?|agrees?|accepts?|conclude|"
     r"suppose|expect|mean)\b[^,:]*"
     r"|(?<!of )(?<!of a )(?<!of an )(?<!of the )(?<!of all )\b(?:wrong|incorrect|false|bad|worst|worse|least\s+(?:"
@@ -103,6 +104,12 @@ _RETRACTED = re.compile(
     r"times|million|billion|thousand|dozen|base|mod|modulo|if|when)\b|n['’]t\b",
     re.IGNORECASE,
 )
+_LINK = re.compile(rf"\}}[\s$*,)\\\]]{{0,6}}{OR}[\s$*(\\\[]{{0,6}}(?:[A-Za-z]\s*=\s*)?\Z", re.IGNORECASE)
+_NO_ANSWER = re.compile(
+    r"\b(?:answer|result|value|it|this)\s+(?:(?:is|was)\s+(?:\w+ly\s+)?not|isn['’]t|wasn['’]t|can\s?not\s+be|can['’]t\s+be)\s+(?:equal\s+to\s+)?[\s$*_(]*\Z",
+    re.IGNORECASE,
+)
+_ASKED = re.compile(r"[\s$*_)\\\]]{0,6}[?？]")
 _NEAR, _FAR = 40, 80
 
 
@@ -131,6 +138,28 @@ def doubted(before: str) -> bool:
     (True, True, False)
     """
     return _DOUBT.search(text_behind(_CLAUSE, before[-_FAR:])) is not None
+
+
+def box_joined(before: str) -> bool:
+    r"""Whether what stands before a box joins it with another one, as the one or the other.
+
+    >>> box_joined(r"\boxed{5} or "), box_joined(r"\boxed{5}, so ")
+    (True, False)
+    """
+    return "\\boxed" in before and _LINK.search(before[-_NEAR:]) is not None
+
+
+def box_denied(before: str, held: str, behind: str) -> bool:
+    """Whether what stands before a box says that it is not the answer, or what stands behind one with a number on its line that
+    it is wrong, or asks. A letter may be the wrong one of several statements.
+
+    >>> box_denied("", "17", "$ is wrong."), box_denied("It is not ", "17", "."), box_denied("", "C", " is false")
+    (True, True, False)
+    """
+    line = behind[:_NEAR].partition("\n")[0]
+    if _NO_ANSWER.search(before[-_NEAR:]):
+        return True
+    return any(map(str.isdigit, held)) and (denied_behind(line) or _ASKED.match(line) is not None)
 
 
 def text_behind(pattern: re.Pattern[str], text: str) -> str:

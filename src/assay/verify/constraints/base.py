@@ -16,7 +16,7 @@ _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _BLANK = re.compile(r"\n[^\S\n]*\n\s*")
 _ENDS = ".!?…。！？"
 _END = re.compile(rf"(?<![{_ENDS}])[{_ENDS}]++[\"'”’)\]]*+(?=\s|$)|[。！？]++|\n[^\S\n]*+\n")  # a run is tried once: linear time
-_SHORT = re.compile(r"(?:^|[\s(])(?:mr|mrs|ms|dr|prof|st|vs|etc|e\.g|i\.e|[a-z])\.$", re.IGNORECASE)
+_SHORT = re.compile(r"(?:^|[\s(])(?:mr|mrs|ms|dr|prof|st|vs|etc|e\.g|i\.e|(?<!\d )[a-z])\.$", re.IGNORECASE)
 
 
 class Constraint(ABC):

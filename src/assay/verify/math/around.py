@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from assay.verify.language import OR
+from assay.verify.language import box_joined
 from assay.verify.math.words import FACTORS
 
 __all__ = ["expression_around"]
@@ -18,7 +18,6 @@ _BEHIND = re.compile(
     r"|[+]\s*[\d\\(A-Za-z]|[-−]\s*(?:\d|\\(?![)\]])|[b-z](?![A-Za-z])))|[xyzni](?![A-Za-z])"
 )
 _ARGUMENT = re.compile(r"(?:\\[dtc]?(?:frac|binom)|\\sqrt(?:\s*\[[^\]]*\])?|\\(?:overline|bar|log|ln|sin|cos|tan)|[\^_]|\})\s*\Z")
-_LINK = re.compile(rf"\}}[\s$*,)\\\]]{{0,6}}{OR}[\s$*(\\\[]{{0,6}}(?:[A-Za-z]\s*=\s*)?\Z", re.IGNORECASE)
 _BOX = re.compile(r"\\(?:boxed|fbox)\s*\{([^{}]*)\}")
 _FACTORS = "|".join(FACTORS)
 _FACTOR = re.compile(
@@ -48,7 +47,7 @@ def expression_around(text: str, start: int, end: int) -> str | None:
     """
     before = text[max(0, start - _NEAR) : start]
     inside = _part_of(text, start)
-    two = _LINK.search(before) is not None and "\\boxed" in text[max(0, start - _FAR) : start]
+    two = box_joined(text[max(0, start - _FAR) : start])
     part = inside or any(p.match(text, end, end + _NEAR) for p in (_BEHIND, _FACTOR, _FACTORIAL)) or _BEFORE.search(before)
     if not (part or two):
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from assay.verify.language import box_denied
 from assay.verify.math.around import expression_around
 from assay.verify.math.phrases import announced, cut_clause
 
@@ -28,7 +29,8 @@ def final_answer(text: str, look: Sequence[str] = PLACES, strict_tail: bool = Fa
     r"""The answer that a text ends on; None where it has none in these places. Linear in the length of the text.
 
     A box that is a part of a larger expression (``-\boxed{7}``), or one of two with "or" between, is no answer: the line is, in
-    which it stands. Text up to the last ``</think>`` is not looked at. An unbalanced box or an open tag is no box and no tag.
+    which it stands. One that is called wrong on its line, or asked, is none. Text up to the last ``</think>`` is not looked at.
+    An unbalanced box or an open tag is no box and no tag.
 
     Args:
         text: what the policy said.
@@ -52,6 +54,8 @@ def final_answer(text: str, look: Sequence[str] = PLACES, strict_tail: bool = Fa
         start, end, after = found
         if strict_tail and not _AFTER.issuperset(text[after:]):
             return None
+        if place == "box" and box_denied(_before(text, start, end, after), text[start:end], text[after : after + 80]):
+            return None
         around = _around(text, start, end, after) if place == "box" else None
         return (text[start:end] if around is None else around).strip()
     return None
@@ -67,11 +71,18 @@ def box_in(text: str) -> str | None:
     return None if found is None else text[found[0] : found[1]].strip()
 
 
+def _before(text: str, start: int, end: int, after: int) -> str:
+    """What stands before the command of a box."""
+    return text[max(0, _command(text, start, end, after) - 80) : _command(text, start, end, after)]
+
+
+def _command(text: str, start: int, end: int, after: int) -> int:
+    return max(text.rfind("\\boxed", 0, start), text.rfind("\\fbox", 0, start)) if after > end else start
+
+
 def _around(text: str, start: int, end: int, after: int) -> str | None:
     """The expression of which a box is a part; see `expression_around`."""
-    braced = after > end
-    command = max(text.rfind("\\boxed", 0, start), text.rfind("\\fbox", 0, start)) if braced else start
-    return expression_around(text, command, after)
+    return expression_around(text, _command(text, start, end, after), after)
 
 
 def located(text: str, look: Sequence[str] = PLACES, strict_tail: bool = False) -> tuple[str, str] | None:

@@ -33,7 +33,7 @@ from assay.verify.math.values import (
     Text,
     Value,
 )
-from assay.verify.math.words import number_word
+from assay.verify.math.words import fraction_words, number_word
 
 __all__ = ["read"]
 
@@ -337,7 +337,10 @@ def _special(parts: list[str]) -> Value | None:
 
 
 def _number_words(words: str) -> Formula | None:
-    """``seven``, ``seven apples``."""
+    """``seven``, ``seven apples``, ``one half``."""
+    part = fraction_words(words.replace(" - ", " "))
+    if part is not None:
+        return Formula(number(part), str(part))
     first, _, label = words.rpartition(" ")
     for said, of in ((words, None), (first, label)):
         named = number_word(said)

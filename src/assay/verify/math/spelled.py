@@ -19,7 +19,7 @@ _OMEGA = re.compile(
 _MICRO = re.compile(r"(?<=[\d}])\s*\\mu\s*\\(?:text|mathrm|rm)\s*\{?\s*([msgLlAVFWNJCH]|mol)\s*\}?\s*\Z")
 _MICRO_SIGN = re.compile(r"(?<=[\d}])\s*(?:µ([msgLlAVFWNJCH]|mol)|μ([msL]))(?![A-Za-z])")
 _SPACING = re.compile(r"\\[,;:! ]\s*")
-_COLON = re.compile(r"(?<=\d)\s*(?:\{\s*:\s*\}|\\colon(?![a-z]))\s*(?=\d)")
+_COLON = re.compile(r"(?<=\d)\s*(?:(?:\\text\s*)?\{\s*:\s*\}|\\colon(?![a-z]))\s*(?=\d)")
 
 
 def respelled(text: str) -> str:

@@ -128,7 +128,8 @@ def unit_of(text: str, label: bool = False) -> Unit | None:
         unit = _UNITS.get(word) or (_UNITS.get(word.lower()) if len(word) > 2 else None)
         if unit is None:
             name = singular(word.lower())
-            if not label or len(word) < 3 or word.lower() in NO_LABEL or name in VALUES or number_word(name) is not None:
+            valued = not VALUES.isdisjoint((name, word.lower())) or number_word(name) is not None
+            if not label or len(word) < 3 or word.lower() in NO_LABEL or valued:
                 return None
             unit = (1, ((name, 1),))
         power = pending * int(written or 1) * (-1 if sign in ("/", "per") else 1)

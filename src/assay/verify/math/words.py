@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["FACTORS", "NO_LABEL", "VALUES", "number_word", "singular"]
+from fractions import Fraction
+
+__all__ = ["FACTORS", "NO_LABEL", "VALUES", "fraction_words", "number_word", "singular"]
 
 FACTORS = {
     "hundred": r"10^{2}",
@@ -99,3 +101,24 @@ def number_word(text: str) -> int | None:
         ones = _SMALL.get(words[1], 0) if len(words) == 2 else 0
         return total + _LARGE[words[0]] + ones if len(words) == 1 or 0 < ones < 10 else None
     return total + _SMALL[words[0]] if len(words) == 1 and words[0] in _SMALL else None
+
+
+_PARTS = {
+    **{word: n for n, word in enumerate(["third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"], 3)},
+    **{"half": 2, "quarter": 4, "hundredth": 100, "thousandth": 1000},
+}
+_MANY = {**{f"{word}s": n for word, n in _PARTS.items()}, "halves": 2}
+
+
+def fraction_words(text: str) -> Fraction | None:
+    """The fraction that English words name, with a whole number in front or none; an ordinal (``twenty-third``) is none.
+
+    >>> [str(fraction_words(text)) for text in ("one half", "two-thirds", "one and a half", "half", "two third", "third")]
+    ['1/2', '2/3', '3/2', '1/2', 'None', 'None']
+    """
+    whole, joined, rest = text.lower().replace("-", " ").rpartition(" and ")
+    words = rest.split()
+    above = {"a": 1, "one": 1}.get(words[0], _SMALL.get(words[0], 0)) if len(words) == 2 else int(words == ["half"])
+    below = (_PARTS if above == 1 else _MANY).get(words[-1]) if words else None
+    before = number_word(whole) if joined else 0
+    return None if not above or below is None or before is None else before + Fraction(above, below)

@@ -25,9 +25,10 @@ class SetMatch(AnswerVerifier):
     """``correct`` is 1 when the items said are those of the gold, in any order; ``jaccard`` is what both share over what
     either has.
 
-    The gold is a list. An answer is a JSON list, or items between brackets or none, separated by ``separator``, or one to a
-    line with or without bullets and numbers. The last item, or the only one, may be two or more with ``and`` or ``&`` between,
-    and have a full stop behind it: each way to read it is compared. An item said twice counts once.
+    The gold is a list. An answer is a JSON list, or items between brackets or none, separated by ``separator`` (by ``;`` where
+    that is a comma and none stands in the answer), or one to a line with or without bullets and numbers. The last item, or the
+    only one, may be two or more with ``and`` or ``&`` between, and have a full stop behind it: each way to read it is compared.
+    An item said twice counts once.
 
     Attributes:
         casefold: ignore upper and lower case.
@@ -134,6 +135,8 @@ def items_in(text: str, where: str = AnswerPlace.AUTO, separator: str = ",") -> 
         lines = [line.strip() for line in place.splitlines() if line.strip()]
         if not place:
             return []
+    if separator == "," and "," not in place:
+        separator = ";"
     parts = [part for line in lines for part in line.removesuffix(separator).split(separator)]
     if len(parts) > 1:  # "a, b, and c"
         parts[-1] = parts[-1].strip().removeprefix("and ")

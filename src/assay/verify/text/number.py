@@ -29,14 +29,27 @@ _OR_BEHIND = re.compile(rf"[ $*(]{{0,4}}{OR}[ $*]{{0,4}}[-+−]?[0-9]", re.IGNOR
 """Behind a letter of a script without spaces a number is not found by itself."""
 _INSIDE = re.compile(r"(?:\^\{?|\}\{|√\s*\(?|(?:\\?(?:sqrt|log|ln|sin|cos|tan|exp)|\\sqrt\[\d+\])(?:_\{?\d+\}?)?\s*[({]?\s*)\Z")
 """What stands before a number that is part of a formula: an exponent, a denominator, a root, a function."""
+_TERM = re.compile(r"(?:[0-9)}\]]\s?(?:[+×*·⋅÷]|[xX]|\\times|\\cdot|\\div)\s?|\)\()[$€£(]?\Z")
+_FACTOR_OF = re.compile(
+    r"[⁰¹²³⁴-⁹⁻]|\+(?!\s?[0-9])|i(?![A-Za-z0-9_])|\s+or\s+(?:more|less|fewer|greater|higher|lower|above|below)\b"
+    r"|\s+and\s+(?:a|one|two|three)[\s-]+(?:half|halves|third|quarter)|\s?(?:[xX×*·⋅]|\\times|\\cdot)\s?[0-9]"
+)
+"""What stands around a number that is a term of a sum or a factor of a product: before it, and behind."""
 _MINUS = re.compile(r"\b(?:minus|negative)\s+\Z", re.IGNORECASE)
 _SUBTRACTED = re.compile(r"(?:[\d)}\]]|(?<![A-Za-z])[A-Za-z])\s+minus\s+\Z", re.IGNORECASE)
-_BOUND = re.compile(r"\b(?:more|less|fewer|greater|smaller|larger|higher|lower)\s+than\s+[$€£]?\Z|\A\s*[-−–]\s+\Z", re.IGNORECASE)
+_BOUND = re.compile(
+    r"\b(?:more|less|fewer|greater|smaller|larger|higher|lower)\s+than\s+[$€£]?\Z|"
+    r"(?:\b(?:half(?:\s+of)?|twice|thrice|double|triple|(?:square|cube|root|factorial|logarithm)\s+of)|"
+    r"(?:\A|\b(?:is|are|was|be)\s)\s*(?:just\s+|well\s+)?(?:over|under|above|below|up\s+to))\s+[$€£]?\Z|"
+    r"(?<![-=])(?:[<>≤≥≦≧]|\\[lg]eq?(?:slant)?(?![a-z])|\\[lg]t(?![a-z]))\s*[=$({]?\s*\Z|\A\s*[-−–]\s+\Z",
+    re.IGNORECASE,
+)
 """What makes a number a bound, and a dash that may be a sign or a bullet."""
+_TAGGED = re.compile(r"<[^<>]{1,40}>\s*\Z")
 _RANGE = re.compile(r"(?P<between>[ ]{0,2}(?:[-−–—]|to|through|until)[ ]{0,2}[$€£]?)|\s+and\s+[$€£]?")
 _BETWEEN = re.compile(r"\bbetween\s+[$€£]?\Z", re.IGNORECASE)
-_FACTOR = re.compile(r"\s+(thousand|million|billion|trillion)s?\b(?!-)|[kK](?![\w.])", re.IGNORECASE)
-_FACTORS = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+_FACTOR = re.compile(r"\s+(hundred|dozen|thousand|million|billion|trillion)s?\b(?!-)|[kK](?![\w.])", re.IGNORECASE)
+_FACTORS = {"hundred": 100, "dozen": 12, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
 _ASIDE = re.compile(r"\s*\((?P<aside>[^()]{1,200})\)[\s.*_]*\Z")
 _DIGITS, _POWER = 400, 400
 _NEAR = 80
@@ -178,9 +191,10 @@ def number_of(text: str, percent: str = Percent.FRACTION, *, alone: bool = False
     if last is None or (last["percent"] and percent == Percent.REFUSE):
         return None
     before, behind = text[max(0, last.start() - _NEAR) : last.start()], text[last.end() : last.end() + _NEAR]
-    if _INSIDE.search(before) or _BOUND.search(before) or (len(found) > 1 and _spans(text, found[0], last)):
+    bound = _BOUND.search(before) and not _TAGGED.search(before)
+    if _INSIDE.search(before) or _TERM.search(before) or bound or (len(found) > 1 and _spans(text, found[0], last)):
         return None
-    if denied(before) or doubted(before) or denied_behind(behind) or _OR_BEHIND.match(behind):
+    if denied(before) or doubted(before) or denied_behind(behind) or _FACTOR_OF.match(behind) or _OR_BEHIND.match(behind):
         return None
     around = text[: last.start()] + text[last.end() :]
     if alone and around.strip(" \t\r\n$"):

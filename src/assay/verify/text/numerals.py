@@ -22,6 +22,8 @@ _POWERED = re.compile(
     r"(?:(?:\^|\*\*)\s?(?:\{\s?(?P<braced>[-+−]?[0-9]{1,6})\s?\}|\((?P<round>[-+−]?[0-9]{1,6})\)|(?P<bare>[-+−]?[0-9]{1,6}))"
     r"|(?P<raised>[⁻⁺]?[⁰¹²³⁴-⁹]{1,6}))(?!\s?(?:\^|\*\*))"
 )
+_SIGNED = re.compile(r"(?<![\w)])([-−])\\?[$€£](?=[0-9.])")
+_PER_CENT = re.compile(r"(?<=[0-9]) ?(?:percent|per cent|pct)\b", re.IGNORECASE)
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺−", "0123456789-+-")
 _MIXED = re.compile(r"(?<![\w.,/^{}\])])([0-9]{1,40})(?: |\\ |~)([0-9]{1,9})\s?/\s?([0-9]{1,9})(?![\w/])(?!\.[0-9])")
 _HASHES = re.compile(r"^[ \t>*_]{0,8}####[ \t]*([^\n]*)$", re.MULTILINE)
@@ -42,7 +44,7 @@ def plain_numbers(text: str) -> str:
     >>> plain_numbers(r"1.5 \times 10^{3} or 3 1/2 or \frac{3}{4}"), plain_numbers(r"x^{\frac{1}{2}} \frac{1}{2}x 5 3/2")
     ('1.5e3 or 7/2 or 3/4', 'x^{\\frac{1}{2}} \\frac{1}{2}x 5 3/2')
     """
-    text = text.translate(_WIDE)
+    text = _PER_CENT.sub("%", _SIGNED.sub(r"\1", text.translate(_WIDE)))
     if "\\" in text or "{,}" in text or not text.isascii():
         text = _GROUPED.sub(",", text)
         text = _VULGAR_RUN.sub(_vulgar, text)

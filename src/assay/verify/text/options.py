@@ -20,6 +20,7 @@ from assay.verify.text.statements import (
     ALONE,
     ARTICLE,
     AS_CLAUSE,
+    BY_OTHERS,
     CHOSEN,
     CLAUSE,
     CONCLUDED,
@@ -33,6 +34,7 @@ from assay.verify.text.statements import (
     LISTED,
     OR_LINK,
     PRAISED,
+    PRAISED_BEHIND,
     REASON,
     REFUSED,
     SENTENCE,
@@ -144,6 +146,16 @@ class _Reader:
             letter = next(group for group in found.groups() if group)
             if self._known(letter) and not self._is_word(found):
                 yield _Mention(letter.upper(), found.start(), found.end())
+
+    def _named(self) -> Iterator[_Mention]:
+        """The options whose texts the text praises: ``London is the correct answer``."""
+        if not self.texts:
+            return
+        for found in PRAISED_BEHIND.finditer(self.text):
+            before = self.text[max(0, found.start() - self.longest - _NEAR) : found.start()].casefold().rstrip("\"'”’")
+            named = [(text, letter) for text, letter in self.texts if re.search(rf"(?<!\w){re.escape(text)}\Z", before)]
+            if named and sum(text == named[0][0] for text, _ in named) == 1:  # the longest, and no other option's text too
+                yield _Mention(named[0][1], found.start() - len(named[0][0]), found.start())
 
     def _is_word(self, found: re.Match[str]) -> bool:
         """Whether a lone capital is the article A or the pronoun I."""
@@ -300,7 +312,7 @@ class _Reader:
             closed = claim is not None and END_OF_TEXT.match(self.text, claim.end)
             if claim is not None and (claim.letter is None or closed) and not self._unasserted(found.start()):
                 claims.append(_Claim(claim.letter, found.start(), claim.end))
-        for mention in self.mentions:
+        for mention in (*self.mentions, *self._named()):
             praised = PRAISED.match(self.text, mention.end)
             if praised and not self._dismissed(mention) and not self._unasserted(mention.start):
                 too = TOO.match(self.text, praised.end()) and any(c.letter != mention.letter for c in claims)
@@ -333,14 +345,24 @@ class _Reader:
         left_out = {m.letter for m in self.mentions if self._dismissed(m)}
         first = SENTENCE.match(self.text)
         lead = self._whole(first[1]) if first else None
-        if first and lead and len(kept) == 1 and lead not in kept and not TAKEN_BACK.search(self.text, first.end()):
+        if first and lead and self._led(lead, kept, left_out) and not TAKEN_BACK.search(self.text, first.end()):
             return lead  # a sentence by itself, and another option is named behind it
         told = any(m.letter in kept and not self._told_of(m) for m in self.mentions)
         return next(iter(kept)) if len(kept) == 1 and told and not kept & left_out else None
 
+    def _led(self, lead: str, kept: set[str], left_out: set[str]) -> bool:
+        """Whether a first sentence is an option by itself, and the others behind it are only spoken of or left out."""
+        if lead not in kept:
+            return len(kept) == 1
+        others = [m for m in self.mentions if m.letter != lead]
+        spoken = all(self._dismissed(m) or AS_CLAUSE.match(self.text, m.end) for m in others)
+        return bool(others) and spoken and lead not in left_out
+
     def _told_of(self, mention: _Mention) -> bool:
         """Whether a text speaks of a letter and does not choose it, or puts another option's text behind it."""
-        return only_mentioned(self.text, mention.start, mention.end) or self._beside_another(mention)
+        before = self.text[max(0, mention.start - self.longest - _NEAR) : mention.start].casefold().rstrip(' *_`"”')
+        named = next((letter for text, letter in self.texts if re.search(rf"(?<!\w){re.escape(text)}\Z", before)), mention.letter)
+        return named != mention.letter or only_mentioned(self.text, mention.start, mention.end) or self._beside_another(mention)
 
     def _in_doubt(self, mention: _Mention) -> bool:
         """Whether a statement about an option is no assertion: ``I doubt that the answer is B``."""
@@ -349,7 +371,8 @@ class _Reader:
                 return self._unasserted(found.start())
         if self.text[mention.end : mention.end + 3].lstrip(")*_`").startswith("?"):
             return True
-        if REASON.search(self.text, max(0, mention.start - _NEAR), mention.start):
+        before = self.text[max(0, mention.start - _NEAR) : mention.start]
+        if REASON.search(before) or BY_OTHERS.search(text_behind(CLAUSE, before)):
             return True
         return PRAISED.match(self.text, mention.end) is not None and self._unasserted(mention.start)
 
