@@ -1,4 +1,4 @@
-"""Prompts in ten instruction templates, items and their disguises, written by a reader who knew neither code nor tests."""
+"""Prompts in ten instruction templates, items and their disguises, written by a reader who had not read the gate."""
 
 from __future__ import annotations
 

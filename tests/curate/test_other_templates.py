@@ -1,4 +1,4 @@
-"""The bars of the gate, on prompts and plants of a reader who knew neither code nor tests."""
+"""The bars of the gate, on prompts and plants of a reader who had not read the gate."""
 
 import pytest
 from other_templates import ITEMS, TEMPLATES, Plant, plants, prompts

@@ -18,7 +18,7 @@ from assay.verify.text.number import number_of
 
 PAIRS = [
     json.loads(line)
-    for name in ("field_pairs.jsonl", "unseen_pairs.jsonl")  # the second by a reader who had seen neither code nor tests
+    for name in ("field_pairs.jsonl", "unseen_pairs.jsonl")  # the second: another reader, 691 of them blind
     for line in Path(__file__).with_name(name).read_text(encoding="utf-8").splitlines()
 ]
 KINDS: dict[str, list[dict[str, Any]]] = defaultdict(list)
