@@ -3,14 +3,14 @@
 import pytest
 from other_templates import ITEMS, TEMPLATES, Plant, plants, prompts
 
-from assay.curate import EvalIndex, EvalItem, Matching, contaminated, normal
+from assay.curate import EvalIndex, EvalItem, Matching, find_contamination, normal
 
 ROWS, HELD_OUT = (found := prompts(600))[:500], found[500:]
 
 
 def hit(items: list[str], texts: list[str], variants: bool = False) -> set[int]:
     of = tuple(EvalItem("e.jsonl", at, normal(text), text) for at, text in enumerate(items))
-    return {c.index for c in contaminated(EvalIndex(of, Matching(variants=variants)), texts)}
+    return {c.index for c in find_contamination(EvalIndex(of, Matching(variants=variants)), texts)}
 
 
 def test_no_prompt_in_ten_templates_is_refused_beside_items_in_the_same_templates():
