@@ -290,6 +290,8 @@ def test_killed_and_resumed_it_ends_with_the_same_digest(name: str, tmp_path: Pa
 
     assert in_child(work) == -signal.SIGKILL
     assert resumed(tmp_path / "killed") == whole == digest_of(tmp_path / "killed")
+    seen, again = ((tmp_path / place / "row_history.jsonl").read_text() for place in ("whole", "killed"))
+    assert seen == again and seen.count("\n") == run.steps
 
 
 # ---- other distributions ----------------------------------------------------------------------------------------------
