@@ -60,7 +60,7 @@ def test_a_row_that_an_epoch_did_not_meet_has_a_gap_and_its_last_passes_are_olde
 
 def test_groups_behind_a_hint_are_no_part_of_a_curve(tmp_path: Path) -> None:
     plain = [group("x", 0.0), group("y", 1.0), group("x", 1.0), group("y", 1.0)]
-    history = recorded(tmp_path, plain + [group("x", 1.0)], tag=["plain"] * 4 + ["hint"])
+    history = recorded(tmp_path, [*plain, group("x", 1.0)], tag=["plain"] * 4 + ["hint"])
     np.testing.assert_allclose(history.curves().history, [[0.0, 1.0], [1.0, 1.0]])
     with pytest.raises(DataError, match="with a hint or a prefix"):
         recorded(tmp_path, [group("x", 1.0)], tag=["hint"]).curves()

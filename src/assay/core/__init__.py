@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         ChatTokenizer,
         ContextManager,
         Conversation,
+        CountsRows,
         Curriculum,
         CurriculumSpec,
         Engine,
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
         PassObserver,
         PerturbsWeights,
         Posed,
+        ReadsTasks,
         Replay,
         Request,
         Restorable,
@@ -81,6 +83,7 @@ if TYPE_CHECKING:
         Stats,
         Step,
         SwapMode,
+        TaskScreen,
         TaskSource,
         Tokenizer,
         Tool,
@@ -133,6 +136,7 @@ __all__ = [
     "Context",
     "ContextManager",
     "Conversation",
+    "CountsRows",
     "Counts",
     "Curriculum",
     "CurriculumSpec",
@@ -177,6 +181,7 @@ __all__ = [
     "Plan",
     "PlanError",
     "Posed",
+    "ReadsTasks",
     "Prefill",
     "RankError",
     "PerturbsWeights",
@@ -213,6 +218,7 @@ __all__ = [
     "StorageError",
     "SwapMode",
     "Task",
+    "TaskScreen",
     "TaskSource",
     "TaskView",
     "TensorInfo",
@@ -279,7 +285,8 @@ _HOME = {
     "plan": "Forward Offers Plan Scope",
     "protocols": (
         "AskPolicy BatchComposer BeginsTexts CallTokenizer CarriesHeads ChatTokenizer ContextManager Conversation Curriculum "
-        "CurriculumSpec Engine EngineInfo EngineOfMany Environment GroupFilter Guidance GuidanceSpec "
+        "CountsRows CurriculumSpec Engine EngineInfo EngineOfMany Environment GroupFilter Guidance GuidanceSpec ReadsTasks "
+        "TaskScreen "
         "IndexPolicy IndexPolicySpec Learner LossProgram Moment Obs PassObserver PerturbsWeights Posed Replay Request Restorable "
         "Sampler SamplerParts SamplerSpec ScheduleSpec ServesOldWeights SharesStates ShowsPictures Snapshots State Stats "
         "Step SwapMode TaskSource Tokenizer Tool Tracker Verifier VerifierTokenizer"

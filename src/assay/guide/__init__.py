@@ -12,12 +12,15 @@ if TYPE_CHECKING:
     from assay.guide.cell_curricula import CellBook, CellRule, Memory, Standing
     from assay.guide.compose import Compose
     from assay.guide.curriculum import Frontier, SuccessVariance, Uniform
-    from assay.guide.filters import Admitted, Mixed, Refill, ResampleOnCorrect, SuccessWindow
+    from assay.guide.filters import Admitted, Mixed, Refill, ResampleOnCorrect, SkipSolved, SuccessWindow
     from assay.guide.guidance import Plain, Prefix, Privileged, Stateless, plain_context, solution_of
     from assay.guide.hints import Ghpo, Seele
     from assay.guide.index_policies import FirstTasks, InOrder
+    from assay.guide.prompt_values import PromptValue
     from assay.guide.replay import Recent, RecentBuffer
-    from assay.guide.row_curricula import Bell, HistoryRows, RowBook, RowRule
+    from assay.guide.row_book import RowBook, RowRule
+    from assay.guide.row_curricula import Bell, HistoryRows
+    from assay.guide.row_phases import HardFocus, PromptPair, Retrospective, Rounds
     from assay.guide.scaler import Scaler, ScalerCurriculum
     from assay.guide.schedules import Piecewise, Ramp, StepSchedule, WhenReached
 
@@ -33,6 +36,7 @@ __all__ = [
     "FirstTasks",
     "Frontier",
     "Ghpo",
+    "HardFocus",
     "HistoryRows",
     "InOrder",
     "Memory",
@@ -41,11 +45,15 @@ __all__ = [
     "Plain",
     "Prefix",
     "Privileged",
+    "PromptPair",
+    "PromptValue",
     "Ramp",
     "Recent",
     "RecentBuffer",
     "Refill",
     "ResampleOnCorrect",
+    "Retrospective",
+    "Rounds",
     "RowBook",
     "RowRule",
     "RuleReasoner",
@@ -53,6 +61,7 @@ __all__ = [
     "ScalerCurriculum",
     "Sec",
     "Seele",
+    "SkipSolved",
     "Standing",
     "Stateless",
     "StepSchedule",
@@ -70,12 +79,15 @@ _HOME = {
     "cell_curricula": "CellBook CellRule Memory Standing",
     "compose": "Compose",
     "curriculum": "Frontier SuccessVariance Uniform",
-    "filters": "Admitted Mixed Refill ResampleOnCorrect SuccessWindow",
+    "filters": "Admitted Mixed Refill ResampleOnCorrect SkipSolved SuccessWindow",
     "guidance": "Plain Prefix Privileged Stateless plain_context solution_of",
     "hints": "Ghpo Seele",
     "index_policies": "FirstTasks InOrder",
+    "prompt_values": "PromptValue",
     "replay": "Recent RecentBuffer",
-    "row_curricula": "Bell HistoryRows RowBook RowRule",
+    "row_book": "RowBook RowRule",
+    "row_curricula": "Bell HistoryRows",
+    "row_phases": "HardFocus PromptPair Retrospective Rounds",
     "scaler": "Scaler ScalerCurriculum",
     "schedules": "Piecewise Ramp StepSchedule WhenReached",
 }

@@ -162,8 +162,8 @@ class RowHistory:
         count = epochs or len(mine) // len(first)
         if count < 2:
             raise DataError(
-                f"{len(mine)} groups on {len(first)} rows are {len(mine) / len(first):.1f} epochs, and a learning curve needs 2 or "
-                "more: train longer, or on fewer rows (--stages.0.index.kind FirstTasks), or give a number of parts"
+                f"{len(mine)} groups on {len(first)} rows are {len(mine) / len(first):.1f} epochs, and a learning curve needs 2 "
+                "or more: train longer, or on fewer rows (--stages.0.index.kind FirstTasks), or give a number of parts"
             )
         whole = epoch < count
         mine, row, epoch = mine[whole], row[whole], epoch[whole]
