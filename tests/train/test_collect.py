@@ -293,8 +293,8 @@ def test_a_step_whose_tasks_are_all_solved_learns_nothing_and_goes_on() -> None:
 
 def test_a_fault_of_the_greedy_answer_solves_nothing_and_a_bound_beyond_1_is_refused() -> None:
     task = only_rl().tasks.task("sort", 1, "train", 0)
-    assert SkipSolved().keep(task, Score(components={}, fault=Fault.INFRA))
-    assert SkipSolved().keep(task, Score(components={"correct": 0.4})) and not SkipSolved().keep(
+    assert SkipSolved().keep_task(task, Score(components={}, fault=Fault.INFRA))
+    assert SkipSolved().keep_task(task, Score(components={"correct": 0.4})) and not SkipSolved().keep_task(
         task, Score(components={"correct": 1.0})
     )
     with pytest.raises(ConfigError, match="solved=2"):

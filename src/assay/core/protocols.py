@@ -653,7 +653,7 @@ class GroupFilter(Protocol):
 class TaskScreen(Protocol):
     """Which drawn tasks are rolled out, by the policy's greedy answer to each. Pure; that answer is not learned from."""
 
-    def keep(self, task: Task, score: Score) -> bool:
+    def keep_task(self, task: Task, score: Score) -> bool:
         """Whether the task is rolled out; ``score`` is that of the greedy answer, and may be a fault."""
         ...
 

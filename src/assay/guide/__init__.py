@@ -9,6 +9,7 @@ from assay.core.util.exports import lazy_exports
 if TYPE_CHECKING:
     from assay.guide.balanced_arms import Balanced
     from assay.guide.bandits import Dump, Exp3, RuleReasoner, Sec
+    from assay.guide.catalog import Guide, guides
     from assay.guide.cell_curricula import CellBook, CellRule, Memory, Standing
     from assay.guide.compose import Compose
     from assay.guide.curriculum import Frontier, SuccessVariance, Uniform
@@ -36,6 +37,7 @@ __all__ = [
     "FirstTasks",
     "Frontier",
     "Ghpo",
+    "Guide",
     "HardFocus",
     "HistoryRows",
     "InOrder",
@@ -69,6 +71,7 @@ __all__ = [
     "SuccessWindow",
     "Uniform",
     "WhenReached",
+    "guides",
     "plain_context",
     "solution_of",
 ]
@@ -76,6 +79,7 @@ __all__ = [
 _HOME = {
     "balanced_arms": "Balanced",
     "bandits": "Dump Exp3 RuleReasoner Sec",
+    "catalog": "Guide guides",
     "cell_curricula": "CellBook CellRule Memory Standing",
     "compose": "Compose",
     "curriculum": "Frontier SuccessVariance Uniform",

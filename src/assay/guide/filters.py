@@ -94,7 +94,7 @@ class SkipSolved:
         if not 0.0 < self.solved <= 1.0:
             raise ConfigError(f"SkipSolved.solved={self.solved}; use a value in (0, 1]")
 
-    def keep(self, task: Task, score: Score) -> bool:
+    def keep_task(self, task: Task, score: Score) -> bool:
         """Whether the greedy answer is wrong."""
         return not score.valid or score.primary < self.solved
 

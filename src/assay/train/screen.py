@@ -36,6 +36,6 @@ async def screen_tasks(s: ReinforceRunner, tasks: Sequence[Task], first: int) ->
         rollouts = await player.collect([context for _, context in posed], 1)
     with span("score"):
         graded = await grade_rollouts(s, posed, rollouts)
-    kept = [i for i, (task, found) in enumerate(zip(tasks, graded, strict=True)) if screen.keep(task, found.scores[0])]
+    kept = [i for i, (task, found) in enumerate(zip(tasks, graded, strict=True)) if screen.keep_task(task, found.scores[0])]
     s.screened += len(tasks) - len(kept)
     return kept
