@@ -140,6 +140,9 @@ def test_a_refill_that_cannot_fill_ends_and_trains_on_what_there_is() -> None:
     assert result.metrics["filter/rounds"] == 2.0 and result.metrics["filter/graded"] == 6.0
     assert result.metrics["filter/kept"] == 0.0
     assert dict(s.parts.published().tensors) == before  # nothing to learn from
+    walk(s)
+    ((kind, said),) = s.parts.news  # for the journal, once
+    assert kind == "refill" and "after 2 rounds 0 of 6 groups passed Mixed()" in said
 
 
 def test_a_refill_that_must_fill_stops_the_run_and_says_why(tmp_path: Path) -> None:

@@ -172,7 +172,7 @@ _ALL = (
     Guide(
         name="PromptPair",
         kind="row curriculum",
-        source="Beyond Variance (2026)",
+        source="Beyond Variance (arXiv 2602.03452)",
         observes="success of each row while rows are tried",
         needs="its objective: --stages.0.objective w_grpo",
         status="unsure",

@@ -196,8 +196,8 @@ class PromptPair(RowRule):
     row of highest success below 1, at least ``1 - most_wrong``, if there is one, else the highest below 1. Where no row was
     solved sometimes, all are tried again.
 
-    Source: Beyond Variance (2026; abstract and a second source). With the objective ``w_grpo`` rare successes on the one and
-    rare failures on the other get large advantages. UNSURE: how many rollouts probe a row.
+    Source: Beyond Variance (arXiv 2602.03452), from its abstract and a second source. With the objective ``w_grpo`` rare
+    successes on the one and rare failures on the other get large advantages. UNSURE: how many rollouts probe a row.
 
     Attributes:
         pool: rows of each (arm, level), the first of its stream.

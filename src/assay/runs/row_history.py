@@ -139,6 +139,11 @@ class RowHistory:
         """``[groups]`` whether the task was read as it is: success behind a hint says little of the row."""
         return np.isin(self.tag, _UNHELPED)
 
+    @property
+    def signal(self) -> NDArray[np.bool_]:
+        """``[groups]`` whether success of the rollouts differed, as far as their mean tells: it lies between 0 and 1."""
+        return (self.reward > 0.0) & (self.reward < 1.0)
+
     def curves(self, epochs: int = 0) -> RowCurves:
         """Learning curves of the rows, over the groups that were posed without help.
 

@@ -82,12 +82,23 @@ async def collect_groups(s: ReinforceRunner) -> Collected:
                 f"{stage.groups} are wanted (Reinforce.groups). Practise other levels, give Reinforce.refill more rounds, or "
                 "let it train on what there is: short='train'"
             )
+        if len(kept) < stage.groups:
+            if not s.short:
+                s.parts.news.append(("refill", _short(s, len(kept), len(graded), rounds)))
+            s.short += 1
         kept = kept[: stage.groups]
     screened = {"screen/drawn": float(drawn), "screen/left_out": float(s.screened)} if stage.screen else {}
     if not stage.filter and len(kept) == len(graded):
         return Collected(graded=graded, kept=kept, rounds=rounds, metrics=screened)
     counts = screened | {"filter/graded": float(len(graded)), "filter/kept": float(len(kept)), "filter/rounds": float(rounds)}
     return Collected(graded=graded, kept=kept, rounds=rounds, metrics=counts)
+
+
+def _short(s: ReinforceRunner, kept: int, graded: int, rounds: int) -> str:
+    return (
+        f"after {rounds} rounds {kept} of {graded} groups passed {s.stage.filter}, and {s.stage.groups} are wanted: the step trains "
+        "on those. filter/kept counts them at each step; this is said of the first such step alone"
+    )
 
 
 async def draw_and_grade(s: ReinforceRunner, number: int, first: int) -> tuple[list[Group], set[str]]:

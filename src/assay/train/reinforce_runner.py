@@ -46,6 +46,7 @@ class ReinforceRunner(BaseRunner):
         schedules: of the settings that change, with their states.
         scheduled: setting to its value in the current step; empty without schedules.
         screened: tasks that the stage's screen left out in the current step.
+        short: steps since the stage was opened whose refill ended before enough groups were kept.
     """
 
     stage: Reinforce
@@ -58,6 +59,7 @@ class ReinforceRunner(BaseRunner):
     scheduled: Mapping[str, float] = field(default_factory=dict[str, float])
     async_collector: AsyncCollector | None = None
     screened: int = 0
+    short: int = 0
 
     @classmethod
     def of(cls, stage: Reinforce, parts: Parts) -> Self:
