@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shlex
 from collections.abc import Iterator
 from typing import Any
@@ -15,8 +16,11 @@ from test_methods_by_name import FEW, SMALL, weights
 import assay.guide
 from assay.cli.recipe import settle_all
 from assay.cli.train import TrainOptions
+from assay.core import FrozenMap, Task
+from assay.guide import AlpGmm
 from assay.guide.catalog import PLACES, guides
 from assay.guide.row_book import RowRule
+from assay.testing import as_outcomes, graded
 from assay.train import models
 from assay.train.opening import open_stage
 from assay.train.preflight import check_fits
@@ -32,6 +36,8 @@ TINY = {
     "HistoryRows": "@.pool 2 @.epochs 2 @.keep 2",
     "Bell": "@.pool 4",
     "PromptValue": "@.pool 4",
+    "AlpGmm": "@.fit_every 8 @.buffer 8 @.components 2",
+    "Again": "@.fit_every 8 @.buffer 8 @.components 2 @.pretest 1 @.classroom CLASSROOM",
 }
 """Settings by which two or three steps reach what comes behind the beginning."""
 
@@ -43,18 +49,33 @@ def pool() -> Iterator[ScoringPool]:
     with_pool.close()
 
 
-def settled(name: str) -> Run:
+@pytest.fixture(scope="module")
+def classroom(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A run folder with the checkpoint of a run with `AlpGmm` on the same cells."""
+    book = AlpGmm(fit_every=8, buffer=8, components=2).build({"sort": (3, 4)}, seed=0)
+    for level, value in zip((3, 4) * 4, (0.0, 1.0, 1.0, 0.0) * 2, strict=True):
+        task = Task(id="t", domain="d", arm="sort", level=level, split="train", index=0, public=FrozenMap({"prompt": "?"}))
+        book.observe(as_outcomes([graded(task, [value])]))
+    folder = tmp_path_factory.mktemp("earlier")
+    (folder / "checkpoints/step_0000001").mkdir(parents=True)
+    state = {"session": {"practice": {"curriculum": book.state_dict()}}}
+    (folder / "checkpoints/step_0000001/state.json").write_text(json.dumps(state), encoding="utf-8")
+    (folder / "LATEST").write_text("step_0000001\n", encoding="utf-8")
+    return str(folder)
+
+
+def settled(name: str, classroom: str = "") -> Run:
     """The run of the command that a part's page prints, made small."""
     guide = guides()[name]
     program, *words = shlex.split(guide.command)
     assert program == "assay" and words.pop(0) == "train"
-    tiny = TINY.get(name, "").replace("@", f"--stages.0.{PLACES[guide.kind]}").split()
+    tiny = TINY.get(name, "").replace("@", f"--stages.0.{PLACES[guide.kind]}").replace("CLASSROOM", classroom).split()
     return settle_all(TrainOptions, [*words, *SMALL, *FEW, *tiny], "assay train").run
 
 
 @pytest.mark.parametrize("name", list(guides()))
-def test_the_printed_command_trains(name: str, pool: ScoringPool) -> None:
-    run = coin_toss(settled(name))
+def test_the_printed_command_trains(name: str, pool: ScoringPool, classroom: str) -> None:
+    run = coin_toss(settled(name, classroom))
     (stage,) = run.stages
     assert isinstance(stage, Reinforce) and isinstance(run.model, models.Scratch)
     part: Any = stage

@@ -9,8 +9,10 @@ from assay.core.util.exports import lazy_exports
 if TYPE_CHECKING:
     from assay.guide.balanced_arms import Balanced
     from assay.guide.bandits import Dump, Exp3, RuleReasoner, Sec
+    from assay.guide.box_curricula import AlpGmm
     from assay.guide.catalog import Guide, guides
     from assay.guide.cell_curricula import CellBook, CellRule, Memory, Standing
+    from assay.guide.classroom import Again
     from assay.guide.compose import Compose
     from assay.guide.curriculum import Frontier, SuccessVariance, Uniform
     from assay.guide.filters import Admitted, Mixed, Refill, ResampleOnCorrect, SkipSolved, SuccessWindow
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Admitted",
+    "Again",
+    "AlpGmm",
     "Balanced",
     "Bell",
     "CellBook",
@@ -79,8 +83,10 @@ __all__ = [
 _HOME = {
     "balanced_arms": "Balanced",
     "bandits": "Dump Exp3 RuleReasoner Sec",
+    "box_curricula": "AlpGmm",
     "catalog": "Guide guides",
     "cell_curricula": "CellBook CellRule Memory Standing",
+    "classroom": "Again",
     "compose": "Compose",
     "curriculum": "Frontier SuccessVariance Uniform",
     "filters": "Admitted Mixed Refill ResampleOnCorrect SkipSolved SuccessWindow",

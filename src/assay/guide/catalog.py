@@ -137,6 +137,21 @@ _ALL = (
         status="unsure",
     ),
     Guide(
+        name="AlpGmm",
+        kind="curriculum",
+        source="ALP-GMM (arXiv 1910.07224)",
+        observes="how far success is from that of the nearest group before",
+    ),
+    Guide(
+        name="Again",
+        kind="curriculum",
+        source="Meta-ACL (arXiv 2011.08463)",
+        observes="as AlpGmm, and the fits of earlier runs",
+        needs="earlier runs with AlpGmm on the same arms and levels",
+        status="unsure",
+        example="@.classroom runs/earlier-1 runs/earlier-2",
+    ),
+    Guide(
         name="HistoryRows",
         kind="row curriculum",
         source="LIMR (arXiv 2502.11886); 1-shot RLVR (arXiv 2504.20571)",

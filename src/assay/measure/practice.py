@@ -152,6 +152,6 @@ def _rows(history: RowHistory) -> list[Sequence[str]]:
 def _rows_caption(history: RowHistory) -> str:
     met = len(np.unique(history.id))
     return (
-        f"The {met:,} rows that were practised, each {len(history.id) / met:.1f} times on average, by how often their rollouts were "
-        "right. 'assay curate ROWS OUT --limr RUN' (or --varied, --hardest) selects rows by this history."
+        f"The {met:,} rows that were practised, each {len(history.id) / met:.1f} times on average, by how often their rollouts "
+        "were right. 'assay curate ROWS OUT --limr RUN' (or --varied, --hardest) selects rows by this history."
     )

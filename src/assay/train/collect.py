@@ -96,8 +96,8 @@ async def collect_groups(s: ReinforceRunner) -> Collected:
 
 def _short(s: ReinforceRunner, kept: int, graded: int, rounds: int) -> str:
     return (
-        f"after {rounds} rounds {kept} of {graded} groups passed {s.stage.filter}, and {s.stage.groups} are wanted: the step trains "
-        "on those. filter/kept counts them at each step; this is said of the first such step alone"
+        f"after {rounds} rounds {kept} of {graded} groups passed {s.stage.filter}, and {s.stage.groups} are wanted: the step "
+        "trains on those. filter/kept counts them at each step; this is said of the first such step alone"
     )
 
 
