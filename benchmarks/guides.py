@@ -37,7 +37,7 @@ from assay.guide import (
     Uniform,
 )
 from assay.lab import RandomReward, Rewarded
-from assay.objective.methods import w_grpo
+from assay.objective import w_grpo
 from assay.recipes import quickstart
 from assay.train import Evaluation, Reinforce, Run, train
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from assay.guide.classroom import AgainBook
 from assay.guide.gaussian_mixture import best_mixture, fit_mixture
 from assay.testing import as_outcomes, check_curriculum, graded
 
+Book = TypeVar("Book", bound=AlpGmmBook)
 ARMS = {"a": tuple(range(1, 9))}
 SMALL = AlpGmm(fit_every=32, buffer=64, components=3)
 
@@ -32,7 +34,7 @@ def groups(levels: list[int], success: Callable[[int], float], arm: str = "a") -
     return as_outcomes(out)
 
 
-def trained(book: AlpGmmBook, success: Callable[[int, int], float], batches: int) -> AlpGmmBook:
+def trained(book: Book, success: Callable[[int, int], float], batches: int) -> Book:
     for batch in range(batches):
         levels = [draw.level for draw in book.draw(16)]
         book.observe(groups(levels, lambda level, batch=batch: success(level, batch)))

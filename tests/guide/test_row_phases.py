@@ -30,7 +30,7 @@ def practise(book: RowBook, success: Callable[[int], float], batches: int = 1, n
     """Batches in which each row drawn succeeds as often as ``success`` says; the rows that were drawn."""
     drawn: set[int] = set()
     for _ in range(batches):
-        rows = [(d.arm, d.level, d.index) for d in book.draw(n)]
+        rows = [(d.arm, d.level, d.index) for d in book.draw(n) if d.index is not None]
         drawn |= {book.rows.index(row) for row in rows}
         groups = [
             group(*row, *([1.0] * round(8 * success(i))), *([0.0] * (8 - round(8 * success(i)))))

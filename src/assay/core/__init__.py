@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from assay.core.group import Draw, Group, Outcome
     from assay.core.manifest import Manifest, TensorInfo, manifest_of
     from assay.core.media import Album, Media, Pictures, media_of
+    from assay.core.optional_protocols import CountsRows, ReadsTasks, TaskScreen
     from assay.core.plan import Forward, Offers, Plan, Scope
     from assay.core.protocols import (
         AskPolicy,
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
         ChatTokenizer,
         ContextManager,
         Conversation,
-        CountsRows,
         Curriculum,
         CurriculumSpec,
         Engine,
@@ -67,7 +67,6 @@ if TYPE_CHECKING:
         PassObserver,
         PerturbsWeights,
         Posed,
-        ReadsTasks,
         Replay,
         Request,
         Restorable,
@@ -83,7 +82,6 @@ if TYPE_CHECKING:
         Stats,
         Step,
         SwapMode,
-        TaskScreen,
         TaskSource,
         Tokenizer,
         Tool,
@@ -282,11 +280,11 @@ _HOME = {
     "group": "Draw Group Outcome",
     "manifest": "Manifest TensorInfo manifest_of",
     "media": "Album Media Pictures media_of",
+    "optional_protocols": "CountsRows ReadsTasks TaskScreen",
     "plan": "Forward Offers Plan Scope",
     "protocols": (
         "AskPolicy BatchComposer BeginsTexts CallTokenizer CarriesHeads ChatTokenizer ContextManager Conversation Curriculum "
-        "CountsRows CurriculumSpec Engine EngineInfo EngineOfMany Environment GroupFilter Guidance GuidanceSpec ReadsTasks "
-        "TaskScreen "
+        "CurriculumSpec Engine EngineInfo EngineOfMany Environment GroupFilter Guidance GuidanceSpec "
         "IndexPolicy IndexPolicySpec Learner LossProgram Moment Obs PassObserver PerturbsWeights Posed Replay Request Restorable "
         "Sampler SamplerParts SamplerSpec ScheduleSpec ServesOldWeights SharesStates ShowsPictures Snapshots State Stats "
         "Step SwapMode TaskSource Tokenizer Tool Tracker Verifier VerifierTokenizer"

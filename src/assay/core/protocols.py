@@ -35,7 +35,6 @@ __all__ = [
     "ChatTokenizer",
     "ContextManager",
     "Conversation",
-    "CountsRows",
     "Curriculum",
     "CurriculumSpec",
     "Engine",
@@ -54,7 +53,6 @@ __all__ = [
     "PassObserver",
     "Posed",
     "PerturbsWeights",
-    "ReadsTasks",
     "Replay",
     "Request",
     "Restorable",
@@ -70,7 +68,6 @@ __all__ = [
     "Stats",
     "Step",
     "SwapMode",
-    "TaskScreen",
     "TaskSource",
     "Tokenizer",
     "Tool",
@@ -110,15 +107,6 @@ class TaskSource(Protocol):
 
     def trace(self, task: Task, noise: float, rng: np.random.Generator) -> tuple[Message, ...] | None:
         """An oracle's turns (assistant, tool, ...), each step corrupted with probability ``noise``; None: no oracle."""
-        ...
-
-
-@runtime_checkable
-class CountsRows(TaskSource, Protocol):
-    """A family of finitely many rows: behind the last one a stream begins again."""
-
-    def size(self, arm: str, level: int, split: str) -> int:
-        """Different rows of a cell."""
         ...
 
 
@@ -546,15 +534,6 @@ class Curriculum(Protocol):
     def load_state_dict(self, state: State) -> None: ...
 
 
-@runtime_checkable
-class ReadsTasks(Curriculum, Protocol):
-    """A curriculum that looks at the tasks that it may draw."""
-
-    def read_tasks(self, tasks: TaskSource) -> None:
-        """Called once, before the first draw and before a state is loaded."""
-        ...
-
-
 class CurriculumSpec(Protocol):
     """The frozen settings of a curriculum; ``build`` gives the thing with state."""
 
@@ -647,14 +626,6 @@ class GroupFilter(Protocol):
 
     def select(self, group: Group) -> Group | None:
         """The group, one with some of its rollouts, or None for no part of it."""
-        ...
-
-
-class TaskScreen(Protocol):
-    """Which drawn tasks are rolled out, by the policy's greedy answer to each. Pure; that answer is not learned from."""
-
-    def keep_task(self, task: Task, score: Score) -> bool:
-        """Whether the task is rolled out; ``score`` is that of the greedy answer, and may be a fault."""
         ...
 
 

@@ -41,8 +41,8 @@ class GaussianMixture:
         """``[n, k]`` log-density of points ``[n, d]`` under each component, its weight left out."""
         out = np.empty((len(points), len(self.means)))
         for k, (mean, covariance) in enumerate(zip(self.means, self.covariances, strict=True)):
-            root = np.linalg.cholesky(covariance)
-            z = np.linalg.solve(root, (points - mean).T)
+            root: Any = np.linalg.cholesky(covariance)
+            z: Any = np.linalg.solve(root, (points - mean).T)
             out[:, k] = -0.5 * (z**2).sum(0) - np.log(np.diag(root)).sum() - 0.5 * len(mean) * np.log(2 * np.pi)
         return out
 
@@ -78,12 +78,12 @@ def fit_mixture(points: F, components: int, seed: int = 0) -> GaussianMixture:
     """
     n, d = points.shape
     rng = generator("mixture", seed, f"{n}", components)
-    centres = points[[int(rng.integers(n))]]
+    centres: Any = points[[int(rng.integers(n))]]
     while len(centres) < components:
         far = ((points[:, None] - centres[None]) ** 2).sum(-1).min(1)
         chance = far / far.sum() if far.sum() > 0 else np.full(n, 1 / n)
         centres = np.concatenate([centres, points[[int(rng.choice(n, p=chance))]]])
-    spread = np.cov(points.T, bias=True).reshape(d, d) + RIDGE * np.eye(d)
+    spread: Any = np.cov(points.T, bias=True).reshape(d, d) + RIDGE * np.eye(d)
     found = GaussianMixture(
         np.full(components, 1 / components), centres, np.repeat(spread[None] / components, components, 0), -np.inf
     )

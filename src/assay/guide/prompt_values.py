@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from assay.core.errors import CheckpointError, ConfigError
 from assay.core.group import Draw, Outcome
-from assay.core.protocols import CountsRows, State, TaskSource
+from assay.core.optional_protocols import CountsRows
+from assay.core.protocols import State, TaskSource
 from assay.core.seeds import derive, uniforms
 from assay.core.task import Task
 from assay.guide.cell_curricula import cells_of
@@ -181,7 +182,11 @@ class PromptValueCurriculum:
         best = looked[np.lexsort((order[looked], far[looked]))][:n]
         chances = self._chances(far, n)
         mixed = best[np.argsort(shuffled[best], kind="stable")]
-        return [Draw(*self.rows[i][:2], float(chances[i]) / n, self.rows[i][2]) for i in mixed.tolist()]
+        found: list[Draw] = []
+        for i in mixed.tolist():
+            arm, level, index = self.rows[i]
+            found.append(Draw(arm, level, float(chances[i]) / n, index))
+        return found
 
     def _chances(self, far: F, n: int) -> F:
         """``[rows]`` probability of being taken: of rows that are equally far, the mean over their ranks."""

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from assay.core.errors import CheckpointError, ConfigError
 from assay.core.group import Draw, Outcome
-from assay.core.protocols import CountsRows, State, TaskSource
+from assay.core.optional_protocols import CountsRows
+from assay.core.protocols import State, TaskSource
 from assay.core.seeds import derive, uniforms
 from assay.guide.cell_curricula import cells_of
 

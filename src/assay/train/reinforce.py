@@ -11,6 +11,7 @@ from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError, PlanError
 from assay.core.fields import check_positive, later
 from assay.core.import_path import filed_as
+from assay.core.optional_protocols import TaskScreen
 from assay.core.protocols import (
     BatchComposer,
     CurriculumSpec,
@@ -19,7 +20,6 @@ from assay.core.protocols import (
     IndexPolicySpec,
     SamplerSpec,
     ScheduleSpec,
-    TaskScreen,
     Tokenizer,
 )
 from assay.core.scoring import ScorerSpec

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from assay.core.errors import RewardError
 from assay.core.group import Outcome
-from assay.core.protocols import Curriculum, Guidance, ReadsTasks, Replay, Sampler
+from assay.core.optional_protocols import ReadsTasks
+from assay.core.protocols import Curriculum, Guidance, Replay, Sampler
 from assay.core.rollout import Sampling
 from assay.core.scoring import Scorer
 from assay.core.seeds import derive
