@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,8 +41,8 @@ class GaussianMixture:
         """``[n, k]`` log-density of points ``[n, d]`` under each component, its weight left out."""
         out = np.empty((len(points), len(self.means)))
         for k, (mean, covariance) in enumerate(zip(self.means, self.covariances, strict=True)):
-            root: Any = np.linalg.cholesky(covariance)
-            z: Any = np.linalg.solve(root, (points - mean).T)
+            root = cast("F", np.linalg.cholesky(covariance))
+            z = cast("F", np.linalg.solve(root, (points - mean).T))
             out[:, k] = -0.5 * (z**2).sum(0) - np.log(np.diag(root)).sum() - 0.5 * len(mean) * np.log(2 * np.pi)
         return out
 
@@ -77,11 +77,12 @@ def fit_mixture(points: F, components: int, seed: int = 0) -> GaussianMixture:
         seed: chooses the first centres.
     """
     n, d = points.shape
-    rng = generator("mixture", seed, f"{n}", components)
+    rng: Any = generator("mixture", seed, f"{n}", components)
     centres: Any = points[[int(rng.integers(n))]]
     while len(centres) < components:
-        far = ((points[:, None] - centres[None]) ** 2).sum(-1).min(1)
-        chance = far / far.sum() if far.sum() > 0 else np.full(n, 1 / n)
+        far: F = ((points[:, None] - centres[None]) ** 2).sum(-1).min(1)
+        total = float(far.sum())
+        chance: F = far / total if total > 0 else np.full(n, 1 / n)
         centres = np.concatenate([centres, points[[int(rng.choice(n, p=chance))]]])
     spread: Any = np.cov(points.T, bias=True).reshape(d, d) + RIDGE * np.eye(d)
     found = GaussianMixture(

@@ -181,9 +181,9 @@ class PromptValueCurriculum:
         looked = np.argsort(order, kind="stable")[: min(self.spec.candidates * n, len(far))]
         best = looked[np.lexsort((order[looked], far[looked]))][:n]
         chances = self._chances(far, n)
-        mixed = best[np.argsort(shuffled[best], kind="stable")]
+        mixed: list[int] = best[np.argsort(shuffled[best], kind="stable")].tolist()
         found: list[Draw] = []
-        for i in mixed.tolist():
+        for i in mixed:
             arm, level, index = self.rows[i]
             found.append(Draw(arm, level, float(chances[i]) / n, index))
         return found
