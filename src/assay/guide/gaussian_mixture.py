@@ -82,7 +82,7 @@ def fit_mixture(points: F, components: int, seed: int = 0) -> GaussianMixture:
     while len(centres) < components:
         far: F = ((points[:, None] - centres[None]) ** 2).sum(-1).min(1)
         total = float(far.sum())
-        chance: F = far / total if total > 0 else np.full(n, 1 / n)
+        chance: F = far / total if total > 0 else np.ones(n) / n
         centres = np.concatenate([centres, points[[int(rng.choice(n, p=chance))]]])
     spread: Any = np.cov(points.T, bias=True).reshape(d, d) + RIDGE * np.eye(d)
     found = GaussianMixture(
