@@ -180,6 +180,19 @@ def test_a_pool_is_no_larger_than_the_source() -> None:
             empty.read_tasks(source)
 
 
+def test_a_bell_follows_the_order_that_curation_wrote() -> None:
+    ranks = {"a?": 2, "b?": 0, "c?": 1}
+    rows = [{"prompt": prompt, "answer": "1", "curate": {"angle_rank": rank}} for prompt, rank in ranks.items()]
+    source = Rows(rows, test_share=0.0)
+    book = Bell(order="angle_rank", sigma=0.1).build(source.arms(), seed=0)
+    book.read_tasks(source)
+    prompts = [source.task(*row[:2], "train", row[2]).public["prompt"] for row in book.rows]
+    assert [int(rank) for rank in book.rank] == [ranks[prompt] for prompt in prompts]
+    assert prompts[int(np.argmax(book.propensities()))] == "b?"
+    with pytest.raises(ConfigError, match="has no score 'angle'"):
+        Bell(order="angle").build(source.arms(), seed=0).read_tasks(source)
+
+
 # ---- values of prompts ------------------------------------------------------------------------------------------------
 
 

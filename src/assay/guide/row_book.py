@@ -20,6 +20,7 @@ from assay.core.group import Draw, Outcome
 from assay.core.optional_protocols import CountsRows
 from assay.core.protocols import State, TaskSource
 from assay.core.seeds import derive, uniforms
+from assay.core.task import Task
 from assay.guide.cell_curricula import cells_of
 
 __all__ = ["Row", "RowBook", "RowRule", "check_pool"]
@@ -56,6 +57,10 @@ class RowRule(ABC):
     @abstractmethod
     def weights(self, book: RowBook) -> F:
         """``[rows]`` unnormalised weights: finite, at least 0, not all 0."""
+
+    def ordered_by(self) -> str:
+        """A score of the rows, as curation writes it, that their `RowBook.rank` follows; empty for level, arm and index."""
+        return ""
 
     def step(self, accuracy: float) -> float:
         """By how much `RowBook.centre` grows after a batch of this mean success."""
@@ -122,13 +127,16 @@ class RowBook:
         """Leaves out places of the pool that the source has no row for, before anything was drawn.
 
         Raises:
-            ConfigError: it has no training row in any of the cells.
+            ConfigError: it has no training row in any of the cells, or one without the score that the rule orders rows by.
         """
         if isinstance(tasks, CountsRows):
             sizes = [min(self.rule.pool, tasks.size(arm, level, "train")) for arm, level in self.cells]
             if not sum(sizes):
                 raise ConfigError(f"{type(self.rule).__name__}: {tasks.name} has no training row in {self.cells[:8]}")
             self._take_rows(sizes)
+        if name := self.rule.ordered_by():
+            scores = [_score(tasks.task(arm, level, "train", index), name) for arm, level, index in self.rows]
+            self.rank[np.argsort(scores, kind="stable")] = np.arange(len(scores))
 
     # ---- for rules
 
@@ -267,6 +275,18 @@ class RowBook:
         for counts, name in ((self.visits, "visits"), (self._rated, "rated"), (self._right, "right")):
             counts[:] = 0
             counts[np.array(phase["rows"], np.int64)] = phase[name]
+
+
+def _score(task: Task, name: str) -> float:
+    """A score that curation wrote to a row, or a field of its own."""
+    row: Any = task.private.get("row", {})
+    value: Any = row.get("curate", {}).get(name, row.get(name))
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
+        raise ConfigError(
+            f"task {task.id!r} has no score {name!r}, by which rows are to be ordered, but {value!r}: curate the rows by a step "
+            "that writes it ('assay curate --angles FILE' writes angle_rank), or give another order"
+        )
+    return float(value)
 
 
 class _Urn:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assay.core.errors import ConfigError
+from assay.core.fields import later
 from assay.guide.row_book import RowBook, RowRule, check_pool
 
 __all__ = ["Bell", "HistoryRows", "impact_scores", "spread_scores"]
@@ -114,8 +115,8 @@ class Bell(RowRule):
     A row of rank ``i`` weighs ``exp(-(i - mu)^2 / (2 sigma^2))``, with ``mu`` 0 at first; after a batch of accuracy ``a`` it
     grows by ``step tanh(alpha (a - target))``, never falls, and grows by at most ``most``.
 
-    Source: GAIN-RL (arXiv 2506.02281). Half of the paper: its order is by the angles of the model's hidden states within a
-    prompt, which also move ``mu``; here the order is by level, then arm and index.
+    Source: GAIN-RL (arXiv 2506.02281). Its order is by the angles of the model's hidden states within a prompt, which
+    ``order="angle_rank"`` gives on rows curated by them; there these angles also move ``mu``, here accuracy alone does.
 
     Attributes:
         pool: rows of each (arm, level), the first of its stream.
@@ -124,6 +125,8 @@ class Bell(RowRule):
         alpha: how sharply the centre follows accuracy.
         target: accuracy at which the centre rests.
         most: bound of one move.
+        order: score that the rows are ordered by, lowest first, as ``angle_rank`` of ``assay curate --angles``; empty for level,
+            then arm and index.
 
     Raises:
         ConfigError: a number out of range.
@@ -138,6 +141,7 @@ class Bell(RowRule):
     alpha: float = 2.0
     target: float = 0.5
     most: float = 1000.0
+    order: str = later("")
 
     def __post_init__(self) -> None:
         check_pool(self)
@@ -146,6 +150,10 @@ class Bell(RowRule):
                 raise ConfigError(f"Bell.{name}={getattr(self, name)}; use a number > 0")
         if not 0.0 <= self.target < 1.0:
             raise ConfigError(f"Bell.target={self.target}; use an accuracy in [0, 1)")
+
+    def ordered_by(self) -> str:
+        """The score."""
+        return self.order
 
     def step(self, accuracy: float) -> float:
         """How far the centre moves after a batch, in rows."""

@@ -46,7 +46,7 @@ def open_question(route: Route, question: str) -> Route:
     >>> found.answer, found.behind, found.form
     ('gold', '', 'open question')
     """
-    if route.verifier != "choice" or not isinstance(route.answer, Mapping):
+    if route.verifier != "choice" or isinstance(route.answer, str):
         return route
     answer = cast("Mapping[str, Any]", route.answer)
     options: Mapping[str, str] = answer["options"]
