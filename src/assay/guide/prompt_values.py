@@ -76,7 +76,7 @@ class PromptValue:
     Raises:
         ConfigError: a number out of range.
 
-    >>> [d.propensity for d in PromptValue(pool=8).build({"sort": (3,)}, seed=0).draw(1)]
+    >>> [round(d.propensity, 6) for d in PromptValue(pool=8).build({"sort": (3,)}, seed=0).draw(1)]
     [0.125]
     """
 
