@@ -65,6 +65,21 @@ def test_measurements_name_rows_and_have_their_curves_and_last_passes(run: Path)
     assert write_measurements(run, place).stat().st_mtime_ns == before  # not written twice
 
 
+def test_a_row_whose_rollouts_had_no_verdict_is_not_measured(assay, run: Path) -> None:
+    lines = [json.loads(text) for text in (run / FILE).read_text(encoding="utf-8").splitlines()]
+    source = on_rows(ROWS, steps=3, test_share=0.0).tasks
+    gone = source.task("rows", 1, "train", 0)
+    for entry in lines:
+        at = entry["id"].index(gone.id)
+        entry["reward"][at], entry["rollouts"][at] = None, 0
+    (run / FILE).write_text("".join(json.dumps(x) + "\n" for x in lines), encoding="utf-8")
+    assert gone.private["row"]["id"] not in {entry["id"] for entry in row_measurements(run)}
+    words = ["curate", "rows.jsonl", "out", "--near", "0", "--test-share", "0", "--hardest", "all", "--sizes", "9"]
+    done = [assay(*words), assay(*words, "--fresh")]
+    assert [x.code for x in done] == [0, 0] and "no attempts 1" in done[1].out
+    assert len(kept(run.parent / "out")) == 3
+
+
 def test_curation_takes_a_run_in_place_of_a_file(assay, run: Path) -> None:
     words = ["--near", "0", "--test-share", "0"]
     scores = dict(zip([r["id"] for r in ROWS], learning_impact(CURVES).tolist(), strict=True))

@@ -52,9 +52,10 @@ def row_measurements(folder: Path, epochs: int = 0, run: Run | None = None) -> I
 def _entries(folder: Path, run: Run, curves: RowCurves) -> Iterator[dict[str, Any]]:
     values = np.where(np.isnan(curves.history), -1.0, curves.history.round(6)).tolist()
     for (arm, level, index), curve, passed, n in zip(curves.places, values, curves.passed, curves.rollouts, strict=True):
-        named = _name_of(run.tasks.task(arm, level, "train", index))
-        entry = {**named, "arm": arm, "level": level, "history": [None if x < 0 else x for x in curve], "run": folder.name}
-        yield entry | ({"passed": int(passed), "n": int(n)} if n else {})
+        if n:  # else no rollout of it had a verdict: it was not measured
+            named = _name_of(run.tasks.task(arm, level, "train", index))
+            measured = {"history": [None if x < 0 else x for x in curve], "passed": int(passed), "n": int(n)}
+            yield {**named, "arm": arm, "level": level, **measured, "run": folder.name}
 
 
 def _name_of(task: Task) -> dict[str, Any]:
