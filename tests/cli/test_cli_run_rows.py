@@ -80,6 +80,18 @@ def test_a_row_whose_rollouts_had_no_verdict_is_not_measured(assay, run: Path) -
     assert len(kept(run.parent / "out")) == 3
 
 
+def test_rows_without_an_id_are_named_by_what_they_ask(tmp_path: Path) -> None:
+    turns = [{"role": "system", "content": "Sort."}, {"role": "user", "content": "S31>"}]
+    rows = [{"prompt": "S42>", "answer": "24"}, {"messages": turns, "answer": "13"}]
+    made = on_rows(rows, steps=3, test_share=0.0)
+    write_run(tmp_path, made)
+    tasks = [made.tasks.task("rows", 1, "train", i) for i in range(2)]
+    many = {"arm": ["rows"] * 2, "level": [1, 1], "index": [0, 1], "rollouts": [4, 4], "length": [3, 3], "kept": [1, 1]}
+    lines = [{"step": n, "id": [t.id for t in tasks], "reward": [0.5, 0.5], **many} for n in (1, 2)]
+    (tmp_path / FILE).write_text("".join(json.dumps(x) + "\n" for x in lines), encoding="utf-8")
+    assert sorted((str(entry["prompt"]) for entry in row_measurements(tmp_path)), key=len) == ["S42>", str(turns)]
+
+
 def test_curation_takes_a_run_in_place_of_a_file(assay, run: Path) -> None:
     words = ["--near", "0", "--test-share", "0"]
     scores = dict(zip([r["id"] for r in ROWS], learning_impact(CURVES).tolist(), strict=True))
