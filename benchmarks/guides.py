@@ -20,17 +20,24 @@ from assay.guide import (
     Dump,
     FirstTasks,
     Ghpo,
+    HardFocus,
     HistoryRows,
     Mixed,
+    PromptPair,
+    PromptValue,
     Refill,
     ResampleOnCorrect,
+    Retrospective,
+    Rounds,
     RuleReasoner,
     Sec,
     Seele,
+    SkipSolved,
     SuccessWindow,
     Uniform,
 )
 from assay.lab import RandomReward, Rewarded
+from assay.objective import w_grpo
 from assay.recipes import quickstart
 from assay.train import Evaluation, Reinforce, Run, train
 
@@ -42,6 +49,12 @@ PARTS: dict[str, dict[str, Any]] = {
     "RuleReasoner": {"curriculum": RuleReasoner()},
     "rows by spread": {"curriculum": HistoryRows(pool=64, epochs=2, keep=64)},
     "bell over rows": {"curriculum": Bell(pool=128, sigma=96.0, stride=32.0)},
+    "hardest rows": {"curriculum": HardFocus(warm=30, sizes=(256, 128, 64), batches=(40, 40, 40))},
+    "phases, hard rows carried": {"curriculum": Retrospective(batches=18, carry=64)},
+    "rounds": {"curriculum": Rounds(batches=30)},
+    "pair of prompts": {"curriculum": PromptPair(probes=1), "objective": w_grpo(scale="batch")},
+    "values of prompts": {"curriculum": PromptValue(pool=256)},
+    "solved ones skipped": {"screen": SkipSolved()},
     "four tasks a level": {"index": FirstTasks(n=4)},
     "dynamic sampling": {"filter": Mixed(), "refill": Refill(rounds=4)},
     "success window": {"filter": SuccessWindow(), "refill": Refill(rounds=4)},

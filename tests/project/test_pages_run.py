@@ -69,6 +69,7 @@ COMMANDS_NOT_RUN = {
     "sandbox probe": "minutes",
     "train six.py": "minutes",
     "train warm_up.py": "minutes",
+    "curate halves/train.jsonl": "minutes",  # by what a run of minutes saw of its rows
 }
 AUDITED = "docs/add/audit.md"
 """The page whose audits run; those of others are read: each takes seconds."""
@@ -263,7 +264,7 @@ def call(words: list[str], stdin: str = "") -> tuple[int, str]:
 
 def check_options(words: list[str]) -> None:
     """Each option that a command names is one in its help."""
-    nested = words[0] in ("tasks", "verify", "serve", "sandbox", "runs", "papers")
+    nested = words[0] in ("tasks", "verify", "serve", "sandbox", "runs", "papers", "guides")
     depth = 2 if nested or "://" in "".join(words[1:2]) else 1  # a server has options of its own
     code, said = call([*words[:depth], "--help"])
     assert code == 0, said
@@ -399,6 +400,9 @@ def prepare(page: str, folder: Path) -> None:
         text = (ROOT / page).read_text(encoding="utf-8")
         (shop,) = re.findall(r"^>>> from dataclasses import replace\n(?:(?:>>>|\.\.\.) .*\n)*>>> shop = .*\n", text, re.MULTILINE)
         (folder / "shop.py").write_text("".join(line[4:] + "\n" for line in shop.splitlines()))
+    if page == "docs/packages/curate.md":
+        (folder / "one").mkdir()
+        (folder / "one" / "train.jsonl").write_text(json.dumps({"prompt": "S2140>", "answer": "0124"}) + "\n")
     if page == "docs/add/language.md":
         (folder / "my_awk.toml").write_text(by_kind["toml"][-1])
         (folder / "main.awk").write_text("{ print $1 + $2 }\n")

@@ -87,6 +87,8 @@ def test_nothing_is_older_than_promised_and_the_log_replays_to_the_same_digest(p
     assert len(ages) == 8 and max(ages) <= 2
     found = replay_run(tmp_path / "run", tmp_path / "again")
     assert found.equal and found.steps == 8 and found.expected == digest_of(tmp_path / "again")
+    rows, again = ((tmp_path / place / "row_history.jsonl").read_text(encoding="utf-8") for place in ("run", "again"))
+    assert rows == again and rows  # what was practised, too
 
 
 def test_an_adapter_is_what_samplers_get(tmp_path: Path) -> None:

@@ -18,20 +18,25 @@ from assay.core import Group, Outcome, Rollout, Score, Task
 from assay.core.batch import Batch, pack
 from assay.core.errors import ConfigError, GateError
 from assay.core.protocols import Moment, Posed
+from assay.core.score import Fault
 from assay.guide import (
     Bell,
     Compose,
     Dump,
     FirstTasks,
     Ghpo,
+    HardFocus,
     HistoryRows,
+    InOrder,
     Mixed,
+    PromptValue,
     Recent,
     Refill,
     ResampleOnCorrect,
     RuleReasoner,
     Sec,
     Seele,
+    SkipSolved,
     Stateless,
     SuccessWindow,
     Uniform,
@@ -135,6 +140,9 @@ def test_a_refill_that_cannot_fill_ends_and_trains_on_what_there_is() -> None:
     assert result.metrics["filter/rounds"] == 2.0 and result.metrics["filter/graded"] == 6.0
     assert result.metrics["filter/kept"] == 0.0
     assert dict(s.parts.published().tensors) == before  # nothing to learn from
+    walk(s)
+    ((kind, said),) = s.parts.news  # for the journal, once
+    assert kind == "refill" and "after 2 rounds 0 of 6 groups passed Mixed()" in said
 
 
 def test_a_refill_that_must_fill_stops_the_run_and_says_why(tmp_path: Path) -> None:
@@ -252,6 +260,50 @@ def test_drawn_rows_are_the_rows_that_are_played() -> None:
     assert all(g.draw.index == g.task.index for g in result.groups)
 
 
+# ---- a first look -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class EvenIndex:
+    """Right where the task's index is even, whatever is answered."""
+
+    def __call__(self, task: Task, rollout: Rollout) -> Score:
+        return Score(components={"correct": float(task.index % 2 == 0)})
+
+
+def test_tasks_that_the_greedy_answer_solves_are_not_rolled_out() -> None:
+    run = replace(
+        only_rl(groups=6, screen=SkipSolved(), index=InOrder()), tasks=Rewarded(source=only_rl().tasks, scorer=EvenIndex())
+    )
+    s = session(run)
+    seen = watched(s)
+    (result,) = walk(s)
+    drawn = {name: n for name, n in result.metrics.items() if name.startswith("screen/")}
+    assert drawn["screen/drawn"] == 6.0 and 0.0 < drawn["screen/left_out"] < 6.0
+    assert len(result.groups) == 6 - drawn["screen/left_out"] == len(seen[0])
+    assert all(g.task.index % 2 for g in result.groups)  # greedy answers stand in no group
+    assert len({g.key for g in result.groups}) == len(result.groups)
+
+
+def test_a_step_whose_tasks_are_all_solved_learns_nothing_and_goes_on() -> None:
+    run = replace(only_rl(groups=4, screen=SkipSolved()), tasks=Rewarded(source=only_rl().tasks, scorer=FullMarks()))
+    s = session(run)
+    version = s.parts.version
+    first, second = walk(s, 2)
+    assert first.groups == second.groups == first.outcomes == () and second.metrics["screen/left_out"] == 4.0
+    assert s.parts.version == version  # nothing was published
+
+
+def test_a_fault_of_the_greedy_answer_solves_nothing_and_a_bound_beyond_1_is_refused() -> None:
+    task = only_rl().tasks.task("sort", 1, "train", 0)
+    assert SkipSolved().keep_task(task, Score(components={}, fault=Fault.INFRA))
+    assert SkipSolved().keep_task(task, Score(components={"correct": 0.4})) and not SkipSolved().keep_task(
+        task, Score(components={"correct": 1.0})
+    )
+    with pytest.raises(ConfigError, match="solved=2"):
+        SkipSolved(solved=2.0)
+
+
 # ---- exact resume -----------------------------------------------------------------------------------------------------
 
 PARTS: dict[str, dict[str, Any]] = {
@@ -260,6 +312,8 @@ PARTS: dict[str, dict[str, Any]] = {
     "RuleReasoner, one task": {"curriculum": RuleReasoner(), "index": FirstTasks(n=2)},
     "rows by history": {"curriculum": HistoryRows(pool=2, epochs=2, keep=2)},
     "bell": {"curriculum": Bell(pool=4, sigma=2.0)},
+    "PCL": {"curriculum": PromptValue(pool=4)},
+    "hard focus, screen": {"curriculum": HardFocus(pool=2, warm=1, sizes=(3, 2), batches=(1, 1)), "screen": SkipSolved()},
     "GHPO": {"guidance": HINTED},
     "SEELE": {"guidance": Seele(rounds=2)},
     "RoC, replay": {
@@ -290,6 +344,8 @@ def test_killed_and_resumed_it_ends_with_the_same_digest(name: str, tmp_path: Pa
 
     assert in_child(work) == -signal.SIGKILL
     assert resumed(tmp_path / "killed") == whole == digest_of(tmp_path / "killed")
+    seen, again = ((tmp_path / place / "row_history.jsonl").read_text() for place in ("whole", "killed"))
+    assert seen == again and seen.count("\n") == run.steps
 
 
 # ---- other distributions ----------------------------------------------------------------------------------------------

@@ -36,6 +36,7 @@ COMMANDS = {
     ),
     "distill": ("distill", "collect right answers of a teacher to training tasks, as rows to imitate"),
     "methods": ("methods", "list or show objectives, and their names in other libraries"),
+    "guides": ("guides", "list or show curricula, guidance, filters and schedules: what to practise next"),
     "papers": ("papers", "list, show or run published systems, and which part of each is implemented"),
     "simulate": ("simulate", "what sampling beside learning would gain on a cluster, on a virtual clock"),
     "selftest": ("selftest", "test this machine: engine agreement, proof of weights, resume, speed, isolation"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -23,6 +23,7 @@ _FILE: dict[str, str] = {"metavar": "FILE"}
 _FILES: dict[str, str] = {"metavar": "[FILE ...]"}
 _NAMED: dict[str, str] = {"metavar": "[NAME=FILE ...]"}
 _MODEL: dict[str, str] = {"metavar": "MODEL"}
+_RUN: dict[str, str] = {"metavar": "FILE|RUN"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +31,8 @@ class CurateOptions:
     """Drops duplicates, evaluation items, and rows that further options select; splits the rest by content. IN holds rows as
     JSON lines (also .gz), Parquet or Arrow; OUT gets train.jsonl, test.jsonl, rejected.jsonl with a reason for each row, and
     manifest.json. The same command continues a curation that was stopped or killed. Files of measurements (--passes,
-    --solvers, --limr, ...) name a row by "id" or question.
+    --solvers, --limr, ...) name a row by "id" or question. The folder of a run in place of one takes what that run saw of its
+    rows; the measurements are kept in OUT/measured.
 
     Attributes:
         rows: file or folder of rows.
@@ -61,12 +63,13 @@ class CurateOptions:
         band_low: lower end of the band.
         band_high: upper end of the band.
         unsolved: drop rows that this model solved.
-        hardest: keep the rows with this model's lowest pass rates.
+        hardest: keep the rows with this model's lowest pass rates; or of a run, by its folder: in its last epoch.
         sizes: how many of them, and of the sets within that later phases use.
-        limr: learning curves: keep rows that follow the average one.
+        limr: learning curves, a file or a run's folder: keep rows that follow the average one.
         limr_above: learning impact above which a row is kept.
-        varied: learning curves: keep the rows that varied most.
+        varied: learning curves, a file or a run's folder: keep the rows that varied most.
         varied_count: how many of them.
+        epochs: parts that the history of a run is cut into; 0 for as many as it went through its rows.
         angles: token vectors: score and rank rows by the concentration of angles.
         donod: norms of virtual updates: keep rows by them.
         donod_share: share of them that is kept.
@@ -110,10 +113,11 @@ class CurateOptions:
     unsolved: str | None = field(default=None, metadata={"arg": _MODEL})
     hardest: str | None = field(default=None, metadata={"arg": _MODEL})
     sizes: tuple[int, ...] = (72, 50, 25)
-    limr: Path | None = field(default=None, metadata={"arg": _FILE})
+    limr: Path | None = field(default=None, metadata={"arg": _RUN})
     limr_above: float = 0.6
-    varied: Path | None = field(default=None, metadata={"arg": _FILE})
+    varied: Path | None = field(default=None, metadata={"arg": _RUN})
     varied_count: int = 1
+    epochs: int = 0
     angles: Path | None = field(default=None, metadata={"arg": _FILE})
     donod: Path | None = field(default=None, metadata={"arg": _FILE})
     donod_share: float = 0.3
@@ -218,7 +222,11 @@ def _verified(own: CurateOptions, stack: ExitStack) -> list[CurationStep]:
 def _by_difficulty(own: CurateOptions) -> list[CurationStep]:
     from assay.curate import Band, Hardest, Passes, PassRates, Unsolved, WeakStrong
 
-    passes = {name: Passes(model=name, file=path) for name, path in _files("--passes", own.passes).items()}
+    files = _files("--passes", own.passes)
+    if own.hardest and own.hardest not in files and _is_run(Path(own.hardest)):
+        files[Path(own.hardest).name] = Path(own.hardest)
+        own = replace(own, hardest=Path(own.hardest).name)
+    passes = {name: Passes(model=name, file=_measured(own, path)) for name, path in files.items()}
     steps: list[CurationStep] = [PassRates(passes=each) for each in passes.values()]
     if {"weak", "strong"} <= passes.keys():
         steps.append(WeakStrong(weak=passes["weak"], strong=passes["strong"], low=own.too_hard, high=own.too_easy))
@@ -240,9 +248,9 @@ def _by_probe(own: CurateOptions) -> list[CurationStep]:
 
     steps: list[CurationStep] = []
     if own.limr:
-        steps.append(LearningImpact(probe=_probe(own.limr), threshold=own.limr_above))
+        steps.append(LearningImpact(probe=_probe(_measured(own, own.limr)), threshold=own.limr_above))
     if own.varied:
-        steps.append(MostVaried(probe=_probe(own.varied), count=own.varied_count))
+        steps.append(MostVaried(probe=_probe(_measured(own, own.varied)), count=own.varied_count))
     if own.angles:
         steps.append(AngleOrder(probe=_probe(own.angles)))
     if own.donod:
@@ -252,6 +260,19 @@ def _by_probe(own: CurateOptions) -> list[CurationStep]:
             raise ConfigError("--influence needs --validation FILE and --influence-share SHARE")
         steps.append(Influential(probe=_probe(own.influence), validation=own.validation, share=own.influence_share))
     return steps
+
+
+def _is_run(path: Path) -> bool:
+    return (path / "run.toml").exists()
+
+
+def _measured(own: CurateOptions, path: Path) -> Path:
+    """A file of measurements; of a run, what it saw of its rows is written into OUT first."""
+    if not _is_run(path):
+        return path
+    from assay.select import write_measurements
+
+    return write_measurements(path, own.out / "measured" / f"{path.resolve().name}.jsonl", own.epochs)
 
 
 def _probe(file: Path) -> ProbeFile:

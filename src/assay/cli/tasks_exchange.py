@@ -57,6 +57,7 @@ class TasksImportOptions:
         gold: the field of the gold answer, if it has no usual name.
         option_base: number of the first option where right options are named by numbers: 0 or 1. When not given, the rows of each
             file decide it together; where both fit, they are refused.
+        choices: keep multiple choice, or ask it open: without options, answered in words; what then means nothing is refused.
         license: license of rows that name none.
         data_source: name of the data set, for rows without data_source.
         n: how many items of gym: and taskset: sources.
@@ -72,6 +73,7 @@ class TasksImportOptions:
     prompt: str = field(default="", metadata={"arg": {"metavar": "FIELD"}})
     gold: str = field(default="", metadata={"arg": {"metavar": "FIELD"}})
     option_base: Literal["0", "1"] | None = None
+    choices: Literal["keep", "open"] = "keep"
     license: str = field(default="", metadata={"arg": {"metavar": "LICENSE"}})
     data_source: str = field(default="", metadata={"arg": {"metavar": "NAME"}})
     n: int = field(default=1000, metadata={"arg": {"metavar": "N", "aliases": ["-n"]}})
@@ -106,6 +108,7 @@ def import_rows(args: list[str]) -> int:
         source=own.data_source or repo,
         verifier=_verifier(own.verifier),
         option_base=None if own.option_base is None else int(own.option_base),
+        choices=own.choices,
     )
     summary = Summary()
     with busy(f"reading {own.source}"):

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from assay.core.group import Draw, Group, Outcome
     from assay.core.manifest import Manifest, TensorInfo, manifest_of
     from assay.core.media import Album, Media, Pictures, media_of
+    from assay.core.optional_protocols import CountsRows, ReadsTasks, TaskScreen
     from assay.core.plan import Forward, Offers, Plan, Scope
     from assay.core.protocols import (
         AskPolicy,
@@ -133,6 +134,7 @@ __all__ = [
     "Context",
     "ContextManager",
     "Conversation",
+    "CountsRows",
     "Counts",
     "Curriculum",
     "CurriculumSpec",
@@ -177,6 +179,7 @@ __all__ = [
     "Plan",
     "PlanError",
     "Posed",
+    "ReadsTasks",
     "Prefill",
     "RankError",
     "PerturbsWeights",
@@ -213,6 +216,7 @@ __all__ = [
     "StorageError",
     "SwapMode",
     "Task",
+    "TaskScreen",
     "TaskSource",
     "TaskView",
     "TensorInfo",
@@ -276,6 +280,7 @@ _HOME = {
     "group": "Draw Group Outcome",
     "manifest": "Manifest TensorInfo manifest_of",
     "media": "Album Media Pictures media_of",
+    "optional_protocols": "CountsRows ReadsTasks TaskScreen",
     "plan": "Forward Offers Plan Scope",
     "protocols": (
         "AskPolicy BatchComposer BeginsTexts CallTokenizer CarriesHeads ChatTokenizer ContextManager Conversation Curriculum "

@@ -9,21 +9,29 @@ from assay.core.util.exports import lazy_exports
 if TYPE_CHECKING:
     from assay.guide.balanced_arms import Balanced
     from assay.guide.bandits import Dump, Exp3, RuleReasoner, Sec
+    from assay.guide.box_curricula import AlpGmm
+    from assay.guide.catalog import Guide, guides
     from assay.guide.cell_curricula import CellBook, CellRule, Memory, Standing
+    from assay.guide.classroom import Again
     from assay.guide.compose import Compose
     from assay.guide.curriculum import Frontier, SuccessVariance, Uniform
-    from assay.guide.filters import Admitted, Mixed, Refill, ResampleOnCorrect, SuccessWindow
+    from assay.guide.filters import Admitted, Mixed, Refill, ResampleOnCorrect, SkipSolved, SuccessWindow
     from assay.guide.guidance import Plain, Prefix, Privileged, Stateless, plain_context, solution_of
     from assay.guide.hints import Ghpo, Seele
     from assay.guide.index_policies import FirstTasks, InOrder
+    from assay.guide.prompt_values import PromptValue
     from assay.guide.replay import Recent, RecentBuffer
-    from assay.guide.row_curricula import Bell, HistoryRows, RowBook, RowRule
+    from assay.guide.row_book import RowBook, RowRule
+    from assay.guide.row_curricula import Bell, HistoryRows
+    from assay.guide.row_phases import HardFocus, PromptPair, Retrospective, Rounds
     from assay.guide.scaler import Scaler, ScalerCurriculum
     from assay.guide.schedules import Piecewise, Ramp, StepSchedule, WhenReached
     from assay.guide.start_states import StartStates
 
 __all__ = [
     "Admitted",
+    "Again",
+    "AlpGmm",
     "Balanced",
     "Bell",
     "CellBook",
@@ -34,6 +42,8 @@ __all__ = [
     "FirstTasks",
     "Frontier",
     "Ghpo",
+    "Guide",
+    "HardFocus",
     "HistoryRows",
     "InOrder",
     "Memory",
@@ -42,11 +52,15 @@ __all__ = [
     "Plain",
     "Prefix",
     "Privileged",
+    "PromptPair",
+    "PromptValue",
     "Ramp",
     "Recent",
     "RecentBuffer",
     "Refill",
     "ResampleOnCorrect",
+    "Retrospective",
+    "Rounds",
     "RowBook",
     "RowRule",
     "RuleReasoner",
@@ -54,6 +68,7 @@ __all__ = [
     "ScalerCurriculum",
     "Sec",
     "Seele",
+    "SkipSolved",
     "Standing",
     "StartStates",
     "Stateless",
@@ -62,6 +77,7 @@ __all__ = [
     "SuccessWindow",
     "Uniform",
     "WhenReached",
+    "guides",
     "plain_context",
     "solution_of",
 ]
@@ -69,15 +85,21 @@ __all__ = [
 _HOME = {
     "balanced_arms": "Balanced",
     "bandits": "Dump Exp3 RuleReasoner Sec",
+    "box_curricula": "AlpGmm",
+    "catalog": "Guide guides",
     "cell_curricula": "CellBook CellRule Memory Standing",
+    "classroom": "Again",
     "compose": "Compose",
     "curriculum": "Frontier SuccessVariance Uniform",
-    "filters": "Admitted Mixed Refill ResampleOnCorrect SuccessWindow",
+    "filters": "Admitted Mixed Refill ResampleOnCorrect SkipSolved SuccessWindow",
     "guidance": "Plain Prefix Privileged Stateless plain_context solution_of",
     "hints": "Ghpo Seele",
     "index_policies": "FirstTasks InOrder",
+    "prompt_values": "PromptValue",
     "replay": "Recent RecentBuffer",
-    "row_curricula": "Bell HistoryRows RowBook RowRule",
+    "row_book": "RowBook RowRule",
+    "row_curricula": "Bell HistoryRows",
+    "row_phases": "HardFocus PromptPair Retrospective Rounds",
     "scaler": "Scaler ScalerCurriculum",
     "schedules": "Piecewise Ramp StepSchedule WhenReached",
     "start_states": "StartStates",

@@ -9,8 +9,9 @@ from assay.core.errors import ConfigError
 from assay.core.group import Group
 from assay.core.score import Score
 from assay.core.seeds import generator
+from assay.core.task import Task
 
-__all__ = ["Admitted", "Mixed", "Refill", "ResampleOnCorrect", "SuccessWindow"]
+__all__ = ["Admitted", "Mixed", "Refill", "ResampleOnCorrect", "SkipSolved", "SuccessWindow"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +69,34 @@ class Admitted:
     def select(self, group: Group) -> Group | None:
         """The group, or None where it was not admitted."""
         return group if any(score.columns.get(self.column, 1.0) > 0.0 for score in group.scores) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkipSolved:
+    """SELF: leaves out drawn tasks that the policy's greedy answer solves, before any rollout is sampled of them.
+
+    So it practises problems to which right answers are unlikely, and does not narrow where it is right anyway. An answer without
+    a verdict solves nothing. A step whose tasks are all solved learns nothing.
+
+    Source: The Reasoning Boundary Paradox (arXiv 2510.02230), its code. Its paper also has a forward KL term to stored answers
+    of the base model, with a weight that was not found; left out.
+
+    Attributes:
+        solved: main component from which an answer counts as right.
+
+    Raises:
+        ConfigError: a value that is not in (0, 1].
+    """
+
+    solved: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.solved <= 1.0:
+            raise ConfigError(f"SkipSolved.solved={self.solved}; use a value in (0, 1]")
+
+    def keep_task(self, task: Task, score: Score) -> bool:
+        """Whether the greedy answer is wrong."""
+        return not score.valid or score.primary < self.solved
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

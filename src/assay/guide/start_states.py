@@ -34,6 +34,8 @@ class StartStates(Stateless):
     Raises:
         ConfigError: a value out of range.
 
+    UNSURE: how states are drawn, and until which step of the run.
+
     Left out: clusters of states to draw from evenly (S3RL), and a shorter horizon behind a state.
 
     Source: Snapshot Reinforcement Learning (2024), in part.

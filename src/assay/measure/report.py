@@ -19,6 +19,7 @@ from assay.measure.history import PREFERENCES
 from assay.measure.html import details, e, glossary, page, section, table
 from assay.measure.intervals import Interval, paired_difference
 from assay.measure.panels import ProfiledPart, accuracy_figures, profile_figure, profile_of, training_figures
+from assay.measure.practice import practice_section
 from assay.measure.rollout_line import RolloutLine
 from assay.measure.rollouts_page import write_rollouts_page
 from assay.measure.runs import EvalLine, RunView, read_run
@@ -72,6 +73,7 @@ def render(run: RunView, rollouts: Path | None = None) -> str:
         _doctor(run),
         _accuracy(run),
         section("Training", _grid(training_figures(run)), lead=TRAINING),
+        practice_section(run),
         _profile(run),
         _rollouts(run, rollouts),
         _record(run),

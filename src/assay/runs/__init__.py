@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from assay.runs.journal import Journal
     from assay.runs.reader import EventLine, MetricLine, RunRecord, read_document, read_lines, read_record
     from assay.runs.rollout_files import RolloutFiles
+    from assay.runs.row_history import RowCurves, RowHistory
     from assay.runs.storage import fresh_folder, read_json, storage_errors, write_bytes, write_json, write_text
     from assay.runs.user_code import changed_code, check_code, code_digests, write_code
     from assay.runs.versions import check_versions, write_versions
@@ -21,6 +22,8 @@ __all__ = [
     "Journal",
     "RolloutFiles",
     "MetricLine",
+    "RowCurves",
+    "RowHistory",
     "RunFiles",
     "RunRecord",
     "changed_code",
@@ -53,6 +56,7 @@ _HOME = {
     "checkpoint": "file_digests",
     "journal": "Journal",
     "rollout_files": "RolloutFiles",
+    "row_history": "RowCurves RowHistory",
     "storage": "fresh_folder storage_errors read_json write_bytes write_json write_text",
 }
 

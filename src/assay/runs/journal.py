@@ -1,8 +1,8 @@
-"""The run's own record: one JSON object per line, in four files, each line with its step.
+"""The run's own record: one JSON object per line, in five files, each line with its step.
 
-``metrics`` one line a step, ``evals`` evaluation items, ``rollouts`` sampled rollouts, ``events`` what happened. A resume cuts
-every file back to the checkpoint's step, so the first three of a run that was killed equal those of one that was not. What it
-finds damaged it cuts too, and says so in ``events``.
+``metrics`` one line a step, ``evals`` evaluation items, ``rollouts`` sampled rollouts, ``row_history`` what a step practised,
+``events`` what happened. A resume cuts every file back to the checkpoint's step, so all but the last of a run that was killed
+equal those of one that was not. What it finds damaged it cuts too, and says so in ``events``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from assay.runs import storage
 
 __all__ = ["FILES", "Journal"]
 
-FILES = ("metrics", "evals", "rollouts", "events")
+FILES = ("metrics", "evals", "rollouts", "row_history", "events")
 
 SHOWN = 5
 """Line numbers that an event names."""
@@ -74,7 +74,7 @@ class Journal:
         for line in told:
             self.event(step, "damaged", line)
         self.sync()
-        for name in ("metrics", "evals", "rollouts"):
+        for name in FILES[:-1]:
             self._keep(name, lines[name], step)
         return told
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from assay.select.distill import Distillation, Distilled
     from assay.select.membership_probe import ItemScores, Membership, MembershipProbe, grade_answers, membership
     from assay.select.probes import GradientProbe, UpdateProbe, VectorProbe
+    from assay.select.run_rows import row_measurements, write_measurements
     from assay.select.teachers import ModelTeacher, ServerTeacher, Teacher
 
 __all__ = [
@@ -34,6 +35,8 @@ __all__ = [
     "grade_answers",
     "judge_arms",
     "membership",
+    "row_measurements",
+    "write_measurements",
 ]
 
 _HOME = {
@@ -42,6 +45,7 @@ _HOME = {
     "distill": "Distillation Distilled",
     "membership_probe": "Membership MembershipProbe ItemScores membership grade_answers",
     "probes": "GradientProbe UpdateProbe VectorProbe",
+    "run_rows": "row_measurements write_measurements",
     "teachers": "ModelTeacher ServerTeacher Teacher",
 }
 

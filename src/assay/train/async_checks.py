@@ -36,6 +36,11 @@ def check_asynchronous(run: Run, stage: Reinforce) -> None:
             f"Reinforce.asynchronous: Run.engine={run.engine} cannot serve a model in a sampler process; use Auto(), Native() or "
             "InProcess(), or leave Reinforce.asynchronous out"
         )
+    if stage.screen is not None:
+        raise ConfigError(
+            f"Reinforce.screen={stage.screen} looks at the newest policy's answers before it samples, and Reinforce.asynchronous "
+            "samples beside learning: leave one of them out"
+        )
     if run.mesh.size > 1:
         raise ConfigError(
             f"Reinforce.asynchronous: Run.mesh has {run.mesh.size} processes that share the learner, and sampler processes take "

@@ -19,6 +19,7 @@ from assay.core.task import Task
 from assay.core.timing import span
 from assay.train.grade import groups_of
 from assay.train.scoring import grade_rollouts
+from assay.train.screen import screen_tasks
 
 if TYPE_CHECKING:
     from assay.train.reinforce_runner import ReinforceRunner
@@ -42,6 +43,7 @@ class Collected:
         kept: what is to be learned from: those that no other replaced, as the stage's filter selects them.
         rounds: how often tasks were drawn.
         metrics: ``filter/graded`` and ``filter/kept``, numbers of groups, and ``filter/rounds``; none where nothing selects.
+            With a screen ``screen/drawn`` and ``screen/left_out``, numbers of tasks.
     """
 
     graded: list[Group]
@@ -63,7 +65,7 @@ async def collect_groups(s: ReinforceRunner) -> Collected:
         GateError: too few were kept after the last round, and the refill says to stop.
     """
     stage, graded, kept = s.stage, list[Group](), list[Group]()
-    rounds = drawn = 0
+    rounds = drawn = s.screened = 0
     most = stage.refill.rounds if stage.refill else 1
     while rounds < most and (len(kept) < stage.groups or not rounds):
         rounds += 1
@@ -80,17 +82,31 @@ async def collect_groups(s: ReinforceRunner) -> Collected:
                 f"{stage.groups} are wanted (Reinforce.groups). Practise other levels, give Reinforce.refill more rounds, or "
                 "let it train on what there is: short='train'"
             )
+        if len(kept) < stage.groups:
+            if not s.short:
+                s.parts.news.append(("refill", _short(s, len(kept), len(graded), rounds)))
+            s.short += 1
         kept = kept[: stage.groups]
+    screened = {"screen/drawn": float(drawn), "screen/left_out": float(s.screened)} if stage.screen else {}
     if not stage.filter and len(kept) == len(graded):
-        return Collected(graded=graded, kept=kept, rounds=rounds, metrics={})
-    counts = {"filter/graded": float(len(graded)), "filter/kept": float(len(kept)), "filter/rounds": float(rounds)}
+        return Collected(graded=graded, kept=kept, rounds=rounds, metrics=screened)
+    counts = screened | {"filter/graded": float(len(graded)), "filter/kept": float(len(kept)), "filter/rounds": float(rounds)}
     return Collected(graded=graded, kept=kept, rounds=rounds, metrics=counts)
+
+
+def _short(s: ReinforceRunner, kept: int, graded: int, rounds: int) -> str:
+    return (
+        f"after {rounds} rounds {kept} of {graded} groups passed {s.stage.filter}, and {s.stage.groups} are wanted: the step "
+        "trains on those. filter/kept counts them at each step; this is said of the first such step alone"
+    )
 
 
 async def draw_and_grade(s: ReinforceRunner, number: int, first: int) -> tuple[list[Group], set[str]]:
     """Draws tasks and grades rollouts of them, sampled now in this process; as `pose_and_grade`."""
     draws = s.curriculum.draw(number)
-    return await pose_and_grade(s, [task_of(s, draw) for draw in draws], draws, first)
+    tasks = [task_of(s, draw) for draw in draws]
+    kept = await screen_tasks(s, tasks, first)
+    return await pose_and_grade(s, [tasks[i] for i in kept], [draws[i] for i in kept], first)
 
 
 def task_of(s: ReinforceRunner, draw: Draw) -> Task:

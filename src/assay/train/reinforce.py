@@ -11,6 +11,7 @@ from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError, PlanError
 from assay.core.fields import check_positive, later
 from assay.core.import_path import filed_as
+from assay.core.optional_protocols import TaskScreen
 from assay.core.protocols import (
     BatchComposer,
     CurriculumSpec,
@@ -73,6 +74,7 @@ class Reinforce(Stage):
         index: which task of a stream comes next, if the curriculum leaves it open.
         filter: which graded rollouts are learned from; None for all.
         refill: draw again within a step until the filter has kept ``groups`` groups; None draws once.
+        screen: which drawn tasks are rolled out, by the policy's greedy answer; None for all.
         reward: what scores rollouts; by default the tasks' verifier. Evaluations always use that verifier.
         sampler: how rollouts are sampled, and with which context manager and tools.
         schedules: for ``temperature``, ``max_new_tokens``, ``max_turns`` and ``group_size``: values that change by step, or when
@@ -102,6 +104,7 @@ class Reinforce(Stage):
     index: IndexPolicySpec = later(InOrder())
     filter: GroupFilter | None = later(None)
     refill: Refill | None = later(None)
+    screen: TaskScreen | None = later(None)
     reward: ScorerSpec = later(FromTasks())
     columns: tuple[ColumnProvider, ...] = later(())
     sampler: SamplerSpec = later(PlayerSpec())

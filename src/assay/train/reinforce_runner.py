@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from assay.core.errors import RewardError
 from assay.core.group import Outcome
+from assay.core.optional_protocols import ReadsTasks
 from assay.core.protocols import Curriculum, Guidance, Replay, Sampler
 from assay.core.rollout import Sampling
 from assay.core.scoring import Scorer
@@ -45,6 +46,8 @@ class ReinforceRunner(BaseRunner):
         sampler: contexts to rollouts.
         schedules: of the settings that change, with their states.
         scheduled: setting to its value in the current step; empty without schedules.
+        screened: tasks that the stage's screen left out in the current step.
+        short: steps since the stage was opened whose refill ended before enough groups were kept.
     """
 
     stage: Reinforce
@@ -56,6 +59,8 @@ class ReinforceRunner(BaseRunner):
     schedules: StageSchedules
     scheduled: Mapping[str, float] = field(default_factory=dict[str, float])
     async_collector: AsyncCollector | None = None
+    screened: int = 0
+    short: int = 0
 
     @classmethod
     def of(cls, stage: Reinforce, parts: Parts) -> Self:
@@ -191,4 +196,7 @@ class ReinforceRunner(BaseRunner):
 def _build_curriculum(stage: Reinforce, parts: Parts) -> Curriculum:
     step = parts.step - parts.stage_step
     seed = derive("curriculum", parts.run.seed, "stage", step) if step else parts.run.seed
-    return stage.curriculum.build(arms_of(parts.run.tasks, stage.levels), seed)
+    made = stage.curriculum.build(arms_of(parts.run.tasks, stage.levels), seed)
+    if isinstance(made, ReadsTasks):
+        made.read_tasks(parts.run.tasks)
+    return made

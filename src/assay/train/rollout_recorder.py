@@ -1,9 +1,10 @@
-"""Which steps' rollouts a run records, and where: a few in the journal, all in files."""
+"""What a run records of its steps' rollouts, and where: each row of every step, and of some steps the rollouts themselves."""
 
 from __future__ import annotations
 
 from assay.runs.journal import Journal
 from assay.runs.rollout_files import RolloutFiles
+from assay.runs.row_history import row_columns
 from assay.train.metrics import kept_rollouts, rollout_records
 from assay.train.run import Run
 from assay.train.runner import StepResult
@@ -27,6 +28,14 @@ class RolloutRecorder:
     def due(self, stage_step: int) -> bool:
         """Whether a stage's step is recorded whatever becomes of the stage: its first, and every so many."""
         return stage_step == 1 or stage_step % self.run.rollouts_every == 0
+
+    def step(self, parts: Parts, result: StepResult) -> None:
+        """The step just done: its rows always, its rollouts where they are due."""
+        if result.outcomes:
+            place = {"step": parts.step, "stage": parts.stage.name}
+            self._journal.append("row_history", {**place, **row_columns(result.outcomes)})
+        if self.due(parts.stage_step):
+            self.record(parts, result)
 
     def record(self, parts: Parts, result: StepResult) -> None:
         """The step just done, in the journal and in a file."""

@@ -306,8 +306,7 @@ class RunDriver:
         with self._profiled(p):
             result = await runner.step()
         p.step, p.stage_step = p.step + 1, p.stage_step + 1
-        if self._rollouts.due(p.stage_step):
-            self._rollouts.record(p, result)
+        self._rollouts.step(p, result)
         self._step = p.step
         self.progress.cpu += time.process_time() - begin
         return {**result.metrics, "time/cpu": self.progress.cpu}, result

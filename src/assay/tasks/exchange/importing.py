@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from assay.core.canon import canonical, check_row_text, digest, plain
 from assay.core.errors import AssayError, DataError
@@ -17,6 +17,7 @@ from assay.core.task import Task
 from assay.curate.rows import entries, parsed, read_rows
 from assay.tasks.exchange.forms import Asked, Route, Unsupported, route_of
 from assay.tasks.exchange.forms.choice import option_number
+from assay.tasks.exchange.forms.open_question import open_question
 from assay.tasks.exchange.forms.option_base import OptionNumber, base_of
 from assay.tasks.exchange.gym import gym_rows
 from assay.tasks.exchange.reading import GOLDS, PROMPTS, gold_in, is_numbered, prompt_fields, question_of, undecided
@@ -90,6 +91,7 @@ class Importer:
         source: name of the data set, for rows without ``data_source``.
         deadline: seconds for one verdict.
         option_base: number of the first option, 0 or 1, where golds are numbers; None: the rows of each file tell it together.
+        choices: multiple choice stays so (``keep``), or is asked without its options and answered in words (``open``).
     """
 
     prompt: str = ""
@@ -100,6 +102,7 @@ class Importer:
     source: str = ""
     deadline: float = 5.0
     option_base: int | None = None
+    choices: Literal["keep", "open"] = "keep"
 
     def run(self, found: Iterable[ImportableRows], summary: Summary) -> Iterator[dict[str, Any] | Rejected]:
         """Each row as it is taken, or why not, in the order of what was found; counted in ``summary``."""
@@ -142,6 +145,8 @@ class Importer:
             asked = Asked(question=question_of(posed), gold=gold, solution=solution, source=source, option_base=option_base)
             given = {**row, "answer": gold} if self.gold else row
             route = route_of(given, asked, undecided(row, (self.prompt,) if self.prompt else PROMPTS))
+            if self.choices == "open":
+                route = open_question(route, asked.question or route.question)
             spec, gold, solution = route.verifier, route.answer, route.solution or solution
             posed = _with_form(posed, route)
         if not posed:

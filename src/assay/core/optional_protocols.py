@@ -1,0 +1,37 @@
+"""What some task sources and curricula can do besides what all can, and the screen that a stage may have."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+from assay.core.protocols import Curriculum, TaskSource
+from assay.core.score import Score
+from assay.core.task import Task
+
+__all__ = ["CountsRows", "ReadsTasks", "TaskScreen"]
+
+
+@runtime_checkable
+class CountsRows(TaskSource, Protocol):
+    """A family of finitely many rows: behind the last one a stream begins again."""
+
+    def size(self, arm: str, level: int, split: str) -> int:
+        """Different rows of a cell."""
+        ...
+
+
+@runtime_checkable
+class ReadsTasks(Curriculum, Protocol):
+    """A curriculum that looks at the tasks that it may draw."""
+
+    def read_tasks(self, tasks: TaskSource) -> None:
+        """Called once, before the first draw and before a state is loaded."""
+        ...
+
+
+class TaskScreen(Protocol):
+    """Which drawn tasks are rolled out, by the policy's greedy answer to each. Pure; that answer is not learned from."""
+
+    def keep_task(self, task: Task, score: Score) -> bool:
+        """Whether the task is rolled out; ``score`` is that of the greedy answer, and may be a fault."""
+        ...

@@ -1,0 +1,335 @@
+"""Every curriculum, guidance, filter and schedule of assay: where it was published, what it observes, what a run needs for it.
+
+One line per part; `assay guides` lists them, and a test fails when a part of the package is missing here.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields
+from functools import cache
+from importlib import import_module
+from typing import Any, Literal, cast
+
+from assay.core.errors import UnknownNameError
+
+__all__ = ["Guide", "guides"]
+
+Kind = Literal[
+    "curriculum", "row curriculum", "index policy", "guidance", "screen", "filter", "refill", "replay", "schedule", "composer"
+]
+
+PLACES: Mapping[str, str] = {
+    "curriculum": "curriculum",
+    "row curriculum": "curriculum",
+    "index policy": "index",
+    "guidance": "guidance",
+    "screen": "screen",
+    "filter": "filter",
+    "refill": "refill",
+    "replay": "replay",
+    "schedule": "schedules.temperature",
+    "composer": "composer",
+}
+"""Field of `assay.train.Reinforce` where a part of a kind stands."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guide:
+    """A named part that decides what a step practises, or what it learns from.
+
+    Attributes:
+        name: of its class in `assay.guide`.
+        kind: what it decides.
+        source: where it was published; empty for assay's own.
+        observes: what it goes by.
+        needs: what a run needs for it besides; empty for nothing.
+        status: ``published``; ``unsure`` where a part of the source was not found and the docstring says which; ``own``.
+        example: settings without which it cannot be made.
+    """
+
+    name: str
+    kind: Kind
+    source: str
+    observes: str
+    needs: str = ""
+    status: Literal["published", "unsure", "own"] = "published"
+    example: str = ""
+
+    @property
+    def part(self) -> type[Any]:
+        """The class."""
+        return cast("type[Any]", getattr(import_module("assay.guide"), self.name))
+
+    @property
+    def doc(self) -> str:
+        """Its docstring."""
+        return inspect.cleandoc(self.part.__doc__ or "")
+
+    @property
+    def sentence(self) -> str:
+        """The first sentence of its docstring, on one line."""
+        return " ".join(self.doc.partition("\n\n")[0].split())
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Settings with their defaults; those without a default have None."""
+        out: dict[str, Any] = {}
+        for f in fields(self.part):
+            out[f.name] = (
+                f.default if f.default is not MISSING else f.default_factory() if f.default_factory is not MISSING else None
+            )
+        return out
+
+    @property
+    def command(self) -> str:
+        """The options that train with it."""
+        place = f"--stages.0.{PLACES[self.kind]}"
+        return " ".join(filter(None, ("assay train quickstart", f"{place}.kind {self.name}", self.example.replace("@", place))))
+
+
+_HINTS = "--stages.0.guidance.text '{prompt}{hint}'"
+_BOTH = "--stages.0.guidance.text '{prompt}{solution}'"
+_SUCCESS = "mean success of each cell"
+
+_ALL = (
+    Guide(name="Uniform", kind="curriculum", source="", observes="nothing", status="own"),
+    Guide(name="SuccessVariance", kind="curriculum", source="", observes=_SUCCESS, status="own"),
+    Guide(name="Frontier", kind="curriculum", source="", observes=f"{_SUCCESS}, and its best so far", status="own"),
+    Guide(
+        name="Balanced",
+        kind="curriculum",
+        source="",
+        observes="as the rule within it",
+        needs="parts: arms or families that share evenly",
+        status="own",
+        example="@.parts all sort",
+    ),
+    Guide(
+        name="Sec",
+        kind="curriculum",
+        source="Self-Evolving Curriculum (arXiv 2505.14970)",
+        observes="mean absolute advantage of each group",
+        needs="an objective with advantages",
+        status="unsure",
+    ),
+    Guide(
+        name="Dump",
+        kind="curriculum",
+        source="DUMP (arXiv 2504.09710)",
+        observes="the last absolute advantages of each cell, and how many there were",
+        needs="an objective with advantages",
+    ),
+    Guide(name="RuleReasoner", kind="curriculum", source="RuleReasoner (arXiv 2506.08672)", observes=_SUCCESS),
+    Guide(
+        name="Exp3",
+        kind="curriculum",
+        source="Automated Curriculum Learning for Neural Networks (arXiv 1704.03003)",
+        observes="variance of success of each group, over the probability of its draw",
+    ),
+    Guide(
+        name="Scaler",
+        kind="curriculum",
+        source="SCALER (arXiv 2601.04809)",
+        observes="accuracy of each active arm, batch by batch",
+        needs="arms whose levels rise in difficulty",
+        status="unsure",
+    ),
+    Guide(
+        name="AlpGmm",
+        kind="curriculum",
+        source="ALP-GMM (arXiv 1910.07224)",
+        observes="how far success is from that of the nearest group before",
+    ),
+    Guide(
+        name="Again",
+        kind="curriculum",
+        source="Meta-ACL (arXiv 2011.08463)",
+        observes="as AlpGmm, and the fits of earlier runs",
+        needs="earlier runs with AlpGmm on the same arms and levels",
+        status="unsure",
+        example="@.classroom runs/earlier-1 runs/earlier-2",
+    ),
+    Guide(
+        name="HistoryRows",
+        kind="row curriculum",
+        source="LIMR (arXiv 2502.11886); 1-shot RLVR (arXiv 2504.20571)",
+        observes="success of each row in its first epochs",
+    ),
+    Guide(
+        name="Bell",
+        kind="row curriculum",
+        source="GAIN-RL (arXiv 2506.02281)",
+        observes="accuracy of each batch",
+    ),
+    Guide(
+        name="HardFocus",
+        kind="row curriculum",
+        source="DRIVE (arXiv 2511.06307)",
+        observes="success of each row in the phase that ends",
+        status="unsure",
+    ),
+    Guide(
+        name="Retrospective",
+        kind="row curriculum",
+        source="QwenLong-L1 (arXiv 2505.17667)",
+        observes="success of each row in its own phase",
+        needs="levels that are lengths, or rise as they do",
+    ),
+    Guide(
+        name="Rounds",
+        kind="row curriculum",
+        source="Vision-G1 (arXiv 2508.12680)",
+        observes="success of each row at the beginning of a round",
+        status="unsure",
+    ),
+    Guide(
+        name="PromptPair",
+        kind="row curriculum",
+        source="Beyond Variance (arXiv 2602.03452)",
+        observes="success of each row while rows are tried",
+        needs="its objective: --stages.0.objective w_grpo",
+        status="unsure",
+    ),
+    Guide(
+        name="PromptValue",
+        kind="row curriculum",
+        source="Prompt Curriculum Learning (arXiv 2510.01135)",
+        observes="the text of prompts, and success of those drawn",
+        status="unsure",
+    ),
+    Guide(name="InOrder", kind="index policy", source="", observes="nothing", status="own"),
+    Guide(name="FirstTasks", kind="index policy", source="1-shot RLVR (arXiv 2504.20571)", observes="nothing"),
+    Guide(name="Plain", kind="guidance", source="", observes="nothing", status="own"),
+    Guide(
+        name="Prefix",
+        kind="guidance",
+        source="DR-PO (arXiv 2404.08495); POPE (arXiv 2601.18779); PrefixRL (arXiv 2601.18795)",
+        observes="nothing",
+        needs="tasks with a solution or an answer as text",
+    ),
+    Guide(
+        name="StartStates",
+        kind="guidance",
+        source="Snapshot Reinforcement Learning (2024)",
+        observes="nothing",
+        needs="tasks that bring states of a trajectory, such as Heaps, and turns for an episode",
+        status="unsure",
+        example="--tasks.kind Heaps --tasks.levels 2 3 4 --max-turns 24",
+    ),
+    Guide(
+        name="Privileged",
+        kind="guidance",
+        source="",
+        observes="nothing",
+        needs="tasks with a solution, an anchor with privileged=True and a method that reads it, as sdpo",
+        status="own",
+        example=f"{_BOTH} --stages.0.objective sdpo",
+    ),
+    Guide(
+        name="Ghpo",
+        kind="guidance",
+        source="GHPO (arXiv 2507.10628)",
+        observes="the groups of the task in this step",
+        needs="tasks with a solution",
+        status="unsure",
+        example=_HINTS,
+    ),
+    Guide(
+        name="Seele",
+        kind="guidance",
+        source="SEELE (arXiv 2509.06923)",
+        observes="success of each round's rollouts behind its prefix",
+        needs="tasks with a solution",
+        example="--stages.0.group_size 4",
+    ),
+    Guide(
+        name="SkipSolved",
+        kind="screen",
+        source="The Reasoning Boundary Paradox (arXiv 2510.02230)",
+        observes="the policy's greedy answer to each drawn task",
+        needs="sampling in the learner's process",
+    ),
+    Guide(name="Mixed", kind="filter", source="DAPO (arXiv 2503.14476)", observes="the rewards of a group"),
+    Guide(
+        name="SuccessWindow",
+        kind="filter",
+        source="Online difficulty filtering (arXiv 2504.03380)",
+        observes="the success of a group",
+        status="unsure",
+    ),
+    Guide(
+        name="Admitted",
+        kind="filter",
+        source="RLPR (arXiv 2506.18254)",
+        observes="what the stage's scorer decided of a group",
+        needs="a scorer that admits groups; without one all are kept",
+    ),
+    Guide(
+        name="ResampleOnCorrect",
+        kind="filter",
+        source="rStar2-Agent (arXiv 2508.20722)",
+        observes="success and tool errors of each rollout",
+        needs="a group size above its keep",
+    ),
+    Guide(
+        name="Refill",
+        kind="refill",
+        source="DAPO (arXiv 2503.14476)",
+        observes="how many groups the filter kept",
+        needs="a filter",
+        example="--stages.0.filter.kind Mixed",
+    ),
+    Guide(
+        name="Recent",
+        kind="replay",
+        source="",
+        observes="which groups had a signal",
+        needs="an objective with a ratio, and a share in the composer",
+        status="own",
+        example="--stages.0.composer.replay_share 0.25 --stages.0.objective grpo",
+    ),
+    Guide(name="Compose", kind="composer", source="", observes="which groups had a signal", status="own"),
+    Guide(
+        name="Piecewise",
+        kind="schedule",
+        source="",
+        observes="the number of the step",
+        status="own",
+        example="@.points 0 0.9 2 1.0",
+    ),
+    Guide(
+        name="Ramp", kind="schedule", source="", observes="the number of the step", status="own", example="@.points 0 0.9 2 1.0"
+    ),
+    Guide(
+        name="WhenReached",
+        kind="schedule",
+        source="",
+        observes="a metric of the step or of its evaluation",
+        status="own",
+        example="@.metric reward/mean @.at_least 0.5 @.values 0.9 1.0",
+    ),
+)
+
+
+@cache
+def guides() -> Mapping[str, Guide]:
+    """All parts by name, kind by kind.
+
+    >>> guides()["Dump"].observes
+    'the last absolute advantages of each cell, and how many there were'
+    """
+    return {guide.name: guide for guide in _ALL}
+
+
+def guide_named(name: str) -> Guide:
+    """A part by its name, upper and lower case alike.
+
+    Raises:
+        UnknownNameError: there is none; says the nearest.
+    """
+    found = {known.lower(): guide for known, guide in guides().items()}
+    if name.lower() not in found:
+        raise UnknownNameError("guide", name, guides())
+    return found[name.lower()]

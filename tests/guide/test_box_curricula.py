@@ -1,0 +1,179 @@
+"""ALP-GMM and AGAIN: mixtures, progress, draws, the classroom, resume."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+import pytest
+
+from assay.core import FrozenMap, Task
+from assay.core.canon import canonical
+from assay.core.errors import ConfigError
+from assay.core.group import Outcome
+from assay.guide import Again, AlpGmm
+from assay.guide.box_curricula import AlpGmmBook, cell_points
+from assay.guide.classroom import AgainBook
+from assay.guide.gaussian_mixture import best_mixture, fit_mixture
+from assay.testing import as_outcomes, check_curriculum, graded_group
+
+Book = TypeVar("Book", bound=AlpGmmBook)
+ARMS = {"a": tuple(range(1, 9))}
+SMALL = AlpGmm(fit_every=32, buffer=64, components=3)
+
+
+def groups(levels: list[int], success: Callable[[int], float], arm: str = "a") -> list[Outcome]:
+    out = []
+    for level in levels:
+        task = Task(id="t", domain="d", arm=arm, level=level, split="train", index=0, public=FrozenMap({"prompt": "?"}))
+        right = round(8 * success(level))
+        out.append(graded_group(task, [1.0] * right + [0.0] * (8 - right)))
+    return as_outcomes(out)
+
+
+def trained(book: Book, success: Callable[[int, int], float], batches: int) -> Book:
+    for batch in range(batches):
+        levels = [draw.level for draw in book.draw(16)]
+        book.observe(groups(levels, lambda level, batch=batch: success(level, batch)))
+    return book
+
+
+def changing(level: int, batch: int) -> float:
+    """Level 6 alternates between right and wrong; the others stay as they are."""
+    return float(batch % 2) if level == 6 else 0.0
+
+
+@pytest.mark.parametrize("spec", [SMALL, AlpGmm(), AlpGmm(fit_every=12, buffer=12, components=2, uniform=1.0)])
+@pytest.mark.parametrize("arms", [ARMS, {"a": (1, 2), "b": (1,)}, {"one": (1,)}])
+def test_it_keeps_the_laws_of_curricula(spec: AlpGmm, arms: dict[str, tuple[int, ...]]) -> None:
+    check_curriculum(spec, arms, seed=1, draws=3_000)
+
+
+def test_a_mixture_finds_two_clusters_and_the_criterion_prefers_two() -> None:
+    rng = np.random.default_rng(0)
+    points = np.concatenate([rng.normal(0.2, 0.05, (80, 2)), rng.normal(0.8, 0.05, (40, 2))])
+    fit = fit_mixture(points, 2)
+    order = np.argsort(fit.means[:, 0])
+    np.testing.assert_allclose(fit.means[order], [[0.2, 0.2], [0.8, 0.8]], atol=0.03)
+    np.testing.assert_allclose(fit.weights[order], [2 / 3, 1 / 3], atol=0.01)
+    assert len(best_mixture(points, 1, 4).weights) == 2
+    grid = np.zeros((20, 3))  # all alike: variances are kept above 0
+    assert np.isfinite(fit_mixture(grid, 3).likelihood)
+
+
+def test_draws_are_even_before_the_first_fit_and_with_constant_rewards_no_component_is_preferred() -> None:
+    book = trained(SMALL.build(ARMS, seed=0), lambda level, batch: 0.5, 1)
+    assert not book.fits and book.propensities.tolist() == [1 / 8] * 8
+    trained(book, lambda level, batch: 0.5, 3)
+    assert book.fits and {progress for _, _, progress in book._known} == {0.0}
+    assert book.metrics()["curriculum/progress"] == 0.0
+    assert book.propensities.min() >= 0.2 / 8 and book.propensities.sum() == pytest.approx(1.0)
+
+
+def test_a_change_of_success_raises_the_draws_there() -> None:
+    book = trained(SMALL.build(ARMS, seed=0), changing, 12)
+    assert int(np.argmax(book.propensities)) == book.cells.index(("a", 6))
+    assert book.propensities[book.cells.index(("a", 6))] > 2 / 8
+    assert book.metrics()["curriculum/progress"] > 0.05
+
+
+def test_progress_is_the_difference_to_the_newest_of_the_nearest_groups() -> None:
+    book = SMALL.build(ARMS, seed=0)
+    book.observe(groups([1, 1, 1, 8, 8], lambda level: float(level == 8)))
+    assert [progress for _, _, progress in book._known] == [0.0] * 5  # too few before them
+    book.observe(groups([1, 7], lambda level: 1.0 if level == 1 else 0.75))
+    assert [progress for _, _, progress in book._known][-1:] == [0.25]  # level 8 is nearest, with 1
+    book.observe(groups([1, 1], lambda level: 0.25))
+    assert [progress for _, _, progress in book._known][-2:] == [0.75, 0.0]
+
+
+def test_points_are_the_arms_coordinates_and_the_levels_place() -> None:
+    cells = [("a", 1), ("a", 5), ("b", 1), ("b", 2)]
+    given = cell_points(cells, {"a": (0.0, 10.0), "b": (2.0, 30.0)})
+    np.testing.assert_allclose(given, [[0, 0, 0], [0, 0, 1], [1, 1, 0], [1, 1, 1]])
+    for wrong in ({"a": (0.0,)}, {"a": (0.0,), "b": (1.0, 2.0)}):
+        with pytest.raises(ConfigError, match="as many coordinates"):
+            cell_points(cells, wrong)
+
+
+# ---- the classroom ----------------------------------------------------------------------------------------------------
+
+
+def student(folder: Path, success: Callable[[int, int], float], batches: int = 12) -> str:
+    """A run folder with a checkpoint of such a run."""
+    book = trained(SMALL.build(ARMS, seed=0), success, batches)
+    place = folder / "checkpoints" / "step_0000001"
+    place.mkdir(parents=True)
+    state = {"session": {"practice": {"curriculum": book.state_dict()}}}
+    (place / "state.json").write_text(json.dumps(state), encoding="utf-8")
+    (folder / "LATEST").write_text("step_0000001\n", encoding="utf-8")
+    return str(folder)
+
+
+@pytest.fixture(scope="module")
+def classroom(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
+    """Two that succeed nowhere at first, one of which learns level 6; one that succeeds everywhere."""
+    place = tmp_path_factory.mktemp("classroom")
+    still = student(place / "still", lambda level, batch: 0.0)
+    learns = student(place / "learns", lambda level, batch: float(batch % 2 or batch > 8) if level == 6 else 0.0)
+    return still, learns, student(place / "master", lambda level, batch: 1.0)
+
+
+def again(classroom: tuple[str, ...], **changes: object) -> AgainBook:
+    given = {"fit_every": 32, "buffer": 64, "components": 3, "pretest": 1, "neighbours": 2, "least": 0.05, **changes}
+    return Again(classroom=classroom, **given).build(ARMS, seed=0)  # type: ignore[arg-type]
+
+
+def test_the_expert_is_the_best_of_the_nearest_and_its_progress_is_followed(classroom: tuple[str, ...]) -> None:
+    book = again(classroom)
+    assert book.uniform == 0.1 and book.metrics()["curriculum/expert_stage"] == -1.0
+    trained(book, lambda level, batch: 0.0, 2)
+    assert book.expert == 1  # the master is far, and of the two that are near this one ends better
+    assert int(np.argmax(book.propensities)) == book.cells.index(("a", 6)) and book.uniform == 0.02
+    assert again(classroom, neighbours=9).expert is None
+
+
+def test_stages_follow_by_time_by_reward_or_all_at_once(classroom: tuple[str, ...]) -> None:
+    nothing = lambda level, batch: 0.0
+    timed = trained(again(classroom, mode="time"), nothing, 2)
+    stages = len(timed._stages())
+    assert stages > 1
+    trained(timed, nothing, 4 * stages)
+    assert timed.at == stages - 1  # never beyond the list
+    rewarded = trained(again(classroom, window=40), nothing, 4)
+    assert rewarded.at == 0  # 32 successes since are too few
+    trained(rewarded, lambda level, batch: 1.0, 3)
+    assert rewarded.at == 1
+    pooled = trained(again(classroom, mode="pool", uniform=0.5), nothing, 2)
+    mean = np.mean([p for p, _ in pooled._stages()], axis=0)
+    own = pooled.at_cells(pooled.fits[-1].mixture)
+    assert own is not None
+    np.testing.assert_allclose(pooled.propensities, 0.5 / 8 + 0.25 * mean + 0.25 * own)
+
+
+def test_it_goes_on_without_the_folders_and_keeps_the_laws(classroom: tuple[str, ...]) -> None:
+    book = trained(again(classroom), lambda level, batch: 0.0, 3)
+    copy = again(("/nowhere",))
+    copy.load_state_dict(json.loads(canonical(book.state_dict())))
+    assert copy.draw(20) == book.draw(20) and copy.state_dict() == book.state_dict()
+    check_curriculum(Again(classroom=classroom, fit_every=12, buffer=12, components=2, pretest=1), ARMS, draws=3_000)
+
+
+def test_what_is_no_classroom_is_refused(classroom: tuple[str, ...], tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no run with a checkpoint"):
+        again((str(tmp_path),)).draw(1)
+    with pytest.raises(ConfigError, match="no fit of AlpGmm"):
+        again((student(tmp_path / "short", changing, 1),)).draw(1)
+    with pytest.raises(ConfigError, match="and this run has"):
+        Again(classroom=classroom).build({"a": (1, 2)}, seed=0).draw(1)
+    for make, message in (
+        (lambda: Again(classroom=()), "classroom"),
+        (lambda: Again(classroom=("x",), window=0), "window=0"),
+        (lambda: AlpGmm(fit_every=2), "fit_every=2"),
+        (lambda: AlpGmm(uniform=0.0), "uniform=0"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            make()
