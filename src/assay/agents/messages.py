@@ -67,9 +67,9 @@ class AgentMessage:
 
     @property
     def meaning(self) -> list[Any]:
-        """What is the same where only the representation differs: blanks around a text, ids, the way JSON is written.
+        r"""What is the same where only the representation differs: blanks around a text, ids, the way JSON is written.
 
-        >>> AgentMessage(role="user", text="hi\\n").meaning == AgentMessage(role="user", text="hi").meaning
+        >>> AgentMessage(role="user", text="hi\n").meaning == AgentMessage(role="user", text="hi").meaning
         True
         """
         return [self.role, self.text.strip(), (self.thought or "").strip(), [call.meaning for call in self.calls]]

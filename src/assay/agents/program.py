@@ -32,8 +32,8 @@ class AgentProgram:
     ``ASSAY_PROMPT``, as a JSON file ``ASSAY_TASK``, or where ``{prompt}`` or ``{task}`` stands in the command. Every sampled
     token of its calls is learned from once, with the score of the whole run.
 
-    A run that is killed at its deadline, that makes no call, or that ends with an error is a fault of the infrastructure, never a
-    score. One that uses up its budget is told so and graded as it stands, with stop ``length``.
+    A run that is killed at its deadline, that makes no call, or that ends with an error is a fault of the infrastructure, and
+    never a score. One that uses up its budget is told so and graded as it stands, with stop ``length``.
 
     Attributes:
         command: program and arguments; no shell reads them. ``{prompt}``, ``{task}`` (path of the JSON file), ``{url}`` (OpenAI's,
@@ -45,8 +45,8 @@ class AgentProgram:
         budget: calls, sampled tokens and concurrency of one run.
         timeout: seconds of one run.
         parallel: runs at once.
-        one_by_one: calls are sampled one at a time, for engines whose rounding depends on what else is in a batch: without it, such
-            a run does not resume to the same digest.
+        one_by_one: calls are sampled one at a time, for engines whose rounding depends on what else is in a batch: such a run
+            does not resume to the same digest without it.
         env: further environment variables. The program sees no others of this process but ``PATH``.
 
     Raises:
