@@ -32,8 +32,8 @@ class AgentProgram:
     ``ASSAY_PROMPT``, as a JSON file ``ASSAY_TASK``, or where ``{prompt}`` or ``{task}`` stands in the command. Every sampled
     token of its calls is learned from once, with the score of the whole run.
 
-    A run that is killed at its deadline, that makes no call, or that ends with an error is a fault of the infrastructure, and
-    never a score. One that uses up its budget is told so and graded as it stands, with stop ``length``.
+    A run that is killed at its deadline, makes no call, or ends with an error is a fault of the infrastructure, and never a
+    score. One that uses up its budget is told so and graded as it stands, with stop ``length``.
 
     Attributes:
         command: program and arguments; no shell reads them. ``{prompt}``, ``{task}`` (path of the JSON file), ``{url}`` (OpenAI's,

@@ -55,3 +55,5 @@ async def listening(application: Any) -> AsyncGenerator[str]:
         finally:
             server.should_exit = server.force_exit = True
             await asyncio.gather(task, return_exceptions=True)
+            for _ in range(3):  # connections that are closed by force end in later turns of the loop
+                await asyncio.sleep(0)
