@@ -36,8 +36,8 @@ class AgentProgram:
     score. One that uses up its budget is told so and graded as it stands, with stop ``length``.
 
     Attributes:
-        command: program and arguments; no shell reads them. ``{prompt}``, ``{task}`` (path of the JSON file), ``{url}`` (OpenAI's,
-            with ``/v1``), ``{root}`` (without) and ``{key}`` are replaced.
+        command: program and arguments; no shell reads them. ``{prompt}``, ``{task}`` (path of the JSON file), ``{url}``
+            (OpenAI's, with ``/v1``), ``{root}`` (without) and ``{key}`` are replaced.
         function: a Python function in place of a program, sync or async, given an `AgentTask`; what it returns is the answer.
         answer: what is graded: text of the last ``call``, what it wrote to ``stdout``, or ``file:NAME`` in its folder.
         failed_exit: what an exit status other than 0 means behind at least one answer: ``infra``, a fault that no policy is

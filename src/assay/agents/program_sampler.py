@@ -13,10 +13,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from assay.agents.endpoint import AgentEndpoint
-from assay.agents.program import AgentProgram
 from assay.agents.program_process import ProgramEnd, command_words, run_program
 from assay.agents.recorder import CallRecorder
 from assay.agents.rendering import AgentRenderer
@@ -29,6 +28,9 @@ from assay.core.score import Fault
 from assay.core.seeds import derive_each
 from assay.core.task import TOOLS, Context
 from assay.rollout.decode_text import with_stop
+
+if TYPE_CHECKING:
+    from assay.agents.program import AgentProgram
 
 __all__ = ["AgentSampler", "AgentTask"]
 
