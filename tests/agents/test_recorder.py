@@ -171,6 +171,19 @@ def test_answers_that_nobody_read_carry_no_loss_and_records_keep_what_is_new():
     assert read.delivered and rollout_from_wire(rollout_to_wire(found)).answer is None
 
 
+def test_titles_and_answers_that_are_thrown_away_carry_no_loss():
+    recorder = recorder_of()
+    title = say(recorder, ask(AgentMessage(role="system", text="A title."), user("1+2?")), "Sum")
+    cut = say(recorder, ask(user("1+2?"), tools=TOOLS, max_tokens=2), "th", ends=False)
+    whole = say(recorder, ask(user("1+2?"), tools=TOOLS, max_tokens=90), "three")
+    assert recorder.side_calls() == [title] and recorder.last() is whole and cut.finish == "length"
+    assert {c.text: c.shared for c in recorder.calls()} == {"Sum": True, "th": True, "three": False}
+    bare = recorder_of()
+    say(bare, ask(user("a"), max_tokens=2), "b", ends=False)
+    say(bare, ask(user("a"), max_tokens=2), "c")  # a second sample: both count
+    assert bare.side_calls() == [] and not any(c.shared for c in bare.calls()) and recorder_of().last() is None
+
+
 # ---- many sessions at once ------------------------------------------------------------------------------------------
 
 

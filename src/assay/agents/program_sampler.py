@@ -263,12 +263,12 @@ class AgentSampler:
             failed = f"the agent ended with exit status {end.code}: {end.trouble or 'it wrote no error'}"
         if failed:
             return replace(rollout, stop=Stop.ERROR, fault=Fault.INFRA, error=failed)
-        last = max((n for n in session.recorder.nodes if n.completion is not None), key=lambda n: n.order)
-        if answer is None and last.completion is not None:
-            cut = last.completion.stop is not Stop.DONE
-            answer = None if rollout.calls[-1].text == last.text else last.text
-            return replace(rollout, answer=answer, stop=Stop.LENGTH if cut or over else Stop.DONE)
-        return replace(rollout, answer=answer, stop=Stop.LENGTH if over else Stop.DONE)
+        last = session.recorder.last()
+        if answer is not None or last is None or last.completion is None:
+            return replace(rollout, answer=answer, stop=Stop.LENGTH if over else Stop.DONE)
+        cut = last.completion.stop is not Stop.DONE
+        told = None if rollout.calls[-1].text == last.text else last.text
+        return replace(rollout, answer=told, stop=Stop.LENGTH if cut or over else Stop.DONE)
 
     def _unwritable(self, session: AgentSession) -> str:
         return (

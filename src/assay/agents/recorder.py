@@ -176,11 +176,13 @@ class CallRecorder:
     def calls(self) -> tuple[Call, ...]:
         """The calls as records, parents first, in an order that does not depend on time where calls were open together.
 
-        What was sampled for an answer that never reached the client carries no loss: nobody acted on it.
+        Answers that nobody acted on carry no loss (`Call.shared`): those that never reached the client, those that it threw away
+        because they were cut off, and those of `side_calls`.
         """
         done = sorted((n for n in self.nodes if n.completion is not None), key=lambda n: (n.round, n.depth, n.name))
         places = {node.name: i for i, node in enumerate(done)}
-        read = {n.pose.parent.name for n in done if n.pose.parent is not None} | {n.name for n in done if n.delivered}
+        used = self._continued_names() | {n.name for n in done if n.delivered and not self._thrown_away(n)}
+        aside = {node.name for node in self.side_calls()}
         out: list[Call] = []
         for i, node in enumerate(done):
             assert node.completion is not None
@@ -192,11 +194,40 @@ class CallRecorder:
                 completion=node.completion,
                 text=node.text,
                 thought=node.thought,
-                shared=node.name not in read,
+                shared=node.name not in used or node.name in aside,
                 history=node.pose.history,
             )
             out.append(call)
         return tuple(out)
+
+    def side_calls(self) -> list[CallNode]:
+        """Calls for a title or a summary: without tools and alone, where others have tools."""
+        done = [n for n in self.nodes if n.completion is not None]
+        if not any(n.request.tools for n in done):
+            return []
+        continued = self._continued_names()
+        return [n for n in done if not n.request.tools and n.pose.parent is None and n.name not in continued]
+
+    def last(self) -> CallNode | None:
+        """The last call that is no side call; None without one."""
+        aside = self.side_calls()
+        found = [n for n in self.nodes if n.completion is not None and n not in aside]
+        return found[-1] if found else None
+
+    def _continued_names(self) -> set[str]:
+        """Names of answers that a later call goes on from."""
+        return {n.pose.parent.name for n in self.nodes if n.pose.parent is not None}
+
+    def _thrown_away(self, node: CallNode) -> bool:
+        """Whether an answer was cut off, and the same asked again for a longer one."""
+        if node.finish != "length":
+            return False
+        return any(
+            later.order > node.order
+            and later.request.messages == node.request.messages
+            and (later.request.max_tokens or self.limit) > (node.request.max_tokens or self.limit)
+            for later in self.nodes
+        )
 
     # ---- what a request goes on from ---------------------------------------------------------------------------------
 

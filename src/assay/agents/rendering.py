@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
 from assay.agents.errors import AgentRequestError
 from assay.agents.messages import AgentMessage, AgentRequest
@@ -132,9 +133,9 @@ class AgentRenderer:
         return tuple(told)
 
 
-def _object(arguments: str) -> dict[str, object]:
+def _object(arguments: str) -> dict[str, Any]:
     try:
-        found = json.loads(arguments or "{}")
+        found: Any = json.loads(arguments or "{}")
     except (ValueError, RecursionError):
         found = arguments
-    return found if isinstance(found, dict) else {"input": found}
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {"input": found}

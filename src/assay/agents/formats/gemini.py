@@ -52,7 +52,7 @@ def _read(body: Mapping[str, Any]) -> AgentRequest:
 
 
 def _schema(function: Mapping[str, Any]) -> dict[str, Any]:
-    given = function.get("parametersJsonSchema") or function.get("parameters") or {"type": "object", "properties": {}}
+    given: Any = function.get("parametersJsonSchema") or function.get("parameters") or {"type": "object", "properties": {}}
     return {"name": function.get("name"), "description": function.get("description") or "", "parameters": _lower(given)}
 
 

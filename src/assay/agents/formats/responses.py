@@ -98,8 +98,8 @@ def _items(answer: AgentAnswer) -> list[dict[str, Any]]:
         encrypted = f"assay-{answer.name}"
         out.append({"id": f"rs_{answer.name}", "type": "reasoning", "summary": summary, "encrypted_content": encrypted})
     if answer.text or not answer.calls:
-        content = [{"type": "output_text", "text": answer.text, "annotations": []}]
-        message = {"type": "message", "role": "assistant", "status": "completed", "content": content}
+        content: Any = [{"type": "output_text", "text": answer.text, "annotations": []}]
+        message: dict[str, Any] = {"type": "message", "role": "assistant", "status": "completed", "content": content}
         out.append({"id": f"msg_{answer.name}", **message})
     for i, call in enumerate(answer.calls):
         ids = {"id": answer.call_id(i, "fc"), "call_id": answer.call_id(i)}

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,7 @@ def policy_endpoint(
             seed=derive("serve policy", seed, session),
             generate=generate,
             budget=ENDLESS,
-            told=None if record is None else (lambda s, node: _write(record, s, node)),
+            told=None if record is None else partial(_write, record),
         )
 
     return AgentEndpoint(open_session, model=name, said=said)
