@@ -50,6 +50,16 @@ def forever(task: AgentTask) -> None:
             return
 
 
+def stubborn(task: AgentTask) -> None:
+    """Does not take a budget for an answer."""
+    end = time.monotonic() + 1.0
+    while time.monotonic() < end:
+        try:
+            once(task)
+        except urllib.error.HTTPError:
+            time.sleep(0.01)
+
+
 def crashes(task: AgentTask) -> None:
     """Ends with an error behind an answer."""
     once(task)

@@ -168,6 +168,34 @@ def test_an_agent_that_asks_for_ever_ends_with_its_budget(engine: NativeEngine):
     assert found.stop is Stop.LENGTH and found.error is None and len(found.calls) == 3
 
 
+def test_an_agent_that_does_not_stop_at_its_budget_is_ended(
+    engine: NativeEngine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    monkeypatch.setattr(program_sampler, "GRACE_SECONDS", 0.1)
+    began = time.monotonic()
+    program = tmp_path / "endless.py"
+    program.write_text(ENDLESS)
+    spec = AgentProgram(
+        command=f"{sys.executable} {program}", budget=Budget(calls=2), answer="stdout", env={"PYTHONPATH": str(HERE)}
+    )
+    (found,) = collect(spec, engine)
+    assert found.stop is Stop.LENGTH and found.text == "so far" and len(found.calls) == 2 and time.monotonic() - began < 30
+    (function,) = collect(AgentProgram(function=agents.stubborn, budget=Budget(calls=2)), engine)
+    assert function.stop is Stop.LENGTH and len(function.calls) == 2
+
+
+ENDLESS = """
+import urllib_agent
+
+print("so far", flush=True)
+while True:
+    try:
+        urllib_agent.chat([{"role": "user", "content": "S1>"}])
+    except OSError:
+        pass
+"""
+
+
 def test_pictures_are_refused_and_calls_behind_the_end_find_nobody(engine: NativeEngine):
     (found,) = collect(AgentProgram(function=agents.shows_a_picture), engine)
     assert found.text == "unsupported_media" and len(found.calls) == 1

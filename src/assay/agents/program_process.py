@@ -13,7 +13,7 @@ from pathlib import Path
 
 from assay.core.errors import ConfigError
 
-__all__ = ["ProgramEnd", "command_words", "run_program"]
+__all__ = ["ProgramEnd", "command_words", "program_end", "run_program"]
 
 MOST_OUTPUT = 1 << 20
 """Bytes of a program's output that are read; of more, the last."""
@@ -24,7 +24,7 @@ class ProgramEnd:
     """How a program ended.
 
     Attributes:
-        code: exit status, negative for a signal; None where the deadline ended it.
+        code: exit status, negative for a signal; None where it was ended from outside.
         stdout, stderr: the end of what it wrote.
     """
 
@@ -73,8 +73,7 @@ async def run_program(words: list[str], environment: Mapping[str, str], folder: 
     Raises:
         ConfigError: there is no such program.
     """
-    outputs = [folder.parent / "stdout", folder.parent / "stderr"]
-    with outputs[0].open("wb") as out, outputs[1].open("wb") as err:
+    with (folder.parent / "stdout").open("wb") as out, (folder.parent / "stderr").open("wb") as err:
         try:
             process = await asyncio.create_subprocess_exec(
                 *words,
@@ -97,10 +96,17 @@ async def run_program(words: list[str], environment: Mapping[str, str], folder: 
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
-    return ProgramEnd(code=code, stdout=_tail(outputs[0]), stderr=_tail(outputs[1]))
+    return program_end(folder, code)
+
+
+def program_end(folder: Path, code: int | None = None) -> ProgramEnd:
+    """How a program that worked in a folder ended, by what it wrote; without a status, it was ended from outside."""
+    return ProgramEnd(code=code, stdout=_tail(folder.parent / "stdout"), stderr=_tail(folder.parent / "stderr"))
 
 
 def _tail(path: Path) -> str:
+    if not path.exists():
+        return ""
     with path.open("rb") as file:
         file.seek(max(0, path.stat().st_size - MOST_OUTPUT))
         return file.read().decode("utf-8", "replace")

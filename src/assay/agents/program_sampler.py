@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay.agents.endpoint import AgentEndpoint
-from assay.agents.program_process import ProgramEnd, command_words, run_program
+from assay.agents.program_process import ProgramEnd, command_words, program_end, run_program
 from assay.agents.recorder import CallRecorder
 from assay.agents.rendering import AgentRenderer
 from assay.agents.server import listening
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from assay.agents.program import AgentProgram
 
 __all__ = ["AgentSampler", "AgentTask"]
+
+GRACE_SECONDS = 2.0
+"""That an agent has to end by itself when its budget is used up: some ask again for minutes."""
 
 _QUIET = {
     "ANONYMIZED_TELEMETRY": "False",
@@ -191,9 +194,8 @@ class AgentSampler:
         )
         values = {"prompt": task.prompt, "task": str(path), "url": task.url, "root": task.root, "key": task.key}
         words = command_words(self.spec.command, values)
-        end = await self._until_failure(
-            run_program(words, self._environment(task, path), task.folder, self.spec.timeout), session
-        )
+        work = run_program(words, self._environment(task, path), task.folder, self.spec.timeout)
+        end = await self._until_end(work, session) or program_end(task.folder)
         if self.spec.answer == "call":
             return end, None
         if self.spec.answer == "stdout":
@@ -204,7 +206,7 @@ class AgentSampler:
         """A run of a Python function: a plain one has a thread, which no deadline can end."""
         try:
             work = function(task) if inspect.iscoroutinefunction(function) else asyncio.to_thread(function, task)
-            answer = await self._until_failure(asyncio.wait_for(work, self.spec.timeout), session)
+            answer = await self._until_end(asyncio.wait_for(work, self.spec.timeout), session)
         except TimeoutError:
             return ProgramEnd(code=None, stdout="", stderr=""), None
         except AssayError:
@@ -213,17 +215,26 @@ class AgentSampler:
             return ProgramEnd(code=1, stdout="", stderr=f"{type(error).__name__}: {error}"), None
         return ProgramEnd(code=0, stdout="", stderr=""), None if answer is None else str(answer)
 
-    async def _until_failure(self, work: Any, session: AgentSession) -> Any:
-        """What a run gives; the engine's error as soon as there is one: no agent goes on asking a policy that is gone."""
-        running = asyncio.ensure_future(work)
+    async def _until_end(self, work: Any, session: AgentSession) -> Any:
+        """What a run gives; None where it was ended because its budget is used up.
+
+        Raises:
+            AssayError: the engine failed: no agent goes on asking a policy that is gone.
+        """
+        running, clock = asyncio.ensure_future(work), asyncio.get_running_loop().time
+        last: float | None = None
         try:
             while not running.done():
-                await asyncio.wait((running,), timeout=0.5)
+                await asyncio.wait((running,), timeout=0.1)
                 if session.failure is not None:
                     failure = session.failure
                     if isinstance(failure, AssayError):
                         raise failure
                     raise EngineError(f"session {session.recorder.session}: {failure}") from failure
+                if session.exceeded:
+                    last = clock() + GRACE_SECONDS if last is None else last
+                    if clock() > last:
+                        return None
             return await running
         finally:
             running.cancel()
