@@ -14,11 +14,23 @@ from assay.agents import AgentTask
 seen: list[AgentTask] = []
 
 
+class RefusedError(Exception):
+    """What the endpoint refused, with the body of its answer."""
+
+    def __init__(self, body: bytes) -> None:
+        super().__init__(body.decode())
+        self.body = body
+
+
 def ask(task: AgentTask, messages: list[dict[str, Any]], **more: Any) -> str:
     body = json.dumps({"messages": messages, **more}).encode()
     request = urllib.request.Request(f"{task.url}/chat/completions", body, {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request) as answer:
-        return json.load(answer)["choices"][0]["message"]["content"] or ""
+    try:
+        with urllib.request.urlopen(request) as answer:
+            return json.load(answer)["choices"][0]["message"]["content"] or ""
+    except urllib.error.HTTPError as error:
+        with error:
+            raise RefusedError(error.read()) from None
 
 
 def once(task: AgentTask) -> None:
@@ -44,8 +56,8 @@ def forever(task: AgentTask) -> None:
     while True:
         try:
             once(task)
-        except urllib.error.HTTPError as error:
-            if b"budget" not in error.read():
+        except RefusedError as error:
+            if b"budget" not in error.body:
                 raise
             return
 
@@ -56,7 +68,7 @@ def stubborn(task: AgentTask) -> None:
     while time.monotonic() < end:
         try:
             once(task)
-        except urllib.error.HTTPError:
+        except RefusedError:
             time.sleep(0.01)
 
 
@@ -82,8 +94,8 @@ def shows_a_picture(task: AgentTask) -> str:
     """Sends what the policy cannot read, and says what it was told."""
     try:
         ask(task, [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:"}}]}])
-    except urllib.error.HTTPError as error:
-        told = json.load(error)["error"]
+    except RefusedError as error:
+        told = json.loads(error.body)["error"]
         once(task)
         return str(told["code"])
     return "no error"

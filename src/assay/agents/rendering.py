@@ -55,7 +55,7 @@ class AgentRenderer:
             if not request.tools:
                 return self.tokenizer.render(messages), messages
             try:
-                shown = (Message(TOOLS, request.tools), *messages)
+                shown = (Message(TOOLS, json.dumps(self._spelled_json(json.loads(request.tools)), ensure_ascii=False)), *messages)
                 return self.tokenizer.render(shown), shown
             except ConfigError:  # the template shows no tools
                 described = self._described(request.tools, messages)
@@ -88,9 +88,10 @@ class AgentRenderer:
             return Message("assistant", self.spelled(words))
         calls = [{"name": call.name, "arguments": _object(call.arguments)} for call in message.calls]
         if self.writes_calls:
-            return Message(CALLS, self.spelled(json.dumps({"content": words, "tool_calls": calls}, ensure_ascii=False)))
-        told = "\n".join(f"<tool_call>\n{json.dumps(call, ensure_ascii=False)}\n</tool_call>" for call in calls)
-        return Message("assistant", self.spelled(f"{words}\n{told}" if words else told))
+            told = self._spelled_json({"content": words, "tool_calls": calls})
+            return Message(CALLS, json.dumps(told, ensure_ascii=False))
+        written = "\n".join(f"<tool_call>\n{json.dumps(call, ensure_ascii=False)}\n</tool_call>" for call in calls)
+        return Message("assistant", self.spelled(f"{words}\n{written}" if words else written))
 
     @property
     def writes_calls(self) -> bool:
@@ -111,6 +112,16 @@ class AgentRenderer:
         except (DataError, UnicodeEncodeError):
             return text.encode("ascii", "backslashreplace").decode()
         return text
+
+    def _spelled_json(self, value: Any) -> Any:
+        """A value whose texts are `spelled`."""
+        if isinstance(value, str):
+            return self.spelled(value)
+        if isinstance(value, list):
+            return [self._spelled_json(entry) for entry in cast("list[Any]", value)]
+        if isinstance(value, dict):
+            return {self.spelled(k): self._spelled_json(v) for k, v in cast("dict[str, Any]", value).items()}
+        return value
 
     def _prompt(self, prompt: str | tuple[int, ...]) -> Ids:
         if isinstance(prompt, str):
