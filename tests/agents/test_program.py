@@ -163,6 +163,20 @@ def test_agents_that_misbehave_are_no_scores(engine: NativeEngine):
     assert late.fault is Fault.INFRA and "did not end within 0.3 s" in str(late.error)
 
 
+def test_a_folder_has_the_same_path_again(engine: NativeEngine, tmp_path: Path):
+    def paths() -> list[str]:
+        agents.seen.clear()
+        collect(AgentProgram(function=agents.keeps, folder=str(tmp_path / "runs")), engine, n=2)
+        return sorted(str(task.folder) for task in agents.seen)
+
+    first = paths()
+    Path(first[0]).mkdir(parents=True)
+    assert paths() == first and len(set(first)) == 2 and not Path(first[0]).exists()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="can be written"):
+        collect(AgentProgram(function=agents.keeps, folder=str(tmp_path / "file")), engine)
+
+
 def test_an_agent_that_asks_for_ever_ends_with_its_budget(engine: NativeEngine):
     (found,) = collect(AgentProgram(function=agents.forever, budget=Budget(calls=3)), engine)
     assert found.stop is Stop.LENGTH and found.error is None and len(found.calls) == 3

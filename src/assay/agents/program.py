@@ -47,6 +47,8 @@ class AgentProgram:
         parallel: runs at once.
         one_by_one: calls are sampled one at a time, for engines whose rounding depends on what else is in a batch: such a run
             does not resume to the same digest without it.
+        folder: where the folders of runs are made, named after their rollouts, so that prompts that show a path are the same
+            again; a temporary one when empty. No two runs of a machine may share it.
         env: further environment variables. The program sees no others of this process but ``PATH``.
 
     Raises:
@@ -64,6 +66,7 @@ class AgentProgram:
     timeout: float = 120.0
     parallel: int = 4
     one_by_one: bool = False
+    folder: str = ""
     env: Mapping[str, str] = field(default_factory=FrozenMap)
 
     def __post_init__(self) -> None:

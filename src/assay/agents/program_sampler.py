@@ -21,6 +21,7 @@ from assay.agents.recorder import CallRecorder
 from assay.agents.rendering import AgentRenderer
 from assay.agents.server import listening
 from assay.agents.session import AgentSession, Generate
+from assay.core.canon import digest
 from assay.core.errors import AssayError, ConfigError, DataError, EngineError
 from assay.core.protocols import Request, SamplerParts
 from assay.core.rollout import Completion, Rollout, Stop
@@ -165,7 +166,7 @@ class AgentSampler:
             budget=self.spec.budget,
         )
         endpoint.add(session)
-        root = Path(tempfile.mkdtemp(prefix="assay-agent-"))
+        root = self._folder(name)
         try:
             folder = root / "work"
             folder.mkdir()
@@ -183,6 +184,20 @@ class AgentSampler:
             shutil.rmtree(root, ignore_errors=True)
         rollout = Rollout(id=name, context=context, calls=session.recorder.calls(), stop=Stop.DONE, seed=seed)
         return self._judged(rollout, session, end, answer)
+
+    def _folder(self, name: str) -> Path:
+        """An empty folder for a run; one of that name that a killed process left is emptied."""
+        if not self.spec.folder:
+            return Path(tempfile.mkdtemp(prefix="assay-agent-"))
+        root = Path(self.spec.folder).resolve() / digest(name)[:16]
+        shutil.rmtree(root, ignore_errors=True)
+        try:
+            root.mkdir(parents=True)
+        except OSError as error:
+            raise ConfigError(
+                f"AgentProgram.folder={self.spec.folder!r}: {error.strerror}; give one that can be written"
+            ) from None
+        return root
 
     async def _run(self, task: AgentTask, session: AgentSession) -> tuple[ProgramEnd, str | None]:
         """How a run ended, and its answer; None for that of its last call."""
