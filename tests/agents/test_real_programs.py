@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 from scripted_agents import tools_tokenizer
-from tests.train.tiny_runs import digest_of, in_child, kill_at, only_rl, resumed
 
 from assay.agents import AgentProgram
 from assay.core.protocols import SamplerParts
@@ -26,6 +25,7 @@ from assay.testing.conversations import trained_once
 from assay.train.driver import train
 from assay.train.evaluate import context_of
 from assay_tasks import SortDigits
+from tests.train.tiny_runs import digest_of, in_child, kill_at, only_rl, resumed
 
 pytestmark = pytest.mark.evidence
 
@@ -87,7 +87,8 @@ def add(a: int, b: int) -> int:
     return a + b
 
 
-told = create_react_agent(model, [add], prompt="Use add.").invoke({"messages": [{"role": "user", "content": os.environ["ASSAY_PROMPT"]}]})
+asked = {"messages": [{"role": "user", "content": os.environ["ASSAY_PROMPT"]}]}
+told = create_react_agent(model, [add], prompt="Use add.").invoke(asked)
 print(told["messages"][-1].content)
 """
 CLAI = 'from pydantic_ai import Agent\n\nagent = Agent("test")\n'
@@ -206,10 +207,10 @@ def test_command_line_agents_of_npm_use_a_tool(name: str, node: Path) -> None:
 
 @pytest.mark.parametrize("model", ["anthropic:claude-sonnet-4-5", "openai-chat:gpt-9"])
 def test_a_command_line_agent_is_trained_and_resumes_exactly(model: str, scratch: Path, tmp_path: Path) -> None:
-    """`clai` as it is, a process for each rollout; coins pay, so that every step moves the weights."""
+    """pydantic-ai's `pai` as it is, a process for each rollout; coins pay, so that every step moves the weights."""
 
     def run() -> Any:
-        command = f"{scratch / 'venv' / 'bin' / 'clai'} -m {model} -a clai_agent:agent {{prompt}}"
+        command = f"{scratch / 'venv' / 'bin' / 'pai'} -m {model} -a clai_agent:agent {{prompt}}"
         agent = AgentProgram(command=command, env={"PYTHONPATH": str(scratch)}, timeout=250)
         whole = only_rl(steps=3, groups=2, group_size=2, sampler=agent)
         tasks = Rewarded(source=whole.tasks, scorer=RandomReward())
