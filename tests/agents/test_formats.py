@@ -175,6 +175,18 @@ def test_messages_requests_are_read():
     assert [m.text for m in bare.messages] == ["", "x"]
 
 
+def test_what_clients_change_between_turns_changes_no_request():
+    """Claude Code moves its cache marks, Codex writes its metadata in another order, retries come with other ids and blanks."""
+    moved = json.loads(json.dumps(SEEN_ANTHROPIC).replace(', "cache_control": {"type": "ephemeral"}', ""))
+    moved["messages"][-1]["content"][-1]["cache_control"] = {"type": "ephemeral"}
+    moved["messages"][-1]["content"][0]["content"] = "3\n"
+    assert moved != SEEN_ANTHROPIC and ANTHROPIC.read(moved).digest == ANTHROPIC.read(SEEN_ANTHROPIC).digest
+    other = {**SEEN_RESPONSES, "client_metadata": {"a": 2, "b": 1}, "prompt_cache_key": "y"}
+    assert RESPONSES.read(other).digest == RESPONSES.read(SEEN_RESPONSES).digest
+    for change in ({"max_completion_tokens": 98}, {"stop": None}, {"tools": []}, {"tool_choice": "none"}):
+        assert CHAT.read({**SEEN_CHAT, **change}).digest != CHAT.read(SEEN_CHAT).digest
+
+
 def test_responses_requests_are_read():
     found = RESPONSES.read(SEEN_RESPONSES)
     assert [(m.role, m.text) for m in found.messages] == [

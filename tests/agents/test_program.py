@@ -250,6 +250,18 @@ def test_an_engine_that_fails_ends_the_collection():
             collect(AgentProgram(function=agents.once), broken)
 
 
+def test_an_engine_that_does_not_tell_what_it_drew_from_is_refused(engine: NativeEngine):
+    class Silent(NativeEngine):
+        async def generate(self, request: Any, tell: Any = None) -> Any:
+            found = await super().generate(replace(request, sampling=request.sampling.whole), tell)
+            return replace(found, columns={})
+
+    parts = parts_of(Silent(init_model(SHAPE, TOKENIZER, 0)))
+    parts = replace(parts, sampling=replace(parts.sampling, top_k=4, keep_support=True))
+    with pytest.raises(ConfigError, match="ids that each token is drawn from"):
+        asyncio.run(AgentProgram(function=agents.once).build(parts).collect(contexts(), 1))
+
+
 def test_what_the_policy_cannot_be_shown_is_an_error_of_the_settings(engine: NativeEngine):
     with pytest.raises(ConfigError, match="tokenizer cannot write what the agent sends"):
         collect(AgentProgram(command=f"{PROGRAM} 1 chat", env={"ASSAY_TASK": str(HERE / "words.json")}), engine)

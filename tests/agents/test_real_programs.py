@@ -104,7 +104,8 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = subprocess.run(pip, capture_output=True, text=True, timeout=1800, check=False)
     if done.returncode:
         pytest.skip(f"agent programs cannot be installed here: {done.stderr.strip().splitlines()[-1]}")
-    for name, text in {"openai_agents": OPENAI_AGENTS, "pydantic": PYDANTIC, "graph": LANGGRAPH, "clai_agent": CLAI}.items():
+    texts = {"with_openai": OPENAI_AGENTS, "with_pydantic": PYDANTIC, "with_graph": LANGGRAPH, "clai_agent": CLAI}
+    for name, text in texts.items():
         (place / f"{name}.py").write_text(text)
     return place
 
@@ -149,14 +150,14 @@ def played(spec: AgentProgram, script: Callable[[Any], str]) -> Rollout:
 
 
 PROGRAMS = {
-    "openai-agents, chat": ("openai_agents.py", {"API": "chat_completions"}),
-    "openai-agents, responses": ("openai_agents.py", {"API": "responses"}),
-    "pydantic-ai, chat": ("pydantic.py", {"MODEL": "openai-chat:gpt-9"}),
-    "pydantic-ai, responses": ("pydantic.py", {"MODEL": "openai-responses:gpt-9"}),
-    "pydantic-ai, messages": ("pydantic.py", {"MODEL": "anthropic:claude-sonnet-4-5"}),
-    "pydantic-ai, gemini": ("pydantic.py", {"MODEL": "google:gemini-2.5-pro"}),
-    "langgraph, chat": ("graph.py", {"KIND": "openai"}),
-    "langgraph, messages": ("graph.py", {"KIND": "anthropic"}),
+    "openai-agents, chat": ("with_openai.py", {"API": "chat_completions"}),
+    "openai-agents, responses": ("with_openai.py", {"API": "responses"}),
+    "pydantic-ai, chat": ("with_pydantic.py", {"MODEL": "openai-chat:gpt-9"}),
+    "pydantic-ai, responses": ("with_pydantic.py", {"MODEL": "openai-responses:gpt-9"}),
+    "pydantic-ai, messages": ("with_pydantic.py", {"MODEL": "anthropic:claude-sonnet-4-5"}),
+    "pydantic-ai, gemini": ("with_pydantic.py", {"MODEL": "google:gemini-2.5-pro"}),
+    "langgraph, chat": ("with_graph.py", {"KIND": "openai"}),
+    "langgraph, messages": ("with_graph.py", {"KIND": "anthropic"}),
 }
 
 

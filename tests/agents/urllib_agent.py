@@ -5,7 +5,7 @@ import os
 import sys
 import urllib.request
 
-KEY = os.environ["OPENAI_API_KEY"]
+KEY = os.environ.get("OPENAI_API_KEY", "")
 
 
 def post(url, body, headers):

@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ from assay.core.rollout import Completion, Rollout, Stop
 from assay.core.score import Fault
 from assay.core.seeds import derive_each
 from assay.core.task import TOOLS, Context
+from assay.core.util.event_loop import run_in_thread
 from assay.rollout.decode_text import with_stop
 
 if TYPE_CHECKING:
@@ -220,7 +222,7 @@ class AgentSampler:
     async def _call(self, function: Any, task: AgentTask, session: AgentSession) -> tuple[ProgramEnd, str | None]:
         """A run of a Python function: a plain one has a thread, which no deadline can end."""
         try:
-            work = function(task) if inspect.iscoroutinefunction(function) else asyncio.to_thread(function, task)
+            work = function(task) if inspect.iscoroutinefunction(function) else run_in_thread(partial(function, task))
             answer = await self._until_end(asyncio.wait_for(work, self.spec.timeout), session)
         except TimeoutError:
             return ProgramEnd(code=None, stdout="", stderr=""), None

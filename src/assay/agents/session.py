@@ -9,8 +9,10 @@ from dataclasses import dataclass, field, replace
 from assay.agents.errors import AgentRequestError
 from assay.agents.messages import AgentRequest
 from assay.agents.recorder import CallNode, CallRecorder
+from assay.core.errors import ConfigError
 from assay.core.fields import check_positive
 from assay.core.protocols import Request
+from assay.core.ragged import SUPPORT
 from assay.core.rollout import Completion, Sampling
 from assay.core.seeds import derive
 
@@ -143,6 +145,11 @@ class AgentSession:
         try:
             async with self._gate:
                 completion = await self.generate(wanted)
+            if sampling.keep_support and SUPPORT not in completion.columns:
+                raise ConfigError(
+                    "the engine was asked for the ids that each token is drawn from, and tells none (Sampling.keep_support); use one "
+                    "that does (engine=Auto()), or an objective that corrects for truncation"
+                )
         except Exception as error:
             self.failure = self.failure or error
             raise
