@@ -147,8 +147,8 @@ class AgentSession:
                 completion = await self.generate(wanted)
             if sampling.keep_support and SUPPORT not in completion.columns:
                 raise ConfigError(
-                    "the engine was asked for the ids that each token is drawn from, and tells none (Sampling.keep_support); use one "
-                    "that does (engine=Auto()), or an objective that corrects for truncation"
+                    "the engine was asked for the ids that each token is drawn from, and tells none (Sampling.keep_support); use "
+                    "one that does (engine=Auto()), or an objective that corrects for truncation"
                 )
         except Exception as error:
             self.failure = self.failure or error
