@@ -36,7 +36,8 @@ def _read(body: Mapping[str, Any]) -> AgentRequest:
 
 def _prompt(given: Any) -> str | tuple[int, ...]:
     entries = cast("list[Any]", given) if isinstance(given, list) else [given]
-    one: Any = entries[0] if len(entries) == 1 and isinstance(entries[0], str | list) else given
+    nested = len(entries) == 1 and isinstance(entries[0], str | list)
+    one = cast("Any", entries[0] if nested else given)
     if isinstance(one, str):
         return one
     ids = cast("list[Any]", one) if isinstance(one, list) else []
