@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -91,6 +92,12 @@ asked = {"messages": [{"role": "user", "content": os.environ["ASSAY_PROMPT"]}]}
 told = create_react_agent(model, [add], prompt="Use add.").invoke(asked)
 print(told["messages"][-1].content)
 """
+GEMINI = """
+mkdir -p $HOME/.gemini
+echo '{"security": {"auth": {"selectedType": "gemini-api-key"}}}' > $HOME/.gemini/settings.json
+exec "$(dirname "$0")/gemini" --yolo --skip-trust -m gemini-2.5-pro -p "$ASSAY_PROMPT"
+"""
+NPM = ("@anthropic-ai/claude-code", "@openai/codex", "@qwen-code/qwen-code", "@google/gemini-cli")
 CLAI = 'from pydantic_ai import Agent\n\nagent = Agent("test")\n'
 SOURCE = SortDigits(levels=(2,))
 
@@ -117,18 +124,19 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if npm is None:
         pytest.skip("npm is not installed")
     place = tmp_path_factory.mktemp("node")
-    install = [npm, "install", "--no-audit", "--no-fund", "@anthropic-ai/claude-code", "@openai/codex", "@qwen-code/qwen-code"]
+    install = [npm, "install", "--no-audit", "--no-fund", *NPM]
     done = subprocess.run(install, cwd=place, capture_output=True, text=True, timeout=1800, check=False)
     if done.returncode:
         pytest.skip(f"agents of npm cannot be installed here: {done.stderr.strip().splitlines()[-1]}")
+    (place / "node_modules" / ".bin" / "gemini.sh").write_text(GEMINI)
     return place / "node_modules" / ".bin"
 
 
-def calls_once(name: str, arguments: dict[str, Any], says: str = "It is 3. \n", marks: str = "\ntool:") -> Callable[[Any], str]:
+def calls_once(name: str, arguments: dict[str, Any], says: str = "It is 3. \n") -> Callable[[Any], str]:
     """A policy that calls a tool, with JSON written as few would, and answers behind its result."""
 
     def script(ask: Any) -> str:
-        if marks in ask.prompt.rsplit("S", 1)[-1] or ask.prompt.count(marks) > 1:
+        if "\ntool:" in re.split(r"S\d\d>", ask.prompt)[-1]:
             return says
         if f'"name": "{name}"' not in ask.prompt:
             return "Title"
@@ -166,7 +174,7 @@ def test_frameworks_use_a_tool_and_their_calls_are_one_row(name: str, scratch: P
     script, env = PROGRAMS[name]
     command = f"{scratch / 'venv' / 'bin' / 'python'} {scratch / script}"
     spec = AgentProgram(command=command, env=env, answer="stdout", timeout=250)
-    found = played(spec, calls_once("add", {"b": 2, "a": 1}, marks="\ntool:"))
+    found = played(spec, calls_once("add", {"b": 2, "a": 1}))
     assert found.text == "It is 3." and [c.history in ("exact", "spliced") for c in found.calls] == [False, True]
     assert len(samples(found)) == 1
 
@@ -184,15 +192,17 @@ def test_mini_swe_agent_works_in_its_folder(scratch: Path) -> None:
 
 
 NODE = {
-    "claude": ("claude -p {prompt} --allowedTools Bash", "Bash", {"command": "echo 3", "description": "d"}),
+    "gemini": ("sh {bin}/gemini.sh", "run_shell_command", {"command": "echo 3", "description": "d"}),
+    "claude": ("{bin}/claude -p {prompt} --allowedTools Bash", "Bash", {"command": "echo 3", "description": "d"}),
     "codex": (
-        'codex exec --skip-git-repo-check -c model_provider=x -c model_providers.x.name=x -c model_providers.x.base_url="{url}" '
+        "{bin}/codex exec --skip-git-repo-check -c model_provider=x -c model_providers.x.name=x "
+        '-c model_providers.x.base_url="{url}" '
         "-c model_providers.x.env_key=OPENAI_API_KEY -m gpt-5 --dangerously-bypass-approvals-and-sandbox {prompt}",
         "exec_command",
         {"cmd": "echo 3"},
     ),
     "qwen": (
-        "qwen --auth-type openai --yolo -m gpt-9 -p {prompt}",
+        "{bin}/qwen --auth-type openai --yolo -m gpt-9 -p {prompt}",
         "run_shell_command",
         {"command": "echo 3", "is_background": False, "description": "d"},
     ),
@@ -202,7 +212,9 @@ NODE = {
 @pytest.mark.parametrize("name", NODE)
 def test_command_line_agents_of_npm_use_a_tool(name: str, node: Path) -> None:
     command, tool, arguments = NODE[name]
-    found = played(AgentProgram(command=f"{node}/{command}", answer="stdout", timeout=250), calls_once(tool, arguments))
+    found = played(
+        AgentProgram(command=command.replace("{bin}", str(node)), answer="stdout", timeout=250), calls_once(tool, arguments)
+    )
     assert "It is 3." in found.text and [c.history for c in found.calls][-1] in ("exact", "spliced")
 
 

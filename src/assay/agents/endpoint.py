@@ -156,7 +156,7 @@ class AgentEndpoint:
         if asked.stream:
             return AgentReply(wire, session, asked, found, gone)
         node = await found
-        body = json.dumps(wire.write(asked, _answer(session, node)), ensure_ascii=False)
+        body = json.dumps(wire.write(asked, session.recorder.answer(node)), ensure_ascii=False)
         return AgentReply(wire, session, asked, found, gone, body)
 
     def _session(self, request: Request) -> AgentSession | None:
@@ -248,12 +248,8 @@ class AgentReply(Response):
             told = error if isinstance(error, AgentRequestError) else AgentRequestError(str(error), status=500)
             yield f"event: error\ndata: {json.dumps(self._wire.refuse(told), ensure_ascii=False)}\n\n"
             return
-        for piece in self._wire.stream(self._asked, _answer(self._session, node)):
+        for piece in self._wire.stream(self._asked, self._session.recorder.answer(node)):
             yield piece
-
-
-def _answer(session: AgentSession, node: CallNode) -> Any:
-    return session.recorder.answer(node)
 
 
 def _body(data: bytes) -> dict[str, Any]:
