@@ -109,6 +109,15 @@ def test_a_rendered_history_with_the_very_tokens_goes_on_from_them():
     assert again.pose.history == "prefix" and again.pose.parent is first
 
 
+def test_a_turn_that_the_agent_itself_puts_into_an_opening_is_no_branch():
+    recorder = recorder_of()
+    canned = (user("files"), AgentMessage(role="assistant", text="Got it."), user("a"))
+    first = say(recorder, ask(*canned), "b")
+    second = say(recorder, ask(*canned, recorder.answer(first).message, user("c")), "d")
+    other = say(recorder, ask(user("x"), AgentMessage(role="assistant", text="y"), user("z")), "d")
+    assert [n.pose.history for n in (first, second, other)] == ["", "exact", "rendered"]
+
+
 def test_of_two_answers_that_say_the_same_the_id_tells_which():
     recorder = recorder_of()
     request = ask(user("1+2?"), tools=TOOLS)

@@ -250,7 +250,7 @@ class CallRecorder:
         if extended is not None:
             return Pose(prefix=prefix, parent=extended, history="prefix", shown=shown)
         named = self._named(request.messages)
-        began = any(m.role == "assistant" for m in request.messages)
+        began = any(m.role == "assistant" for m in request.messages) and any(n.completion is not None for n in self.nodes)
         return Pose(prefix=prefix, parent=named, history="rendered" if named is not None or began else "", shown=shown)
 
     def _continued(self, request: AgentRequest) -> tuple[CallNode | None, int]:
