@@ -97,7 +97,39 @@ mkdir -p $HOME/.gemini
 echo '{"security": {"auth": {"selectedType": "gemini-api-key"}}}' > $HOME/.gemini/settings.json
 exec "$(dirname "$0")/gemini" --yolo --skip-trust -m gemini-2.5-pro -p "$ASSAY_PROMPT"
 """
-NPM = ("@anthropic-ai/claude-code", "@openai/codex", "@qwen-code/qwen-code", "@google/gemini-cli")
+OPENCODE = """
+mkdir -p $HOME/.config/opencode
+cat > $HOME/.config/opencode/opencode.json <<X
+{"provider": {"assay": {"npm": "@ai-sdk/openai-compatible",
+ "options": {"baseURL": "$OPENAI_BASE_URL", "apiKey": "$OPENAI_API_KEY"},
+ "models": {"policy": {"name": "policy", "limit": {"context": 1000000, "output": 8000}}}}},
+ "model": "assay/policy", "autoupdate": false}
+X
+exec "$(dirname "$0")/opencode" run "$ASSAY_PROMPT"
+"""
+PI = """
+mkdir -p $HOME/.pi/agent
+cat > $HOME/.pi/agent/models.json <<X
+{"providers": {"assay": {"baseUrl": "$OPENAI_BASE_URL", "apiKey": "OPENAI_API_KEY", "api": "openai-completions", "models": [
+ {"id": "policy", "name": "policy", "contextWindow": 1000000, "maxTokens": 8000, "input": ["text"], "reasoning": false,
+  "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0}}]}}}
+X
+exec "$(dirname "$0")/pi" --provider assay --model policy -p "$ASSAY_PROMPT"
+"""
+COPILOT = """
+export COPILOT_PROVIDER_BASE_URL=$OPENAI_BASE_URL COPILOT_PROVIDER_API_KEY=$OPENAI_API_KEY
+export COPILOT_MODEL=policy COPILOT_OFFLINE=true
+exec "$(dirname "$0")/copilot" --allow-all-tools -p "$ASSAY_PROMPT"
+"""
+NPM = (
+    "@anthropic-ai/claude-code",
+    "@openai/codex",
+    "@qwen-code/qwen-code",
+    "@google/gemini-cli",
+    "opencode-ai",
+    "@mariozechner/pi-coding-agent",
+    "@github/copilot",
+)
 CLAI = 'from pydantic_ai import Agent\n\nagent = Agent("test")\n'
 SOURCE = SortDigits(levels=(2,))
 
@@ -128,8 +160,10 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = subprocess.run(install, cwd=place, capture_output=True, text=True, timeout=1800, check=False)
     if done.returncode:
         pytest.skip(f"agents of npm cannot be installed here: {done.stderr.strip().splitlines()[-1]}")
-    (place / "node_modules" / ".bin" / "gemini.sh").write_text(GEMINI)
-    return place / "node_modules" / ".bin"
+    programs = place / "node_modules" / ".bin"
+    for name, text in {"gemini": GEMINI, "opencode": OPENCODE, "pi": PI, "copilot": COPILOT}.items():
+        (programs / f"{name}.sh").write_text(text)
+    return programs
 
 
 def calls_once(name: str, arguments: dict[str, Any], says: str = "It is 3. \n") -> Callable[[Any], str]:
@@ -193,6 +227,9 @@ def test_mini_swe_agent_works_in_its_folder(scratch: Path) -> None:
 
 NODE = {
     "gemini": ("sh {bin}/gemini.sh", "run_shell_command", {"command": "echo 3", "description": "d"}),
+    "opencode": ("sh {bin}/opencode.sh", "bash", {"command": "echo 3", "description": "d"}),
+    "pi": ("sh {bin}/pi.sh", "bash", {"command": "echo 3"}),
+    "copilot": ("sh {bin}/copilot.sh", "bash", {"command": "echo 3", "description": "d"}),
     "claude": ("{bin}/claude -p {prompt} --allowedTools Bash", "Bash", {"command": "echo 3", "description": "d"}),
     "codex": (
         "{bin}/codex exec --skip-git-repo-check -c model_provider=x -c model_providers.x.name=x "
