@@ -44,7 +44,7 @@ def test_every_route_answers_with_the_secret_in_the_path(path: str, stream: bool
     session = session_of(lambda ask: "hello")
     body = {**ROUTES[path], "stream": stream, "a field that nobody knows": {"x": 1}}
     found = post(session, f"/s/secret{path}?beta=true&alt=sse", body)
-    assert found.status_code == 200 and ("hello" in found.text or '"hel"' in found.text)
+    assert found.status_code == 200 and ("hello" in found.text or f'"{"hello"[:3]}"' in found.text)
     pieces = "stream" in path or (stream and "gemini" not in path)
     assert found.headers["content-type"].startswith("text/event-stream" if pieces else "application/json")
     (node,) = session.recorder.nodes
