@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 import urllib.error
 import urllib.request
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -63,13 +65,13 @@ def forever(task: AgentTask) -> None:
 
 
 def stubborn(task: AgentTask) -> None:
-    """Does not take a budget for an answer."""
-    end = time.monotonic() + 1.0
-    while time.monotonic() < end:
-        try:
-            once(task)
-        except RefusedError:
-            time.sleep(0.01)
+    """Does not take a budget for an answer: asks until nobody is there."""
+    with suppress(urllib.error.URLError, OSError):
+        while True:
+            try:
+                once(task)
+            except RefusedError:
+                time.sleep(0.01)
 
 
 def crashes(task: AgentTask) -> None:
@@ -78,10 +80,15 @@ def crashes(task: AgentTask) -> None:
     raise ValueError("a bug of its own")
 
 
-def sleeps(task: AgentTask) -> None:
-    """Does not end in time."""
+async def waits(task: AgentTask) -> None:
+    """Does not end."""
+    await asyncio.Event().wait()
+
+
+def gives_up(task: AgentTask) -> None:
+    """A deadline of its own, behind an answer."""
     once(task)
-    time.sleep(0.6)
+    raise TimeoutError
 
 
 def keeps(task: AgentTask) -> None:
@@ -111,9 +118,6 @@ def forks(task: AgentTask) -> None:
 
 HANGS = """
 import os, subprocess, sys, time
-sys.path.insert(0, os.environ["AGENTS"])
-import urllib_agent
-urllib_agent.chat([{"role": "user", "content": "S1>"}])
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(100)"])
 open(os.environ["PIDS"], "w").write(f"{os.getpid()} {child.pid}")
 time.sleep(100)
