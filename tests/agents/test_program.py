@@ -337,6 +337,8 @@ def test_a_killed_run_of_agents_resumes_to_the_same_digest(tmp_path: Path):
     lines = [json.loads(line)["metrics"] for line in (tmp_path / "whole" / "metrics.jsonl").read_text().splitlines()]
     taught = [m for m in lines if "grad/norm" in m]
     assert len(taught) == 4 and min(m["grad/norm"] for m in taught) > 1e-4 and {m["agent/calls"] for m in taught} == {2.0}
+    kept = [json.loads(line) for line in (tmp_path / "whole" / "rollouts.jsonl").read_text().splitlines()]
+    assert kept and all(line["answer"] in line["text"] for line in kept)
     assert not (tmp_path / "killed" / "done.json").exists()
     assert resumed(tmp_path / "killed") == digest_of(tmp_path / "whole")
     assert os.environ.get("ASSAY_PROMPT") is None
