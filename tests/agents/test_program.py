@@ -317,20 +317,20 @@ def test_settings_can_be_filed():
 # ---- training -------------------------------------------------------------------------------------------------------
 
 
-def trained_agents() -> Any:
+def trained_agents(folder: Path) -> Any:
     """Coins pay for rollouts, so that every group teaches."""
-    run = only_rl(steps=4, groups=2, sampler=AgentProgram(function=agents.twice))
+    run = only_rl(steps=4, groups=2, sampler=AgentProgram(function=agents.twice, folder=str(folder)))
     tasks = Rewarded(source=run.tasks, scorer=RandomReward())
     return replace(run, tasks=tasks, checkpoint_every=1, evaluation=replace(run.evaluation, every=0, final_per_level=1))
 
 
 def test_a_killed_run_of_agents_resumes_to_the_same_digest(tmp_path: Path):
     def whole() -> None:
-        assert train(trained_agents(), tmp_path / "whole", progress=False).finished
+        assert train(trained_agents(tmp_path / "runs"), tmp_path / "whole", progress=False).finished
 
     def killed() -> None:
         kill_at(30)
-        train(trained_agents(), tmp_path / "killed", progress=False)
+        train(trained_agents(tmp_path / "runs"), tmp_path / "killed", progress=False)
 
     assert in_child(whole) == 0
     assert in_child(killed) == -9

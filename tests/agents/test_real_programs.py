@@ -261,7 +261,7 @@ def test_a_command_line_agent_is_trained_and_resumes_exactly(model: str, scratch
 
     def run() -> Any:
         command = f"{scratch / 'venv' / 'bin' / 'pai'} -m {model} -a clai_agent:agent {{prompt}}"
-        agent = AgentProgram(command=command, env={"PYTHONPATH": str(scratch)}, timeout=250)
+        agent = AgentProgram(command=command, env={"PYTHONPATH": str(scratch)}, timeout=250, folder=str(tmp_path / "runs"))
         whole = only_rl(steps=3, groups=2, group_size=2, sampler=agent)
         tasks = Rewarded(source=whole.tasks, scorer=RandomReward())
         return replace(whole, tasks=tasks, checkpoint_every=1, evaluation=replace(whole.evaluation, every=0, final_per_level=1))
