@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from assay import (
+        agents,
         asynchronous,
         audit,
         cli,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "agents",
     "asynchronous",
     "audit",
     "cli",

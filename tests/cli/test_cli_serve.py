@@ -147,3 +147,24 @@ def test_a_sandbox_that_cannot_be_served(capsys: pytest.CaptureFixture[str], mon
     monkeypatch.setitem(sys.modules, "assay.sandbox.service.server", None)
     assert main(["serve", "sandbox"]) == 1
     assert "pip install 'assay-rl[serve]'" in capsys.readouterr().err
+
+
+def test_a_policy_is_served_to_agents_and_stopped(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokenizer = char_tokenizer("abcdefgh")
+    save_model(init_model(DecoderShape(vocab_size=tokenizer.size, max_positions=32), tokenizer, seed=0), tmp_path / "mine")
+    words = ["serve", "policy", "mine", "--port", "0", "--max-new-tokens", "5", "--record", "calls.jsonl"]
+    process = subprocess.Popen([sys.executable, "-m", "assay", *words], stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+    try:
+        assert process.stderr is not None
+        address = process.stderr.readline().split()[3].rstrip(":")
+        body = {"messages": [{"role": "user", "content": "abc"}], "max_tokens": 4, "model": "any"}
+        answer = httpx.post(f"{address}/s/mine/v1/messages", json=body, timeout=60).json()
+        assert answer["usage"]["input_tokens"] == 3 and (tmp_path / "calls.jsonl").read_text().count("\n") == 1
+    finally:
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 0
+    monkeypatch.setitem(sys.modules, "assay.publish.service.policy", None)
+    assert main(["serve", "policy", "mine"]) == 1
+    assert "starlette and uvicorn is not installed" in capsys.readouterr().err

@@ -138,6 +138,7 @@ def test_what_a_rollout_says_of_itself() -> None:
         call(2, 1, [1, 2, 3], [4], text="b", columns={"entropy": np.array([2.5])}),
     )
     assert (made.text, made.length, rollout().text, rollout().length) == ("b", 3, "", 0)
+    assert replace(made, answer="printed").text == "printed"
     assert made.column("entropy").tolist() == [0.5, 1.5, 2.5]
     assert repr(made) == "Rollout('c/0', 3 calls, 3 tokens sampled, done)"
     with pytest.raises(DataError, match=r"not every call has a column 'values'; 2 calls have \['entropy'\]"):

@@ -113,7 +113,8 @@ def rollouts(draw: st.DrawFn) -> Rollout:
     stop = draw(st.sampled_from(Stop))
     fault = draw(st.sampled_from(Fault)) if stop is Stop.ERROR else Fault.NONE
     error = draw(st.none() | st.text())
-    return Rollout(id="c/0", context=posed, calls=tree.calls, stop=stop, seed=2**64 - 1, error=error, fault=fault)
+    answer = draw(st.none() | st.text())
+    return Rollout(id="c/0", context=posed, calls=tree.calls, stop=stop, seed=2**64 - 1, error=error, fault=fault, answer=answer)
 
 
 @given(tasks())
@@ -165,6 +166,7 @@ def test_every_field_of_a_call_and_every_bit_of_a_float() -> None:
         score_prefix=ids_of([3, 4]),
         privileged_prefix=ids_of([5]),
         results=(ToolResult(content="4", error="late", duration=0.25), ToolResult(content="")),
+        history="spliced",
     )
     full = type(full)(**{f.name: getattr(full, f.name) for f in fields(full)} | {"completion": made})
     again = rollout_from_wire(travelled(rollout_to_wire(rollout(full)))).calls[0]

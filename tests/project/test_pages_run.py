@@ -76,6 +76,7 @@ AUDITED = "docs/add/audit.md"
 """Commands of assay whose options are read only. Those of `train` are read by `explain`, which trains nothing."""
 FILES = {
     "docs/add/audit.md": "my_rewards.py",
+    "docs/add/agent.md": "my_agent.py",
     "docs/add/filter.md": "my_steps.py",
     "docs/add/judge.md": "my_judge.py",
     "docs/add/suite.md": "six.py",

@@ -44,6 +44,7 @@ _PACKAGES = (
     "assay.scorers",
     "assay.train",
     "assay.rollout",
+    "assay.agents",
     "assay.core",
     "assay.runtime",
     "assay.clients",
@@ -51,8 +52,8 @@ _PACKAGES = (
 )
 _WITHOUT_TORCH = [f"assay.runtime.{part}" for part in ("settings", "anchors", "text.chat", "engine.settings", "vllm.settings")]
 """Where runtime's settings stand; its other names would load torch."""
-_WITHOUT_HTTP = ["assay.clients.judge"]
-"""Where the settings of clients stand; their other names would load httpx, which need not be here."""
+_WITHOUT_HTTP = {"assay.clients": ["assay.clients.judge"], "assay.agents": ["assay.agents.program", "assay.agents.session"]}
+"""Where the settings of clients and agents stand; their other names would load httpx or starlette, which need not be here."""
 _SCALARS = (bool, int, float, str, bytes, NoneType)
 
 
@@ -346,7 +347,7 @@ def _package(kind: Any) -> str:
 
 
 def _modules(name: str) -> list[ModuleType]:
-    paths = {"assay.runtime": _WITHOUT_TORCH, "assay.clients": _WITHOUT_HTTP}.get(name, [name])
+    paths = {"assay.runtime": _WITHOUT_TORCH, **_WITHOUT_HTTP}.get(name, [name])
     return [sys.modules.get(path) or import_module(path) for path in paths]
 
 

@@ -113,9 +113,40 @@ class ServeModelOptions:
             raise ConfigError("--api-key and --token-file both give the key that callers send; give one of them")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServePolicyOptions:
+    """Serves a model to agent programs as training does, on this machine: OpenAI's chat completions, completions and responses,
+    Anthropic's messages, Gemini's generateContent. Ctrl-C stops it.
+
+    Attributes:
+        model: a run folder, a model folder in Hugging Face format, or a name on the hub.
+        name: in the list of models; agents may call it anything.
+        port: the port to listen on; 0 for any that is free.
+        record: a file to which each call is added, with its tokens and log-probabilities.
+        seed: of the noise.
+        max_new_tokens: most tokens of an answer; the run's own, else 512, when not given.
+        temperature: of all answers, whatever requests say; the run's own, else 1, when not given. So for those below.
+        top_p: draw from the fewest most likely tokens that have this much probability.
+        top_k: draw from so many most likely tokens, 0 for all.
+        min_p: leave out tokens less likely than this share of the most likely one.
+    """
+
+    model: Path = field(metadata={"positional": True, "arg": {"metavar": "RUN_OR_FOLDER"}})
+    name: str = field(default="policy", metadata={"arg": {"metavar": "NAME"}})
+    port: int = field(default=8000, metadata={"arg": {"metavar": "N"}})
+    record: Path | None = field(default=None, metadata={"arg": {"metavar": "FILE"}})
+    seed: int = 0
+    max_new_tokens: int | None = field(default=None, metadata={"arg": {"metavar": "N"}})
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    min_p: float | None = None
+
+
 def serve_command(args: list[str]) -> int:
-    """``assay serve model``, ``assay serve verifier NAME`` and ``assay serve sandbox``."""
+    """``assay serve model``, ``policy``, ``verifier NAME`` and ``sandbox``."""
     known = {
+        "policy": (_policy, "a run's or folder's model to agent programs, every call recorded"),
         "model": (_model, "a run's or folder's model, with OpenAI's protocol, to try it"),
         "verifier": (_verifier, "a verifier as a reward service, for any trainer"),
         "sandbox": (_sandbox, "a sandbox for programs, with SandboxFusion's protocol"),
@@ -153,6 +184,28 @@ def _model(args: list[str]) -> int:
             key=key,
             said=note,
         )
+    return 0
+
+
+def _policy(args: list[str]) -> int:
+    own = parse(ServePolicyOptions, args, "assay serve policy")
+    try:
+        from assay.publish.service.policy import serve_policy
+    except ImportError:
+        raise MissingExtraError("starlette and uvicorn", "serve") from None
+    from assay.cli.asked_model import RecordedRun, check_model, sampling_of
+    from assay.publish.service.completion_request import ServedDefaults
+    from assay.publish.service.text_generator import TextGenerator
+    from assay.sandbox.service.http import check_address
+
+    check_model(own.model)
+    check_address("127.0.0.1", own.port, "")
+    base = ServedDefaults().sampling
+    sampling = sampling_of(RecordedRun.of(own.model), own, base) or base
+    with busy(f"loading {own.model}"):
+        model = TextGenerator(own.model)
+    with model:
+        serve_policy(model, sampling, own.name, port=own.port, seed=own.seed, record=own.record, said=note)
     return 0
 
 

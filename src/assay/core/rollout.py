@@ -202,7 +202,10 @@ class Call:
         score_prefix: ids to learn under instead of ``prefix``, on calls that start a training row; None for the same.
         privileged_prefix: ids that a privileged teacher reads instead, on calls that start a training row; None for none.
         shared: belongs to another rollout, where it carries loss; here it is context or another role's turn, so that verifiers
-            read the whole rollout.
+            read the whole rollout. An answer that never reached the agent that asked for it is shared too: nobody acted on it.
+        history: how the prefix of an agent's call came about from its earlier ones: ``exact`` and ``spliced``, the tokens of an
+            earlier answer as they were sampled, which the agent sent back as they were told or in another form; ``prefix``,
+            what it sent has these very tokens; ``rendered``, it says something else and was written anew. Empty otherwise.
     """
 
     id: int
@@ -218,6 +221,7 @@ class Call:
     score_prefix: Ids | None = None
     privileged_prefix: Ids | None = None
     shared: bool = False
+    history: str = ""
 
     @property
     def tokens(self) -> Ids:
@@ -243,6 +247,7 @@ class Rollout:
         role: whose rollout it is, where the environment names actors: it has the calls of all of them, those of others
             `Call.shared`.
         episode: what the rollouts of such actors have in common; empty where there is one.
+        answer: what is graded where that is no call's text, as what an agent program printed; None for the last call's.
 
     Raises:
         DataError: calls out of order, or a fault without stop ``error``.
@@ -257,6 +262,7 @@ class Rollout:
     fault: Fault = Fault.NONE
     role: str = ""
     episode: str = ""
+    answer: str | None = None
 
     def __post_init__(self) -> None:
         if self.fault is not Fault.NONE and self.stop is not Stop.ERROR:
@@ -269,7 +275,9 @@ class Rollout:
 
     @property
     def text(self) -> str:
-        """Text of its last call that is no aside: the answer."""
+        """The answer: text of its last call that is no aside, unless something else is graded."""
+        if self.answer is not None:
+            return self.answer
         for call in reversed(self.own):
             if call.role != ASIDE:
                 return call.text

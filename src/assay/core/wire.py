@@ -260,6 +260,7 @@ def _call(call: Call) -> Wire:
         "score_prefix": None if call.score_prefix is None else array_to_wire(call.score_prefix),
         "privileged_prefix": None if call.privileged_prefix is None else array_to_wire(call.privileged_prefix),
         **({"shared": True} if call.shared else {}),
+        **({"history": call.history} if call.history else {}),
     }
 
 
@@ -279,6 +280,7 @@ def _read_call(data: Mapping[str, Any]) -> Call:
         score_prefix=None if score is None else array_from_wire(score),
         privileged_prefix=None if privileged is None else array_from_wire(privileged),
         shared=data.get("shared", False),
+        history=data.get("history", ""),
     )
 
 
@@ -292,6 +294,7 @@ def _rollout(rollout: Rollout) -> Wire:
         "error": rollout.error,
         "fault": rollout.fault.value,
         **({"role": rollout.role, "episode": rollout.episode} if rollout.role else {}),
+        **({} if rollout.answer is None else {"answer": rollout.answer}),
     }
 
 
@@ -306,6 +309,7 @@ def _read_rollout(data: Mapping[str, Any]) -> Rollout:
         fault=Fault(data["fault"]),
         role=data.get("role", ""),
         episode=data.get("episode", ""),
+        answer=data.get("answer"),
     )
 
 

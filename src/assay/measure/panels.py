@@ -84,6 +84,17 @@ PANELS = (
         caption="Calls per rollout, and the share of them that had an error for an answer.",
     ),
     Panel(
+        title="Calls of agent programs",
+        percent=(False, True),
+        labels=("per run", "of calls"),
+        metrics=[
+            [("agent/calls", "calls")],
+            [("agent/spliced", "spliced"), ("agent/rendered", "rendered"), ("agent/undelivered", "undelivered")],
+        ],
+        caption="Calls per run; histories that came back in another form, those that say something else and begin a row of their "
+        "own, and answers without loss.",
+    ),
+    Panel(
         title="Update",
         metrics=[[("grad/norm", "norm")], [("policy/clip_fraction", "clipped")]],
         percent=(False, True),

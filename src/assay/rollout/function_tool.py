@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextvars
 import functools
 import inspect
 import json
 import re
-import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from time import perf_counter
 from types import NoneType, UnionType
@@ -21,6 +17,7 @@ from assay.core.errors import ConfigError, EngineError, SandboxError, StorageErr
 from assay.core.import_path import load_function
 from assay.core.rollout import ToolResult
 from assay.core.task import TaskView
+from assay.core.util.event_loop import run_in_thread
 
 __all__ = ["FunctionTool", "tool_from"]
 
@@ -79,7 +76,7 @@ class FunctionTool:
             if inspect.iscoroutinefunction(self.function):
                 value = await self.function(**given)
             else:
-                value = await _in_thread(functools.partial(self.function, **given))
+                value = await run_in_thread(functools.partial(self.function, **given))
                 value = await value if inspect.isawaitable(value) else value
             content = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         except _INFRASTRUCTURE:
@@ -101,33 +98,6 @@ def tool_from(value: Any, place: str) -> FunctionTool:
     if not callable(found) or isinstance(found, type):
         raise ConfigError(f"{place}={value!r} is no function; give one, or its import path 'module:function'")
     return FunctionTool(cast("Callable[..., Any]", found))
-
-
-async def _in_thread(work: Callable[[], Any]) -> Any:
-    """The result of ``work`` in a thread of its own, which nobody waits for once this is cancelled: threads cannot be ended, and
-    those of an executor would keep the process from ending.
-    """
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
-
-    def settle(value: Any, error: BaseException | None) -> None:
-        if not done.done():
-            done.set_result((value, error))
-
-    def run() -> None:
-        value, error = None, None
-        try:
-            value = work()
-        except BaseException as failure:
-            error = failure
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(settle, value, error)
-
-    threading.Thread(target=contextvars.copy_context().run, args=(run,), daemon=True).start()
-    value, error = await done
-    if error is not None:
-        raise error if isinstance(error, Exception) else RuntimeError(f"{type(error).__name__}: {error}")
-    return value
 
 
 @functools.cache

@@ -115,7 +115,7 @@ def shortened(text: str) -> str:
 def rollout_records(groups: Sequence[Group], tokenizer: Tokenizer, second: Mapping[str, Score]) -> list[dict[str, Any]]:
     """Rollouts for ``rollouts.jsonl``: the first two of each of the first four groups, and up to eight that the reward takes for
     right and the second judge does not. ``text`` is what was judged (of several turns all that was said), ``thought`` what the
-    last turn thought.
+    last turn thought, ``answer`` what was graded in place of a call's text.
 
     Args:
         groups: graded rollouts.
@@ -151,6 +151,7 @@ def _record(
         "length": rollout.length,
         "tag": rollout.context.tag,
         **({"thought": cut(thought)} if thought is not None else {}),
+        **({"answer": cut(rollout.answer)} if rollout.answer is not None else {}),
         **({"check": dict(second[rollout.id].components)} if rollout.id in second else {}),
     }
 

@@ -1,15 +1,18 @@
-"""Runs coroutines from plain functions, also inside a notebook, whose event loop is at work already."""
+"""Runs coroutines from plain functions, also inside a notebook, whose event loop is at work already; and plain functions from
+coroutines.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, wait
+from contextlib import suppress
 from typing import Any, TypeVar
 
-__all__ = ["run_async"]
+__all__ = ["run_async", "run_in_thread"]
 
 T = TypeVar("T")
 
@@ -62,3 +65,34 @@ def _in_thread(work: Coroutine[Any, Any, T]) -> T:
         wait((ended,))
         raise
     return ended.result()
+
+
+async def run_in_thread(work: Callable[[], T]) -> T:
+    """The result of ``work`` in a thread of its own, which nobody waits for once this is cancelled: threads cannot be ended, and
+    those of an executor would keep the process from ending.
+
+    >>> asyncio.run(run_in_thread(lambda: 42))
+    42
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[Future[T]] = loop.create_future()
+
+    def settle(found: Future[T]) -> None:
+        if not done.done():
+            done.set_result(found)
+
+    def run() -> None:
+        found: Future[T] = Future()
+        try:
+            found.set_result(work())
+        except BaseException as failure:
+            found.set_exception(failure)
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(settle, found)
+
+    threading.Thread(target=contextvars.copy_context().run, args=(run,), daemon=True).start()
+    found = await done
+    error = found.exception()
+    if error is not None and not isinstance(error, Exception):
+        raise RuntimeError(f"{type(error).__name__}: {error}")
+    return found.result()

@@ -1,0 +1,112 @@
+"""One run of an agent program: a process group of its own, which ends whole."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import signal
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from assay.core.errors import ConfigError
+
+__all__ = ["ProgramEnd", "command_words", "program_end", "run_program"]
+
+MOST_OUTPUT = 1 << 20
+"""Bytes of a program's output that are read; of more, the last."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramEnd:
+    """How a program ended.
+
+    Attributes:
+        code: exit status, negative for a signal; None where it was ended from outside.
+        stdout, stderr: the end of what it wrote.
+    """
+
+    code: int | None
+    stdout: str
+    stderr: str
+
+    @property
+    def trouble(self) -> str:
+        """The last words of its errors, in one line."""
+        lines = [line.strip() for line in self.stderr.splitlines() if line.strip()]
+        return " / ".join(lines[-3:])[-400:]
+
+
+def command_words(command: str, values: Mapping[str, str]) -> list[str]:
+    """A command line as words, ``{name}`` in them replaced: no shell reads it, and a prompt stays one argument.
+
+    Raises:
+        ConfigError: quotes that do not close, or no command.
+
+    >>> command_words("agent --task {prompt}", {"prompt": "1 + 1"})
+    ['agent', '--task', '1 + 1']
+    """
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise ConfigError(f"AgentProgram.command={command!r}: {error}") from None
+    if not words:
+        raise ConfigError("AgentProgram.command is empty; name a program, as 'python my_agent.py'")
+    for name, value in values.items():
+        words = [word.replace(f"{{{name}}}", value) for word in words]
+    return words
+
+
+async def run_program(words: list[str], environment: Mapping[str, str], folder: Path, deadline: float) -> ProgramEnd:
+    """Runs a program until it ends, or its deadline; then every process of its group is killed.
+
+    Standard input is closed. A program that is asked to end might not: the group gets SIGKILL at once.
+
+    Args:
+        words: program and arguments.
+        environment: all of it.
+        folder: where it works; its output is kept beside that.
+        deadline: seconds.
+
+    Raises:
+        ConfigError: there is no such program.
+    """
+    with (folder.parent / "stdout").open("wb") as out, (folder.parent / "stderr").open("wb") as err:
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *words,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                cwd=folder,
+                env=dict(environment),
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise ConfigError(
+                f"AgentProgram.command: cannot start {words[0]!r}: {error.strerror}; give a path or install it"
+            ) from None
+        code: int | None = None
+        try:
+            with suppress(TimeoutError):
+                code = await asyncio.wait_for(process.wait(), deadline)
+        finally:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+    return program_end(folder, code)
+
+
+def program_end(folder: Path, code: int | None = None) -> ProgramEnd:
+    """How a program that worked in a folder ended, by what it wrote; without a status, it was ended from outside."""
+    return ProgramEnd(code=code, stdout=_tail(folder.parent / "stdout"), stderr=_tail(folder.parent / "stderr"))
+
+
+def _tail(path: Path) -> str:
+    if not path.exists():
+        return ""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - MOST_OUTPUT))
+        return file.read().decode("utf-8", "replace")
