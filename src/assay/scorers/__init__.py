@@ -7,15 +7,26 @@ from typing import TYPE_CHECKING
 from assay.core.util.exports import lazy_exports
 
 if TYPE_CHECKING:
+    from assay.scorers.brier import BrierReward, brier_reward
     from assay.scorers.from_tasks import FromTasks
     from assay.scorers.reference import ReferenceProbability
     from assay.scorers.rubric import Criterion, Rubric
     from assay.scorers.rubric_judge import RubricJudge
     from assay.scorers.spread import SpreadFilter
 
-__all__ = ["Criterion", "FromTasks", "ReferenceProbability", "Rubric", "RubricJudge", "SpreadFilter"]
+__all__ = [
+    "BrierReward",
+    "Criterion",
+    "FromTasks",
+    "ReferenceProbability",
+    "Rubric",
+    "RubricJudge",
+    "SpreadFilter",
+    "brier_reward",
+]
 
 _HOME = {
+    "brier": "BrierReward brier_reward",
     "from_tasks": "FromTasks",
     "reference": "ReferenceProbability",
     "rubric": "Criterion Rubric",
