@@ -11,6 +11,8 @@ from assay.core.util.exports import lazy_exports
 
 if TYPE_CHECKING:
     from assay.measure.accuracy_at_k import EvalRow, EvalTable, TaskOutcomes, best_of_k, eval_items, maj_at_k, pass_at_k, tabulate
+    from assay.measure.calibration import Calibration, auroc, brier_score, calibration_error, calibration_of
+    from assay.measure.cot_accuracy import VOTE_RULES, CotPass, cot_pass, reasoned_items
     from assay.measure.doctor import RULES, diagnose
     from assay.measure.findings import Finding, Rule, Severity
     from assay.measure.history import History, Series
@@ -79,6 +81,9 @@ __all__ = [
     "MISMATCH_BARS",
     "RULES",
     "TRACKERS",
+    "VOTE_RULES",
+    "Calibration",
+    "CotPass",
     "CurriculumStuck",
     "EngineMismatch",
     "EntropyCollapse",
@@ -127,14 +132,19 @@ __all__ = [
     "WandbTracker",
     "agreement",
     "auc",
+    "auroc",
     "batch_metrics",
     "best_of_k",
     "bootstrap",
+    "brier_score",
+    "calibration_error",
+    "calibration_of",
     "comparable",
     "compare",
     "comparison_json",
     "comparison_table",
     "component_mean",
+    "cot_pass",
     "diagnose",
     "diff_items",
     "divergences",
@@ -161,6 +171,7 @@ __all__ = [
     "read_metrics",
     "read_rollouts",
     "read_run",
+    "reasoned_items",
     "recorded_trackers",
     "render",
     "reward_stats",
@@ -177,6 +188,8 @@ __all__ = [
 ]
 
 _HOME = {
+    "calibration": "Calibration auroc brier_score calibration_error calibration_of",
+    "cot_accuracy": "VOTE_RULES CotPass cot_pass reasoned_items",
     "doctor": "RULES diagnose",
     "findings": "Finding Rule Severity",
     "history": "History Series",

@@ -9,6 +9,7 @@ from assay.core.util.exports import lazy_exports
 if TYPE_CHECKING:
     from assay.scorers.brier import BrierReward, brier_reward
     from assay.scorers.from_tasks import FromTasks
+    from assay.scorers.reasoning import first_wrong_step, reasoning_question, vote_on_reasoning
     from assay.scorers.reference import ReferenceProbability
     from assay.scorers.rubric import Criterion, Rubric
     from assay.scorers.rubric_judge import RubricJudge
@@ -23,11 +24,15 @@ __all__ = [
     "RubricJudge",
     "SpreadFilter",
     "brier_reward",
+    "first_wrong_step",
+    "reasoning_question",
+    "vote_on_reasoning",
 ]
 
 _HOME = {
     "brier": "BrierReward brier_reward",
     "from_tasks": "FromTasks",
+    "reasoning": "first_wrong_step reasoning_question vote_on_reasoning",
     "reference": "ReferenceProbability",
     "rubric": "Criterion Rubric",
     "rubric_judge": "RubricJudge",
