@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from assay.scorers.from_tasks import FromTasks
     from assay.scorers.reasoning import first_wrong_step, reasoning_question, vote_on_reasoning
     from assay.scorers.reference import ReferenceProbability
-    from assay.scorers.rubric import Criterion, Rubric
+    from assay.scorers.rubric import Criterion, Interaction, Rubric, load_rubric
     from assay.scorers.rubric_judge import RubricJudge
     from assay.scorers.spread import SpreadFilter
 
@@ -19,12 +19,14 @@ __all__ = [
     "BrierReward",
     "Criterion",
     "FromTasks",
+    "Interaction",
     "ReferenceProbability",
     "Rubric",
     "RubricJudge",
     "SpreadFilter",
     "brier_reward",
     "first_wrong_step",
+    "load_rubric",
     "reasoning_question",
     "vote_on_reasoning",
 ]
@@ -34,7 +36,7 @@ _HOME = {
     "from_tasks": "FromTasks",
     "reasoning": "first_wrong_step reasoning_question vote_on_reasoning",
     "reference": "ReferenceProbability",
-    "rubric": "Criterion Rubric",
+    "rubric": "Criterion Interaction Rubric load_rubric",
     "rubric_judge": "RubricJudge",
     "spread": "SpreadFilter",
 }
