@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from assay.measure.findings import Finding, Rule, Severity
     from assay.measure.history import History, Series
     from assay.measure.intervals import Interval, Paired, bootstrap, mean_interval, paired, student, wilson
+    from assay.measure.cost_of_judges import JudgeCost, judge_costs
     from assay.measure.logprob_agreement import MISMATCH_BARS, agreement, comparable
     from assay.measure.membership import auc, gap, mean_auc, mean_log_prob, min_k_prob, self_critique, zlib_ratio
     from assay.measure.metrics import (
@@ -99,6 +100,7 @@ __all__ = [
     "Interval",
     "ItemChange",
     "ItemDiff",
+    "JudgeCost",
     "LengthTruncation",
     "MlflowTracker",
     "NoSignal",
@@ -157,6 +159,7 @@ __all__ = [
     "filtered_share",
     "gap",
     "group_metrics",
+    "judge_costs",
     "length_stats",
     "maj_at_k",
     "max_ratio",
@@ -199,6 +202,7 @@ _HOME = {
         "batch_metrics component_mean divergences effective_sample_size fault_rates filtered_share "
         "group_metrics length_stats max_ratio reward_stats signal_fraction throughput truncated_share"
     ),
+    "cost_of_judges": "JudgeCost judge_costs",
     "logprob_agreement": "agreement comparable MISMATCH_BARS",
     "accuracy_at_k": "TaskOutcomes EvalRow EvalTable best_of_k eval_items maj_at_k pass_at_k tabulate",
     "report": "write_report",

@@ -18,6 +18,7 @@ from assay.measure.glossary import words_in
 from assay.measure.history import PREFERENCES
 from assay.measure.html import details, e, glossary, page, section, table
 from assay.measure.intervals import Interval, paired
+from assay.measure.cost_of_judges import judge_costs
 from assay.measure.panels import ProfiledPart, accuracy_figures, profile_figure, profile_of, training_figures
 from assay.measure.rollout_line import RolloutLine
 from assay.measure.rollouts_page import write_rollouts_page
@@ -208,6 +209,7 @@ def _facts(run: RunView) -> list[tuple[str, str, str]]:
         out.append(("CPU time", _duration(spent), f"{_duration(float(wall.values.sum()))} by the clock, evaluation apart"))
     elif len(wall):
         out.append(("Time in steps", _duration(float(wall.values.sum())), "by the clock"))
+    out += [(f"Judge {name}", f"{cost.asked:,} questions", cost.line) for name, cost in judge_costs(history).items()]
     machine = [str(run.versions[k]) for k in ("machine", "isa") if k in run.versions]
     threads = "threads: " + str(run.versions["threads"]) if "threads" in run.versions else ""
     out.append(("Seed", "unknown" if run.seed is None else str(run.seed), ", ".join(x for x in (*machine, threads) if x)))
