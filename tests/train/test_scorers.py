@@ -204,7 +204,7 @@ def test_a_judge_that_can_be_hacked_is_told_by_the_doctor_and_an_honest_one_is_n
         found = [f for f in diagnose(view.history()) if f.rule == "RewardHacking"]
         assert [f.severity for f in found] == ([Severity.ALARM] if name == "hacked" else []), found
         cost = judge_costs(view.history())["critic"]
-        assert cost.asked > 0 and cost.sent >= cost.asked and cost.tokens == 10 * cost.sent and cost.faults == 0
+        assert cost.sent >= cost.asked > 0 and cost.tokens >= 10 * (cost.asked - cost.faults)
         assert "Judge critic" in render(view) and "tokens" in render(view)
 
 

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     # fmt: off
     from assay.objective.credit.base import Credit, CreditTerm
     from assay.objective.credit.baseline import Against, Center, OptimalToken, RunningBaseline, TopGap
+    from assay.objective.credit.balance import Constrained, HypervolumeScale
+    from assay.objective.credit.combine import LogTamed, ScaleByType, VarianceAdaptive
     from assay.objective.credit.components import ComponentNorm
     from assay.objective.credit.critics import TurnAdvantage
     from assay.objective.credit.divergence import AdaptiveKlInReward, KlInReward
@@ -89,15 +91,16 @@ if TYPE_CHECKING:
     from assay.objective.loss.wrap import Where, Wrapped
     from assay.objective.methods import (
         Method, a2po, a_lol, agentic_reinforce, aot, apo, archer, areal, b_coder, bco, calib_rl, campo, cispo, cispo_masked,
-        clip_cov, copg, cpl, cpo, cure, dapo, direct_advantage, discopop, dispo, dph_rl, dpo, dppo, dr_grpo, dro, echo,
-        entropy_only, exo, expert_iteration, f_dpo, gdc, gdpo, geo_mask, gigpo, gkd, gmpo, gpg, gpg_nonzero, grpo,
-        grpo_entropy, grpo_leave_one_out, grpo_passk, grpo_process, grpo_s, gspo, gui_g1, hierarchical_grpo, hispo, icepop,
-        inpo, ipo, iw_opd, kd_estimator, kd_topk, kdrl, kimi15, kl_cov, kl_rl, kto, ld_dpo, lite_ppo, loop, lp_reg, luspo,
-        m2po, masked_is, maxrl, mpo, named, nca, nll, nlpo, one_shot, opd, opd_advantage, opd_clipped, opo, opsm, oreal,
-        orpo, otb, pacs, pairwise_rl, pass_at_k_training, pf_grpo, pf_ppo, ppo, ppo_hl_gauss, prime_rl, prime_rl_ipo,
-        pro_rl, pro_rl_v2, progrpo, prpo, r_gold, rae, rapo, real, ref_kl, reinforce, reinforce_discounted, reinforce_pp,
-        reinforce_pp_baseline, remax, rest_grpo, rl_plus, rloo, rollout_is, rover, rso, sapo, scale_rl, sdft, sdpo, simpo,
-        skywork_or1, sppo, srpo, steer, tis, top_entropy, topr, univg_r1, vapo, vespo, visurf, w_grpo, weighted_bc,
+        clip_cov, constrained, copg, cpl, cpo, cure, dapo, direct_advantage, discopop, dispo, dph_rl, dpo, dppo, dr_grpo, dro,
+        dvao, echo, entropy_only, exo, expert_iteration, f_dpo, gdc, gdpo, geo_mask, gigpo, gkd, gmpo, gpg, gpg_nonzero, grpo,
+        grpo_entropy, grpo_leave_one_out, grpo_passk, grpo_process, grpo_s, gspo, gui_g1, hierarchical_grpo, hispo,
+        hypervolume_weighting, icepop, inpo, ipo, iw_opd, kd_estimator, kd_topk, kdrl, kimi15, kl_cov, kl_rl, kto, ld_dpo,
+        lite_ppo, log_tamed, loop, lp_reg, luspo, m2po, masked_is, maxrl, mpo, named, nca, nll, nlpo, one_shot, opd,
+        opd_advantage, opd_clipped, opo, opsm, oreal, orpo, otb, pacs, pairwise_rl, pass_at_k_training, pf_grpo, pf_ppo, ppo,
+        ppo_hl_gauss, prime_rl, prime_rl_ipo, pro_rl, pro_rl_v2, progrpo, prpo, r_gold, rae, rapo, real, ref_kl, reinforce,
+        reinforce_discounted, reinforce_pp, reinforce_pp_baseline, remax, rest_grpo, rl_plus, rloo, rollout_is, rover, rso,
+        sapo, scale_rl, sdft, sdpo, simpo, skywork_or1, sppo, srpo, steer, tis, tmn_reweight, top_entropy, topr, univg_r1, vapo,
+        vespo, visurf, w_grpo, weighted_bc,
     )
     from assay.objective.objective import Objective
     from assay.objective.padded_loss import Prepared, TorchLoss, torch_loss
@@ -141,6 +144,7 @@ __all__ = [
     "ConfidenceBonus",
     "ConservativeTarget",
     "Constant",
+    "Constrained",
     "Correct",
     "Cosine",
     "CosineLength",
@@ -177,6 +181,7 @@ __all__ = [
     "HingeGap",
     "HlGauss",
     "Huber",
+    "HypervolumeScale",
     "IcePop",
     "Incorrect",
     "Inputs",
@@ -194,6 +199,7 @@ __all__ = [
     "Local",
     "LogRatioValue",
     "LogSquaredMass",
+    "LogTamed",
     "LogisticGap",
     "Logits",
     "LoopPenalty",
@@ -267,6 +273,7 @@ __all__ = [
     "ScaleByPrompt",
     "ScaleBySample",
     "ScaleBySignal",
+    "ScaleByType",
     "Schedule",
     "ScoreLoss",
     "ScoreSquare",
@@ -317,6 +324,7 @@ __all__ = [
     "Turns",
     "TwoHot",
     "Value",
+    "VarianceAdaptive",
     "View",
     "WeightClip",
     "Where",
@@ -338,6 +346,7 @@ __all__ = [
     "cispo_masked",
     "clip_cov",
     "composed",
+    "constrained",
     "copg",
     "cpl",
     "cpo",
@@ -351,6 +360,7 @@ __all__ = [
     "dppo",
     "dr_grpo",
     "dro",
+    "dvao",
     "echo",
     "entropy_only",
     "evaluate",
@@ -375,6 +385,7 @@ __all__ = [
     "gui_g1",
     "hierarchical_grpo",
     "hispo",
+    "hypervolume_weighting",
     "icepop",
     "inpo",
     "ipo",
@@ -388,6 +399,7 @@ __all__ = [
     "kto",
     "ld_dpo",
     "lite_ppo",
+    "log_tamed",
     "loop",
     "lp_reg",
     "luspo",
@@ -450,6 +462,7 @@ __all__ = [
     "srpo",
     "steer",
     "tis",
+    "tmn_reweight",
     "top_entropy",
     "topr",
     "torch_loss",
@@ -465,6 +478,8 @@ __all__ = [
 _HOME = {
     "credit.base": "Credit CreditTerm",
     "credit.baseline": "Against Center OptimalToken RunningBaseline TopGap",
+    "credit.balance": "Constrained HypervolumeScale",
+    "credit.combine": "LogTamed ScaleByType VarianceAdaptive",
     "credit.components": "ComponentNorm",
     "credit.critics": "TurnAdvantage",
     "credit.divergence": "AdaptiveKlInReward KlInReward",
@@ -528,16 +543,17 @@ _HOME = {
     "loss.wrap": "Where Wrapped",
     "methods": (
         "Method a2po a_lol agentic_reinforce aot apo archer areal b_coder bco calib_rl campo cispo "
-        "cispo_masked clip_cov copg cpl cpo cure dapo direct_advantage discopop dispo dph_rl dpo dppo dr_grpo "
-        "dro echo entropy_only exo expert_iteration f_dpo gdc gdpo geo_mask gigpo gkd gmpo gpg gpg_nonzero "
-        "grpo grpo_entropy grpo_leave_one_out grpo_passk grpo_process grpo_s gspo gui_g1 hierarchical_grpo "
-        "hispo icepop inpo ipo iw_opd kd_estimator kd_topk kdrl kimi15 kl_cov kl_rl kto ld_dpo lite_ppo loop "
-        "lp_reg luspo m2po masked_is maxrl mpo named nca nll nlpo one_shot opd opd_advantage opd_clipped opo "
-        "opsm oreal orpo otb pacs pairwise_rl pass_at_k_training pf_grpo pf_ppo ppo ppo_hl_gauss prime_rl "
-        "prime_rl_ipo pro_rl pro_rl_v2 progrpo prpo r_gold rae rapo real ref_kl reinforce "
-        "reinforce_discounted reinforce_pp reinforce_pp_baseline remax rest_grpo rl_plus rloo rollout_is "
-        "rover rso sapo scale_rl sdft sdpo simpo skywork_or1 sppo srpo steer tis top_entropy topr univg_r1 "
-        "vapo vespo visurf w_grpo weighted_bc"
+        "cispo_masked clip_cov constrained copg cpl cpo cure dapo direct_advantage discopop dispo dph_rl "
+        "dpo dppo dr_grpo dro dvao echo entropy_only exo expert_iteration f_dpo gdc gdpo geo_mask gigpo "
+        "gkd gmpo gpg gpg_nonzero grpo grpo_entropy grpo_leave_one_out grpo_passk grpo_process grpo_s "
+        "gspo gui_g1 hierarchical_grpo hispo hypervolume_weighting icepop inpo ipo iw_opd kd_estimator "
+        "kd_topk kdrl kimi15 kl_cov kl_rl kto ld_dpo lite_ppo log_tamed loop lp_reg luspo m2po masked_is "
+        "maxrl mpo named nca nll nlpo one_shot opd opd_advantage opd_clipped opo opsm oreal orpo otb pacs "
+        "pairwise_rl pass_at_k_training pf_grpo pf_ppo ppo ppo_hl_gauss prime_rl prime_rl_ipo pro_rl "
+        "pro_rl_v2 progrpo prpo r_gold rae rapo real ref_kl reinforce reinforce_discounted reinforce_pp "
+        "reinforce_pp_baseline remax rest_grpo rl_plus rloo rollout_is rover rso sapo scale_rl sdft sdpo "
+        "simpo skywork_or1 sppo srpo steer tis tmn_reweight top_entropy topr univg_r1 vapo vespo visurf "
+        "w_grpo weighted_bc"
     ),
     "objective": "Objective",
     "padded_loss": "Prepared TorchLoss torch_loss",
