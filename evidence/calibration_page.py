@@ -38,7 +38,9 @@ def run_of(arm: str, seed: int) -> Run:
     if arm == "RLCR":
         return run
     (stage,) = run.stages
-    objective = replace(stage.objective, scalarise=replace(stage.objective.scalarise, weights=(("correct", 0.5), ("stated", 0.5))))
+    objective = replace(
+        stage.objective, scalarise=replace(stage.objective.scalarise, weights=(("correct", 0.5), ("stated", 0.5)))
+    )
     return replace(run, name="confidence-control", stages=(replace(stage, reward=FromTasks(), objective=objective),))
 
 
@@ -104,14 +106,14 @@ def page(rows: Sequence[Mapping[str, Any]]) -> str:
 
     python -m evidence calibration
 
-The recipe `confidence` (`assay train confidence`) asks which of two colours will be drawn from an urn of ten balls, and how sure the
-answer is. The commoner colour is drawn in 5, 7 or 9 of 10 cases, and nobody can know more. The base names colours and states
+The recipe `confidence` (`assay train confidence`) asks which of two colours will be drawn from an urn of ten balls, and how sure
+the answer is. The commoner colour is drawn in 5, 7 or 9 of 10 cases, and nobody can know more. The base names colours and states
 confidences that know nothing. Two rewards, five seeds each, 300 steps:
 
 {arms}
 
-Settings were chosen by trial on seed 0. Predicted before the runs of this page: the ECE of RLCR is at most {HALF:g} of the control's on every seed, and mean accuracy differs by at most
-{EQUAL:g}. {said}
+Settings were chosen by trial on seed 0. Predicted before the runs of this page: the ECE of RLCR is at most {HALF:g} of the
+control's on every seed, and mean accuracy differs by at most {EQUAL:g}. {said}
 
 | {" | ".join(heads)} |
 |{"---|" * len(heads)}
@@ -120,8 +122,8 @@ Settings were chosen by trial on seed 0. Predicted before the runs of this page:
 Four answers to each of about 770 held-out urns. The best accuracy on them is about .70. A Brier score of a forecaster who knows
 each urn's rate is about .19; one who states the mean rate for every urn has an AUROC of .5.
 
-Limits: a small model, urns of three kinds, and an entropy bonus of .02 that the paper does not use; without it all confidences become
-one rate.
+Limits: a small model, urns of three kinds, and an entropy bonus of .02 that the paper does not use; without it all confidences
+become one rate.
 """
 
 

@@ -27,7 +27,6 @@ ROWS: list[dict[str, Any]] = [
 ]
 
 
-
 def right(messages: Sequence[Message]) -> bool:
     asked = messages[-1].content
     a, b = asked.removeprefix("Question:\n")[0], asked.removeprefix("Question:\n")[2]

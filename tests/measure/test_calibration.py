@@ -41,7 +41,11 @@ def test_other_refusals() -> None:
 
 
 def test_items_of_an_evaluation() -> None:
-    items = [{"values": [1.0, 0.5], "confidence": [0.9, 0.4]}, {"values": [0.0, 1.0], "confidence": [None, 0.8]}, {"values": [1.0]}]
+    items = [
+        {"values": [1.0, 0.5], "confidence": [0.9, 0.4]},
+        {"values": [0.0, 1.0], "confidence": [None, 0.8]},
+        {"values": [1.0]},
+    ]
     found = calibration_of(items)
     assert found is not None and found.answers == 3 and found.stated == 0.6 and found.accuracy == pytest.approx(2 / 3)
     assert calibration_of([{"values": [1.0]}]) is None and calibration("greedy", [{"values": [1.0]}], 1.0) == {}

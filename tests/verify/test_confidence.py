@@ -137,7 +137,7 @@ def test_any_family_can_ask_for_a_confidence() -> None:
 
 def test_urns_are_right_as_often_as_their_level_says() -> None:
     urns = Urns()
-    with pytest.raises(ContractError, match="scores 0.0, not 1"):  # whose outcome nobody can know
+    with pytest.raises(ContractError, match=r"scores 0\.0, not 1"):  # whose outcome nobody can know
         check_task_source(Urns(levels=(7, 9)))
     for level in urns.levels:
         tasks = [urns.task("urns", level, "train", i) for i in range(2000)]
@@ -148,6 +148,8 @@ def test_urns_are_right_as_often_as_their_level_says() -> None:
 
 
 def test_rows_of_messages_keep_what_is_before() -> None:
-    rows = Rows([{"messages": [{"role": "system", "content": "x"}, {"role": "user", "content": "y"}], "answer": "4"}], test_share=0)
+    rows = Rows(
+        [{"messages": [{"role": "system", "content": "x"}, {"role": "user", "content": "y"}], "answer": "4"}], test_share=0
+    )
     task = WithConfidence(tasks=rows, request="how sure?").task("rows", 1, "train", 0)
     assert task.public["messages"][0]["content"] == "x" and isinstance(task.public, FrozenMap)

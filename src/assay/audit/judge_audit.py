@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
@@ -136,6 +135,7 @@ def audit_judge(
     Raises:
         DataError: no cases (when called); no judgement at all (when awaited).
 
+    >>> import asyncio
     >>> from assay.audit.labelled_answers import judge_cases
     >>> from assay.scorers import Criterion, Rubric, RubricJudge
     >>> from assay.testing import ScriptedScoring

@@ -45,8 +45,8 @@ class EvalOptions:
         min_p: leave out tokens less likely than this share of the most likely one; the run's own, else 0, when not given.
         max_new_tokens: most tokens in an answer; the run's own, else 64, when not given.
         against: another run or model to compare with on the same tasks.
-        reasoning_judge: address of a server of OpenAI's protocol, http://HOST:PORT/v1, whose model votes on the reasoning of right
-            answers: CoT-Pass@K beside pass@k.
+        reasoning_judge: address of a server of OpenAI's protocol, http://HOST:PORT/v1, whose model votes on the reasoning of
+            right answers: CoT-Pass@K beside pass@k.
         reasoning_model: its name on that server.
         reasoning_votes: votes on each right answer.
         seed: seed of the sampling noise and the intervals.

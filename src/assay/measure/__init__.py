@@ -12,12 +12,12 @@ from assay.core.util.exports import lazy_exports
 if TYPE_CHECKING:
     from assay.measure.accuracy_at_k import EvalRow, EvalTable, TaskOutcomes, best_of_k, eval_items, maj_at_k, pass_at_k, tabulate
     from assay.measure.calibration import Calibration, auroc, brier_score, calibration_error, calibration_of
+    from assay.measure.cost_of_judges import JudgeCost, judge_costs
     from assay.measure.cot_accuracy import VOTE_RULES, CotPass, cot_pass, reasoned_items
     from assay.measure.doctor import RULES, diagnose
     from assay.measure.findings import Finding, Rule, Severity
     from assay.measure.history import History, Series
     from assay.measure.intervals import Interval, Paired, bootstrap, mean_interval, paired, student, wilson
-    from assay.measure.cost_of_judges import JudgeCost, judge_costs
     from assay.measure.logprob_agreement import MISMATCH_BARS, agreement, comparable
     from assay.measure.membership import auc, gap, mean_auc, mean_log_prob, min_k_prob, self_critique, zlib_ratio
     from assay.measure.metrics import (

@@ -55,7 +55,8 @@ def brier_score(confidence: ArrayLike, correct: ArrayLike) -> float:
 
 
 def calibration_error(confidence: ArrayLike, correct: ArrayLike, bins: int = 10) -> float:
-    """Expected calibration error: ``sum_b n_b / n |mean c in b - mean q in b|`` over bins of equal width, a bin with its upper end.
+    """Expected calibration error: ``sum_b n_b / n |mean c in b - mean q in b|`` over bins of equal width, a bin with its upper
+    end.
 
     With few answers in a bin it is above 0 by chance alone, about ``sqrt(p (1 - p) / n_b)``: compare runs at equal numbers.
 

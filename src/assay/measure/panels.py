@@ -101,8 +101,10 @@ PANELS = (
     Panel(
         title="Stated confidence",
         percent=(False,),
-        metrics=[[("calibration/sampled/ece", "ECE"), ("calibration/sampled/brier", "Brier"), ("calibration/sampled/auroc", "AUROC")]],
-        caption="Of sampled held-out answers. ECE and Brier score are best at 0; AUROC is 1/2 where confidence tells nothing apart.",
+        metrics=[
+            [("calibration/sampled/ece", "ECE"), ("calibration/sampled/brier", "Brier"), ("calibration/sampled/auroc", "AUROC")]
+        ],
+        caption="Of sampled held-out answers. ECE and Brier score are best at 0; AUROC is 1/2 where confidence says nothing.",
     ),
     Panel(
         title="Waste",

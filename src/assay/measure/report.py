@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any, cast
 
 from assay.core.errors import DataError
+from assay.measure.cost_of_judges import judge_costs
 from assay.measure.doctor import diagnose
 from assay.measure.findings import Finding
 from assay.measure.glossary import words_in
 from assay.measure.history import PREFERENCES
 from assay.measure.html import details, e, glossary, page, section, table
 from assay.measure.intervals import Interval, paired
-from assay.measure.cost_of_judges import judge_costs
 from assay.measure.panels import ProfiledPart, accuracy_figures, profile_figure, profile_of, training_figures
 from assay.measure.rollout_line import RolloutLine
 from assay.measure.rollouts_page import write_rollouts_page

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from assay.core.rollout import Sampling
 from assay.guide import Uniform
 from assay.objective.loss.entropy import Entropy
@@ -51,7 +49,8 @@ def confidence(seed: int = 0) -> Run:
     """RLCR's reward on urns, of which the commoner colour is drawn in 5, 7 or 9 of 10 cases: confidences become these rates.
 
     A bonus for entropy, which the paper does not need, keeps several confidences alive until the policy tells the urns apart;
-    without it they all become one rate. With ``--stages.0.reward.kind FromTasks`` it learns from correctness alone, and its confidences go on to know nothing.
+    without it they all become one rate. With ``--stages.0.reward.kind FromTasks`` it learns from correctness alone, and its
+    confidences go on to know nothing.
     """
     return Run(
         name="confidence",

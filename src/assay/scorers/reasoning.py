@@ -38,10 +38,10 @@ def reasoning_question(prompt: str, text: str) -> tuple[Message, ...]:
 
 
 def steps_of(text: str) -> list[str]:
-    """Paragraphs of a solution; lines where it has no empty line.
+    r"""Paragraphs of a solution; lines where it has no empty line.
 
-    >>> steps_of("a\\nb\\n\\nc"), steps_of("a\\nb")
-    (['a\\nb', 'c'], ['a', 'b'])
+    >>> steps_of("a\nb\n\nc"), steps_of("a\nb")
+    (['a\nb', 'c'], ['a', 'b'])
     """
     parts = [part.strip() for part in text.split("\n\n" if "\n\n" in text.strip() else "\n")]
     return [part for part in parts if part] or [""]

@@ -71,7 +71,7 @@ class Interaction:
     def __post_init__(self) -> None:
         if self.first == self.second or not abs(self.weight) < math.inf or not self.weight:
             raise ConfigError(
-                f"Interaction({self.first!r}, {self.second!r}, weight={self.weight}); name two criteria, and a weight that is not 0"
+                f"Interaction({self.first!r}, {self.second!r}, weight={self.weight}); name two criteria, and a weight other than 0"
             )
 
 
@@ -79,8 +79,8 @@ class Interaction:
 class Rubric:
     """Criteria, and their scores as one reward.
 
-    ``R = 1[every veto is met] * clip((sum_k w_k g(s_k) + sum_ab v_ab g(s_a) g(s_b)) / W, 0, 1)^stretch``, with ``W`` the sum of the
-    weights above 0. ``g(s) = (1 - exp(-saturation s)) / (1 - exp(-saturation))`` gives less for more of the same, so that two
+    ``R = 1[every veto is met] * clip((sum_k w_k g(s_k) + sum_ab v_ab g(s_a) g(s_b)) / W, 0, 1)^stretch``, with ``W`` the sum of
+    the weights above 0. ``g(s) = (1 - exp(-saturation s)) / (1 - exp(-saturation))`` gives less for more of the same, so that two
     criteria met by half are worth more than one met in full. ``stretch`` above 1 tells apart what is nearly perfect. After rubric
     anchors (Huang et al. 2025, arXiv 2508.12790), which describe vetoes, saturation, interactions and the stretch in prose: the
     formulas are this library's.

@@ -96,13 +96,19 @@ def summary(mode: str, items: Sequence[Mapping[str, Any]], threshold: float) -> 
 
 
 def calibration(mode: str, items: Sequence[Mapping[str, Any]], threshold: float) -> dict[str, float]:
-    """``calibration/MODE/{ece,brier,auroc,confidence,stated}`` where answers state confidences; ``auroc`` where some are right and
-    some are wrong.
+    """``calibration/MODE/{ece,brier,auroc,confidence,stated}`` where answers state confidences; ``auroc`` where some are right
+    and some are wrong.
     """
     found = calibration_of(items, threshold)
     if found is None:
         return {}
-    values = {"ece": found.ece, "brier": found.brier, "auroc": found.auroc, "confidence": found.confidence, "stated": found.stated}
+    values = {
+        "ece": found.ece,
+        "brier": found.brier,
+        "auroc": found.auroc,
+        "confidence": found.confidence,
+        "stated": found.stated,
+    }
     return {f"calibration/{mode}/{name}": value for name, value in values.items() if value is not None}
 
 

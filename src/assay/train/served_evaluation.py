@@ -245,7 +245,8 @@ def read_attempts(path: Path) -> list[dict[str, Any]]:
         DataError: the file is none.
     """
     found: dict[str, dict[str, Any]] = {}
-    states = any(CONFIDENCE in a for a in (lines := _lines(path)[1:]))
+    lines = _lines(path)[1:]
+    states = any(CONFIDENCE in a for a in lines)
     for a in lines:
         item = found.setdefault(
             a["task"],

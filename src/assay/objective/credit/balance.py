@@ -29,9 +29,9 @@ class Constrained(CreditTerm):
     """Constrained RLHF: a task's advantage and those of component rewards, mixed by multipliers that thresholds move.
 
     Each component is normalised within its group, ``A_k = (r_k - mu_qk) / sd_qk``. ``A = (1 - mean_k l_k) A_0 + mean_k l_k A_k``;
-    with one constraint ``(1 - l) A_0 + l A_1``. ``unbounded``: ``A_0 + sum_k l_k A_k``. The multiplier ``l_k = f(u_k)`` descends on
-    ``l_k (mean r_k - theta_k)`` by SGD with momentum: it rises while the component is below its threshold, and falls beyond it, so
-    that a component is not driven past the point up to which it means something.
+    with one constraint ``(1 - l) A_0 + l A_1``. ``unbounded``: ``A_0 + sum_k l_k A_k``. The multiplier ``l_k = f(u_k)``
+    descends on ``l_k (mean r_k - theta_k)`` by SGD with momentum: it rises while the component is below its threshold, and
+    falls beyond it, so that a component is not driven past the point up to which it means something.
 
     Attributes:
         main: the task's component, ``A_0``.
@@ -144,8 +144,8 @@ class HypervolumeScale(CreditTerm):
     """Dynamic reward weighting by hypervolume: advantages times ``m = 1/2 + 3/2 tanh(gain)``, in [1/2, 2).
 
     ``gain`` is by how much the batch before, as a point of its components' means, enlarged the volume that all earlier points
-    dominate from a reference, the first batch. A point that enlarges it joins them. Within a batch all rewards keep their weights.
-    It multiplies advantages, because a division by a deviation would cancel a factor of rewards.
+    dominate from a reference, the first batch. A point that enlarges it joins them. Within a batch all rewards keep their
+    weights. It multiplies advantages, because a division by a deviation would cancel a factor of rewards.
 
     Attributes:
         components: the objectives, each to be large; all components of the batch, by name, when empty.

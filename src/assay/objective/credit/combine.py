@@ -1,4 +1,4 @@
-"""Several reward components to one advantage, by rules that look at how they vary: DVAO, log-tamed sums, scales by reward type."""
+"""Several reward components to one advantage, by how they vary: DVAO, log-tamed sums, scales by reward type."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ class VarianceAdaptive(CreditTerm):
 class LogTamed(CreditTerm):
     """PaCo-RL's sum: a component that varies much for its size is replaced by ``log(1 + r)``: ``R = sum_k w_k f_k(r_k)``.
 
-    ``f_k`` is ``log(1 + r)`` where ``sd_k / (mean_k + 1e-6)`` over the batch is above ``bar``, else ``r`` itself. Rewards must be 0
-    or more.
+    ``f_k`` is ``log(1 + r)`` where ``sd_k / (mean_k + 1e-6)`` over the batch is above ``bar``, else ``r`` itself. Rewards
+    must be 0 or more.
 
     Attributes:
         weights: pairs of component and weight; all components of the batch, with weight 1, when empty.
@@ -142,7 +142,9 @@ class LogTamed(CreditTerm):
         total = np.zeros(len(credit.reward))
         for name, weight, values in components_of(credit, self.weights, "LogTamed"):
             if (values[credit.counted] < 0).any():
-                raise DataError(f"LogTamed: the reward component {name!r} is {values[credit.counted].min()}; rewards must be >= 0")
+                raise DataError(
+                    f"LogTamed: the reward component {name!r} is {values[credit.counted].min()}; rewards must be >= 0"
+                )
             total += weight * (np.log1p(np.maximum(values, 0.0)) if ratios[name] > bar else values)
         tamed = sum(ratio > bar for ratio in found)
         return credit.with_reward(total).with_metrics(credit_tamed=float(tamed))
