@@ -97,6 +97,7 @@ def _question(prompt: str, first: str, second: str) -> tuple[Message, ...]:
         Message(
             "user",
             f"Question:\n{prompt}\n\nAnswer A, between two lines {mark}:\n{mark}\n{first}\n{mark}\n"
-            f"Answer B, between two lines {mark}:\n{mark}\n{second}\n{mark}\n\nWhich answer is better? Reply with A, B, or tie, and nothing else.",
+            f"Answer B, between two lines {mark}:\n{mark}\n{second}\n{mark}\n\n"
+            "Which answer is better? Reply with A, B, or tie, and nothing else.",
         ),
     )

@@ -26,9 +26,10 @@ class PolicyAwareRubric:
     """A judge's verdicts per criterion, with weights that grow where a prompt's rollouts differ (POW3R, arXiv 2605.20164).
 
     ``R = 1/K sum_k sum_(j in k) w_j a_j s_j / sum_(j in k) w_j a_j`` over the ``K`` categories of the rubric, so that each
-    keeps its share. After a prompt was scored, ``a_j`` moves towards ``clip(1 - lam + lam g_j / mean g, low, high)``, ``g_j`` the spread
-    of     ``s_j`` over its rollouts: what all pass, or all fail, teaches nothing and loses weight. It is kept where fewer than ``valid``
-    of the rollouts have a verdict, and 1 where a whole category does not vary. The judge is asked about each criterion alone.
+    keeps its share. After a prompt was scored, ``a_j`` moves towards ``clip(1 - lam + lam g_j / mean g, low, high)``, ``g_j``
+    the spread of ``s_j`` over its rollouts: what all pass, or all fail, teaches nothing and loses weight. It is kept where fewer
+    than ``valid`` of the rollouts have a verdict, and 1 where a whole category does not vary. The judge is asked about each
+    criterion alone.
 
     Attributes:
         rubric: criteria with weights and categories; vetoes, saturation and interactions have no effect here.

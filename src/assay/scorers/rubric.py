@@ -71,7 +71,7 @@ class Interaction:
     def __post_init__(self) -> None:
         if self.first == self.second or not abs(self.weight) < math.inf or not self.weight:
             raise ConfigError(
-                f"Interaction({self.first!r}, {self.second!r}, weight={self.weight}); name two criteria, and a weight other than 0"
+                f"Interaction({self.first!r}, {self.second!r}, weight={self.weight}); name two criteria, and a weight besides 0"
             )
 
 
