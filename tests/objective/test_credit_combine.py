@@ -22,6 +22,7 @@ from assay.objective import (
     Scale,
     ScaleByType,
     VarianceAdaptive,
+    methods,
 )
 from assay.objective.credit.balance import hypervolume
 from assay.testing.objective import check_objective, check_term
@@ -221,3 +222,28 @@ def test_names_and_places_that_cannot_be() -> None:
             around(Overlong(limit=9, cache=3), term).plan()
     assert VarianceAdaptive().min_group == BELOW.min_group == 2 and ScaleByType(by="role").attempts == ("role",)
     assert ComponentNorm().reduces
+
+
+# ---- the methods
+
+
+def test_methods_are_these_terms() -> None:
+    weights = (("correct", 1.0), ("format", 2.0))
+    assert methods.dvao(weights=weights).credit == (VarianceAdaptive(weights=weights),)
+    assert methods.dvao().scalarise == Scalarise(every=True) and methods.dvao(weights=weights).scalarise.weights == weights
+    assert methods.log_tamed(bar="median").credit[0] == LogTamed(bar="median")
+    assert methods.tmn_reweight(by="domain", gamma=0.5).credit == (ScaleByType(by="domain", gamma=0.5),)
+    assert methods.constrained(thresholds=(("format", 0.5),), form="tanh").credit == (replace(BELOW, form="tanh"),)
+    front = methods.hypervolume_weighting(components=("correct", "format"))
+    assert front.credit[1] == HypervolumeScale(components=("correct", "format"))
+    assert front.scalarise.weights == (("correct", 0.5), ("format", 0.5))
+    assert methods.hypervolume_weighting().scalarise == Scalarise(every=True)
+
+
+@pytest.mark.parametrize("name", ["dvao", "log_tamed", "constrained", "hypervolume_weighting"])
+def test_a_method_reads_the_components_of_a_batch(name: str) -> None:
+    """The second reward, which alone differs in the second half, is heard by all of them."""
+    batch = two([1, 0, 1, 1], [0.0, 0.0, 1.0, 0.0], [0, 0, 1, 1])
+    settings = {"constrained": {"thresholds": (("format", 0.9),)}}.get(name, {})
+    made = methods.named(name, **settings).compile().credit(batch).rollout("advantage")
+    assert made[0] > 0 > made[1] and made[2] > 0 > made[3]

@@ -45,7 +45,7 @@ def brier_reward(correct: float, confidence: float | None, form: str = "paper") 
 
 @dataclass(frozen=True, slots=True)
 class BrierReward(StatelessScorer):
-    """RLCR's reward: for a right answer, and for a confidence near the true rate of right answers.
+    """RLCR's reward (arXiv 2507.16806): ``c - (q - c)^2``, for a right answer and for a confidence near the true rate of them.
 
     The expected reward of an answer that is right with probability ``p`` is largest at ``q = p``, where it is ``p^2``: so the
     policy gains by being right and by knowing how often it is. Learn from it without a division by the standard deviation
