@@ -27,7 +27,7 @@ class Urns(SingleTurn):
     >>> urns = Urns(levels=(7,))
     >>> task = urns.task("urns", 7, "train", 0)
     >>> task.public["prompt"], urns.solve(task.public["prompt"]), task.private["answer"]
-    ('Uaahaahaaaa>', 'a', 'a')
+    ('U7d3Y>', 'd', 'Y')
     """
 
     levels: tuple[int, ...] = (5, 7, 9)

@@ -274,7 +274,7 @@ class _Auditor:
     async def _repeats(self, before: Marks) -> JudgeCheck:
         answers = [c.answer for c in self._cases]
         marks = [before] + [await self._marks(answers, repeat) for repeat in range(1, self._settings.repeats)]
-        found = np.std(np.stack(marks), axis=0)
+        found: Marks = np.stack(marks).std(axis=0)
         value = 0.0 if np.isnan(found).all() else float(np.nanmean(found))
         return _at_most("repeats", value, self._settings.max_deviation, f"mean deviation of a mark over {len(marks)} repeats")
 

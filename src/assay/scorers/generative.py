@@ -87,18 +87,17 @@ class GenerativeReward(StatelessScorer):
     async def _sample(
         self, judge: JudgePort, group: RolloutGroup, texts: Sequence[str], m: int
     ) -> tuple[list[int], str] | EngineError:
-        order = (
-            generator("generative-reward", 0, digest([group.task.content, list(texts)], 8), m).permutation(len(texts)).tolist()
-        )
+        order = generator("generative-reward", 0, digest([group.task.content, list(texts)], 8), m).permutation(len(texts))
+        numbers = [int(n) for n in order]
         try:
             scores, said = await judge.ask(
-                _question(prompt_of(group.task), [texts[n] for n in order]),
+                _question(prompt_of(group.task), [texts[n] for n in numbers]),
                 lambda reply: (read_scores(reply, len(texts)), reply),
                 sample=m,
             )
         except EngineError as error:
             return error
-        at = dict(zip(order, scores, strict=True))
+        at = dict(zip(numbers, scores, strict=True))
         return [at[n] for n in range(len(texts))], said
 
     async def _better_half(

@@ -38,7 +38,7 @@ class WithConfidence:
     >>> from assay_tasks import SortDigits
     >>> source = WithConfidence(tasks=SortDigits(levels=(3,)), marks=ConfidenceMarks("~", ""), request="")
     >>> source.trace(source.task("sort", 3, "train", 0), 0.0, np.random.default_rng(0))[0].content
-    '246~0.9'
+    '347~0'
     """
 
     tasks: TaskSource

@@ -63,7 +63,7 @@ def items_of(rollouts: Sequence[ScoredRollouts]) -> list[dict[str, Any]]:
     out: list[dict[str, Any]] = []
     for a in rollouts:
         valid = [(s, r.text) for r, s in zip(a.rollouts, a.scores, strict=True) if s.valid]
-        item = {
+        item: dict[str, Any] = {
             "id": a.task.id,
             "arm": a.task.arm,
             "level": a.task.level,
