@@ -12,6 +12,7 @@ import pytest
 
 from assay.audit import JudgeAudit, JudgeAuditSettings, audit_judge, judge_cases, read_judge_cases
 from assay.core.errors import ConfigError, DataError, EngineError
+from assay.core.score import Fault, Score
 from assay.core.scoring import StatelessScorer
 from assay.core.task import Message
 from assay.scorers import Criterion, Rubric, RubricJudge
@@ -85,8 +86,6 @@ def test_a_judge_that_favours_an_author_or_an_order_is_found() -> None:
         judges = ("judge",)
 
         async def score(self, groups: Any, ctx: Any) -> Any:
-            from assay.core.score import Score
-
             return [[Score(components={"reward": float(n == 0)}) for n, _ in enumerate(g.rollouts)] for g in groups]
 
         def floor(self, ctx: Any) -> dict[str, float]:
@@ -125,6 +124,31 @@ def test_what_no_audit_has_is_refused() -> None:
             asyncio.run(audit_judge(spec, judge_cases(ROWS[:1]), ctx.judge))  # type: ignore[arg-type]
 
 
+def test_checks_that_cannot_be_tried_are_passed_and_said_so() -> None:
+    ctx = ScriptedScoring(replies={"judge": honest})
+    right = [{**row, "author": ""} for row in ROWS if row["label"]][:3]
+    found = asyncio.run(audit_judge(RubricJudge(rubric=RUBRIC), judge_cases(right), ctx.judge))  # type: ignore[arg-type]
+    untried = {c.name: c.says for c in found.checks if c.value is None}
+    assert "no wrong answer" in untried["injection"] and "no two authors" in untried["author"] and found.passed
+
+    class AsksAll(StatelessScorer):
+        judges = ("judge",)
+        tokens = True
+
+        async def score(self, groups: Any, ctx: Any) -> Any:
+            assert dict(ctx.task_floor) == {} and ctx.step == 0
+            return ctx.tokenizer if self.tokens else await ctx.logprob([])
+
+        def floor(self, ctx: Any) -> dict[str, float]:
+            return {}
+
+    with pytest.raises(ConfigError, match="a tokenizer"):
+        asyncio.run(audit_judge(AsksAll(), judge_cases(right), ctx.judge))  # type: ignore[arg-type]
+    AsksAll.tokens = False
+    with pytest.raises(ConfigError, match="log-probabilities"):
+        asyncio.run(audit_judge(AsksAll(), judge_cases(right), ctx.judge))  # type: ignore[arg-type]
+
+
 def test_labels_come_from_rows_or_from_a_program(tmp_path: Path) -> None:
     rows = [{"prompt": "2+2?", "response": "4", "answer": "4"}, {"prompt": "2+2?", "response": "5", "answer": "4"}]
     assert [c.label for c in judge_cases(rows, ExactMatch())] == [1.0, 0.0]
@@ -135,6 +159,12 @@ def test_labels_come_from_rows_or_from_a_program(tmp_path: Path) -> None:
     ):
         with pytest.raises(DataError, match=said):
             judge_cases([row])
+
+    def mute(task: Any, rollout: Any) -> Score:
+        return Score(components={}, fault=Fault.VERIFIER)
+
+    with pytest.raises(DataError, match="gives no verdict"):
+        judge_cases(rows, mute)
     empty = tmp_path / "empty.jsonl"
     empty.write_text("")
     with pytest.raises(DataError, match="no rows"):
@@ -142,7 +172,7 @@ def test_labels_come_from_rows_or_from_a_program(tmp_path: Path) -> None:
 
 
 def test_the_command_audits_a_judge_behind_a_server(assay, tmp_path: Path) -> None:
-    (tmp_path / "cases.jsonl").write_text("\n".join(json.dumps(row) for row in ROWS[:12]))
+    (tmp_path / "cases.jsonl").write_text("\n".join(json.dumps(row) for row in ROWS[:6]))
     (tmp_path / "rubric.toml").write_text(
         'saturation = 0.0\n[[criteria]]\nname = "right"\ntext = "Is the sum right?"\ntiers = ["no", "partly", "yes"]\n'
     )

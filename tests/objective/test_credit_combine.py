@@ -10,6 +10,7 @@ from credit_batches import after, around, near, wide
 from objective_batches import advantages, tiny
 
 from assay.core.errors import ConfigError, DataError, PlanError, UnknownNameError
+from assay.core.plan import Scope
 from assay.objective import (
     Center,
     ComponentNorm,
@@ -110,9 +111,9 @@ def steps(term: Constrained, mean: float, count: int) -> list[float]:
     """``u`` over batches in which the component's mean is the same."""
     batch, state = two([1, 0], [mean, mean]), term.init()
     out: list[float] = []
+    stats = term.local(Scalarise().start(batch))
     for _ in range(count):
-        record = Scalarise().start(batch)
-        state = term.advance(state, term.local(record))
+        state = term.advance(state, stats)
         out.append(state["u"][0])
     return out
 
@@ -222,6 +223,8 @@ def test_names_and_places_that_cannot_be() -> None:
             around(Overlong(limit=9, cache=3), term).plan()
     assert VarianceAdaptive().min_group == BELOW.min_group == 2 and ScaleByType(by="role").attempts == ("role",)
     assert ComponentNorm().reduces
+    assert VarianceAdaptive().scope is Scope.GROUP
+    assert all(term.scope is Scope.BATCH for term in (ScaleByType(), BELOW, LogTamed(), HypervolumeScale()))
 
 
 # ---- the methods

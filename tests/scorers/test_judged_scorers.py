@@ -193,7 +193,7 @@ def test_the_better_half_votes_and_a_meta_judge_without_a_view_leaves_a_plain_ha
     ((score,),) = scored(GenerativeReward(samples=4, meta="critic"), ctx, group("x"))
     assert score.components["reward"] == 0.35, "3 and 4 voted"
     said.clear()
-    for meta in (lambda m: "5", silent, lambda m: "?"):
+    for meta in (lambda m: "5", silent, lambda m: "none"):
         said.clear()
         ((plain,),) = scored(
             GenerativeReward(samples=4, meta="critic"), replace(ctx, replies={"judge": drifting, "critic": meta}), group("x")
@@ -203,6 +203,7 @@ def test_the_better_half_votes_and_a_meta_judge_without_a_view_leaves_a_plain_ha
 
 def test_judges_are_trained_by_rank() -> None:
     assert judge_reward([7, 7], 0) == -1.0 and judge_reward([3, 8], 1) == 1.0
+    assert judge_reward([1], 1) == 1.0 and judge_reward([1], 0) == -1.0
     assert keep_for_rejection([[7, 4], [3, 4], [5, 1]], 0) == [0, 2] and keep_for_rejection([[7, 4]] * 3, 0) == []
     for reply in ("[11]", "[0]", "none", "[1, 2]"):
         with pytest.raises(DataError):
@@ -223,7 +224,11 @@ def test_a_flawed_right_answer_is_worth_less() -> None:
     (found,) = scored(FlawedPositive(), ctx, g)
     assert [x.components["reward"] for x in found] == [1.0, 0.0, -1.0, 1.0]
     assert [x.columns["flaw_judged"] for x in found] == [1.0, 1.0, 1.0, 0.0] and found[1].primary == 1.0
-    assert FlawedPositive().floor(ctx) == {"correct": 0.0, "reward": -1.0, "flawed": 0.0}
+    assert FlawedPositive().judges == ("judge",) and FlawedPositive().floor(ctx) == {
+        "correct": 0.0,
+        "reward": -1.0,
+        "flawed": 0.0,
+    }
 
     def advantage(rewards: list[float]) -> float:
         return rewards[0] - sum(rewards) / len(rewards)
@@ -264,7 +269,9 @@ def thoughts(messages: Sequence[Message]) -> str:
 
 
 def test_trust_falls_where_wrong_reasoning_is_liked_and_the_mark_fades() -> None:
-    assert trust_weight([0.5], [0.3]) == 1.0 and trust_weight([0.3], [0.5]) == pytest.approx(0.8187, abs=1e-4)
+    assert trust_weight([], [0.3]) == trust_weight([0.5], [0.3]) == 1.0 and trust_weight([0.3], [0.5]) == pytest.approx(
+        0.8187, abs=1e-4
+    )
     ctx = ScriptedScoring(verifier=_Ends(), replies={"judge": thoughts})
     (found,) = scored(ThinkingReward(), ctx, group("good 4", "so 5", "junk 4"))
     assert [x.components["reward"] for x in found] == pytest.approx([1 + 0.3 * 0.5, 0.3 * 0.3, 1.0])

@@ -18,6 +18,7 @@ from transformers import LlamaConfig, LlamaForSequenceClassification
 from assay.core.errors import ConfigError
 from assay.core.score import Fault
 from assay.core.scoring import RolloutGroup
+from assay.core.task import Message
 from assay.runtime.models.classifier import SequenceClassifier
 from assay.runtime.models.hf import save_model
 from assay.runtime.settings import AdamW, LearnerSettings
@@ -90,8 +91,24 @@ def test_altering_the_thought_leaves_the_reward_and_a_missing_mark_is_the_placeh
     assert rewards(strict, "7777") == rewards(RewardModel(path=str(sevens)), "0000")
 
 
+def test_a_chat_template_writes_the_conversation(sevens: Path) -> None:
+    class Chats:
+        chat_template = "any"
+
+        def apply_chat_template(self, turns: list[dict[str, str]], **options: Any) -> list[int]:
+            seen.extend(turns)
+            return [5] * len(turns)
+
+    seen: list[dict[str, str]] = []
+    model = SequenceClassifier(sevens)
+    model._tokenizer = Chats()
+    (value,) = model.scores([[Message("user", "a"), Message("assistant", "b")]])
+    assert math.isfinite(value) and seen == [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
+
+
 def test_what_is_no_number_is_a_fault_and_no_floor(sevens: Path) -> None:
     scorer = RewardModel(path=str(sevens)).build()
+    assert scorer.metrics() == {} and scorer.state_dict() == {}
     scorer._model = type("M", (), {"scores": lambda self, rows: [math.nan for _ in rows]})()  # type: ignore[assignment]
     ((score,),) = asyncio.run(scorer.score([group("1")], ScriptedScoring()))
     assert score.fault is Fault.VERIFIER and "nan" in score.info["error"]

@@ -21,8 +21,8 @@ _PLACE: dict[str, str] = {"metavar": "NAMES"}
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditOptions:
     """Audits a verifier: which answers it refuses, accepts or hangs on, and what it executes. Exit 1 past a threshold.
-    A judge behind a server: 'assay verify audit SCORER --judge-url URL --judge-model NAME --cases FILE [--rubric FILE]', which has
-    options of its own (--help).
+    A judge behind a server: 'assay verify audit SCORER --judge-url URL --judge-model NAME --cases FILE [--rubric FILE]', which
+    has options of its own (--help).
 
     Attributes:
         name: a verifier of assay's, a task family or FAMILY/ARM, package.module:name, or my_file.py:name: also reward functions
