@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from assay.guide.row_curricula import Bell, HistoryRows, RowBook, RowRule
     from assay.guide.scaler import Scaler, ScalerCurriculum
     from assay.guide.schedules import Piecewise, Ramp, StepSchedule, WhenReached
+    from assay.guide.shuffled import ShuffledEvents
 
 __all__ = [
     "Admitted",
@@ -53,6 +54,7 @@ __all__ = [
     "ScalerCurriculum",
     "Sec",
     "Seele",
+    "ShuffledEvents",
     "Standing",
     "Stateless",
     "StepSchedule",
@@ -78,6 +80,7 @@ _HOME = {
     "row_curricula": "Bell HistoryRows RowBook RowRule",
     "scaler": "Scaler ScalerCurriculum",
     "schedules": "Piecewise Ramp StepSchedule WhenReached",
+    "shuffled": "ShuffledEvents",
 }
 
 __getattr__, __dir__ = lazy_exports(__name__, _HOME)

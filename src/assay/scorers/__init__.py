@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from assay.scorers.rubric import Criterion, Interaction, Rubric, load_rubric
     from assay.scorers.rubric_judge import RubricJudge
     from assay.scorers.spread import SpreadFilter
+    from assay.scorers.temporal import TemporalBonus
 
 __all__ = [
     "BrierReward",
@@ -36,6 +37,7 @@ __all__ = [
     "Rubric",
     "RubricJudge",
     "SpreadFilter",
+    "TemporalBonus",
     "ThinkingReward",
     "brier_reward",
     "category_reward",
@@ -67,6 +69,7 @@ _HOME = {
     "rubric": "Criterion Interaction Rubric load_rubric",
     "rubric_judge": "RubricJudge",
     "spread": "SpreadFilter",
+    "temporal": "TemporalBonus",
 }
 
 __getattr__, __dir__ = lazy_exports(__name__, _HOME)
