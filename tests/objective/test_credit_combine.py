@@ -140,6 +140,7 @@ def test_the_mixture_by_hand_and_plain_where_the_multiplier_is_nothing() -> None
     near(advantages(batch, replace(BELOW, form="tanh", start=0.0)), first, 1e-9)
     assert after(batch, BELOW).metrics["constraint/format"] == 0.5
     near(advantages(batch, Constrained()), first, 1e-9)
+    near(advantages(batch, replace(BELOW, main="correct")), advantages(batch, BELOW), 0)
     record = Scalarise().start(batch)
     nobody = replace(record, counted=np.zeros(4, np.bool_))
     assert BELOW.advance(BELOW.init(), BELOW.local(nobody))["u"] == [0.0]
@@ -202,7 +203,7 @@ def test_laws_over_ranks(wide: None, seeds: range) -> None:
         (lambda: LogTamed(ddof=2), "ddof is 0 or 1"),
         (lambda: ScaleByType(alpha=2.0), "alpha in"),
         (lambda: ScaleByType(by=""), "name a column"),
-        (lambda: Constrained(thresholds=(("correct", 1.0),)), "give thresholds"),
+        (lambda: Constrained(main="correct", thresholds=(("correct", 1.0),)), "give thresholds"),
         (lambda: Constrained(thresholds=(("a", 1.0), ("a", 2.0))), "give thresholds"),
         (lambda: replace(BELOW, lr=0.0), "lr > 0"),
         (lambda: replace(BELOW, momentum=1.0), "momentum"),

@@ -34,7 +34,7 @@ class Constrained(CreditTerm):
     falls beyond it, so that a component is not driven past the point up to which it means something.
 
     Attributes:
-        main: the task's component, ``A_0``.
+        main: the task's component, ``A_0``; the reward as `Scalarise` makes it when empty.
         thresholds: pairs of component and threshold ``theta``; without any the task's advantage alone.
         form: ``f``: ``sigmoid``; ``unbounded``, ``u`` itself; ``tanh``, by which too much of a component is penalised.
         lr: step of the multipliers.
@@ -51,7 +51,7 @@ class Constrained(CreditTerm):
     Source: Confronting Reward Model Overoptimization with Constrained RLHF (arXiv 2310.04373), the released code.
     """
 
-    main: str = "correct"
+    main: str = ""
     thresholds: tuple[tuple[str, float], ...] = ()
     form: str = "sigmoid"
     lr: float = 0.05
@@ -82,9 +82,13 @@ class Constrained(CreditTerm):
         """A spread needs two values."""
         return 2
 
-    @property
-    def _weights(self) -> tuple[tuple[str, float], ...]:
-        return ((self.main, 1.0), *((name, 1.0) for name, _ in self.thresholds))
+    def _components(self, credit: Credit) -> list[tuple[str, F]]:
+        """Name and values of the task's component, first, and of those with thresholds."""
+        named = [(name, 1.0) for name, _ in self.thresholds]
+        if not self.main:
+            others = components_of(credit, named, "Constrained") if named else ()
+            return [("", credit.reward), *((name, values) for name, _, values in others)]
+        return [(name, values) for name, _, values in components_of(credit, [(self.main, 1.0), *named], "Constrained")]
 
     def check(self, before: Sequence[CreditTerm]) -> None:
         """Raises PlanError: it reads the components themselves."""
@@ -97,7 +101,7 @@ class Constrained(CreditTerm):
     def local(self, credit: Credit) -> Partials:
         """Moments of each component per group, and over the batch."""
         found: dict[str, object] = {}
-        for name, _, values in components_of(credit, self._weights, "Constrained"):
+        for name, values in self._components(credit):
             found[f"group.{name}"] = peers(credit, values)
             found[f"batch.{name}"] = moments(values[credit.counted])
         return found
@@ -115,7 +119,7 @@ class Constrained(CreditTerm):
     def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
         """The mixture, by the multipliers from before the batch."""
         shares = [self._multiplier(u) for u in state["u"]]
-        parts = [self._advantage(credit, stats, name, values) for name, _, values in components_of(credit, self._weights, "")]
+        parts = [self._advantage(credit, stats, name, values) for name, values in self._components(credit)]
         first, others = parts[0], parts[1:]
         n = 1.0 if self.form == "unbounded" else float(max(1, len(others)))
         base = 1.0 if self.form == "unbounded" else 1.0 - sum(shares) / n

@@ -69,13 +69,13 @@ def tmn_reweight(by: str = "arm", alpha: float = 0.8, gamma: float = 1.0) -> Obj
 
 @method("Constrained RLHF, 2023, arXiv 2310.04373", status="unsure")
 def constrained(
-    thresholds: Weights = (), main: str = "correct", form: str = "sigmoid", lr: float = 0.05, clip: float = 0.2
+    thresholds: Weights = (), main: str = "", form: str = "sigmoid", lr: float = 0.05, clip: float = 0.2
 ) -> Objective:
     """Constrained RLHF (2023): ``(1 - l) A_0 + l A_c``, ``l`` descending on ``l (mean r_c - theta)``; PPO clip.
 
     Args:
         thresholds: pairs of component and the value beyond which it is not to be driven; without any, the task's alone counts.
-        main: the task's component.
+        main: the task's component; the task's own metric when empty.
         form: of the multipliers: ``sigmoid``, ``unbounded`` or ``tanh``.
         lr: step of the multipliers.
         clip: distance of the bounds from 1.
