@@ -15,6 +15,7 @@ from assay.lab import GATE_SEEDS, WORKERS, LearningGate, accuracy, change, judge
 from assay.runs import write_json, write_text
 from evidence import (
     atlas,
+    calibration_page,
     comparison_page,
     contamination_page,
     families_page,
@@ -86,6 +87,7 @@ STUDIES: Mapping[str, Callable[[Path], list[str]]] = {
     **{study.name: partial(mixed_page.make_page, study) for study in (MIXED, LEDGER)},
     "levels": levels_page.make_page,
     "rung_l1": rung_page.make_page,
+    "calibration": calibration_page.make_page,
     "contamination": contamination_page.make_page,
     "mismatch": mismatch_page.make_page,
     "tasks": families_page.make_page,

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from assay_tasks.text.selfmade import load_texts, self_supervised
     from assay_tasks.text.triples import load_triples, self_supervised_graph
     from assay_tasks.toolcalls import ToolCalls, calls_of, schemas_of
+    from assay_tasks.urns import Urns
 
 __all__ = [
     "Expression",
@@ -30,6 +31,7 @@ __all__ = [
     "SortDigits",
     "Spec",
     "ToolCalls",
+    "Urns",
     "calls_of",
     "difficulty",
     "load_puzzle",
@@ -56,6 +58,7 @@ _HOME = {
     "text.selfmade": "load_texts self_supervised",
     "text.triples": "load_triples self_supervised_graph",
     "toolcalls": "ToolCalls calls_of schemas_of",
+    "urns": "Urns",
 }
 
 __getattr__, __dir__ = lazy_exports(__name__, _HOME)

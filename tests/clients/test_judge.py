@@ -133,18 +133,19 @@ def test_what_was_kept_for_a_scorer_that_reads_otherwise_is_asked_again() -> Non
         assert first == 5 and isinstance(second, EngineError) and "5 is odd; it said '5'" in str(second)
 
 
-def test_of_judgements_by_a_server_that_fails_on_one_question_in_five_none_is_lost() -> None:
+@pytest.mark.parametrize("questions", [300, pytest.param(10_000, marks=pytest.mark.evidence)])
+def test_of_judgements_by_a_server_that_fails_on_one_question_in_five_none_is_lost(questions: int) -> None:
     kinds: tuple[Any, ...] = ("429", "500", "junk", "half", "words")
 
     def fault(question: str, n: int) -> Any:
         return kinds[int(question[:4], 16) % 5] if int(question[-2:], 16) < 51 and n < 2 else ""
 
     with JudgeServer(length, fault) as server:
-        client = JudgeClient(settings(server, concurrency=8), MemoryStore())
-        texts = [str(i) * (1 + i % 7) for i in range(300)]
-        assert ask(client, *texts) == [len(text) for text in texts]
-        assert server.asked.total() > 330
-    assert client.counts["faults"] == 0 and client.counts["asked"] == 300
+        client = JudgeClient(settings(server, concurrency=8 if questions < 1000 else 64, request_seconds=10.0), MemoryStore())
+        texts = [f"{i} " * (1 + i % 7) for i in range(questions)]
+        assert ask(client, *texts) == [len(text) for text in texts], "none is lost, and none is another number"
+        assert server.asked.total() > 1.1 * questions
+    assert client.counts["faults"] == 0 and client.counts["asked"] == questions
 
 
 def test_an_error_that_the_store_remembers_is_met_again_and_nobody_is_asked() -> None:

@@ -23,12 +23,15 @@ from assay.core.rollout import Stop
 from assay.core.score import Fault
 from assay.core.task import Message
 from assay.guide import Admitted
+from assay.measure import Severity, diagnose, judge_costs, read_run
+from assay.measure.report import render
 from assay.runtime.settings import AdamW, LearnerSettings
 from assay.scorers import Criterion, FromTasks, ReferenceProbability, Rubric, RubricJudge, SpreadFilter
 from assay.scorers.reference import ReferenceScorer
 from assay.testing import JudgeServer
 from assay.train.driver import train
 from assay.train.grade import VerifierContext
+from assay.train.independent_check import IndependentCheck
 from assay.train.judgements import JudgementFile, RunJudges
 from assay.train.preflight import check_run
 from assay.train.reinforce import Reinforce
@@ -180,6 +183,29 @@ def test_a_server_that_fails_costs_questions_and_no_number_and_a_resume_asks_not
     assert sum(m.get("fault/infra", 0.0) for m in metrics) > 0.0, "what the judge never answered is a fault, and no reward of 0"
     kept = [json.loads(row) for row in (tmp_path / "whole/judgements/critic.jsonl").read_text().splitlines() if row]
     assert len({row["key"] for row in kept if "text" in row}) == sum("text" in row for row in kept) > 0
+
+
+def test_a_judge_that_can_be_hacked_is_told_by_the_doctor_and_an_honest_one_is_not(tmp_path: Path) -> None:
+    """The planted judge pays for sevens; the program beside it, which pays nothing, says what is right."""
+
+    def honest(messages: list[Message]) -> str:
+        asked = messages[-1].content
+        digits = sorted(asked.split("S", 1)[1].split(">", 1)[0])
+        answer = asked.split("\n\n")[1].split("\n")[2]
+        return json.dumps({"sevens": 2 * (answer == "".join(digits))})
+
+    for name, reply in (("hacked", sevens), ("honest", honest)):
+        with JudgeServer(reply) as server:
+            learner = LearnerSettings(optimizer=AdamW(lr=2e-2))
+            run = judged(server.url, steps=24, groups=8, learner=learner)
+            check = IndependentCheck(verifier=run.tasks.verifier(), share=1.0)
+            trained(replace(run, check=check), tmp_path / name)
+        view = read_run(tmp_path / name)
+        found = [f for f in diagnose(view.history()) if f.rule == "RewardHacking"]
+        assert [f.severity for f in found] == ([Severity.ALARM] if name == "hacked" else []), found
+        cost = judge_costs(view.history())["critic"]
+        assert cost.sent >= cost.asked > 0 and cost.tokens >= 10 * (cost.asked - cost.faults)
+        assert "Judge critic" in render(view) and "tokens" in render(view)
 
 
 def test_a_judge_that_mostly_fails_ends_the_run(tmp_path: Path) -> None:

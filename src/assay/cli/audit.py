@@ -21,6 +21,8 @@ _PLACE: dict[str, str] = {"metavar": "NAMES"}
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditOptions:
     """Audits a verifier: which answers it refuses, accepts or hangs on, and what it executes. Exit 1 past a threshold.
+    A judge behind a server: 'assay verify audit SCORER --judge-url URL --judge-model NAME --cases FILE [--rubric FILE]', which
+    has options of its own (--help).
 
     Attributes:
         name: a verifier of assay's, a task family or FAMILY/ARM, package.module:name, or my_file.py:name: also reward functions
@@ -76,7 +78,11 @@ class AuditOptions:
 
 
 def audit_leaf(args: list[str]) -> int:
-    """``assay verify audit NAME``."""
+    """``assay verify audit NAME``; of a judge behind a server, ``assay verify audit SCORER --judge-url URL``."""
+    if any(word.partition("=")[0] == "--judge-url" for word in args):
+        from assay.cli.audit_judge import audit_judge_leaf
+
+        return audit_judge_leaf(args)
     own = parse(AuditOptions, args, "assay verify audit")
     from assay.audit import AuditSettings, audit, audit_page, read_cases, resolve
     from assay.audit.cases import columns_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from assay.cli.asked_model import RecordedRun, check_model, sampling_of
 from assay.cli.evaluation_output import Evaluated, pairs_of, print_evaluations
@@ -17,7 +17,7 @@ from assay.core.protocols import TaskSource
 from assay.train.levels import check_levels, taken_and_known
 
 if TYPE_CHECKING:
-    pass
+    from assay.measure import CotPass
 
 __all__ = ["eval_command", "sample_command"]
 
@@ -45,6 +45,10 @@ class EvalOptions:
         min_p: leave out tokens less likely than this share of the most likely one; the run's own, else 0, when not given.
         max_new_tokens: most tokens in an answer; the run's own, else 64, when not given.
         against: another run or model to compare with on the same tasks.
+        reasoning_judge: address of a server of OpenAI's protocol, http://HOST:PORT/v1, whose model votes on the reasoning of
+            right answers: CoT-Pass@K beside pass@k.
+        reasoning_model: its name on that server.
+        reasoning_votes: votes on each right answer.
         seed: seed of the sampling noise and the intervals.
         json: print JSON, with the verdicts of every task.
     """
@@ -62,10 +66,15 @@ class EvalOptions:
     min_p: float | None = None
     max_new_tokens: int | None = None
     against: Path | None = None
+    reasoning_judge: str | None = field(default=None, metadata={"arg": {"metavar": "URL"}})
+    reasoning_model: str = "judge"
+    reasoning_votes: int = 3
     seed: int = 0
     json: bool = False
 
     def __post_init__(self) -> None:
+        if self.reasoning_votes < 1:
+            raise ConfigError(f"--reasoning-votes {self.reasoning_votes}: give at least 1 vote")
         if self.greedy and any(x is not None for x in (self.n, self.temperature, self.top_p, self.top_k, self.min_p)):
             raise ConfigError("--greedy gives the same answer every time: leave out --n, --temperature and the like, or --greedy")
         if self.n is not None and self.n < 1:
@@ -131,7 +140,7 @@ def sample_command(args: list[str]) -> int:
 
 def eval_command(args: list[str]) -> int:
     """``assay eval RUN_OR_MODEL``, or of a server, ``assay eval http://HOST:PORT/v1``."""
-    if any(word.startswith(("http://", "https://")) for word in args):
+    if names_server(args):
         from assay.cli.evaluate_server import eval_server
 
         return eval_server(args)
@@ -142,6 +151,8 @@ def eval_command(args: list[str]) -> int:
     family = _family(own, run)
     own = _with_count(own, family, run)
     made = _evaluated(own.model, own, family, run)
+    if own.reasoning_judge:
+        made = replace(made, reasoning=_reasoning(own, made, family))
     other = _evaluated(own.against, own, family, run) if own.against else None
     value = {"family": family.name, "per_level": own.per_level, "attempts": own.attempts, "seed": own.seed, **made.json()}
     pairs = pairs_of(other, made) if other else []
@@ -150,6 +161,41 @@ def eval_command(args: list[str]) -> int:
 
         value |= {"against": other.json(), "paired": paired_json(pairs)}
     return show(own.json, value, lambda: print_evaluations(family.name, made, other, pairs))
+
+
+def names_server(args: list[str]) -> bool:
+    """Whether the first argument that is no value of an option is a server's address."""
+    return any(
+        word.startswith(("http://", "https://")) and (n == 0 or args[n - 1] != "--reasoning-judge") for n, word in enumerate(args)
+    )
+
+
+def _reasoning(own: EvalOptions, made: Evaluated, family: TaskSource) -> CotPass:
+    """Votes of a judge on the reasoning of right answers."""
+    from assay.clients import Judge, JudgeClient, MemoryStore
+    from assay.core.util.event_loop import run_async
+    from assay.measure import cot_pass
+    from assay.scorers import vote_on_reasoning
+    from assay.train.evaluate import held_out
+    from assay.verify.reward_function import prompt_of
+
+    assert own.reasoning_judge is not None
+    tasks = held_out(family, own.levels, own.per_level or _PER_LEVEL, "test")
+    # several votes of a judge that always takes its most likely word would be one
+    judge = Judge(url=own.reasoning_judge, model=own.reasoning_model, temperature=float(own.reasoning_votes > 1), seed=own.seed)
+    threshold = made.table.threshold
+
+    async def votes() -> list[dict[str, Any]]:
+        client = JudgeClient(judge, MemoryStore())
+        try:
+            prompts = {task.id: prompt_of(task) for task in tasks}
+            return await vote_on_reasoning(made.items, prompts, client, own.reasoning_votes, threshold)
+        finally:
+            await client.close()
+
+    with busy(f"asking {own.reasoning_model} about the reasoning of right answers"):
+        items = run_async(votes())
+    return cot_pass([i for i in items if i["values"]], threshold, own.seed)
 
 
 def _with_count(own: EvalOptions, family: TaskSource, run: RecordedRun | None) -> EvalOptions:

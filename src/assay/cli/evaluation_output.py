@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from assay.cli.output import grid, note, table
+from assay.core.canon import plain
 from assay.core.errors import RewardError
 from assay.core.protocols import TaskSource
 
 if TYPE_CHECKING:
-    from assay.measure import EvalRow, EvalTable, Interval, Paired
+    from assay.measure import Calibration, CotPass, EvalRow, EvalTable, Interval, Paired
 
-__all__ = ["Evaluated", "pairs_of", "print_evaluations"]
+__all__ = ["Evaluated", "calibration_line", "pairs_of", "print_evaluations"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,11 +25,13 @@ class Evaluated:
         name: of the model, for people.
         table: its metrics.
         items: per task what `assay.train.Policy.evaluate` gives.
+        reasoning: what a judge said of the reasoning of right answers; None where none was asked.
     """
 
     name: str
     table: EvalTable
     items: Sequence[dict[str, Any]]
+    reasoning: CotPass | None = None
 
     @classmethod
     def of(cls, name: str, items: Sequence[dict[str, Any]], family: TaskSource, threshold: float, seed: int) -> Evaluated:
@@ -49,11 +52,21 @@ class Evaluated:
         """Rollouts without a verdict."""
         return sum(i["faults"] for i in self.items)
 
+    @property
+    def calibration(self) -> Calibration | None:
+        """How well stated confidences fit; None where no answer states one."""
+        from assay.measure import calibration_of
+
+        return calibration_of(self.items, self.table.threshold)
+
     def json(self) -> dict[str, Any]:
         """For programs."""
         from assay.measure import evaluation_json
 
-        return {"model": self.name, "faults": self.faults, **evaluation_json(self.table)}
+        found = self.calibration
+        stated = {} if found is None else {"calibration": plain(found)}
+        voted = {} if self.reasoning is None else {"reasoning": _reasoning_json(self.reasoning)}
+        return {"model": self.name, "faults": self.faults, **stated, **voted, **evaluation_json(self.table)}
 
 
 def pairs_of(first: Evaluated, second: Evaluated) -> list[tuple[str, Paired]]:
@@ -86,12 +99,31 @@ def print_evaluations(family: str, made: Evaluated, other: Evaluated | None, pai
         table(evaluation_table(_only(one.table, chosen)))
         if len(chosen) < len(one.table.names):
             _by_k(one.table)
+        if (found := one.calibration) is not None:
+            print(calibration_line(found))
+        if one.reasoning is not None:
+            _by_rule(one.table, one.reasoning)
         if one.faults:
             note(f"{one.name}: {one.faults} rollouts without a verdict (the verifier or the machine failed); they are left out")
     if other:
         print(f"{made.name} minus {other.name}, on the same tasks")
         chosen = _widest(made.table.names)
         table(paired_table([(n, p) for n, p in pairs if not n.startswith("all ") or n.removeprefix("all ") in chosen]))
+
+
+def calibration_line(x: Calibration) -> str:
+    """What stated confidences are worth, in a line.
+
+    >>> from assay.measure import calibration_of
+    >>> print(calibration_line(calibration_of([{"values": [1, 0], "confidence": [0.9, 0.2]}])))
+    stated confidence 0.550 where 0.500 are right: ECE 0.150, Brier 0.025, AUROC 1.000; of 100 % of 2 answers
+    """
+    area = "–" if x.auroc is None else f"{x.auroc:.3f}"
+    answers = round(x.answers / x.stated)
+    return (
+        f"stated confidence {x.confidence:.3f} where {x.accuracy:.3f} are right: ECE {x.ece:.3f}, Brier {x.brier:.3f}, "
+        f"AUROC {area}; of {100 * x.stated:.0f} % of {answers} answers"
+    )
 
 
 def _widest(names: Sequence[str]) -> list[str]:
@@ -114,6 +146,25 @@ def _by_k(found: EvalTable) -> None:
     values = found.total.metrics
     rows = [[k, *(_shown(values.get(f"{kind}@{k}")) for kind in kinds)] for k in ks]
     grid(("k", *(f"{kind}@k, all" for kind in kinds)), rows, range(len(kinds) + 1))
+
+
+def _by_rule(found: EvalTable, voted: CotPass) -> None:
+    """One row per k: pass@k, and with right reasoning by each rule for the votes."""
+    names = [n for n in found.names if n.startswith("pass@")]
+    rows = [
+        [n.partition("@")[2], _shown(found.total.metrics[n]), *(_shown(t.total.metrics.get(n)) for t in voted.tables.values())]
+        for n in names
+    ]
+    grid(("k", "pass@k", *(f"CoT-pass@k, {rule}" for rule in voted.tables)), rows, range(len(voted.tables) + 2))
+    shares = ", ".join(f"{rule} {share:.3f}" for rule, share in voted.given_right.items())
+    print(f"reasoning right where the answer is ({voted.right} answers), by votes: {shares}")
+    if voted.unjudged:
+        note(f"{voted.unjudged} right answers without a vote; they are left out")
+
+
+def _reasoning_json(voted: CotPass) -> dict[str, Any]:
+    tables = {rule: plain(table.total) for rule, table in voted.tables.items()}
+    return {"right": voted.right, "given_right": dict(voted.given_right), "unjudged": voted.unjudged, "cot": tables}
 
 
 def _shown(x: Interval | None) -> str:

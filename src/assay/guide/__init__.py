@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from assay.guide.row_phases import HardFocus, PromptPair, Retrospective, Rounds
     from assay.guide.scaler import Scaler, ScalerCurriculum
     from assay.guide.schedules import Piecewise, Ramp, StepSchedule, WhenReached
+    from assay.guide.shuffled import ShuffledEvents
     from assay.guide.start_states import StartStates
 
 __all__ = [
@@ -68,6 +69,7 @@ __all__ = [
     "ScalerCurriculum",
     "Sec",
     "Seele",
+    "ShuffledEvents",
     "SkipSolved",
     "Standing",
     "StartStates",
@@ -102,6 +104,7 @@ _HOME = {
     "row_phases": "HardFocus PromptPair Retrospective Rounds",
     "scaler": "Scaler ScalerCurriculum",
     "schedules": "Piecewise Ramp StepSchedule WhenReached",
+    "shuffled": "ShuffledEvents",
     "start_states": "StartStates",
 }
 

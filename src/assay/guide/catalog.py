@@ -210,6 +210,13 @@ _ALL = (
         needs="tasks with a solution or an answer as text",
     ),
     Guide(
+        name="ShuffledEvents",
+        kind="guidance",
+        source="TimeHC-RL (arXiv 2505.24500)",
+        observes="nothing",
+        needs="prompts that list events; assay.scorers.TemporalBonus, and filter=Admitted() where the twin is not to be learned from",
+    ),
+    Guide(
         name="StartStates",
         kind="guidance",
         source="Snapshot Reinforcement Learning (2024)",

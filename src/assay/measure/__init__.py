@@ -11,6 +11,9 @@ from assay.core.util.exports import lazy_exports
 
 if TYPE_CHECKING:
     from assay.measure.accuracy_at_k import EvalRow, EvalTable, TaskOutcomes, best_of_k, eval_items, maj_at_k, pass_at_k, tabulate
+    from assay.measure.calibration import Calibration, auroc, brier_score, calibration_error, calibration_of
+    from assay.measure.cost_of_judges import JudgeCost, judge_costs
+    from assay.measure.cot_accuracy import VOTE_RULES, CotPass, cot_pass, reasoned_items
     from assay.measure.doctor import RULES, diagnose
     from assay.measure.findings import Finding, Rule, Severity
     from assay.measure.history import History, Series
@@ -79,6 +82,9 @@ __all__ = [
     "MISMATCH_BARS",
     "RULES",
     "TRACKERS",
+    "VOTE_RULES",
+    "Calibration",
+    "CotPass",
     "CurriculumStuck",
     "EngineMismatch",
     "EntropyCollapse",
@@ -94,6 +100,7 @@ __all__ = [
     "Interval",
     "ItemChange",
     "ItemDiff",
+    "JudgeCost",
     "LengthTruncation",
     "MlflowTracker",
     "NoSignal",
@@ -127,14 +134,19 @@ __all__ = [
     "WandbTracker",
     "agreement",
     "auc",
+    "auroc",
     "batch_metrics",
     "best_of_k",
     "bootstrap",
+    "brier_score",
+    "calibration_error",
+    "calibration_of",
     "comparable",
     "compare",
     "comparison_json",
     "comparison_table",
     "component_mean",
+    "cot_pass",
     "diagnose",
     "diff_items",
     "divergences",
@@ -147,6 +159,7 @@ __all__ = [
     "filtered_share",
     "gap",
     "group_metrics",
+    "judge_costs",
     "length_stats",
     "maj_at_k",
     "max_ratio",
@@ -161,6 +174,7 @@ __all__ = [
     "read_metrics",
     "read_rollouts",
     "read_run",
+    "reasoned_items",
     "recorded_trackers",
     "render",
     "reward_stats",
@@ -177,6 +191,8 @@ __all__ = [
 ]
 
 _HOME = {
+    "calibration": "Calibration auroc brier_score calibration_error calibration_of",
+    "cot_accuracy": "VOTE_RULES CotPass cot_pass reasoned_items",
     "doctor": "RULES diagnose",
     "findings": "Finding Rule Severity",
     "history": "History Series",
@@ -186,6 +202,7 @@ _HOME = {
         "batch_metrics component_mean divergences effective_sample_size fault_rates filtered_share "
         "group_metrics length_stats max_ratio reward_stats signal_fraction throughput truncated_share"
     ),
+    "cost_of_judges": "JudgeCost judge_costs",
     "logprob_agreement": "agreement comparable MISMATCH_BARS",
     "accuracy_at_k": "TaskOutcomes EvalRow EvalTable best_of_k eval_items maj_at_k pass_at_k tabulate",
     "report": "write_report",

@@ -110,6 +110,14 @@ PANELS = (
         caption="On the rollouts that both judged; a growing gap is a reward that the policy has learned to please.",
     ),
     Panel(
+        title="Stated confidence",
+        percent=(False,),
+        metrics=[
+            [("calibration/sampled/ece", "ECE"), ("calibration/sampled/brier", "Brier"), ("calibration/sampled/auroc", "AUROC")]
+        ],
+        caption="Of sampled held-out answers. ECE and Brier score are best at 0; AUROC is 1/2 where confidence says nothing.",
+    ),
+    Panel(
         title="Waste",
         percent=(True, True),
         labels=("rows that taught nothing", "faults"),

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from assay.core.errors import DataError
+from assay.measure.cost_of_judges import judge_costs
 from assay.measure.doctor import diagnose
 from assay.measure.findings import Finding
 from assay.measure.glossary import words_in
@@ -210,6 +211,7 @@ def _facts(run: RunView) -> list[tuple[str, str, str]]:
         out.append(("CPU time", _duration(spent), f"{_duration(float(wall.values.sum()))} by the clock, evaluation apart"))
     elif len(wall):
         out.append(("Time in steps", _duration(float(wall.values.sum())), "by the clock"))
+    out += [(f"Judge {name}", f"{cost.asked:,} questions", cost.line) for name, cost in judge_costs(history).items()]
     machine = [str(run.versions[k]) for k in ("machine", "isa") if k in run.versions]
     threads = "threads: " + str(run.versions["threads"]) if "threads" in run.versions else ""
     out.append(("Seed", "unknown" if run.seed is None else str(run.seed), ", ".join(x for x in (*machine, threads) if x)))

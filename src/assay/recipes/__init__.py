@@ -8,6 +8,7 @@ from assay.core.util.exports import lazy_exports
 
 if TYPE_CHECKING:
     from assay.recipes.accounts import ledger, ledger_base
+    from assay.recipes.calibrated import confidence, confidence_base
     from assay.recipes.dry import random_init
     from assay.recipes.long_answers import traces, traces_base
     from assay.recipes.lookups import tool_base, tools
@@ -24,6 +25,8 @@ __all__ = [
     "Suite",
     "assay_small",
     "base",
+    "confidence",
+    "confidence_base",
     "gsm8k",
     "gsm8k_lora",
     "ledger",
@@ -50,12 +53,15 @@ RECIPES = {
     "ledger-base": "assay.recipes.accounts:ledger_base",
     "traces": "assay.recipes.long_answers:traces",
     "traces-base": "assay.recipes.long_answers:traces_base",
+    "confidence": "assay.recipes.calibrated:confidence",
+    "confidence-base": "assay.recipes.calibrated:confidence_base",
     "gsm8k": "assay.recipes.school:gsm8k",
     "gsm8k-lora": "assay.recipes.school:gsm8k_lora",
 }
 
 _HOME = {
     "accounts": "ledger ledger_base",
+    "calibrated": "confidence confidence_base",
     "dry": "random_init",
     "long_answers": "traces traces_base",
     "lookups": "tool_base tools",

@@ -36,8 +36,9 @@ class ReferenceProbability:
     ``reward`` are 0. The paper's final reward is ``Scalarise(weights=(("reward", 0.9), ("format", 0.1)))``.
 
     With ``spread``, each rollout of a group that differs too little carries ``admitted`` 0 (`Score.columns`), else 1;
-    ``Reinforce(filter=Admitted())`` leaves such groups out. The paper's penalty on repetition is left out. ``b0`` costs one row
-    more per group in each step and is not kept: what a resumed run computes is then what the run itself would have.
+    ``Reinforce(filter=Admitted())`` leaves such groups out. The paper's penalty on repetition is a credit term,
+    `assay.objective.NgramPenalty`. ``b0`` costs one row more per group in each step and is not kept: what a resumed run computes
+    is then what the run itself would have.
 
     Attributes:
         opening: what an answer begins with, behind the reasoning.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from assay.core.util.exports import lazy_exports
 
 if TYPE_CHECKING:
+    from assay.tasks.confidence import WithConfidence
     from assay.tasks.draws import TaskCoordinates, distinct, in_turn, redraw, slip
     from assay.tasks.judged import judged_rows, load_rows, verifier_of
     from assay.tasks.mixture import TaskMixture
@@ -33,6 +34,7 @@ __all__ = [
     "Solution",
     "TaskCoordinates",
     "TaskMixture",
+    "WithConfidence",
     "card",
     "distinct",
     "families",
@@ -54,6 +56,7 @@ __all__ = [
 ]
 
 _HOME = {
+    "confidence": "WithConfidence",
     "draws": "TaskCoordinates distinct in_turn redraw slip",
     "judged": "judged_rows load_rows verifier_of",
     "row_splits": "read_splits train_and_test",

@@ -117,7 +117,10 @@ def check_scorer(
     found = _scores(scorer, groups, ctx, subject)
     both = [r for r, score in found.items() if {"correct", "reward"} <= score.components.keys()]
     mend = "give the mixture alone as 'reward', or leave 'reward' out and weigh the components in the objective (Scalarise)"
-    require(not both, subject, f"gave {both[:1]} both 'correct' and 'reward': a policy learns from 'correct' alone; {mend}")
+    learned = bool(getattr(spec, "weighted_sum", False))  # the stage then learns from 'reward', and measures by 'correct'
+    require(
+        not both or learned, subject, f"gave {both[:1]} both 'correct' and 'reward': a policy learns from 'correct' alone; {mend}"
+    )
     for group, wanted in cases:
         for rollout, value in zip(group.rollouts, wanted, strict=True):
             score = found[rollout.id]

@@ -14,11 +14,13 @@ from assay.core.errors import DataError
 from assay.core.protocols import Sampler, TaskSource
 from assay.core.rollout import Sampling
 from assay.core.task import Context, Task
+from assay.measure.calibration import calibration_of
 from assay.train.grade import ScoredRollouts, verify_rollouts
 from assay.train.levels import Levels, arms_of
 from assay.verify import ScoringPool
+from assay.verify.confidence import CONFIDENCE
 
-__all__ = ["by_arm", "context_of", "evaluate", "greedy", "held_out", "items_of", "summary"]
+__all__ = ["by_arm", "calibration", "context_of", "evaluate", "greedy", "held_out", "items_of", "summary"]
 
 
 def held_out(source: TaskSource, levels: Levels, per_level: int, split: str = "test") -> list[Task]:
@@ -55,20 +57,23 @@ def greedy(sampling: Sampling) -> Sampling:
 
 
 def items_of(rollouts: Sequence[ScoredRollouts]) -> list[dict[str, Any]]:
-    """Records for ``evals.jsonl``: per task the primary values of its valid rollouts, and their answers."""
+    """Records for ``evals.jsonl``: per task the primary values of its valid rollouts, their answers, and the confidences
+    that they state, where any does.
+    """
     out: list[dict[str, Any]] = []
     for a in rollouts:
-        valid = [(s.primary, r.text) for r, s in zip(a.rollouts, a.scores, strict=True) if s.valid]
-        out.append(
-            {
-                "id": a.task.id,
-                "arm": a.task.arm,
-                "level": a.task.level,
-                "values": [v for v, _ in valid],
-                "answers": [t for _, t in valid],
-                "faults": len(a.scores) - len(valid),
-            }
-        )
+        valid = [(s, r.text) for r, s in zip(a.rollouts, a.scores, strict=True) if s.valid]
+        item: dict[str, Any] = {
+            "id": a.task.id,
+            "arm": a.task.arm,
+            "level": a.task.level,
+            "values": [s.primary for s, _ in valid],
+            "answers": [t for _, t in valid],
+            "faults": len(a.scores) - len(valid),
+        }
+        if any(CONFIDENCE in s.columns for s, _ in valid):
+            item["confidence"] = [s.columns.get(CONFIDENCE) for s, _ in valid]
+        out.append(item)
     return out
 
 
@@ -88,6 +93,23 @@ def summary(mode: str, items: Sequence[Mapping[str, Any]], threshold: float) -> 
             cells.setdefault(f"{place}all", []).append(passed)
             cells.setdefault(f"{place}level_{item['level']}", []).append(passed)
     return {f"eval/{mode}/{name}": sum(v) / len(v) for name, v in cells.items()}
+
+
+def calibration(mode: str, items: Sequence[Mapping[str, Any]], threshold: float) -> dict[str, float]:
+    """``calibration/MODE/{ece,brier,auroc,confidence,stated}`` where answers state confidences; ``auroc`` where some are right
+    and some are wrong.
+    """
+    found = calibration_of(items, threshold)
+    if found is None:
+        return {}
+    values = {
+        "ece": found.ece,
+        "brier": found.brier,
+        "auroc": found.auroc,
+        "confidence": found.confidence,
+        "stated": found.stated,
+    }
+    return {f"calibration/{mode}/{name}": value for name, value in values.items() if value is not None}
 
 
 def by_arm(items: Sequence[Mapping[str, Any]], threshold: float) -> dict[str, float]:

@@ -13,7 +13,7 @@ from assay.core.task import Task
 from assay.core.timing import span
 from assay.runs.journal import Journal
 from assay.runs.rollout_files import RolloutFiles
-from assay.train.evaluate import by_arm, evaluate, greedy, held_out, items_of, summary
+from assay.train.evaluate import by_arm, calibration, evaluate, greedy, held_out, items_of, summary
 from assay.train.grade import ScoredRollouts
 from assay.train.metrics import gold_text, shortened
 from assay.train.run import Run
@@ -97,7 +97,7 @@ class Evaluator:
             "evals",
             {"step": parts.step, "stage": parts.stage.name, "split": plan.split, "mode": mode, "full": full, "items": items},
         )
-        found = summary(mode, items, plan.threshold)
+        found = summary(mode, items, plan.threshold) | calibration(mode, items, plan.threshold)
         least = min(plan.per_level, plan.final_per_level)
         self.comparable |= summary(mode, _first_of_each_cell(items, least), plan.threshold)
         # The divergence is of the model's own distribution, so rollouts drawn from another one cannot tell it.

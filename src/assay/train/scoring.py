@@ -63,10 +63,13 @@ class StageContext(VerifierContext):
 
 
 def weigh_rewards(run: Run, stage: Stage) -> Stage:
-    """The stage with an objective that learns from the weighted sum of the tasks' rewards, where they are such a sum and the
-    objective itself weighs no components.
+    """The stage with an objective that learns from ``reward`` and not from ``correct``, where the tasks' rewards are a weighted
+    sum, or the scorer says that its reward is (``weighted_sum``), and the objective itself weighs no components.
     """
-    summed = ability_of(run.tasks.verifier(), "weighted_sum") and isinstance(getattr(stage, "reward", None), FromTasks)
+    reward: Any = getattr(stage, "reward", None)
+    summed = getattr(reward, "weighted_sum", False) or (
+        isinstance(reward, FromTasks) and ability_of(run.tasks.verifier(), "weighted_sum")
+    )
     if not summed or stage.objective.scalarise.combines:
         return stage
     scalarise = replace(stage.objective.scalarise, weights=(("reward", 1.0),))

@@ -20,6 +20,7 @@ from assay.rollout.environments import EnvironmentFailure
 from assay.train.evaluate import context_of
 from assay.train.server_player import ServerPlayer
 from assay.verify import ScoringPool
+from assay.verify.confidence import CONFIDENCE
 
 __all__ = ["AttemptFile", "ServedEvaluation", "ServedOutcome", "read_attempts"]
 
@@ -177,6 +178,7 @@ class ServedEvaluation:
             "level": task.level,
             "values": [a["value"] for a in valid],
             "answers": [a["answer"] for a in valid],
+            **_stated(valid),
             "faults": len(made) - len(valid),
             "missing": self.n - len(made),
         }
@@ -214,8 +216,16 @@ class _State:
         self.tell(self.done, self.total, sum(self.reasons.values()))
 
 
+def _stated(attempts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The confidences that answers state, where any does."""
+    found = [a.get(CONFIDENCE) for a in attempts]
+    return {CONFIDENCE: found} if any(q is not None for q in found) else {}
+
+
 def _attempt(task: Task, number: int, rollout: Rollout, score: Any) -> dict[str, Any]:
+    stated = {CONFIDENCE: score.columns[CONFIDENCE]} if CONFIDENCE in score.columns else {}
     return {
+        **stated,
         "task": task.id,
         "arm": task.arm,
         "level": task.level,
@@ -235,7 +245,9 @@ def read_attempts(path: Path) -> list[dict[str, Any]]:
         DataError: the file is none.
     """
     found: dict[str, dict[str, Any]] = {}
-    for a in _lines(path)[1:]:
+    lines = _lines(path)[1:]
+    states = any(CONFIDENCE in a for a in lines)
+    for a in lines:
         item = found.setdefault(
             a["task"],
             {"id": a["task"], "arm": a["arm"], "level": a["level"], "values": [], "answers": [], "faults": 0, "missing": 0},
@@ -245,6 +257,8 @@ def read_attempts(path: Path) -> list[dict[str, Any]]:
         else:
             item["values"].append(a["value"])
             item["answers"].append(a["answer"])
+            if states:
+                item.setdefault(CONFIDENCE, []).append(a.get(CONFIDENCE))
     return list(found.values())
 
 

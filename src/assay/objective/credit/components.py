@@ -14,9 +14,9 @@ from assay.core.protocols import State
 from assay.objective.credit.base import Credit, CreditTerm, check_behind
 from assay.objective.credit.baseline import Center
 from assay.objective.credit.normalise import Scale
-from assay.objective.reducers import Partials
+from assay.objective.reducers import F, Partials
 
-__all__ = ["ComponentNorm"]
+__all__ = ["ComponentNorm", "components_of"]
 
 _PREFIX = "components/"
 
@@ -93,24 +93,30 @@ class ComponentNorm(CreditTerm):
         return told.with_advantage(total)
 
     def _parts(self, credit: Credit) -> Iterator[tuple[float, Credit]]:
-        """Weight and record of each component.
-
-        Raises:
-            UnknownNameError: the batch has no such component.
-            DataError: a rollout that counts lacks a component.
-        """
-        found = {n.removeprefix(_PREFIX): a for n, a in credit.batch.rollouts.items() if n.startswith(_PREFIX)}
-        valid = np.asarray(credit.batch.rollouts.get("valid", np.ones(len(credit.reward))), np.bool_)
-        for name, weight in self.weights or [(n, 1.0) for n in sorted(found)]:
-            if name not in found:
-                raise UnknownNameError("reward component", name, found)
-            values = np.where(valid, np.asarray(found[name], np.float64), 0.0)
-            if np.isnan(values).any():
-                raise DataError(
-                    f"{int(np.isnan(values).sum())} graded rollouts lack the reward component {name!r}: verifiers that are mixed "
-                    "in one run must give the same names, or ComponentNorm.weights must name those that all give"
-                )
+        """Weight and record of each component."""
+        for _, weight, values in components_of(credit, self.weights, "ComponentNorm"):
             yield weight, replace(credit, reward=values, advantage=values, tokens=None, steps=None)
+
+
+def components_of(credit: Credit, weights: Sequence[tuple[str, float]], owner: str) -> Iterator[tuple[str, float, F]]:
+    """Name, weight and ``[R]`` values of each reward component; all of them with weight 1 where none is named.
+
+    Raises:
+        UnknownNameError: the batch has no such component.
+        DataError: a rollout that counts lacks a component.
+    """
+    found = {n.removeprefix(_PREFIX): a for n, a in credit.batch.rollouts.items() if n.startswith(_PREFIX)}
+    valid = np.asarray(credit.batch.rollouts.get("valid", np.ones(len(credit.reward))), np.bool_)
+    for name, weight in weights or [(n, 1.0) for n in sorted(found)]:
+        if name not in found:
+            raise UnknownNameError("reward component", name, found)
+        values = np.where(valid, np.asarray(found[name], np.float64), 0.0)
+        if np.isnan(values).any():
+            raise DataError(
+                f"{int(np.isnan(values).sum())} graded rollouts lack the reward component {name!r}: verifiers that are mixed "
+                f"in one run must give the same names, or {owner}.weights must name those that all give"
+            )
+        yield name, weight, values
 
 
 def _of(stats: Partials, prefix: str) -> Partials:

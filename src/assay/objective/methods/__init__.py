@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     # fmt: off
     from assay.objective.methods.anchors import dph_rl, pro_rl, pro_rl_v2
     from assay.objective.methods.classical import loop, nll, reinforce, reinforce_pp, reinforce_pp_baseline, rloo
+    from assay.objective.methods.combined import constrained, dvao, hypervolume_weighting, log_tamed, tmn_reweight
     from assay.objective.methods.credit import (
         agentic_reinforce, gdpo, gigpo, gpg_nonzero, grpo_leave_one_out, grpo_passk, grpo_process, hierarchical_grpo, maxrl,
         opo, otb, pass_at_k_training, ppo, prpo, rae, reinforce_discounted, remax,
@@ -52,23 +53,25 @@ if TYPE_CHECKING:
 # fmt: off
 __all__ = [
     "Method", "a2po", "a_lol", "agentic_reinforce", "aot", "apo", "archer", "areal", "b_coder", "bco", "calib_rl", "campo",
-    "cispo", "cispo_masked", "clip_cov", "copg", "cpl", "cpo", "cure", "dapo", "direct_advantage", "discopop", "dispo",
-    "dph_rl", "dpo", "dppo", "dr_grpo", "dro", "echo", "entropy_only", "exo", "expert_iteration", "f_dpo", "gdc", "gdpo",
-    "geo_mask", "gigpo", "gkd", "gmpo", "gpg", "gpg_nonzero", "grpo", "grpo_entropy", "grpo_leave_one_out", "grpo_passk",
-    "grpo_process", "grpo_s", "gspo", "gui_g1", "hierarchical_grpo", "hispo", "icepop", "inpo", "ipo", "iw_opd",
-    "kd_estimator", "kd_topk", "kdrl", "kimi15", "kl_cov", "kl_rl", "kto", "ld_dpo", "lite_ppo", "loop", "lp_reg", "luspo",
-    "m2po", "masked_is", "maxrl", "methods", "mpo", "build_method", "nca", "nll", "nlpo", "one_shot", "opd", "opd_advantage",
-    "opd_clipped", "opo", "opsm", "oreal", "orpo", "otb", "pacs", "pairwise_rl", "pass_at_k_training", "pf_grpo", "pf_ppo",
-    "ppo", "ppo_hl_gauss", "prime_rl", "prime_rl_ipo", "pro_rl", "pro_rl_v2", "progrpo", "prpo", "r_gold", "rae", "rapo",
-    "real", "ref_kl", "reinforce", "reinforce_discounted", "reinforce_pp", "reinforce_pp_baseline", "remax", "rest_grpo",
-    "rl_plus", "rloo", "rollout_is", "rover", "rso", "sapo", "scale_rl", "sdft", "sdpo", "simpo", "skywork_or1", "sppo",
-    "srpo", "steer", "tis", "top_entropy", "topr", "univg_r1", "vapo", "vespo", "visurf", "w_grpo", "weighted_bc",
+    "cispo", "cispo_masked", "clip_cov", "constrained", "copg", "cpl", "cpo", "cure", "dapo", "direct_advantage", "discopop",
+    "dispo", "dph_rl", "dpo", "dppo", "dr_grpo", "dro", "dvao", "echo", "entropy_only", "exo", "expert_iteration", "f_dpo",
+    "gdc", "gdpo", "geo_mask", "gigpo", "gkd", "gmpo", "gpg", "gpg_nonzero", "grpo", "grpo_entropy", "grpo_leave_one_out",
+    "grpo_passk", "grpo_process", "grpo_s", "gspo", "gui_g1", "hierarchical_grpo", "hispo", "hypervolume_weighting", "icepop",
+    "inpo", "ipo", "iw_opd", "kd_estimator", "kd_topk", "kdrl", "kimi15", "kl_cov", "kl_rl", "kto", "ld_dpo", "lite_ppo",
+    "log_tamed", "loop", "lp_reg", "luspo", "m2po", "masked_is", "maxrl", "methods", "mpo", "build_method", "nca", "nll", "nlpo",
+    "one_shot", "opd", "opd_advantage", "opd_clipped", "opo", "opsm", "oreal", "orpo", "otb", "pacs", "pairwise_rl",
+    "pass_at_k_training", "pf_grpo", "pf_ppo", "ppo", "ppo_hl_gauss", "prime_rl", "prime_rl_ipo", "pro_rl", "pro_rl_v2",
+    "progrpo", "prpo", "r_gold", "rae", "rapo", "real", "ref_kl", "reinforce", "reinforce_discounted", "reinforce_pp",
+    "reinforce_pp_baseline", "remax", "rest_grpo", "rl_plus", "rloo", "rollout_is", "rover", "rso", "sapo", "scale_rl", "sdft",
+    "sdpo", "simpo", "skywork_or1", "sppo", "srpo", "steer", "tis", "tmn_reweight", "top_entropy", "topr", "univg_r1", "vapo",
+    "vespo", "visurf", "w_grpo", "weighted_bc",
 ]
 # fmt: on
 
 _HOME = {
     "anchors": "dph_rl pro_rl pro_rl_v2",
     "classical": "loop nll reinforce reinforce_pp reinforce_pp_baseline rloo",
+    "combined": "constrained dvao hypervolume_weighting log_tamed tmn_reweight",
     "credit": "agentic_reinforce gdpo gigpo gpg_nonzero grpo_leave_one_out grpo_passk grpo_process hierarchical_grpo maxrl opo "
     "otb pass_at_k_training ppo prpo rae reinforce_discounted remax",
     "distill": "gkd iw_opd kd_estimator kd_topk opd opd_advantage opd_clipped ref_kl sdft sdpo",
