@@ -214,7 +214,7 @@ _ALL = (
         kind="guidance",
         source="TimeHC-RL (arXiv 2505.24500)",
         observes="nothing",
-        needs="prompts that list events; assay.scorers.TemporalBonus, and filter=Admitted() where the twin is not to be learned from",
+        needs="prompts that list events, assay.scorers.TemporalBonus; filter=Admitted() leaves the twin out",
     ),
     Guide(
         name="StartStates",
