@@ -9,7 +9,7 @@ from assay.core.util.exports import lazy_exports
 if TYPE_CHECKING:
     from assay_control.catalog import DATASETS, METHODS, WORLDS, dataset, method, world
     from assay_control.data.behaviours import Behaviour, RandomActions, Scripted, Wander
-    from assay_control.data.card import data_card
+    from assay_control.card import data_card
     from assay_control.data.files import episodes_of_arrays, read_npz, to_arrays
     from assay_control.data.measures import (
         coverage,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
         interquartile_mean,
         performance_profile,
     )
-    from assay_control.train import ControlOutcome, load_session, read_run_settings, resume, train
+    from assay_control.run_folders import ControlOutcome, load_session, read_run_settings, resume, train
     from assay_control.worlds.base import Copies, Move, RunningWorld, SimulatedWorld, World, uniform_start
     from assay_control.worlds.cartpole import CartPole
     from assay_control.worlds.gymnasium import GymnasiumWorld
@@ -173,7 +173,7 @@ __all__ = [
 _HOME = {
     "catalog": "DATASETS METHODS WORLDS dataset method world",
     "data.behaviours": "Behaviour RandomActions Scripted Wander",
-    "data.card": "data_card",
+    "card": "data_card",
     "data.files": "episodes_of_arrays read_npz to_arrays",
     "data.measures": "coverage joint_coverage positive_semivariance return_advantages trajectory_quality trajectory_weights",
     "data.recipes": "Dataset FileData Share collect_episodes",
@@ -196,7 +196,7 @@ _HOME = {
     "run": "ControlRun",
     "session": "Session",
     "statistics": "Aggregate aggregate_scores improvement_probability interquartile_mean performance_profile",
-    "train": "ControlOutcome load_session read_run_settings resume train",
+    "run_folders": "ControlOutcome load_session read_run_settings resume train",
     "worlds.base": "Copies Move RunningWorld SimulatedWorld World uniform_start",
     "worlds.cartpole": "CartPole",
     "worlds.gymnasium": "GymnasiumWorld",

@@ -169,7 +169,7 @@ def _datasets(args: list[str]) -> int:
     name, rest = _leading(args, 1)
     own = parse(ListingOptions, rest, "assay control datasets")
     if name:
-        from assay_control.data.card import data_card
+        from assay_control.card import data_card
 
         with busy("making episodes"):
             card = data_card(dataset(name[0]))
@@ -186,7 +186,7 @@ def _train(args: list[str]) -> int:
     run = named_run(words, _option(rest, "--file"))
     prog, about = "assay control train [DATA|WORLD] [METHOD]", "Trains a policy; any setting can be changed."
     own, run = parse_with(TrainOptions, run, rest, prog, about, ("assay_control",))
-    from assay_control.train import train
+    from assay_control.run_folders import train
 
     folder = own.folder or _fresh_folder(words)
     note(f"{_title(run)}: {run.steps} steps into {folder}")
@@ -242,7 +242,7 @@ def quickstart_method() -> Method:
 
 def _resume(args: list[str]) -> int:
     own = parse(ResumeOptions, args, "assay control resume")
-    from assay_control.train import resume
+    from assay_control.run_folders import resume
 
     with busy("training"):
         outcome = resume(own.folder, own.steps, watch=_watch, allow_inexact=own.allow_inexact)
@@ -253,7 +253,7 @@ def _eval(args: list[str]) -> int:
     own = parse(EvalOptions, args, "assay control eval")
     from assay.measure import bootstrap
     from assay_control.evaluation import evaluate_policy, normalised, references
-    from assay_control.train import load_session
+    from assay_control.run_folders import load_session
 
     session = load_session(own.folder)
     place = session.run.acted_in

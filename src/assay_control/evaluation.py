@@ -94,7 +94,7 @@ class References:
 
 @lru_cache(maxsize=64)
 def references(world: World) -> References | None:
-    """The references of a world, measured with 200 episodes each; None where it has no controller.
+    """The references of a world, measured with 200 episodes each; None where it has no controller, or one no better than chance.
 
     >>> from assay_control import Pendulum
     >>> found = references(Pendulum())
@@ -108,7 +108,7 @@ def references(world: World) -> References | None:
     for behaviour in (RandomActions(), Scripted()):
         episodes = collect_episodes(world, behaviour, REFERENCE_EPISODES, seed)
         found.append(bootstrap([e.total for e in episodes]))
-    return References(random=found[0], expert=found[1])
+    return References(random=found[0], expert=found[1]) if found[1].value > found[0].value else None
 
 
 def normalised(value: float, found: References) -> float:

@@ -14,7 +14,7 @@ from assay.measure.html import details, e, figure, page, section, table
 from assay.measure.plots import Curve, lines
 from assay.runs import RunRecord, read_record, write_text
 from assay_control.evaluation import normalised, references
-from assay_control.train import load_session, read_run_settings
+from assay_control.run_folders import load_session, read_run_settings
 
 __all__ = ["write_control_report"]
 
@@ -109,8 +109,21 @@ def _lines(record: RunRecord, name: str, wanted: Iterable[tuple[str, str]]) -> s
 
 
 def _learning(record: RunRecord) -> list[str]:
-    names = sorted({n for line in record.metrics for n in line.metrics if not n.startswith("eval/")})
-    return [_lines(record, n.replace("/", " "), ((n, n),)) for n in names]
+    """A figure for each network or activity, with a panel for each of its metrics."""
+    history = History.of(record.metrics)
+    groups: dict[str, list[str]] = {}
+    for name in sorted(history.series):
+        head, _, tail = name.partition("/")
+        if head != "eval":
+            groups.setdefault(head if tail else "policy", []).append(name)
+    return [
+        figure(
+            head,
+            lines(f"learning {head}", [[Curve(label=n, series=history[n])] for n in names], labels=names),
+            f"Metrics of {head} over steps",
+        )
+        for head, names in groups.items()
+    ]
 
 
 def _episode(folder: Path) -> str:

@@ -17,7 +17,7 @@ from assay_control.parts.buffer import Buffer
 from assay_control.records import Array, Transitions
 from assay_control.run import ControlRun
 from assay_control.session import Session
-from assay_control.train import state_digest
+from assay_control.run_folders import state_digest
 from assay_control.worlds.base import RunningWorld, World
 
 if TYPE_CHECKING:

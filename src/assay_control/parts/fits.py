@@ -107,7 +107,7 @@ def expectile_loss(error: Tensor, tau: float) -> Tensor:
     >>> [round(float(x), 3) for x in expectile_loss(torch.tensor([1.0, -1.0]), 0.9)]
     [0.9, 0.1]
     """
-    return torch.where(error < 0, 1 - tau, tau) * error.square()
+    return (tau - (error < 0).to(error.dtype)).abs() * error.square()
 
 
 def _distance(error: Tensor, delta: float) -> Tensor:
