@@ -1,4 +1,6 @@
-"""Control RL: worlds, data sets, methods as compositions of parts, runs that resume bit for bit. Only parts that learn load torch."""
+"""Control RL: worlds, data sets, methods as compositions of parts, runs that resume bit for bit. Only parts that learn load
+torch.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +9,9 @@ from typing import TYPE_CHECKING
 from assay.core.util.exports import lazy_exports
 
 if TYPE_CHECKING:
+    from assay_control.card import data_card
     from assay_control.catalog import DATASETS, METHODS, WORLDS, dataset, method, world
     from assay_control.data.behaviours import Behaviour, RandomActions, Scripted, Wander
-    from assay_control.card import data_card
     from assay_control.data.files import episodes_of_arrays, read_npz, to_arrays
     from assay_control.data.measures import (
         coverage,
@@ -20,12 +22,12 @@ if TYPE_CHECKING:
         trajectory_weights,
     )
     from assay_control.data.recipes import Dataset, FileData, Share, collect_episodes
-    from assay_control.evaluation import Evaluation, References, evaluate_policy, normalised, references
+    from assay_control.evaluation import PolicyEvaluation, References, evaluate_policy, normalised, references
     from assay_control.methods.offline import AWAC, AWR, BC, CQL, IQL, TD3BC
     from assay_control.methods.online import DQN, PPO, RLPD, SAC, TD3
     from assay_control.networks import Net, Network, Scalar
     from assay_control.parts.actors import AdvantageWeighted, Clone, ClonePenalty, GreedyAction, SoftGreedy
-    from assay_control.parts.base import Composition, Method, Noise, Phase, Rows, Update
+    from assay_control.parts.base import Composition, ControlMethod, Noise, Phase, TransitionBatch, Update
     from assay_control.parts.buffer import Buffer
     from assay_control.parts.conservative import Conservative, ConservativeChoices
     from assay_control.parts.fits import Expectile, FitQ, FitV, Temperature, expectile_loss
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from assay_control.records import Box, Choices, Episode, Transitions, WorldStep, transitions
     from assay_control.report import write_control_report
     from assay_control.run import ControlRun
+    from assay_control.run_folders import ControlOutcome, load_session, read_run_settings, resume, train
     from assay_control.session import Session
     from assay_control.statistics import (
         Aggregate,
@@ -45,7 +48,6 @@ if TYPE_CHECKING:
         interquartile_mean,
         performance_profile,
     )
-    from assay_control.run_folders import ControlOutcome, load_session, read_run_settings, resume, train
     from assay_control.worlds.base import Copies, Move, RunningWorld, SimulatedWorld, World, uniform_start
     from assay_control.worlds.cartpole import CartPole
     from assay_control.worlds.gymnasium import GymnasiumWorld
@@ -83,7 +85,7 @@ __all__ = [
     "DrawAction",
     "Episode",
     "EpsilonGreedy",
-    "Evaluation",
+    "PolicyEvaluation",
     "Evenly",
     "Expectile",
     "FileData",
@@ -95,7 +97,7 @@ __all__ = [
     "IQL",
     "LastRollout",
     "METHODS",
-    "Method",
+    "ControlMethod",
     "Move",
     "Net",
     "Nets",
@@ -115,7 +117,7 @@ __all__ = [
     "References",
     "ReturnToGo",
     "Rounds",
-    "Rows",
+    "TransitionBatch",
     "RunningWorld",
     "SAC",
     "SampledAction",
@@ -177,12 +179,12 @@ _HOME = {
     "data.files": "episodes_of_arrays read_npz to_arrays",
     "data.measures": "coverage joint_coverage positive_semivariance return_advantages trajectory_quality trajectory_weights",
     "data.recipes": "Dataset FileData Share collect_episodes",
-    "evaluation": "Evaluation References evaluate_policy normalised references",
+    "evaluation": "PolicyEvaluation References evaluate_policy normalised references",
     "methods.offline": "AWAC AWR BC CQL IQL TD3BC",
     "methods.online": "DQN PPO RLPD SAC TD3",
     "networks": "Net Network Scalar",
     "parts.actors": "AdvantageWeighted Clone ClonePenalty GreedyAction SoftGreedy",
-    "parts.base": "Composition Method Noise Phase Rows Update",
+    "parts.base": "Composition ControlMethod Noise Phase TransitionBatch Update",
     "parts.buffer": "Buffer",
     "parts.conservative": "Conservative ConservativeChoices",
     "parts.fits": "Expectile FitQ FitV Temperature expectile_loss",

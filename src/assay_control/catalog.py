@@ -1,4 +1,6 @@
-"""What has a name: worlds, data sets, methods. A new one is a line here, and the command line, the checks and the docs know it."""
+"""What has a name: worlds, data sets, methods. A new one is a line here, and the command line, the checks and the docs know
+it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from typing import Any, cast
 from assay.core import FrozenMap, UnknownNameError
 from assay_control.data.behaviours import RandomActions, Scripted, Wander
 from assay_control.data.recipes import Dataset, Share
-from assay_control.parts.base import Method
+from assay_control.parts.base import ControlMethod
 from assay_control.worlds.base import World
 from assay_control.worlds.cartpole import CartPole
 from assay_control.worlds.maze import PointMaze
@@ -104,7 +106,7 @@ def world(name: str) -> World:
     return cast("World", _made("world", name, WORLDS))
 
 
-def method(name: str) -> Method:
+def method(name: str) -> ControlMethod:
     """The method of that name with its default settings.
 
     Raises:
@@ -113,7 +115,7 @@ def method(name: str) -> Method:
     >>> [update.owner for update in method("iql").compose().updates]
     ['v', 'q', 'pi']
     """
-    return cast("Method", _made("method", name, METHODS))
+    return cast("ControlMethod", _made("method", name, METHODS))
 
 
 def _made(what: str, name: str, known: FrozenMap) -> object:

@@ -16,7 +16,7 @@ from assay.core import ConfigError, to_dict
 from assay.core.errors import UnknownNameError
 from assay_control.catalog import DATASETS, METHODS, WORLDS, dataset, method, world
 from assay_control.data.recipes import FileData, OfflineData
-from assay_control.parts.base import Composition, Method
+from assay_control.parts.base import Composition, ControlMethod
 from assay_control.run import ControlRun
 from assay_control.worlds.base import World
 
@@ -204,7 +204,7 @@ def named_run(words: Sequence[str], file: str | None = None) -> ControlRun:
     """
     data: OfflineData | None = None
     place: World | None = None
-    how: Method | None = None
+    how: ControlMethod | None = None
     for word in words or ("pendulum/mixed",):
         if word in DATASETS and data is None:
             data = dataset(word)
@@ -233,7 +233,7 @@ def named_run(words: Sequence[str], file: str | None = None) -> ControlRun:
     return ControlRun(method=how, data=data, world=place, steps=5000 if online else 2500, evaluate_every=1000 if online else 500)
 
 
-def quickstart_method() -> Method:
+def quickstart_method() -> ControlMethod:
     """Implicit Q-learning on weighted episodes: what ``assay control train`` does without a name."""
     from assay_control.methods.offline import IQL
 

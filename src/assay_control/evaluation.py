@@ -16,13 +16,13 @@ from assay_control.data.recipes import collect_episodes
 from assay_control.records import Array, Choices
 from assay_control.worlds.base import World
 
-__all__ = ["Evaluation", "References", "evaluate_policy", "normalised", "references"]
+__all__ = ["PolicyEvaluation", "References", "evaluate_policy", "normalised", "references"]
 
 REFERENCE_EPISODES = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Evaluation:
+class PolicyEvaluation:
     """Episodes of a policy without noise.
 
     Attributes:
@@ -44,7 +44,9 @@ class Evaluation:
         return bootstrap(self.returns)
 
 
-def evaluate_policy(world: World, act: Callable[[Array], Array], episodes: int, seed: int, discount: float = 1.0) -> Evaluation:
+def evaluate_policy(
+    world: World, act: Callable[[Array], Array], episodes: int, seed: int, discount: float = 1.0
+) -> PolicyEvaluation:
     """Plays ``episodes`` beside each other.
 
     Args:
@@ -76,7 +78,7 @@ def evaluate_policy(world: World, act: Callable[[Array], Array], episodes: int, 
         factor *= discount
         if not alive.any():
             break
-    return Evaluation(returns=returns, discounted=discounted, costs=costs, lengths=lengths, terminated=terminated)
+    return PolicyEvaluation(returns=returns, discounted=discounted, costs=costs, lengths=lengths, terminated=terminated)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

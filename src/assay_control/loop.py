@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from assay_control.evaluation import Evaluation, evaluate_policy, normalised, references
+from assay_control.evaluation import PolicyEvaluation, evaluate_policy, normalised, references
 from assay_control.lazy_torch import torch
 from assay_control.parts.base import Log
 from assay_control.session import Session
@@ -21,7 +21,7 @@ class Recorder(Protocol):
 
     def metrics(self, step: int, values: Mapping[str, float]) -> None: ...
 
-    def evaluation(self, step: int, found: Evaluation) -> None: ...
+    def evaluation(self, step: int, found: PolicyEvaluation) -> None: ...
 
     def checkpoint(self, session: Session) -> None: ...
 
@@ -69,7 +69,7 @@ def walk(session: Session, recorder: Recorder, stop: Callable[[], bool] = lambda
             return
 
 
-def evaluate(session: Session) -> tuple[Evaluation, dict[str, float]]:
+def evaluate(session: Session) -> tuple[PolicyEvaluation, dict[str, float]]:
     """Episodes without noise, and their numbers: the return, the score, and what the critic expected of the first actions."""
     run = session.run
     world, method = run.acted_in, session.method

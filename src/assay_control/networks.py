@@ -1,8 +1,8 @@
 """Networks as functions over one flat buffer each: ensembles as one batched product, and an optimiser of ten operations.
 
-A network's parameters are views of one buffer, so that Adam and Polyak averaging are a handful of operations whatever its depth; an
-ensemble of ``N`` members is the same code with a leading axis. At the sizes of control the cost of an update is that of starting
-operations, not of multiplying.
+A network's parameters are views of one buffer, so that Adam and Polyak averaging are a handful of operations whatever its depth;
+an ensemble of ``N`` members is the same code with a leading axis. At the sizes of control the cost of an update is that of
+starting operations, not of multiplying.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,8 +34,8 @@ class Net:
 
     Attributes:
         inputs: what it reads: ``observation``, or ``observation action``.
-        outputs: numbers it gives: ``value`` (one), ``action`` (one per coordinate), ``gaussian`` (mean and log deviation of each),
-            ``normal`` (a mean of each, with log deviations that are the same for all observations), ``choices`` (one per
+        outputs: numbers it gives: ``value`` (one), ``action`` (one per coordinate), ``gaussian`` (mean and log deviation of
+            each), ``normal`` (a mean of each, with log deviations that are the same for all observations), ``choices`` (one per
             action). What a policy gives is ``choices`` in a world of choices, whatever stands here.
         width: of a hidden layer.
         depth: hidden layers.
@@ -73,12 +74,12 @@ class Net:
             raise ConfigError(f"Net.activation={self.activation!r}; use one of {', '.join(ACTIVATIONS)}")
         if min(self.width, self.depth, self.ensemble) < 1:
             raise ConfigError(
-                f"Net(width={self.width}, depth={self.depth}, ensemble={self.ensemble}): use whole numbers from 1 up"
+                f"Net(width={self.width}, depth={self.depth}, ensemble={self.ensemble}): use whole numbers, at least 1"
             )
         if not 0 <= self.target <= 1 or self.lr <= 0 or self.clip < 0 or self.cosine < 0:
             raise ConfigError(
-                f"Net(target={self.target}, lr={self.lr}, clip={self.clip}, cosine={self.cosine}): use a target rate in [0, 1], a "
-                "positive lr, and no negative number"
+                f"Net(target={self.target}, lr={self.lr}, clip={self.clip}, cosine={self.cosine}): use a target rate in [0, 1], "
+                "a positive lr, and no negative number"
             )
 
     def build(self, observation: int, action: int, choices: bool, seed: int, name: str) -> Network:
@@ -224,7 +225,7 @@ def _shapes(net: Net, sizes: tuple[int, ...]) -> list[tuple[int, ...]]:
     """Of all parameters in their order: per layer weight, bias and, where it is normalised, gain and offset."""
     n = net.ensemble
     out: list[tuple[int, ...]] = []
-    for i, (a, b) in enumerate(zip(sizes[:-1], sizes[1:], strict=True)):
+    for i, (a, b) in enumerate(pairwise(sizes)):
         out += [(n, a, b), (n, 1, b)] if n > 1 else [(a, b), (b,)]
         if net.layer_norm and i < len(sizes) - 2:
             out += [(n, 1, b)] * 2 if n > 1 else [(b,)] * 2
@@ -236,7 +237,7 @@ def _shapes(net: Net, sizes: tuple[int, ...]) -> list[tuple[int, ...]]:
 def _start(net: Net, sizes: tuple[int, ...], seed: int, name: str) -> Array:
     rng = generator("control/network", seed, name)
     parts: list[Any] = []
-    for i, (a, b) in enumerate(zip(sizes[:-1], sizes[1:], strict=True)):
+    for i, (a, b) in enumerate(pairwise(sizes)):
         last = i == len(sizes) - 2
         bound = (net.last if last else 1.0) / math.sqrt(a)
         parts += [rng.uniform(-bound, bound, net.ensemble * a * b), rng.uniform(-bound, bound, net.ensemble * b)]

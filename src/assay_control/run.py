@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from assay.core import ConfigError, digest, to_dict
 from assay_control.data.recipes import OfflineData
-from assay_control.parts.base import Method
+from assay_control.parts.base import ControlMethod
 from assay_control.worlds.base import World
 
 __all__ = ["ControlRun"]
@@ -33,7 +33,7 @@ class ControlRun:
         ConfigError: no world, or a number out of its range.
     """
 
-    method: Method
+    method: ControlMethod
     data: OfflineData | None = None
     world: World | None = None
     steps: int = 2000

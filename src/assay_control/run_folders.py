@@ -28,7 +28,7 @@ from assay.runs import (
 from assay.runs import checkpoint as checkpoints
 from assay.runs.storage import read_json
 from assay_control.data.files import npz_bytes
-from assay_control.evaluation import Evaluation
+from assay_control.evaluation import PolicyEvaluation
 from assay_control.lazy_torch import torch
 from assay_control.loop import walk
 from assay_control.records import Array
@@ -190,7 +190,7 @@ class _Folder:
         if self.watch is not None:
             self.watch(step, values)
 
-    def evaluation(self, step: int, found: Evaluation) -> None:
+    def evaluation(self, step: int, found: PolicyEvaluation) -> None:
         """A line of ``evals.jsonl``: the returns of all its episodes."""
         self.journal.append(
             "evals",

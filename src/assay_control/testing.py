@@ -12,12 +12,12 @@ from assay.core import generator
 from assay.core.seeds import derive_each
 from assay_control.data.behaviours import random_actions
 from assay_control.lazy_torch import torch
-from assay_control.parts.base import Method, Noise, Rows, Source
+from assay_control.parts.base import ControlMethod, Noise, Source, TransitionBatch
 from assay_control.parts.buffer import Buffer
 from assay_control.records import Array, Transitions
 from assay_control.run import ControlRun
-from assay_control.session import Session
 from assay_control.run_folders import state_digest
+from assay_control.session import Session
 from assay_control.worlds.base import RunningWorld, World
 
 if TYPE_CHECKING:
@@ -102,7 +102,8 @@ def _check_horizon(world: World) -> None:
 
 
 def check_source(source: Source, data: Transitions, buffer: Buffer | None = None) -> None:
-    """Checks a source: equal numbers give equal batches of the declared size, other numbers others, and rows are rows of the data.
+    """Checks a source: equal numbers give equal batches of the declared size, other numbers others, and rows are rows of the
+    data.
 
     Raises:
         AssertionError: says which law is broken.
@@ -120,11 +121,12 @@ def check_source(source: Source, data: Transitions, buffer: Buffer | None = None
     assert np.array_equal(data.reward[offline], first.reward[first.stream == 0].numpy()), "rows are not those that index names"
 
 
-def check_method(method: Method, run: ControlRun, steps: int = 6) -> None:
+def check_method(method: ControlMethod, run: ControlRun, steps: int = 6) -> None:
     """Checks a method by a short run.
 
-    An offline phase takes no step of the world; each update changes its owner alone; a target drops what follows a terminal step and
-    nothing else, whatever stands there; equal seeds give equal bits; and a run that is saved and restored goes on with the same bits.
+    An offline phase takes no step of the world; each update changes its owner alone; a target drops what follows a terminal step
+    and nothing else, whatever stands there; equal seeds give equal bits; and a run that is saved and restored goes on with the
+    same bits.
 
     Args:
         method: to be checked.
@@ -181,7 +183,7 @@ def _check_terminal(session: Session) -> None:
         if part.target is None:
             continue
 
-        def of(made: Rows, discount: float, target: Any = part.target) -> Tensor:
+        def of(made: TransitionBatch, discount: float, target: Any = part.target) -> Tensor:
             return target(made, session.nets, Noise(0, 0), discount)
 
         gamma = session.method.discount

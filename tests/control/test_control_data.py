@@ -134,7 +134,7 @@ def test_files_of_ones_own(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="does not exist"):
         read_npz(tmp_path / "none.npz")
     (tmp_path / "text.npz").write_text("no archive")
-    with pytest.raises(DataError, match="is no .npz"):
+    with pytest.raises(DataError, match=r"is no \.npz"):
         read_npz(tmp_path / "text.npz")
     with pytest.raises(DataError, match="no array terminals"):
         episodes_of_arrays({k: v for k, v in flat().items() if k != "terminals"}, "memory")

@@ -43,13 +43,13 @@ from assay_control import (
     PolicyNoise,
     ReturnToGo,
     Rounds,
-    Rows,
     SampledAction,
     Scalar,
     SoftGreedy,
     SoftValue,
     Temperature,
     TopEpisodes,
+    TransitionBatch,
     Update,
     WeightedEpisodes,
     dataset,
@@ -61,7 +61,7 @@ from assay_control.parts.conservative import spread
 from assay_control.parts.nets import Nets
 
 
-def rows(n: int = 4, **changes: Any) -> Rows:
+def rows(n: int = 4, **changes: Any) -> TransitionBatch:
     made: dict[str, Any] = {
         "observation": torch.linspace(-1, 1, 2 * n).view(n, 2),
         "action": torch.linspace(-0.5, 0.5, n).view(n, 1),
@@ -72,7 +72,7 @@ def rows(n: int = 4, **changes: Any) -> Rows:
         "index": torch.arange(n),
         "stream": torch.zeros(n, dtype=torch.int64),
     }
-    return Rows(**{**made, **changes})
+    return TransitionBatch(**{**made, **changes})
 
 
 def nets(method: Any, space: Any = None) -> Nets:

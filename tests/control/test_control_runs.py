@@ -87,7 +87,7 @@ def test_a_run_that_stopped_goes_on_with_the_same_bits(name: str, tmp_path: Path
     assert load_session(tmp_path / "part").counters() == load_session(tmp_path / "whole").counters()
 
 
-def killed(folder: Path, point: int) -> int:
+def killed(folder: Path, point: int, run: ControlRun | None = None) -> int:
     """Trains or goes on in a child process that is killed at a write; its exit status."""
     child = os.fork()
     if child == 0:
@@ -102,7 +102,7 @@ def killed(folder: Path, point: int) -> int:
         if (folder / "run.toml").exists():
             resume(folder)
         else:
-            train(run_of("sac"), folder)
+            train(run or run_of("sac"), folder)
         os._exit(0)
     return os.waitpid(child, 0)[1]
 
@@ -347,7 +347,10 @@ def test_wrong_words(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeyp
 
 
 def test_help_and_listings_load_no_torch() -> None:
-    code = "import sys; from assay.cli import main; main(['control', 'datasets']); main(['control', 'worlds']); main(['control', 'methods', 'iql']); assert 'torch' not in sys.modules"
+    code = (
+        "import sys; from assay.cli import main; main(['control', 'datasets']); main(['control', 'worlds']); "
+        "main(['control', 'methods', 'iql']); assert 'torch' not in sys.modules"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 

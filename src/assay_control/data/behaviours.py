@@ -114,8 +114,8 @@ class Scripted:
 class Wander:
     """Walks through a maze to way points that have nothing to do with its goal.
 
-    Each episode has a free cell as its way point, within ``near`` cells of where it begins where that is given; having reached it,
-    the walker goes on to another.
+    Each episode has a free cell as its way point, within ``near`` cells of where it begins where that is given; having reached
+    it, the walker goes on to another.
 
     Attributes:
         near: longest shortest way to a way point, in cells; 0 for any.

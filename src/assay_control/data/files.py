@@ -61,11 +61,11 @@ def read_npz(path: Path) -> list[Episode]:
 
 
 def episodes_of_arrays(arrays: Mapping[str, Array], place: str) -> list[Episode]:
-    """Episodes out of flat arrays, in assay's layout or D4RL's.
+    """Episodes out of flat arrays, in assay's layout or D4RL's (Fu et al. 2020, arXiv 2004.07219).
 
     In D4RL's layout ``timeouts`` are cuts at a horizon. Where it has no ``next_observations``, what followed the last step of an
-    episode is not there: after a terminal step nothing is bootstrapped and its own observation stands in; after a timeout or at the
-    end of the file the last step is left out, because its successor would be the start of the next episode.
+    episode is not there: after a terminal step nothing is bootstrapped and its own observation stands in; after a timeout or at
+    the end of the file the last step is left out, because its successor would be the start of the next episode.
 
     Raises:
         DataError: an array is missing or has another length.

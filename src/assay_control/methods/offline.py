@@ -37,7 +37,8 @@ class BC(Weighted):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AWR(Weighted):
-    """Advantage-weighted regression: clones actions by ``exp((G - V(s)) / beta)``, where V is fitted to the returns that followed.
+    """Advantage-weighted regression: clones actions by ``exp((G - V(s)) / beta)``, where V is fitted to the returns that
+    followed.
 
     Source: Peng et al. 2019, arXiv 1910.00177, with Monte-Carlo returns for TD(λ).
 
@@ -124,8 +125,8 @@ class TD3BC(Weighted):
 class IQL(Weighted):
     """Implicit Q-learning: V is an expectile of Q over the data's actions, which are cloned by ``exp(beta (Q - V))``.
 
-    ``L_V = |tau - 1(u < 0)| u²``, ``u = min Q̄(s, a) - V(s)``; ``L_Q = (r + γ V(s') - Q(s, a))²``. No action outside the data is asked
-    about. Source: Kostrikov et al. 2021, arXiv 2110.06169.
+    ``L_V = |tau - 1(u < 0)| u²``, ``u = min Q̄(s, a) - V(s)``; ``L_Q = (r + γ V(s') - Q(s, a))²``. No action outside the data is
+    asked about. Source: Kostrikov et al. 2021, arXiv 2110.06169.
 
     Attributes:
         tau: expectile; 0.7 on locomotion, 0.9 in mazes.

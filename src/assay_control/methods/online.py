@@ -86,8 +86,8 @@ class TD3(Sized):
 class RLPD(Sized):
     """Reinforcement learning with prior data: SAC with half of each batch from a data set, many critics, and layer norm in them.
 
-    The target is the least of a random two critics; the actor follows their mean. Layer norm bounds ``|Q|`` by the norm of the last
-    layer, so actions far from any data cannot be worth anything. Source: Ball et al. 2023, arXiv 2302.02948.
+    The target is the least of a random two critics; the actor follows their mean. Layer norm bounds ``|Q|`` by the norm of the
+    last layer, so actions far from any data cannot be worth anything. Source: Ball et al. 2023, arXiv 2302.02948.
 
     Attributes:
         start: steps of random actions before the first update.
@@ -126,8 +126,8 @@ class RLPD(Sized):
 class DQN(Sized):
     """Deep Q-learning for choices: ``y = r + γ max_a Q̄(s', a)``, with Huber's loss and random choices that fade.
 
-    Source: Mnih et al. 2015; with ``double``, van Hasselt et al. 2015, arXiv 1509.06461. The averaged copy moves a little at each update
-    where the paper's is replaced every so many.
+    Source: Mnih et al. 2015; with ``double``, van Hasselt et al. 2015, arXiv 1509.06461. The averaged copy moves a little at each
+    update where the paper's is replaced every so many.
 
     Attributes:
         start: steps of random actions before the first update.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from assay.core import ConfigError
 from assay_control.lazy_torch import torch
-from assay_control.parts.base import Log, Noise, Rows
+from assay_control.parts.base import Log, Noise, TransitionBatch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -19,7 +19,7 @@ __all__ = ["AdvantageWeighted", "Clone", "ClonePenalty", "GreedyAction", "SoftGr
 ADVANTAGES = ("q - v", "q - q(pi)", "return - v")
 
 
-def clone_loss(rows: Rows, nets: Nets) -> Tensor:
+def clone_loss(rows: TransitionBatch, nets: Nets) -> Tensor:
     """``[B]`` ``-log π(a|s)``, or the squared distance of a policy that gives one action."""
     if nets["pi"].net.outputs == "action":
         return (nets.mean(rows.observation) - rows.action).square().sum(-1)
@@ -30,7 +30,7 @@ def clone_loss(rows: Rows, nets: Nets) -> Tensor:
 class Clone:
     """Behaviour cloning: ``-log π(a|s)``, or ``|π(s) - a|²`` for a policy that gives one action."""
 
-    def __call__(self, rows: Rows, nets: Nets, target: Tensor | None, noise: Noise, log: Log | None) -> Tensor:
+    def __call__(self, rows: TransitionBatch, nets: Nets, target: Tensor | None, noise: Noise, log: Log | None) -> Tensor:
         """A scalar."""
         del target, noise
         loss = clone_loss(rows, nets).mean()
@@ -43,8 +43,8 @@ class Clone:
 class AdvantageWeighted:
     """``mean min(exp(A / temperature), clip) · (-log π(a|s))``: the data's actions, the better ones more.
 
-    Source: AWR, Peng et al. 2019, arXiv 1910.00177 (``return - v``); AWAC, Nair et al. 2020, arXiv 2006.09359 (``q - q(pi)``); IQL,
-    Kostrikov et al. 2021, arXiv 2110.06169 (``q - v``, whose β is ``1 / temperature``).
+    Source: AWR, Peng et al. 2019, arXiv 1910.00177 (``return - v``); AWAC, Nair et al. 2020, arXiv 2006.09359 (``q - q(pi)``);
+    IQL, Kostrikov et al. 2021, arXiv 2110.06169 (``q - v``, whose β is ``1 / temperature``).
 
     Attributes:
         temperature: of the exponent.
@@ -65,7 +65,7 @@ class AdvantageWeighted:
         if self.advantage not in ADVANTAGES:
             raise ConfigError(f"AdvantageWeighted.advantage={self.advantage!r}; use one of {', '.join(ADVANTAGES)}")
 
-    def __call__(self, rows: Rows, nets: Nets, target: Tensor | None, noise: Noise, log: Log | None) -> Tensor:
+    def __call__(self, rows: TransitionBatch, nets: Nets, target: Tensor | None, noise: Noise, log: Log | None) -> Tensor:
         """A scalar."""
         del target
         with torch.no_grad():
@@ -75,7 +75,7 @@ class AdvantageWeighted:
             log["pi/weight"], log["pi/advantage"] = weight.mean(), advantage.mean()
         return (weight * clone_loss(rows, nets)).mean()
 
-    def _advantage(self, rows: Rows, nets: Nets, noise: Noise) -> Tensor:
+    def _advantage(self, rows: TransitionBatch, nets: Nets, noise: Noise) -> Tensor:
         if self.advantage == "return - v":
             return rows.to_go - nets.v(rows.observation)
         q = nets.least_q(rows.observation, rows.action, averaged=self.advantage == "q - v")
@@ -104,7 +104,7 @@ class GreedyAction:
         if self.alpha is not None and self.alpha < 0:
             raise ConfigError(f"GreedyAction.alpha={self.alpha}; use a number of 0 or more, or None")
 
-    def __call__(self, rows: Rows, nets: Nets, target: Tensor | None, noise: Noise, log: Log | None) -> Tensor:
+    def __call__(self, rows: TransitionBatch, nets: Nets, target: Tensor | None, noise: Noise, log: Log | None) -> Tensor:
         """A scalar."""
         del target, noise
         q = nets.q(rows.observation, nets.mean(rows.observation), fixed=True)[0]
@@ -127,7 +127,7 @@ class SoftGreedy:
 
     mean_q: bool = False
 
-    def __call__(self, rows: Rows, nets: Nets, target: Tensor | None, noise: Noise, log: Log | None) -> Tensor:
+    def __call__(self, rows: TransitionBatch, nets: Nets, target: Tensor | None, noise: Noise, log: Log | None) -> Tensor:
         """A scalar."""
         del target
         action, logp = nets.sample(rows.observation, noise)
@@ -150,7 +150,7 @@ class ClonePenalty:
 
     weight: float = 1.0
 
-    def __call__(self, rows: Rows, nets: Nets, noise: Noise, log: Log | None) -> Tensor:
+    def __call__(self, rows: TransitionBatch, nets: Nets, noise: Noise, log: Log | None) -> Tensor:
         """A scalar."""
         del noise
         loss = clone_loss(rows, nets).mean() / (nets.size if nets["pi"].net.outputs == "action" else 1)

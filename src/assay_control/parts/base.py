@@ -23,11 +23,11 @@ __all__ = [
     "Explorer",
     "Fit",
     "Log",
-    "Method",
+    "ControlMethod",
     "Noise",
     "Phase",
     "Regulariser",
-    "Rows",
+    "TransitionBatch",
     "Schedule",
     "Source",
     "Target",
@@ -63,7 +63,7 @@ class Noise:
 
 
 @dataclass(slots=True, kw_only=True)
-class Rows:
+class TransitionBatch:
     """A batch of transitions as tensors.
 
     Attributes:
@@ -101,13 +101,13 @@ class Rows:
 class Target(Protocol):
     """What a value is fitted to: ``[B]`` or ``[N, B]``, without gradient."""
 
-    def __call__(self, rows: Rows, nets: Nets, noise: Noise, discount: float) -> Tensor: ...
+    def __call__(self, rows: TransitionBatch, nets: Nets, noise: Noise, discount: float) -> Tensor: ...
 
 
 class Fit(Protocol):
     """The loss of the network that an update owns: of a critic given its targets, or of an actor, which has none."""
 
-    def __call__(self, rows: Rows, nets: Nets, target: Tensor | None, noise: Noise, log: Log | None) -> Tensor: ...
+    def __call__(self, rows: TransitionBatch, nets: Nets, target: Tensor | None, noise: Noise, log: Log | None) -> Tensor: ...
 
 
 class Regulariser(Protocol):
@@ -116,7 +116,7 @@ class Regulariser(Protocol):
     @property
     def weight(self) -> float: ...
 
-    def __call__(self, rows: Rows, nets: Nets, noise: Noise, log: Log | None) -> Tensor: ...
+    def __call__(self, rows: TransitionBatch, nets: Nets, noise: Noise, log: Log | None) -> Tensor: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +145,7 @@ class Update:
 class Drawer(Protocol):
     """A source with its rows at hand."""
 
-    def draw(self, count: int) -> Rows:
+    def draw(self, count: int) -> TransitionBatch:
         """Batch number ``count``: a pure function of the seed, the number and the rows that are there."""
         ...
 
@@ -249,7 +249,7 @@ class Composition:
 
 
 @runtime_checkable
-class Method(Protocol):
+class ControlMethod(Protocol):
     """A frozen dataclass of settings that says how it is composed."""
 
     def compose(self) -> Composition:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from assay.core import ConfigError
 from assay_control.lazy_torch import torch
-from assay_control.parts.base import Log, Noise, Rows
+from assay_control.parts.base import Log, Noise, TransitionBatch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -22,9 +22,9 @@ __all__ = ["Conservative", "ConservativeChoices"]
 class Conservative:
     """CQL(H): ``weight · Σ_i mean(logsumexp_a(Q_i(s, a) - log p(a)) - Q_i(s, a_data))`` over drawn actions.
 
-    A third of the actions is drawn evenly, a third by the policy at ``s``, a third by the policy at ``s'``; each is corrected by the
-    density that it was drawn with, so that the sum estimates an integral over all actions. With ``floor`` the policy's actions are
-    worth at least the data's return (Cal-QL), so what is learned is calibrated for going on online.
+    A third of the actions is drawn evenly, a third by the policy at ``s``, a third by the policy at ``s'``; each is corrected by
+    the density that it was drawn with, so that the sum estimates an integral over all actions. With ``floor`` the policy's
+    actions are worth at least the data's return (Cal-QL), so what is learned is calibrated for going on online.
 
     Source: Kumar et al. 2020, arXiv 2006.04779; Nakamoto et al. 2023, arXiv 2303.05479 (``floor``).
 
@@ -47,7 +47,7 @@ class Conservative:
                 f"Conservative(weight={self.weight}, actions={self.actions}): use weight >= 0 and an action or more"
             )
 
-    def __call__(self, rows: Rows, nets: Nets, noise: Noise, log: Log | None) -> Tensor:
+    def __call__(self, rows: TransitionBatch, nets: Nets, noise: Noise, log: Log | None) -> Tensor:
         """A scalar."""
         n, size = self.actions, len(rows)
         with torch.no_grad():
@@ -91,7 +91,7 @@ class ConservativeChoices:
 
     weight: float = 1.0
 
-    def __call__(self, rows: Rows, nets: Nets, noise: Noise, log: Log | None) -> Tensor:
+    def __call__(self, rows: TransitionBatch, nets: Nets, noise: Noise, log: Log | None) -> Tensor:
         """A scalar."""
         del noise
         gap = nets["q"](rows.observation).logsumexp(-1) - nets.q(rows.observation, rows.action)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from assay.core import ConfigError
 from assay_control.lazy_torch import torch
-from assay_control.parts.base import Log, Noise, Rows
+from assay_control.parts.base import Log, Noise, TransitionBatch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -31,7 +31,7 @@ class FitQ:
         if self.delta < 0:
             raise ConfigError(f"FitQ.delta={self.delta}; use 0 for squares, or a positive number for Huber's loss")
 
-    def __call__(self, rows: Rows, nets: Nets, target: Tensor | None, noise: Noise, log: Log | None) -> Tensor:
+    def __call__(self, rows: TransitionBatch, nets: Nets, target: Tensor | None, noise: Noise, log: Log | None) -> Tensor:
         """A scalar."""
         del noise
         assert target is not None
@@ -45,7 +45,7 @@ class FitQ:
 class FitV:
     """``mean_B (V(s) - y)²``."""
 
-    def __call__(self, rows: Rows, nets: Nets, target: Tensor | None, noise: Noise, log: Log | None) -> Tensor:
+    def __call__(self, rows: TransitionBatch, nets: Nets, target: Tensor | None, noise: Noise, log: Log | None) -> Tensor:
         """A scalar."""
         del noise, log
         assert target is not None
@@ -68,7 +68,7 @@ class Expectile:
         if not 0 < self.tau < 1:
             raise ConfigError(f"Expectile.tau={self.tau}; use a number between 0 and 1, for example 0.7")
 
-    def __call__(self, rows: Rows, nets: Nets, target: Tensor | None, noise: Noise, log: Log | None) -> Tensor:
+    def __call__(self, rows: TransitionBatch, nets: Nets, target: Tensor | None, noise: Noise, log: Log | None) -> Tensor:
         """A scalar."""
         del target, noise
         with torch.no_grad():
@@ -91,7 +91,7 @@ class Temperature:
 
     target: float = -1.0
 
-    def __call__(self, rows: Rows, nets: Nets, target: Tensor | None, noise: Noise, log: Log | None) -> Tensor:
+    def __call__(self, rows: TransitionBatch, nets: Nets, target: Tensor | None, noise: Noise, log: Log | None) -> Tensor:
         """A scalar."""
         del target
         with torch.no_grad():

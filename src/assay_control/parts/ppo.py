@@ -9,7 +9,7 @@ import numpy as np
 
 from assay.core import ConfigError, generator
 from assay_control.lazy_torch import torch
-from assay_control.parts.base import Drawer, Log, Noise, Phase, Rows
+from assay_control.parts.base import Drawer, Log, Noise, Phase, TransitionBatch
 from assay_control.parts.buffer import Buffer
 from assay_control.parts.sources import gather
 from assay_control.records import Array, Transitions
@@ -85,7 +85,7 @@ class _Rollout:
         self._return = (advantage + value).astype(np.float32)
         self._advantage = advantage.astype(np.float32)
 
-    def draw(self, count: int) -> Rows:
+    def draw(self, count: int) -> TransitionBatch:
         """As `Drawer.draw`."""
         n, batch = len(self._buffer), self._source.batch
         epoch, part = divmod(count, n // batch)
@@ -144,7 +144,7 @@ class ClippedRatio:
         if self.clip <= 0 or self.entropy < 0:
             raise ConfigError(f"ClippedRatio(clip={self.clip}, entropy={self.entropy}): use clip > 0 and entropy >= 0")
 
-    def __call__(self, rows: Rows, nets: Nets, target: Tensor | None, noise: Noise, log: Log | None) -> Tensor:
+    def __call__(self, rows: TransitionBatch, nets: Nets, target: Tensor | None, noise: Noise, log: Log | None) -> Tensor:
         """A scalar."""
         del target, noise
         logp = nets.log_prob(rows.observation, rows.action)
@@ -162,7 +162,7 @@ class ClippedRatio:
 class AdvantageReturn:
     """What PPO's value is fitted to: the advantage of the round plus the value at its collection."""
 
-    def __call__(self, rows: Rows, nets: Nets, noise: Noise, discount: float) -> Tensor:
+    def __call__(self, rows: TransitionBatch, nets: Nets, noise: Noise, discount: float) -> Tensor:
         """``[B]``."""
         del nets, noise, discount
         return rows.columns["return"]

@@ -85,8 +85,8 @@ class OfflineToOnline:
     def __post_init__(self) -> None:
         if min(self.offline, self.warmup) < 0 or self.updates < 1:
             raise ConfigError(
-                f"OfflineToOnline(offline={self.offline}, warmup={self.warmup}, updates={self.updates}): use no negative number, and an "
-                "update or more"
+                f"OfflineToOnline(offline={self.offline}, warmup={self.warmup}, updates={self.updates}): use no negative number, "
+                "and an update or more"
             )
 
     def phase(self, step: int) -> Phase:

@@ -10,7 +10,7 @@ import numpy as np
 from assay.core import ConfigError, generator
 from assay_control.data.measures import return_advantages, trajectory_weights
 from assay_control.lazy_torch import torch
-from assay_control.parts.base import Drawer, Rows
+from assay_control.parts.base import Drawer, TransitionBatch
 from assay_control.parts.buffer import Buffer
 from assay_control.records import Array, Transitions
 
@@ -42,7 +42,7 @@ class _Offline:
         self._batch, self._seed, self._size = batch, seed, len(data)
         self._bounds = None if weights is None or np.all(weights == weights[0]) else np.cumsum(weights) / weights.sum()
 
-    def draw(self, count: int) -> Rows:
+    def draw(self, count: int) -> TransitionBatch:
         """As `Drawer.draw`. Equal weights draw what no weights draw."""
         u = generator("control/batch", self._seed, index=count).random(self._batch)
         if self._bounds is None:
@@ -50,7 +50,9 @@ class _Offline:
         else:
             index = np.minimum(np.searchsorted(self._bounds, u, side="right"), self._size - 1)
         at = torch.from_numpy(index)
-        return Rows(**{n: c[at] for n, c in self._columns.items()}, index=at, stream=torch.zeros(self._batch, dtype=torch.int64))
+        return TransitionBatch(
+            **{n: c[at] for n, c in self._columns.items()}, index=at, stream=torch.zeros(self._batch, dtype=torch.int64)
+        )
 
     def prepare(self, nets: Nets, discount: float) -> None:
         """Nothing: the data set stays as it is."""
@@ -78,8 +80,8 @@ class Evenly:
 class WeightedEpisodes:
     """Rows of better episodes more often: ``p(episode) ∝ exp(scaled(value) / temperature)``, alike within an episode.
 
-    Source: Hong et al. 2023, arXiv 2306.13085: RW values an episode by its return, AW by its return less what a linear regression on
-    the first observation expects.
+    Source: Hong et al. 2023, arXiv 2306.13085: RW values an episode by its return, AW by its return less what a linear regression
+    on the first observation expects.
 
     Attributes:
         batch: rows of a batch.
@@ -98,7 +100,8 @@ class WeightedEpisodes:
         _check_batch(self, self.batch)
         if self.by not in ("advantage", "return") or self.temperature <= 0:
             raise ConfigError(
-                f"WeightedEpisodes(by={self.by!r}, temperature={self.temperature}): use 'advantage' or 'return', and a positive number"
+                f"WeightedEpisodes(by={self.by!r}, temperature={self.temperature}): use 'advantage' or 'return', and a positive "
+                "number"
             )
 
     def open(self, data: Transitions | None, buffer: Buffer | None, seed: int) -> Drawer:
@@ -129,8 +132,8 @@ def top_episodes(returns: Array, share: float) -> Array:
     if count < len(order) and order[count - 1] == order[count]:
         tied = int((returns == order[count]).sum())
         raise ConfigError(
-            f"the best {share:.0%} of {len(returns)} episodes is not defined: {tied} have a return of {order[count]:g}; use another "
-            "share, or WeightedEpisodes"
+            f"the best {share:.0%} of {len(returns)} episodes is not defined: {tied} have a return of {order[count]:g}; use "
+            "another share, or WeightedEpisodes"
         )
     return returns >= order[count - 1]
 
@@ -164,7 +167,7 @@ class _Ring:
     def __init__(self, buffer: Buffer, batch: int, seed: int) -> None:
         self._buffer, self._batch, self._seed = buffer, batch, seed
 
-    def draw(self, count: int) -> Rows:
+    def draw(self, count: int) -> TransitionBatch:
         """As `Drawer.draw`."""
         index = (generator("control/online", self._seed, index=count).random(self._batch) * len(self._buffer)).astype(np.int64)
         return gather(self._buffer, index)
@@ -173,11 +176,11 @@ class _Ring:
         """Nothing: rows are drawn as they were put."""
 
 
-def gather(buffer: Buffer, index: Array) -> Rows:
+def gather(buffer: Buffer, index: Array) -> TransitionBatch:
     """Rows of a buffer; their return to go is not known and stands as 0."""
     named = {"observation", "action", "reward", "next_observation", "terminal"}
     held = {n: torch.from_numpy(values[index]) for n, values in buffer.arrays.items() if n != "done"}
-    return Rows(
+    return TransitionBatch(
         **{n: held[n] for n in named},
         to_go=torch.zeros(len(index)),
         index=torch.from_numpy(index),
@@ -209,11 +212,11 @@ class _Both:
     def __init__(self, offline: _Offline, online: _Ring, buffer: Buffer) -> None:
         self._offline, self._online, self._buffer = offline, online, buffer
 
-    def draw(self, count: int) -> Rows:
+    def draw(self, count: int) -> TransitionBatch:
         """As `Drawer.draw`: offline rows first."""
         a, b = self._offline.draw(count), self._online.draw(count)
         names = ("observation", "action", "reward", "next_observation", "terminal", "to_go", "index", "stream")
-        return Rows(**{n: torch.cat([getattr(a, n), getattr(b, n)]) for n in names})
+        return TransitionBatch(**{n: torch.cat([getattr(a, n), getattr(b, n)]) for n in names})
 
     def prepare(self, nets: Nets, discount: float) -> None:
         """Nothing."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from assay.core import ConfigError
 from assay_control.lazy_torch import torch
-from assay_control.parts.base import Noise, Rows
+from assay_control.parts.base import Noise, TransitionBatch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -35,7 +35,7 @@ class PolicyNoise:
         if self.noise < 0 or self.limit < 0:
             raise ConfigError(f"PolicyNoise(noise={self.noise}, limit={self.limit}): use numbers of 0 or more")
 
-    def __call__(self, rows: Rows, nets: Nets, noise: Noise, discount: float) -> Tensor:
+    def __call__(self, rows: TransitionBatch, nets: Nets, noise: Noise, discount: float) -> Tensor:
         """``[B]``."""
         with torch.no_grad():
             action = nets.mean(rows.next_observation, averaged=True)
@@ -64,7 +64,7 @@ class SoftValue:
         if self.subset < 0 or self.best_of < 1:
             raise ConfigError(f"SoftValue(subset={self.subset}, best_of={self.best_of}): use subset >= 0 and best_of >= 1")
 
-    def __call__(self, rows: Rows, nets: Nets, noise: Noise, discount: float) -> Tensor:
+    def __call__(self, rows: TransitionBatch, nets: Nets, noise: Noise, discount: float) -> Tensor:
         """``[B]``."""
         with torch.no_grad():
             action, logp = nets.sample(rows.next_observation, noise, self.best_of)
@@ -90,7 +90,7 @@ class NextValue:
     Source: Kostrikov et al. 2021, arXiv 2110.06169.
     """
 
-    def __call__(self, rows: Rows, nets: Nets, noise: Noise, discount: float) -> Tensor:
+    def __call__(self, rows: TransitionBatch, nets: Nets, noise: Noise, discount: float) -> Tensor:
         """``[B]``."""
         del noise
         with torch.no_grad():
@@ -104,7 +104,7 @@ class ReturnToGo:
     Source: Peng et al. 2019, arXiv 1910.00177, which mixes it over lengths (TD(λ)); this is λ = 1.
     """
 
-    def __call__(self, rows: Rows, nets: Nets, noise: Noise, discount: float) -> Tensor:
+    def __call__(self, rows: TransitionBatch, nets: Nets, noise: Noise, discount: float) -> Tensor:
         """``[B]``."""
         del nets, noise, discount
         return rows.to_go
@@ -117,7 +117,7 @@ class SampledAction:
     Source: Nair et al. 2020, arXiv 2006.09359.
     """
 
-    def __call__(self, rows: Rows, nets: Nets, noise: Noise, discount: float) -> Tensor:
+    def __call__(self, rows: TransitionBatch, nets: Nets, noise: Noise, discount: float) -> Tensor:
         """``[B]``."""
         with torch.no_grad():
             action, _ = nets.sample(rows.next_observation, noise)
@@ -136,7 +136,7 @@ class BestChoice:
 
     double: bool = False
 
-    def __call__(self, rows: Rows, nets: Nets, noise: Noise, discount: float) -> Tensor:
+    def __call__(self, rows: TransitionBatch, nets: Nets, noise: Noise, discount: float) -> Tensor:
         """``[B]``."""
         del noise
         with torch.no_grad():

@@ -1,8 +1,8 @@
 """What a world is: a frozen spec with pure vectorised functions, and the copies of it that run.
 
 A world says how states begin, move and look; `Copies` holds the states of ``n`` of them, counts steps, cuts at the horizon and
-begins the next episode. Because a world is a pure function of state and action, every own world can be saved and gone on with at any
-step, and a planner can ask it about states that nobody is in.
+begins the next episode. Because a world is a pure function of state and action, every own world can be saved and gone on with at
+any step, and a planner can ask it about states that nobody is in.
 """
 
 from __future__ import annotations

@@ -18,8 +18,9 @@ __all__ = ["CartPole"]
 class CartPole:
     """Push a cart left or right so that its pole stays up.
 
-    Observation: position, speed, angle, angular speed. Two actions. Reward 1 a step; it terminates when the pole leans by more than
-    12 degrees or the cart leaves the track. The equations are those of Gymnasium's CartPole-v1 (Barto, Sutton and Anderson 1983).
+    Observation: position, speed, angle, angular speed. Two actions. Reward 1 a step; it terminates when the pole leans by more
+    than 12 degrees or the cart leaves the track. The equations are those of Gymnasium's CartPole-v1 (Barto, Sutton and Anderson
+    1983).
 
     Attributes:
         mass: of the pole, kg.

@@ -18,9 +18,9 @@ __all__ = ["Pendulum"]
 class Pendulum:
     """Swing a pendulum up and hold it; the motor is too weak to lift it at once.
 
-    Observation: cosine and sine of the angle (0 is upright), angular speed. Action: torque over ``max_torque``, in [-1, 1]. Reward:
-    ``-(angle^2 + 0.1 speed^2 + 0.001 torque^2)`` at each of 200 steps of 0.05 s, so a return is between about -1800 and 0. It
-    never terminates. The equations are those of Gymnasium's Pendulum-v1.
+    Observation: cosine and sine of the angle (0 is upright), angular speed. Action: torque over ``max_torque``, in [-1, 1].
+    Reward: ``-(angle^2 + 0.1 speed^2 + 0.001 torque^2)`` at each of 200 steps of 0.05 s, so a return is between about -1800 and
+    0. It never terminates. The equations are those of Gymnasium's Pendulum-v1.
 
     Attributes:
         gravity: m/s^2.
@@ -91,8 +91,8 @@ class Pendulum:
         """``[n, 1]`` the scripted expert: pumps energy until the pendulum is near the top, and holds it there.
 
         Energy control after Astrom and Furuta 2000: torque along the speed while the energy is below that of standing upright,
-        against it while above; near the top a linear feedback of angle and speed. It is smooth in the speed, so that a small network
-        can imitate it.
+        against it while above; near the top a linear feedback of angle and speed. It is smooth in the speed, so that a small
+        network can imitate it.
         """
         cos, sin, speed = observation[:, 0], observation[:, 1], observation[:, 2]
         angle = np.arctan2(sin, cos)
