@@ -32,6 +32,39 @@ __all__ = ["make_page"]
 
 SEEDS = 5
 MAZE = {"discount": 0.95}
+INTRODUCTION = """\
+# Control: data sets, values and acting
+
+Each number is the interquartile mean over {seeds} seeds with a 95 % interval, of the last policy and never the best, played without
+noise from starts that no collection has. A score of 0 is that of random actions, 100 that of the world's scripted controller.
+CPU-seconds are of one run on one thread, on a machine that others used too. `python -m evidence control` makes this page."""
+TITLES = {
+    "weighting": """\
+## Weighted episodes in mixed data
+
+190 random episodes of the pendulum and 10 of its controller, with noise; 2,500 updates. RW and AW draw rows of better episodes more
+often (`WeightedEpisodes`); the control of each weighted row is the same method with rows drawn evenly.""",
+    "stitching": """\
+## Stitching in a maze
+
+300 walks of at most 19 steps between places that have nothing to do with the goal; the way of tests is {cells} cells long, and two
+walks happen to go it. The return is the share of tests that reach the goal within 100 steps; 4,000 updates, discount 0.95. The
+controls are cloning, and IQL with the mean (tau 0.5) in place of the expectile.""",
+    "pendulum": """\
+## Acting in the pendulum
+
+Steps of the world: 3,000, of RLPD and its control 1,500, of PPO 64,000.""",
+    "cart-pole": """\
+## Acting with the cart-pole
+
+PPO 30,720 steps of the world, DQN 15,000.""",
+}
+KILLED = """\
+## Killed and resumed
+
+`tests/control/test_control_kills.py` kills runs of IQL, TD3+BC and SAC 102 times at random writes; each goes on and ends bit for bit
+as the one that was not killed (`make evidence`).
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,37 +164,15 @@ def _cell(row: Row, seed: int, work: Path) -> Mapping[str, Any]:
 
 
 def _page(table: Sequence[Mapping[str, Any]]) -> str:
-    expert = PointMaze().distance((1, 1))
-    parts = [
-        "# Control: data sets, values and acting",
-        "",
-        f"Each number is the interquartile mean over {SEEDS} seeds with a 95 % interval, of the last policy and never the best, played",
-        "without noise from starts that no collection has. A score of 0 is that of random actions, 100 that of the world's scripted",
-        "controller. CPU-seconds are of one run on one thread, on a machine that others used too.",
-        "`python -m evidence control` makes this page.",
-    ]
-    titles = {
-        "weighting": "## Weighted episodes in mixed data\n\n190 random episodes of the pendulum and 10 of its controller, with noise; "
-        "2,500 updates. RW and AW\ndraw rows of better episodes more often (`WeightedEpisodes`); the control of each weighted row is the same "
-        "method with\nrows drawn evenly.",
-        "stitching": "## Stitching in a maze\n\n300 walks of at most 19 steps between places that have nothing to do with the goal; the way of "
-        f"tests is {expert} cells long,\nand two walks happen to go it. The return is the share of tests that reach the goal within 100 steps; 4,000 "
-        "updates, discount 0.95.\nThe controls are cloning, and IQL with the mean (tau 0.5) in place of the expectile.",
-        "pendulum": "## Acting in the pendulum\n\nSteps of the world: 3,000, of RLPD and its control 1,500, of PPO 64,000.",
-        "cart-pole": "## Acting with the cart-pole",
-    }
-    for key, title in titles.items():
-        parts += ["", title, "", "| method | return | score | CPU-seconds |", "|---|---|---|---|"]
+    parts = [INTRODUCTION.format(seeds=SEEDS)]
+    for key, title in TITLES.items():
+        parts += [
+            title.format(cells=PointMaze().distance((1, 1))),
+            "| method | return | score | CPU-seconds |\n|---|---|---|---|",
+        ]
         for row in (r for r in table if r["table"] == key):
-            parts.append(f"| {row['name']} | {_shown(row['return'])} | {_shown(row['score'])} | {row['cpu']:.1f} |")
-    parts += [
-        "",
-        "## Killed and resumed",
-        "",
-        "`tests/control/test_control_kills.py` kills runs of IQL, TD3+BC and SAC 102 times at random writes; each goes on and ends bit",
-        "for bit as the one that was not killed (`make evidence`).",
-    ]
-    return "\n".join(parts) + "\n"
+            parts[-1] += f"\n| {row['name']} | {_shown(row['return'])} | {_shown(row['score'])} | {row['cpu']:.1f} |"
+    return "\n\n".join([*parts, KILLED])
 
 
 def _shown(values: Sequence[float]) -> str:

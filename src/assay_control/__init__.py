@@ -25,16 +25,26 @@ if TYPE_CHECKING:
     from assay_control.evaluation import PolicyEvaluation, References, evaluate_policy, normalised, references
     from assay_control.methods.offline import AWAC, AWR, BC, CQL, IQL, TD3BC
     from assay_control.methods.online import DQN, PPO, RLPD, SAC, TD3
+    from assay_control.methods.published import DVL, PRDC, WSRL
     from assay_control.networks import Net, Network, Scalar
     from assay_control.parts.actors import AdvantageWeighted, Clone, ClonePenalty, GreedyAction, SoftGreedy
     from assay_control.parts.base import Composition, ControlMethod, Noise, Phase, TransitionBatch, Update
     from assay_control.parts.buffer import Buffer
     from assay_control.parts.conservative import Conservative, ConservativeChoices
-    from assay_control.parts.fits import Expectile, FitQ, FitV, Temperature, expectile_loss
+    from assay_control.parts.fits import DualValue, Expectile, FitQ, FitV, Temperature, expectile_loss
+    from assay_control.parts.nearest import NearestAction, nearest_rows
     from assay_control.parts.nets import Nets
     from assay_control.parts.ppo import AdvantageReturn, ClippedRatio, LastRollout, Rounds, generalised_advantages
     from assay_control.parts.schedules import AddNoise, DrawAction, EpsilonGreedy, Offline, OfflineToOnline, Online
-    from assay_control.parts.sources import Collected, Evenly, HalfOnline, TopEpisodes, WeightedEpisodes, top_episodes
+    from assay_control.parts.sources import (
+        Collected,
+        DataThenCollected,
+        Evenly,
+        HalfOnline,
+        TopEpisodes,
+        WeightedEpisodes,
+        top_episodes,
+    )
     from assay_control.parts.targets import BestChoice, NextValue, PolicyNoise, ReturnToGo, SampledAction, SoftValue
     from assay_control.records import Box, Choices, Episode, Transitions, WorldStep, transitions
     from assay_control.report import write_control_report
@@ -76,16 +86,19 @@ __all__ = [
     "Composition",
     "Conservative",
     "ConservativeChoices",
+    "ControlMethod",
     "ControlOutcome",
     "ControlRun",
     "Copies",
     "DATASETS",
     "DQN",
+    "DVL",
+    "DataThenCollected",
     "Dataset",
     "DrawAction",
+    "DualValue",
     "Episode",
     "EpsilonGreedy",
-    "PolicyEvaluation",
     "Evenly",
     "Expectile",
     "FileData",
@@ -97,8 +110,8 @@ __all__ = [
     "IQL",
     "LastRollout",
     "METHODS",
-    "ControlMethod",
     "Move",
+    "NearestAction",
     "Net",
     "Nets",
     "Network",
@@ -108,16 +121,17 @@ __all__ = [
     "OfflineToOnline",
     "Online",
     "PPO",
+    "PRDC",
     "Pendulum",
     "Phase",
     "PointMaze",
+    "PolicyEvaluation",
     "PolicyNoise",
     "RLPD",
     "RandomActions",
     "References",
     "ReturnToGo",
     "Rounds",
-    "TransitionBatch",
     "RunningWorld",
     "SAC",
     "SampledAction",
@@ -132,9 +146,11 @@ __all__ = [
     "TD3BC",
     "Temperature",
     "TopEpisodes",
+    "TransitionBatch",
     "Transitions",
     "Update",
     "WORLDS",
+    "WSRL",
     "Wander",
     "WeightedEpisodes",
     "World",
@@ -153,6 +169,7 @@ __all__ = [
     "joint_coverage",
     "load_session",
     "method",
+    "nearest_rows",
     "normalised",
     "performance_profile",
     "positive_semivariance",
@@ -173,32 +190,34 @@ __all__ = [
 ]
 
 _HOME = {
+    "card": "data_card",
     "catalog": "DATASETS METHODS WORLDS dataset method world",
     "data.behaviours": "Behaviour RandomActions Scripted Wander",
-    "card": "data_card",
     "data.files": "episodes_of_arrays read_npz to_arrays",
-    "data.measures": "coverage joint_coverage positive_semivariance return_advantages trajectory_quality trajectory_weights",
+    "data.measures": ("coverage joint_coverage positive_semivariance return_advantages trajectory_quality trajectory_weights"),
     "data.recipes": "Dataset FileData Share collect_episodes",
     "evaluation": "PolicyEvaluation References evaluate_policy normalised references",
     "methods.offline": "AWAC AWR BC CQL IQL TD3BC",
     "methods.online": "DQN PPO RLPD SAC TD3",
+    "methods.published": "DVL PRDC WSRL",
     "networks": "Net Network Scalar",
     "parts.actors": "AdvantageWeighted Clone ClonePenalty GreedyAction SoftGreedy",
     "parts.base": "Composition ControlMethod Noise Phase TransitionBatch Update",
     "parts.buffer": "Buffer",
     "parts.conservative": "Conservative ConservativeChoices",
-    "parts.fits": "Expectile FitQ FitV Temperature expectile_loss",
+    "parts.fits": "DualValue Expectile FitQ FitV Temperature expectile_loss",
+    "parts.nearest": "NearestAction nearest_rows",
     "parts.nets": "Nets",
     "parts.ppo": "AdvantageReturn ClippedRatio LastRollout Rounds generalised_advantages",
     "parts.schedules": "AddNoise DrawAction EpsilonGreedy Offline OfflineToOnline Online",
-    "parts.sources": "Collected Evenly HalfOnline TopEpisodes WeightedEpisodes top_episodes",
+    "parts.sources": "Collected DataThenCollected Evenly HalfOnline TopEpisodes WeightedEpisodes top_episodes",
     "parts.targets": "BestChoice NextValue PolicyNoise ReturnToGo SampledAction SoftValue",
     "records": "Box Choices Episode Transitions WorldStep transitions",
     "report": "write_control_report",
     "run": "ControlRun",
+    "run_folders": "ControlOutcome load_session read_run_settings resume train",
     "session": "Session",
     "statistics": "Aggregate aggregate_scores improvement_probability interquartile_mean performance_profile",
-    "run_folders": "ControlOutcome load_session read_run_settings resume train",
     "worlds.base": "Copies Move RunningWorld SimulatedWorld World uniform_start",
     "worlds.cartpole": "CartPole",
     "worlds.gymnasium": "GymnasiumWorld",

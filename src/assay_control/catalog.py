@@ -36,12 +36,15 @@ METHODS: FrozenMap = FrozenMap(
         "bc": "assay_control.methods.offline:BC",
         "cql": "assay_control.methods.offline:CQL",
         "dqn": "assay_control.methods.online:DQN",
+        "f-dvl": "assay_control.methods.published:DVL",
         "iql": "assay_control.methods.offline:IQL",
         "ppo": "assay_control.methods.online:PPO",
+        "prdc": "assay_control.methods.published:PRDC",
         "rlpd": "assay_control.methods.online:RLPD",
         "sac": "assay_control.methods.online:SAC",
         "td3": "assay_control.methods.online:TD3",
         "td3-bc": "assay_control.methods.offline:TD3BC",
+        "wsrl": "assay_control.methods.published:WSRL",
     }
 )
 """Name to ``module:class``."""
@@ -74,6 +77,10 @@ DATASETS: dict[str, tuple[Callable[[], Dataset], str]] = {
     "pendulum/mixed": (
         lambda: _of(Pendulum(), (RandomActions(), 190), (Scripted(noise=0.3), 10)),
         "190 random episodes and 10 of the controller with noise",
+    ),
+    "pendulum/weak": (
+        lambda: _of(Pendulum(), (Scripted(gain=0.5, noise=0.3), 40)),
+        "40 episodes of a weak controller, to go on from by acting",
     ),
     "pendulum/random": (lambda: _of(Pendulum(), (RandomActions(), 100)), "100 random episodes"),
 }

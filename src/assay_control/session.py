@@ -85,7 +85,7 @@ class Session:
         """
         rows, noise = self.drawer.draw(self.updates), Noise(self.run.seed, self.updates)
         for part in self.method.updates:
-            if self.updates % part.every:
+            if not part.has_turn(self.updates):
                 continue
             target = part.target(rows, self.nets, noise, self.method.discount) if part.target is not None else None
             loss = part.fit(rows, self.nets, target, noise, log)

@@ -16,6 +16,7 @@ from assay_control import (
     CQL,
     IQL,
     TD3BC,
+    WSRL,
     AdvantageReturn,
     AdvantageWeighted,
     BestChoice,
@@ -27,7 +28,9 @@ from assay_control import (
     Composition,
     Conservative,
     ConservativeChoices,
+    ControlRun,
     DrawAction,
+    DualValue,
     EpsilonGreedy,
     Evenly,
     Expectile,
@@ -35,6 +38,7 @@ from assay_control import (
     GreedyAction,
     HalfOnline,
     LastRollout,
+    NearestAction,
     Net,
     NextValue,
     Noise,
@@ -45,6 +49,7 @@ from assay_control import (
     Rounds,
     SampledAction,
     Scalar,
+    Session,
     SoftGreedy,
     SoftValue,
     Temperature,
@@ -55,6 +60,7 @@ from assay_control import (
     dataset,
     expectile_loss,
     generalised_advantages,
+    nearest_rows,
     transitions,
 )
 from assay_control.parts.conservative import spread
@@ -171,7 +177,6 @@ def test_the_calibrated_floor_raises_the_policys_actions_alone() -> None:
 
 
 def test_a_regulariser_without_weight_is_not_there() -> None:
-    from assay_control import ControlRun, Session
     from assay_control.run_folders import state_digest
 
     def digest(method: Any) -> str:
@@ -195,7 +200,7 @@ def test_advantages_weight_the_datas_actions() -> None:
     advantage = held.least_q(batch.observation, batch.action, averaged=True) - held.v(batch.observation)
     weight = (advantage / 0.5).exp().clamp(max=3.0)
     assert loss == pytest.approx(float((weight * -held.log_prob(batch.observation, batch.action)).mean().detach()), abs=1e-6)
-    returns = float(AdvantageWeighted(advantage="return - v", clip=1.0)(batch, held, None, Noise(0, 0), None))
+    returns = float(AdvantageWeighted(advantage="return - v", clip=1.0)(batch, held, None, Noise(0, 0), None).detach())
     assert returns == pytest.approx(float(-held.log_prob(batch.observation, batch.action).mean()), abs=1e-6), (
         "all weights are clipped"
     )
@@ -273,6 +278,78 @@ def test_iql_never_asks_about_an_action_outside_the_data() -> None:
         target = part.target(batch, held, Noise(0, 0), 0.9) if part.target else None
         part.fit(batch, held, target, Noise(0, 0), None)
     assert len(asked) == 3 and all(torch.equal(action, batch.action) for action in asked)
+
+
+# ---- published methods --------------------------------------------------------------------------------------------------
+
+
+def test_the_dual_value_by_hand() -> None:
+    """f-DVL's ``DualValue``, λ .8; Q even in [0, 1] has V = .17, .42, .76, .95, and the quantile .75 for tv."""
+    assert DualValue().loss(torch.tensor([-1.0, 1.0, 2.0, 100.0])).tolist() == pytest.approx([0.2, 0.8, 2.0, 2060.0])
+    assert float(DualValue().loss(torch.tensor(-9.0))) == pytest.approx(1.8), "far below, the surrogate stays at 0"
+    q, grid = torch.linspace(0, 1, 2001), torch.linspace(-0.5, 1.5, 2001)
+    for kind, weight, value in (
+        ("chi2", 0.5, 0.17),
+        ("chi2", 0.6, 0.42),
+        ("chi2", 0.8, 0.76),
+        ("chi2", 0.95, 0.95),
+        ("tv", 0.8, 0.75),
+    ):
+        part = DualValue(weight=weight, kind=kind)
+        losses = part.loss(q - grid[:, None]).mean(1)
+        assert float(grid[losses.argmin()]) == pytest.approx(value, abs=0.006)
+    given = Fixed(least_q=torch.tensor([1.0, 3.0]), v=torch.tensor([2.0, 2.0]))
+    assert float(DualValue()(rows(2), given, None, Noise(0, 0), {})) == pytest.approx((0.2 + 0.8) / 2)
+    with pytest.raises(ConfigError, match="between 1/2 and 1"):
+        DualValue(kind="tv", weight=0.5)
+    with pytest.raises(ConfigError, match="use 'chi2' or 'tv'"):
+        DualValue(kind="kl")
+
+
+def test_the_nearest_row_by_hand() -> None:
+    """PRDC's ``NearestAction``: 0 where the pair is in the data, and the blocked search finds what comparing all does."""
+    generator = torch.Generator().manual_seed(0)
+    keys, queries = torch.randn(40_000, 3, generator=generator), torch.randn(5, 3, generator=generator)
+    whole = torch.stack([(keys - q).square().sum(1).argmin() for q in queries])
+    assert nearest_rows(keys, queries).tolist() == whole.tolist()
+    assert nearest_rows(torch.zeros(4, 2), torch.zeros(1, 2)).tolist() == [0], "of equally near ones the first"
+    held = nets(TD3BC(width=8))
+    batch = rows()
+    actions = held.mean(batch.observation).detach()
+    inside = dataclasses.replace(batch, pool=(batch.observation, actions))
+    assert float(NearestAction()(inside, held, Noise(0, 0), {}).detach()) == 0.0
+    far = dataclasses.replace(batch, pool=(batch.observation, actions + 0.5))
+    assert float(NearestAction(weight=2.0, beta=1e3)(far, held, Noise(0, 0), None).detach()) == pytest.approx(0.5, abs=1e-5)
+    own = (held.mean(batch.observation) - batch.action).square().mean()
+    pool = dataclasses.replace(batch, pool=(batch.observation, batch.action))
+    assert float((NearestAction(beta=1e-3)(pool, held, Noise(0, 0), None) - own).detach()) <= 1e-6, "never farther than its own"
+    with pytest.raises(ConfigError, match="searches in the data set"):
+        NearestAction()(batch, held, Noise(0, 0), None)
+    with pytest.raises(ConfigError):
+        NearestAction(beta=-1.0)
+
+
+def test_a_warm_start_forgets_the_data_and_waits() -> None:
+    """``WSRL``: no update and no change of the critic while the frozen policy acts; then batches have its rows alone."""
+    session = Session(
+        ControlRun(method=WSRL(width=8, offline=3, warmup=4, updates=2, batch=8), data=dataset("pendulum/weak"), steps=10)
+    )
+    digests = []
+    for step in range(1, 9):
+        phase = session.method.schedule.phase(step)
+        if phase.collect:
+            session.collect(phase)
+        for _ in range(phase.updates):
+            session.update(None)
+        digests.append(session.nets["q"].flat.detach().clone())
+    assert session.updates == 3 + 2 and session.acted == 5
+    assert all(torch.equal(digests[2], other) for other in digests[3:7]) and not torch.equal(digests[6], digests[7])
+    batch = session.drawer.draw(3)
+    assert batch.stream.tolist() == [1] * 8 and int(batch.index.max()) < 5 and session.drawer.draw(2).stream.tolist() == [0] * 8
+    assert [u.has_turn(2) for u in session.method.updates[:2]] == [True, False]
+    assert [u.has_turn(3) for u in session.method.updates[:2]] == [False, True]
+    many = WSRL(ensemble=10).compose()
+    assert many.updates[1].target == SoftValue(subset=2, entropy=False)
 
 
 # ---- sources and schedules ----------------------------------------------------------------------------------------------

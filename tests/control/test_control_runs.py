@@ -49,7 +49,7 @@ from assay_control.parts.buffer import Buffer
 from assay_control.records import Box
 from assay_control.testing import check_method, check_source, check_world
 
-SMALL = {"start": 3, "collect": 8, "copies": 2, "parts": 2, "width": 8, "batch": 16, "epochs": 2}
+SMALL = {"offline": 3, "warmup": 1, "start": 3, "collect": 8, "copies": 2, "parts": 2, "width": 8, "batch": 16, "epochs": 2}
 
 
 def small(name: str) -> Any:

@@ -75,6 +75,7 @@ class TransitionBatch:
         index: ``[B]`` rows of the source.
         stream: ``[B]`` 0 for offline, 1 for online rows.
         columns: what else the source supplies, as ``advantage`` or ``log_prob``.
+        pool: ``[n, O]`` observations and ``[n, A]`` actions of the whole data set, where the batch is of one.
     """
 
     observation: Tensor
@@ -86,6 +87,7 @@ class TransitionBatch:
     index: Tensor
     stream: Tensor
     columns: Mapping[str, Tensor] = field(default_factory=dict[str, "Tensor"])
+    pool: tuple[Tensor, Tensor] | None = None
 
     def __len__(self) -> int:
         return len(self.reward)
@@ -129,6 +131,8 @@ class Update:
         target: what the fit is given.
         regularisers: what is added.
         every: updates between its turns.
+        since: number of the first update that has it, from 0.
+        until: number of the first update that has it no more; None where it stays.
     """
 
     owner: str
@@ -136,10 +140,16 @@ class Update:
     target: Target | None = None
     regularisers: tuple[Regulariser, ...] = ()
     every: int = 1
+    since: int = 0
+    until: int | None = None
 
     def __post_init__(self) -> None:
         if self.every < 1:
             raise ConfigError(f"Update(owner={self.owner!r}).every={self.every}; use a whole number, at least 1")
+
+    def has_turn(self, count: int) -> bool:
+        """Whether it takes part in update number ``count``."""
+        return count >= self.since and (self.until is None or count < self.until) and count % self.every == 0
 
 
 class Drawer(Protocol):

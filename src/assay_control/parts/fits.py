@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from assay_control.parts.nets import Nets
 
-__all__ = ["Expectile", "FitQ", "FitV", "Temperature", "expectile_loss"]
+__all__ = ["DualValue", "Expectile", "FitQ", "FitV", "Temperature", "expectile_loss"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +77,54 @@ class Expectile:
         if log is not None:
             log["v/mean"], log["v/advantage"] = v.detach().mean(), (q - v).detach().mean()
         return expectile_loss(q - v, self.tau).mean()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DualValue:
+    """f-DVL's V: ``mean(weight f(x) - (1 - weight) x)`` with ``x = min_i Q̄_i(s, a) - V(s)`` and a bounded surrogate ``f``.
+
+    ``f(x) = max(x + x²/4, 0)`` for ``chi2``, ``max(x, 0)`` for ``tv``: towards weight 1 the value nears the greatest Q over the
+    data's actions, and a far outlier costs a square and not an exponential. Source: Sikchi et al. 2023, arXiv 2302.08560, with
+    the surrogates of its released code.
+
+    Attributes:
+        weight: λ, between 1/2 and 1 for ``tv``: the quantile ``1 - (1 - λ) / λ`` of Q.
+        kind: ``chi2`` or ``tv``.
+
+    Raises:
+        ConfigError: another kind, or a weight with which the value has no minimum or is pushed up alone.
+    """
+
+    weight: float = 0.8
+    kind: str = "chi2"
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("chi2", "tv"):
+            raise ConfigError(f"DualValue.kind={self.kind!r}; use 'chi2' or 'tv'")
+        if not (0.5 if self.kind == "tv" else 0.0) < self.weight < 1:
+            least = "1/2" if self.kind == "tv" else "0"
+            raise ConfigError(f"DualValue(kind={self.kind!r}, weight={self.weight}): use a weight between {least} and 1")
+
+    def __call__(self, rows: TransitionBatch, nets: Nets, target: Tensor | None, noise: Noise, log: Log | None) -> Tensor:
+        """A scalar."""
+        del target, noise
+        with torch.no_grad():
+            q = nets.least_q(rows.observation, rows.action, averaged=True)
+        v = nets.v(rows.observation)
+        if log is not None:
+            log["v/mean"], log["v/advantage"] = v.detach().mean(), (q - v).detach().mean()
+        return self.loss(q - v).mean()
+
+    def loss(self, x: Tensor) -> Tensor:
+        """Of each difference.
+
+        >>> [round(float(v), 2) for v in DualValue().loss(torch.tensor([-1.0, 1.0, 2.0, 100.0]))]
+        [0.2, 0.8, 2.0, 2060.0]
+        """
+        bound = x + x.square() / 4 if self.kind == "chi2" else x
+        # the square turns up again below -2, where the surrogate stays at 0
+        bound = torch.where(x > 0, bound, 0.0) if self.kind == "chi2" else bound.clamp(min=0)
+        return self.weight * bound - (1 - self.weight) * x
 
 
 @dataclass(frozen=True, slots=True)

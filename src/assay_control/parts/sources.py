@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from assay_control.parts.nets import Nets
 
-__all__ = ["Collected", "Evenly", "HalfOnline", "TopEpisodes", "WeightedEpisodes", "top_episodes"]
+__all__ = ["Collected", "DataThenCollected", "Evenly", "HalfOnline", "TopEpisodes", "WeightedEpisodes", "top_episodes"]
 
 
 def _check_batch(part: object, batch: int) -> None:
@@ -51,7 +51,10 @@ class _Offline:
             index = np.minimum(np.searchsorted(self._bounds, u, side="right"), self._size - 1)
         at = torch.from_numpy(index)
         return TransitionBatch(
-            **{n: c[at] for n, c in self._columns.items()}, index=at, stream=torch.zeros(self._batch, dtype=torch.int64)
+            **{n: c[at] for n, c in self._columns.items()},
+            index=at,
+            stream=torch.zeros(self._batch, dtype=torch.int64),
+            pool=(self._columns["observation"], self._columns["action"]),
         )
 
     def prepare(self, nets: Nets, discount: float) -> None:
@@ -243,3 +246,38 @@ class HalfOnline:
         """As `Source.open`."""
         assert buffer is not None
         return _Both(_Offline(_need(data, self), self.batch // 2, seed), _Ring(buffer, self.batch // 2, seed), buffer)
+
+
+class _Switch:
+    def __init__(self, offline: _Offline, online: _Ring, after: int) -> None:
+        self._offline, self._online, self._after = offline, online, after
+
+    def draw(self, count: int) -> TransitionBatch:
+        """As `Drawer.draw`."""
+        return self._offline.draw(count) if count < self._after else self._online.draw(count)
+
+    def prepare(self, nets: Nets, discount: float) -> None:
+        """Nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataThenCollected:
+    """Batches of the data set first, then of what was collected alone: the data set is not kept.
+
+    Source: WSRL, Zhou et al. 2024, arXiv 2412.07762.
+
+    Attributes:
+        batch: rows of a batch.
+        offline: how many batches are of the data set.
+    """
+
+    batch: int = 256
+    offline: int = 10_000
+
+    def __post_init__(self) -> None:
+        _check_batch(self, self.batch)
+
+    def open(self, data: Transitions | None, buffer: Buffer | None, seed: int) -> Drawer:
+        """As `Source.open`."""
+        assert buffer is not None
+        return _Switch(_Offline(_need(data, self), self.batch, seed), _Ring(buffer, self.batch, seed), self.offline)
