@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -14,12 +15,15 @@ from assay.runs import read_json, write_json, write_text
 from assay_control import (
     BC,
     DQN,
+    DVL,
     IQL,
     PPO,
+    PRDC,
     RLPD,
     SAC,
     TD3,
     TD3BC,
+    WSRL,
     ControlRun,
     PointMaze,
     aggregate_scores,
@@ -31,25 +35,35 @@ from assay_control import (
 __all__ = ["make_page"]
 
 SEEDS = 5
-MAZE = {"discount": 0.95}
 INTRODUCTION = """\
 # Control: data sets, values and acting
 
-Each number is the interquartile mean over {seeds} seeds with a 95 % interval, of the last policy and never the best, played without
-noise from starts that no collection has. A score of 0 is that of random actions, 100 that of the world's scripted controller.
+Each number is the interquartile mean over {seeds} seeds with a 95 % interval, of the last policy and never the best, played
+without noise from starts that no collection has. A score of 0 is that of random actions, 100 that of the world's scripted controller.
 CPU-seconds are of one run on one thread, on a machine that others used too. `python -m evidence control` makes this page."""
 TITLES = {
     "weighting": """\
 ## Weighted episodes in mixed data
 
-190 random episodes of the pendulum and 10 of its controller, with noise; 2,500 updates. RW and AW draw rows of better episodes more
-often (`WeightedEpisodes`); the control of each weighted row is the same method with rows drawn evenly.""",
+190 random episodes of the pendulum and 10 of its controller, with noise; 2,500 updates. RW and AW draw rows of better episodes
+more often (`WeightedEpisodes`); the control of each weighted row is the same method with rows drawn evenly.""",
     "stitching": """\
 ## Stitching in a maze
 
-300 walks of at most 19 steps between places that have nothing to do with the goal; the way of tests is {cells} cells long, and two
-walks happen to go it. The return is the share of tests that reach the goal within 100 steps; 4,000 updates, discount 0.95. The
+300 walks of at most 19 steps between places that have nothing to do with the goal; the way of tests is {cells} cells long, and
+two walks happen to go it. The return is the share of tests that reach the goal within 100 steps; 4,000 updates, discount 0.95. The
 controls are cloning, and IQL with the mean (tau 0.5) in place of the expectile.""",
+    "published": """\
+## Published methods beside their base methods
+
+4,000 updates in the maze as above, 2,500 in the pendulum with episodes drawn by advantage. PRDC differs from TD3+BC in its
+penalty alone, f-DVL from IQL in how the value is fitted.""",
+    "dip": """\
+## From data to acting
+
+40 episodes of a weak controller of the pendulum (`pendulum/weak`), 1,500 updates of Cal-QL on them, then 2,000 steps in the world with
+one update each. `WSRL` acts 400 steps with the frozen policy before its first update; the control does not wait. The dip is the
+worst evaluation after the switch, one in a hundred steps.""",
     "pendulum": """\
 ## Acting in the pendulum
 
@@ -62,9 +76,8 @@ PPO 30,720 steps of the world, DQN 15,000.""",
 KILLED = """\
 ## Killed and resumed
 
-`tests/control/test_control_kills.py` kills runs of IQL, TD3+BC and SAC 102 times at random writes; each goes on and ends bit for bit
-as the one that was not killed (`make evidence`).
-"""
+`tests/control/test_control_kills.py` kills runs of IQL, TD3+BC and SAC 102 times at random writes; each goes on and ends bit
+for bit as the one that was not killed (`make evidence`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,11 +117,34 @@ def rows() -> list[Row]:
             out.append(Row(table="weighting", name=f"IQL, {title}", run=_offline(mixed, IQL(weight=weight, reward=0.03))))
     for name, method in (
         ("BC", BC()),
-        ("TD3+BC", TD3BC(**MAZE)),
-        ("IQL, tau 0.5", IQL(tau=0.5, beta=10, **MAZE)),
-        ("IQL, tau 0.9", IQL(tau=0.9, beta=10, **MAZE)),
+        ("TD3+BC", TD3BC(discount=0.95)),
+        ("IQL, tau 0.5", IQL(tau=0.5, beta=10, discount=0.95)),
+        ("IQL, tau 0.9", IQL(tau=0.9, beta=10, discount=0.95)),
     ):
         out.append(Row(table="stitching", name=name, run=_offline("maze/stitched", method, 4000)))
+    maze = "maze/stitched"
+    for name, data, method in (
+        ("maze: f-DVL, chi2", maze, DVL(beta=10, discount=0.95)),
+        ("maze: f-DVL, tv", maze, DVL(kind="tv", beta=10, discount=0.95)),
+        ("maze: IQL, tau 0.9", maze, IQL(tau=0.9, beta=10, discount=0.95)),
+        ("maze: PRDC", maze, PRDC(discount=0.95)),
+        ("maze: TD3+BC", maze, TD3BC(discount=0.95)),
+        ("pendulum: f-DVL, chi2", mixed, DVL(reward=0.03, weight="advantage")),
+        ("pendulum: IQL", mixed, IQL(reward=0.03, weight="advantage")),
+        ("pendulum: PRDC", mixed, PRDC(weight="advantage")),
+        ("pendulum: TD3+BC", mixed, TD3BC(weight="advantage")),
+    ):
+        out.append(Row(table="published", name=name, run=_offline(data, method, 4000 if data == maze else 2500)))
+    for name, method, steps in (
+        ("WSRL, 400 steps frozen", WSRL(), 3500),
+        ("WSRL, no warm-up", WSRL(warmup=0), 3500),
+        ("RLPD, 2 critics", RLPD(ensemble=2), 2000),
+        ("SAC", SAC(start=200), 2000),
+    ):
+        given = replace(
+            _online("pendulum", method, steps, "pendulum/weak" if steps == 3500 or "RLPD" in name else ""), evaluate_every=100
+        )
+        out.append(Row(table="dip", name=name, run=given))
     for name, place, method, steps, data in (
         ("SAC", "pendulum", SAC(), 3000, ""),
         ("TD3", "pendulum", TD3(), 3000, ""),
@@ -138,6 +174,7 @@ def make_page(folder: Path) -> list[str]:
             "return": [c["return"] for c in cells],
             "score": [c["score"] for c in cells],
             "cpu": sum(c["cpu"] for c in cells) / SEEDS,
+            "dip": [_dip(row, c) for c in cells] if row.table == "dip" else [],
         }
         for row, cells in found
     ]
@@ -156,11 +193,18 @@ def _cell(row: Row, seed: int, work: Path) -> Mapping[str, Any]:
             begun = time.process_time()
             outcome = train(run, Path(place) / "run")
             spent = time.process_time() - begun
+            lines = (Path(place) / "run" / "evals.jsonl").read_text(encoding="utf-8").splitlines()
         metrics = outcome.metrics
-        write_json(
-            path, {"return": metrics["eval/return"], "score": metrics["eval/score"], "digest": outcome.digest, "cpu": spent}
-        )
+        curve = [(line["step"], sum(line["returns"]) / len(line["returns"])) for line in map(json.loads, lines)]
+        held = {"return": metrics["eval/return"], "score": metrics["eval/score"], "digest": outcome.digest, "cpu": spent}
+        write_json(path, {**held, "curve": curve})
     return read_json(path)
+
+
+def _dip(row: Row, cell: Mapping[str, Any]) -> float:
+    """The worst evaluation while acting."""
+    switch = next((step for step in range(1, row.run.steps) if row.run.method.compose().schedule.phase(step).collect), 0)
+    return min(value for step, value in cell["curve"] if step >= switch)
 
 
 def _page(table: Sequence[Mapping[str, Any]]) -> str:
@@ -168,10 +212,14 @@ def _page(table: Sequence[Mapping[str, Any]]) -> str:
     for key, title in TITLES.items():
         parts += [
             title.format(cells=PointMaze().distance((1, 1))),
-            "| method | return | score | CPU-seconds |\n|---|---|---|---|",
+            "| method | return | score | CPU-seconds |"
+            + (" dip |" if key == "dip" else "")
+            + "\n|---|---|---|---|"
+            + "---|" * (key == "dip"),
         ]
         for row in (r for r in table if r["table"] == key):
             parts[-1] += f"\n| {row['name']} | {_shown(row['return'])} | {_shown(row['score'])} | {row['cpu']:.1f} |"
+            parts[-1] += f" {_shown(row['dip'])} |" if key == "dip" else ""
     return "\n\n".join([*parts, KILLED])
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-__all__ = ["torch"]
+import numpy as np
+
+__all__ = ["to_tensor", "torch"]
 
 if TYPE_CHECKING:
     import torch
@@ -18,3 +20,8 @@ else:
             return value
 
     torch = _Torch()
+
+
+def to_tensor(array: np.ndarray[Any, Any]) -> torch.Tensor:
+    """The array as a tensor that shares its memory."""
+    return cast("Any", torch).from_numpy(array)

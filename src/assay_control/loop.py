@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from assay_control.evaluation import PolicyEvaluation, evaluate_policy, normalised, references
-from assay_control.lazy_torch import torch
+from assay_control.lazy_torch import to_tensor, torch
 from assay_control.parts.base import Log
 from assay_control.session import Session
 
@@ -89,8 +89,8 @@ def evaluate(session: Session) -> tuple[PolicyEvaluation, dict[str, float]]:
         values["eval/score"] = normalised(values["eval/return"], known)
     if "q" in session.nets.networks:
         with torch.no_grad():
-            observation = torch.from_numpy(session.scaled(first[0]))
-            q = session.nets.least_q(observation, torch.from_numpy(first[1])).numpy()
+            observation = to_tensor(session.scaled(first[0]))
+            q = session.nets.least_q(observation, to_tensor(first[1])).numpy()
         factor, offset = method.reward
         gamma = method.discount
         ahead = found.lengths if gamma == 1 else (1 - gamma**found.lengths) / (1 - gamma)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from assay.core import ConfigError, generator
-from assay_control.lazy_torch import torch
+from assay_control.lazy_torch import to_tensor, torch
 from assay_control.records import Array
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class Network:
         self.net, self.name = net, name
         self.updates = 0
         values = _start(net, sizes, seed, name)
-        self.flat = torch.from_numpy(values)
+        self.flat = to_tensor(values)
         self._shapes = _shapes(net, sizes)
         self.parameters = [p.requires_grad_() for p in self._views(self.flat)]
         self.averaged = self.flat.clone() if net.target else self.flat
@@ -160,6 +160,10 @@ class Network:
         if shared:
             h = torch.cat([h, weights[-1].expand_as(h)], -1)
         return h if many else h.unsqueeze(0)
+
+    def numbers(self, fixed: bool = False) -> Tensor:
+        """All parameters in a row: what a `Scalar` is; with ``fixed`` without gradient."""
+        return (self._fixed if fixed else self.parameters)[0]
 
     def descend(self, loss: Tensor) -> Tensor:
         """One step of Adam on the parameters of this network alone.
@@ -217,7 +221,7 @@ class Network:
             raise ConfigError(f"network {self.name!r} has {self.flat.numel()} parameters, the checkpoint {state['flat'].size}")
         with torch.no_grad():
             for name in ("flat", "moment", "square", *(("averaged",) if self.net.target else ())):
-                getattr(self, name).copy_(torch.from_numpy(np.array(state[name])))
+                getattr(self, name).copy_(to_tensor(np.array(state[name])))
         self.updates = int(state["updates"])
 
 
@@ -279,8 +283,3 @@ class _Numbers(Network):
         self.averaged, self._averaged_views = self.flat, self._views(self.flat)
         self.moment, self.square = torch.zeros_like(self.flat), torch.zeros_like(self.flat)
         self._fixed = [p.detach() for p in self.parameters]
-
-    def __call__(self, inputs: Any = None, averaged: bool = False, fixed: bool = False) -> Tensor:
-        """The numbers."""
-        del inputs, averaged
-        return (self._fixed if fixed else self.parameters)[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -186,7 +186,7 @@ def transitions(episodes: Sequence[Episode], discount: float) -> Transitions:
     lengths = np.array([len(e) for e in episodes])
 
     def joined(name: str, kind: Any) -> Array:
-        return np.concatenate([np.asarray(getattr(e, name)) for e in episodes]).astype(kind)
+        return np.concatenate([cast("Array", getattr(e, name)) for e in episodes]).astype(kind)
 
     discrete = np.issubdtype(np.asarray(episodes[0].actions).dtype, np.integer)
     costs = np.concatenate([np.zeros(len(e)) if e.costs is None else e.costs for e in episodes])

@@ -10,7 +10,7 @@ import numpy as np
 from assay.core import ConfigError, NonFiniteError, generator
 from assay.core.seeds import derive_each
 from assay_control.data.behaviours import random_actions
-from assay_control.lazy_torch import torch
+from assay_control.lazy_torch import to_tensor, torch
 from assay_control.parts.base import Log, Noise, Phase
 from assay_control.parts.buffer import Buffer
 from assay_control.parts.nets import Nets
@@ -106,7 +106,7 @@ class Session:
     def act(self, observation: Array) -> Array:
         """``[n, A]`` or ``[n]`` actions without noise, of raw observations."""
         with torch.no_grad():
-            return self.nets.mean(torch.from_numpy(self.scaled(observation))).numpy()
+            return self.nets.mean(to_tensor(self.scaled(observation))).numpy()
 
     def _act(self, seen: Array, at_random: bool) -> tuple[Array, dict[str, Array]]:
         if at_random:
@@ -116,7 +116,7 @@ class Session:
         assert self.method.explorer is not None
         noise = Noise(self.run.seed, -1 - self.acted)
         with torch.no_grad():
-            tensor: Tensor = torch.from_numpy(self.scaled(seen))
+            tensor: Tensor = to_tensor(self.scaled(seen))
             action, columns = self.method.explorer(self.nets, tensor, noise, self.acted)
         return action.numpy(), {name: value.numpy() for name, value in columns.items()}
 

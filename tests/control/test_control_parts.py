@@ -201,7 +201,7 @@ def test_advantages_weight_the_datas_actions() -> None:
     weight = (advantage / 0.5).exp().clamp(max=3.0)
     assert loss == pytest.approx(float((weight * -held.log_prob(batch.observation, batch.action)).mean().detach()), abs=1e-6)
     returns = float(AdvantageWeighted(advantage="return - v", clip=1.0)(batch, held, None, Noise(0, 0), None).detach())
-    assert returns == pytest.approx(float(-held.log_prob(batch.observation, batch.action).mean()), abs=1e-6), (
+    assert returns == pytest.approx(float(-held.log_prob(batch.observation, batch.action).mean().detach()), abs=1e-6), (
         "all weights are clipped"
     )
     assert np.isfinite(float(AdvantageWeighted(advantage="q - q(pi)")(batch, held, None, Noise(0, 0), None)))
@@ -461,7 +461,7 @@ def test_rates_clips_and_states() -> None:
     with pytest.raises(ConfigError, match="parameters, the checkpoint"):
         Net(width=5, target=0.1).build(2, 1, False, 0, "v").restore(state)
     number = Scalar(start=0.5).build(2, 3, False, 0, "alpha")
-    assert float(number().detach()) == 0.5 and Scalar(per_action=True).build(2, 3, False, 0, "x")().shape == (3,)
+    assert float(number.numbers().detach()) == 0.5 and Scalar(per_action=True).build(2, 3, False, 0, "x").numbers().shape == (3,)
 
 
 @pytest.mark.parametrize(

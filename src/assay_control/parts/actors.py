@@ -135,7 +135,7 @@ class SoftGreedy:
         q = values.mean(0) if self.mean_q else values.amin(0)
         if log is not None:
             log["pi/q"] = q.detach().mean()
-        return (nets["alpha"](fixed=True).exp() * logp - q).mean()
+        return (nets.alpha(fixed=True) * logp - q).mean()
 
 
 @dataclass(frozen=True, slots=True)

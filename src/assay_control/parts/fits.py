@@ -145,8 +145,8 @@ class Temperature:
         with torch.no_grad():
             _, logp = nets.sample(rows.observation, noise)
         if log is not None:
-            log["entropy"], log["alpha"] = -logp.mean(), nets["alpha"]().detach().exp().mean()
-        return -(nets["alpha"]() * (logp + self.target * nets.size)).mean()
+            log["entropy"], log["alpha"] = -logp.mean(), nets.alpha().detach().mean()
+        return -(nets["alpha"].numbers() * (logp + self.target * nets.size)).mean()
 
 
 def expectile_loss(error: Tensor, tau: float) -> Tensor:

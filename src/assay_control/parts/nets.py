@@ -64,6 +64,10 @@ class Nets:
         """``[B]`` value of observations."""
         return self.networks["v"](observation, averaged)[0, :, 0]
 
+    def alpha(self, fixed: bool = False) -> Tensor:
+        """``[1]`` SAC's temperature; with ``fixed`` without gradient."""
+        return self.networks["alpha"].numbers(fixed).exp()
+
     # ---- policy ------------------------------------------------------------------------------------------------------
 
     def mean(self, observation: Tensor, averaged: bool = False) -> Tensor:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from assay.core import ConfigError, generator
-from assay_control.lazy_torch import torch
+from assay_control.lazy_torch import to_tensor, torch
 from assay_control.parts.base import Drawer, Log, Noise, Phase, TransitionBatch
 from assay_control.parts.buffer import Buffer
 from assay_control.parts.sources import gather
@@ -79,7 +79,7 @@ class _Rollout:
         """As `Drawer.prepare`: advantages and returns of the rows that were collected."""
         arrays, copies, n = self._buffer.arrays, self._source.copies, len(self._buffer)
         with torch.no_grad():
-            value, after = (nets.v(torch.from_numpy(arrays[k][:n])).numpy() for k in ("observation", "next_observation"))
+            value, after = (nets.v(to_tensor(arrays[k][:n])).numpy() for k in ("observation", "next_observation"))
         shaped = [x[:n].reshape(-1, copies) for x in (arrays["reward"], value, after, arrays["terminal"], arrays["done"])]
         advantage = generalised_advantages(*shaped, discount, self._source.decay).reshape(-1)
         self._return = (advantage + value).astype(np.float32)
@@ -94,8 +94,8 @@ class _Rollout:
         rows = gather(self._buffer, index)
         rows.columns = {
             **rows.columns,
-            "advantage": torch.from_numpy(self._advantage[index]),
-            "return": torch.from_numpy(self._return[index]),
+            "advantage": to_tensor(self._advantage[index]),
+            "return": to_tensor(self._return[index]),
         }
         return rows
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from assay.core import ConfigError, generator
 from assay_control.data.measures import return_advantages, trajectory_weights
-from assay_control.lazy_torch import torch
+from assay_control.lazy_torch import to_tensor, torch
 from assay_control.parts.base import Drawer, TransitionBatch
 from assay_control.parts.buffer import Buffer
 from assay_control.records import Array, Transitions
@@ -38,7 +38,7 @@ class _Offline:
 
     def __init__(self, data: Transitions, batch: int, seed: int, weights: Array | None = None) -> None:
         names = ("observation", "action", "reward", "next_observation", "terminal", "to_go")
-        self._columns: dict[str, Tensor] = {n: torch.from_numpy(np.ascontiguousarray(getattr(data, n))) for n in names}
+        self._columns: dict[str, Tensor] = {n: to_tensor(np.ascontiguousarray(getattr(data, n))) for n in names}
         self._batch, self._seed, self._size = batch, seed, len(data)
         self._bounds = None if weights is None or np.all(weights == weights[0]) else np.cumsum(weights) / weights.sum()
 
@@ -49,7 +49,7 @@ class _Offline:
             index = (u * self._size).astype(np.int64)
         else:
             index = np.minimum(np.searchsorted(self._bounds, u, side="right"), self._size - 1)
-        at = torch.from_numpy(index)
+        at = to_tensor(index)
         return TransitionBatch(
             **{n: c[at] for n, c in self._columns.items()},
             index=at,
@@ -182,11 +182,11 @@ class _Ring:
 def gather(buffer: Buffer, index: Array) -> TransitionBatch:
     """Rows of a buffer; their return to go is not known and stands as 0."""
     named = {"observation", "action", "reward", "next_observation", "terminal"}
-    held = {n: torch.from_numpy(values[index]) for n, values in buffer.arrays.items() if n != "done"}
+    held = {n: to_tensor(values[index]) for n, values in buffer.arrays.items() if n != "done"}
     return TransitionBatch(
         **{n: held[n] for n in named},
         to_go=torch.zeros(len(index)),
-        index=torch.from_numpy(index),
+        index=to_tensor(index),
         stream=torch.ones(len(index), dtype=torch.int64),
         columns={n: v for n, v in held.items() if n not in named},
     )

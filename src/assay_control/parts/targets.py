@@ -70,7 +70,7 @@ class SoftValue:
             action, logp = nets.sample(rows.next_observation, noise, self.best_of)
             value = self._value(rows.next_observation, action, nets, noise)
             if self.entropy:
-                value = value - nets["alpha"]().exp() * logp
+                value = value - nets.alpha() * logp
             return rows.later(value if self.best_of == 1 else value.amax(0), discount)
 
     def _value(self, observation: Tensor, action: Tensor, nets: Nets, noise: Noise) -> Tensor:

@@ -186,7 +186,7 @@ def next_cells(maze: str) -> Array:
     """``[cells, goals]`` number of the next cell on the shortest way; the cell itself at the goal."""
     free = free_cells(maze)
     rows, width = free.shape
-    out = np.tile(np.arange(rows * width)[:, None], (1, rows * width))
+    out: Array = np.repeat(np.arange(rows * width)[:, None], rows * width, axis=1)
     for goal in map(tuple, np.argwhere(free)):
         far = distances(maze, (int(goal[0]), int(goal[1])))
         for r, c in np.argwhere(free):
