@@ -39,8 +39,9 @@ INTRODUCTION = """\
 # Control: data sets, values and acting
 
 Each number is the interquartile mean over {seeds} seeds with a 95 % interval, of the last policy and never the best, played
-without noise from starts that no collection has. A score of 0 is that of random actions, 100 that of the world's scripted controller.
-CPU-seconds are of one run on one thread, on a machine that others used too. `python -m evidence control` makes this page."""
+without noise from starts that no collection has. A score of 0 is that of random actions, 100 that of the world's scripted
+controller. CPU-seconds are of one run on one thread, on a machine that others used too. `python -m evidence control` makes this
+page."""
 TITLES = {
     "weighting": """\
 ## Weighted episodes in mixed data
@@ -51,8 +52,8 @@ more often (`WeightedEpisodes`); the control of each weighted row is the same me
 ## Stitching in a maze
 
 300 walks of at most 19 steps between places that have nothing to do with the goal; the way of tests is {cells} cells long, and
-two walks happen to go it. The return is the share of tests that reach the goal within 100 steps; 4,000 updates, discount 0.95. The
-controls are cloning, and IQL with the mean (tau 0.5) in place of the expectile.""",
+two walks happen to go it. The return is the share of tests that reach the goal within 100 steps; 4,000 updates, discount 0.95.
+The controls are cloning, and IQL with the mean (tau 0.5) in place of the expectile.""",
     "published": """\
 ## Published methods beside their base methods
 
@@ -61,9 +62,9 @@ penalty alone, f-DVL from IQL in how the value is fitted.""",
     "dip": """\
 ## From data to acting
 
-40 episodes of a weak controller of the pendulum (`pendulum/weak`), 1,500 updates of Cal-QL on them, then 2,000 steps in the world with
-one update each. `WSRL` acts 400 steps with the frozen policy before its first update; the control does not wait. The dip is the
-worst evaluation after the switch, one in a hundred steps.""",
+40 episodes of a weak controller of the pendulum (`pendulum/weak`), 1,500 updates of Cal-QL on them, then 2,000 steps in the world
+with one update each. `WSRL` acts 400 steps with the frozen policy before its first update; the control does not wait. The dip is
+the worst evaluation after the switch, one in a hundred steps.""",
     "pendulum": """\
 ## Acting in the pendulum
 

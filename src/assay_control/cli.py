@@ -226,7 +226,7 @@ def named_run(words: Sequence[str], file: str | None = None) -> ControlRun:
         data = FileData(world=place, path=file)
     if how is None:
         how = quickstart_method() if not words else method("iql" if data is not None else "sac")
-    if how is not None and data is None and place is None:
+    if data is None and place is None:
         raise ConfigError(f"assay control train {' '.join(words)}: name a data set or a world too, as pendulum/mixed or pendulum")
     learns = how.compose()
     online = learns.explorer is not None
@@ -286,7 +286,7 @@ def _report(args: list[str]) -> int:
 
 
 def _told(outcome: Any, report: bool, as_json: bool) -> int:
-    row = {
+    row: dict[str, Any] = {
         "folder": str(outcome.folder),
         "step": outcome.step,
         "digest": outcome.digest,

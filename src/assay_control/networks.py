@@ -171,11 +171,10 @@ class Network:
         Returns:
             The norm of the gradient before any clipping, a tensor.
         """
-        gradients = torch.autograd.grad(loss, self.parameters, allow_unused=True)
-        flat = torch.cat(
-            [torch.zeros(p.numel()) if g is None else g.reshape(-1) for g, p in zip(gradients, self.parameters, strict=True)]
-        )
-        norm = flat.norm()
+        gradients: Any = torch.autograd.grad(loss, self.parameters, allow_unused=True)
+        held = zip(gradients, self.parameters, strict=True)
+        flat = torch.cat([torch.zeros(p.numel()) if g is None else g.reshape(-1) for g, p in held])
+        norm = flat.square().sum().sqrt()
         if self.net.clip:
             flat = flat * (self.net.clip / (norm + 1e-6)).clamp(max=1.0)
         self.apply(flat)

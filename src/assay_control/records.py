@@ -184,12 +184,13 @@ def transitions(episodes: Sequence[Episode], discount: float) -> Transitions:
     if not episodes:
         raise DataError("a data set needs at least one episode")
     lengths = np.array([len(e) for e in episodes])
+    first = np.cumsum(lengths) - lengths
 
     def joined(name: str, kind: Any) -> Array:
         return np.concatenate([cast("Array", getattr(e, name)) for e in episodes]).astype(kind)
 
     discrete = np.issubdtype(np.asarray(episodes[0].actions).dtype, np.integer)
-    costs = np.concatenate([np.zeros(len(e)) if e.costs is None else e.costs for e in episodes])
+    costs = np.concatenate([np.zeros(len(e)) if e.costs is None else e.costs.astype(np.float64) for e in episodes])
     return Transitions(
         observation=np.concatenate([e.observations[:-1] for e in episodes]).astype(np.float32),
         action=joined("actions", np.int64 if discrete else np.float32),
@@ -199,8 +200,8 @@ def transitions(episodes: Sequence[Episode], discount: float) -> Transitions:
         cost=costs.astype(np.float32),
         to_go=np.concatenate([returns_to_go(e.rewards, discount) for e in episodes]).astype(np.float32),
         episode=np.repeat(np.arange(len(episodes)), lengths),
-        step=np.concatenate([np.arange(n) for n in lengths]),
-        first=np.concatenate([[0], np.cumsum(lengths)[:-1]]),
+        step=np.arange(int(lengths.sum())) - np.repeat(first, lengths),
+        first=first,
     )
 
 

@@ -102,7 +102,7 @@ class Scripted:
             if isinstance(space, Choices):
                 drawn = random_actions(space, rng, count)
                 return np.where(rng.random(count) < self.noise, drawn, control(observation))
-            action = self.gain * control(observation)
+            action: Array = self.gain * control(observation)
             if self.noise:
                 action = action + self.noise * rng.standard_normal(action.shape)
             return np.clip(action, -1.0, 1.0)

@@ -58,8 +58,8 @@ class Noise:
 
     def subset(self, size: int, count: int) -> list[int]:
         """``count`` different whole numbers below ``size``."""
-        drawn: Any = torch.randperm(size, generator=self._generator)[:count].tolist()
-        return drawn
+        drawn: Any = torch.randperm(size, generator=self._generator)[:count]
+        return drawn.tolist()
 
 
 @dataclass(slots=True, kw_only=True)

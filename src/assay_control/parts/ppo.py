@@ -73,15 +73,18 @@ class _Rollout:
 
     def __init__(self, source: LastRollout, buffer: Buffer, seed: int) -> None:
         self._source, self._buffer, self._seed = source, buffer, seed
-        self._advantage, self._return = np.zeros(0, np.float32), np.zeros(0, np.float32)
+        self._advantage: Array = np.zeros(0, np.float32)
+        self._return: Array = np.zeros(0, np.float32)
 
     def prepare(self, nets: Nets, discount: float) -> None:
         """As `Drawer.prepare`: advantages and returns of the rows that were collected."""
         arrays, copies, n = self._buffer.arrays, self._source.copies, len(self._buffer)
         with torch.no_grad():
             value, after = (nets.v(to_tensor(arrays[k][:n])).numpy() for k in ("observation", "next_observation"))
-        shaped = [x[:n].reshape(-1, copies) for x in (arrays["reward"], value, after, arrays["terminal"], arrays["done"])]
-        advantage = generalised_advantages(*shaped, discount, self._source.decay).reshape(-1)
+        shaped: list[Array] = [
+            x[:n].reshape(-1, copies) for x in (arrays["reward"], value, after, arrays["terminal"], arrays["done"])
+        ]
+        advantage = generalised_advantages(*shaped, discount=discount, decay=self._source.decay).reshape(-1)
         self._return = (advantage + value).astype(np.float32)
         self._advantage = advantage.astype(np.float32)
 

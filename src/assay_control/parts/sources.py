@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,8 +15,6 @@ from assay_control.parts.buffer import Buffer
 from assay_control.records import Array, Transitions
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from assay_control.parts.nets import Nets
 
 __all__ = ["Collected", "DataThenCollected", "Evenly", "HalfOnline", "TopEpisodes", "WeightedEpisodes", "top_episodes"]
@@ -38,7 +36,7 @@ class _Offline:
 
     def __init__(self, data: Transitions, batch: int, seed: int, weights: Array | None = None) -> None:
         names = ("observation", "action", "reward", "next_observation", "terminal", "to_go")
-        self._columns: dict[str, Tensor] = {n: to_tensor(np.ascontiguousarray(getattr(data, n))) for n in names}
+        self._columns: dict[str, Any] = {n: to_tensor(np.ascontiguousarray(getattr(data, n))) for n in names}
         self._batch, self._seed, self._size = batch, seed, len(data)
         self._bounds = None if weights is None or np.all(weights == weights[0]) else np.cumsum(weights) / weights.sum()
 
@@ -182,7 +180,7 @@ class _Ring:
 def gather(buffer: Buffer, index: Array) -> TransitionBatch:
     """Rows of a buffer; their return to go is not known and stands as 0."""
     named = {"observation", "action", "reward", "next_observation", "terminal"}
-    held = {n: to_tensor(values[index]) for n, values in buffer.arrays.items() if n != "done"}
+    held: dict[str, Any] = {n: to_tensor(values[index]) for n, values in buffer.arrays.items() if n != "done"}
     return TransitionBatch(
         **{n: held[n] for n in named},
         to_go=torch.zeros(len(index)),
@@ -219,7 +217,8 @@ class _Both:
         """As `Drawer.draw`: offline rows first."""
         a, b = self._offline.draw(count), self._online.draw(count)
         names = ("observation", "action", "reward", "next_observation", "terminal", "to_go", "index", "stream")
-        return TransitionBatch(**{n: torch.cat([getattr(a, n), getattr(b, n)]) for n in names})
+        joined: dict[str, Any] = {n: torch.cat([getattr(a, n), getattr(b, n)]) for n in names}
+        return TransitionBatch(**joined)
 
     def prepare(self, nets: Nets, discount: float) -> None:
         """Nothing."""

@@ -186,7 +186,8 @@ def next_cells(maze: str) -> Array:
     """``[cells, goals]`` number of the next cell on the shortest way; the cell itself at the goal."""
     free = free_cells(maze)
     rows, width = free.shape
-    out: Array = np.repeat(np.arange(rows * width)[:, None], rows * width, axis=1)
+    cells = int(rows) * int(width)
+    out: Array = np.arange(cells).repeat(cells).reshape(cells, cells)
     for goal in map(tuple, np.argwhere(free)):
         far = distances(maze, (int(goal[0]), int(goal[1])))
         for r, c in np.argwhere(free):
