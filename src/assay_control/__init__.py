@@ -21,11 +21,11 @@ if TYPE_CHECKING:
         trajectory_quality,
         trajectory_weights,
     )
-    from assay_control.data.recipes import Dataset, FileData, Share, collect_episodes
+    from assay_control.data.recipes import Corrupted, Dataset, FileData, Share, collect_episodes
     from assay_control.evaluation import PolicyEvaluation, References, evaluate_policy, normalised, references
     from assay_control.methods.offline import AWAC, AWR, BC, CQL, IQL, TD3BC
     from assay_control.methods.online import DQN, PPO, RLPD, SAC, TD3
-    from assay_control.methods.published import DVL, PRDC, WSRL
+    from assay_control.methods.published import DVL, PRDC, RIQL, WSRL
     from assay_control.networks import Net, Network, Scalar
     from assay_control.parts.actors import AdvantageWeighted, Clone, ClonePenalty, GreedyAction, SoftGreedy
     from assay_control.parts.base import Composition, ControlMethod, Noise, Phase, TransitionBatch, Update
@@ -94,6 +94,7 @@ __all__ = [
     "DQN",
     "DVL",
     "DataThenCollected",
+    "Corrupted",
     "Dataset",
     "DrawAction",
     "DualValue",
@@ -127,6 +128,7 @@ __all__ = [
     "PointMaze",
     "PolicyEvaluation",
     "PolicyNoise",
+    "RIQL",
     "RLPD",
     "RandomActions",
     "References",
@@ -195,11 +197,11 @@ _HOME = {
     "data.behaviours": "Behaviour RandomActions Scripted Wander",
     "data.files": "episodes_of_arrays read_npz to_arrays",
     "data.measures": ("coverage joint_coverage positive_semivariance return_advantages trajectory_quality trajectory_weights"),
-    "data.recipes": "Dataset FileData Share collect_episodes",
+    "data.recipes": "Corrupted Dataset FileData Share collect_episodes",
     "evaluation": "PolicyEvaluation References evaluate_policy normalised references",
     "methods.offline": "AWAC AWR BC CQL IQL TD3BC",
     "methods.online": "DQN PPO RLPD SAC TD3",
-    "methods.published": "DVL PRDC WSRL",
+    "methods.published": "DVL PRDC RIQL WSRL",
     "networks": "Net Network Scalar",
     "parts.actors": "AdvantageWeighted Clone ClonePenalty GreedyAction SoftGreedy",
     "parts.base": "Composition ControlMethod Noise Phase TransitionBatch Update",

@@ -9,7 +9,6 @@ import numpy as np
 from assay_control.data.measures import positive_semivariance, return_advantages, scaled, trajectory_quality, trajectory_weights
 from assay_control.data.recipes import OfflineData
 from assay_control.evaluation import references
-from assay_control.records import transitions
 
 __all__ = ["data_card"]
 
@@ -25,7 +24,7 @@ def data_card(data: OfflineData) -> dict[str, Any]:
         weight that the best tenth would get under AW, digests.
     """
     episodes = data.cached()
-    rows = transitions(episodes, 1.0)
+    rows = data.rows(1.0)
     returns = rows.returns()
     known = references(data.world)
     weights = trajectory_weights(return_advantages(rows), 0.1)

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from assay.core import FrozenMap, UnknownNameError
 from assay_control.data.behaviours import RandomActions, Scripted, Wander
-from assay_control.data.recipes import Dataset, Share
+from assay_control.data.recipes import Corrupted, Dataset, Share
 from assay_control.parts.base import ControlMethod
 from assay_control.worlds.base import World
 from assay_control.worlds.cartpole import CartPole
@@ -40,6 +40,7 @@ METHODS: FrozenMap = FrozenMap(
         "iql": "assay_control.methods.offline:IQL",
         "ppo": "assay_control.methods.online:PPO",
         "prdc": "assay_control.methods.published:PRDC",
+        "riql": "assay_control.methods.published:RIQL",
         "rlpd": "assay_control.methods.online:RLPD",
         "sac": "assay_control.methods.online:SAC",
         "td3": "assay_control.methods.online:TD3",
@@ -60,7 +61,7 @@ def _stitched() -> Dataset:
     return Dataset(world=maze, shares=(Share(behaviour=Wander(), episodes=300, length=19, world=anywhere),))
 
 
-DATASETS: dict[str, tuple[Callable[[], Dataset], str]] = {
+DATASETS: dict[str, tuple[Callable[[], Dataset | Corrupted], str]] = {
     "cart-pole/expert": (lambda: _of(CartPole(), (Scripted(), 20)), "20 episodes of the controller"),
     "cart-pole/mixed": (
         lambda: _of(CartPole(), (RandomActions(), 380), (Scripted(noise=0.3), 20)),
@@ -71,6 +72,10 @@ DATASETS: dict[str, tuple[Callable[[], Dataset], str]] = {
     "maze/stitched": (
         _stitched,
         "300 short walks between places that have nothing to do with the goal: the way must be put together from pieces",
+    ),
+    "pendulum/corrupted": (
+        lambda: Corrupted(base=_of(Pendulum(), (Scripted(noise=0.3), 100)), what="dynamics", rate=0.3, scale=2.0),
+        "as expert, with three in ten next observations wrong",
     ),
     "pendulum/expert": (lambda: _of(Pendulum(), (Scripted(noise=0.3), 100)), "100 episodes of the controller with noise"),
     "pendulum/medium": (lambda: _of(Pendulum(), (Scripted(gain=0.5, noise=0.3), 100)), "100 episodes of a weak controller"),
@@ -87,14 +92,14 @@ DATASETS: dict[str, tuple[Callable[[], Dataset], str]] = {
 """Name to a function that makes the recipe, and what it is."""
 
 
-def dataset(name: str) -> Dataset:
+def dataset(name: str) -> Dataset | Corrupted:
     """The data set of that name.
 
     Raises:
         UnknownNameError: there is none; says the nearest.
 
-    >>> len(dataset("pendulum/mixed").shares)
-    2
+    >>> len(dataset("pendulum/mixed").cached())
+    200
     """
     if name not in DATASETS:
         raise UnknownNameError("data set", name, list(DATASETS))

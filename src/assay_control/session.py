@@ -14,7 +14,7 @@ from assay_control.lazy_torch import to_tensor, torch
 from assay_control.parts.base import Log, Noise, Phase
 from assay_control.parts.buffer import Buffer
 from assay_control.parts.nets import Nets
-from assay_control.records import Array, Transitions, transitions
+from assay_control.records import Array, Transitions
 from assay_control.run import ControlRun
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Session:
         self.run, self.method = run, run.method.compose()
         world = run.acted_in
         self.step = self.updates = self.acted = self.started = 0
-        self.data = transitions(run.data.cached(), self.method.discount) if run.data is not None else None
+        self.data = run.data.rows(self.method.discount) if run.data is not None else None
         self.shift, self.factor = self._scaling()
         self.nets = Nets(self.method, world.observation_size, world.actions, run.seed)
         self.buffer = self.running = None

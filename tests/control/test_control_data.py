@@ -12,6 +12,7 @@ from assay.core import ConfigError, DataError
 from assay_control import (
     DATASETS,
     CartPole,
+    Corrupted,
     Dataset,
     FileData,
     Pendulum,
@@ -59,6 +60,7 @@ def test_a_recipe_gives_the_same_data_each_time(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", list(DATASETS))
 def test_named_data_sets_can_be_made(name: str) -> None:
     made = dataset(name)
+    made = made if isinstance(made, Dataset) else made.base
     shares = tuple(dataclasses.replace(s, episodes=2) for s in made.shares)
     assert len(dataclasses.replace(made, shares=shares).episodes()) == 2 * len(shares)
 
@@ -159,6 +161,29 @@ def test_the_weights_of_the_paper() -> None:
         trajectory_weights(np.zeros(2), 0.0)
     with pytest.raises(DataError, match="no episodes"):
         trajectory_weights(np.zeros(0), 1.0)
+
+
+def test_a_share_of_the_rows_can_be_wrong() -> None:
+    """``Corrupted``: exactly floor(.3 n) rows of one field differ, within scale deviations, and the mask says which."""
+    for what, name in (
+        ("dynamics", "next_observation"),
+        ("reward", "reward"),
+        ("action", "action"),
+        ("observation", "observation"),
+    ):
+        wrong = Corrupted(base=small(), what=what, scale=2.0)
+        clean, rows = small().rows(0.99), wrong.rows(0.99)
+        differs = (getattr(clean, name) != getattr(rows, name)).reshape(len(rows), -1).any(1)
+        assert differs.sum() == 15 and np.array_equal(differs, wrong.mask(50)) and rows.digest() == wrong.rows(0.99).digest()
+        change = np.abs(getattr(clean, name) - getattr(rows, name)).reshape(len(rows), -1).max(0)
+        assert (change <= 2 * getattr(clean, name).reshape(len(rows), -1).std(0) + 1e-5).all()
+        for other in {"observation", "action", "reward", "next_observation"} - {name}:
+            assert np.array_equal(getattr(clean, other), getattr(rows, other))
+    assert len(wrong.cached()) == 5 and wrong.world == small().world
+    with pytest.raises(ConfigError, match="use one of observation"):
+        Corrupted(base=small(), what="goal")
+    with pytest.raises(ConfigError, match="no deviation"):
+        Corrupted(base=dataset("cart-pole/expert"), what="action").rows(0.9)
 
 
 def test_equal_starts_make_advantages_returns() -> None:

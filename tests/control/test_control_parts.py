@@ -15,6 +15,7 @@ from assay_control import (
     BC,
     CQL,
     IQL,
+    RIQL,
     TD3BC,
     WSRL,
     AdvantageReturn,
@@ -204,7 +205,7 @@ def test_advantages_weight_the_datas_actions() -> None:
     assert returns == pytest.approx(float(-held.log_prob(batch.observation, batch.action).mean().detach()), abs=1e-6), (
         "all weights are clipped"
     )
-    assert np.isfinite(float(AdvantageWeighted(advantage="q - q(pi)")(batch, held, None, Noise(0, 0), None)))
+    assert np.isfinite(float(AdvantageWeighted(advantage="q - q(pi)")(batch, held, None, Noise(0, 0), None).detach()))
 
 
 def test_td3_bc_does_not_depend_on_the_size_of_values() -> None:
@@ -304,6 +305,26 @@ def test_the_dual_value_by_hand() -> None:
         DualValue(kind="tv", weight=0.5)
     with pytest.raises(ConfigError, match="use 'chi2' or 'tv'"):
         DualValue(kind="kl")
+
+
+def test_robust_values_by_hand() -> None:
+    """``RIQL``: Huber's loss with δ = 1 (.5 gives .125, 10 gives 9.5), the .25-quantile of 1 ... 5 is 2, targets are cut."""
+    parts = RIQL(width=8, sigma=1.0).compose()
+    assert parts.updates[1].fit == FitQ(delta=1.0) and RIQL(sigma=0.5).compose().updates[1].fit == FitQ(delta=4.0)
+    held = nets(parts)
+    held.q = lambda *a, **k: torch.arange(1.0, 6.0).view(5, 1)  # type: ignore[method-assign]
+    assert float(held.least_q(torch.zeros(1, 2), torch.zeros(1, 1), quantile=0.25)) == 2.0
+    assert float(held.least_q(torch.zeros(1, 2), torch.zeros(1, 1))) == 1.0, "quantile 0 is the least"
+    batch = rows(2, reward=torch.tensor([-500.0, 5000.0]), terminal=torch.ones(2, dtype=torch.bool))
+    assert NextValue(low=-100.0, high=1000.0)(batch, Fixed(v=torch.zeros(2)), Noise(0, 0), 0.9).tolist() == [-100.0, 1000.0]
+    for wrong in (
+        lambda: RIQL(sigma=0.0).compose(),
+        lambda: Expectile(0.7, quantile=2.0),
+        lambda: NextValue(low=1.0, high=0.0),
+        lambda: AdvantageWeighted(advantage="return - v", quantile=0.5),
+    ):
+        with pytest.raises(ConfigError):
+            wrong()
 
 
 def test_the_nearest_row_by_hand() -> None:

@@ -11,15 +11,15 @@ from typing import Any, cast
 
 import numpy as np
 
-from assay.core import ConfigError, DataError, cache_folder, derive, digest, to_dict
+from assay.core import ConfigError, DataError, cache_folder, derive, digest, generator, to_dict
 from assay.core.seeds import derive_each
 from assay.runs import write_bytes
 from assay_control.data.behaviours import Behaviour
 from assay_control.data.files import npz_bytes, read_npz, to_arrays
-from assay_control.records import Array, Choices, Episode
+from assay_control.records import Array, Choices, Episode, Transitions, transitions
 from assay_control.worlds.base import Copies, World
 
-__all__ = ["Dataset", "FileData", "OfflineData", "Share", "collect_episodes"]
+__all__ = ["Corrupted", "Dataset", "FileData", "OfflineData", "Share", "collect_episodes"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +72,10 @@ class Dataset:
     def digest(self) -> str:
         """Of the recipe."""
         return digest(to_dict(self))
+
+    def rows(self, discount: float) -> Transitions:
+        """Its steps in flat columns."""
+        return transitions(self.cached(), discount)
 
     def episodes(self) -> list[Episode]:
         """All episodes, share by share."""
@@ -133,13 +137,84 @@ class FileData:
             raise DataError(f"{self.path} is not the file that the run began with; put that one back, or start a new run")
         return found
 
+    def rows(self, discount: float) -> Transitions:
+        """Its steps in flat columns."""
+        return transitions(self.cached(), discount)
+
     def cached(self, folder: Path | None = None) -> list[Episode]:
         """The same: a file is its own cache."""
         del folder
         return self.episodes()
 
 
-OfflineData = Dataset | FileData
+CORRUPTED = ("observation", "action", "reward", "dynamics")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Corrupted:
+    """A data set in which a share of the rows is wrong: ``x + scale · deviation(x) · U(-1, 1)``, exactly ``floor(rate · n)``
+    rows.
+
+    ``dynamics`` are the next observations. Source: Yang et al. 2023, arXiv 2310.12955, the random kind; the size of its noise on
+    rewards is not known, and here is as on the other fields.
+
+    Attributes:
+        base: the clean data set.
+        what: ``observation``, ``action``, ``reward`` or ``dynamics``.
+        rate: share of the rows.
+        scale: of the noise, in deviations.
+        seed: of which rows, and of the noise.
+
+    Raises:
+        ConfigError: another word, or a rate that is no share.
+    """
+
+    base: Dataset | FileData
+    what: str = "dynamics"
+    rate: float = 0.3
+    scale: float = 1.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.what not in CORRUPTED or not 0 <= self.rate <= 1 or self.scale < 0:
+            raise ConfigError(
+                f"Corrupted(what={self.what!r}, rate={self.rate}, scale={self.scale}): use one of {', '.join(CORRUPTED)}, "
+                "a share and a scale of 0 or more"
+            )
+
+    @property
+    def world(self) -> World:
+        """That of the clean data."""
+        return self.base.world
+
+    def mask(self, count: int) -> Array:
+        """``[count]`` which rows are wrong."""
+        chosen = generator("control/corrupt", self.seed).permutation(count)[: int(self.rate * count)]
+        return np.isin(np.arange(count), chosen)
+
+    def rows(self, discount: float) -> Transitions:
+        """The clean rows with the wrong ones in their places; returns to go stay those of the clean data.
+
+        Raises:
+            ConfigError: actions that are choices are to be corrupted.
+        """
+        clean = self.base.rows(discount)
+        name = "next_observation" if self.what == "dynamics" else self.what
+        values = getattr(clean, name)
+        if not np.issubdtype(values.dtype, np.floating):
+            raise ConfigError("Corrupted.what='action': choices have no deviation; corrupt another field")
+        noise = generator("control/corrupt", self.seed, "noise").uniform(-1, 1, values.shape)
+        wrong = values + self.scale * values.std(0) * noise
+        mask = self.mask(len(clean)).reshape(-1, *(1,) * (values.ndim - 1))
+        changed: Any = {name: np.where(mask, wrong, values).astype(np.float32)}
+        return dataclasses.replace(clean, **changed)
+
+    def cached(self, folder: Path | None = None) -> list[Episode]:
+        """The clean episodes."""
+        return self.base.cached(folder)
+
+
+OfflineData = Dataset | FileData | Corrupted
 
 
 def code_digest(parts: Sequence[object]) -> str:

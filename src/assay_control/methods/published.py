@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from assay.core import ConfigError
 from assay_control.methods.size import Sized, Weighted
 from assay_control.networks import Scalar
 from assay_control.parts.actors import AdvantageWeighted, GreedyAction, SoftGreedy
 from assay_control.parts.base import Composition, Update
 from assay_control.parts.conservative import Conservative
-from assay_control.parts.fits import DualValue, FitQ, Temperature
+from assay_control.parts.fits import DualValue, Expectile, FitQ, Temperature
 from assay_control.parts.nearest import NearestAction
 from assay_control.parts.schedules import DrawAction, Offline, OfflineToOnline
 from assay_control.parts.sources import DataThenCollected
 from assay_control.parts.targets import NextValue, PolicyNoise, SoftValue
 
-__all__ = ["DVL", "PRDC", "WSRL"]
+__all__ = ["DVL", "PRDC", "RIQL", "WSRL"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,12 +83,59 @@ class DVL(Weighted):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RIQL(Weighted):
+    """Robust IQL for corrupted data: Huber's loss for Q, a quantile of an ensemble in place of its least, targets kept in bounds.
+
+    ``δ = 1 / sigma²`` is where Huber's loss turns linear, so an outlier moves Q by a bounded step; states are always scaled by
+    the data. The policy gives one action, as in the released code. Source: Yang et al. 2023, arXiv 2310.12955.
+
+    Attributes:
+        tau: expectile.
+        beta: sharpness of the cloning.
+        ensemble: critics.
+        quantile: of their values; 0 is the least.
+        sigma: of Huber's loss; towards 0 it is the squared one.
+        low, high: ends of targets, after ``reward``.
+    """
+
+    tau: float = 0.7
+    beta: float = 3.0
+    ensemble: int = 5
+    quantile: float = 0.25
+    sigma: float = 1.0
+    low: float = -100.0
+    high: float = 1000.0
+
+    def compose(self) -> Composition:
+        """Its parts.
+
+        Raises:
+            ConfigError: ``sigma`` is not positive.
+        """
+        if self.sigma <= 0:
+            raise ConfigError(f"RIQL.sigma={self.sigma}; use a positive number")
+        return Composition(
+            nets={"v": self.net(), "q": self.critic(self.ensemble), "pi": self.net(outputs="action")},
+            updates=(
+                Update(owner="v", fit=Expectile(self.tau, quantile=self.quantile)),
+                Update(owner="q", fit=FitQ(delta=1 / self.sigma**2), target=NextValue(low=self.low, high=self.high)),
+                Update(owner="pi", fit=AdvantageWeighted(temperature=1 / self.beta, quantile=self.quantile)),
+            ),
+            source=self.source(),
+            schedule=Offline(),
+            discount=self.discount,
+            reward=(self.reward, 0.0),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WSRL(Sized):
     """Warm-start RL: pre-trains on a data set, forgets it, acts with the frozen policy for a while, then goes on as SAC.
 
     The rows of the warm-up ``r_1 ... r_warmup`` are what keeps values from collapsing at the switch: they are the first that the
     critic sees of its own policy. Pre-training is Cal-QL; online the critics are an ensemble with layer norm, the target the
-    least of a random two, without entropy. Optimisers go on at the switch. Source: Zhou et al. 2024, arXiv 2412.07762.
+    least of a random two, without entropy: ``y = r + γ min_2 Q̄(s', a')``. Optimisers go on at the switch. Source: Zhou et al.
+    2024, arXiv 2412.07762.
 
     Attributes:
         offline: updates on the data set.

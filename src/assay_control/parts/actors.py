@@ -50,6 +50,7 @@ class AdvantageWeighted:
         temperature: of the exponent.
         clip: greatest weight.
         advantage: how the advantage is measured: ``q - v``, ``q - q(pi)`` or ``return - v``.
+        quantile: of the ensemble that stands for its least in ``q - v``; 0 is the least.
 
     Raises:
         ConfigError: a number that is not positive, or an unknown advantage.
@@ -58,10 +59,15 @@ class AdvantageWeighted:
     temperature: float = 1.0
     clip: float = 100.0
     advantage: str = "q - v"
+    quantile: float = 0.0
 
     def __post_init__(self) -> None:
         if self.temperature <= 0 or self.clip <= 0:
             raise ConfigError(f"AdvantageWeighted(temperature={self.temperature}, clip={self.clip}): use positive numbers")
+        if not 0 <= self.quantile <= 1 or (self.quantile and self.advantage != "q - v"):
+            raise ConfigError(
+                f"AdvantageWeighted.quantile={self.quantile}: use a number in [0, 1], and with advantage 'q - v' alone"
+            )
         if self.advantage not in ADVANTAGES:
             raise ConfigError(f"AdvantageWeighted.advantage={self.advantage!r}; use one of {', '.join(ADVANTAGES)}")
 
@@ -78,9 +84,10 @@ class AdvantageWeighted:
     def _advantage(self, rows: TransitionBatch, nets: Nets, noise: Noise) -> Tensor:
         if self.advantage == "return - v":
             return rows.to_go - nets.v(rows.observation)
-        q = nets.least_q(rows.observation, rows.action, averaged=self.advantage == "q - v")
         if self.advantage == "q - v":
+            q = nets.least_q(rows.observation, rows.action, averaged=True, quantile=self.quantile)
             return q - nets.v(rows.observation)
+        q = nets.least_q(rows.observation, rows.action)
         action, _ = nets.sample(rows.observation, noise)
         return q - nets.least_q(rows.observation, action.clamp(-1, 1))
 

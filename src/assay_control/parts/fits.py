@@ -60,11 +60,15 @@ class Expectile:
 
     Attributes:
         tau: 0.5 is the mean, towards 1 the maximum over the data's actions.
+        quantile: of the ensemble that stands for its least; 0 is the least.
     """
 
     tau: float = 0.7
+    quantile: float = 0.0
 
     def __post_init__(self) -> None:
+        if not 0 <= self.quantile <= 1:
+            raise ConfigError(f"Expectile.quantile={self.quantile}; use a number between 0 and 1")
         if not 0 < self.tau < 1:
             raise ConfigError(f"Expectile.tau={self.tau}; use a number between 0 and 1, for example 0.7")
 
@@ -72,7 +76,7 @@ class Expectile:
         """A scalar."""
         del target, noise
         with torch.no_grad():
-            q = nets.least_q(rows.observation, rows.action, averaged=True)
+            q = nets.least_q(rows.observation, rows.action, averaged=True, quantile=self.quantile)
         v = nets.v(rows.observation)
         if log is not None:
             log["v/mean"], log["v/advantage"] = v.detach().mean(), (q - v).detach().mean()

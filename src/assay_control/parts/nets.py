@@ -52,9 +52,12 @@ class Nets:
             return net(observation, averaged, fixed).gather(2, action.expand(net.net.ensemble, -1).unsqueeze(2)).squeeze(2)
         return net(torch.cat([observation, action], -1), averaged, fixed).squeeze(-1)
 
-    def least_q(self, observation: Tensor, action: Tensor, averaged: bool = False, fixed: bool = False) -> Tensor:
-        """``[B]`` the least of the members' values."""
-        return self.q(observation, action, averaged, fixed).amin(0)
+    def least_q(
+        self, observation: Tensor, action: Tensor, averaged: bool = False, fixed: bool = False, quantile: float = 0.0
+    ) -> Tensor:
+        """``[B]`` the least of the members' values, or a quantile of them."""
+        q = self.q(observation, action, averaged, fixed)
+        return q.quantile(quantile, dim=0) if quantile else q.amin(0)
 
     def all_q(self, observation: Tensor, averaged: bool = False) -> Tensor:
         """``[B, count]`` mean over members of the values of all choices."""

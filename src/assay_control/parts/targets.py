@@ -88,13 +88,24 @@ class NextValue:
     """IQL's target of Q: ``y = r + γ V(s')``; no action outside the data is asked about.
 
     Source: Kostrikov et al. 2021, arXiv 2110.06169.
+
+    Attributes:
+        low, high: ends between which it is kept.
     """
+
+    low: float = float("-inf")
+    high: float = float("inf")
+
+    def __post_init__(self) -> None:
+        if not self.low < self.high:
+            raise ConfigError(f"NextValue(low={self.low}, high={self.high}): give ends in their order")
 
     def __call__(self, rows: TransitionBatch, nets: Nets, noise: Noise, discount: float) -> Tensor:
         """``[B]``."""
         del noise
         with torch.no_grad():
-            return rows.later(nets.v(rows.next_observation), discount)
+            value = rows.later(nets.v(rows.next_observation), discount)
+            return value.clamp(self.low, self.high) if self != NextValue() else value
 
 
 @dataclass(frozen=True, slots=True)
