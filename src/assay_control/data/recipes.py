@@ -159,7 +159,7 @@ class Corrupted:
     rewards is not known, and here is as on the other fields.
 
     Attributes:
-        base: the clean data set.
+        base: the data set before; one that is corrupted already may be corrupted in another field too.
         what: ``observation``, ``action``, ``reward`` or ``dynamics``.
         rate: share of the rows.
         scale: of the noise, in deviations.
@@ -169,7 +169,7 @@ class Corrupted:
         ConfigError: another word, or a rate that is no share.
     """
 
-    base: Dataset | FileData
+    base: Dataset | FileData | Corrupted
     what: str = "dynamics"
     rate: float = 0.3
     scale: float = 1.0
@@ -200,7 +200,7 @@ class Corrupted:
         """
         clean = self.base.rows(discount)
         name = "next_observation" if self.what == "dynamics" else self.what
-        values = getattr(clean, name)
+        values: Array = getattr(clean, name)
         if not np.issubdtype(values.dtype, np.floating):
             raise ConfigError("Corrupted.what='action': choices have no deviation; corrupt another field")
         noise = generator("control/corrupt", self.seed, "noise").uniform(-1, 1, values.shape)
