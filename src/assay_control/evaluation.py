@@ -57,8 +57,8 @@ def evaluate_policy(
         discount: of ``discounted``.
 
     >>> from assay_control import CartPole
-    >>> world = CartPole(horizon=50)
-    >>> evaluate_policy(world, world.control, 3, 0).returns.tolist()
+    >>> place = CartPole(horizon=50)
+    >>> evaluate_policy(place, place.control, 3, 0).returns.tolist()
     [50.0, 50.0, 50.0]
     """
     starts = [np.array(derive_each("control/evaluate", seed, "", episodes), np.uint64)]
@@ -121,6 +121,7 @@ def normalised(value: float, found: References) -> float:
     Raises:
         ConfigError: the expert is no better than chance.
 
+    >>> from assay.measure import Interval
     >>> round(normalised(1617, References(random=Interval(-20.272305, 0, 0), expert=Interval(3234.3, 0, 0))), 2)
     50.31
     """

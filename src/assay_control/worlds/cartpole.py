@@ -31,8 +31,8 @@ class CartPole:
     Raises:
         ConfigError: a size that is not positive.
 
-    >>> world = CartPole()
-    >>> world.open(2, lambda n: np.arange(n, dtype=np.uint64)).step(np.array([0, 1])).reward.tolist()
+    >>> place = CartPole()
+    >>> place.open(2, lambda n: np.arange(n, dtype=np.uint64)).step(np.array([0, 1])).reward.tolist()
     [1.0, 1.0]
     """
 

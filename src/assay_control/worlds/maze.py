@@ -61,8 +61,8 @@ class PointMaze:
     Raises:
         ConfigError: no such maze, or a begin or goal that is a wall.
 
-    >>> world = PointMaze()
-    >>> world.distance((1, 1))
+    >>> place = PointMaze()
+    >>> place.distance((1, 1))
     16
     """
 

@@ -32,8 +32,8 @@ class Pendulum:
     Raises:
         ConfigError: a size that is not positive.
 
-    >>> world = Pendulum()
-    >>> world.open(4, lambda n: np.arange(n, dtype=np.uint64)).step(np.zeros((4, 1))).observation.shape
+    >>> place = Pendulum()
+    >>> place.open(4, lambda n: np.arange(n, dtype=np.uint64)).step(np.zeros((4, 1))).observation.shape
     (4, 3)
     """
 
