@@ -45,7 +45,7 @@ def render(record: RunRecord) -> str:
     title = f"{type(run.method).__name__} in {type(run.acted_in).__name__}"
     body = [
         f'<header><p class="eyebrow">assay control run</p><h1>{e(title)}</h1>{_verdict(record, evals)}</header>',
-        section("Returns", _returns(record, evals), _table(record, evals), lead=RETURNS),
+        section("Returns", _returns(record, evals), _online(record, evals), _table(record, evals), lead=RETURNS),
         section(
             "Value and return", _lines(record, "values", (("eval/q", "expected"), ("eval/q_bias", "too hopeful by"))), lead=VALUES
         ),
@@ -77,6 +77,21 @@ def _verdict(record: RunRecord, evals: Sequence[tuple[int, Interval, Mapping[str
         else ""
     )
     return f"<p>After {step} steps: return {e(last)} over {last.n} episodes{e(score)}.</p>"
+
+
+def _online(record: RunRecord, evals: Sequence[tuple[int, Interval, Mapping[str, Any]]]) -> str:
+    """What going on in the world did to a policy that had learned from data: nothing for runs of one kind alone."""
+    run = read_run_settings(record.folder)
+    schedule = run.method.compose().schedule
+    switch = next((step for step in range(1, run.steps + 1) if schedule.phase(step).collect), 0)
+    means = {step: mean.value for step, mean, _ in evals}
+    before, after = ([v for s, v in means.items() if (s < switch) == early] for early in (True, False))
+    if not before or not after or switch <= 1:
+        return ""
+    row = (f"{before[-1]:.2f}", f"{min(after):.2f}", f"{after[-1]:.2f}", f"{sum(after) / len(after):.2f}")
+    return table(
+        ("offline", "dip", "final", "area"), [row], f"returns around step {switch}, from which it acts; the area is their mean"
+    )
 
 
 def _returns(record: RunRecord, evals: Sequence[tuple[int, Interval, Mapping[str, Any]]]) -> str:

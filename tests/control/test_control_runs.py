@@ -44,6 +44,7 @@ from assay_control import (
     train,
     transitions,
     world,
+    write_control_report,
 )
 from assay_control.parts.buffer import Buffer
 from assay_control.records import Box
@@ -328,6 +329,17 @@ def test_train_resume_eval_and_report(
         == 0
     )
     assert main(words) == 0 and Path("runs/control-pendulum-mixed-td3-bc-2").is_dir()
+
+
+def test_the_report_shows_the_dip_of_going_online(tmp_path: Path) -> None:
+    run = run_of("wsrl", steps=9, checkpoint_every=9)
+    train(dataclasses.replace(run, evaluate_every=2), tmp_path / "run")
+    page = write_control_report(tmp_path / "run").read_text()
+    means = {row["step"]: float(np.mean(row["returns"])) for row in map(json.loads, (tmp_path / "run" / "evals.jsonl").open())}
+    later = [value for step, value in means.items() if step > 3]
+    assert "returns around step 4" in page and f"{min(later):.2f}" in page and f"{sum(later) / len(later):.2f}" in page
+    train(run_of("sac"), tmp_path / "online")
+    assert "returns around step" not in write_control_report(tmp_path / "online").read_text()
 
 
 def test_wrong_words(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
