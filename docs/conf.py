@@ -94,7 +94,7 @@ nitpick_ignore = [
 def _bind_lazy_names() -> None:
     """Bind the lazy names of every package in its namespace, where autodoc looks for them."""
     names = [found.name for found in pkgutil.iter_modules(assay.__path__, "assay.") if found.ispkg]
-    for name in [*names, "assay_tasks"]:
+    for name in [*names, "assay_control", "assay_tasks"]:
         package = import_module(name)
         vars(package).update({offered: getattr(package, offered) for offered in getattr(package, "__all__", ())})
 

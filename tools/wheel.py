@@ -28,7 +28,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 VERSIONS = ("3.11", "3.12", "3.13", "3.14")
 EXTRAS = ("", "train")
-PACKAGES = ("src/assay/", "src/assay_tasks/")
+PACKAGES = ("src/assay/", "src/assay_control/", "src/assay_tasks/")
 SCRIPTS = {"console_scripts": {"assay": "assay.cli:main"}, "assay.tasks": {"assay": "assay_tasks.catalog"}}
 """The entry points of the wheel."""
 QUICKSTART = (
@@ -54,6 +54,7 @@ class Check:
 CHECKS = (
     Check("--version", r"^assay {version}\b"),
     Check("tasks list", r"^ *sort\b"),
+    Check("control worlds", r"^ *pendulum\b"),
     Check("tasks sample sort --level 4 -n 2 --seed 0", r'"id": "sort/sort/4/train/1"'),
     Check("verify run math", r'"value": 1\.0', '{"gold": "4", "answer": "so \\\\boxed{4}"}\n'),
 )
@@ -104,7 +105,7 @@ def check_wheel(wheel: Path, files: Sequence[str], version: str) -> None:
         parser.read_string(archive.read(f"{about}/entry_points.txt").decode())
     if (found := {section: dict(parser[section]) for section in parser.sections()}) != SCRIPTS:
         raise WheelError(f"{wheel.name} has the entry points {found}, not {SCRIPTS}")
-    for kind in ("assay/py.typed", "assay_tasks/py.typed", "assay/runtime/compiled/cpp/*.cpp"):
+    for kind in ("assay/py.typed", "assay_control/py.typed", "assay_tasks/py.typed", "assay/runtime/compiled/cpp/*.cpp"):
         if not any(Path(name).match(kind) for name in wanted):
             raise WheelError(f"{wheel.name} holds no {kind}")
 

@@ -70,6 +70,10 @@ COMMANDS_NOT_RUN = {
     "train six.py": "minutes",
     "train warm_up.py": "minutes",
     "curate halves/train.jsonl": "minutes",  # by what a run of minutes saw of its rows
+    "control train": "minutes",
+    "control resume": "minutes",
+    "control eval": "minutes",
+    "control report": "minutes",
 }
 AUDITED = "docs/add/audit.md"
 """The page whose audits run; those of others are read: each takes seconds."""
@@ -265,7 +269,7 @@ def call(words: list[str], stdin: str = "") -> tuple[int, str]:
 
 def check_options(words: list[str]) -> None:
     """Each option that a command names is one in its help."""
-    nested = words[0] in ("tasks", "verify", "serve", "sandbox", "runs", "papers", "guides")
+    nested = words[0] in ("control", "tasks", "verify", "serve", "sandbox", "runs", "papers", "guides")
     depth = 2 if nested or "://" in "".join(words[1:2]) else 1  # a server has options of its own
     code, said = call([*words[:depth], "--help"])
     assert code == 0, said

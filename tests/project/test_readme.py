@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import assay
+import assay_control.testing
 from assay.cli import COMMANDS, main
 from assay.recipes import base, quickstart
 from assay.runtime import DecoderShape, char_tokenizer, init_model, save_model
@@ -118,7 +119,7 @@ def test_the_parts_that_contributing_walks_through_are_offered() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`([A-Z][a-z]\w+|check_\w+)`", text)) - {"Makefile"}
     assert {"Entropy", "Classification", "Scalarise", "check_term", "check_verifier", "check_task_source"} <= named
-    offered = {name for package in assay.__all__ for name in getattr(assay, package).__all__}
+    offered = {name for package in assay.__all__ for name in getattr(assay, package).__all__} | set(assay_control.testing.__all__)
     assert named - offered == set()
 
 

@@ -16,7 +16,7 @@ from test_tools import load
 
 ROOT = Path(__file__).parents[2]
 ABOUT = "assay_rl-0.1.0.dist-info"
-OWN = ["src/assay/py.typed", "src/assay_tasks/py.typed", "src/assay/runtime/compiled/cpp/head.cpp"]
+OWN = ["src/assay/py.typed", "src/assay_control/py.typed", "src/assay_tasks/py.typed", "src/assay/runtime/compiled/cpp/head.cpp"]
 POINTS = "[console_scripts]\nassay = assay.cli:main\n\n[assay.tasks]\nassay = assay_tasks.catalog\n"
 
 
@@ -57,13 +57,13 @@ def test_a_wheel_holds_the_packages_and_nothing_else(tool: ModuleType, tmp_path:
     files = [*OWN, "README.md", "tests/test_x.py"]
     tool.check_wheel(small_wheel(tmp_path, OWN), files, "0.1.0")
     with pytest.raises(tool.WheelError, match=r"lacks assay_tasks/py\.typed \(1 files\)"):
-        tool.check_wheel(small_wheel(tmp_path, [OWN[0], OWN[2]]), files, "0.1.0")
+        tool.check_wheel(small_wheel(tmp_path, [OWN[0], OWN[1], OWN[3]]), files, "0.1.0")
     with pytest.raises(tool.WheelError, match=r"also holds notes\.txt"):
         tool.check_wheel(small_wheel(tmp_path, [*OWN, "notes.txt"]), files, "0.1.0")
     with pytest.raises(tool.WheelError, match="entry points"):
         tool.check_wheel(small_wheel(tmp_path, OWN, POINTS.partition("\n\n")[0]), files, "0.1.0")
     with pytest.raises(tool.WheelError, match=r"holds no assay_tasks/py\.typed"):
-        tool.check_wheel(small_wheel(tmp_path, [OWN[0], OWN[2]]), [OWN[0], OWN[2]], "0.1.0")
+        tool.check_wheel(small_wheel(tmp_path, [OWN[0], OWN[1], OWN[3]]), [OWN[0], OWN[1], OWN[3]], "0.1.0")
 
 
 def test_only_a_clean_tree_is_built(tool: ModuleType, tmp_path: Path) -> None:

@@ -38,6 +38,7 @@ COMMANDS = {
     "methods": ("methods", "list or show objectives, and their names in other libraries"),
     "guides": ("guides", "list or show curricula, guidance, filters and schedules: what to practise next"),
     "papers": ("papers", "list, show or run published systems, and which part of each is implemented"),
+    "control": ("control", "control RL: train policies for simulated worlds, offline or by acting, in minutes"),
     "simulate": ("simulate", "what sampling beside learning would gain on a cluster, on a virtual clock"),
     "selftest": ("selftest", "test this machine: engine agreement, proof of weights, resume, speed, isolation"),
     "serve": ("serve", "serve a model with OpenAI's protocol; score answers or run programs over HTTP"),

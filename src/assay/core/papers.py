@@ -1,6 +1,6 @@
 """Published systems, as each package declares which of them it carries, in a ``papers.toml`` beside its parts.
 
-Packages that offer task families (entry points ``assay.tasks``) declare theirs in the same way.
+Packages that offer task families (entry points ``assay.tasks``) declare theirs in the same way, and so does ``assay_control``.
 """
 
 from __future__ import annotations
@@ -92,9 +92,11 @@ def load_papers() -> tuple[Paper, ...]:
 
 
 def _declarations() -> Iterator[tuple[str, Traversable]]:
-    """Each ``papers.toml``, with its place for messages: of assay's packages, and of packages that offer task families."""
+    """Each ``papers.toml``, with its place for messages: of assay's packages, of ``assay_control``, and of packages that offer
+    task families.
+    """
     folders = {f"assay/{entry.name}": entry for entry in files("assay").iterdir() if entry.is_dir()}
-    for package in {point.module.partition(".")[0] for point in entry_points(group="assay.tasks")}:
+    for package in {"assay_control", *(point.module.partition(".")[0] for point in entry_points(group="assay.tasks"))}:
         try:
             folders[package] = files(package)
         except ImportError:  # uninstalled by halves; its families say so

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -80,4 +80,4 @@ def _states_of(task: Task) -> Sequence[Any]:
             f"task {task.id!r}: StartStates needs private['states'], a list of what its environment's snapshot() gave, found "
             f"{states!r}; use a family that brings them, such as Heaps, or Plain()"
         )
-    return states
+    return cast("Sequence[Any]", states)

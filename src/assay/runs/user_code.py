@@ -188,7 +188,7 @@ class _Reader:
 def _is_own(value: Any) -> bool:
     """Whether it is assay's."""
     module = value.__name__ if isinstance(value, ModuleType) else str(value.__module__)
-    return module.partition(".")[0] in ("assay", "assay_tasks")
+    return module.partition(".")[0] in ("assay", "assay_control", "assay_tasks")
 
 
 def _is_library(module: str) -> bool:

@@ -1,0 +1,1 @@
+"""Behaviours, data sets as recipes, files, measures of data. No torch."""

@@ -1,0 +1,1 @@
+"""Methods as compositions of parts."""

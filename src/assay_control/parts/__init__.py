@@ -1,0 +1,1 @@
+"""The parts of methods: targets, fits, actor losses, regularisers, sources, schedules, explorers."""

@@ -1,0 +1,1 @@
+"""Worlds: own ones, vectorised in numpy, and adapters."""
