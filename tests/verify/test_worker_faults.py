@@ -281,3 +281,21 @@ def test_a_large_batch_is_not_sent_to_a_worker_that_was_stopped(monkeypatch: pyt
     with ScoringPool(RewardFunction(act), LONG) as pool:
         assert pool.score(items("yes"))["r0"].primary == 1.0
     assert len(set(seen)) == 2
+
+
+def test_a_pool_that_is_closed_while_a_thread_starts_a_worker_starts_no_fork_server_anew(monkeypatch):
+    """Else the thread judges on, for an hour where the verifier hangs."""
+    pool = ScoringPool(RewardFunction(lambda prompt, completion, row: 1.0), 3600.0)
+    assert pool._dispatcher is not None
+    supervisor = pool._dispatcher.supervisor
+    spawn, servers = worker.ForkServer.spawn, []
+
+    def close_first(server, *files):
+        servers.append(server)
+        pool.close()
+        return spawn(server, *files)
+
+    monkeypatch.setattr(worker.ForkServer, "spawn", close_first)
+    with pytest.raises(RewardError, match="closed"):
+        pool.score(items("yes"))
+    assert servers == [supervisor._fork_server], "another one was started"

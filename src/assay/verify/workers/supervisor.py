@@ -91,6 +91,7 @@ class WorkerSupervisor:
         self._workers: list[ScoringWorker] = []
         self._idle: list[ScoringWorker] = []
         self._lock = threading.RLock()
+        self._closed = False
         self._appoint()
 
     def hand(
@@ -160,7 +161,8 @@ class WorkerSupervisor:
                 self._workers.pop().end()
 
     def close(self) -> None:
-        """End everything; harmless when repeated."""
+        """End everything; harmless when repeated. A thread that is about to start a worker ends in an error."""
+        self._closed = True  # first: a thread that finds the fork server gone must know why
         self._idle.clear()
         self._finalizer()
 
@@ -178,15 +180,19 @@ class WorkerSupervisor:
                         os.killpg(worker.pid, signal.SIGKILL)
         self._fork_server.close()
 
-    def _hire(self) -> ScoringWorker:
-        if not self._finalizer.alive:
+    def _check_open(self) -> None:
+        if self._closed or not self._finalizer.alive:
             raise RewardError("this ScoringPool is closed; make a new one")
+
+    def _hire(self) -> ScoringWorker:
+        self._check_open()
         files = tempfile.TemporaryFile(buffering=0), blank()  # noqa: SIM115 - they live as long as their worker
         printed, verdicts = (file.fileno() for file in files)
         try:
             try:
                 pid, connection = self._fork_server.spawn(printed, verdicts)
             except (EOFError, OSError):  # somebody killed the fork server: start another
+                self._check_open()
                 self._dismiss()
                 self._appoint()
                 pid, connection = self._fork_server.spawn(printed, verdicts)
