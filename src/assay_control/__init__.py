@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from assay_control.parts.fits import DualValue, Expectile, FitQ, FitV, Temperature, expectile_loss
     from assay_control.parts.nearest import NearestAction, nearest_rows
     from assay_control.parts.nets import Nets
-    from assay_control.parts.ppo import AdvantageReturn, ClippedRatio, LastRollout, Rounds, generalised_advantages
+    from assay_control.parts.ppo import AdvantageReturn, ClippedRatio, LastRollout, OnPolicyRounds, generalised_advantages
     from assay_control.parts.schedules import AddNoise, DrawAction, EpsilonGreedy, Offline, OfflineToOnline, Online
     from assay_control.parts.sources import (
         Collected,
@@ -133,7 +133,7 @@ __all__ = [
     "RandomActions",
     "References",
     "ReturnToGo",
-    "Rounds",
+    "OnPolicyRounds",
     "RunningWorld",
     "SAC",
     "SampledAction",
@@ -210,7 +210,7 @@ _HOME = {
     "parts.fits": "DualValue Expectile FitQ FitV Temperature expectile_loss",
     "parts.nearest": "NearestAction nearest_rows",
     "parts.nets": "Nets",
-    "parts.ppo": "AdvantageReturn ClippedRatio LastRollout Rounds generalised_advantages",
+    "parts.ppo": "AdvantageReturn ClippedRatio LastRollout OnPolicyRounds generalised_advantages",
     "parts.schedules": "AddNoise DrawAction EpsilonGreedy Offline OfflineToOnline Online",
     "parts.sources": "Collected DataThenCollected Evenly HalfOnline TopEpisodes WeightedEpisodes top_episodes",
     "parts.targets": "BestChoice NextValue PolicyNoise ReturnToGo SampledAction SoftValue",

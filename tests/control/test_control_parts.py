@@ -45,9 +45,9 @@ from assay_control import (
     Noise,
     OfflineToOnline,
     Online,
+    OnPolicyRounds,
     PolicyNoise,
     ReturnToGo,
-    Rounds,
     SampledAction,
     Scalar,
     Session,
@@ -411,7 +411,7 @@ def test_schedules() -> None:
     assert [(p.updates, p.random) for p in online] == [(0, True), (0, True), (3, False)]
     both = OfflineToOnline(offline=2, warmup=2, updates=4)
     assert [(both.phase(s).collect, both.phase(s).updates) for s in (1, 2, 3, 4, 5)] == [(0, 1), (0, 1), (1, 0), (1, 0), (1, 4)]
-    assert Rounds(collect=8, epochs=2, parts=3).phase(1).updates == 6
+    assert OnPolicyRounds(collect=8, epochs=2, parts=3).phase(1).updates == 6
 
 
 def test_random_choices_fade() -> None:
@@ -505,7 +505,7 @@ def test_rates_clips_and_states() -> None:
         lambda: Online(collect=0),
         lambda: OfflineToOnline(updates=0),
         lambda: EpsilonGreedy(last=2),
-        lambda: Rounds(parts=0),
+        lambda: OnPolicyRounds(parts=0),
         lambda: LastRollout(decay=2),
         lambda: ClippedRatio(clip=0),
         lambda: Update(owner="q", fit=FitQ(), every=0),

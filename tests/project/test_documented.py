@@ -85,12 +85,13 @@ def test_methods_of_the_page_on_choosing_exist() -> None:
 
 def test_the_contributors_table_has_every_check_and_pages_that_exist() -> None:
     import assay.testing
+    import assay_control.testing
 
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     rows = [line.split("|") for line in text.splitlines() if line.startswith("| ") and "`docs/add/" in line]
     pages = [page for row in rows for page in re.findall(r"`(docs/add/\w+\.md)`", row[2])]
     assert len(pages) >= 15 and [page for page in pages if not (ROOT / page).exists()] == []
-    checks = {name for name in assay.testing.__all__ if name.startswith("check_")}
+    checks = {name for name in (*assay.testing.__all__, *assay_control.testing.__all__) if name.startswith("check_")}
     assert {name for row in rows for name in re.findall(r"`(check_\w+)`", row[3])} == checks
 
 

@@ -12,6 +12,7 @@ from assay.train import train
 
 SOURCES = Path(__file__).parents[2] / "src" / "assay"
 STAMPS = {
+    "agents/messages.py",
     "measure/trackers/mlflow_tracker.py",
     "measure/trackers/tensorboard_tracker.py",
     "publish/service/completion_response.py",

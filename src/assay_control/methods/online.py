@@ -9,7 +9,7 @@ from assay_control.networks import Scalar
 from assay_control.parts.actors import GreedyAction, SoftGreedy
 from assay_control.parts.base import Composition, Update
 from assay_control.parts.fits import FitQ, FitV, Temperature
-from assay_control.parts.ppo import AdvantageReturn, ClippedRatio, LastRollout, Rounds
+from assay_control.parts.ppo import AdvantageReturn, ClippedRatio, LastRollout, OnPolicyRounds
 from assay_control.parts.schedules import AddNoise, DrawAction, EpsilonGreedy, Online
 from assay_control.parts.sources import Collected, HalfOnline
 from assay_control.parts.targets import BestChoice, PolicyNoise, SoftValue
@@ -192,7 +192,7 @@ class PPO(Sized):
                 Update(owner="pi", fit=ClippedRatio(clip=self.clip, entropy=self.bonus)),
             ),
             source=LastRollout(batch=self.copies * self.collect // self.parts, copies=self.copies, decay=self.decay),
-            schedule=Rounds(collect=self.collect, epochs=self.epochs, parts=self.parts),
+            schedule=OnPolicyRounds(collect=self.collect, epochs=self.epochs, parts=self.parts),
             explorer=DrawAction(columns=True),
             discount=self.discount,
             scale=False,

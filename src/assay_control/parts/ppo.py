@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
     from assay_control.parts.nets import Nets
 
-__all__ = ["AdvantageReturn", "ClippedRatio", "LastRollout", "Rounds", "generalised_advantages"]
+__all__ = ["AdvantageReturn", "ClippedRatio", "LastRollout", "OnPolicyRounds", "generalised_advantages"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rounds:
+class OnPolicyRounds:
     """A round of ``collect`` steps of each copy, then ``epochs`` over its rows in ``parts`` batches, in one step of the loop.
 
     Attributes:
@@ -39,7 +39,7 @@ class Rounds:
     def __post_init__(self) -> None:
         if min(self.collect, self.epochs, self.parts) < 1:
             raise ConfigError(
-                f"Rounds(collect={self.collect}, epochs={self.epochs}, parts={self.parts}): use whole numbers from 1 up"
+                f"OnPolicyRounds(collect={self.collect}, epochs={self.epochs}, parts={self.parts}): use whole numbers from 1 up"
             )
 
     def phase(self, step: int) -> Phase:
