@@ -29,9 +29,8 @@ class GenerativeReward(StatelessScorer):
     ``samples`` times.
 
     ``S_i = sum_m s_im`` over the samples, each with the answers in another order; component ``reward`` is ``S_i / (10 samples)``.
-    Votes widen the scale: from ``k`` to ``10 k`` in steps of 1. With ``meta`` another judge says from 0 to 9 how right each
-        critique
-    is, and the better half of them votes.
+    Votes widen the scale: from ``k`` to ``10 k`` in steps of 1. With ``meta`` another judge says from 0 to 9 how right
+    each critique is, and the better half of them votes.
 
     A sample without a judgement does not vote; a group without any is a fault, and never 0.
 
