@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -14,6 +15,7 @@ from typing import Any
 from assay.agents import AgentTask
 
 seen: list[AgentTask] = []
+cancelled = threading.Event()
 
 
 class RefusedError(Exception):
@@ -50,6 +52,26 @@ def twice(task: AgentTask) -> str:
 
 async def never(task: AgentTask) -> str:
     """Makes no call."""
+    return "42"
+
+
+async def asks_by_a_blocking_call(task: AgentTask) -> None:
+    """Holds up its own event loop until it is answered."""
+    once(task)
+
+
+async def waits_for_ever(task: AgentTask) -> None:
+    """Says when it is cancelled."""
+    try:
+        await asyncio.sleep(3600)
+    finally:
+        cancelled.set()
+
+
+def asks_too_much(task: AgentTask) -> str:
+    """More than the model holds, and takes the refusal as an answer."""
+    with suppress(RefusedError):
+        ask(task, [{"role": "user", "content": "1" * 200}])
     return "42"
 
 

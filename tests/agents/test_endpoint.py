@@ -98,7 +98,7 @@ def test_the_small_routes():
                 assert (await client.post("/s/secret/v1/chat/completions", content=odd, headers=json_type)).status_code == 400
 
     asyncio.run(go())
-    assert not session.recorder.nodes and session.refused == ["invalid_json"] * 2
+    assert not session.recorder.nodes and session.refused == ["415", "invalid_json", "invalid_json"]
 
 
 def test_unknown_fields_are_said_once_and_never_refused():

@@ -19,16 +19,19 @@ from assay.agents import AgentProgram, Budget, program_sampler
 from assay.agents.program_process import command_words, run_program
 from assay.core import from_dict, to_dict
 from assay.core.errors import ConfigError, DataError, EngineError
+from assay.core.group import Draw, Group
 from assay.core.protocols import SamplerParts
 from assay.core.rollout import Rollout, Sampling, Stop
 from assay.core.sample import extends, samples
-from assay.core.score import Fault
+from assay.core.score import Fault, Score
 from assay.core.task import Context, Prefill
 from assay.lab.controls import RandomReward, Rewarded
+from assay.measure.rollout_line import rollout_line
 from assay.runtime import DecoderShape, NativeEngine, char_tokenizer, init_model
 from assay.testing.conversations import trained_once
 from assay.train.driver import train
 from assay.train.evaluate import context_of
+from assay.train.metrics import rollout_records
 from assay_tasks import KeyValue, SortDigits
 from tests.agents import agent_functions as agents
 from tests.train.tiny_runs import digest_of, in_child, kill_at, only_rl, resumed
@@ -114,7 +117,9 @@ def test_a_program_that_hangs_is_killed_with_all_that_it_started(tmp_path: Path)
 def test_a_program_that_does_not_end_is_a_fault(engine: NativeEngine):
     command = f"{sys.executable} -c 'import time; time.sleep(1000)'"
     (found,) = collect(AgentProgram(command=command, timeout=0.05), engine)
-    assert (found.stop, found.fault) == (Stop.ERROR, Fault.INFRA) and "made no call (exit status None)" in str(found.error)
+    assert (found.stop, found.fault) == (Stop.ERROR, Fault.INFRA) and str(found.error).startswith(
+        "the agent made no call, and it did not end within 0.05 s"
+    )
 
 
 def alive(pid: int) -> bool:
@@ -126,7 +131,7 @@ def alive(pid: int) -> bool:
 
 def test_a_program_that_makes_no_call_or_is_not_there(engine: NativeEngine):
     (found,) = collect(AgentProgram(command=f"{sys.executable} -c 'raise SystemExit(\"no key\")'"), engine)
-    assert found.fault is Fault.INFRA and "made no call (exit status 1): no key" in str(found.error)
+    assert found.fault is Fault.INFRA and "made no call, and it ended with exit status 1: no key" in str(found.error)
     with pytest.raises(ConfigError, match="cannot start '/no/such/program'"):
         collect(AgentProgram(command="/no/such/program"), engine)
 
@@ -342,3 +347,77 @@ def test_a_killed_run_of_agents_resumes_to_the_same_digest(tmp_path: Path):
     assert not (tmp_path / "killed" / "done.json").exists()
     assert resumed(tmp_path / "killed") == digest_of(tmp_path / "whole")
     assert os.environ.get("ASSAY_PROMPT") is None
+
+
+# ---- what a user is told ---------------------------------------------------------------------------------------------
+
+
+def test_a_coroutine_that_blocks_holds_up_nobody_and_its_deadline_holds(engine: NativeEngine):
+    """Asking by a blocking call inside ``async def`` is what many write; it must reach the endpoint that runs beside it."""
+    found = collect(AgentProgram(function=agents.asks_by_a_blocking_call), engine, n=2)
+    assert [len(r.calls) for r in found] == [1, 1] and all(r.stop is not Stop.ERROR for r in found)
+    (late,) = collect(AgentProgram(function=agents.waits_for_ever, timeout=0.05), engine)
+    assert late.fault is Fault.INFRA and "did not end within 0.05 s" in str(late.error)
+    assert agents.cancelled.wait(30), "a coroutine is cancelled where it can be"
+
+
+def test_calls_that_were_refused_are_no_silence(engine: NativeEngine):
+    (found,) = collect(AgentProgram(function=agents.asks_too_much), engine)
+    told = str(found.error)
+    assert told.startswith("none of the agent's 1 calls could be answered (This model's maximum context length is 96 tokens.")
+    assert "made no call" not in told
+
+
+def test_a_program_that_never_works_ends_the_training(engine: NativeEngine):
+    spec = AgentProgram(command=f"{sys.executable} -c 'raise SystemExit(\"no key\")'")
+    with pytest.raises(ConfigError, match=r"failed in all of its first 8 runs.*made no call.*no key"):
+        collect(spec, engine, n=8)
+    sampler = spec.build(parts_of(engine))
+    asyncio.run(sampler.collect(contexts(), 7))
+    with pytest.raises(ConfigError, match="first 8 runs"):
+        asyncio.run(sampler.collect(contexts(), 1))
+
+
+def test_the_signal_that_ended_a_program_is_named(engine: NativeEngine):
+    (found,) = collect(AgentProgram(command=f"{sys.executable} -c 'import os; os.kill(os.getpid(), 9)'"), engine)
+    assert "it was ended by signal 9; it wrote no error" in str(found.error)
+
+
+def test_files_of_a_command_are_found_from_where_it_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "agent.py").write_text("")
+    monkeypatch.chdir(tmp_path)
+    spec = AgentProgram(command="python agent.py {prompt}")
+    assert command_words(spec.command, {}) == ["python", str(tmp_path / "agent.py"), "{prompt}"]
+    assert from_dict(AgentProgram, to_dict(spec)) == spec
+    (tmp_path / "python").write_text("")  # a program's name is looked for on the path
+    assert AgentProgram(command="python other.py").command == "python other.py"
+
+
+def test_folders_of_processes_that_were_killed_are_removed(engine: NativeEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    left, own = tmp_path / "assay-agent-4194999-x", tmp_path / f"assay-agent-{os.getpid()}-x"
+    for folder in (left, own, tmp_path / "assay-agent-other"):
+        folder.mkdir()
+    collect(AgentProgram(function=agents.once), engine)
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted([own.name, "assay-agent-other"])
+
+
+@pytest.mark.parametrize("answer", ["stdot", "file:../../x", "file:/etc/passwd", "file:"])
+def test_where_an_answer_may_stand(answer: str):
+    with pytest.raises(ConfigError, match=f"answer='{answer}'"):
+        AgentProgram(answer=answer)
+
+
+def test_what_an_agent_said_and_what_was_graded_can_be_looked_at(engine: NativeEngine):
+    (found,) = collect(AgentProgram(function=agents.twice), engine)
+    task = SOURCE.task("sort", 2, "train", 0)
+    draw = Draw(arm=task.arm, level=task.level, propensity=1.0)
+    group = Group(key=found.context.group, draw=draw, task=task, rollouts=(found,), scores=(Score(components={"correct": 0.0}),))
+    (record,) = rollout_records([group], TOKENIZER, {})
+    line = rollout_line({**json.loads(json.dumps(record)), "step": 1})
+    first, second = line.calls
+    assert first["prompt"] == found.context.messages[0].content and first["text"] == found.calls[0].text
+    assert second["history"] in ("exact", "spliced") and second["prompt"].endswith(first["prompt"])
+    assert not second["prompt"].startswith(first["prompt"]) or second["prompt"] == first["prompt"], "only what was added"
+    assert line.answer == found.answer == found.calls[0].text
+    assert [label for label, _ in line.said] == ["call 1: ", "call 2: ", "graded: "]

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import suppress
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -126,10 +126,8 @@ class AgentEndpoint:
         try:
             if session is None:
                 raise AgentRequestError(_NO_SESSION, status=401, code="invalid_api_key")
-            data = await sent(
-                request, MEGABYTES, lambda status, text, headers: _refusal(wire, AgentRequestError(text, status=status))
-            )
-            if isinstance(data, Response):
+            data = await sent(request, MEGABYTES, _raise_refusal)
+            if isinstance(data, Response):  # the client has gone
                 return data
             asked = wire.read({**_body(data), **more})
             self._tell(wire, asked)
@@ -138,7 +136,7 @@ class AgentEndpoint:
             return await self._reply(request, session, wire, asked)
         except AgentRequestError as error:
             if session is not None:
-                session.refused.append(error.code or str(error.status))
+                session.refuse(error.code or str(error.status), str(error))
             return _refusal(wire, error)
         except AssayError as error:
             return _refusal(wire, AgentRequestError(str(error), status=500, code="server_error"))
@@ -266,6 +264,10 @@ def _counted(wire: WireFormat, session: AgentSession, asked: AgentRequest) -> di
     """How many tokens a request's prompt has; nothing is recorded."""
     tokens = len(session.recorder.pose(asked).prefix)
     return {"totalTokens": tokens} if wire is GEMINI else {"input_tokens": tokens}
+
+
+def _raise_refusal(status: int, text: str, headers: dict[str, str] | None) -> NoReturn:
+    raise AgentRequestError(text, status=status)
 
 
 def _refusal(wire: WireFormat, error: AgentRequestError) -> Response:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from assay.agents.program_process import command_words
+from assay.agents.program_process import with_absolute_paths
 from assay.agents.session import Budget
 from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError
@@ -70,6 +70,15 @@ class AgentProgram:
     env: Mapping[str, str] = field(default_factory=FrozenMap)
 
     def __post_init__(self) -> None:
+        kind, _, name = self.answer.partition(":")
+        if self.answer not in ("call", "stdout") and (
+            kind != "file" or not name.strip("./ ") or ".." in name or name.startswith("/")
+        ):
+            raise ConfigError(
+                f"AgentProgram.answer={self.answer!r}; use 'call', 'stdout' or 'file:NAME', a file in the run's folder"
+            )
+        if self.failed_exit not in ("infra", "graded"):
+            raise ConfigError(f"AgentProgram.failed_exit={self.failed_exit!r}; use 'infra' or 'graded'")
         if bool(self.command.strip()) == (self.function is not None):
             raise ConfigError(
                 "AgentProgram has neither a command nor a function, or both; give one: command='python my_agent.py'"
@@ -77,12 +86,7 @@ class AgentProgram:
         if isinstance(self.function, str):
             object.__setattr__(self, "function", load_function(self.function, "AgentProgram.function"))
         if self.command:
-            command_words(self.command, {})
-        kind, _, name = self.answer.partition(":")
-        if self.answer not in ("call", "stdout") and (kind != "file" or not name.strip("./ ")):
-            raise ConfigError(f"AgentProgram.answer={self.answer!r}; use 'call', 'stdout' or 'file:NAME'")
-        if self.failed_exit not in ("infra", "graded"):
-            raise ConfigError(f"AgentProgram.failed_exit={self.failed_exit!r}; use 'infra' or 'graded'")
+            object.__setattr__(self, "command", with_absolute_paths(self.command))
         if not self.timeout > 0 or self.parallel < 1:
             raise ConfigError(
                 f"AgentProgram(timeout={self.timeout}, parallel={self.parallel}); use seconds above 0, one run at once at least"

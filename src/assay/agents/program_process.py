@@ -13,7 +13,7 @@ from pathlib import Path
 
 from assay.core.errors import ConfigError
 
-__all__ = ["ProgramEnd", "command_words", "program_end", "run_program"]
+__all__ = ["ProgramEnd", "command_words", "program_end", "run_program", "with_absolute_paths"]
 
 MOST_OUTPUT = 1 << 20
 """Bytes of a program's output that are read; of more, the last."""
@@ -31,6 +31,13 @@ class ProgramEnd:
     code: int | None
     stdout: str
     stderr: str
+
+    @property
+    def status(self) -> str:
+        """The exit status in words."""
+        if self.code is None:
+            return "it was ended"
+        return f"it ended with exit status {self.code}" if self.code >= 0 else f"it was ended by signal {-self.code}"
 
     @property
     def trouble(self) -> str:
@@ -57,6 +64,25 @@ def command_words(command: str, values: Mapping[str, str]) -> list[str]:
     for name, value in values.items():
         words = [word.replace(f"{{{name}}}", value) for word in words]
     return words
+
+
+def with_absolute_paths(command: str) -> str:
+    """A command line whose arguments that are files here are absolute paths: each run works in a folder of its own.
+
+    Raises:
+        ConfigError: as `command_words`.
+
+    >>> with_absolute_paths("python agent_that_is_not_here.py {prompt}")
+    'python agent_that_is_not_here.py {prompt}'
+    """
+    words = command_words(command, {})
+    found = [str(Path(w).resolve()) if _is_file_here(w, first=i == 0) else w for i, w in enumerate(words)]
+    return command if found == words else shlex.join(found)
+
+
+def _is_file_here(word: str, first: bool) -> bool:
+    """A file below the present folder; a program's name without a slash is looked for on the path instead."""
+    return not Path(word).is_absolute() and (not first or "/" in word) and len(word) < 256 and Path(word).is_file()
 
 
 async def run_program(words: list[str], environment: Mapping[str, str], folder: Path, deadline: float) -> ProgramEnd:

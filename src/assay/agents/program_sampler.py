@@ -29,7 +29,7 @@ from assay.core.rollout import Completion, Rollout, Stop
 from assay.core.score import Fault
 from assay.core.seeds import derive_each
 from assay.core.task import TOOLS, Context
-from assay.core.util.event_loop import run_in_thread
+from assay.core.util.event_loop import run_in_thread, run_loop_in_thread
 from assay.rollout.decode_text import with_stop
 
 if TYPE_CHECKING:
@@ -39,6 +39,12 @@ __all__ = ["AgentSampler", "AgentTask"]
 
 GRACE_SECONDS = 2.0
 """That an agent has to end by itself when its budget is used up: some ask again for minutes."""
+
+FIRST_RUNS = 8
+"""Runs after which a program that never worked ends the training."""
+
+_TEMPORARY = "assay-agent-"
+"""What names of temporary folders of runs begin with; the id of the process that made them follows."""
 
 _QUIET = {
     "ANONYMIZED_TELEMETRY": "False",
@@ -91,6 +97,8 @@ class AgentSampler:
     parts: SamplerParts
     _renderer: AgentRenderer = field(init=False)
     _context: int = field(init=False)
+    _failed: int = 0
+    _scored: int = 0
 
     def __post_init__(self) -> None:
         self._renderer = AgentRenderer(self.parts.tokenizer)
@@ -110,6 +118,7 @@ class AgentSampler:
             raise DataError("contexts share a key, so their rollouts would share ids and noise")
         for context in contexts:
             self._check(context)
+        _remove_left_folders()
         endpoint, generate = AgentEndpoint(), self._generate()
         gate = asyncio.Semaphore(self.spec.parallel)
         async with listening(endpoint.application) as address:
@@ -121,11 +130,13 @@ class AgentSampler:
             each = [(c, i, s) for c in contexts for i, s in enumerate(derive_each("rollout", self.parts.seed, c.key, n))]
             tasks = [asyncio.ensure_future(one(*case)) for case in each]
             try:
-                return await asyncio.gather(*tasks)
+                rollouts = await asyncio.gather(*tasks)
             finally:
                 for task in tasks:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
+        self._check_any_ended(rollouts)
+        return rollouts
 
     def _generate(self) -> Generate:
         if not self.spec.one_by_one:
@@ -190,7 +201,7 @@ class AgentSampler:
     def _folder(self, name: str) -> Path:
         """An empty folder for a run; one of that name that a killed process left is emptied."""
         if not self.spec.folder:
-            return Path(tempfile.mkdtemp(prefix="assay-agent-"))
+            return Path(tempfile.mkdtemp(prefix=f"{_TEMPORARY}{os.getpid()}-"))
         root = Path(self.spec.folder).resolve() / digest(name)[:16]
         shutil.rmtree(root, ignore_errors=True)
         try:
@@ -220,9 +231,10 @@ class AgentSampler:
         return end, _file(task.folder, self.spec.answer.removeprefix("file:"))
 
     async def _call(self, function: Any, task: AgentTask, session: AgentSession) -> tuple[ProgramEnd, str | None]:
-        """A run of a Python function: a plain one has a thread, which no deadline can end."""
+        """A run of a Python function, in a thread of its own, which no deadline can end where it blocks."""
         try:
-            work = function(task) if inspect.iscoroutinefunction(function) else run_in_thread(partial(function, task))
+            run = run_loop_in_thread if inspect.iscoroutinefunction(function) else run_in_thread
+            work: Any = run(partial(function, task))  # another thread: one that blocks must not hold up the endpoint
             answer = await self._until_end(asyncio.wait_for(work, self.spec.timeout), session)
         except TimeoutError:
             return ProgramEnd(code=None, stdout="", stderr=""), None
@@ -282,13 +294,7 @@ class AgentSampler:
         if "unwritable" in session.refused and not rollout.calls:
             raise ConfigError(self._unwritable(session))
         over = bool(session.exceeded)
-        failed = ""
-        if not rollout.calls:
-            failed = f"the agent made no call (exit status {end.code}): {end.trouble or 'it wrote no error'}"
-        elif end.code is None and not over:
-            failed = f"the agent did not end within {self.spec.timeout:g} s"
-        elif end.code not in (0, None) and not over and self.spec.failed_exit == "infra":
-            failed = f"the agent ended with exit status {end.code}: {end.trouble or 'it wrote no error'}"
+        failed = self._failure(rollout, session, end, over)
         if failed:
             return replace(rollout, stop=Stop.ERROR, fault=Fault.INFRA, error=failed)
         last = session.recorder.last()
@@ -298,12 +304,50 @@ class AgentSampler:
         told = None if rollout.calls[-1].text == last.text else last.text
         return replace(rollout, answer=told, stop=Stop.LENGTH if cut or over else Stop.DONE)
 
+    def _failure(self, rollout: Rollout, session: AgentSession, end: ProgramEnd, over: bool) -> str:
+        """Why a run has no score; empty where it has one."""
+        limit = f"it did not end within {self.spec.timeout:g} s"
+        ended = limit if end.code is None and not over else end.status
+        said = f": {end.trouble}" if end.trouble else "; it wrote no error"
+        if not rollout.calls:
+            count = len(session.refusals)
+            asked = f"none of the agent's {count} calls could be answered ({session.refusals[-1]})" if count else ""
+            return f"{asked or 'the agent made no call'}, and {ended}{said}"
+        if end.code is None and not over:
+            return f"the agent made {len(rollout.calls)} calls, and {limit}"
+        if end.code not in (0, None) and not over and self.spec.failed_exit == "infra":
+            return f"the agent failed: {ended}{said}"
+        return ""
+
+    def _check_any_ended(self, rollouts: Sequence[Rollout]) -> None:
+        """Ends a run whose program never works, instead of steps that learn nothing.
+
+        Raises:
+            ConfigError: none of the first runs has a score.
+        """
+        self._failed += sum(r.stop is Stop.ERROR for r in rollouts)
+        self._scored += sum(r.stop is not Stop.ERROR for r in rollouts)
+        if not self._scored and self._failed >= FIRST_RUNS:
+            first = next(r for r in rollouts if r.stop is Stop.ERROR)
+            raise ConfigError(
+                f"the agent program failed in all of its first {self._failed} runs, so nothing could be learned; the last: "
+                f"{first.error}. Mend the program or AgentProgram's settings; 'assay serve policy' lets you try it by hand"
+            )
+
     def _unwritable(self, session: AgentSession) -> str:
         return (
             f"session {session.recorder.session}: the policy's tokenizer cannot write what the agent sends, so no call could be "
             f"answered ({', '.join(session.refused[:3])}); use a model whose alphabet and chat template know it, as "
             "Chat(template='dialogue') for a model without a template"
         )
+
+
+def _remove_left_folders() -> None:
+    """Removes temporary folders of processes that were killed."""
+    for path in Path(tempfile.gettempdir()).glob(f"{_TEMPORARY}*-*"):
+        owner = path.name.removeprefix(_TEMPORARY).partition("-")[0]
+        if owner.isdigit() and not Path(f"/proc/{owner}").exists() and Path("/proc/self").exists():
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _prompt(context: Context) -> str:

@@ -58,6 +58,7 @@ class AgentSession:
         exceeded: what of the budget was used up when more was asked for; empty while nothing was.
         failure: the engine's error, which ends the run.
         refused: codes of requests that could not be answered, in order.
+        refusals: why, in words.
         told: called with each recorded call.
     """
 
@@ -71,6 +72,7 @@ class AgentSession:
     exceeded: str = ""
     failure: Exception | None = None
     refused: list[str] = field(default_factory=list[str])
+    refusals: list[str] = field(default_factory=list[str])
     told: Callable[[AgentSession, CallNode], None] | None = None
     _tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict[str, "asyncio.Task[None]"])
     _lost: dict[str, CallNode] = field(default_factory=dict[str, CallNode])
@@ -105,6 +107,11 @@ class AgentSession:
             self._tasks[node.name] = asyncio.ensure_future(self._sample(node, digest))
         await asyncio.shield(self._tasks[node.name])
         return node
+
+    def refuse(self, code: str, reason: str) -> None:
+        """Remembers a request that is not answered."""
+        self.refused.append(code)
+        self.refusals.append(reason)
 
     def lose(self, node: CallNode) -> None:
         """The answer to a call did not reach the client: it is kept for the same request."""

@@ -123,7 +123,7 @@ def _show(args: list[str]) -> int:
     def text() -> None:
         console = _console()
         for r in shown:
-            _print(console, _head(r), _texts(r.prompt, (("", r.text or "(empty)"), ("gold: ", r.gold), ("", r.reason))))
+            _print(console, _head(r), _texts(r.prompt, (*r.said, ("gold: ", r.gold), ("", r.reason))))
 
     code = show(own.json, {**told, "rollouts": [asdict(r) | {"verdict": r.verdict} for r in shown]}, text)
     if not own.json:

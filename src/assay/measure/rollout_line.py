@@ -24,6 +24,8 @@ class RolloutLine:
         gold: what is right; empty where that is not recorded.
         advantage: after credit; None where it was not learned from, or that is not recorded.
         reason: why it has no verdict, where the scorer said so.
+        answer: what was graded, where that is no call's text; None where it is.
+        calls: of an agent, each with ``prompt`` (what it sent beyond an earlier call's tokens), ``text`` and ``history``.
     """
 
     step: int
@@ -41,6 +43,8 @@ class RolloutLine:
     gold: str = ""
     advantage: float | None = None
     reason: str = ""
+    answer: str | None = None
+    calls: tuple[Mapping[str, str], ...] = ()
 
     @property
     def faulty(self) -> bool:
@@ -56,6 +60,13 @@ class RolloutLine:
     def verdict(self) -> str:
         """``right``, ``wrong`` or ``faulty``."""
         return "faulty" if self.faulty else "right" if self.right else "wrong"
+
+    @property
+    def said(self) -> list[tuple[str, str]]:
+        """Labels and texts of what was answered: the text, or each call of an agent, and what was graded in place of a text."""
+        told = [(f"call {i}: ", f"{c['prompt']} -> {c['text'] or '(empty)'}") for i, c in enumerate(self.calls, 1)]
+        graded = [("graded: ", self.answer or "(empty)")] if self.answer is not None else []
+        return [*(told or [("", self.text or "(empty)")]), *graded]
 
     @property
     def primary(self) -> float | None:
@@ -88,4 +99,6 @@ def rollout_line(record: Mapping[str, Any]) -> RolloutLine:
         gold=str(record.get("gold", "")),
         advantage=None if record.get("advantage") is None else float(record["advantage"]),
         reason=str(record.get("reason", "")),
+        answer=None if record.get("answer") is None else str(record["answer"]),
+        calls=tuple({k: str(v) for k, v in call.items()} for call in record.get("calls", ())),
     )

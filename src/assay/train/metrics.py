@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from math import isfinite
 from typing import Any
@@ -13,6 +13,7 @@ from assay.core.canon import plain
 from assay.core.group import Group, Outcome
 from assay.core.protocols import Tokenizer
 from assay.core.rollout import Rollout
+from assay.core.sample import extends
 from assay.core.score import Score
 from assay.core.task import Task
 from assay.measure.metrics import batch_metrics, group_metrics, throughput
@@ -152,8 +153,26 @@ def _record(
         "tag": rollout.context.tag,
         **({"thought": cut(thought)} if thought is not None else {}),
         **({"answer": cut(rollout.answer)} if rollout.answer is not None else {}),
+        **({"calls": calls} if (calls := _agent_calls(rollout, tokenizer, cut)) else {}),
         **({"check": dict(second[rollout.id].components)} if rollout.id in second else {}),
     }
+
+
+def _agent_calls(rollout: Rollout, tokenizer: Tokenizer, cut: Callable[[str], str]) -> list[dict[str, Any]]:
+    """Each call of an agent, which makes its own prompts: what it sent beyond an earlier call's tokens, and the answer.
+
+    Nothing for other rollouts, whose prompts follow from the task.
+    """
+    if rollout.answer is None and not any(call.history for call in rollout.calls):
+        return []
+    known = {call.id: call for call in rollout.calls}
+    told: list[dict[str, Any]] = []
+    for call in rollout.calls:
+        before = known.get(call.parent) if call.parent is not None else None
+        goes_on = before is not None and extends(call, before)
+        sent = call.prefix[len(before.tokens) :] if before is not None and goes_on else call.prefix
+        told.append({"prompt": cut(tokenizer.decode(sent)), "text": cut(call.text), "history": call.history})
+    return told
 
 
 def _overpaid(groups: Sequence[Group], second: Mapping[str, Score]) -> list[str]:

@@ -12,7 +12,7 @@ from concurrent.futures import Future, wait
 from contextlib import suppress
 from typing import Any, TypeVar
 
-__all__ = ["run_async", "run_in_thread"]
+__all__ = ["run_async", "run_in_thread", "run_loop_in_thread"]
 
 T = TypeVar("T")
 
@@ -96,3 +96,34 @@ async def run_in_thread(work: Callable[[], T]) -> T:
     if error is not None and not isinstance(error, Exception):
         raise RuntimeError(f"{type(error).__name__}: {error}")
     return found.result()
+
+
+async def run_loop_in_thread(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """The result of a coroutine in an event loop of its own, in another thread: what blocks in it holds up nobody here.
+
+    Where this is cancelled, so is the coroutine, at its next ``await``.
+
+    >>> async def answer() -> int:
+    ...     return 42
+    >>> asyncio.run(run_loop_in_thread(answer))
+    42
+    """
+    begun: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = []
+    cancelled = threading.Event()
+
+    async def whole() -> T:
+        task = asyncio.current_task()
+        assert task is not None
+        begun.append((asyncio.get_running_loop(), task))
+        if cancelled.is_set():  # before there was a task to cancel
+            raise asyncio.CancelledError
+        return await make()
+
+    try:
+        return await run_in_thread(lambda: asyncio.run(whole()))
+    except asyncio.CancelledError:
+        cancelled.set()
+        for loop, task in begun:
+            with suppress(RuntimeError):  # it has ended
+                loop.call_soon_threadsafe(task.cancel)
+        raise
