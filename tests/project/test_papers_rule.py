@@ -85,6 +85,7 @@ def test_every_command_that_trains_is_understood(
     for paper in ALL:
         words = shlex.split(paper.run)
         if words[:2] == ["assay", "train"]:
-            theirs = [word for word in words if word.startswith("runs/")]
+            read_later = "--stages.0.curriculum.classroom" in words  # at the first draw, and a run that goes on needs it no more
+            theirs = [word for word in words if word.startswith("runs/") and not read_later]
             assert main(["explain", *words[2:], "--json"]) == (2 if theirs else 0), paper.run
             assert all(word in capsys.readouterr().err for word in theirs)

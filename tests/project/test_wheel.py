@@ -115,7 +115,7 @@ def test_versions_of_python_are_those_that_were_run() -> None:
 def test_the_wheel_runs_in_an_empty_environment(tool: ModuleType, archives: tuple[Path, Path]) -> None:
     files = [p.relative_to(ROOT).as_posix() for p in repository_files()]
     tool.check_wheel(archives[1], files, tool.version_of(ROOT))
-    assert "4 commands" in tool.run_wheel(archives[1], sys.executable, "", tool.version_of(ROOT))
+    assert "5 commands" in tool.run_wheel(archives[1], sys.executable, "", tool.version_of(ROOT))
 
 
 @pytest.mark.evidence

@@ -249,7 +249,7 @@ def test_a_run_that_is_killed_again_and_again_still_ends_the_same(reference: Ref
     killed(folder, len(points) // 3)
 
     def go_on() -> None:
-        kill_at(90)  # enough to reach the next checkpoint, rarely the one after
+        kill_at(102)  # enough to reach the next checkpoint, rarely the one after
         resume(folder)
 
     while in_child(go_on) == -signal.SIGKILL:
