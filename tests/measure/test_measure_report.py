@@ -332,6 +332,11 @@ def test_verdicts(run_folder: Make) -> None:
     assert "on sort raised held-out sampled accuracy" in report.verdict(sampled)
     warm = type(flat)(folder=flat.folder, settings={}, versions={}, metrics=flat.metrics[:9], finished=True)
     assert report.verdict(warm) == "9 steps of supervised warm-up on unknown tasks, without a held-out evaluation."
+    unscored = tuple(MetricLine(step=s, stage="rl", metrics={"rollouts/faulty": 1.0}) for s in range(3))
+    silent = type(flat)(folder=flat.folder, settings={}, versions={}, metrics=unscored, finished=True)
+    assert report.verdict(silent).startswith("2 steps of reinforcement learning on"), "no rollout had a verdict"
+    stopped = type(flat)(folder=flat.folder, settings={}, versions={}, metrics=unscored[:1])
+    assert report.verdict(stopped).startswith("0 steps of reinforcement learning on"), "stopped before a step"
     given = tuple(
         MetricLine(step=s, stage="preferences", metrics={"loss/total": 0.5, "score/margin": s / 2}) for s in range(1, 5)
     )

@@ -18,6 +18,9 @@ SUPERVISED = "warm-up"
 PREFERENCES = "preferences"
 """Stage that learns from given preferences."""
 
+REINFORCE = "rl"
+"""Stage of reinforcement learning."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Series:

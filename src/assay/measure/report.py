@@ -16,7 +16,7 @@ from assay.measure.cost_of_judges import judge_costs
 from assay.measure.doctor import diagnose
 from assay.measure.findings import Finding
 from assay.measure.glossary import words_in
-from assay.measure.history import PREFERENCES
+from assay.measure.history import PREFERENCES, REINFORCE
 from assay.measure.html import details, e, glossary, page, section, table
 from assay.measure.intervals import Interval, paired_difference
 from assay.measure.panels import ProfiledPart, accuracy_figures, profile_figure, profile_of, training_figures
@@ -149,6 +149,8 @@ def _learning(run: RunView) -> tuple[int, str]:
     """How many steps of what the verdict is about: of RL where there is any, else of preferences, else of the warm-up."""
     if steps := sum(1 for x in run.metrics if "reward/mean" in x.metrics):
         return steps, "reinforcement learning"
+    if any(x.stage == REINFORCE for x in run.metrics):  # no step has a reward: none was done, or no rollout got a verdict
+        return sum(1 for x in run.metrics if x.stage == REINFORCE and x.step > 0), "reinforcement learning"
     if steps := sum(1 for x in run.metrics if x.stage == PREFERENCES and "loss/total" in x.metrics):
         return steps, "learning from preferences, evaluated"
     return run.last_step, "supervised warm-up"

@@ -35,6 +35,7 @@ class WithConfidence:
     Raises:
         ConfigError: no confidence to be shown, or one outside [0, 1].
 
+    >>> from assay.verify.confidence import ConfidenceMarks
     >>> from assay_tasks import SortDigits
     >>> source = WithConfidence(tasks=SortDigits(levels=(3,)), marks=ConfidenceMarks("~", ""), request="")
     >>> source.trace(source.task("sort", 3, "train", 0), 0.0, np.random.default_rng(0))[0].content
