@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from assay.core.util.event_loop import run_async
+from assay.core.util.event_loop import run_async, run_loop_in_thread
 
 KEPT: ContextVar[str] = ContextVar("kept", default="none")
 
@@ -80,3 +80,49 @@ def test_what_interrupts_the_caller_cancels_the_work() -> None:
     finally:
         signal.signal(signal.SIGUSR1, before)
     assert said == ["cancelled"]
+
+
+def test_a_coroutine_that_is_cancelled_before_its_thread_has_begun_never_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    gate, ended, ran, run = threading.Event(), threading.Event(), [], asyncio.run
+
+    def late(work: Any) -> Any:
+        gate.wait()
+        try:
+            return run(work)
+        finally:
+            ended.set()
+
+    async def work() -> None:
+        ran.append(True)
+
+    async def outer() -> None:
+        monkeypatch.setattr(asyncio, "run", late)
+        task = asyncio.ensure_future(run_loop_in_thread(work))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        gate.set()
+
+    run(outer())
+    assert ended.wait(30) and ran == []
+
+
+def test_a_coroutine_in_another_thread_is_cancelled_with_its_caller() -> None:
+    begun, cancelled = threading.Event(), threading.Event()
+
+    async def work() -> None:
+        begun.set()
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            cancelled.set()
+
+    async def outer() -> None:
+        task = asyncio.ensure_future(run_loop_in_thread(work))
+        while not begun.is_set():
+            await asyncio.sleep(0.001)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(outer())
+    assert cancelled.wait(30)

@@ -106,7 +106,7 @@ class RenamedMembers:
 
     renamed_members: ClassVar[Mapping[str, str]] = {}
 
-    if not TYPE_CHECKING:  # to a type checker an old name is simply not there
+    if not TYPE_CHECKING:  # pragma: no branch -- to a type checker an old name is simply not there
 
         def __getattr__(self, name: str) -> object:
             kind = type(self)
