@@ -132,8 +132,7 @@ def verdict(run: RunView) -> str:
         base, now = run.base(mode), run.final(mode)
         if base and now and base.step < now.step:
             return f"{what} {_change(run, mode, base, now)}{_stages_before(run, mode, base)}{unfinished}"
-    only = run.final("greedy") or run.final("sampled")
-    if only:
+    if only := run.final("greedy") or run.final("sampled"):
         return (
             f"{what}; {_whose(only)} {only.mode} accuracy was {_share(only.accuracy(run.threshold))} at step {only.step}, not "
             f"evaluated since.{unfinished}"
@@ -149,8 +148,8 @@ def _learning(run: RunView) -> tuple[int, str]:
     """How many steps of what the verdict is about: of RL where there is any, else of preferences, else of the warm-up."""
     if steps := sum(1 for x in run.metrics if "reward/mean" in x.metrics):
         return steps, "reinforcement learning"
-    if any(x.stage == REINFORCE for x in run.metrics):  # no step has a reward: none was done, or no rollout got a verdict
-        return sum(1 for x in run.metrics if x.stage == REINFORCE and x.step > 0), "reinforcement learning"
+    if silent := [x.step for x in run.metrics if x.stage == REINFORCE]:  # none was done, or no rollout got a verdict
+        return sum(step > 0 for step in silent), "reinforcement learning"
     if steps := sum(1 for x in run.metrics if x.stage == PREFERENCES and "loss/total" in x.metrics):
         return steps, "learning from preferences, evaluated"
     return run.last_step, "supervised warm-up"
