@@ -41,13 +41,13 @@ class TrainOptions:
     Attributes:
         folder: for the run; a new one below runs where not given.
         file: an .npz file of episodes to learn from, of the world that is named.
-        report: write report.html at the end.
+        no_report: do not write report.html at the end.
         json: print the outcome as JSON.
     """
 
     folder: Path | None = None
     file: Path | None = None
-    report: bool = True
+    no_report: bool = False
     json: bool = False
 
 
@@ -59,14 +59,14 @@ class ResumeOptions:
         folder: of the run.
         steps: new last step.
         allow_inexact: go on although versions differ.
-        report: write report.html at the end.
+        no_report: do not write report.html at the end.
         json: print the outcome as JSON.
     """
 
     folder: Path = field(metadata={"positional": True, "arg": {"metavar": "RUN"}})
     steps: int | None = None
     allow_inexact: bool = False
-    report: bool = True
+    no_report: bool = False
     json: bool = False
 
 
@@ -192,7 +192,7 @@ def _train(args: list[str]) -> int:
     note(f"{_title(run)}: {run.steps} steps into {folder}")
     with busy("training"):
         outcome = train(run, folder, watch=_watch)
-    return _told(outcome, own.report, own.json)
+    return _told(outcome, not own.no_report, own.json)
 
 
 def named_run(words: Sequence[str], file: str | None = None) -> ControlRun:
@@ -246,7 +246,7 @@ def _resume(args: list[str]) -> int:
 
     with busy("training"):
         outcome = resume(own.folder, own.steps, watch=_watch, allow_inexact=own.allow_inexact)
-    return _told(outcome, own.report, own.json)
+    return _told(outcome, not own.no_report, own.json)
 
 
 def _eval(args: list[str]) -> int:

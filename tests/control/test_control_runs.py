@@ -323,10 +323,7 @@ def test_train_resume_eval_and_report(
     assert json.loads(capsys.readouterr().out)["episodes"] == 3
     assert main(["control", "report", told["folder"]]) == 0
     assert (
-        main(
-            ["control", "train", "pendulum/mixed", "--method.kind", "BC", "--steps", "2", "--episodes", "1", "--report", "False"]
-        )
-        == 0
+        main(["control", "train", "pendulum/mixed", "--method.kind", "BC", "--steps", "2", "--episodes", "1", "--no-report"]) == 0
     )
     assert main(words) == 0 and Path("runs/control-pendulum-mixed-td3-bc-2").is_dir()
 

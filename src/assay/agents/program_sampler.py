@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import inspect
 import json
 import os
@@ -180,6 +181,7 @@ class AgentSampler:
         )
         endpoint.add(session)
         root = self._folder(name)
+        held = _hold(root)
         try:
             folder = root / "work"
             folder.mkdir()
@@ -195,6 +197,7 @@ class AgentSampler:
             await session.seal()
             endpoint.remove(session)
             shutil.rmtree(root, ignore_errors=True)
+            os.close(held)
         rollout = Rollout(id=name, context=context, calls=session.recorder.calls(), stop=Stop.DONE, seed=seed)
         return self._judged(rollout, session, end, answer)
 
@@ -342,12 +345,37 @@ class AgentSampler:
         )
 
 
+def _hold(folder: Path) -> int:
+    """A lock on a run's folder, as an open file: it ends with this process, also where that is killed."""
+    held = os.open(folder, os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    return held
+
+
 def _remove_left_folders() -> None:
-    """Removes temporary folders of processes that were killed."""
+    """Removes temporary folders of processes that were killed.
+
+    Their id must be free and their lock too: a process of another container has an id that means nothing here.
+    """
     for path in Path(tempfile.gettempdir()).glob(f"{_TEMPORARY}*-*"):
         owner = path.name.removeprefix(_TEMPORARY).partition("-")[0]
-        if owner.isdigit() and not Path(f"/proc/{owner}").exists() and Path("/proc/self").exists():
-            shutil.rmtree(path, ignore_errors=True)
+        if not owner.isdigit() or _is_alive(int(owner)):
+            continue
+        with suppress(OSError):  # of another user, or gone meanwhile
+            held = os.open(path, os.O_RDONLY)
+            try:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(path, ignore_errors=True)
+            finally:
+                os.close(held)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except OSError as error:
+        return isinstance(error, PermissionError)
+    return True
 
 
 def _prompt(context: Context) -> str:
