@@ -12,7 +12,7 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -487,6 +487,8 @@ class SamplerParts:
         seed: all sampling noise derives from it and the rollouts' ids.
         max_turns: assistant turns per rollout, unless the sampler's settings say otherwise.
         deadline: seconds for one start or step of an environment.
+        pictures: what an engine that reads text alone does with a conversation that shows pictures: ``refuse`` it, or read each
+            one's ``placeholder``.
     """
 
     engine: Engine
@@ -496,6 +498,7 @@ class SamplerParts:
     seed: int
     max_turns: int
     deadline: float
+    pictures: Literal["refuse", "placeholder"] = "refuse"
 
 
 class SamplerSpec(Protocol):

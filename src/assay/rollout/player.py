@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import isawaitable
 from itertools import count
-from typing import Any
+from typing import Any, Literal
 
 from assay.core.errors import AssayError, ConfigError, DataError, EngineError, a_kind
 from assay.core.protocols import (
@@ -66,6 +66,8 @@ class Player:
         manager: what of a conversation the policy goes on with.
         deadline: seconds for one start or step of an environment, the calls of tools in a turn together among them.
         tools: that the policy may call beside what the tasks' environments answer.
+        pictures: with ``placeholder`` the engine reads each picture's placeholder as text. Calls name the pictures all the same,
+            and say so (`assay.core.Call.placeholders`).
 
     Raises:
         ConfigError: ``max_turns`` below 1, a deadline that is not positive, or two tools of one name.
@@ -80,6 +82,7 @@ class Player:
     manager: ContextManager = field(default_factory=KeepAll)
     deadline: float = 30.0
     tools: Sequence[Tool] = ()
+    pictures: Literal["refuse", "placeholder"] = "refuse"
     _world_source: TaskSource = field(init=False, repr=False)
     _context_length: int = field(init=False, repr=False)
     _many: EngineOfMany | None = field(init=False, repr=False)
@@ -316,10 +319,12 @@ class Player:
         return replace(call, role=ASIDE) if aside else call if not play.actor else replace(call, role=play.actor)
 
     def _request(self, play: RolloutState, prefix: Ids, start: int, sampling: Sampling) -> Request:
-        if play.media and (unseen := {m.kind for m in play.media} - set(self.engine.info().media)):
+        shown = () if self._blind else play.media
+        if shown and (unseen := {m.kind for m in shown} - set(self.engine.info().media)):
             raise ConfigError(
-                f"context {play.context.key!r} shows {len(play.media)} pictures ({sorted(unseen)}), and the engine "
-                f"{type(self.engine).__name__} reads text alone: use one that sees them, or a task without"
+                f"context {play.context.key!r} shows {len(shown)} pictures ({sorted(unseen)}), and the engine "
+                f"{type(self.engine).__name__} reads text alone: use one that sees them, a task without, or have it read their "
+                "placeholders with Run.pictures='placeholder' (--pictures placeholder)"
             )
         return Request(
             id=f"{play.id}#{len(play.calls)}",
@@ -328,7 +333,7 @@ class Player:
             sampling=sampling,
             first=play.sampled,
             begun=len(prefix) - start,
-            media=play.media,
+            media=shown,
         )
 
     def _read(
@@ -350,9 +355,15 @@ class Player:
             text=text,
             thought=thought,
             media=play.media,
+            placeholders=bool(play.media) and self._blind,
             score_prefix=first.score_prefix if first else None,
             privileged_prefix=first.privileged_prefix if first else None,
         )
+
+    @property
+    def _blind(self) -> bool:
+        """The policy sees no picture, only its placeholder."""
+        return self.pictures == "placeholder"
 
     def _converse(self, play: RolloutState, shown: Obs) -> Conversation:
         context, blocks = play.context, play.openings

@@ -90,6 +90,7 @@ class Parts(ServedWeights):
             seed=self.run.seed,
             max_turns=self.run.max_turns,
             deadline=self.run.environment_deadline,
+            pictures=self.run.pictures,
         )
 
     def player(self, sampling: Sampling) -> Sampler:
