@@ -84,8 +84,8 @@ class ChartPictures:
 class BarCharts:
     """Uncover the bars of a chart, and say how high the highest is. The level is the number of bars.
 
-    The prompt ``B2ab>`` names the number of bars and the chart. The policy says ``?`` and is shown a picture of the chart with one
-    more bar; with captions the bar's height stands behind it, as ``<image>4>``. It answers with the height of the highest bar.
+    The prompt ``B2ab>`` names the number of bars and the chart. The policy says ``?`` and is shown a picture of the chart with a
+    further bar; with captions the bar's height stands behind it, as ``<image>4>``. It answers with the height of the highest bar.
     When all bars are uncovered, ``?`` shows the whole chart again, without a caption. A call that is malformed is an answer.
 
     A model of text reads the placeholders alone (``Run.pictures="placeholder"``): with captions it can learn the task, without

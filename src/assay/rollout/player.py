@@ -12,6 +12,7 @@ from itertools import count
 from typing import Any, Literal
 
 from assay.core.errors import AssayError, ConfigError, DataError, EngineError, a_kind
+from assay.core.media import check_media_seen
 from assay.core.protocols import (
     ContextManager,
     Engine,
@@ -66,8 +67,7 @@ class Player:
         manager: what of a conversation the policy goes on with.
         deadline: seconds for one start or step of an environment, the calls of tools in a turn together among them.
         tools: that the policy may call beside what the tasks' environments answer.
-        pictures: with ``placeholder`` the engine reads each picture's placeholder as text. Calls name the pictures all the same,
-            and say so (`assay.core.Call.placeholders`).
+        pictures: with ``placeholder`` the engine reads each picture's placeholder as text (`assay.core.Call.placeholders`).
 
     Raises:
         ConfigError: ``max_turns`` below 1, a deadline that is not positive, or two tools of one name.
@@ -319,13 +319,10 @@ class Player:
         return replace(call, role=ASIDE) if aside else call if not play.actor else replace(call, role=play.actor)
 
     def _request(self, play: RolloutState, prefix: Ids, start: int, sampling: Sampling) -> Request:
-        shown = () if self._blind else play.media
-        if shown and (unseen := {m.kind for m in shown} - set(self.engine.info().media)):
-            raise ConfigError(
-                f"context {play.context.key!r} shows {len(shown)} pictures ({sorted(unseen)}), and the engine "
-                f"{type(self.engine).__name__} reads text alone: use one that sees them, a task without, or have it read their "
-                "placeholders with Run.pictures='placeholder' (--pictures placeholder)"
-            )
+        shown = () if self.pictures == "placeholder" else play.media
+        if shown:
+            engine, subject = f"the engine {type(self.engine).__name__}", f"context {play.context.key!r}"
+            check_media_seen(shown, self.engine.info().media, subject, engine)
         return Request(
             id=f"{play.id}#{len(play.calls)}",
             prompt=prefix,
@@ -355,15 +352,10 @@ class Player:
             text=text,
             thought=thought,
             media=play.media,
-            placeholders=bool(play.media) and self._blind,
+            placeholders=bool(play.media) and self.pictures == "placeholder",
             score_prefix=first.score_prefix if first else None,
             privileged_prefix=first.privileged_prefix if first else None,
         )
-
-    @property
-    def _blind(self) -> bool:
-        """The policy sees no picture, only its placeholder."""
-        return self.pictures == "placeholder"
 
     def _converse(self, play: RolloutState, shown: Obs) -> Conversation:
         context, blocks = play.context, play.openings
