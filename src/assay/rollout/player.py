@@ -120,7 +120,8 @@ class Player:
             raise ConfigError(f"collect was asked for n={n} rollouts per context; use at least 1")
         keys = [c.key for c in contexts]
         if len(set(keys)) < len(keys):
-            raise DataError(f"contexts share a key, so their rollouts would share ids and noise: {_repeated(keys)}")
+            twice = sorted({k for k in keys if keys.count(k) > 1})
+            raise DataError(f"contexts share a key, so their rollouts would share ids and noise: {twice}")
         openings, played = Openings(self.tokenizer), self._world_source
         if isinstance(played, ToolSource):
             contexts = [played.declared(context) for context in contexts]
@@ -321,8 +322,8 @@ class Player:
     def _request(self, play: RolloutState, prefix: Ids, start: int, sampling: Sampling) -> Request:
         shown = () if self.pictures == "placeholder" else play.media
         if shown:
-            engine, subject = f"the engine {type(self.engine).__name__}", f"context {play.context.key!r}"
-            check_media_seen(shown, self.engine.info().media, subject, engine)
+            who = type(self.engine).__name__
+            check_media_seen(shown, self.engine.info().media, f"context {play.context.key!r}", f"the engine {who}")
         return Request(
             id=f"{play.id}#{len(play.calls)}",
             prompt=prefix,
@@ -405,7 +406,3 @@ async def _all(rollouts: Sequence[Coroutine[Any, Any, list[Rollout]]]) -> list[l
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         raise
-
-
-def _repeated(keys: Sequence[str]) -> list[str]:
-    return sorted({k for k in keys if keys.count(k) > 1})
