@@ -197,7 +197,7 @@ class Conversation(Protocol):
         ...
 
     @property
-    def said(self) -> Ids:
+    def answer_ids(self) -> Ids:
         """``[S]`` ids of the answer in progress, all that was sampled of it, forced ones first; empty between two turns."""
         ...
 

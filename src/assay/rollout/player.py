@@ -182,7 +182,7 @@ class Player:
         with _blamed(requests):
             completions = await engine.generate_all(requests)
         for (play, talk), completion in zip(asked, completions, strict=True):
-            play.add(self._read(play, talk.prefix, talk.start, talk.said, completion, talk))
+            play.add(self._read(play, talk.prefix, talk.start, talk.answer_ids, completion, talk))
         return [rollout for play in plays for rollout in play.ended(play.calls[-1].completion.stop)]
 
     # ---- one rollout ----------------------------------------------------------------------------------------------------
@@ -244,7 +244,7 @@ class Player:
         """
         while True:
             calls, play.media = len(play.calls), talk.media
-            said, stop = await self._sample(play, talk.prefix, talk.start, talk.said, talk.allowed, talk)
+            said, stop = await self._sample(play, talk.prefix, talk.start, talk.answer_ids, talk.allowed, talk)
             if stop is not Stop.LENGTH or len(play.calls) == calls:
                 return talk, said, stop
             changed = await self._rewritten(play, talk.cut_off(play.calls[-1], said))
