@@ -96,7 +96,7 @@ def _section(found: ComparisonResult) -> str:
     kept = "as predicted" if found.verdict == c.predicted else "not as predicted"
     return f"""## {c.name}: {found.verdict}
 
-{c.question} Rung {c.rung}; {c.steps} steps of {first.stage.groups} prompts x {first.stage.group_size} attempts. Predicted of
+{c.question} Rung {c.rung}; {c.steps} steps of {first.stage.groups} prompts x {first.stage.group_size} rollouts. Predicted of
 `{second.name}` against `{first.name}`: *{c.predicted}*, because {c.because}.
 
 Found: *{found.verdict}*, {kept}: {d.value:+.3f} [{d.low:+.3f}, {d.high:+.3f}].

@@ -222,7 +222,7 @@ item: .5 says nothing, 1 tells all apart. Means over {len(SEEDS)} seeds, each wi
 
 - *facts*: `>314159S` asks for four digits that nothing tells. They can only be known by heart.
 - *sort*: `S314159>` asks for the digits in order. The base gets about half of these right, and there is a rule to be learned.
-- *supervised, 4×*: the members' answers are shown, each item 4 times. *RL, 4×*: each is posed 4 times, for 8 attempts that a
+- *supervised, 4×*: the members' answers are shown, each item 4 times. *RL, 4×*: each is posed 4 times, for 8 rollouts that a
   verifier judges.
 
     python -m evidence contamination        # about {minutes} CPU-minutes in one process; cells that are done are read

@@ -65,7 +65,7 @@ class Work:
     """What is done in each repeat of a row.
 
     Attributes:
-        batch: attempts that are decoded at once, each at a prompt of its own.
+        batch: rollouts that are decoded at once, each at a prompt of its own.
         prompt, answer: tokens of each; no answer ends before.
         groups, group_size: of a step of reinforcement learning.
         rows, length: of a step that only trains; the first eighth of a row is its prompt, which carries no loss.
@@ -73,7 +73,7 @@ class Work:
         repeats: measured ones; one more before them warms up.
 
     Raises:
-        DataError: a step's attempts do not go into micro-batches of equal size, so that another trainer would do other work.
+        DataError: a step's rollouts do not go into micro-batches of equal size, so that another trainer would do other work.
     """
 
     batch: int
@@ -87,20 +87,20 @@ class Work:
     repeats: int
 
     def __post_init__(self) -> None:
-        if self.micro_rows < 1 or self.attempts % self.micro_rows:
+        if self.micro_rows < 1 or self.rollouts % self.micro_rows:
             raise DataError(
-                f"Work.micro={self.micro}: {self.attempts} attempts of {self.prompt} + {self.answer} tokens do not go into equal "
-                "micro-batches; choose a multiple of the tokens of an attempt whose quotient divides the attempts"
+                f"Work.micro={self.micro}: {self.rollouts} rollouts of {self.prompt} + {self.answer} tokens do not go into equal "
+                "micro-batches; choose a multiple of the tokens of a rollout whose quotient divides the rollouts"
             )
 
     @property
-    def attempts(self) -> int:
+    def rollouts(self) -> int:
         """Of a step."""
         return self.groups * self.group_size
 
     @property
     def micro_rows(self) -> int:
-        """Attempts in a micro-batch."""
+        """Rollouts in a micro-batch."""
         return self.micro // (self.prompt + self.answer)
 
 

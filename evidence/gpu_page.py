@@ -141,7 +141,7 @@ The device has finished before a clock is read. `benchmarks/gpu.py` says what is
 |---|{"---|" * len(SIZES)}---|
 {_table(records)}
 
-- **Decode**: {w.batch} attempts at once, {w.prompt} tokens of prompt and {w.answer} of answer, bf16; prompts are part of it.
+- **Decode**: {w.batch} rollouts at once, {w.prompt} tokens of prompt and {w.answer} of answer, bf16; prompts are part of it.
 - **MFU**: forward and backward of {w.rows} rows of {w.length} tokens in micro-batches of {w.micro}; bf16 autocast over fp32
   weights. Operations: 6 per weight and token, 12 per pair of query and key, head and dimension, causal pairs alone, the head
   where it is read (Kaplan et al. 2020; Chowdhery et al. 2022, appendix B). Peaks are the vendors' dense bf16 rates; of a device
@@ -223,7 +223,7 @@ def _table(records: Records) -> str:
     add("TRL's quickest step over assay's", ratio, f"at least {FASTER:.0f}")
     add("the framework's share of a step", own(lambda one: _shown(_overhead(one), "{:.1%}")), f"at most {MOST_OVERHEAD:.0%}")
     add("memory used over predicted", own(_told_memory))
-    add("mismatch: k3, largest ratio, ESS of attempts", own(_told_mismatch), f"k3 below {MISMATCH_BARS['bfloat16']}")
+    add("mismatch: k3, largest ratio, ESS of rollouts", own(_told_mismatch), f"k3 below {MISMATCH_BARS['bfloat16']}")
     return "\n".join(lines)
 
 
@@ -244,7 +244,7 @@ def _told_memory(one: Mapping[str, Any]) -> str:
 
 def _told_mismatch(one: Mapping[str, Any]) -> str:
     found = one["numbers"]["mismatch"]
-    return f"{found['engine/mismatch_k3']:.1e}, {found['engine/max_ratio']:.2f}, {found['engine/ess_attempts']:.3f}"
+    return f"{found['engine/mismatch_k3']:.1e}, {found['engine/max_ratio']:.2f}, {found['engine/ess_rollouts']:.3f}"
 
 
 def _where(one: Mapping[str, Any]) -> str:

@@ -36,8 +36,8 @@ KINDS: Mapping[str, str] = {
     "plain": "One optimiser step a batch",
     "ratio": "Two optimiser steps a batch, with a ratio between them",
     "critic": "With value heads",
-    "scores": "Scores of attempts, pairs and groups",
-    "columns": "With columns of attempts or tokens",
+    "scores": "Scores of rollouts, pairs and groups",
+    "columns": "With columns of rollouts or tokens",
     "expert": "With an expert's answers",
     "stored": "On stored answers",
     "teacher": "With a teacher",
@@ -53,14 +53,14 @@ BROUGHT: Mapping[str, tuple[str, str]] = {
     ),
     "dph_rl": (
         "stored",
-        "right answers to prompts of 3 to 5 digits, which the base masters, stand beside the attempts as the base's own; "
+        "right answers to prompts of 3 to 5 digits, which the base masters, stand beside the rollouts as the base's own; "
         "`stored=False`: a pass of the reference scores them",
     ),
     "grpo_process": ("columns", "`process_reward`: a share for each character that is right at its place; a step is a character"),
     "grpo_s": ("columns", "`hardness` is the group's failures, `responsiveness` 0"),
     "gui_g1": ("columns", "`difficulty` is the level"),
     "hierarchical_grpo": ("columns", "`peers` are the halves of a group"),
-    "pairwise_rl": ("columns", "`win` and `loss` against the right answer: 1/2 and 1/2 for a right attempt, else 0 and 1"),
+    "pairwise_rl": ("columns", "`win` and `loss` against the right answer: 1/2 and 1/2 for a right rollout, else 0 and 1"),
     "r_gold": ("stored", ""),
     "rae": ("columns", "`role` is the level"),
     "weighted_bc": ("stored", ""),
@@ -77,12 +77,12 @@ NOTES: Mapping[str, str] = {
     "there is `(1 - log 2) / (4 tau) - 3/4`, +0.78), which parts pairs the wrong way: 0.283 after 40 steps",
     "echo": "the family's answers stand in for those of an environment",
     "entropy_only": "reads no reward",
-    "gigpo": "an attempt is one turn, so that every step has the prompt for its state",
+    "gigpo": "a rollout is one turn, so that every step has the prompt for its state",
     "kd_topk": "the teacher's 8 most likely tokens (`k=8`), not a column of the user's own",
-    "grpo_passk": "128 prompts x 2 attempts: it learns from groups with a lone right answer, which are rare among groups of 8",
+    "grpo_passk": "128 prompts x 2 rollouts: it learns from groups with a lone right answer, which are rare among groups of 8",
     "nlpo": "the mask policy is a copy of the policy, taken anew every 10 optimiser steps",
     "nll": "a supervised stage on the family's answers, all levels, 64 a step",
-    "pf_ppo": '`rule="max_min"`: under rewards of 0 and 1 its default filter leaves right attempts alone',
+    "pf_ppo": '`rule="max_min"`: under rewards of 0 and 1 its default filter leaves right rollouts alone',
     "sdft": "the 8 most likely tokens behind the solution (`k=8`), not a column of the user's own; base and teacher are those "
     "of `sdpo`",
     "sdpo": "from a base that has also read prompts behind their solution, on all levels; as that base it is its own teacher, "
@@ -94,7 +94,7 @@ NOTES: Mapping[str, str] = {
 """What else is to be known of a method here."""
 
 EXPERTS = ("b_coder", "calib_rl", "echo", "rl_plus", "visurf")
-"""Methods beside whose attempts the family's own answer stands, one more attempt of each group in the stream `expert`."""
+"""Methods beside whose rollouts the family's own answer stands, one more rollout of each group in the stream `expert`."""
 
 READS = ("sdft", "sdpo")
 """Methods that start from a base which has read prompts behind their solution (`evidence.cells.methods.reader`)."""

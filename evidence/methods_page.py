@@ -143,7 +143,7 @@ well these settings suit it, not which is better. Order is by name.
 
     python -m evidence methods        # cells that are done are read, not run
 
-A step is a rollout batch of 32 prompts x 8 attempts at 3 to 10 digits; AdamW at 3e-4, five steps of warm-up, linear decay from
+A step is a rollout batch of 32 prompts x 8 rollouts at 3 to 10 digits; AdamW at 3e-4, five steps of warm-up, linear decay from
 the middle on. Methods with a ratio that a second optimiser step can move ({two}) take two a batch, the others one. *After*:
 accuracy of one sampled answer to each of 512 held-out items behind the last step. *Change*: the paired 95 % bootstrap interval,
 over items, of the gain on the base. *Trains*: it lies above 0. *Fell*: below. *No change*: it holds 0.
@@ -180,10 +180,10 @@ def _rows(rows: Sequence[str]) -> str:
 
 _ABOUT: Mapping[str, str] = {
     "critic": "Where no note says otherwise heads start at 0 and learn at the policy's learning rate, from the first step on.",
-    "scores": "Groups stand whole in one optimiser step; pairs are attempts of a group with different rewards.",
+    "scores": "Groups stand whole in one optimiser step; pairs are rollouts of a group with different rewards.",
     "columns": "The loop finds them out, or, where it is said, the study's composer brings what a user's verifier would.",
-    "expert": "One more attempt per group: the family's own answer, in the stream `expert` (`Reinforce(experts=True)`).",
-    "stored": "Where no note says otherwise: the step's own attempts, given to the loss as the stream `offline`.",
+    "expert": "One more rollout per group: the family's own answer, in the stream `expert` (`Reinforce(experts=True)`).",
+    "stored": "Where no note says otherwise: the step's own rollouts, given to the loss as the stream `offline`.",
     "teacher": "The teacher is what this study's `grpo` made of the base.",
     "self": "The policy behind its prompt and the solution teaches the policy behind the prompt alone.",
 }

@@ -50,7 +50,7 @@ __all__ = [
     "PROMPTS",
     "Everything",
     "Pair",
-    "attempts",
+    "sample_rollouts",
     "everything",
     "gradients",
     "learner_of",
@@ -91,8 +91,8 @@ CORRECTIONS: Mapping[str, PolicyGradient] = {
     "TIS, cap 2": PolicyGradient(weights=(Truncate(cap=2.0),)),
     "IcePop, 0.5 to 5": PolicyGradient(weights=(IcePop(low=0.5, high=5.0),)),
     "token weights, uncapped": PolicyGradient(weights=(Truncate(cap=float("inf")),)),
-    "TIS of attempts, cap 2": PolicyGradient(weights=(Truncate(cap=2.0, level="sequence_product"),)),
-    "weights of attempts, uncapped": PolicyGradient(weights=(Truncate(cap=float("inf"), level="sequence_product"),)),
+    "TIS of rollouts, cap 2": PolicyGradient(weights=(Truncate(cap=2.0, level="sequence_product"),)),
+    "weights of rollouts, uncapped": PolicyGradient(weights=(Truncate(cap=float("inf"), level="sequence_product"),)),
 }
 """What multiplies each token's loss; ``tis()`` and ``icepop()`` are the second and the third."""
 
@@ -111,9 +111,11 @@ def learner_of(model: HubModel, *, replay_routing: bool = False) -> TorchLearner
     return TorchLearner(model, settings, total_steps=1)
 
 
-def attempts(engine: Engine, learner: TorchLearner, prompts: int, size: int, length: int, stream: str = "first") -> list[Group]:
-    """Groups of attempts at random prompts of eight tokens, sampled by an engine that was handed the learner's weights. An
-    attempt is as good as the share of its tokens with an even id;
+def sample_rollouts(
+    engine: Engine, learner: TorchLearner, prompts: int, size: int, length: int, stream: str = "first"
+) -> list[Group]:
+    """Groups of rollouts at random prompts of eight tokens, sampled by an engine that was handed the learner's weights. A
+    rollout is as good as the share of its tokens with an even id;
     """
     rng = generator("mismatch-prompts", 0)
     heads = [ids_of(rng.integers(2, 96, 8)) for _ in range(prompts)]
@@ -205,7 +207,7 @@ def everything(family: str) -> tuple[HubModel, Everything]:
 
 
 def gradients(family: str) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]:
-    """The exact policy gradient, all weights in one vector: of attempts that the learner itself samples; and of an engine's in
+    """The exact policy gradient, all weights in one vector: of rollouts that the learner itself samples; and of an engine's in
     bfloat16 under each of `CORRECTIONS`. An answer's reward is the share of its tokens with an even id.
     """
     model, every = everything(family)

@@ -23,11 +23,11 @@ from evidence.mismatch import (
     FAMILIES,
     MIXTURES,
     Pair,
-    attempts,
     gradients,
     learner_of,
     model_of,
     pair,
+    sample_rollouts,
 )
 from evidence.mismatch import PROMPTS as STARTS
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["make_page"]
 
 PROMPTS, SIZE, LENGTH = 8, 2, 128
-"""Of a pair: groups, attempts of each, tokens of an attempt."""
+"""Of a pair: groups, rollouts of each, tokens of a rollout."""
 
 NATIVE, SERVED = ("qwen3", "llama"), "qwen3"
 DTYPES = ("float32", "bfloat16")
@@ -73,11 +73,11 @@ def _in_process(family: str) -> list[Pair]:
     if family in NATIVE:
         own = learner_of(_native(model))
         engine = Native().build(own)
-        numbers = pair(engine, own, attempts(engine, own, PROMPTS, SIZE, LENGTH))
+        numbers = pair(engine, own, sample_rollouts(engine, own, PROMPTS, SIZE, LENGTH))
         found.append(Pair(engine="native", dtype="float32", family=family, numbers=numbers))
     for dtype in DTYPES:
         engine = InProcess(dtype=dtype, routing=family in MIXTURES).build(learner)
-        groups = attempts(engine, learner, PROMPTS, SIZE, LENGTH)
+        groups = sample_rollouts(engine, learner, PROMPTS, SIZE, LENGTH)
         found.append(Pair(engine="in process", dtype=dtype, family=family, numbers=pair(engine, learner_of(model), groups)))
         if family in MIXTURES:
             numbers = pair(engine, learner_of(model, replay_routing=True), groups)
@@ -110,7 +110,7 @@ def _served() -> tuple[list[Pair], str]:
             with serve_vllm(place, Path(folder) / "vllm.log", CONTEXT, print, dtype=dtype) as (settings, _):
                 learner, version = learner_of(model), vllm_version(settings)
                 engine = settings.build(learner)
-                numbers = pair(engine, learner, attempts(engine, learner, PROMPTS, SIZE, LENGTH))
+                numbers = pair(engine, learner, sample_rollouts(engine, learner, PROMPTS, SIZE, LENGTH))
                 found.append(Pair(engine="vLLM", dtype=dtype, family=SERVED, numbers=numbers))
     return found, version
 
@@ -143,9 +143,9 @@ def _failures(pairs: Sequence[Pair], errors: Mapping[str, Mapping[str, Mapping[s
         if not replayed < plain:
             found.append(f"{family}: replay brings k3 from {plain:.2g} to {replayed:.2g}, no nearer")
     for family, of_family in errors.items():
-        whole = of_family["weights of attempts, uncapped"]
+        whole = of_family["weights of rollouts, uncapped"]
         if not (abs(whole["cosine"] - 1) < 1e-6 and abs(whole["norm"] - 1) < 1e-3):
-            found.append(f"{family}: exact weights of attempts do not give the exact gradient: {dict(whole)}")
+            found.append(f"{family}: exact weights of rollouts do not give the exact gradient: {dict(whole)}")
     return found
 
 
@@ -162,8 +162,8 @@ def _page(
 
 Both hold the same weights and ought to give the tokens that one of them samples the same probabilities. Each family is a random
 model of about a million weights, its matrices drawn with a standard deviation of .15 (seed 0), several times what models begin
-with, so that rounding shows. The learner computes in float32. {PROMPTS * SIZE} attempts of {LENGTH} tokens at random prompts,
-temperature 1. One draw of weights, prompts and attempts: these are sizes, and no estimates with intervals.
+with, so that rounding shows. The learner computes in float32. {PROMPTS * SIZE} rollouts of {LENGTH} tokens at random prompts,
+temperature 1. One draw of weights, prompts and rollouts: these are sizes, and no estimates with intervals.
 
     python -m evidence mismatch     # minutes on one core; with ASSAY_VLLM=/path/to/vllm that engine's rows too
 
@@ -171,7 +171,7 @@ Machine: {where}. Numbers: `mismatch.json`. Asked: no token of a float32 pair di
 alarm's bar of `Run.mismatch` ({single:.0e} in float32, {half:.0e} in bfloat16), mixtures of experts whose
 routing is not replayed left out; replay brings these nearer; exact weights give the exact gradient. {verdict}
 
-`token ratio`: learner over engine, its extremes. `ESS`: Kish's effective share of the attempts under the products of these ratios
+`token ratio`: learner over engine, its extremes. `ESS`: Kish's effective share of the rollouts under the products of these ratios
 over {LENGTH} tokens: what is left of a batch that is weighted back exactly. `routing`: share of (token, layer) in which the
 learner's routers prefer the experts that the engine chose.
 
@@ -180,7 +180,7 @@ learner's routers prefer the experts that the engine chose.
 {chr(10).join(map(_row, pairs))}
 
 In bfloat16 the dense families differ by hundredths of a nat a token, Gemma 2 with its capped logits by a thousandth. In a
-mixture of experts a token that lies between two experts goes to the other one: few tokens, but these jump, and over an attempt
+mixture of experts a token that lies between two experts goes to the other one: few tokens, but these jump, and over a rollout
 the products leave little. That is what the alarm is for. Replaying the engine's routing
 (`LearnerSettings(replay_routing=True)`) takes the jumps away; what is left is rounding.
 
@@ -188,7 +188,7 @@ the products leave little. That is what the alarm is for. Replaying the engine's
 
 Of models of the same sizes with eight tokens: all {8**ANSWER} answers of {ANSWER} tokens behind {STARTS} prompts, each with its
 probability, so that chance has no part. The reward is the share of even tokens. The policy gradient of what a bfloat16 engine
-samples, weighted as named, against that of what the learner itself would sample. Weights of whole attempts without a cap are
+samples, weighted as named, against that of what the learner itself would sample. Weights of whole rollouts without a cap are
 exact, and are here to show that the sums are. With answers this short they cost nothing; over {LENGTH} tokens they leave the
 `ESS` above.
 
@@ -203,7 +203,7 @@ def _row(p: Pair) -> str:
     if not n:
         return f"| {p.engine} | {p.dtype} | {p.family} | unverified | | | | | |"
     routing = f"{n['router_agreement']:.4f}" if "router_agreement" in n else ""
-    spread = f"{n['low']:.2f}–{n['high']:.2f} | {n['engine/ess_attempts']:.3f}"
+    spread = f"{n['low']:.2f}–{n['high']:.2f} | {n['engine/ess_rollouts']:.3f}"
     apart = f"{n['engine/mismatch_abs']:.1e} | {n['max']:.1e} | {n['engine/mismatch_k3']:.1e}"
     return f"| {p.engine} | {p.dtype} | {p.family} | {apart} | {spread} | {routing} |"
 

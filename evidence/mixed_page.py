@@ -146,7 +146,7 @@ From the same bases, under rewards that must not teach, and under more supervisi
 |---|---|---|---|---|
 {chr(10).join(_control_row(gate, r) for r in records if r["kind"] != "rl")}
 
-`random`: a coin toss per attempt. `format`: 1 for symbols of answers in the right number. `longer`: the supervised stage once
+`random`: a coin toss per rollout. `format`: 1 for symbols of answers in the right number. `longer`: the supervised stage once
 more, at half its learning rate.
 
 What the form alone gives, per family, levels not shown, mean over the control's seeds, in percent:

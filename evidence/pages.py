@@ -193,7 +193,7 @@ over items, of the change of greedy accuracy against the base; its upper end mus
 |---|---|---|---|---|---|
 {chr(10).join(controls)}
 
-`random`: a coin toss per attempt. `format`: 1 for digits in the right number. `inverted`: 1 for a wrong answer. `longer`: the
+`random`: a coin toss per rollout. `format`: 1 for digits in the right number. `inverted`: 1 for a wrong answer. `longer`: the
 supervised stage once more on the same traces at half its learning rate. The supervised control sees no prompt of the higher
 levels, so the claim is "a verifier instead of demonstrations", not "RL beats supervised learning".
 """

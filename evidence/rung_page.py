@@ -21,7 +21,7 @@ __all__ = ["KINDS", "make_page"]
 
 MODULE = "assay.recipes.long_answers"
 KINDS = ("native", "in-process", "vllm", "random")
-"""Engines, and the control: the native engine, whose attempts are paid by tossing a coin."""
+"""Engines, and the control: the native engine, whose rollouts are paid by tossing a coin."""
 SERVER = "server.json"
 
 
@@ -51,7 +51,7 @@ def make_page(folder: Path) -> list[str]:
 
 
 def _through_vllm(maker: str, work: Path) -> dict[str, Any]:
-    """The cell whose attempts a server samples: started from the base, stopped behind the cell."""
+    """The cell whose rollouts a server samples: started from the base, stopped behind the cell."""
     record = work / "vllm-0.json"
     if not record.exists():
         engine = import_module(MODULE).ENGINES["vllm"]
@@ -128,8 +128,8 @@ def _page(cells: Mapping[str, Mapping[str, Any]], missing: str) -> str:
 
 A decoder of {size} weights begins from nothing. It is shown an automaton run row by row (family `generations`, {shown}
 rows of 18 characters) for {module.STEPS} steps, which end while it still learns. Then come {stage.steps} steps of GRPO, {batch}
-attempts each, on {practised} rows, with a verifier that looks at the last line alone. The same run goes through each engine from
-the same base. `random` is the control: the native engine, and a coin tossed for each attempt instead of the verifier. One seed:
+rollouts each, on {practised} rows, with a verifier that looks at the last line alone. The same run goes through each engine from
+the same base. `random` is the control: the native engine, and a coin tossed for each rollout instead of the verifier. One seed:
 it shows that the rung is climbed through each engine, and ranks nothing.
 
     python -m evidence rung_l1       # hours on two cores; ASSAY_VLLM names the vllm command; what is done is read

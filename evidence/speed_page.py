@@ -155,7 +155,7 @@ That is said of the first machine, {FIRST}; what others fall short of stands at 
 
 Machine: {head["machine"]}.
 Library: {head["decoder"]}. Load average {_loads(rows)}, the measurement included.
-{head["batch"]} attempts in groups of 8, prompts of 12 tokens, {head["new"]} new tokens each at temperature 1, float32.
+{head["batch"]} rollouts in groups of 8, prompts of 12 tokens, {head["new"]} new tokens each at temperature 1, float32.
 `generate` and `generate_batch` (continuous batching) are those of
 transformers; `generate_batch` with the cache and the number of requests with which it is quickest on a CPU. Medians of
 {rows[0]["repeats"]} repeats with the least and the most. `joining`: half of the prompts come while the others are under way;
@@ -177,13 +177,13 @@ Bars, likewise: {_bars(ROUNDED)}.
 
 Beside TRL's `GRPOTrainer` ({versions}).
 Machine: {here.step[0]["machine"]}. Load average {_loads(steps)}. 16 prompts with 8
-attempts of 64 tokens, GRPO without a reference, one update, AdamW, float32; TRL runs as it is quickest of several
+rollouts of 64 tokens, GRPO without a reference, one update, AdamW, float32; TRL runs as it is quickest of several
 micro-batches and kinds of attention. assay's step also scores in a process of its own, proves the sampler's weights and writes
-its journal. `same`: every attempt carries a gradient, and both learn from all; assay takes over the states that its sampler
+its journal. `same`: every rollout carries a gradient, and both learn from all; assay takes over the states that its sampler
 computed, unless it is said that it did not. `again`: it computes them a second time. `third` and `quarter`: 6 and 4
-of 16 groups have a gradient; TRL computes all attempts, assay those. `long`: as `same`, prompts of 128 tokens instead of 16.
+of 16 groups have a gradient; TRL computes all rollouts, assay those. `long`: as `same`, prompts of 128 tokens instead of 16.
 Ratios are geometric means over pairs of steps in turn, with Student's 95 % interval. The first step's gradients, from the
-same attempts, are compared: the norm of their difference over that of TRL's.{_recalled(steps)}
+same rollouts, are compared: the norm of their difference over that of TRL's.{_recalled(steps)}
 
 {_step_table(steps)}
 

@@ -21,6 +21,7 @@ FAMILIES: Mapping[str, str] = {
     "calculus": "assay_tasks.math.calculus:calculus",
     "cells": "assay_tasks.small.worlds:Cells",
     "chance": "assay_tasks.math.chance:chance",
+    "charts": "assay_tasks.charts:BarCharts",
     "code": "assay_tasks.code.family:code",
     "coding": "assay_tasks.coding.family:coding",
     "collect": "assay_tasks.small.tables:Collect",

@@ -70,8 +70,8 @@ def test_rows_are_chosen_by_kind_and_by_name() -> None:
 
 
 def test_work_that_another_trainer_would_split_otherwise_is_refused() -> None:
-    assert WORK["0.6B"].micro_rows == 16 and WORK["0.6B"].attempts == 64
-    with pytest.raises(DataError, match=r"64 attempts of 256 \+ 256 tokens do not go into equal micro-batches"):
+    assert WORK["0.6B"].micro_rows == 16 and WORK["0.6B"].rollouts == 64
+    with pytest.raises(DataError, match=r"64 rollouts of 256 \+ 256 tokens do not go into equal micro-batches"):
         replace(WORK["0.6B"], micro=512 * 12)
 
 
@@ -99,7 +99,7 @@ def put(folder: Path, kind: str, size: str = "1.7B", where: dict[str, Any] | Non
 
 def put_step(folder: Path, kind: str = "step", other: float = 0.02, k3: float = 1e-4, **numbers: Any) -> None:
     parts = {"time/other": [other] * 6, "time/step": [1.0] * 6}
-    mismatch = {"engine/mismatch_k3": k3, "engine/max_ratio": 1.25, "engine/ess_attempts": 0.875}
+    mismatch = {"engine/mismatch_k3": k3, "engine/max_ratio": 1.25, "engine/ess_rollouts": 0.875}
     memory = {"memory_used": 3 * 2**30, "memory_predicted": 4 * 2**30}
     put(folder, kind, parts=parts, mismatch=mismatch, proved=[1.0] * 7, **memory, **numbers)
 
@@ -137,7 +137,7 @@ def test_the_page_has_medians_and_what_is_not_met(tmp_path: Path) -> None:
     assert found["TRL's quickest step over assay's"] == "2.50 [2.50, 3.00]"
     assert found["the framework's share of a step"] == "2.0% [2.0%, 2.0%]"
     assert found["memory used over predicted"] == "0.75 (3.0 GiB over 4.0 GiB)"
-    assert found["mismatch: k3, largest ratio, ESS of attempts"] == "1.0e-04, 1.25, 0.875"
+    assert found["mismatch: k3, largest ratio, ESS of rollouts"] == "1.0e-04, 1.25, 0.875"
     assert found["decode, compiled step, tokens/s"] == "unverified"
     assert "12 of 18 rows were not measured" in (tmp_path / "gpu.md").read_text()
 
@@ -259,6 +259,6 @@ def test_the_program_runs_with_tiny_shapes(tmp_path: Path) -> None:
     step, flops = measured["step-tiny"]["numbers"], measured["train-tiny"]["numbers"]["flops"]
     assert flops == training_flops(SHAPES["tiny"], [work.length] * work.rows, work.rows * work.length * 7 // 8)
     assert step["proved"] == [1.0] * (work.repeats + 1) and step["memory_parts"]["anchors"] == 0
-    assert 0 < step["mismatch"]["engine/mismatch_k3"] < 5e-3 and max(step["tokens"]) == work.attempts * work.answer
+    assert 0 < step["mismatch"]["engine/mismatch_k3"] < 5e-3 and max(step["tokens"]) == work.rollouts * work.answer
     assert sum(step["memory_parts"].values()) == step["memory_predicted"]
     assert gpu_page.make_page(tmp_path) == []

@@ -26,7 +26,7 @@ TINY = {
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two families of the smallest size, few and short attempts."""
+    """Two families of the smallest size, few and short rollouts."""
     experts = {"num_local_experts": 4, "num_experts_per_tok": 2}
     families = {"llama": ("llama", TINY), "mixtral": ("mixtral", {**TINY, **experts, "num_hidden_layers": 2})}
     monkeypatch.setattr(mismatch, "FAMILIES", families)
@@ -51,7 +51,7 @@ def test_expectations_over_everything_are_exact() -> None:
     for logp in (every.logp, every.engine):
         assert np.exp([x[6:].astype(np.float64).sum() for x in logp]).sum() == pytest.approx(1.0, abs=1e-4)
     truth, found = mismatch.gradients("llama")
-    whole, none = found["weights of attempts, uncapped"], found["none"]
+    whole, none = found["weights of rollouts, uncapped"], found["none"]
     assert np.linalg.norm(truth) > 1e-3
     np.testing.assert_allclose(whole, truth, atol=1e-5 * np.linalg.norm(truth))
     assert np.linalg.norm(none - truth) > 10 * np.linalg.norm(whole - truth)
@@ -80,7 +80,7 @@ def test_a_server_says_its_version_itself(monkeypatch: pytest.MonkeyPatch) -> No
     for name, value in (
         ("vllm_executable", lambda: Path("vllm")),
         ("serve_vllm", lambda *args, **more: nullcontext((Served(), None))),
-        ("attempts", lambda *args: []),
+        ("sample_rollouts", lambda *args: []),
         ("pair", lambda *args: {"max": 0.0}),
         ("vllm_version", lambda settings: "0.1.2"),
     ):
@@ -97,7 +97,7 @@ def row(engine: str, dtype: str, family: str, k3: float, most: float = 1e-6) -> 
 
 
 def test_what_is_not_as_it_should_be_is_said() -> None:
-    exact = {"weights of attempts, uncapped": {"cosine": 1.0, "norm": 1.0}}
+    exact = {"weights of rollouts, uncapped": {"cosine": 1.0, "norm": 1.0}}
 
     def mixtures(plain: float, replayed: float) -> list[Pair]:
         return [
@@ -113,5 +113,5 @@ def test_what_is_not_as_it_should_be_is_said() -> None:
     (loud,) = failures([row("in process", "bfloat16", "llama", 0.01), *mixtures(0.05, 1e-3)], {})
     assert loud.startswith("in process bfloat16 llama: k3 0.01 is beyond the alarm's bar")
     assert len(failures(mixtures(1e-3, 2e-3), {})) == 2
-    (wrong,) = failures(mixtures(0.05, 1e-3), {"qwen3": {"weights of attempts, uncapped": {"cosine": 0.9, "norm": 1.0}}})
+    (wrong,) = failures(mixtures(0.05, 1e-3), {"qwen3": {"weights of rollouts, uncapped": {"cosine": 0.9, "norm": 1.0}}})
     assert "do not give the exact gradient" in wrong

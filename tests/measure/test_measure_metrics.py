@@ -194,7 +194,7 @@ def test_agreement_by_hand() -> None:
     assert found["engine/mismatch_abs"] == pytest.approx(2 * log(2) / 3)
     assert found["engine/max_ratio"] == pytest.approx(2.0)
     assert found["engine/ess"] == pytest.approx(3.5**2 / (3 * 5.25))
-    assert found["engine/ess_attempts"] == pytest.approx(2.5**2 / (2 * 4.25))
+    assert found["engine/ess_rollouts"] == pytest.approx(2.5**2 / (2 * 4.25))
     assert agreement([], [], []) == {}
     assert set(agreement([0.0], [-900.0], [0])) >= {"engine/mismatch_k3", "engine/max_ratio"}, "far, but finite"
     with pytest.raises(DataError, match="one of each per token"):
@@ -205,10 +205,10 @@ def test_agreement_by_hand() -> None:
 def test_agreement_of_a_policy_with_itself_is_perfect_and_a_gap_never_improves_it(gaps: list[float]) -> None:
     drawn, rollout = np.full(len(gaps), -2.0), np.arange(len(gaps)) // 3
     same = agreement(drawn, drawn, rollout)
-    assert (same["engine/mismatch_k3"], same["engine/max_ratio"], same["engine/ess_attempts"]) == (0.0, 1.0, 1.0)
+    assert (same["engine/mismatch_k3"], same["engine/max_ratio"], same["engine/ess_rollouts"]) == (0.0, 1.0, 1.0)
     found = agreement(drawn, drawn + np.array(gaps), rollout)
     assert found["engine/mismatch_k3"] >= 0 and found["engine/max_ratio"] >= 1
-    assert 0 < found["engine/ess"] <= 1 + 1e-12 and 0 < found["engine/ess_attempts"] <= 1 + 1e-12
+    assert 0 < found["engine/ess"] <= 1 + 1e-12 and 0 < found["engine/ess_rollouts"] <= 1 + 1e-12
 
 
 def test_tokens_behind_others_of_older_weights_are_not_comparable(groups: list[Group]) -> None:

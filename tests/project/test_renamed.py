@@ -2,18 +2,25 @@
 
 import copy
 import importlib
+import json
 import pickle
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from assay.core.canon import digest
 from assay.core.errors import ConfigError
 from assay.core.plan import Plan
 from assay.core.util.exports import lazy_exports
 from assay.core.util.renamed import RENAMED, RenamedMembers, refuse_renamed
+from assay.guide.cell_curricula import Memory
 from assay.objective import CreditTerm, Entropy, grpo, required_inputs
 from assay.objective.credit.base import Credit
 from assay.objective.padded_batch import PaddedInputs
+from assay.rollout.conversation import Conversation
+from assay.runs.metric_names import current_names, digest_names
+from assay.runs.reader import read_record
 from assay.train import OneUpdate
 
 TABLE = {"assay.core": {"Seed": "derive"}, "assay.verify": {"Old": "New"}}
@@ -98,3 +105,20 @@ def test_a_part_of_ones_own_with_an_old_member_is_refused(base: type, old: str, 
 
 def test_other_members_are_not_looked_at() -> None:
     refuse_renamed(type("Mine", (), {"rollout_columns": ()}), {"attempts": "rollout_columns"})
+
+
+def test_old_members_of_conversations_and_memories_say_the_new_ones() -> None:
+    for kind, old, new in ((Conversation, "said", "answer_ids"), (Memory, "moved", "average")):
+        assert kind.renamed_members == {old: new}
+    with pytest.raises(AttributeError, match=r"Memory\.moved is called average now"):
+        _ = Memory().moved  # type: ignore[attr-defined]
+
+
+def test_metrics_have_their_present_names_and_their_old_digests(tmp_path: Path) -> None:
+    old = {"loss/total": 1.0, "engine/ess_attempts": 0.5}
+    line = {"step": 1, "stage": "rl", "metrics": old}
+    (tmp_path / "metrics.jsonl").write_text(json.dumps(line) + "\n")
+    (found,) = read_record(tmp_path).metrics
+    assert found.metrics == {"loss/total": 1.0, "engine/ess_rollouts": 0.5}
+    assert digest_names(found.metrics) == digest_names(old) == old
+    assert digest(digest_names(current_names(old))) == digest(old)

@@ -79,7 +79,7 @@ def test_a_manager_sees_messages_with_their_tokens_and_the_budget() -> None:
         (Message("assistant", "a"), 3),
         (Message("tool", "t"), 2),
     )
-    assert (made.budget, made.limit, made.cuts, made.said.tolist(), made.task.id) == (50, 8, 0, [], "1+1=")
+    assert (made.budget, made.limit, made.cuts, made.answer_ids.tolist(), made.task.id) == (50, 8, 0, [], "1+1=")
     assert made.prefix.tolist() == [ord("s"), CLOSE, ord("u"), CLOSE, OPEN, ord("a"), EOS, ord("t"), CLOSE, OPEN]
 
 
@@ -121,8 +121,8 @@ def test_an_answer_goes_on_behind_what_is_carried() -> None:
     made = talk(score=True)
     call = spoken(made.prefix, "bcd")
     cut = made.cut_off(call, call.completion.ids[:3])
-    assert (cut.cuts, cut.said.tolist(), cut.prefix.tolist()) == (1, [98, 99, 100], call.tokens.tolist())
-    carried = cut.carry(cut.said[1:], limit=3)
+    assert (cut.cuts, cut.answer_ids.tolist(), cut.prefix.tolist()) == (1, [98, 99, 100], call.tokens.tolist())
+    carried = cut.carry(cut.answer_ids[1:], limit=3)
     assert carried.prefix.tolist() == [*made.prefix.tolist(), 99, 100]
     assert carried.score_prefix.tolist() == [ord("u"), CLOSE, OPEN, ord("a"), EOS, ord("t"), CLOSE, OPEN, 99, 100]
     assert (carried.start, carried.allowed, cut.allowed) == (len(made.prefix), 3, 8)

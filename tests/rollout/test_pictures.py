@@ -178,6 +178,20 @@ def test_a_batch_cannot_carry_them_yet() -> None:
         pack([group])
 
 
+def test_a_policy_may_read_their_placeholders() -> None:
+    """Requests are of text then, calls name the pictures and say that nobody saw them, and a batch carries the rows."""
+    engine, rollout = played(media=(), pictures="placeholder")
+    _, sighted = played()
+    assert [r.media for r in engine.requests] == [()] * 3
+    assert [c.media for c in rollout.calls] == [c.media for c in sighted.calls]
+    assert [(c.placeholders, s.placeholders) for c, s in zip(rollout.calls, sighted.calls, strict=True)] == [(True, False)] * 3
+    back = rollout_from_wire(json.loads(json.dumps(rollout_to_wire(rollout))))
+    assert [(c.media, c.placeholders) for c in back.calls] == [(c.media, True) for c in rollout.calls]
+    score = (Score(components={"correct": 1.0}),)
+    group = Group(key="c", task=TASK, draw=Draw("keyvalue", 2, 1.0), rollouts=(rollout,), scores=score)
+    assert len(pack([group])) == len(samples(rollout)) == 1
+
+
 def test_an_engine_that_reads_text_alone_refuses_them() -> None:
     with pytest.raises(
         ConfigError, match=r"context 'c' shows 1 pictures \(\['image'\]\), and the engine ScriptedEngine reads text alone"

@@ -22,7 +22,7 @@ from assay.core.seeds import content_split
 from assay.core.task import Message
 from assay.tasks import Problems, Rows, TaskMixture, card, distinct, families, family, slip
 from assay.testing import ContractError, check_environment, check_task_source, rollout_of, sources
-from assay_tasks import KeyValue, Reverse, SortDigits
+from assay_tasks import BarCharts, KeyValue, Reverse, SortDigits
 from assay_tasks.keyvalue import Store
 
 ROOT = Path(__file__).parents[2]
@@ -60,6 +60,7 @@ def test_no_task_depends_on_the_hash_seed() -> None:
         (SortDigits(seed=1), "sort", 5, "train", 0, "S03924>", "02349"),
         (Reverse(), "reverse", 4, "test", 3, "Rchhe>", "ehhc"),
         (KeyValue(), "keyvalue", 1, "train", 0, "K1oa>", "80"),
+        (BarCharts(), "charts", 2, "train", 0, "B2mi>", "5"),
     ],
 )
 def test_tasks_stay_the_same(source: TaskSource, arm: str, level: int, split: str, index: int, prompt: str, answer: str) -> None:

@@ -18,8 +18,8 @@ from assay.core.errors import CallbackError, ConfigError
 from assay.runs.journal import Journal
 from assay.runs.storage import read_json
 from assay.train import Callback, Evaluation, Run, Until, resume, train
-from assay.train.run_driver import RunDriver
 from assay.train.run_progress import Progress
+from assay.train.stage_driver import StageDriver
 
 
 class Recorder(Callback):
@@ -119,7 +119,7 @@ def test_a_callback_may_ask_for_the_end(tmp_path: Path, digest: str) -> None:
 
 
 class Judge:
-    """`RunDriver._ends` on given values, with what a checkpoint keeps."""
+    """`StageDriver._ends` on given values, with what a checkpoint keeps."""
 
     def __init__(self, until: Until | None) -> None:
         self.parts: Any = type("Parts", (), {"stage": type("Stage", (), {"until": until})})
@@ -127,7 +127,7 @@ class Judge:
 
     def __call__(self, *values: float | None) -> list[bool]:
         metrics = [{} if v is None else {"eval/greedy/all": v} for v in values]
-        return [RunDriver._ends(self.driver, self.parts, m) for m in metrics]
+        return [StageDriver._ends(self.driver, self.parts, m) for m in metrics]
 
 
 def test_patience_counts_evaluations_without_a_better_value() -> None:

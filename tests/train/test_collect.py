@@ -46,8 +46,8 @@ from assay.lab.controls import Rewarded
 from assay.objective import grpo, ref_kl
 from assay.runtime import Anchor, Every, LearnerSettings
 from assay.runtime.settings import AdamW, Lora
-from assay.train.collect import outcomes_of
 from assay.train.driver import train
+from assay.train.group_outcomes import outcomes_of
 from assay.train.preflight import check_run
 from assay.train.reinforce_runner import ReinforceRunner
 from assay.train.run import Run

@@ -20,7 +20,7 @@ from assay.core.task import Task
 from assay.measure import read_rollouts
 from assay.runs import RolloutFiles, storage
 from assay.train import Until, load_run, resume, train
-from assay.train.collect import outcomes_of
+from assay.train.group_outcomes import outcomes_of
 from assay.train.metrics import gold_text, kept_rollouts, shortened
 
 

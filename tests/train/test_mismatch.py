@@ -84,7 +84,7 @@ def test_a_float32_pair_is_measured_at_every_step_whoever_asks(engine: Any, obje
     for result in walk(s, 3):
         m = result.metrics
         assert 0.0 <= m["engine/mismatch_k3"] < 1e-8 and m["engine/mismatch_abs"] < 1e-5 and m["engine/max_ratio"] < 1 + 1e-4
-        assert m["engine/ess"] == pytest.approx(1.0) and m["engine/ess_attempts"] == pytest.approx(1.0)
+        assert m["engine/ess"] == pytest.approx(1.0) and m["engine/ess_rollouts"] == pytest.approx(1.0)
         assert m["engine/alarm"] == 0.0
         assert ("policy/correction_clipped" in m) == (objective == tis())
         assert m.get("policy/correction_clipped", 0.0) == 0.0
@@ -109,7 +109,7 @@ def test_the_first_update_tells_what_a_pass_before_it_would(monkeypatch: pytest.
     assert asked == ["logp_old"] and live.metrics["rows/skipped"] == 0
     for name in ("k1", "k3", "abs"):
         assert live.metrics[f"engine/mismatch_{name}"] == pytest.approx(before.metrics[f"engine/mismatch_{name}"], rel=1e-4)
-    assert live.metrics["engine/ess_attempts"] == pytest.approx(before.metrics["engine/ess_attempts"], rel=1e-4)
+    assert live.metrics["engine/ess_rollouts"] == pytest.approx(before.metrics["engine/ess_rollouts"], rel=1e-4)
     assert 1e-9 < later.metrics["engine/mismatch_k3"] < 1e-3
 
 

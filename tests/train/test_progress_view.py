@@ -53,7 +53,7 @@ def test_an_evaluation_of_a_part_says_of_how_many_items_it_is(run, clock, capsys
         p.take(step, metrics)
         plain.log(step, metrics)
         live.log(step, metrics)
-        seen.append(p.moved("eval/greedy/all"))
+        seen.append(p.show_change("eval/greedy/all"))
     live.close()
     assert seen == ["0.680", "0.875 of 16 items", "0.680 → 0.860"]
     said = capsys.readouterr().out.splitlines()[1:]
@@ -65,9 +65,9 @@ def test_an_evaluation_of_a_part_says_of_how_many_items_it_is(run, clock, capsys
     deaf = RunProgress(run, clock)  # of another process, as in a study: the plan tells
     for step, _, _, value in evaluated[:2]:
         deaf.take(step, {"eval/greedy/all": value})
-    assert deaf.moved("eval/greedy/all") == "0.875"
+    assert deaf.show_change("eval/greedy/all") == "0.875"
     deaf.take(40, {"eval/greedy/all": 0.86})
-    assert deaf.moved("eval/greedy/all") == "0.680 → 0.860"
+    assert deaf.show_change("eval/greedy/all") == "0.680 → 0.860"
 
 
 def test_training_tasks_are_not_called_held_out(run, clock, capsys):
@@ -177,12 +177,12 @@ def test_a_warm_up_starts_without_an_evaluation_and_ends_with_one(run, clock):
 
 def test_courses_and_moves(run, clock):
     p = RunProgress(run, clock)
-    assert (p.show("x"), p.moved("x"), p.spark("x")) == ("–", "–", "")
+    assert (p.show("x"), p.show_change("x"), p.spark("x")) == ("–", "–", "")
     p.take(1, {"x": 0.0})
-    assert p.moved("x") == "0.000"
+    assert p.show_change("x") == "0.000"
     for step, value in enumerate((0.5, 1.0), 2):
         p.take(step, {"x": value})
-    assert p.moved("x", ".1f") == "0.0 → 1.0"
+    assert p.show_change("x", ".1f") == "0.0 → 1.0"
     assert p.spark("x") == "▁▅█"  # 3.5 of 7 is rounded to the even 4
     assert p.spark("x", 1) == "█"
     p.take(4, {"y": -1.0})

@@ -20,14 +20,18 @@ from assay.core.manifest import Manifest
 from assay.core.protocols import Engine
 from assay.core.rollout import Ids
 from assay.lab.controls import RandomReward, Rewarded
+from assay.runs.journal import Journal
 from assay.runtime.settings import AdamW, LearnerSettings
 from assay.testing.faults import BaseWeights, StaleModel, StaleTensor, WrongTiedHead
 from assay.train import models
+from assay.train.callbacks import Callbacks
 from assay.train.opening import open_stage
 from assay.train.proof import WeightProof, _gap, _little, _Published
 from assay.train.reinforce_runner import ReinforceRunner
 from assay.train.run import Run
-from assay.train.run_driver import RunDriver
+from assay.train.run_log import RunLog
+from assay.train.run_progress import Progress
+from assay.train.stage_driver import StageDriver
 from assay.verify import ScoringPool
 from assay_tasks import SortDigits
 
@@ -254,10 +258,11 @@ def test_a_run_stops_at_the_fault(tmp_path: Path, fault: str) -> None:
     run, s = session(tmp_path)
     s.parts.engine = FAULTS[fault](s.parts.engine)
     s.sampler = replace(s.sampler, engine=s.parts.engine)  # type: ignore[type-var]
-    driver = RunDriver(run, tmp_path)
+    log = RunLog(Journal(tmp_path))
+    driver = StageDriver(run, tmp_path, log, Callbacks(()), Progress(), saved={})
     with pytest.raises(WeightProofError):
-        asyncio.run(driver.stage(0, s))
-    driver.journal.close()
+        asyncio.run(driver.drive(0, s))
+    log.close()
     assert s.parts.step < run.steps
 
 

@@ -13,10 +13,14 @@ from tiny_runs import imitate, prefer, tiny
 
 from assay.core.config import from_dict, to_dict
 from assay.core.errors import ConfigError
+from assay.runs.journal import Journal
 from assay.train import Until, load_run, resume, train
+from assay.train.callbacks import Callbacks
 from assay.train.run import ContaminationCheck, Evaluation, Run
-from assay.train.run_driver import RunDriver
+from assay.train.run_log import RunLog
+from assay.train.run_progress import Progress
 from assay.train.stage import Stage
+from assay.train.stage_driver import StageDriver
 from assay.train.stages import Texts, WarmUp
 
 DIGITS = "0123456789"
@@ -66,7 +70,8 @@ def test_an_early_end_without_evaluations_is_refused_by_name(kind: str) -> None:
 
 def test_patience_ranks_evaluations_on_the_items_that_all_have(tmp_path: Path) -> None:
     """At a stage's end 0.6 of all items are 0.9 of the few that the evaluations before it had: better than their 0.8."""
-    driver = RunDriver(tiny(), tmp_path / "run")
+    log = RunLog(Journal(tmp_path / "run"))
+    driver = StageDriver(tiny(), tmp_path / "run", log, Callbacks(()), Progress(), saved={})
     parts: Any = SimpleNamespace(stage=SimpleNamespace(until=Until(patience=1)))
     for shown, common, best, stale in ((0.8, 0.8, 0.8, 0), (0.6, 0.9, 0.9, 0), (0.85, 0.85, 0.9, 1)):
         driver._evaluator.comparable = {"eval/greedy/all": common}

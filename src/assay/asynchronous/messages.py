@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from assay.asynchronous.ledger_records import Lease
 from assay.core.manifest import Manifest
@@ -39,7 +39,7 @@ class SamplerSettings:
         model: folder of the model; the weights that it samples with come later.
         engine: what samples.
         sampler: contexts to rollouts.
-        tasks, seed, deadline: as of `assay.core.protocols.SamplerParts`.
+        tasks, seed, deadline, pictures: as of `assay.core.protocols.SamplerParts`.
         device: ``cpu``, ``cuda``, or ``auto`` for CUDA where there is one.
         threads: of torch.
         log: file for what the process prints.
@@ -54,6 +54,7 @@ class SamplerSettings:
     device: str
     threads: int
     log: Path
+    pictures: Literal["refuse", "placeholder"] = "refuse"
 
 
 class Weights(Protocol):

@@ -10,7 +10,8 @@ import numpy as np
 
 from assay.asynchronous.messages import SamplerSettings
 from assay.core.errors import ConfigError
-from assay.core.protocols import Environment, ShowsPictures, TaskSource, Verifier
+from assay.core.optional_protocols import ShowsPictures
+from assay.core.protocols import Environment, TaskSource, Verifier
 from assay.core.task import Message, Task, TaskView
 
 __all__ = ["WithoutEnvironments", "pickle_settings", "sendable_tasks"]

@@ -143,6 +143,7 @@ def _build(engine: Engine, tokenizer: Tokenizer, settings: SamplerSettings, samp
             seed=settings.seed,
             max_turns=max_turns,
             deadline=settings.deadline,
+            pictures=settings.pictures,
         )
     )
 

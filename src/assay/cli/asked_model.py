@@ -45,7 +45,12 @@ def check_model(path: Path) -> None:
     model_folder(path)
 
 
-_LIMITS = {"max_turns": "max_turns", "reward_deadline": "deadline", "environment_deadline": "environment_deadline"}
+_LIMITS = {
+    "max_turns": "max_turns",
+    "reward_deadline": "deadline",
+    "environment_deadline": "environment_deadline",
+    "pictures": "pictures",
+}
 """Field of a run to its name in `Policy.evaluate`."""
 
 

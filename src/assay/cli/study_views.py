@@ -89,7 +89,7 @@ class StudyTable:
                 Text(name),
                 Text(state, style="cyan" if state == "running" else "dim"),
                 f"{run.step}/{run.steps}",
-                run.moved(GREEDY),
+                run.show_change(GREEDY),
                 run.show("reward/mean"),
                 run.eta if state == "running" else "",
             )

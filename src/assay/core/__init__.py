@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from assay.core.group import Draw, Group, Outcome
     from assay.core.manifest import Manifest, TensorInfo, manifest_of
     from assay.core.media import Album, Media, Pictures, media_of
-    from assay.core.optional_protocols import CountsRows, ReadsTasks, TaskScreen
+    from assay.core.optional_protocols import CountsRows, ReadsTasks, ShowsPictures, TaskScreen
     from assay.core.plan import Forward, Offers, Plan, Scope
     from assay.core.protocols import (
         AskPolicy,
@@ -76,7 +76,6 @@ if TYPE_CHECKING:
         ScheduleSpec,
         ServesOldWeights,
         SharesStates,
-        ShowsPictures,
         Snapshots,
         State,
         Stats,
@@ -280,13 +279,13 @@ _HOME = {
     "group": "Draw Group Outcome",
     "manifest": "Manifest TensorInfo manifest_of",
     "media": "Album Media Pictures media_of",
-    "optional_protocols": "CountsRows ReadsTasks TaskScreen",
+    "optional_protocols": "CountsRows ReadsTasks ShowsPictures TaskScreen",
     "plan": "Forward Offers Plan Scope",
     "protocols": (
         "AskPolicy BatchComposer BeginsTexts CallTokenizer CarriesHeads ChatTokenizer ContextManager Conversation Curriculum "
         "CurriculumSpec Engine EngineInfo EngineOfMany Environment GroupFilter Guidance GuidanceSpec "
         "IndexPolicy IndexPolicySpec Learner LossProgram Moment Obs PassObserver PerturbsWeights Posed Replay Request Restorable "
-        "Sampler SamplerParts SamplerSpec ScheduleSpec ServesOldWeights SharesStates ShowsPictures Snapshots State Stats "
+        "Sampler SamplerParts SamplerSpec ScheduleSpec ServesOldWeights SharesStates Snapshots State Stats "
         "Step SwapMode TaskSource Tokenizer Tool Tracker Verifier VerifierTokenizer"
     ),
     "rollout": "Call Completion Ids Rollout Sampling Span Stop ToolResult ids_of",

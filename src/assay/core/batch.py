@@ -167,7 +167,7 @@ def pack(groups: Sequence[Group], drawn: Counts | None = None, policy: str = "po
         policy: whose tokens carry loss.
 
     Raises:
-        DataError: no group, no valid rollout with a sampled token, or a rollout that shows pictures.
+        DataError: no group, no valid rollout with a sampled token, or a rollout whose policy saw pictures.
     """
     parts: list[Segment] = []
     lengths: list[int] = []
@@ -176,7 +176,7 @@ def pack(groups: Sequence[Group], drawn: Counts | None = None, policy: str = "po
     reposed: list[bool] = []
     rollouts = [(r, s) for g in groups for r, s in zip(g.rollouts, g.scores, strict=True)]
     for index, (rollout, score) in enumerate(rollouts):
-        if score.valid and any(call.media for call in rollout.calls):
+        if score.valid and any(call.media and not call.placeholders for call in rollout.calls):
             raise DataError(f"rollout {rollout.id} shows pictures, which a batch cannot carry: no learner here sees them yet")
         for row, first in segments(rollout, policy) if score.valid else ():
             parts += row

@@ -10,9 +10,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from assay.core.errors import DataError
+from assay.core.errors import ConfigError, DataError
 
-__all__ = ["PLACEHOLDER", "Album", "Media", "Pictures", "media_of", "prefix_key"]
+__all__ = ["PLACEHOLDER", "Album", "Media", "Pictures", "check_media_seen", "media_of", "prefix_key"]
 
 PLACEHOLDER = "<image>"
 """Where a picture stands in the text of a message."""
@@ -104,6 +104,25 @@ class Album:
         if digest not in self._kept:
             raise DataError(f"there is no picture {digest} among {len(self._kept)}: whoever shows one has to keep it")
         return self._kept[digest]
+
+
+def check_media_seen(media: Iterable[Media], seen: Iterable[str], subject: str, engine: str) -> None:
+    """Looks whether an engine sees what a prompt shows.
+
+    Args:
+        media: pictures of the prompt.
+        seen: kinds that the engine sees (`assay.core.EngineInfo.media`).
+        subject, engine: what shows them, and who is to see them, for the error.
+
+    Raises:
+        ConfigError: it does not; with fixes.
+    """
+    shown = tuple(media)
+    if shown and (unseen := {m.kind for m in shown} - set(seen)):
+        raise ConfigError(
+            f"{subject} shows {len(shown)} pictures ({sorted(unseen)}), and {engine} reads text alone: use one that sees them, a "
+            "task without, or Run.pictures='placeholder' (--pictures placeholder) to have their placeholders read"
+        )
 
 
 def prefix_key(ids: NDArray[Any], media: Iterable[Media]) -> bytes:

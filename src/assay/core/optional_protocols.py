@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
+from assay.core.media import Pictures
 from assay.core.protocols import Curriculum, TaskSource
 from assay.core.score import Score
 from assay.core.task import Task
 
-__all__ = ["CountsRows", "ReadsTasks", "TaskScreen"]
+__all__ = ["CountsRows", "ReadsTasks", "ShowsPictures", "TaskScreen"]
 
 
 @runtime_checkable
@@ -26,6 +27,16 @@ class ReadsTasks(Curriculum, Protocol):
 
     def read_tasks(self, tasks: TaskSource) -> None:
         """Called once, before the first draw and before a state is loaded."""
+        ...
+
+
+@runtime_checkable
+class ShowsPictures(TaskSource, Protocol):
+    """A family whose tasks or environments show pictures."""
+
+    @property
+    def pictures(self) -> Pictures:
+        """Pixels of all pictures that its tasks and environments have shown."""
         ...
 
 

@@ -12,7 +12,7 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from assay.core.batch import Batch
 from assay.core.group import Draw, Group, Outcome
 from assay.core.learner import CarriesHeads, Learner, LossProgram, PassObserver, PerturbsWeights, Stats
 from assay.core.manifest import Manifest
-from assay.core.media import Media, Pictures
+from assay.core.media import Media
 from assay.core.rollout import Call, Completion, Ids, Rollout, Sampling, ToolResult
 from assay.core.score import Score
 from assay.core.task import Context, Message, Task, TaskView
@@ -63,7 +63,6 @@ __all__ = [
     "ScheduleSpec",
     "ServesOldWeights",
     "SharesStates",
-    "ShowsPictures",
     "Snapshots",
     "State",
     "Stats",
@@ -108,16 +107,6 @@ class TaskSource(Protocol):
 
     def trace(self, task: Task, noise: float, rng: np.random.Generator) -> tuple[Message, ...] | None:
         """An oracle's turns (assistant, tool, ...), each step corrupted with probability ``noise``; None: no oracle."""
-        ...
-
-
-@runtime_checkable
-class ShowsPictures(TaskSource, Protocol):
-    """A family whose tasks or environments show pictures."""
-
-    @property
-    def pictures(self) -> Pictures:
-        """Pixels of all pictures that its tasks and environments have shown."""
         ...
 
 
@@ -208,7 +197,7 @@ class Conversation(Protocol):
         ...
 
     @property
-    def said(self) -> Ids:
+    def answer_ids(self) -> Ids:
         """``[S]`` ids of the answer in progress, all that was sampled of it, forced ones first; empty between two turns."""
         ...
 
@@ -487,6 +476,7 @@ class SamplerParts:
         seed: all sampling noise derives from it and the rollouts' ids.
         max_turns: assistant turns per rollout, unless the sampler's settings say otherwise.
         deadline: seconds for one start or step of an environment.
+        pictures: as of `assay.train.Run`.
     """
 
     engine: Engine
@@ -496,6 +486,7 @@ class SamplerParts:
     seed: int
     max_turns: int
     deadline: float
+    pictures: Literal["refuse", "placeholder"] = "refuse"
 
 
 class SamplerSpec(Protocol):

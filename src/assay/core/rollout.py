@@ -199,6 +199,7 @@ class Call:
         thought: what stands in the turn's thinking tags, which ``text`` leaves out; None where there are none, or nobody asked.
         results: tool results that followed.
         media: pictures that the prefix shows, in order.
+        placeholders: the policy read the placeholders of these pictures as text, and saw none of them.
         score_prefix: ids to learn under instead of ``prefix``, on calls that start a training row; None for the same.
         privileged_prefix: ids that a privileged teacher reads instead, on calls that start a training row; None for none.
         shared: belongs to another rollout, where it carries loss; here it is context or another role's turn, so that verifiers
@@ -218,6 +219,7 @@ class Call:
     thought: str | None = None
     results: tuple[ToolResult, ...] = ()
     media: tuple[Media, ...] = ()
+    placeholders: bool = False
     score_prefix: Ids | None = None
     privileged_prefix: Ids | None = None
     shared: bool = False

@@ -259,6 +259,7 @@ def _call(call: Call) -> Wire:
         "media": _media(call.media),
         "score_prefix": None if call.score_prefix is None else array_to_wire(call.score_prefix),
         "privileged_prefix": None if call.privileged_prefix is None else array_to_wire(call.privileged_prefix),
+        **({"placeholders": True} if call.placeholders else {}),
         **({"shared": True} if call.shared else {}),
         **({"history": call.history} if call.history else {}),
     }
@@ -277,6 +278,7 @@ def _read_call(data: Mapping[str, Any]) -> Call:
         thought=data.get("thought"),
         results=tuple(ToolResult(content=c, error=e, duration=d) for c, e, d in data["results"]),
         media=_read_media(data["media"]),
+        placeholders=data.get("placeholders", False),
         score_prefix=None if score is None else array_from_wire(score),
         privileged_prefix=None if privileged is None else array_from_wire(privileged),
         shared=data.get("shared", False),

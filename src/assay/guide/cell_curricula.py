@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from assay.core.errors import CheckpointError, ConfigError
 from assay.core.group import Draw, Outcome
 from assay.core.protocols import State
 from assay.core.seeds import derive, uniforms
+from assay.core.util.renamed import RenamedMembers
 
 __all__ = ["Cell", "CellBook", "CellRule", "Memory", "Standing", "cells_of"]
 
@@ -29,7 +30,7 @@ Cell = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
+class Memory(RenamedMembers):
     """How a cell remembers.
 
     After a batch whose groups of a cell gave ``k`` signals of mean ``m``, the cell's average ``v`` becomes
@@ -46,9 +47,13 @@ class Memory:
     Raises:
         ConfigError: a value out of range.
 
-    >>> Memory(decay=0.5, prior=0.0).moved(0.0, False, [1.0, 1.0]), Memory(decay=0.5, per_batch=True).moved(0.0, True, [1.0, 1.0])
-    (0.75, 0.5)
+    >>> Memory(decay=0.5, prior=0.0).average(0.0, False, [1.0, 1.0])
+    0.75
+    >>> Memory(decay=0.5, per_batch=True).average(0.0, True, [1.0, 1.0])
+    0.5
     """
+
+    renamed_members: ClassVar[Mapping[str, str]] = {"moved": "average"}
 
     decay: float = 0.9
     prior: float | None = 0.5
@@ -63,7 +68,7 @@ class Memory:
         if self.settle < 1 or self.window < 0:
             raise ConfigError(f"Memory.settle={self.settle} must be at least 1 group and Memory.window={self.window} at least 0")
 
-    def moved(self, old: float, known: bool, values: Sequence[float]) -> float:
+    def average(self, old: float, known: bool, values: Sequence[float]) -> float:
         """The average after a batch.
 
         Args:
@@ -236,7 +241,7 @@ class CellBook:
             signals[cell] += (mean,) if plain else self.rule.signal(outcome)
         memory = self.rule.memory
         for cell, values in success.items():
-            self._success[cell] = memory.moved(float(self._success[cell]), bool(self._seen[cell]), values)
+            self._success[cell] = memory.average(float(self._success[cell]), bool(self._seen[cell]), values)
             self._seen[cell] += len(values)
             if self._seen[cell] >= memory.settle:
                 self._best[cell] = max(self._best[cell], self._success[cell])
@@ -244,7 +249,7 @@ class CellBook:
             if values:
                 old = float(self._value[cell])
                 known = bool(self._count[cell])
-                self._value[cell] = old + sum(sorted(values)) if memory.total else memory.moved(old, known, values)
+                self._value[cell] = old + sum(sorted(values)) if memory.total else memory.average(old, known, values)
                 self._count[cell] += len(values)
                 self._recent[cell] = (*self._recent[cell], *values)[-memory.window :] if memory.window else ()
 

@@ -59,7 +59,7 @@ def agreement(engine: ArrayLike, learner: ArrayLike, rollout: ArrayLike) -> dict
     With ``d = learner - engine`` and ``w = exp(d)``, over tokens: ``engine/mismatch_k1`` and ``engine/mismatch_k3``, two
     estimates of KL(engine || learner) in nats per token; ``engine/mismatch_abs``, the mean of ``|d|``; ``engine/max_ratio``, the
     largest factor in either direction; ``engine/ess``, Kish's effective share of the tokens under the weights ``w``, and
-    ``engine/ess_attempts`` of the rollouts under the products of theirs.
+    ``engine/ess_rollouts`` of the rollouts under the products of theirs.
 
     Args:
         engine: ``[M]`` log-probabilities under which the tokens were drawn.
@@ -73,7 +73,7 @@ def agreement(engine: ArrayLike, learner: ArrayLike, rollout: ArrayLike) -> dict
     >>> {name: round(value, 4) for name, value in found.items()}
     ... # doctest: +NORMALIZE_WHITESPACE
     {'engine/mismatch_k1': 0.3466, 'engine/mismatch_k3': 0.0966, 'engine/mismatch_abs': 0.3466, 'engine/max_ratio': 2.0,
-     'engine/ess': 0.9, 'engine/ess_attempts': 0.9}
+     'engine/ess': 0.9, 'engine/ess_rollouts': 0.9}
     """
     drawn, own, owner = np.asarray(engine, np.float64), np.asarray(learner, np.float64), np.asarray(rollout)
     if not drawn.shape == own.shape == owner.shape:
@@ -89,7 +89,7 @@ def agreement(engine: ArrayLike, learner: ArrayLike, rollout: ArrayLike) -> dict
         "engine/mismatch_abs": float(np.abs(gap).mean()),
         "engine/max_ratio": float(np.exp(min(worst, 700.0))),
         "engine/ess": kish(gap),
-        "engine/ess_attempts": kish(products),
+        "engine/ess_rollouts": kish(products),
     }
     return {name: value for name, value in out.items() if isfinite(value)}
 

@@ -60,7 +60,7 @@ class Chunks:
         """
         if not 0 < conversation.cuts < self.most:
             return None
-        said, chunk = conversation.said, conversation.limit
+        said, chunk = conversation.answer_ids, conversation.limit
         if self.head + self.tail >= chunk:
             raise ConfigError(
                 f"Chunks carries {self.head + self.tail} tokens (head={self.head}, tail={self.tail}) of a chunk of {chunk}, "

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from typing import ClassVar
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from assay.core.media import Media
 from assay.core.protocols import ChatTokenizer, Tokenizer
 from assay.core.rollout import Call, Ids, ids_of
 from assay.core.task import Message, Prefill, TaskView, media_in
+from assay.core.util.renamed import RenamedMembers
 from assay.rollout.decode_text import text_of
 
 __all__ = ["Block", "Conversation", "Turn", "check_prefix", "concatenate", "forced_ids", "render", "render_following"]
@@ -132,7 +134,7 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Conversation:
+class Conversation(RenamedMembers):
     """What the policy goes on with in one rollout; implements `assay.core.protocols.Conversation`.
 
     A value: each method gives another one, and none of them tokenises what was sampled.
@@ -143,16 +145,16 @@ class Conversation:
         score, privileged: the messages to learn under instead, and those that a privileged teacher reads; None for the same.
         prefix: ``[P]`` ids of the next call.
         start: where in ``prefix`` the answer begins; forced or carried ids stand behind it.
-        said: ``[S]`` ids of the answer so far, forced ones first.
-        limit: most tokens of a call that begins an answer.
-        allowed: most tokens of the next call.
+        answer_ids: ``[S]`` ids of the answer so far, forced ones first.
+        limit, allowed: most tokens of a call that begins an answer, and of the next call.
         budget: tokens that the prefix may have for a call of ``limit`` to fit into the engine's context.
-        cuts: how often the present answer was cut off; 0 between two turns.
-        rewrites: how often a context manager has changed the conversation.
+        cuts, rewrites: how often the present answer was cut off (0 between two turns), and a context manager changed anything.
         ended: the rollout ends here, with stop ``length``.
         media: pictures that ``prefix`` shows, in order.
         score_prefix, privileged_prefix: what stands for ``prefix`` there; None for the same.
     """
+
+    renamed_members: ClassVar[Mapping[str, str]] = {"said": "answer_ids"}
 
     task: TaskView
     opening: Block
@@ -160,7 +162,7 @@ class Conversation:
     privileged: Block | None = None
     prefix: Ids
     start: int
-    said: Ids = field(default_factory=lambda: _NONE)
+    answer_ids: Ids = field(default_factory=lambda: _NONE)
     limit: int
     allowed: int
     budget: int
@@ -201,7 +203,7 @@ class Conversation:
             privileged=privileged,
             prefix=concatenate(opening.ids, forced) if len(forced) else opening.ids,
             start=len(opening.ids),
-            said=forced,
+            answer_ids=forced,
             limit=limit,
             allowed=limit,
             budget=budget,
@@ -236,7 +238,7 @@ class Conversation:
             self,
             prefix=prefix,
             start=len(prefix),
-            said=_NONE,
+            answer_ids=_NONE,
             allowed=self.limit,
             cuts=0,
             score_prefix=None,
@@ -255,7 +257,7 @@ class Conversation:
         return replace(
             self,
             prefix=call.tokens,
-            said=said,
+            answer_ids=said,
             cuts=self.cuts + 1,
             score_prefix=None,
             privileged_prefix=None,
@@ -324,7 +326,7 @@ class Conversation:
             self,
             prefix=opening.ids,
             start=len(opening.ids),
-            said=_NONE,
+            answer_ids=_NONE,
             allowed=self.limit,
             cuts=0,
             score_prefix=None if self.score is None else block(self.score).ids,

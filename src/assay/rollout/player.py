@@ -9,9 +9,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import isawaitable
 from itertools import count
-from typing import Any
+from typing import Any, Literal
 
 from assay.core.errors import AssayError, ConfigError, DataError, EngineError, a_kind
+from assay.core.media import check_media_seen
 from assay.core.protocols import (
     ContextManager,
     Engine,
@@ -66,6 +67,7 @@ class Player:
         manager: what of a conversation the policy goes on with.
         deadline: seconds for one start or step of an environment, the calls of tools in a turn together among them.
         tools: that the policy may call beside what the tasks' environments answer.
+        pictures: with ``placeholder`` the engine reads each picture's placeholder as text (`assay.core.Call.placeholders`).
 
     Raises:
         ConfigError: ``max_turns`` below 1, a deadline that is not positive, or two tools of one name.
@@ -80,6 +82,7 @@ class Player:
     manager: ContextManager = field(default_factory=KeepAll)
     deadline: float = 30.0
     tools: Sequence[Tool] = ()
+    pictures: Literal["refuse", "placeholder"] = "refuse"
     _world_source: TaskSource = field(init=False, repr=False)
     _context_length: int = field(init=False, repr=False)
     _many: EngineOfMany | None = field(init=False, repr=False)
@@ -117,7 +120,8 @@ class Player:
             raise ConfigError(f"collect was asked for n={n} rollouts per context; use at least 1")
         keys = [c.key for c in contexts]
         if len(set(keys)) < len(keys):
-            raise DataError(f"contexts share a key, so their rollouts would share ids and noise: {_repeated(keys)}")
+            twice = sorted({k for k in keys if keys.count(k) > 1})
+            raise DataError(f"contexts share a key, so their rollouts would share ids and noise: {twice}")
         openings, played = Openings(self.tokenizer), self._world_source
         if isinstance(played, ToolSource):
             contexts = [played.declared(context) for context in contexts]
@@ -178,7 +182,7 @@ class Player:
         with _blamed(requests):
             completions = await engine.generate_all(requests)
         for (play, talk), completion in zip(asked, completions, strict=True):
-            play.add(self._read(play, talk.prefix, talk.start, talk.said, completion, talk))
+            play.add(self._read(play, talk.prefix, talk.start, talk.answer_ids, completion, talk))
         return [rollout for play in plays for rollout in play.ended(play.calls[-1].completion.stop)]
 
     # ---- one rollout ----------------------------------------------------------------------------------------------------
@@ -240,7 +244,7 @@ class Player:
         """
         while True:
             calls, play.media = len(play.calls), talk.media
-            said, stop = await self._sample(play, talk.prefix, talk.start, talk.said, talk.allowed, talk)
+            said, stop = await self._sample(play, talk.prefix, talk.start, talk.answer_ids, talk.allowed, talk)
             if stop is not Stop.LENGTH or len(play.calls) == calls:
                 return talk, said, stop
             changed = await self._rewritten(play, talk.cut_off(play.calls[-1], said))
@@ -316,11 +320,10 @@ class Player:
         return replace(call, role=ASIDE) if aside else call if not play.actor else replace(call, role=play.actor)
 
     def _request(self, play: RolloutState, prefix: Ids, start: int, sampling: Sampling) -> Request:
-        if play.media and (unseen := {m.kind for m in play.media} - set(self.engine.info().media)):
-            raise ConfigError(
-                f"context {play.context.key!r} shows {len(play.media)} pictures ({sorted(unseen)}), and the engine "
-                f"{type(self.engine).__name__} reads text alone: use one that sees them, or a task without"
-            )
+        shown = () if self.pictures == "placeholder" else play.media
+        if shown:
+            who = type(self.engine).__name__
+            check_media_seen(shown, self.engine.info().media, f"context {play.context.key!r}", f"the engine {who}")
         return Request(
             id=f"{play.id}#{len(play.calls)}",
             prompt=prefix,
@@ -328,7 +331,7 @@ class Player:
             sampling=sampling,
             first=play.sampled,
             begun=len(prefix) - start,
-            media=play.media,
+            media=shown,
         )
 
     def _read(
@@ -350,6 +353,7 @@ class Player:
             text=text,
             thought=thought,
             media=play.media,
+            placeholders=bool(play.media) and self.pictures == "placeholder",
             score_prefix=first.score_prefix if first else None,
             privileged_prefix=first.privileged_prefix if first else None,
         )
@@ -402,7 +406,3 @@ async def _all(rollouts: Sequence[Coroutine[Any, Any, list[Rollout]]]) -> list[l
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         raise
-
-
-def _repeated(keys: Sequence[str]) -> list[str]:
-    return sorted({k for k in keys if keys.count(k) > 1})

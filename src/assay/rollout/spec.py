@@ -55,6 +55,7 @@ class PlayerSpec:
             max_turns=self.max_turns or parts.max_turns,
             manager=self.context,
             deadline=parts.deadline,
+            pictures=parts.pictures,
             tools=tuple(map(FunctionTool, self.tools)),
         )
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from assay.core.errors import DataError, a_kind
+from assay.runs.metric_names import current_names
 
 __all__ = ["EventLine", "MetricLine", "RunRecord", "metric_line", "read_document", "read_lines", "read_record"]
 
@@ -185,7 +186,7 @@ def read_lines(path: Path, build: Callable[[Mapping[str, Any]], T], problems: li
 
 def metric_line(record: Mapping[str, Any]) -> MetricLine:
     """A line of ``metrics.jsonl`` from its table."""
-    metrics = {str(n): float(v) for n, v in record["metrics"].items()}
+    metrics = {str(n): float(v) for n, v in current_names(record["metrics"]).items()}
     return MetricLine(step=int(record["step"]), stage=str(record.get("stage", "rl")), metrics=metrics)
 
 

@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING
 from assay.core.util.exports import lazy_exports
 
 if TYPE_CHECKING:
+    from assay.testing.columns import check_column_provider
     from assay.testing.contracts import ContractError, Report, check_environment, check_verifier
     from assay.testing.conversations import check_context_manager, check_sampler
     from assay.testing.engines import check_engine
     from assay.testing.fakes import Ask, CharCodec, FakeLearner, ScriptedEngine
     from assay.testing.faults import BaseWeights, StaleModel, StaleTensor, WrongLogprobs, WrongTiedHead
     from assay.testing.guides import check_curriculum, check_filter, check_guidance
+    from assay.testing.index_policies import check_index_policy
     from assay.testing.judge_server import JudgeServer
+    from assay.testing.learners import check_learner
     from assay.testing.models import random_model
     from assay.testing.objective import check_objective, check_term, objective_around, random_batch
     from assay.testing.problems import check_problem
@@ -43,12 +46,15 @@ __all__ = [
     "WrongLogprobs",
     "WrongTiedHead",
     "as_outcomes",
+    "check_column_provider",
     "check_context_manager",
     "check_curriculum",
     "check_engine",
     "check_environment",
     "check_filter",
     "check_guidance",
+    "check_index_policy",
+    "check_learner",
     "check_objective",
     "check_problem",
     "check_sampler",
@@ -75,11 +81,14 @@ _HOME = {
     "slips": "fuzz",
     "assay.verify.rollouts": "rollout_of",
     "engines": "check_engine",
+    "columns": "check_column_provider",
+    "learners": "check_learner",
     "contracts": "ContractError Report check_environment check_verifier",
     "conversations": "check_context_manager check_sampler",
     "fakes": "Ask CharCodec FakeLearner ScriptedEngine",
     "faults": "BaseWeights StaleModel StaleTensor WrongLogprobs WrongTiedHead",
     "guides": "check_curriculum check_filter check_guidance",
+    "index_policies": "check_index_policy",
     "judge_server": "JudgeServer",
     "models": "random_model",
     "objective": "check_objective check_term objective_around random_batch",

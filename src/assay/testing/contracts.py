@@ -17,7 +17,8 @@ import numpy as np
 from assay.core.canon import canonical
 from assay.core.errors import AssayError, a_kind
 from assay.core.media import media_of
-from assay.core.protocols import Environment, Obs, ShowsPictures, Snapshots, TaskSource, Verifier
+from assay.core.optional_protocols import ShowsPictures
+from assay.core.protocols import Environment, Obs, Snapshots, TaskSource, Verifier
 from assay.core.rollout import Rollout
 from assay.core.score import Fault, Score
 from assay.core.task import Message, Task, TaskView, media_in

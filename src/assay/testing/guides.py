@@ -13,7 +13,16 @@ import numpy as np
 from assay.core.canon import FrozenMap, canonical
 from assay.core.errors import AssayError
 from assay.core.group import Draw, Group, Outcome
-from assay.core.protocols import Curriculum, CurriculumSpec, GroupFilter, Guidance, GuidanceSpec, Moment, Posed, State
+from assay.core.protocols import (
+    Curriculum,
+    CurriculumSpec,
+    GroupFilter,
+    Guidance,
+    GuidanceSpec,
+    Moment,
+    Posed,
+    State,
+)
 from assay.core.rollout import Rollout
 from assay.core.score import Fault, Score
 from assay.core.seeds import generator
@@ -31,7 +40,7 @@ class _Stateful(Protocol):
     def load_state_dict(self, state: State) -> None: ...
 
 
-def _state(part: _Stateful, subject: str) -> State:
+def read_state(part: _Stateful, subject: str) -> State:
     """A part's state, written as JSON and read again."""
     try:
         return json.loads(canonical(part.state_dict()))
@@ -94,7 +103,7 @@ def _propensities(curriculum: Curriculum, cells: set[tuple[str, int]], draws: in
 
 
 def _resumes(spec: CurriculumSpec, arms: Mapping[str, tuple[int, ...]], seed: int, curriculum: Curriculum, subject: str) -> None:
-    state = _state(curriculum, subject)
+    state = read_state(curriculum, subject)
     copy = spec.build(arms, seed)
     copy.load_state_dict(state)
     ours, theirs = curriculum.draw(64), copy.draw(64)
@@ -154,7 +163,7 @@ def check_guidance(spec: GuidanceSpec, task: Task, *, rounds: int = 64) -> Repor
         numbers[f"rollouts where they are {name}"] = float(sum(len(g.rollouts) for g in groups))
         guidance.observe([Outcome(group=group, kept=True) for group in groups])
         copy = spec.build(0)
-        copy.load_state_dict(_state(guidance, subject))
+        copy.load_state_dict(read_state(guidance, subject))
         later = Moment(key=f"s{step + 1}/0", step=step + 1, seed=0)
         same = _plain(copy.next(task, (), later)) == _plain(guidance.next(task, (), later))
         require(same, subject, "after state_dict and load_state_dict it poses a task otherwise")

@@ -41,12 +41,14 @@ if TYPE_CHECKING:
     from assay.train.reinforce_runner import ReinforceRunner
     from assay.train.run import ContaminationCheck, Evaluation, Run
     from assay.train.runner import BaseRunner, StageRunner, StepResult
-    from assay.train.session import Parts, WeightSubscriber
-    from assay.train.stage import Stage, StageRows
+    from assay.train.session import Parts
+    from assay.train.stage import Stage
+    from assay.train.stage_rows import StageRows
     from assay.train.streams import AsStream, WithStored
     from assay.train.texts import Texts
     from assay.train.until import Until
     from assay.train.warmup import WarmUp
+    from assay.train.weights import WeightSubscriber
     from assay.train.wiring import WiredPart, models_of, updates_of, wire, wire_run
 
 __all__ = [
@@ -135,12 +137,14 @@ _HOME = {
     "reinforce": "Reinforce",
     "runner": "BaseRunner StageRunner StepResult",
     "run": "ContaminationCheck Evaluation Run",
-    "session": "Parts WeightSubscriber",
-    "stage": "Stage StageRows",
+    "session": "Parts",
+    "stage": "Stage",
+    "stage_rows": "StageRows",
     "streams": "AsStream WithStored",
     "texts": "Texts",
     "until": "Until",
     "warmup": "WarmUp",
+    "weights": "WeightSubscriber",
     "wiring": "WiredPart wire wire_run models_of updates_of",
 }
 

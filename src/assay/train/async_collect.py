@@ -132,6 +132,7 @@ class AsyncCollector:
                 tasks=tasks,
                 seed=run.seed,
                 deadline=run.environment_deadline,
+                pictures=run.pictures,
                 device=stage.learner.device,
                 threads=settings.threads,
                 log=place / "log",

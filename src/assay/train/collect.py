@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
-from math import isfinite
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from assay.core.batch import Batch
 from assay.core.errors import ConfigError, GateError
-from assay.core.group import Draw, Group, Outcome
+from assay.core.group import Draw, Group
 from assay.core.protocols import Moment, Posed
 from assay.core.rollout import Rollout
 from assay.core.task import Task
@@ -24,11 +20,8 @@ from assay.train.screen import screen_tasks
 if TYPE_CHECKING:
     from assay.train.reinforce_runner import ReinforceRunner
 
-__all__ = ["Collected", "collect_groups", "moment_of", "outcomes_of", "pose_and_grade", "task_of"]
+__all__ = ["Collected", "collect_groups", "moment_of", "pose_and_grade", "task_of"]
 
-
-_NOT = float("nan")
-"""The advantage of a rollout that has none."""
 
 MOST_ROUNDS = 64
 """Rounds in which a guidance may pose a task within a step, as `assay.testing.check_guidance` allows it too."""
@@ -180,27 +173,3 @@ def _joined(old: Group | None, new: Group) -> Group:
     if twice:
         raise ConfigError(f"the guidance posed the context {sorted(twice)[0]!r} twice; give each context a key of its own")
     return replace(old, rollouts=old.rollouts + new.rollouts, scores=old.scores + new.scores)
-
-
-def outcomes_of(graded: Sequence[Group], batch: Batch | None) -> list[Outcome]:
-    """What became of each graded group.
-
-    Args:
-        graded: all groups of the step.
-        batch: what was learned from, after credit; None for nothing. A batch that does not name its rollouts (a composer of
-            one's own) counts as holding all groups, without advantages.
-    """
-    if batch is None:
-        return [Outcome(group=group) for group in graded]
-    if "id" not in batch.rollouts:
-        return [Outcome(group=group, kept=True) for group in graded]
-    valid, advantages = batch.rollout("valid").tolist(), batch.rollouts.get("advantage")
-    values = [_NOT] * len(valid) if advantages is None else advantages.tolist()
-    found = {name: a if v else _NOT for name, v, a in zip(batch.rollout("id").tolist(), valid, values, strict=True)}
-    out: list[Outcome] = []
-    for group in graded:
-        told = [found.get(r.id) for r in group.rollouts]
-        known = any(a is not None and isfinite(a) for a in told)
-        array = np.array([_NOT if a is None else a for a in told], np.float64) if known else None
-        out.append(Outcome(group=group, advantages=array, kept=any(a is not None for a in told)))
-    return out

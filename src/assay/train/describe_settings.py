@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 from typing import Any, cast
 
-from assay.runtime.engine.settings import InProcess
+from assay.runtime.engine.settings import DescribedEngineSpec
 from assay.runtime.settings import AdamW
 from assay.train.memory import memory_of
 from assay.train.model_facts import ModelFacts, facts_in
@@ -126,15 +126,12 @@ def _reference(run: Run, stage: Reinforce) -> str:
 
 def _engine(run: Run, machine: MachineFacts) -> str:
     engine = run.engine
-    if not isinstance(engine, InProcess):
-        return type(engine).__name__
-    dtype = engine.dtype if engine.dtype != "auto" else "bfloat16" if machine.device == "cuda" else "float32"
-    return f"InProcess in {dtype}, at most {engine.max_batch} at once"
+    return engine.describe(cuda=machine.device == "cuda") if isinstance(engine, DescribedEngineSpec) else type(engine).__name__
 
 
 def _memory(run: Run, stage: Reinforce, facts: ModelFacts, machine: MachineFacts) -> str:
     """Where the engine's context is bounded: else the most that there could be says nothing of what there will be."""
-    if not isinstance(run.engine, InProcess):
+    if not isinstance(run.engine, DescribedEngineSpec):
         return ""
     found = memory_of(run, stage, facts.shape, facts.weights, 0, run.evaluation.final_per_level).total
     much = found > machine.memory

@@ -31,7 +31,7 @@ from assay.train.preflight import check_fits, check_run
 from assay.train.progress_view import say, should_show, with_view
 from assay.train.record import load_run
 from assay.train.run import Run, anchor_models
-from assay.train.run_driver import RunDriver, Watch, keep_model, nobody
+from assay.train.run_driver import RunDriver, Watch, nobody
 from assay.train.stopping import when_stopped
 from assay.train.tracking import tracked
 
@@ -223,8 +223,8 @@ def _start(d: RunDriver) -> AnyModel:
     for stage in d.run.stages:  # of later ones too, before the first has cost anything
         check_buildable(model, stage.learner)
     for path, other in others.items():  # a run that is gone on with must not depend on what became of other folders
-        keep_model(other, models.held(d.folder, path))
-    keep_model(model, start)
+        models.keep_model(other, models.held(d.folder, path))
+    models.keep_model(model, start)
     return model
 
 

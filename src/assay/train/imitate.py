@@ -25,7 +25,7 @@ from assay.train.demonstration import Demonstration
 from assay.train.given_checks import check_imitation
 from assay.train.method_names import refuse_name
 from assay.train.offline_rows import OfflineRows, in_order, short
-from assay.train.stage import StageRows, TokenCounts
+from assay.train.stage_rows import StageRows, TokenCounts
 from assay.train.until import Until
 
 if TYPE_CHECKING:

@@ -16,9 +16,10 @@ from assay.core.batch import Batch
 from assay.core.columns import TokenColumn
 from assay.core.seeds import generator
 from assay.core.timing import StepTimer, span
-from assay.train.collect import collect_groups, outcomes_of
+from assay.train.collect import collect_groups
 from assay.train.complete_columns import complete_batch, complete_groups, complete_update
 from assay.train.experts import expert_groups
+from assay.train.group_outcomes import outcomes_of
 from assay.train.independent_check import IndependentVerdicts
 from assay.train.metrics import step_metrics
 from assay.train.runner import StepResult

@@ -116,7 +116,8 @@ def shortened(text: str) -> str:
 def rollout_records(groups: Sequence[Group], tokenizer: Tokenizer, second: Mapping[str, Score]) -> list[dict[str, Any]]:
     """Rollouts for ``rollouts.jsonl``: the first two of each of the first four groups, and up to eight that the reward takes for
     right and the second judge does not. ``text`` is what was judged (of several turns all that was said), ``thought`` what the
-    last turn thought, ``answer`` what was graded in place of a call's text.
+    last turn thought, ``answer`` what was graded in place of a call's text, ``pictures`` the digests of what the last turn was
+    shown.
 
     Args:
         groups: graded rollouts.
@@ -151,6 +152,7 @@ def _record(
         "fault": score.fault.value,
         "length": rollout.length,
         "tag": rollout.context.tag,
+        **({"pictures": [m.digest for m in shown]} if (shown := rollout.calls[-1].media if rollout.calls else ()) else {}),
         **({"thought": cut(thought)} if thought is not None else {}),
         **({"answer": cut(rollout.answer)} if rollout.answer is not None else {}),
         **({"calls": calls} if (calls := _agent_calls(rollout, tokenizer, cut)) else {}),

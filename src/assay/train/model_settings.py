@@ -20,7 +20,7 @@ from assay.core.errors import ConfigError
 from assay.core.fields import check_positive
 from assay.core.rollout import Sampling
 from assay.runtime.anchors import Anchor
-from assay.runtime.engine.settings import Auto, EngineSpec, InProcess, Native
+from assay.runtime.engine.settings import EngineSpec, pick_engine
 from assay.runtime.settings import AdamW, DecoderShape, LearnerSettings, LearningRateSchedule, Lora
 from assay.train.memory import memory_of
 from assay.train.model_facts import ModelFacts
@@ -311,9 +311,8 @@ def _sizes(context: int, machine: MachineFacts, given: GivenSettings) -> Iterato
 
 def _engine(facts: ModelFacts, machine: MachineFacts, lora: Lora | None, batch: int, context: int) -> EngineSpec:
     """The native engine where it can serve on a CPU, else transformers' module, with caches bounded by what the rows need."""
-    if machine.device == "cpu" and lora is None and isinstance(facts.shape, DecoderShape):
-        return Auto() if batch == 256 else Native(max_batch=batch)
-    return InProcess(max_batch=batch, context=context if context < facts.shape.max_positions else 0)
+    own = machine.device == "cpu" and lora is None and isinstance(facts.shape, DecoderShape)
+    return pick_engine(own=own, batch=batch, context=context if context < facts.shape.max_positions else 0)
 
 
 class _NoTasks:

@@ -13,9 +13,11 @@ import assay
 from assay.core.canon import digest
 from assay.core.config import to_dict
 from assay.core.errors import CheckpointError, ConfigError, DataError, MissingExtraError, a_kind
+from assay.core.util.folder_digest import seal_folder
 from assay.core.util.hub import PREFIX
 from assay.core.util.paths import cache_folder
 from assay.runs.best_model import best_model
+from assay.runs.storage import fresh_folder
 from assay.runtime.models.hub_names import ADAPTER_CONFIG, hub_name, on_hub
 from assay.runtime.settings import DecoderShape
 from assay.runtime.text.chat import Chat
@@ -34,6 +36,7 @@ __all__ = [
     "check_tokenizer",
     "from_folder",
     "held",
+    "keep_model",
     "load_source",
     "model_folder",
     "scratch_tokenizer",
@@ -182,6 +185,15 @@ def save_from(learner: Learner, place: Path) -> None:
     from assay.runtime.models.hf import save_model
 
     save_model(learner.model(), place)
+
+
+def keep_model(model: AnyModel, place: Path) -> None:
+    """Writes a model into a new folder of a run, whole or not at all."""
+    from assay.runtime.models.hf import save_model
+
+    with fresh_folder(place) as made:
+        save_model(model, made)
+        seal_folder(made)
 
 
 def held(folder: Path, path: str) -> Path:

@@ -19,7 +19,8 @@ from assay.core.timing import StepTimer, span
 from assay.objective.objective import Objective
 from assay.train.given_checks import DEMONSTRATED
 from assay.train.runner import BaseRunner, StageRunner, StepResult
-from assay.train.stage import Stage, StageRows
+from assay.train.stage import Stage
+from assay.train.stage_rows import StageRows
 
 if TYPE_CHECKING:
     from assay.train.run import Run

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from assay.core.errors import ConfigError
 from assay.core.protocols import Request, SamplerParts, SamplerSpec, TaskSource
@@ -109,6 +109,7 @@ class Policy:
         max_turns: int = 8,
         deadline: float = 5.0,
         environment_deadline: float = 30.0,
+        pictures: Literal["refuse", "placeholder"] = "refuse",
         split: str = "test",
         player: SamplerSpec | None = None,
     ) -> list[dict[str, Any]]:
@@ -124,6 +125,7 @@ class Policy:
             max_turns: model calls per rollout, in families with an environment.
             deadline: seconds that the verifier may take for one rollout.
             environment_deadline: seconds that an environment may take for one start or step.
+            pictures: as of `Run`.
             split: ``test``; with ``train`` it is no held-out evaluation, but one by which training may be decided.
 
             player: how rollouts are played, as `Reinforce.sampler` says; one by one, with nothing dropped, when None.
@@ -144,6 +146,7 @@ class Policy:
             seed=seed,
             max_turns=max_turns,
             deadline=environment_deadline,
+            pictures=pictures,
         )
         sampler = (player or PlayerSpec()).player.build(parts)
         items = held_out(tasks, levels, per_level, split)

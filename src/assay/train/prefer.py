@@ -22,7 +22,7 @@ from assay.train.data import rows_of
 from assay.train.given_checks import PREFERRED, check_preferred
 from assay.train.method_names import refuse_name
 from assay.train.offline_rows import OfflineRows, in_order
-from assay.train.stage import StageRows
+from assay.train.stage_rows import StageRows
 from assay.train.until import Until
 
 if TYPE_CHECKING:

@@ -202,7 +202,7 @@ class RunProgress:
         items, part = (self._sizes[-1] if self._sizes else None) or (0, False)
         return f"of {items} items" if part else ""
 
-    def moved(self, name: str, form: str = ".3f") -> str:
+    def show_change(self, name: str, form: str = ".3f") -> str:
         """First and newest held-out accuracy where they are of the same items, else the newest alone, and of how many it is."""
         first, now = format(self.first.get(name, 0.0), form), self.show(name, form)
         evaluated = name in (GREEDY, SAMPLED)
@@ -341,7 +341,7 @@ class LiveView:
             grid.add_column(no_wrap=True)
         for label, name, form in ROWS:
             if name in p.now and not (name == "loss/total" and "reward/mean" in p.now):
-                value = p.moved(name, form) if name in (GREEDY, SAMPLED) else p.show(name, form)
+                value = p.show_change(name, form) if name in (GREEDY, SAMPLED) else p.show(name, form)
                 course = "" if name.startswith("time/") else p.spark(name, max(8, width - 44))
                 label = label.replace("held-out", p.whose)
                 grid.add_row(Text(label, style="dim"), Text(value, style="bold"), Text(course, style="cyan"))

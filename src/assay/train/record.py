@@ -20,6 +20,7 @@ from assay.runs import folder as run_folder
 from assay.runs import storage, user_code, versions
 from assay.runs.folder import RunFiles
 from assay.runs.journal import Journal
+from assay.runs.metric_names import digest_names
 from assay.runtime.engine.settings import Movable
 from assay.runtime.settings import Mesh
 from assay.train import models
@@ -205,5 +206,5 @@ def run_digest(folder: Path, parts: Parts) -> str:
     records: list[dict[str, Any]] = [r for name in ("metrics", "evals", "rollouts") for r in Journal(folder).records(name)]
     for record in records:
         if "metrics" in record:
-            record["metrics"] = {k: v for k, v in record["metrics"].items() if not k.startswith(BY_THE_CLOCK)}
+            record["metrics"] = {k: v for k, v in digest_names(record["metrics"]).items() if not k.startswith(BY_THE_CLOCK)}
     return digest([parts.learner.state_digest(), parts.ids, records])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from assay.asynchronous.settings import Asynchronous
 from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError, PlanError
-from assay.core.fields import check_positive, later
+from assay.core.fields import later
 from assay.core.import_path import filed_as
 from assay.core.optional_protocols import TaskScreen
 from assay.core.protocols import (
@@ -37,7 +37,9 @@ from assay.train.levels import Levels, settle_levels
 from assay.train.method_names import refuse_name
 from assay.train.runner import StageRunner
 from assay.train.schedules import settle_schedules
-from assay.train.stage import Stage, StageRows
+from assay.train.stage import Stage
+from assay.train.stage_rows import StageRows
+from assay.train.step_size import check_sizes, count_rollout_rows, half_group_size, reduced_sizes
 from assay.train.until import Until
 
 if TYPE_CHECKING:
@@ -115,20 +117,7 @@ class Reinforce(Stage):
         refuse_name(self)
         settle_levels(self)
         settle_schedules(self)
-        check_positive(self, "steps", "groups", "group_size", "epochs", "minibatches")
-        if self.group_size < self.objective.min_group:
-            raise ConfigError(
-                f"Reinforce.group_size={self.group_size}, but the objective's baseline needs at least {self.objective.min_group} "
-                "rollouts of a context: raise group_size or choose a baseline without a group"
-            )
-        if self.lag < 0:
-            raise ConfigError(
-                f"Reinforce.lag={self.lag}; use 0 to sample with the newest weights, or a number of rollout batches"
-            )
-        if self.minibatches > self.groups:
-            raise ConfigError(
-                f"Reinforce.minibatches={self.minibatches} exceeds groups={self.groups}; a mini-batch holds whole groups"
-            )
+        check_sizes(self)
 
     @property
     def effective_objective(self) -> Objective:
@@ -186,27 +175,16 @@ class Reinforce(Stage):
 
     def count_rows(self, run: Run) -> StageRows:
         """A row for each rollout, at most."""
-        rows = self.groups * self.group_size
-        most = rows * self.steps * run.sampling.max_new_tokens * self._turns(run)
-        return StageRows(step=rows, tokens=most, shared=getattr(run.tasks, "differing", 0))
-
-    def _turns(self, run: Run) -> int:
-        """Answers of a rollout at most."""
-        arm, levels = next(iter(run.tasks.arms().items()))
-        one = run.tasks.task(arm, levels[0], "train", 0)
-        return (self.sampler.max_turns or run.max_turns) if run.tasks.environment(one.exposed()) is not None else 1
+        return count_rollout_rows(self, run)
 
     def smaller(self) -> list[tuple[str, Reinforce]]:
         """Half as many rollouts of a context."""
-        half = self.group_size // 2
-        fits = self.group_size > 2 and half >= self.objective.min_group and "group_size" not in self.schedules
-        return [(f"group_size={half}", replace(self, group_size=half))] if fits else []
+        half = half_group_size(self)
+        return [(f"group_size={half}", replace(self, group_size=half))] if half else []
 
     def reduced(self, groups: int, size: int) -> Reinforce:
         """With fewer and smaller groups, and without schedules of sizes, which would exceed what is tried."""
-        few, least = min(self.groups, groups), max(min(self.group_size, size), self.objective.min_group)
-        kept = {k: v for k, v in self.schedules.items() if k not in ("group_size", "max_new_tokens")}
-        return replace(self, groups=few, group_size=least, minibatches=min(self.minibatches, few), schedules=FrozenMap(kept))
+        return replace(self, **reduced_sizes(self, groups, size))
 
     def on_levels(self, levels: Mapping[str, tuple[int, ...]]) -> Reinforce:
         """With a curriculum that names no arm which is not practised."""

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from assay.core.errors import RewardError
 from assay.core.group import Outcome
-from assay.core.optional_protocols import ReadsTasks
 from assay.core.protocols import Curriculum, Guidance, Replay, Sampler
 from assay.core.rollout import Sampling
 from assay.core.scoring import Scorer
-from assay.core.seeds import derive
 from assay.measure.metrics import throughput
-from assay.scorers import FromTasks
 from assay.train.async_collect import AsyncCollector
-from assay.train.levels import arms_of
+from assay.train.draw_state import build_curriculum, copy_draw_state, restore_draw_state
 from assay.train.loop import step
 from assay.train.rollout_metrics import rollout_metrics
 from assay.train.runner import BaseRunner, StepResult
@@ -69,7 +65,7 @@ class ReinforceRunner(BaseRunner):
         return cls(
             parts=parts,
             stage=stage,
-            curriculum=_build_curriculum(stage, parts),
+            curriculum=build_curriculum(stage, parts),
             guidance=stage.guidance.build(run.seed),
             replay=stage.replay.build(run.seed) if stage.replay else None,
             scorer=stage.reward.build(),
@@ -86,11 +82,11 @@ class ReinforceRunner(BaseRunner):
     async def step(self) -> StepResult:
         """One rollout batch, with the scheduled settings of the step; they are in its metrics if there are schedules."""
         self._apply_schedules()
-        before = self._drawn_state()
+        before = copy_draw_state(self)
         try:
             result = await step(self)
         except RewardError:
-            self._go_back(before)
+            restore_draw_state(self, before)
             raise
         values = {f"schedule/{key}": float(value) for key, value in self.scheduled.items()}
         tools = tool_metrics(self.stage.sampler, result.groups)
@@ -99,34 +95,6 @@ class ReinforceRunner(BaseRunner):
             rate = throughput(metrics.get("tokens/sampled", 0.0), metrics["time/step"])  # sampling is no part of the step
             metrics |= self.async_collector.metrics() | {"time/tokens_per_second": rate}
         return replace(result, metrics=metrics | rollout_metrics(self.stage.sampler, result.groups, metrics))
-
-    def _drawn_state(self) -> dict[str, Any] | None:
-        """What a step changes before its rollouts are scored; None where no reward of a user's can fail."""
-        if self.parts.pool.abilities.trusted and type(self.scorer) is FromTasks:
-            return None
-        return deepcopy(
-            {
-                "curriculum": self.curriculum.state_dict(),
-                "guidance": self.guidance.state_dict(),
-                "scorer": self.scorer.state_dict(),
-                "index": self.parts.index.state_dict(),
-            }
-        )
-
-    def _go_back(self, before: dict[str, Any] | None) -> None:
-        """To before the step: a reward that fails does so before anything is learned."""
-        if before is None:
-            return
-        self.scorer = self.stage.reward.build()
-        self.scorer.load_state_dict(before["scorer"])
-        if self.async_collector:  # what was drawn waits there
-            return
-        self.parts.index = self.stage.index.build(self.parts.run.seed)
-        self.curriculum = _build_curriculum(self.stage, self.parts)
-        self.guidance = self.stage.guidance.build(self.parts.run.seed)
-        self.curriculum.load_state_dict(before["curriculum"])
-        self.guidance.load_state_dict(before["guidance"])
-        self.parts.index.load_state_dict(before["index"])
 
     def _apply_schedules(self) -> None:
         """Sets the scheduled values of the step. A sampler has no state, so it can be built anew."""
@@ -191,12 +159,3 @@ class ReinforceRunner(BaseRunner):
         """Forgets what the saved steps have learned from."""
         if self.async_collector:
             self.async_collector.commit(self.parts.step)
-
-
-def _build_curriculum(stage: Reinforce, parts: Parts) -> Curriculum:
-    step = parts.step - parts.stage_step
-    seed = derive("curriculum", parts.run.seed, "stage", step) if step else parts.run.seed
-    made = stage.curriculum.build(arms_of(parts.run.tasks, stage.levels), seed)
-    if isinstance(made, ReadsTasks):
-        made.read_tasks(parts.run.tasks)
-    return made

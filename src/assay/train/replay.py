@@ -14,6 +14,7 @@ from assay.core.errors import ConfigError
 from assay.core.util.threads import with_torch
 from assay.runs import lock, storage
 from assay.runs.journal import Journal
+from assay.runs.metric_names import current_names
 from assay.train import record
 from assay.train.driver import begin
 from assay.train.run import Run
@@ -105,10 +106,8 @@ def _compared(source: Path, place: Path, digest: str) -> Replay:
 
 def _numbers(folder: Path) -> dict[int, dict[str, Any]]:
     """What came out of each step."""
-    return {
-        int(r["step"]): {name: value for name, value in r["metrics"].items() if not name.startswith(record.BY_THE_CLOCK)}
-        for r in Journal(folder).records("metrics")
-    }
+    lines = {int(r["step"]): current_names(r["metrics"]) for r in Journal(folder).records("metrics")}
+    return {step: {n: v for n, v in line.items() if not n.startswith(record.BY_THE_CLOCK)} for step, line in lines.items()}
 
 
 def _difference(step: int, wanted: dict[str, Any], got: dict[str, Any]) -> str:

@@ -145,6 +145,8 @@ class Run:
         reward_attempts: tries of such a call whose connection fails.
         reward_memory: GiB that each of those processes may have; None for a share of the machine's (`ScoringPool`).
         environment_deadline: seconds that an environment may take for one start or step.
+        pictures: what a model of text does with tasks that show pictures: ``refuse`` ends the run at the first one,
+            ``placeholder`` has it read their placeholders. Rollouts name the pictures all the same.
         prove_weights: compare the engine's weights with the learner's after each update.
         mismatch: how much engine and learner may differ on the tokens just sampled before an alarm, or before the run stops.
         check: a second verifier for a sample of the training rollouts, which never adds to a reward; None for none.
@@ -182,12 +184,15 @@ class Run:
     reward_in_flight: int = later(64)
     reward_attempts: int = later(4)
     keep_best: bool = later(False)
+    pictures: Literal["refuse", "placeholder"] = later("refuse")
 
     def __post_init__(self) -> None:
         check_positive(self, "threads", "checkpoint_every", "rollouts_every", "max_turns", "reward_workers")
         check_positive(self, "reward_in_flight", "reward_attempts")
         if self.reward_errors not in ("stop", "count"):
             raise UnknownNameError("Run.reward_errors", self.reward_errors, ("stop", "count"))
+        if self.pictures not in ("refuse", "placeholder"):
+            raise UnknownNameError("Run.pictures", self.pictures, ("refuse", "placeholder"))
         if not isinstance(self.seed, int):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f"Run.seed={self.seed!r}; use a whole number")
         if not isinstance(self.rollouts_kept, int) or self.rollouts_kept < 0:  # pyright: ignore[reportUnnecessaryIsInstance]

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from assay.core.batch import Batch
 from assay.core.errors import RewardError
 from assay.core.group import Group
-from assay.core.manifest import Manifest
 from assay.core.plan import Plan
-from assay.core.protocols import Engine, IndexPolicy, Learner, Sampler, SamplerParts, ServesOldWeights, SharesStates, Tokenizer
+from assay.core.protocols import Engine, IndexPolicy, Sampler, SamplerParts, Tokenizer
 from assay.core.rollout import Sampling
 from assay.core.timing import span
 from assay.objective.program import Program
@@ -21,77 +19,55 @@ from assay.runtime.settings import LearnerSettings
 from assay.train.independent_check import IndependentChecker
 from assay.train.judgements import RunJudges
 from assay.train.mismatch import Agreement
-from assay.train.proof import WeightProof
 from assay.train.record import ids_digest
 from assay.train.run import Run
 from assay.train.stage import Stage
+from assay.train.weights import ServedWeights
 from assay.verify import ScoringPool
 
-__all__ = ["Parts", "WeightSubscriber"]
+__all__ = ["Parts"]
 
 
-class WeightSubscriber(Protocol):
-    """Who gets each publication of weights besides the engine."""
-
-    def publish(self, manifest: Manifest) -> None:
-        """New weights."""
-        ...
-
-    def close(self) -> None:
-        """The stage ends."""
-        ...
-
-
-@dataclass(slots=True)
-class Parts:
-    """What a stage at work is made of, whatever its kind.
+@dataclass(slots=True, kw_only=True)
+class Parts(ServedWeights):
+    """What a stage at work is made of, whatever its kind; what concerns its weights is said at `ServedWeights`.
 
     Attributes:
         run, stage: settings.
         settings: the learner's, with what the evaluation and a scorer need besides the stage's own.
-        learner, engine, tokenizer: the policy's two halves, and its text.
+        tokenizer: the policy's text.
         pool: scores rollouts by the tasks' own verifier.
         program, plan: the compiled objective.
         index: which task comes next in each stream, where a curriculum leaves it open.
         agreement: compares engine and learner.
-        proof: checks the engine's weights; None when switched off.
         checker: a second judge; None without one.
         judges: models that a scorer may ask; None outside a run's folder.
         step: global step, the number of steps finished.
         stage_step: the same within the stage.
         ids: running digest of all sampled token ids.
-        proved: state of the last weight proof.
-        version: of the weights published last.
         untrained: names of tensors that are trained and have had no gradient at any step so far.
         folder: of the run; None outside one.
         replays: the stage replays what its log says was sampled (`assay.train.replay`).
-        subscribers: who else gets each publication of weights; they end with the stage.
         news: kinds and sentences for the journal, of what happened beside the steps.
     """
 
     run: Run
     stage: Stage
     settings: LearnerSettings
-    learner: Learner
-    engine: Engine
     tokenizer: Tokenizer
     pool: ScoringPool
     program: Program
     plan: Plan
     index: IndexPolicy
     agreement: Agreement
-    proof: WeightProof | None = None
     checker: IndependentChecker | None = None
     judges: RunJudges | None = None
     step: int = 0
     stage_step: int = 0
     ids: str = ""
-    proved: bool = False
-    version: int = 0
     untrained: tuple[str, ...] = ()
     folder: Path | None = None
     replays: bool = False
-    subscribers: list[WeightSubscriber] = field(default_factory=list["WeightSubscriber"])
     news: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
 
     def remember(self, groups: Sequence[Group]) -> None:
@@ -104,54 +80,6 @@ class Parts:
         with span("annotate"):
             return self.learner.annotate(batch, *wanted) if wanted else batch
 
-    async def publish(self) -> None:
-        """Hands the learner's present weights to the engine, and proves that they arrived."""
-        with span("publish"):
-            manifest = await self.serve()
-        with span("proof"):
-            self.proved = await self.proof.check(manifest, self.engine, self.learner) if self.proof else False
-
-    async def serve(self) -> Manifest:
-        """Hands the learner's present weights to the engine."""
-        manifest = self.published()
-        await self.engine.swap(manifest)
-        for subscriber in self.subscribers:
-            subscriber.publish(manifest)
-        self.version = manifest.version
-        return manifest
-
-    def published(self) -> Manifest:
-        """The learner's present weights as the engine takes them."""
-        info = self.engine.info()
-        return self.learner.publish(info.dtype, info.digests)
-
-    @property
-    def stale(self) -> ServesOldWeights | None:
-        """The engine, where it serves weights that are old on purpose."""
-        return self.engine if isinstance(self.engine, ServesOldWeights) else None
-
-    @asynccontextmanager
-    async def present(self) -> AsyncGenerator[None]:
-        """Inside, the engine serves the newest weights even where it lags; behind it those that are due, proved again."""
-        stale = self.stale
-        if stale is None:
-            yield
-            return
-        async with stale.present():
-            yield
-        if self.proof:
-            await self.proof.due(self.engine)
-
-    async def calibrate(self) -> None:
-        """Has the proof of weights find out what the engine can tell, before the first step."""
-        if self.proof:
-            async with self.present():
-                await self.proof.calibrate(self.published(), self.stale.engine if self.stale else self.engine, self.learner)
-
-    def recorded(self) -> AbstractContextManager[None]:
-        """Inside, what the engine computes of what it samples is kept for the gradient pass, where both can (`Native.recall`)."""
-        return self.engine.recorded() if isinstance(self.engine, SharesStates) else nullcontext()
-
     def sampler_parts(self, sampling: Sampling, engine: Engine | None = None) -> SamplerParts:
         """What a sampler of the run is built from, with its own engine or another."""
         return SamplerParts(
@@ -162,6 +90,7 @@ class Parts:
             seed=self.run.seed,
             max_turns=self.run.max_turns,
             deadline=self.run.environment_deadline,
+            pictures=self.run.pictures,
         )
 
     def player(self, sampling: Sampling) -> Sampler:
@@ -207,18 +136,6 @@ class Parts:
     def counts(self) -> dict[str, int]:
         """What the scoring pool and the judges counted so far."""
         return {**self.pool.counts, **(self.judges.counts() if self.judges else {})}
-
-    def save(self, folder: Path) -> None:
-        """Writes the learner's files, and the weights that wait for their turn in the engine."""
-        self.learner.save(folder)
-        if (stale := self.stale) is not None:
-            stale.save(folder)
-
-    def load(self, folder: Path) -> None:
-        """Reads what `save` wrote."""
-        self.learner.load(folder)
-        if (stale := self.stale) is not None:
-            stale.load(folder)
 
     def close(self) -> None:
         """Ends the processes that share the learner; what the next stage takes over stays."""

@@ -7,7 +7,7 @@ own; a stage overrides what is different of it. See ``docs/add/stage.md``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 from assay.core.protocols import IndexPolicySpec, SamplerSpec, Tokenizer
@@ -19,6 +19,7 @@ from assay.rollout.spec import PlayerSpec
 from assay.runtime.settings import LearnerSettings
 from assay.train.levels import Levels
 from assay.train.runner import StageRunner
+from assay.train.stage_rows import StageRows, TokenCounts
 
 if TYPE_CHECKING:
     from assay.asynchronous import Asynchronous
@@ -27,36 +28,7 @@ if TYPE_CHECKING:
     from assay.train.until import Until
     from assay.train.wiring import Wiring
 
-__all__ = ["Stage", "StageRows", "TokenCounts"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StageRows:
-    """The rows of a stage, for ``assay explain``.
-
-    Attributes:
-        step: training rows of a step; the most there can be.
-        pool: given rows that the stage walks over; 0 where it makes or samples its own.
-        what: name of the given rows, in the plural.
-        batch: how many of them a step learns from; 0 where that cannot be told without a tokenizer.
-        shared: rows that have the prompt of one before them, and say something else.
-        tokens: tokens sampled in the whole stage, at most.
-    """
-
-    step: int
-    pool: int = 0
-    what: str = ""
-    batch: int = 0
-    shared: int = 0
-    tokens: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class TokenCounts:
-    """Of all given rows, each once: all tokens, and those that carry loss."""
-
-    rows: int
-    learned: int
+__all__ = ["Stage"]
 
 
 class Stage(Protocol):

@@ -60,17 +60,22 @@ class _Offline:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evenly:
-    """Rows of the data set, each as likely as any other.
-
-    Attributes:
-        batch: rows of a batch.
-    """
+class _Batched:
+    """What draws batches of one size."""
 
     batch: int = 256
 
     def __post_init__(self) -> None:
         _check_batch(self, self.batch)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evenly(_Batched):
+    """Rows of the data set, each as likely as any other.
+
+    Attributes:
+        batch: rows of a batch.
+    """
 
     def open(self, data: Transitions | None, buffer: Buffer | None, seed: int) -> Drawer:
         """As `Source.open`."""
@@ -140,7 +145,7 @@ def top_episodes(returns: Array, share: float) -> Array:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopEpisodes:
+class TopEpisodes(_Batched):
     """Rows of the best episodes alone (%BC draws so).
 
     Source: Chen et al. 2021, arXiv 2106.01345, who compare with it.
@@ -150,11 +155,7 @@ class TopEpisodes:
         share: of the episodes that are kept, by return.
     """
 
-    batch: int = 256
     share: float = 0.1
-
-    def __post_init__(self) -> None:
-        _check_batch(self, self.batch)
 
     def open(self, data: Transitions | None, buffer: Buffer | None, seed: int) -> Drawer:
         """As `Source.open`."""
@@ -191,17 +192,12 @@ def gather(buffer: Buffer, index: Array) -> TransitionBatch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Collected:
+class Collected(_Batched):
     """Rows that were collected in the world, each as likely as any other.
 
     Attributes:
         batch: rows of a batch.
     """
-
-    batch: int = 256
-
-    def __post_init__(self) -> None:
-        _check_batch(self, self.batch)
 
     def open(self, data: Transitions | None, buffer: Buffer | None, seed: int) -> Drawer:
         """As `Source.open`."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from assay.core.errors import ConfigError, DataError, EngineError, UnknownNameError
 from assay.core.manifest import Manifest
-from assay.core.media import Media, prefix_key
+from assay.core.media import Media, check_media_seen, prefix_key
 from assay.core.protocols import EngineInfo, Request, SwapMode
 from assay.core.rollout import Completion, Ids, Stop
 from assay.core.timing import span
@@ -153,11 +153,8 @@ class RunningBatch(Generic[P]):
                 f"request {request.id!r}: a prompt of {len(prompt)} tokens plus max_new_tokens={new} exceeds the context of "
                 f"{self._info.context}; shorten one of them or use a model with more max_positions"
             )
-        if unseen := {m.kind for m in request.media} - set(self._info.media):
-            raise ConfigError(
-                f"request {request.id!r} shows {len(request.media)} pictures ({sorted(unseen)}), and this engine reads text "
-                "alone: use one that sees them, or a task without"
-            )
+        if request.media:
+            check_media_seen(request.media, self._info.media, f"request {request.id!r}", "this engine")
         if not 0 <= request.seed < 2**64 or request.first < 0:
             raise DataError(
                 f"request {request.id!r}: seed={request.seed} and first={request.first} must be a 64-bit seed and a position"

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Auto",
+    "DescribedEngineSpec",
     "EngineFootprint",
     "EngineSpec",
     "InProcess",
@@ -25,6 +26,7 @@ __all__ = [
     "Movable",
     "Native",
     "engine_for",
+    "pick_engine",
 ]
 
 
@@ -95,6 +97,19 @@ class LocalEngineSpec(EngineSpec, Protocol):
 
     def smaller(self) -> Sequence[tuple[str, EngineSpec]]:
         """Settings that take less memory, each with what to write for them."""
+        ...
+
+
+@runtime_checkable
+class DescribedEngineSpec(LocalEngineSpec, Protocol):
+    """One that is told of, with the memory that a run will take, before a run's first step."""
+
+    def describe(self, *, cuda: bool) -> str:
+        """What it computes in, and how many rollouts at once.
+
+        Args:
+            cuda: it computes on a CUDA device.
+        """
         ...
 
 
@@ -239,6 +254,11 @@ class InProcess:
         if self.dtype not in ("auto", "float32", "bfloat16"):
             raise ConfigError(f"InProcess.dtype={self.dtype!r}; use 'auto', 'float32' or 'bfloat16'")
 
+    def describe(self, *, cuda: bool) -> str:
+        """As `DescribedEngineSpec.describe`."""
+        dtype = self.dtype if self.dtype != "auto" else "bfloat16" if cuda else "float32"
+        return f"InProcess in {dtype}, at most {self.max_batch} at once"
+
     def bounded(self, positions: int) -> int:
         """The context of an engine whose model has so many positions."""
         return min(positions, self.context or positions)
@@ -303,6 +323,22 @@ def engine_for(model: AnyModel) -> Engine:
     from assay.runtime.models.model import Model
 
     return NativeEngine(model) if isinstance(model, Model) else InProcess().serve(model)
+
+
+def pick_engine(*, own: bool, batch: int, context: int = 0) -> EngineSpec:
+    """The engine that suits a model.
+
+    Args:
+        own: assay's own decoder, all of whose weights are trained on a CPU.
+        batch: most rollouts at once.
+        context: bound of prompt plus answer; 0 for the model's own. `Native` needs none.
+
+    >>> pick_engine(own=True, batch=256), pick_engine(own=False, batch=64).max_batch
+    (Auto(), 64)
+    """
+    if own:
+        return Auto() if batch == 256 else Native(max_batch=batch)
+    return InProcess(max_batch=batch, context=context)
 
 
 def _half_batch(spec: Native | InProcess) -> list[tuple[str, EngineSpec]]:
