@@ -121,8 +121,8 @@ class NestedBelief(Problem):
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The story in sentences, what people can know, and the question."""
         rules = (
-            "the containers are closed. Everybody in the room sees all that happens there and who is there; somebody who watches in "
-            "secret is noticed by nobody. Those who are told something in private believe it, and nobody else knows of it."
+            "the containers are closed. Everybody in the room sees all that happens there and who is there; somebody who watches "
+            "in secret is noticed by nobody. Those who are told something in private believe it, and nobody else knows of it."
         )
         return {"story": _text(facts), "rules": rules[0].upper() + rules[1:], "rules_later": rules, "question": _question(facts)}
 
