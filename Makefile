@@ -13,8 +13,10 @@ TEST_WORKERS ?= 3
 # fifth of what a copy of one with torch and transformers does. One that loads it nevertheless fails (tests/conftest.py).
 LIGHT := $(addprefix tests/,attacks clients core curate guide interop measure runs sandbox scorers tasks testing verify \
   cli/test_cli_audit.py cli/test_cli_sandbox.py cli/test_cli_verify.py)
-# Proofs run in parallel, as tests do, but for these, in a process beside the others: they start processes for all cores
-# themselves, or look at the memory of the whole process.
+# Proofs are found by the files, and folders with a conftest.py, that name their mark: to read all tests takes half a minute a worker.
+# They run in parallel, as tests do, but for some, in a process beside the others: these start processes for all cores themselves, or
+# look at the memory of the whole process.
+PROVED = $(shell grep -rl --include='test_*.py' --include=conftest.py 'mark\.prove' tests | sed 's,/conftest\.py$$,,' | sort)
 PROVED_APART := $(addprefix tests/,cli/test_cli_many.py cli/test_selftest.py lab/test_gate.py lab/test_steady.py)
 # Each worker steals from the other when it has no tests left, so that a file's tests mostly share its fixtures. Compiled modules
 # are kept even where the environment says otherwise: the tests start many processes that would compile them anew.
@@ -140,7 +142,7 @@ floors: $(VENV)/.installed-dev  ## coverage of the last recorded test run agains
 
 prove: $(VENV)/.installed-dev  ## slow proofs: kill matrix, planted faults, the learning gate
 	@mkdir -p build; failed=0; $(PYTEST) -n 0 -m prove $(PROVED_APART) > build/proved_apart.txt 2>&1 & apart=$$!; \
-	  OMP_NUM_THREADS=1 $(PYTEST) -n 2 --dist worksteal -m prove $(addprefix --ignore ,$(PROVED_APART)) || failed=1; \
+	  OMP_NUM_THREADS=1 $(PYTEST) -n 2 --dist worksteal -m prove $(filter-out tests $(PROVED_APART),$(PROVED)) || failed=1; \
 	  wait $$apart || failed=1; cat build/proved_apart.txt; \
 	  $(VLLM_TESTS) || failed=1; exit $$failed
 
