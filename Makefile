@@ -36,7 +36,8 @@ SPHINX := $(PY) -m sphinx --fail-on-warning --keep-going --quiet -d build/docs/d
 export OMP_WAIT_POLICY ?= PASSIVE
 
 .DEFAULT_GOAL := help
-.PHONY: help install wasi vllm arm quickstart test check static docs cover floors check-after-test sizes prove evidence wheel format clean
+.PHONY: help install wasi vllm arm quickstart test check static docs cover floors check-after-test sizes prove prove-apart prove-rest \
+  evidence wheel format clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 26
@@ -141,10 +142,14 @@ floors: $(VENV)/.installed-dev  ## coverage of the last recorded test run agains
 	@$(PY) tools/coverage_floors.py build/coverage.json
 
 prove: $(VENV)/.installed-dev  ## slow proofs: kill matrix, planted faults, the learning gate
-	@mkdir -p build; failed=0; $(PYTEST) -n 0 -m prove $(PROVED_APART) > build/proved_apart.txt 2>&1 & apart=$$!; \
-	  OMP_NUM_THREADS=1 $(PYTEST) -n 2 --dist worksteal -m prove $(filter-out tests $(PROVED_APART),$(PROVED)) || failed=1; \
-	  wait $$apart || failed=1; cat build/proved_apart.txt; \
+	@failed=0; $(MAKE) --no-print-directory --keep-going -j2 --output-sync=target prove-apart prove-rest || failed=1; \
 	  $(VLLM_TESTS) || failed=1; exit $$failed
+
+prove-apart: $(VENV)/.installed-dev
+	@$(PYTEST) -n 0 -m prove $(PROVED_APART)
+
+prove-rest: $(VENV)/.installed-dev
+	@OMP_NUM_THREADS=1 $(PYTEST) -n 2 --dist worksteal -m prove $(filter-out tests $(PROVED_APART),$(PROVED))
 
 evidence: $(VENV)/.installed-dev  ## studies and long proofs with their pages, resumable; hours
 	@failed=0; OMP_NUM_THREADS=1 $(PYTEST) -n $(TEST_WORKERS) -m evidence || failed=1; \
