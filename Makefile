@@ -142,7 +142,7 @@ floors: $(VENV)/.installed-dev  ## coverage of the last recorded test run agains
 	@$(PY) tools/coverage_floors.py build/coverage.json
 
 prove: $(VENV)/.installed-dev  ## slow proofs: kill matrix, planted faults, the learning gate
-	@failed=0; $(MAKE) --no-print-directory --keep-going -j2 --output-sync=target prove-apart prove-rest || failed=1; \
+	@failed=0; $(MAKE) --no-print-directory --keep-going -j2 prove-apart prove-rest || failed=1; \
 	  $(VLLM_TESTS) || failed=1; exit $$failed
 
 prove-apart: $(VENV)/.installed-dev
