@@ -13,8 +13,11 @@ TEST_WORKERS ?= 3
 # fifth of what a copy of one with torch and transformers does. One that loads it nevertheless fails (tests/conftest.py).
 LIGHT := $(addprefix tests/,attacks clients core curate guide interop measure runs sandbox scorers tasks testing verify \
   cli/test_cli_audit.py cli/test_cli_sandbox.py cli/test_cli_verify.py)
-# Proofs run in parallel, as tests do, but for these: they use all cores themselves, or look at the memory of the whole process.
-PROVED_ALONE := $(addprefix tests/,cli/test_cli_many.py cli/test_selftest.py lab/test_gate.py lab/test_steady.py)
+# Proofs are found by the files, and folders with a conftest.py, that name their mark: to read all tests takes half a minute a worker.
+# They run in parallel, as tests do, but for some, in a process beside the others: these start processes for all cores themselves, or
+# look at the memory of the whole process.
+PROVED = $(shell grep -rl --include='test_*.py' --include=conftest.py 'mark\.prove' tests | sed 's,/conftest\.py$$,,' | sort)
+PROVED_APART := $(addprefix tests/,cli/test_cli_many.py cli/test_selftest.py lab/test_gate.py lab/test_steady.py)
 # Each worker steals from the other when it has no tests left, so that a file's tests mostly share its fixtures. Compiled modules
 # are kept even where the environment says otherwise: the tests start many processes that would compile them anew.
 # COV=1 makes `make test` record coverage, for `make floors` to judge.
@@ -33,7 +36,8 @@ SPHINX := $(PY) -m sphinx --fail-on-warning --keep-going --quiet -d build/docs/d
 export OMP_WAIT_POLICY ?= PASSIVE
 
 .DEFAULT_GOAL := help
-.PHONY: help install wasi vllm arm quickstart test check static docs cover floors check-after-test sizes prove evidence wheel format clean
+.PHONY: help install wasi vllm arm quickstart test check static docs cover floors check-after-test sizes prove prove-apart prove-rest \
+  evidence wheel format clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 26
@@ -104,7 +108,10 @@ test: $(VENV)/.installed-dev  ## environment, install, then the tests
 
 check: static docs cover  ## static checks, docs and their examples, tests with coverage floors, size report
 
-check-after-test: static docs floors  ## what check adds to a `make test COV=1` that has just run
+# Static checks and pages use one core each, and know nothing of one another.
+check-after-test: $(VENV)/.installed-dev  ## what check adds to a `make test COV=1` that has just run
+	@$(MAKE) --no-print-directory -j2 --output-sync=target static docs
+	@$(MAKE) --no-print-directory floors
 
 static: $(VENV)/.installed-dev  ## formatter, linter, types, layers, spelling, changelog, size report
 	@echo "== ruff"; $(BIN)/ruff format --quiet --check --output-format concise . && $(BIN)/ruff check --quiet .
@@ -135,9 +142,14 @@ floors: $(VENV)/.installed-dev  ## coverage of the last recorded test run agains
 	@$(PY) tools/coverage_floors.py build/coverage.json
 
 prove: $(VENV)/.installed-dev  ## slow proofs: kill matrix, planted faults, the learning gate
-	@failed=0; $(PYTEST) -n 0 -m prove $(PROVED_ALONE) || failed=1; \
-	  OMP_NUM_THREADS=1 $(PYTEST) -n $(TEST_WORKERS) --dist worksteal -m prove $(addprefix --ignore ,$(PROVED_ALONE)) || failed=1; \
+	@failed=0; $(MAKE) --no-print-directory --keep-going -j2 prove-apart prove-rest || failed=1; \
 	  $(VLLM_TESTS) || failed=1; exit $$failed
+
+prove-apart: $(VENV)/.installed-dev
+	@$(PYTEST) -n 0 -m prove $(PROVED_APART)
+
+prove-rest: $(VENV)/.installed-dev
+	@OMP_NUM_THREADS=1 $(PYTEST) -n 2 --dist worksteal -m prove $(filter-out tests $(PROVED_APART),$(PROVED))
 
 evidence: $(VENV)/.installed-dev  ## studies and long proofs with their pages, resumable; hours
 	@failed=0; OMP_NUM_THREADS=1 $(PYTEST) -n $(TEST_WORKERS) -m evidence || failed=1; \

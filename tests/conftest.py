@@ -40,7 +40,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A proof may take longer than a test before it counts as hanging, and a study runs for hours."""
+    """A proof may take longer than a test before it counts as hanging, and a study runs for hours. `make prove` reads only files
+    that name the mark, here or in their folder's conftest.py: one that takes it from elsewhere would never run.
+    """
+    for path in {item.path for item in items if item.get_closest_marker("prove")}:
+        near = [p for p in (path, path.with_name("conftest.py")) if p.exists()]
+        if not any("mark.prove" in p.read_text(encoding="utf-8") for p in near):
+            raise pytest.UsageError(f"{path} has proofs, but neither it nor its conftest.py names pytest.mark.prove")
     for item in items:
         longest = max((seconds for mark, seconds in TIMEOUTS.items() if item.get_closest_marker(mark)), default=None)
         if longest and not item.get_closest_marker("timeout"):

@@ -7,6 +7,7 @@ import pytest
 from cli_support import MINE, Said
 
 from assay.cli import main
+from assay.core.util.paths import cache_folder
 
 
 @pytest.fixture
@@ -14,8 +15,12 @@ def assay(tmp_path, monkeypatch, capsys):
     """Calls ``assay ARGS`` in an empty folder; forgets the user's modules afterwards."""
     from assay.cli import user_files, user_objects
 
+    kernels = cache_folder() / "kernels"
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ASSAY_CACHE", str(tmp_path / "cache"))
+    if kernels.exists():  # processes that a command starts would each compile the library anew, half a minute long
+        (tmp_path / "cache").mkdir()
+        (tmp_path / "cache" / "kernels").symlink_to(kernels)
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("OMP_WAIT_POLICY", "PASSIVE")
     monkeypatch.setattr(sys, "path", list(sys.path))

@@ -20,7 +20,6 @@ from assay.cli import multi_run
 from assay.cli.multi_run import Study, parse_vary, print_summary, seeds_of, shared
 from assay.cli.study_views import PlainStudyView, StudyTable
 from assay.core.errors import CheckpointError, ConfigError
-from assay.core.util.paths import cache_folder
 from assay.lab.seeds import StudyRun
 from assay.lab.summary import RunEnding, State
 from assay.recipes import quickstart
@@ -30,16 +29,6 @@ def digests(folder):
     return {p.parent.name: json.loads(p.read_text())["digest"] for p in Path(folder).glob("*/done.json")}
 
 
-@pytest.fixture
-def compiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    """The cache of a test whose runs are processes has the compiled library, which each would else wait for half a minute."""
-    kernels = cache_folder() / "kernels"
-    request.getfixturevalue("assay")
-    (cache_folder() / "kernels").parent.mkdir()
-    (cache_folder() / "kernels").symlink_to(kernels)
-
-
-@pytest.mark.usefixtures("compiled")
 def test_seeds_side_by_side_are_what_they_are_alone_and_one_that_fails_stops_no_other(assay, mine, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
     assert assay("train", "mine.py:tiny", "--seed", "1", "--folder", "alone", "--plain", "--no-report").code == 0
@@ -99,7 +88,7 @@ def test_what_is_refused_before_anything_is_done(assay, mine, words, said):
     got = assay("train", "mine.py:tiny", *words)
     assert got.code == 2, got.err
     assert said in got.err
-    assert {p.name for p in Path().iterdir()} <= {"mine.py", "__pycache__"}
+    assert {p.name for p in Path().iterdir()} <= {"mine.py", "__pycache__", "cache"}
 
 
 def test_words():
@@ -328,7 +317,7 @@ def test_kills_of_one_and_of_all_lose_nothing(assay, mine, monkeypatch):
     for seed in (0, 1):
         assert assay("train", "mine.py:based", "--seed", seed, "--folder", f"alone/seed-{seed}", "--no-report").code == 0
     assert len(list(Path("cache", "base").glob("base-*/done.json"))) == 1
-    shutil.rmtree("cache")
+    shutil.rmtree("cache/base")
     assert killed(signal.SIGKILL, "one") == 1
     assert digests("all") == {"seed-1": digests("alone")["seed-1"]}
     assert killed(signal.SIGKILL, "all") == -9

@@ -257,8 +257,11 @@ def test_eval_against_the_start(assay, done):
         "sort level 2 avg@2",
     ]
     assert all(p["better"] + p["worse"] + p["same"] > 0 for p in found["paired"])
+    bounds = found["boundary"]
+    assert bounds["k"] == 1 and bounds["problems"] == 4 and bounds["expansion"]["floor"] is not None
     text = assay("eval", done, "-n", "2", "--per-level", "2", "--against", done / "start").out
     assert f"{done} minus {done / 'start'}, on the same tasks" in text
+    assert "of 4 tasks, solved in 1 rollouts:" in text and "expansion: solved now" in text
     same = assay("eval", done, "-n", "2", "--per-level", "2", "--against", done, "--json").json
     assert all(p["difference"]["value"] == 0 and p["p_value"] == 1 for p in same["paired"])
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from assay.core.errors import AssayError
+from assay.core.util.paths import cache_folder
 from assay.lab.cells import run_cells
 from assay.lab.gate import GATE_SEEDS, LearningGate, accuracy, judge
 from evidence.cells.gate import CONTROLS, MAKER
@@ -69,6 +70,8 @@ def test_a_control_that_rises_at_one_seed_alone_is_seen(seed: int) -> None:
 
 @pytest.mark.prove
 def test_the_learning_gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "kernels").symlink_to(cache_folder() / "kernels")  # else each cell that begins compiles the library
     monkeypatch.setenv("ASSAY_CACHE", str(tmp_path / "cache"))
     cells = [("rl", s, None) for s in GATE_SEEDS] + [(k, 0, None if k == "longer" else CONTROL_STEPS) for k in CONTROLS]
     records = run_cells(MAKER, cells, tmp_path / "gate")

@@ -1,6 +1,7 @@
 """Playing contexts: prefixes are made of what was sampled, noise goes on, faults stay where they happened."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -340,3 +341,41 @@ def test_every_call_serves_the_noise_where_the_last_one_stopped() -> None:
         lengths = [len(c.completion.ids) for c in rollout.calls]
         assert firsts == [0, *np.cumsum(lengths)[:-1].tolist()]
         assert {r.seed for r in engine.requests if r.id.startswith(rollout.id + "#")} == {rollout.seed}
+
+
+# ---- context by context -----------------------------------------------------------------------------------------------
+
+
+def test_each_contexts_rollouts_are_told_of_while_others_are_sampled() -> None:
+    """The first context's answers are long, so the second is told of first; what is collected is the same."""
+    contexts, told = [posed("a"), posed("b")], list[tuple[list[str], int]]()
+    open_ = set[str]()
+
+    class Slow(Scripted):
+        async def generate(self, request: Request) -> Completion:
+            open_.add(request.id)
+            try:
+                for _ in range(200 if request.id.startswith("a/1") else 2):
+                    await asyncio.sleep(0)
+                return await super().generate(request)
+            finally:
+                open_.discard(request.id)
+
+    def ended(rollouts: Sequence[Rollout]) -> None:
+        told.append(([r.id for r in rollouts], len(open_)))
+
+    found = asyncio.run(player(Slow(says("2"))).collect_each(contexts, 2, ended))
+    plain = play(Scripted(says("2")), contexts=contexts, n=2)
+    assert [(r.id, r.seed, r.text, r.stop) for r in found] == [(r.id, r.seed, r.text, r.stop) for r in plain]
+    assert [ids for ids, _ in told] == [["b/0", "b/1"], ["a/0", "a/1"]]
+    assert told[0][1] == 1 and told[1][1] == 0
+
+
+def test_what_a_teller_raises_ends_the_collection() -> None:
+    def ended(rollouts: Sequence[Rollout]) -> None:
+        raise DataError("no room")
+
+    with pytest.raises(DataError, match="no room"):
+        asyncio.run(player(Scripted(says("2"))).collect_each([posed("a"), posed("b")], 2, ended))
+    with pytest.raises(ConfigError, match="n=0 rollouts"):
+        asyncio.run(player(Scripted(says("2"))).collect_each([posed("a")], 0, ended))

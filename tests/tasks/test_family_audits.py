@@ -49,7 +49,8 @@ def test_problems_keep_the_contract(name: str) -> None:
 @pytest.mark.prove
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_levels_are_harder_for_the_solver(name: str) -> None:
-    assert "effort grows with the level" in check_problem(PROBLEMS[name], n=40, growth=1.0).passed
+    n = 15 if name.split("/")[0] in RUN else 40  # of an eighth the solutions are judged in each form
+    assert "effort grows with the level" in check_problem(PROBLEMS[name], n=n, growth=1.0).passed
 
 
 DEAR = (

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay.cli.asked_model import RecordedRun, check_model, sampling_of
-from assay.cli.evaluation_output import Evaluated, pairs_of, print_evaluations
+from assay.cli.evaluation_output import Evaluated, boundary_between, pairs_of, print_evaluations
 from assay.cli.options import parse
 from assay.cli.output import busy, note, show
 from assay.cli.row_recipe import names_rows
 from assay.cli.sources import held_out_rows, source
+from assay.core.canon import plain
 from assay.core.errors import ConfigError
 from assay.core.protocols import TaskSource
 from assay.train.levels import check_levels, taken_and_known
@@ -44,7 +45,7 @@ class EvalOptions:
         top_k: draw from so many most likely tokens, 0 for all; the run's own, else 0, when not given.
         min_p: leave out tokens less likely than this share of the most likely one; the run's own, else 0, when not given.
         max_new_tokens: most tokens in an answer; the run's own, else 64, when not given.
-        against: another run or model to compare with on the same tasks.
+        against: another run or model to compare with on the same tasks; with the shares of tasks that only one of the two solves.
         reasoning_judge: address of a server of OpenAI's protocol, http://HOST:PORT/v1, whose model votes on the reasoning of
             right answers: CoT-Pass@K beside pass@k.
         reasoning_model: its name on that server.
@@ -159,7 +160,8 @@ def eval_command(args: list[str]) -> int:
     if other:
         from assay.measure import paired_json
 
-        value |= {"against": other.json(), "paired": paired_json(pairs)}
+        bounds = plain(boundary_between(other, made))
+        value |= {"against": other.json(), "paired": paired_json(pairs), "boundary": bounds}
     return show(own.json, value, lambda: print_evaluations(family.name, made, other, pairs))
 
 

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from assay.cli.evaluation_output import Evaluated, pairs_of, print_evaluations
+from assay.cli.evaluation_output import Evaluated, boundary_between, pairs_of, print_evaluations
 from assay.cli.options import parse
 from assay.cli.output import note, show
 from assay.cli.row_recipe import names_rows
 from assay.cli.sources import held_out_rows, own_code, source
+from assay.core.canon import plain
 from assay.core.errors import ConfigError, DataError, EngineError
 from assay.core.protocols import TaskSource
 from assay.core.rollout import Sampling
@@ -154,7 +155,8 @@ def _evaluate(own: ServedEvalOptions, family: TaskSource, per_level: int) -> int
     if other:
         from assay.measure import paired_json
 
-        value |= {"against": other.json(), "paired": paired_json(pairs)}
+        bounds = plain(boundary_between(other, found))
+        value |= {"against": other.json(), "paired": paired_json(pairs), "boundary": bounds}
     show(own.json, value, lambda: print_evaluations(family.name, found, other, pairs))
     return 1 if _too_many(own, outcome) else 0
 

@@ -12,7 +12,7 @@ from assay.core.errors import RewardError
 from assay.core.protocols import TaskSource
 
 if TYPE_CHECKING:
-    from assay.measure import Calibration, CotPass, EvalRow, EvalTable, Interval, Paired
+    from assay.measure import Boundary, BoundaryRate, Calibration, CotPass, EvalRow, EvalTable, Interval, Paired
 
 __all__ = ["Evaluated", "calibration_line", "pairs_of", "print_evaluations"]
 
@@ -89,6 +89,13 @@ def pairs_of(first: Evaluated, second: Evaluated) -> list[tuple[str, Paired]]:
     return out
 
 
+def boundary_between(first: Evaluated, second: Evaluated) -> Boundary:
+    """What the second solves that the first does not, and the other way round, at half of their rollouts per task."""
+    from assay.measure import boundary_of
+
+    return boundary_of(first.items, second.items, second.table.threshold)
+
+
 def print_evaluations(family: str, made: Evaluated, other: Evaluated | None, pairs: Sequence[tuple[str, Paired]]) -> None:
     """By level the metrics at the most attempts; over all tasks those of every k. Wider tables would not fit a terminal."""
     from assay.measure import evaluation_table, paired_table
@@ -109,6 +116,25 @@ def print_evaluations(family: str, made: Evaluated, other: Evaluated | None, pai
         print(f"{made.name} minus {other.name}, on the same tasks")
         chosen = _widest(made.table.names)
         table(paired_table([(n, p) for n, p in pairs if not n.startswith("all ") or n.removeprefix("all ") in chosen]))
+        _boundary(boundary_between(other, made))
+
+
+def _boundary(found: Boundary) -> None:
+    """The three rates; chance alone moves tasks at the edge of a model's abilities."""
+
+    def row(name: str, of: str, rate: BoundaryRate) -> list[str]:
+        if rate.value is None:
+            return [name, of, "–", "–"]
+        floor = "–" if rate.floor is None else f"{rate.floor:.3f}"
+        return [name, of, f"{rate.value:.3f} ({rate.low:.3f}, {rate.high:.3f})", floor]
+
+    print(f"of {found.problems} tasks, solved in {found.k} rollouts: {found.before:.1f} before, {found.after:.1f} now")
+    rows = [
+        row("expansion: solved now", "unsolved before", found.expansion),
+        row("shrinkage: not solved now", "solved before", found.shrinkage),
+        row("preservation: solved now", "solved before", found.preservation),
+    ]
+    grid(("rate", "of tasks", "share", "same model by chance"), rows, (2, 3))
 
 
 def calibration_line(x: Calibration) -> str:

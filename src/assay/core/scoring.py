@@ -132,10 +132,17 @@ class ScorerSpec(Protocol):
 class StatelessScorer:
     """Base of scorers without state: a frozen dataclass with ``score`` and ``floor`` is its own spec.
 
-    Override ``models`` or ``judges`` where it asks any.
+    Override ``models`` or ``judges`` where it asks any, and ``by_group`` where it waits for others.
     """
 
     __slots__ = ()
+
+    @property
+    def by_group(self) -> bool:
+        """Whether a group's scores depend on nothing else and take no computing here, as where a judge on a server is asked:
+        each group is then scored as soon as it is sampled, while others still are.
+        """
+        return False
 
     @property
     def models(self) -> tuple[str, ...]:

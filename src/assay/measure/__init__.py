@@ -11,6 +11,7 @@ from assay.core.util.exports import lazy_exports
 
 if TYPE_CHECKING:
     from assay.measure.accuracy_at_k import EvalRow, EvalTable, TaskOutcomes, best_of_k, eval_items, maj_at_k, pass_at_k, tabulate
+    from assay.measure.boundary_rates import Boundary, BoundaryRate, boundary, boundary_of, boundary_set
     from assay.measure.calibration import Calibration, auroc, brier_score, calibration_error, calibration_of
     from assay.measure.cost_of_judges import JudgeCost, judge_costs
     from assay.measure.cot_accuracy import VOTE_RULES, CotPass, cot_pass, reasoned_items
@@ -83,6 +84,8 @@ __all__ = [
     "RULES",
     "TRACKERS",
     "VOTE_RULES",
+    "Boundary",
+    "BoundaryRate",
     "Calibration",
     "CotPass",
     "CurriculumStuck",
@@ -138,6 +141,9 @@ __all__ = [
     "batch_metrics",
     "best_of_k",
     "bootstrap",
+    "boundary",
+    "boundary_of",
+    "boundary_set",
     "brier_score",
     "calibration_error",
     "calibration_of",
@@ -192,6 +198,7 @@ __all__ = [
 
 _HOME = {
     "calibration": "Calibration auroc brier_score calibration_error calibration_of",
+    "boundary_rates": "Boundary BoundaryRate boundary boundary_of boundary_set",
     "cot_accuracy": "VOTE_RULES CotPass cot_pass reasoned_items",
     "doctor": "RULES diagnose",
     "findings": "Finding Rule Severity",

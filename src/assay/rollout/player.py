@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Generator, Sequence
+from collections.abc import Callable, Coroutine, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -116,6 +116,34 @@ class Player:
             DataError: two contexts with one key.
             EngineError: generation failed; all rollouts are ended.
         """
+        plays = self._plays(contexts, n, first)
+        if self._many is not None and self._keeps and all(play.is_one_call(self._world_source) for play in plays[::n]):
+            return await self._answered(plays, self._many)
+        return with_doubt(plays, [r for episode in await _all([self._play(play) for play in plays]) for r in episode])
+
+    async def collect_each(
+        self, contexts: Sequence[Context], n: int, ended: Callable[[Sequence[Rollout]], None]
+    ) -> list[Rollout]:
+        """`collect`, the same rollouts; ``ended`` is told of each context's, in their order, when its last one has ended.
+
+        Raises:
+            ConfigError, DataError, EngineError: as of `collect`.
+        """
+        plays = self._plays(contexts, n)
+        episodes: list[list[Rollout]] = [[] for _ in plays]
+        left = [n] * len(contexts)
+
+        async def play(at: int) -> list[Rollout]:
+            episodes[at], context = await self._play(plays[at]), at // n
+            left[context] -= 1
+            if not left[context]:
+                ended([r for episode in episodes[context * n : (context + 1) * n] for r in episode])
+            return episodes[at]
+
+        return with_doubt(plays, [r for episode in await _all([play(at) for at in range(len(plays))]) for r in episode])
+
+    def _plays(self, contexts: Sequence[Context], n: int, first: int = 0) -> list[RolloutState]:
+        """The rollouts to be, context by context."""
         if n < 1:
             raise ConfigError(f"collect was asked for n={n} rollouts per context; use at least 1")
         keys = [c.key for c in contexts]
@@ -125,14 +153,11 @@ class Player:
         openings, played = Openings(self.tokenizer), self._world_source
         if isinstance(played, ToolSource):
             contexts = [played.declared(context) for context in contexts]
-        plays = [
+        return [
             RolloutState(f"{c.key}/{i}", c, seed, openings, [])
             for c in contexts
             for i, seed in list(enumerate(derive_each("rollout", self.seed, c.key, first + n)))[first:]
         ]
-        if self._many is not None and self._keeps and all(play.is_one_call(played) for play in plays[::n]):
-            return await self._answered(plays, self._many)
-        return with_doubt(plays, [r for episode in await _all([self._play(play) for play in plays]) for r in episode])
 
     async def branch(self, rollout: Rollout, calls: int, number: int, token: int = 0) -> Rollout:
         """Another rollout of the same context, number ``number``, that shares the beginning of this one.

@@ -62,6 +62,11 @@ class GenerativeReward(StatelessScorer):
         """One or two."""
         return (self.judge, self.meta) if self.meta else (self.judge,)
 
+    @property
+    def by_group(self) -> bool:
+        """True: judges answer while others are sampled."""
+        return True
+
     async def score(self, groups: Sequence[RolloutGroup], ctx: ScoreContext) -> Sequence[Sequence[Score]]:
         """A judgement of each group."""
         judge, meta = ctx.judge(self.judge), ctx.judge(self.meta) if self.meta else None

@@ -46,6 +46,11 @@ class PairwiseJudge(StatelessScorer):
         """The one."""
         return (self.judge,)
 
+    @property
+    def by_group(self) -> bool:
+        """True: judges answer while others are sampled."""
+        return True
+
     async def score(self, groups: Sequence[RolloutGroup], ctx: ScoreContext) -> Sequence[Sequence[Score]]:
         """Two comparisons of each rollout.
 

@@ -41,6 +41,11 @@ class RubricJudge(StatelessScorer):
         """The one."""
         return (self.judge,)
 
+    @property
+    def by_group(self) -> bool:
+        """True: judges answer while others are sampled."""
+        return True
+
     async def score(self, groups: Sequence[RolloutGroup], ctx: ScoreContext) -> Sequence[Sequence[Score]]:
         """A judgement of each rollout.
 

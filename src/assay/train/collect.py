@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 from assay.core.errors import ConfigError, GateError
 from assay.core.group import Draw, Group
-from assay.core.protocols import Moment, Posed
+from assay.core.protocols import Moment, Posed, SamplerByContext
 from assay.core.rollout import Rollout
 from assay.core.task import Task
 from assay.core.timing import span
-from assay.train.grade import groups_of
-from assay.train.scoring import grade_rollouts
+from assay.train.early_scores import EarlyScores
+from assay.train.grade import ScoredRollouts, groups_of
+from assay.train.scoring import StageContext, grade_rollouts
 from assay.train.screen import screen_tasks
 
 if TYPE_CHECKING:
@@ -140,10 +141,7 @@ async def pose_and_grade(
                 f"{s.parts.step + 1} and does not come to an end: return () when the task is done, and try 'check_guidance' of "
                 "assay.testing on it"
             )
-        with span("generate"):
-            rollouts = await _roll_out(s, [p for _, p in posed])
-        with span("score"):
-            graded = await grade_rollouts(s, [(tasks[i], p.context) for i, p in posed], rollouts)
+        graded = await _play_and_grade(s, [(tasks[i], p) for i, p in posed])
         for (i, p), found in zip(posed, graded, strict=True):
             for group in groups_of(found, draws[i]):
                 done[i][group.key] = _joined(done[i].get(group.key), group)
@@ -156,12 +154,30 @@ def moment_of(s: ReinforceRunner, number: int) -> Moment:
     return Moment(key=f"s{s.parts.step}/{number}", step=s.parts.step, seed=s.parts.run.seed)
 
 
-async def _roll_out(s: ReinforceRunner, posed: Sequence[Posed]) -> list[Rollout]:
+async def _play_and_grade(s: ReinforceRunner, posed: Sequence[tuple[Task, Posed]]) -> list[ScoredRollouts]:
+    """Rolls out and grades what was posed; a group is graded while others are sampled, where scorer and sampler can."""
+    contexts = [(task, p.context) for task, p in posed]
+    early = EarlyScores.of(s, StageContext(s.parts), contexts)
+    try:
+        with span("generate"):
+            rollouts = await _roll_out(s, [p for _, p in posed], early)
+        with span("score"):
+            return await grade_rollouts(s, contexts, rollouts, early)
+    finally:
+        if early:
+            await early.cancel()
+
+
+async def _roll_out(s: ReinforceRunner, posed: Sequence[Posed], early: EarlyScores | None) -> list[Rollout]:
     """All rollouts; contexts that want equally many together."""
     sizes = [p.n or s.group_size for p in posed]
     found: list[Rollout] = []
     for n in dict.fromkeys(sizes):
-        found += await s.sampler.collect([p.context for p, size in zip(posed, sizes, strict=True) if size == n], n)
+        contexts = [p.context for p, size in zip(posed, sizes, strict=True) if size == n]
+        if early and isinstance(s.sampler, SamplerByContext):
+            found += await s.sampler.collect_each(contexts, n, early.ask)
+        else:
+            found += await s.sampler.collect(contexts, n)
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,10 +21,13 @@ from assay.scorers import FromTasks
 from assay.verify import ScoringPool
 from assay.verify.verdict import checked, failed_rollout
 
-__all__ = ["Posed", "ScoredRollouts", "VerifierContext", "grade", "groups_of", "no_stage", "verify_rollouts"]
+__all__ = ["Posed", "ScoreGroups", "ScoredRollouts", "VerifierContext", "grade", "groups_of", "no_stage", "verify_rollouts"]
 
 Posed = Sequence[tuple[Task, Context]]
 """Tasks as they were posed."""
+
+ScoreGroups = Callable[[Sequence[RolloutGroup]], Awaitable[Sequence[Sequence[Score]]]]
+"""Scores of groups, as a `Scorer` gives them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +79,9 @@ class VerifierContext:
         raise no_stage("judges")
 
 
-async def grade(scorer: Scorer, ctx: ScoreContext, posed: Posed, rollouts: Sequence[Rollout]) -> list[ScoredRollouts]:
+async def grade(
+    scorer: Scorer, ctx: ScoreContext, posed: Posed, rollouts: Sequence[Rollout], score: ScoreGroups | None = None
+) -> list[ScoredRollouts]:
     """The rollouts of each context with their scores.
 
     A rollout that ended in an error is not shown to the scorer: it is an ``infra`` fault, or, where that was because of what the
@@ -87,6 +92,7 @@ async def grade(scorer: Scorer, ctx: ScoreContext, posed: Posed, rollouts: Seque
         ctx: what it may ask for.
         posed: each task as it was posed; no two contexts share a key.
         rollouts: of these contexts, in any order.
+        score: gives the scores in the scorer's place, where some were asked for before.
 
     Returns:
         One record per element of ``posed``, in its order.
@@ -105,7 +111,7 @@ async def grade(scorer: Scorer, ctx: ScoreContext, posed: Posed, rollouts: Seque
         shown = groups
     shown = [g for g in shown if g.rollouts]
     with span("verify"):
-        found = _lists(await scorer.score(shown, ctx), scorer)
+        found = _lists(await (score(shown) if score else scorer.score(shown, ctx)), scorer)
     if [len(scores) for scores in found] != [len(g.rollouts) for g in shown]:
         raise RewardError(
             f"{type(scorer).__name__}.score gave {[len(scores) for scores in found]} scores for groups of "

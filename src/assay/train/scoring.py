@@ -15,6 +15,7 @@ from assay.core.rollout import Ids, Rollout, Stop
 from assay.core.scoring import JudgePort
 from assay.core.timing import span
 from assay.scorers import FromTasks
+from assay.train.early_scores import EarlyScores
 from assay.train.grade import Posed, ScoredRollouts, VerifierContext, grade, no_stage
 from assay.train.stage_learner import scoring_model
 from assay.verify.abilities import ability_of
@@ -76,14 +77,16 @@ def weigh_rewards(run: Run, stage: Stage) -> Stage:
     return cast("Stage", replace(cast("Any", stage), objective=replace(stage.objective, scalarise=scalarise)))
 
 
-async def grade_rollouts(s: ReinforceRunner, posed: Posed, rollouts: Sequence[Rollout]) -> list[ScoredRollouts]:
-    """`grade` by the scorer of a stage.
+async def grade_rollouts(
+    s: ReinforceRunner, posed: Posed, rollouts: Sequence[Rollout], early: EarlyScores | None = None
+) -> list[ScoredRollouts]:
+    """`grade` by the scorer of a stage; ``early`` has what was asked for while others were sampled.
 
     Raises:
         RewardError: no score on more than half of the rollouts, or a user's reward failed and `Run.reward_errors` says to stop;
             shows the first failure.
     """
-    graded = await grade(s.scorer, StageContext(s.parts), posed, rollouts)
+    graded = await grade(s.scorer, StageContext(s.parts), posed, rollouts, early.score if early else None)
     if (error := s.parts.reward_error()) is not None:
         raise error
     shown = sum([len(a.rollouts) for a in graded])

@@ -31,11 +31,16 @@ def run_async(work: Coroutine[Any, Any, T]) -> T:
     >>> run_async(answer()), asyncio.run(cell())
     (42, 42)
     """
+    # outside of an except block, or each traceback would begin with the answer to this question
+    return _in_thread(work) if _loop_is_running() else asyncio.run(work)
+
+
+def _loop_is_running() -> bool:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(work)
-    return _in_thread(work)
+        return False
+    return True
 
 
 def _in_thread(work: Coroutine[Any, Any, T]) -> T:
