@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from assay.core.group import Draw, Group, Outcome
     from assay.core.manifest import Manifest, TensorInfo, manifest_of
     from assay.core.media import Album, Media, Pictures, media_of
-    from assay.core.optional_protocols import CountsRows, ReadsTasks, ShowsPictures, TaskScreen
+    from assay.core.optional_protocols import CountsRows, ReadsTasks, SamplerByContext, ShowsPictures, TaskScreen
     from assay.core.plan import Forward, Offers, Plan, Scope
     from assay.core.protocols import (
         AskPolicy,
@@ -191,6 +191,7 @@ __all__ = [
     "RolloutGroup",
     "Sample",
     "Sampler",
+    "SamplerByContext",
     "SamplerParts",
     "SamplerSpec",
     "Sampling",
@@ -279,7 +280,7 @@ _HOME = {
     "group": "Draw Group Outcome",
     "manifest": "Manifest TensorInfo manifest_of",
     "media": "Album Media Pictures media_of",
-    "optional_protocols": "CountsRows ReadsTasks ShowsPictures TaskScreen",
+    "optional_protocols": "CountsRows ReadsTasks SamplerByContext ShowsPictures TaskScreen",
     "plan": "Forward Offers Plan Scope",
     "protocols": (
         "AskPolicy BatchComposer BeginsTexts CallTokenizer CarriesHeads ChatTokenizer ContextManager Conversation Curriculum "

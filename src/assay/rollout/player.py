@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Coroutine, Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -29,6 +28,7 @@ from assay.core.rollout import ASIDE, Call, Completion, Ids, Rollout, Sampling, 
 from assay.core.score import Fault
 from assay.core.seeds import derive, derive_each
 from assay.core.task import Context, Message, media_in
+from assay.core.util.event_loop import gather_or_cancel
 from assay.rollout.context import KeepAll
 from assay.rollout.conversation import Conversation, concatenate, forced_ids
 from assay.rollout.decode_text import AnswerReader, end_ids
@@ -119,7 +119,7 @@ class Player:
         plays = self._plays(contexts, n, first)
         if self._many is not None and self._keeps and all(play.is_one_call(self._world_source) for play in plays[::n]):
             return await self._answered(plays, self._many)
-        return with_doubt(plays, [r for episode in await _all([self._play(play) for play in plays]) for r in episode])
+        return with_doubt(plays, [r for episode in await gather_or_cancel([self._play(play) for play in plays]) for r in episode])
 
     async def collect_each(
         self, contexts: Sequence[Context], n: int, ended: Callable[[Sequence[Rollout]], None]
@@ -140,7 +140,9 @@ class Player:
                 ended([r for episode in episodes[context * n : (context + 1) * n] for r in episode])
             return episodes[at]
 
-        return with_doubt(plays, [r for episode in await _all([play(at) for at in range(len(plays))]) for r in episode])
+        return with_doubt(
+            plays, [r for episode in await gather_or_cancel([play(at) for at in range(len(plays))]) for r in episode]
+        )
 
     def _plays(self, contexts: Sequence[Context], n: int, first: int = 0) -> list[RolloutState]:
         """The rollouts to be, context by context."""
@@ -419,15 +421,3 @@ def _blamed(requests: Sequence[Request]) -> Generator[None]:
     except Exception as failure:
         others = f" and {len(requests) - 1} others" if len(requests) > 1 else ""
         raise EngineError(f"request {requests[0].id}{others}: {error_text(failure)}") from failure
-
-
-async def _all(rollouts: Sequence[Coroutine[Any, Any, list[Rollout]]]) -> list[list[Rollout]]:
-    """All results in order; when one fails the others are cancelled and its error is raised."""
-    tasks = [asyncio.ensure_future(a) for a in rollouts]
-    try:
-        return await asyncio.gather(*tasks)
-    except BaseException:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        raise

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from assay.core.errors import ConfigError, GateError
 from assay.core.group import Draw, Group
-from assay.core.protocols import Moment, Posed, SamplerByContext
+from assay.core.optional_protocols import SamplerByContext
+from assay.core.protocols import Moment, Posed
 from assay.core.rollout import Rollout
 from assay.core.task import Task
 from assay.core.timing import span
