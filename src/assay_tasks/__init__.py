@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from assay.core.util.exports import lazy_exports
 
 if TYPE_CHECKING:
+    from assay_tasks.bills import Bills
     from assay_tasks.gsm8k import Gsm8k, worked_rows
     from assay_tasks.heaps import Heaps
     from assay_tasks.keyvalue import KeyValue
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from assay_tasks.urns import Urns
 
 __all__ = [
+    "Bills",
     "Expression",
     "Gsm8k",
     "Heaps",
@@ -46,6 +48,7 @@ __all__ = [
 ]
 
 _HOME = {
+    "bills": "Bills",
     "gsm8k": "Gsm8k worked_rows",
     "heaps": "Heaps",
     "keyvalue": "KeyValue",

@@ -17,6 +17,7 @@ FAMILIES: Mapping[str, str] = {
     "algebra": "assay_tasks.math.equations:algebra",
     "arithmetic": "assay_tasks.math.arithmetic:arithmetic",
     "balance": "assay_tasks.small.tables:SumAlong",
+    "bills": "assay_tasks.bills:Bills",
     "brackets": "assay_tasks.small.strings:CloseBrackets",
     "calculus": "assay_tasks.math.calculus:calculus",
     "cells": "assay_tasks.small.worlds:Cells",

@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 from assay.core.errors import ConfigError, UnknownNameError, a_kind
 from assay.core.moved_modules import filed_module, module_of_filed
 
-__all__ = ["Function", "filed_as", "load_class", "load_function", "name_of", "name_of_callable"]
+__all__ = ["Function", "filed_as", "load_class", "load_function", "load_function_or_class", "name_of", "name_of_callable"]
 
 Function = FunctionType | BuiltinFunctionType
 Class = TypeVar("Class", bound=type)
@@ -111,6 +111,20 @@ def load_function(name: str, place: str) -> Callable[..., Any]:
     if isinstance(found, Function | MethodType):
         return found
     raise ConfigError(f"{place}: {name!r} is {a_kind(found)}, not a function")
+
+
+def load_function_or_class(name: str, place: str) -> Callable[..., Any]:
+    """The function or the class called ``module:name``, for places where either means something.
+
+    Raises:
+        ConfigError: not importable, or neither; names ``place``.
+        UnknownNameError: the module has no such name.
+
+    >>> load_function_or_class("fractions:Fraction", "here").__name__
+    'Fraction'
+    """
+    found = _load(name, place)
+    return cast("type[Any]", found) if isinstance(found, type) else load_function(name, place)
 
 
 def _load(name: str, place: str) -> object:

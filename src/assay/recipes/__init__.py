@@ -11,12 +11,13 @@ if TYPE_CHECKING:
     from assay.recipes.calibrated import confidence, confidence_base
     from assay.recipes.dry import random_init
     from assay.recipes.long_answers import traces, traces_base
-    from assay.recipes.lookups import tool_base, tools
+    from assay.recipes.lookups import lookups, lookups_base
     from assay.recipes.mixture import AUXILIARY, SHOWN, assay_small, mixed, mixed_base
     from assay.recipes.rows import on_rows
     from assay.recipes.school import gsm8k, gsm8k_lora
     from assay.recipes.sorting import base, quickstart
     from assay.recipes.suite import Suite
+    from assay.recipes.tool_use import tool_base, tools, tools_hub
 
 __all__ = [
     "AUXILIARY",
@@ -31,6 +32,8 @@ __all__ = [
     "gsm8k_lora",
     "ledger",
     "ledger_base",
+    "lookups",
+    "lookups_base",
     "mixed",
     "mixed_base",
     "on_rows",
@@ -38,6 +41,7 @@ __all__ = [
     "random_init",
     "tool_base",
     "tools",
+    "tools_hub",
     "traces",
     "traces_base",
 ]
@@ -45,8 +49,11 @@ __all__ = [
 RECIPES = {
     "quickstart": "assay.recipes.sorting:quickstart",
     "base": "assay.recipes.sorting:base",
-    "tools": "assay.recipes.lookups:tools",
-    "tool-base": "assay.recipes.lookups:tool_base",
+    "tools": "assay.recipes.tool_use:tools",
+    "tool-base": "assay.recipes.tool_use:tool_base",
+    "tools-hub": "assay.recipes.tool_use:tools_hub",
+    "lookups": "assay.recipes.lookups:lookups",
+    "lookups-base": "assay.recipes.lookups:lookups_base",
     "mixed": "assay.recipes.mixture:mixed",
     "mixed-base": "assay.recipes.mixture:mixed_base",
     "ledger": "assay.recipes.accounts:ledger",
@@ -64,12 +71,13 @@ _HOME = {
     "calibrated": "confidence confidence_base",
     "dry": "random_init",
     "long_answers": "traces traces_base",
-    "lookups": "tool_base tools",
+    "lookups": "lookups lookups_base",
     "mixture": "AUXILIARY SHOWN assay_small mixed mixed_base",
     "rows": "on_rows",
     "school": "gsm8k gsm8k_lora",
     "sorting": "base quickstart",
     "suite": "Suite",
+    "tool_use": "tool_base tools tools_hub",
 }
 
 __getattr__, __dir__ = lazy_exports(__name__, _HOME)

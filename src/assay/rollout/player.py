@@ -16,6 +16,7 @@ from assay.core.protocols import (
     ContextManager,
     Engine,
     EngineOfMany,
+    Environment,
     Obs,
     Request,
     Step,
@@ -31,7 +32,7 @@ from assay.core.task import Context, Message, media_in
 from assay.rollout.context import KeepAll
 from assay.rollout.conversation import Conversation, concatenate, forced_ids
 from assay.rollout.decode_text import AnswerReader, end_ids
-from assay.rollout.environments import EnvironmentFailure, ask_environment, error_text, open_environment
+from assay.rollout.environments import EnvironmentFailure, ask_environment, closed_at_end, error_text, open_environment
 from assay.rollout.roles import check_alone
 from assay.rollout.rollout_state import Divergence, Openings, RolloutState, cut_at, with_doubt
 from assay.rollout.tool_source import ToolSource
@@ -204,6 +205,11 @@ class Player:
     async def _sitting(self, play: RolloutState) -> list[Rollout]:
         """One environment from its start until the rollout ends."""
         world, shown = await open_environment(partial(play.environment, self._world_source), play.context, self.deadline)
+        async with closed_at_end(world):
+            return await self._episode(play, world, shown)
+
+    async def _episode(self, play: RolloutState, world: Environment | None, shown: Obs) -> list[Rollout]:
+        """The turns of a sitting."""
         spoken: dict[str, tuple[Conversation, Call, Ids]] = {}  # each actor's last turn
         for turn in count(1):
             play.enter(shown.actor)
