@@ -8,12 +8,11 @@ from typing import Any
 
 from assay.core.errors import ConfigError
 from assay.core.fields import later
-from assay.core.import_path import name_of
+from assay.core.import_path import load_part, name_of
 from assay.core.protocols import ContextManager, SamplerParts, Tool
 from assay.rollout.context import KeepAll
-from assay.rollout.function_tool import FunctionTool
 from assay.rollout.player import Player
-from assay.rollout.tool_class import MethodTool, ToolClass, tools_from
+from assay.rollout.tool_class import ToolClass, tools_from
 
 __all__ = ["PlayerSpec"]
 
@@ -42,8 +41,9 @@ class PlayerSpec:
     tools: tuple[Callable[..., Any], ...] = later(())
 
     def __post_init__(self) -> None:
-        made = [tools_from(named, f"PlayerSpec.tools[{i}]") for i, named in enumerate(self.tools)]
-        object.__setattr__(self, "tools", tuple(_named(tools[0]) for tools in made))
+        for i, named in enumerate(self.tools):
+            tools_from(named, f"PlayerSpec.tools[{i}]")
+        object.__setattr__(self, "tools", tuple(_named(named) for named in self.tools))
         if self.max_turns is not None and self.max_turns < 1:
             raise ConfigError(f"PlayerSpec.max_turns={self.max_turns}; use at least 1, or leave it to Run.max_turns")
 
@@ -71,12 +71,7 @@ class PlayerSpec:
         return self
 
 
-def _named(tool: Any) -> Any:
-    """What a run's file names: the function, the class by its path, or the tool itself."""
-    return (
-        tool.function
-        if isinstance(tool, FunctionTool)
-        else ToolClass(name_of(tool.kit))
-        if isinstance(tool, MethodTool)
-        else tool
-    )
+def _named(given: Any) -> Any:
+    """What a run's file says: the function, the class by its path, or the tools' own settings."""
+    found = load_part(given, "PlayerSpec.tools") if isinstance(given, str) else given
+    return ToolClass(name_of(found)) if isinstance(found, type) else found

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, cast
 
 from assay.core.errors import ConfigError
-from assay.core.import_path import load_function_or_class
+from assay.core.import_path import load_part
 from assay.core.protocols import Tool
 from assay.core.rollout import ToolResult
 from assay.core.task import TaskView
 from assay.core.util.event_loop import run_in_thread
-from assay.rollout.function_tool import FunctionTool, call_function, schema_of, tool_from
+from assay.rollout.function_tool import call_function, schema_of, tool_from
 from assay.rollout.tool_limits import limits_of
 
-__all__ = ["EpisodeTools", "MethodTool", "ToolClass", "tools_from"]
+__all__ = ["EpisodeTool", "EpisodeTools", "MethodTool", "ToolClass", "ToolSet", "tools_from"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +45,58 @@ class ToolClass:
     @property
     def kit(self) -> type:
         """The class."""
-        found = load_function_or_class(self.name, "ToolClass.name")
+        found = load_part(self.name, "ToolClass.name")
         if not isinstance(found, type):
             raise ConfigError(f"ToolClass.name={self.name!r} is a function; name it in PlayerSpec.tools as it is")
         return found
 
 
+class ToolSet(ABC):
+    """Settings that stand for several tools, such as a server of them: a frozen dataclass, which a run's file can hold."""
+
+    @abstractmethod
+    def all_tools(self) -> Sequence[Tool]:
+        """Its tools."""
+
+
+class EpisodeTool(ABC):
+    """A tool of something that a rollout has for itself, or that several tools have in common: an instance, a connection."""
+
+    @property
+    @abstractmethod
+    def owner(self) -> Hashable:
+        """What names the thing: tools of one owner have it in common."""
+
+    @property
+    def in_turn(self) -> bool:
+        """Whether calls of one owner come one after the other, in the order in which the policy wrote them."""
+        return True
+
+    @property
+    @abstractmethod
+    def schema(self) -> Mapping[str, Any]:
+        """Name, description, and JSON schema of the arguments."""
+
+    @abstractmethod
+    def make(self, task: TaskView | None) -> Any:
+        """The thing, made in a thread at a rollout's first call; its ``close()``, plain or async, is called at the end."""
+
+    @abstractmethod
+    async def call_on(self, thing: Any, args: Mapping[str, Any]) -> ToolResult:
+        """One call; raises as `FunctionTool.call`."""
+
+    async def call(self, args: Mapping[str, Any], scope: TaskView | None) -> ToolResult:
+        """One call of a rollout that makes no other: what a check of a tool asks."""
+        tools = EpisodeTools(scope)
+        try:
+            return await tools.call(self, args)
+        finally:
+            await tools.close()
+
+
 @dataclass(frozen=True, slots=True)
-class MethodTool:
-    """A public method of a class of tools, before there is an instance; implements `assay.core.protocols.Tool`.
+class MethodTool(EpisodeTool):
+    """A public method of a class of tools; implements `assay.core.protocols.Tool`.
 
     Attributes:
         kit: the class. It is made without arguments, or with the task view where its ``__init__`` has a parameter ``task``.
@@ -61,67 +107,73 @@ class MethodTool:
     name: str
 
     @property
+    def owner(self) -> Hashable:
+        """The class."""
+        return self.kit
+
+    @property
     def schema(self) -> Mapping[str, Any]:
         """Name, description, and JSON schema of the arguments."""
         return schema_of(getattr(self.kit, self.name))
 
-    async def call(self, args: Mapping[str, Any], scope: TaskView | None) -> ToolResult:
-        """One call on an instance that nobody else has: what a check of a tool asks. Rollouts use `EpisodeTools`."""
-        tools = EpisodeTools(scope)
-        try:
-            return await tools.call(self, args)
-        finally:
-            await tools.close()
+    def make(self, task: TaskView | None) -> Any:
+        """An instance."""
+        kit = cast("Any", self.kit)
+        return kit(task=task) if "task" in inspect.signature(kit).parameters else kit()
+
+    async def call_on(self, thing: Any, args: Mapping[str, Any]) -> ToolResult:
+        """What the method answers within its limits, those of the class where it has none of its own."""
+        bound = getattr(thing, self.name)
+        return await call_function(bound, args, limits_of(bound, limits_of(self.kit)))
 
 
 @dataclass(slots=True, eq=False)
 class EpisodeTools:
-    """The instances of one rollout, made at their first call.
-
-    Calls of one instance come one after the other, in the order in which the policy wrote them.
+    """What the tools of one rollout keep, made at their first call.
 
     Attributes:
         task: what they may know.
     """
 
     task: TaskView | None
-    _instances: dict[type, Any] = field(default_factory=dict[type, Any])
+    _things: dict[Hashable, Any] = field(default_factory=dict[Hashable, Any])
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def call(self, method: MethodTool, args: Mapping[str, Any]) -> ToolResult:
-        """What a method answers.
+    async def call(self, tool: EpisodeTool, args: Mapping[str, Any]) -> ToolResult:
+        """What a tool answers.
 
         Raises:
             ConnectionError, TimeoutError, MemoryError, EngineError, SandboxError, StorageError: it raised it.
         """
-        if method.kit not in self._instances:
-            self._instances[method.kit] = await run_in_thread(self._maker(method.kit))
-        bound = getattr(self._instances[method.kit], method.name)
-        return await call_function(bound, args, limits_of(bound, limits_of(method.kit)))
+        async with self._lock:
+            if tool.owner not in self._things:
+                self._things[tool.owner] = await run_in_thread(partial(tool.make, self.task))
+        return await tool.call_on(self._things[tool.owner], args)
 
     async def close(self) -> None:
-        """Calls ``close()`` of each instance that has one, plain or async."""
-        for instance in self._instances.values():
-            close = getattr(instance, "close", None)
-            if close is not None:
-                done: Any = await close() if inspect.iscoroutinefunction(close) else await run_in_thread(close)
-                del done
-        self._instances.clear()
-
-    def _maker(self, kit: type) -> Callable[[], Any]:
-        return (lambda: kit(task=self.task)) if "task" in inspect.signature(kit).parameters else kit
+        """Calls ``close()`` of each thing that has one, plain or async."""
+        things, self._things = list(self._things.values()), {}
+        for thing in things:
+            close = getattr(thing, "close", None)
+            if inspect.iscoroutinefunction(close):
+                await close()
+            elif close is not None:
+                await run_in_thread(close)
 
 
-def tools_from(value: Any, place: str) -> Sequence[FunctionTool | MethodTool | Tool]:
-    """The tools of what a user names: a function, a class whose public methods are tools, an object that is a `Tool` already, or
-    the import path of one.
+def tools_from(value: Any, place: str) -> Sequence[Tool]:
+    """The tools of what a user names: a function, a class whose public methods are tools, a `ToolSet`, an object that is a
+    `Tool` already, or the import path of one.
 
     Raises:
         ConfigError: none of these, or nothing that a model could call; names ``place``.
         UnknownNameError: the module has no such name.
     """
-    if isinstance(value, ToolClass):
-        return tools_from(value.kit, place)
-    found: Any = load_function_or_class(value, place) if isinstance(value, str) else value
+    found: Any = load_part(value, place) if isinstance(value, str) else value
+    if isinstance(found, ToolClass):
+        found = found.kit
+    if isinstance(found, ToolSet):
+        return found.all_tools()
     if not isinstance(found, type):
         return (cast("Tool", found),) if hasattr(found, "schema") else (tool_from(found, place),)
     kit = cast("type[Any]", found)

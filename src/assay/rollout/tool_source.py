@@ -15,7 +15,7 @@ from assay.core.rollout import ToolResult
 from assay.core.task import TOOLS, Context, Message, Task, TaskView
 from assay.core.tools import declared as tools_in
 from assay.rollout.tool_calls import Asked, calls_of, fault_of
-from assay.rollout.tool_class import EpisodeTools, MethodTool
+from assay.rollout.tool_class import EpisodeTool, EpisodeTools
 
 __all__ = ["ToolEnvironment", "ToolSource"]
 
@@ -190,7 +190,8 @@ class ToolEnvironment:
         queues: dict[Any, list[int]] = {}
         for i, call in enumerate(asked):
             called = self.tools.get(call.name)
-            queues.setdefault(called.kit if isinstance(called, MethodTool) else i, []).append(i)
+            in_turn = isinstance(called, EpisodeTool) and called.in_turn
+            queues.setdefault(called.owner if in_turn else i, []).append(i)
         found: dict[int, ToolResult] = {}
 
         async def run(places: Sequence[int]) -> None:
@@ -210,7 +211,7 @@ class ToolEnvironment:
         if wrong:
             return ToolResult(content=f"Error: {wrong}.", error=wrong)
         called = self.tools[call.name]
-        if isinstance(called, MethodTool):
+        if isinstance(called, EpisodeTool):
             return await self._episode.call(called, call.arguments or {})
         return await called.call(call.arguments or {}, self._world)
 
