@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from assay.recipes.school import gsm8k, gsm8k_lora
     from assay.recipes.sorting import base, quickstart
     from assay.recipes.suite import Suite
-    from assay.recipes.tool_use import tool_base, tools, tools_hub
+    from assay.recipes.tool_use import tool_base, tools, tools_hub, tools_rlvmr
 
 __all__ = [
     "AUXILIARY",
@@ -42,6 +42,7 @@ __all__ = [
     "tool_base",
     "tools",
     "tools_hub",
+    "tools_rlvmr",
     "traces",
     "traces_base",
 ]
@@ -52,6 +53,7 @@ RECIPES = {
     "tools": "assay.recipes.tool_use:tools",
     "tool-base": "assay.recipes.tool_use:tool_base",
     "tools-hub": "assay.recipes.tool_use:tools_hub",
+    "tools-rlvmr": "assay.recipes.tool_use:tools_rlvmr",
     "lookups": "assay.recipes.lookups:lookups",
     "lookups-base": "assay.recipes.lookups:lookups_base",
     "mixed": "assay.recipes.mixture:mixed",
@@ -77,7 +79,7 @@ _HOME = {
     "school": "gsm8k gsm8k_lora",
     "sorting": "base quickstart",
     "suite": "Suite",
-    "tool_use": "tool_base tools tools_hub",
+    "tool_use": "tool_base tools tools_hub tools_rlvmr",
 }
 
 __getattr__, __dir__ = lazy_exports(__name__, _HOME)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from assay.core.rollout import Sampling
 from assay.guide import SuccessVariance
+from assay.objective import Center, MinClip, Objective, PolicyGradient, Scale, TagAdvantage, TokenReward
 from assay.objective.loss.aggregate import Token
 from assay.objective.methods import grpo
 from assay.runtime.settings import AdamW, DecoderShape, LearnerSettings, LearningRateSchedule, Muon
@@ -14,9 +15,10 @@ from assay.train.models import Built, Folder, Scratch
 from assay.train.reinforce import Reinforce
 from assay.train.run import Evaluation, Run
 from assay.train.stages import WarmUp
+from assay.train.turn_rewards import INVALID, META_TAG, MetaReasoning
 from assay_tasks import Bills
 
-__all__ = ["SHOWN_BILLS", "tool_base", "tools", "tools_hub"]
+__all__ = ["SHOWN_BILLS", "tool_base", "tools", "tools_hub", "tools_rlvmr"]
 
 SHOWN_BILLS = (1, 2, 3)
 """Lines of the bills whose traces the base is shown; longer ones it must find by itself."""
@@ -70,6 +72,23 @@ def tools(seed: int = 0) -> Run:
         max_turns=24,
         evaluation=Evaluation(every=40, final_per_level=32),
     )
+
+
+def tools_rlvmr(seed: int = 0) -> Run:
+    """The recipe `tools` with rewards for single turns (RLVMR): look-ups explore, additions plan, a failed call costs 0.1.
+
+    The model has no words for its thoughts, so what a turn does stands for its tag; *reflection* is nobody's here.
+    """
+    run = tools(seed)
+    (stage,) = run.stages
+    objective = Objective(
+        credit=(TokenReward(INVALID, coef=-0.1), Center("group"), Scale("group"), TagAdvantage()),
+        policy=PolicyGradient(trust=MinClip(low=0.2, high=0.2)),
+        aggregate=Token(),
+        brings=("meta_reward", META_TAG, INVALID),
+    )
+    meta = MetaReasoning(planning="^(?=#)", explore="^(?=[?])", reflection="")
+    return replace(run, name="tools-rlvmr", stages=(replace(stage, objective=objective, columns=(meta,)),))
 
 
 def tools_hub(seed: int = 0, model: str = "Qwen/Qwen3-0.6B") -> Run:

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from assay.train.stage import Stage, StageRows
     from assay.train.streams import AsStream, WithStored
     from assay.train.texts import Texts
+    from assay.train.turn_rewards import MetaReasoning, ToolReward
     from assay.train.until import Until
     from assay.train.warmup import WarmUp
     from assay.train.wiring import WiredPart, models_of, updates_of, wire, wire_run
@@ -66,6 +67,7 @@ __all__ = [
     "Imitate",
     "IndependentCheck",
     "Level",
+    "MetaReasoning",
     "MismatchCheck",
     "NamedMethod",
     "OneUpdate",
@@ -88,6 +90,7 @@ __all__ = [
     "StepResult",
     "Texts",
     "TokenObserver",
+    "ToolReward",
     "TurnState",
     "Until",
     "WarmUp",
@@ -130,6 +133,7 @@ _HOME = {
     "outcome": "RunOutcome",
     "policy": "Policy",
     "prefer": "Prefer",
+    "turn_rewards": "MetaReasoning ToolReward",
     "providers": "Age ConstantValue FailureRate GreedyReward Level PairwiseOutcome Peers PromptConfidence RightSoFar TurnState",
     "reference_value": "ReferenceValue",
     "reinforce": "Reinforce",
