@@ -13,11 +13,10 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from time import process_time
 from typing import Any
 
 from assay.lab import RandomReward, Rewarded
-from assay.recipes.tool_use import SHOWN_BILLS, tools
+from assay.recipes.tool_use import SHOWN_BILLS, tools, tools_rlvmr
 from assay.runs import write_json, write_text
 from assay.train import Evaluation, Policy, Reinforce, Run, train
 from assay_tasks import Bills
@@ -45,27 +44,25 @@ class Arm:
     expected: str
 
 
-def _stage(**more: Any) -> Callable[[Run], Run]:
-    """The recipe with some settings of its stage."""
-
-    def made(run: Run) -> Run:
-        (stage,) = run.stages
-        assert isinstance(stage, Reinforce)
-        return replace(run, stages=(replace(stage, **more),))
-
-    return made
-
-
 ARMS: Mapping[str, Arm] = {
     "true": Arm(what="the recipe", made=lambda run: run, expected="up"),
     "random": Arm(
         what="control: rewards drawn at random",
         made=lambda run: replace(run, tasks=Rewarded(source=run.tasks, scorer=RandomReward())),
+        steps=120,
         expected="not up",
     ),
     "lies": Arm(
         what="control: tools that answer with another number",
         made=lambda run: replace(run, tasks=Bills(lies=1.0)),
+        steps=120,
+        expected="not up",
+    ),
+    "rlvmr": Arm(what="RLVMR (`tools-rlvmr`)", made=lambda run: tools_rlvmr(run.seed), expected="up"),
+    "rlvmr-random": Arm(
+        what="control of RLVMR: rewards drawn at random",
+        made=lambda run: replace(tools_rlvmr(run.seed), tasks=Rewarded(source=run.tasks, scorer=RandomReward())),
+        steps=120,
         expected="not up",
     ),
 }
@@ -76,14 +73,13 @@ def measure(name: str, seed: int, work: Path) -> dict[str, Any]:
     kept = work / f"{name}-{seed}.json"
     if kept.exists():
         return json.loads(kept.read_text())
-    arm, begun = ARMS[name], process_time()
+    arm = ARMS[name]
     run = arm.made(tools(seed))
     (stage,) = run.stages
     assert isinstance(stage, Reinforce)
     quiet = Evaluation(every=0, final_per_level=1, kl_to_base=False)
     run = replace(run, stages=(replace(stage, steps=arm.steps),), evaluation=quiet)
     done = train(run, work / f"{name}-{seed}", progress=False)
-    spent = process_time() - begun
     lines = [json.loads(line)["metrics"] for line in (done.folder / "metrics.jsonl").read_text().splitlines()]
     row = {
         "arm": name,
@@ -91,7 +87,7 @@ def measure(name: str, seed: int, work: Path) -> dict[str, Any]:
         "steps": arm.steps,
         "before": _by_level(done.folder / "start"),
         "after": _by_level(done.folder),
-        "cpu": spent,
+        "cpu": lines[-1]["time/cpu"],
         "tokens": sum(line.get("tokens/sampled", 0.0) for line in lines),
         "calls": lines[-1].get("tools/calls"),
     }
@@ -118,10 +114,13 @@ def page(rows: list[dict[str, Any]]) -> str:
     lines = [
         "# Agents that use tools",
         "",
-        f"The recipe `tools`: a model of 0.34M weights is shown 3,000 noisy traces of bills of {SHOWN_BILLS[0]} to {SHOWN_BILLS[-1]} lines, each looked up",
-        "by one tool and added by another, then learns from its own rollouts at bills of up to 8 lines. Judged greedily, with honest tools, on",
-        f"{PER_LEVEL} held-out bills of each length. *Never shown* is the mean over bills of 4 to 8 lines. What each arm should do was",
-        "written into the script before the first run.",
+        f"The recipe `tools`: a model of 0.34M weights is shown 3,000 noisy traces of bills of {SHOWN_BILLS[0]} to {SHOWN_BILLS[-1]} lines, "
+        "each looked up by one tool",
+        "and added by another, then learns from its own rollouts at bills of up to 8 lines. Judged greedily, with honest tools, on "
+        f"{PER_LEVEL} held-out",
+        "bills of each length. *Never shown* is the mean over bills of 4 to 8 lines. What each arm should do was written into the "
+        "script before the",
+        "first run.",
         "",
         f"    python -m evidence.agents_page --seeds {len(seeds)}",
         "",
@@ -131,10 +130,9 @@ def page(rows: list[dict[str, Any]]) -> str:
     for name, arm in ARMS.items():
         for row in sorted((r for r in rows if r["arm"] == name), key=lambda r: r["seed"]):
             before, after = row["before"], row["after"]
-            lines.append(
-                f"| {arm.what} | {row['seed']} | {row['steps']} | {_mean(before, False):.3f} | {_mean(after, False):.3f} | {arm.expected} | "
-                f"{_mean(before, True):.3f} | {_mean(after, True):.3f} | {row['cpu']:.0f} |"
-            )
+            shares = [f"{_mean(found, shown):.3f}" for shown in (False, True) for found in (before, after)]
+            cells = [arm.what, str(row["seed"]), str(row["steps"]), *shares[:2], arm.expected, *shares[2:], f"{row['cpu']:.0f}"]
+            lines.append(f"| {' | '.join(cells)} |")
     unmet = [f"{row['arm']} (seed {row['seed']})" for row in rows if not _as_expected(row)]
     said = "Each arm did what was expected." if not unmet else f"Not as expected: {', '.join(unmet)}."
     return "\n".join([*lines, "", *_notes(said), ""])
@@ -142,8 +140,10 @@ def page(rows: list[dict[str, Any]]) -> str:
 
 def _notes(said: str) -> list[str]:
     return [
-        f"{said} CPU-s count the run's own process with the base where it was built first, on two cores beside other work. A control is",
-        "the same run with one thing changed: the reward, or what the tools answer while it learns. Settings were chosen on seed 0.",
+        f"{said} CPU-s are those of learning and of evaluations inside the run, without the base (40), on two cores beside other",
+        "work. A control is the same run with one thing changed: the reward, or what the tools answer while it learns. Settings were",
+        "chosen on seed 0. Under lying tools hardly any rollout is paid, so hardly anything is learned; a random reward destroys what",
+        "the base could do.",
     ]
 
 
