@@ -99,13 +99,14 @@ def tools_hub(seed: int = 0, model: str = "Qwen/Qwen3-0.6B") -> Run:
 
     Args:
         seed: of the run.
-        model: folder or name on the hub, with a chat template that knows tools.
+        model: folder or name on the hub, with a chat template that knows tools. Qwen3's thoughts are turned off by its name.
     """
+    chat = Chat(options={"enable_thinking": False}, rewrites="keep") if "qwen3" in model.lower() else None
     learner = LearnerSettings(optimizer=AdamW(lr=1e-6), schedule=LearningRateSchedule(warmup=10), checkpointing=True)
     return Run(
         name="tools-hub",
         seed=seed,
-        model=Folder(model, chat=Chat(options={"enable_thinking": False}, rewrites="keep")),
+        model=Folder(model, chat=chat),
         tasks=Bills(form="calls"),
         stages=(
             WarmUp(steps=20, batch=8, demonstrations=200, noise=0.0, levels=SHOWN_BILLS, gate=0.0, learner=learner),
