@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.lab import RandomReward, Rewarded
-from assay.recipes.tool_use import SHOWN_BILLS, tools, tools_rlvmr
+from assay.recipes import SHOWN_BILLS, tools, tools_rlvmr
 from assay.runs import write_json, write_text
 from assay.train import Evaluation, Policy, Reinforce, Run, train
 from assay_tasks import Bills
@@ -114,13 +114,11 @@ def page(rows: list[dict[str, Any]]) -> str:
     lines = [
         "# Agents that use tools",
         "",
-        f"The recipe `tools`: a model of 0.34M weights is shown 3,000 noisy traces of bills of {SHOWN_BILLS[0]} to {SHOWN_BILLS[-1]} lines, "
-        "each looked up by one tool",
-        "and added by another, then learns from its own rollouts at bills of up to 8 lines. Judged greedily, with honest tools, on "
-        f"{PER_LEVEL} held-out",
-        "bills of each length. *Never shown* is the mean over bills of 4 to 8 lines. What each arm should do was written into the "
-        "script before the",
-        "first run.",
+        "The recipe `tools`: a model of 0.34M weights is shown 3,000 noisy traces of bills of "
+        f"{SHOWN_BILLS[0]} to {SHOWN_BILLS[-1]} lines, each looked up",
+        "by one tool and added by another, then learns from its own rollouts at bills of up to 8 lines. Judged greedily, with",
+        f"honest tools, on {PER_LEVEL} held-out bills of each length. *Never shown* is the mean over bills of 4 to 8 lines. What",
+        "each arm should do was written into the script before the first run.",
         "",
         f"    python -m evidence.agents_page --seeds {len(seeds)}",
         "",
@@ -140,10 +138,9 @@ def page(rows: list[dict[str, Any]]) -> str:
 
 def _notes(said: str) -> list[str]:
     return [
-        f"{said} CPU-s are those of learning and of evaluations inside the run, without the base (40), on two cores beside other",
-        "work. A control is the same run with one thing changed: the reward, or what the tools answer while it learns. Settings were",
-        "chosen on seed 0. Under lying tools hardly any rollout is paid, so hardly anything is learned; a random reward destroys what",
-        "the base could do.",
+        f"{said} CPU-s are those of learning and of evaluations inside the run, without the base",
+        "(40), on two cores beside other work. A control is the same run with one thing changed: the reward, or what the tools",
+        "answer while it learns. Settings were chosen on seed 0.",
     ]
 
 

@@ -13,7 +13,7 @@ from tool_families import TOOL_FAMILIES
 
 from assay.core import FrozenMap, Message, Sampling, Task, TaskView, Thinking, dumps_toml, from_dict, loads_toml, to_dict
 from assay.core.errors import ConfigError, DataError
-from assay.recipes import tools_hub
+from assay.recipes import tools_of
 from assay.rollout.decode_text import AnswerReader
 from assay.runs.journal import Journal
 from assay.runtime.models.hf import load_model, save_model
@@ -125,7 +125,7 @@ def test_the_recipe_of_tools_runs_with_a_template_that_shows_them(tmp_path: Path
     tokenizer = HubTokenizer.load(folder_of(TOOL_FAMILIES["qwen"], tmp_path / "tokenizer"))
     model = tmp_path / "model"
     save_model(init_model(replace(SHAPE, vocab_size=tokenizer.size, max_positions=2048), tokenizer, seed=0), model)
-    run = tools_hub(model=str(model))
+    run = tools_of(str(model))
     warm, rl = run.stages
     rl = replace(rl, steps=1, groups=1, group_size=2)
     warm = replace(warm, steps=1, batch=2, demonstrations=2)

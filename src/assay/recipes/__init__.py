@@ -17,12 +17,13 @@ if TYPE_CHECKING:
     from assay.recipes.school import gsm8k, gsm8k_lora
     from assay.recipes.sorting import base, quickstart
     from assay.recipes.suite import Suite
-    from assay.recipes.tool_use import tool_base, tools, tools_hub, tools_rlvmr
+    from assay.recipes.tool_use import SHOWN_BILLS, tool_base, tools, tools_hub, tools_of, tools_rlvmr
 
 __all__ = [
     "AUXILIARY",
     "RECIPES",
     "SHOWN",
+    "SHOWN_BILLS",
     "Suite",
     "assay_small",
     "base",
@@ -42,6 +43,7 @@ __all__ = [
     "tool_base",
     "tools",
     "tools_hub",
+    "tools_of",
     "tools_rlvmr",
     "traces",
     "traces_base",
@@ -79,7 +81,7 @@ _HOME = {
     "school": "gsm8k gsm8k_lora",
     "sorting": "base quickstart",
     "suite": "Suite",
-    "tool_use": "tool_base tools tools_hub tools_rlvmr",
+    "tool_use": "SHOWN_BILLS tool_base tools tools_hub tools_of tools_rlvmr",
 }
 
 __getattr__, __dir__ = lazy_exports(__name__, _HOME)

@@ -18,7 +18,7 @@ from assay.train.stages import WarmUp
 from assay.train.turn_rewards import INVALID, META_TAG, MetaReasoning
 from assay_tasks import Bills
 
-__all__ = ["SHOWN_BILLS", "tool_base", "tools", "tools_hub", "tools_rlvmr"]
+__all__ = ["SHOWN_BILLS", "tool_base", "tools", "tools_hub", "tools_of", "tools_rlvmr"]
 
 SHOWN_BILLS = (1, 2, 3)
 """Lines of the bills whose traces the base is shown; longer ones it must find by itself."""
@@ -91,15 +91,20 @@ def tools_rlvmr(seed: int = 0) -> Run:
     return replace(run, name="tools-rlvmr", stages=(replace(stage, objective=objective, columns=(meta,)),))
 
 
-def tools_hub(seed: int = 0, model: str = "Qwen/Qwen3-0.6B") -> Run:
+def tools_hub(seed: int = 0) -> Run:
+    """The bills with Qwen3-0.6B, and by `--model.path` any other model whose chat template shows tools: `tools_of`."""
+    return tools_of("Qwen/Qwen3-0.6B", seed)
+
+
+def tools_of(model: str, seed: int = 0) -> Run:
     """The same tasks, stages and tools with a model from a folder or the hub, whose chat template writes the calls.
 
     A few traces in the template's own form of calls, then GRPO on bills that were never shown. ``unverified``: with models of
     this size it was never run, only with a small one of the same form.
 
     Args:
-        seed: of the run.
         model: folder or name on the hub, with a chat template that knows tools. Qwen3's thoughts are turned off by its name.
+        seed: of the run.
     """
     chat = Chat(options={"enable_thinking": False}, rewrites="keep") if "qwen3" in model.lower() else None
     learner = LearnerSettings(optimizer=AdamW(lr=1e-6), schedule=LearningRateSchedule(warmup=10), checkpointing=True)
