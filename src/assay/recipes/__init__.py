@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from assay.recipes.accounts import ledger, ledger_base
     from assay.recipes.calibrated import confidence, confidence_base
     from assay.recipes.dry import random_init
+    from assay.recipes.key_store import lookups, lookups_base
     from assay.recipes.long_answers import traces, traces_base
-    from assay.recipes.lookups import lookups, lookups_base
     from assay.recipes.mixture import AUXILIARY, SHOWN, assay_small, mixed, mixed_base
     from assay.recipes.rows import on_rows
     from assay.recipes.school import gsm8k, gsm8k_lora
@@ -56,8 +56,8 @@ RECIPES = {
     "tool-base": "assay.recipes.tool_use:tool_base",
     "tools-hub": "assay.recipes.tool_use:tools_hub",
     "tools-rlvmr": "assay.recipes.tool_use:tools_rlvmr",
-    "lookups": "assay.recipes.lookups:lookups",
-    "lookups-base": "assay.recipes.lookups:lookups_base",
+    "lookups": "assay.recipes.key_store:lookups",
+    "lookups-base": "assay.recipes.key_store:lookups_base",
     "mixed": "assay.recipes.mixture:mixed",
     "mixed-base": "assay.recipes.mixture:mixed_base",
     "ledger": "assay.recipes.accounts:ledger",
@@ -75,7 +75,7 @@ _HOME = {
     "calibrated": "confidence confidence_base",
     "dry": "random_init",
     "long_answers": "traces traces_base",
-    "lookups": "lookups lookups_base",
+    "key_store": "lookups lookups_base",
     "mixture": "AUXILIARY SHOWN assay_small mixed mixed_base",
     "rows": "on_rows",
     "school": "gsm8k gsm8k_lora",

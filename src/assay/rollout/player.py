@@ -16,7 +16,6 @@ from assay.core.protocols import (
     ContextManager,
     Engine,
     EngineOfMany,
-    Environment,
     Obs,
     Request,
     Step,
@@ -205,28 +204,24 @@ class Player:
     async def _sitting(self, play: RolloutState) -> list[Rollout]:
         """One environment from its start until the rollout ends."""
         world, shown = await open_environment(partial(play.environment, self._world_source), play.context, self.deadline)
-        async with closed_at_end(world):
-            return await self._episode(play, world, shown)
-
-    async def _episode(self, play: RolloutState, world: Environment | None, shown: Obs) -> list[Rollout]:
-        """The turns of a sitting."""
         spoken: dict[str, tuple[Conversation, Call, Ids]] = {}  # each actor's last turn
-        for turn in count(1):
-            play.enter(shown.actor)
-            if play.turns[shown.actor] > self.max_turns:
-                return play.ended(Stop.LENGTH, over=True)
-            talk = await self._listen(play, spoken.get(shown.actor), shown)
-            if play.interrupted or talk.ended:
-                return play.ended(Stop.PARTIAL if play.interrupted else Stop.LENGTH)
-            talk, said, stop = await self._turn(play, talk)
-            if world is None or stop is not Stop.DONE:
-                return play.ended(stop)
-            step = await ask_environment(partial(world.step, play.calls[-1].text), Step, turn, self.deadline)
-            play.heard(step)
-            if step.done:
-                return play.ended(Stop.DONE)
-            spoken[shown.actor], shown = (talk, play.calls[-1], said), step.obs
-        raise AssertionError("turns are counted without end")
+        async with closed_at_end(world):
+            for turn in count(1):
+                play.enter(shown.actor)
+                if play.turns[shown.actor] > self.max_turns:
+                    return play.ended(Stop.LENGTH, over=True)
+                talk = await self._listen(play, spoken.get(shown.actor), shown)
+                if play.interrupted or talk.ended:
+                    return play.ended(Stop.PARTIAL if play.interrupted else Stop.LENGTH)
+                talk, said, stop = await self._turn(play, talk)
+                if world is None or stop is not Stop.DONE:
+                    return play.ended(stop)
+                step = await ask_environment(partial(world.step, play.calls[-1].text), Step, turn, self.deadline)
+                play.heard(step)
+                if step.done:
+                    return play.ended(Stop.DONE)
+                spoken[shown.actor], shown = (talk, play.calls[-1], said), step.obs
+            raise AssertionError("turns are counted without end")
 
     async def _listen(self, play: RolloutState, spoken: tuple[Conversation, Call, Ids] | None, shown: Obs) -> Conversation:
         """The conversation in which an actor acts next: its opening, or behind its last turn."""
