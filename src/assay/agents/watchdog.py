@@ -22,7 +22,7 @@ for group in groups:
     except OSError:
         pass
 """
-"""Reads groups to watch, and with a minus those that ended; at the end of its input, which is the trainer's, it kills the others."""
+"""Reads groups to watch, and with a minus those that ended; at the end of its input, the trainer's end, it kills the others."""
 
 _lock = threading.Lock()
 _helper: tuple[int, subprocess.Popen[bytes]] | None = None
