@@ -145,7 +145,7 @@ class Bills:
         )
         return Message(CALLS, json.dumps([call])), Message("tool", answer.content)
 
-    def _public(self, facts: FrozenMap[str, Any]) -> FrozenMap[str, Any]:
+    def _public(self, facts: FrozenMap) -> FrozenMap:
         if self.form == "marks":
             return FrozenMap({"prompt": f"B{facts['first']}>", "facts": facts})
         question = f"The first line of a bill is {facts['first']}. What does the bill come to?"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, cast
+from typing import Any
 
 from assay.cli.options import helps_of
 from assay.cli.part_tree import Node, candidates, class_word
@@ -38,7 +38,7 @@ def _rows(now: Node, declared: Any, place: str) -> dict[str, str]:
     kinds = [now.kind, *(k for k in found.values() if k is not now.kind)]
     for kind in kinds if len(kinds) <= _MOST else kinds[:1]:
         texts = helps_of(kind)
-        for each in dataclasses.fields(cast(Any, kind)):
+        for each in dataclasses.fields(kind):
             if each.init:
                 option = f"{place}{each.name}".replace("_", "-")
                 said = f"{kind.__name__}: {texts.get(each.name, '')}".strip()

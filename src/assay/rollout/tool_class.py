@@ -177,7 +177,7 @@ def tools_from(value: Any, place: str) -> Sequence[Tool]:
     if not isinstance(found, type):
         return (cast("Tool", found),) if hasattr(found, "schema") else (tool_from(found, place),)
     kit = cast("type[Any]", found)
-    names = [name for name, member in inspect.getmembers(kit, inspect.isfunction) if name[0] != "_" and name != "close"]
+    names = [name for name, _ in inspect.getmembers(kit, inspect.isfunction) if name[0] != "_" and name != "close"]
     made = [MethodTool(kit, name) for name in names]
     if not made:
         raise ConfigError(

@@ -190,8 +190,8 @@ class ToolEnvironment:
         queues: dict[Any, list[int]] = {}
         for i, call in enumerate(asked):
             called = self.tools.get(call.name)
-            in_turn = isinstance(called, EpisodeTool) and called.in_turn
-            queues.setdefault(called.owner if in_turn else i, []).append(i)
+            queue = called.owner if isinstance(called, EpisodeTool) and called.in_turn else i
+            queues.setdefault(queue, []).append(i)
         found: dict[int, ToolResult] = {}
 
         async def run(places: Sequence[int]) -> None:

@@ -12,8 +12,9 @@ from collections.abc import Hashable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import cache
+from importlib import import_module
 from time import perf_counter
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from assay.core.canon import FrozenMap, plain
 from assay.core.errors import ConfigError
@@ -102,7 +103,7 @@ class McpTool(EpisodeTool):
 
     server: McpServer
     name: str
-    told: FrozenMap[str, Any] = field(compare=False)
+    told: FrozenMap = field(compare=False)
 
     @property
     def owner(self) -> Hashable:
@@ -205,9 +206,7 @@ class McpConnection:
             self._thread.join(5.0)
 
     async def _serve(self) -> None:
-        from mcp import Client, StdioServerParameters
-        from mcp.client.stdio import stdio_client
-
+        package, stdio = _package(), _package("mcp.client.stdio")
         words = shlex.split(self._server.command)
         seen = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ} | dict(self._server.env)
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
@@ -215,9 +214,9 @@ class McpConnection:
             with open(os.devnull, "w") as nowhere:
                 target: Any = self._server.url
                 if words:
-                    told = StdioServerParameters(command=words[0], args=words[1:], env=seen)
-                    target = stdio_client(told, errlog=nowhere)  # its log is nobody's answer
-                async with Client(target) as client:
+                    told = package.StdioServerParameters(command=words[0], args=words[1:], env=seen)
+                    target = stdio.stdio_client(told, errlog=nowhere)  # its log is nobody's answer
+                async with package.Client(target) as client:
                     self._client = client
                     self._ready.set_result(None)
                     await self._stop.wait()
@@ -235,11 +234,9 @@ class McpConnection:
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
 
     async def _call(self, name: str, arguments: Mapping[str, Any]) -> tuple[str, str | None]:
-        from mcp import MCPError
-
         try:
             found: Any = await self._client.call_tool(name, dict(arguments))
-        except MCPError as error:
+        except _package().MCPError as error:
             if _is_gone(error):
                 raise ConnectionError(f"the MCP server {self._server.where!r} has gone ({error})") from None
             return f"Error: {error}", str(error)
@@ -291,9 +288,10 @@ def _listed(server: McpServer) -> list[McpTool]:
             connection.close()
 
 
-def _package() -> None:
+def _package(name: str = "mcp") -> Any:
+    """A module of the official package, which comes without types that could be checked where it is not installed."""
     try:
-        import mcp  # noqa: F401
+        return import_module(name)
     except ImportError as error:
         raise ConfigError(f"MCP servers need the package 'mcp' ({error}); run: pip install 'assay-rl[mcp]'") from None
 
@@ -310,8 +308,9 @@ def _is_gone(error: Any) -> bool:
     return getattr(getattr(error, "error", error), "code", 0) in (-32000, -32001) or "closed" in str(error).lower()
 
 
-def _first(error: BaseException) -> BaseException:
+def _first(error: BaseException) -> Exception:
     """The first error of a group."""
-    while isinstance(error, BaseExceptionGroup) and error.exceptions:
-        error = error.exceptions[0]
-    return error if isinstance(error, Exception) else ConnectionError(type(error).__name__)
+    found: Any = error
+    while isinstance(found, BaseExceptionGroup):
+        found = cast("Any", found).exceptions[0]
+    return found if isinstance(found, Exception) else ConnectionError(type(found).__name__)
