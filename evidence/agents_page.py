@@ -35,7 +35,7 @@ class Arm:
         what: it is, in words.
         made: from the recipe's run.
         steps: of reinforcement learning.
-        expected: what it was expected to do to bills that were never shown, written before the first run: ``up`` or ``not up``.
+        expected: what it was expected to do to bills that were never shown, written before its run: ``up`` or ``not up``.
     """
 
     what: str
@@ -118,7 +118,7 @@ def page(rows: list[dict[str, Any]]) -> str:
         f"{SHOWN_BILLS[0]} to {SHOWN_BILLS[-1]} lines, each looked up",
         "by one tool and added by another, then learns from its own rollouts at bills of up to 8 lines. Judged greedily, with",
         f"honest tools, on {PER_LEVEL} held-out bills of each length. *Never shown* is the mean over bills of 4 to 8 lines. What",
-        "each arm should do was written into the script before the first run.",
+        "an arm should do was written into the script before its run, except for the recipe, whose settings come from this seed.",
         "",
         f"    python -m evidence.agents_page --seeds {len(seeds)}",
         "",
@@ -140,7 +140,7 @@ def _notes(said: str) -> list[str]:
     return [
         f"{said} CPU-s are those of learning and of evaluations inside the run, without the base",
         "(40), on two cores beside other work. A control is the same run with one thing changed: the reward, or what the tools",
-        "answer while it learns. Settings were chosen on seed 0.",
+        "answer while it learns; it has half the steps.",
     ]
 
 
