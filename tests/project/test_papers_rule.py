@@ -18,11 +18,10 @@ from assay.core.papers import Paper, load_papers
 ROOT = Path(__file__).resolve().parents[2]
 ALL = load_papers()
 WITHOUT_FORMULA = {
-    "theory-of-mind",
     "agentgym-rl", "bmgq", "codev-r1", "drive", "g1-graphs", "ghpo", "golongrl", "grpo-roc", "gsm-infinite", "hybridflow",
     "hyperparameters-in-rl", "ifeval", "internbootcamp", "keep-sampling-mask", "masksearch", "min-k-prob", "oorl",
     "open-rl-benchmark", "polaris", "reseek", "ruler", "seele", "self", "sparserl-sync", "starling", "supo", "swe-rl", "verltool",
-    "warm-up-before-you-train", "webagent-r1",
+    "theory-of-mind", "warm-up-before-you-train", "webagent-r1",
 }  # fmt: skip
 """Tasks, tools and systems, whose papers define no quantity that a part here computes."""
 

@@ -9,6 +9,7 @@ from assay.cli.aliases import ALIASES, OWN_ALIASES, Alias, shown_value
 from assay.cli.leaf_options import flag_of
 from assay.cli.option_values import value_name
 from assay.cli.options import helps_of, option_rows
+from assay.cli.part_help import part_rows
 from assay.cli.part_tree import Node, take
 from assay.cli.text_wrap import columns, fill, table_rows
 
@@ -67,7 +68,9 @@ def find_options(options: type[Any], run: Run, prog: str, word: str) -> str:
             names = ", ".join(f"--{name}" for name in alias.names)
             if wanted in names.replace("-", "_") or wanted in alias.says.lower():
                 rows[f"{names} {alias.metavar}".rstrip()] = f"{alias.says} (now {shown_value(run, alias) or 'see --help'})"
-    _search(take(run), "", wanted, rows)
+    tree = take(run)
+    rows |= part_rows(tree, wanted)
+    _search(tree, "", wanted, rows)
     if not rows:
         return f"no option of {prog} is about {word!r}; --help-all lists all"
     return f"options about {word!r}:\n{columns(rows)}"

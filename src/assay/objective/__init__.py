@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from assay.objective.credit.reward import Scalarise
     from assay.objective.credit.shape import Bonus, PairwiseWin, Rescale, ScaleByClass
     from assay.objective.credit.steps import StateGroups
+    from assay.objective.credit.tags import TagAdvantage
     from assay.objective.credit.teacher import TeacherAdvantage
     from assay.objective.credit.tilt import Tilt
     from assay.objective.credit.transform import (
@@ -299,6 +300,7 @@ __all__ = [
     "Sum",
     "Support",
     "SupportLogp",
+    "TagAdvantage",
     "Target",
     "TdLoss",
     "TeacherAdvantage",
@@ -371,6 +373,7 @@ _HOME = {
     "credit.reward": "Scalarise",
     "credit.shape": "Bonus PairwiseWin Rescale ScaleByClass",
     "credit.steps": "StateGroups",
+    "credit.tags": "TagAdvantage",
     "credit.teacher": "TeacherAdvantage",
     "credit.tilt": "Tilt",
     "credit.transform": "AddBonus ClipAdvantage ConfidenceBonus PositivePart ScaleByPrompt ScaleBySample SignSplit",

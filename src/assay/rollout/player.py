@@ -32,7 +32,7 @@ from assay.core.util.event_loop import gather_or_cancel
 from assay.rollout.context import KeepAll
 from assay.rollout.conversation import Conversation, concatenate, forced_ids
 from assay.rollout.decode_text import AnswerReader, end_ids
-from assay.rollout.environments import EnvironmentFailure, ask_environment, error_text, open_environment
+from assay.rollout.environments import EnvironmentFailure, ask_environment, closed_at_end, error_text, open_environment
 from assay.rollout.roles import check_alone
 from assay.rollout.rollout_state import Divergence, Openings, RolloutState, cut_at, with_doubt
 from assay.rollout.tool_source import ToolSource
@@ -236,22 +236,23 @@ class Player:
         """One environment from its start until the rollout ends."""
         world, shown = await open_environment(partial(play.environment, self._world_source), play.context, self.deadline)
         spoken: dict[str, tuple[Conversation, Call, Ids]] = {}  # each actor's last turn
-        for turn in count(1):
-            play.enter(shown.actor)
-            if play.turns[shown.actor] > self.max_turns:
-                return play.ended(Stop.LENGTH, over=True)
-            talk = await self._listen(play, spoken.get(shown.actor), shown)
-            if play.interrupted or talk.ended:
-                return play.ended(Stop.PARTIAL if play.interrupted else Stop.LENGTH)
-            talk, said, stop = await self._turn(play, talk)
-            if world is None or stop is not Stop.DONE:
-                return play.ended(stop)
-            step = await ask_environment(partial(world.step, play.calls[-1].text), Step, turn, self.deadline)
-            play.heard(step)
-            if step.done:
-                return play.ended(Stop.DONE)
-            spoken[shown.actor], shown = (talk, play.calls[-1], said), step.obs
-        raise AssertionError("turns are counted without end")
+        async with closed_at_end(world):
+            for turn in count(1):
+                play.enter(shown.actor)
+                if play.turns[shown.actor] > self.max_turns:
+                    return play.ended(Stop.LENGTH, over=True)
+                talk = await self._listen(play, spoken.get(shown.actor), shown)
+                if play.interrupted or talk.ended:
+                    return play.ended(Stop.PARTIAL if play.interrupted else Stop.LENGTH)
+                talk, said, stop = await self._turn(play, talk)
+                if world is None or stop is not Stop.DONE:
+                    return play.ended(stop)
+                step = await ask_environment(partial(world.step, play.calls[-1].text), Step, turn, self.deadline)
+                play.heard(step)
+                if step.done:
+                    return play.ended(Stop.DONE)
+                spoken[shown.actor], shown = (talk, play.calls[-1], said), step.obs
+            raise AssertionError("turns are counted without end")
 
     async def _listen(self, play: RolloutState, spoken: tuple[Conversation, Call, Ids] | None, shown: Obs) -> Conversation:
         """The conversation in which an actor acts next: its opening, or behind its last turn."""

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from assay.train.stage_rows import StageRows
     from assay.train.streams import AsStream, WithStored
     from assay.train.texts import Texts
+    from assay.train.turn_rewards import MetaReasoning, ToolReward
     from assay.train.until import Until
     from assay.train.warmup import WarmUp
     from assay.train.weights import WeightSubscriber
@@ -68,6 +69,7 @@ __all__ = [
     "Imitate",
     "IndependentCheck",
     "Level",
+    "MetaReasoning",
     "MismatchCheck",
     "NamedMethod",
     "OneUpdate",
@@ -90,6 +92,7 @@ __all__ = [
     "StepResult",
     "Texts",
     "TokenObserver",
+    "ToolReward",
     "TurnState",
     "Until",
     "WarmUp",
@@ -132,6 +135,7 @@ _HOME = {
     "outcome": "RunOutcome",
     "policy": "Policy",
     "prefer": "Prefer",
+    "turn_rewards": "MetaReasoning ToolReward",
     "providers": "Age ConstantValue FailureRate GreedyReward Level PairwiseOutcome Peers PromptConfidence RightSoFar TurnState",
     "reference_value": "ReferenceValue",
     "reinforce": "Reinforce",
