@@ -81,6 +81,8 @@ class WaitingWeights:
 
     manifest: Manifest
 
+    nbytes = 0
+
     def arrays(self) -> None:
         """None."""
 

@@ -12,6 +12,7 @@ from assay.asynchronous.ledger import Ledger
 from assay.asynchronous.ledger_records import Lease, PutResult
 from assay.asynchronous.messages import GroupRequest, LeasedGroup
 from assay.asynchronous.samplers import Samplers
+from assay.asynchronous.weight_check import Scores
 from assay.core.errors import EngineError
 from assay.core.manifest import Manifest
 from assay.core.rollout import Rollout
@@ -65,13 +66,13 @@ class RolloutQueue:
             oldest, self._found[key] = found
             self._ledger.restore(key, oldest)
 
-    def publish(self, manifest: Manifest) -> None:
-        """New weights, under which all samplers go on."""
+    def publish(self, manifest: Manifest, learned: Scores = ()) -> None:
+        """New weights, under which all samplers go on; ``learned`` as of `assay.asynchronous.weight_check.WeightCheck.expect`."""
         with self._changed:
             self._version += 1
             self._publications[manifest.version] = self._version
         if self._samplers:
-            self._samplers.publish(manifest, self)
+            self._samplers.publish(manifest, self, learned)
 
     async def take(self, n: int) -> StepGroups:
         """The ``n`` groups that the next step learns from, in order of admission; without keys, what was thrown away instead, for
@@ -214,6 +215,15 @@ class RolloutQueue:
                 self._forget(key)
         self._log.remove_before(self._saved)
         self._saved = step
+
+    @property
+    def weight_bytes(self) -> int:
+        """As `Samplers.weight_bytes`; 0 in a replay."""
+        return self._samplers.weight_bytes if self._samplers else 0
+
+    def take_proved(self) -> float:
+        """As `Samplers.take_proved`; 1 in a replay."""
+        return self._samplers.take_proved() if self._samplers else 1.0
 
     def counts(self) -> dict[str, int]:
         """How often groups were dropped, leased again, or handed in twice or too late."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -15,6 +15,7 @@ from assay.asynchronous.messages import (
     Heartbeat,
     LeasedGroup,
     LoadedVersion,
+    NeedsFullWeights,
     NewWeights,
     SampledGroup,
     SamplerEnd,
@@ -23,9 +24,12 @@ from assay.asynchronous.messages import (
     Weights,
 )
 from assay.asynchronous.spawner import SamplerHandle, Spawner
+from assay.asynchronous.weight_check import Scores, WeightCheck
+from assay.asynchronous.weight_delta import DeltaEncoder
 from assay.core.errors import AssayError, EngineError
 from assay.core.manifest import Manifest
 from assay.core.rollout import Rollout
+from assay.runtime.engine.settings import ServerEngineSpec
 
 __all__ = ["Controller", "Samplers"]
 
@@ -98,6 +102,7 @@ class Samplers:
         share: groups that a sampler works on at a time.
         tell: hears sentences for the run's journal, from the thread that looks after the samplers.
         silence: seconds without a sign of life after which a sampler is replaced.
+        deltas: makes weights travel as what changed; None for full sets.
     """
 
     def __init__(
@@ -108,25 +113,40 @@ class Samplers:
         share: int,
         tell: Callable[[str], None],
         silence: float = SILENCE,
+        *,
+        deltas: DeltaEncoder | None = None,
     ) -> None:
         self._settings, self._spawner, self._count, self._share = settings, spawner, count, share
         self._tell, self._silence = tell, silence
         self._inbox: queue.SimpleQueue[tuple[str, int, object]] = queue.SimpleQueue()
         self._samplers: dict[str, _Sampler] = {}
         self._deaths: dict[str, int] = {}
+        self._deltas, self._check = deltas, WeightCheck()
         self._weights: Weights | None = None
+        self._full: Weights | None = None
         self._controller: Controller | None = None
         self._closed = False
         self._thread = threading.Thread(target=self._look_after, name="samplers", daemon=True)
 
     # ---- asked from other threads
 
-    def publish(self, manifest: Manifest, controller: Controller) -> None:
-        """New weights, under which all samplers go on; the first ones start them."""
-        self._weights, self._controller = self._spawner.share(manifest), controller
+    def publish(self, manifest: Manifest, controller: Controller, learned: Scores = ()) -> None:
+        """New weights, under which all samplers go on; the first ones start them. ``learned`` as of `WeightCheck.expect`."""
+        self._check.expect(replace(manifest, payload=None), learned)
+        delta = self._deltas.encode(manifest) if self._deltas else None
+        self._weights, self._controller = delta or self._spawner.share(manifest), controller
         if self._thread.ident is None:
             self._thread.start()
         self._inbox.put(("", 0, NewWeights(self._weights)))
+
+    @property
+    def weight_bytes(self) -> int:
+        """That each sampler was to read of the newest publication; 0 before the first."""
+        return self._weights.nbytes if self._weights else 0
+
+    def take_proved(self) -> float:
+        """As `WeightCheck.take_share`."""
+        return self._check.take_share()
 
     def wake(self) -> None:
         """There is something to sample."""
@@ -184,24 +204,19 @@ class Samplers:
                 sampler.leases.discard(lease.number)
                 if controller.put(lease, rollouts):
                     self._deaths[name] = 0
-            case LoadedVersion(version, checksums):
-                sampler.version = version
-                if wrong := self._differing(version, checksums):
-                    why = f"it serves other weights than version {version} has: {', '.join(wrong[:3])}"
+            case LoadedVersion():
+                sampler.version = message.version
+                if why := self._check.judge(name, message):
                     self._replace(controller, name, sampler, why)
+            case NeedsFullWeights(_, why):
+                self._tell(f"{name} is sent all weights: {why}")
+                sampler.update(self._all_weights())
             case SamplerFailure(error, stack):
                 raise error if isinstance(error, AssayError) else EngineError(f"{name} failed:\n{stack}")
             case SamplerEnd(why):
                 self._replace(controller, name, sampler, why)
             case _:
                 pass
-
-    def _differing(self, version: int, checksums: Mapping[str, str] | None) -> list[str]:
-        """Tensors of which a sampler serves other numbers than were published."""
-        if self._weights is None or checksums is None or self._weights.manifest.version != version:
-            return []
-        tensors = self._weights.manifest.tensors
-        return [name for name, info in tensors.items() if checksums.get(name, info.digest) != info.digest]
 
     def _feed(self, controller: Controller, name: str, sampler: _Sampler) -> None:
         free = self._share - len(sampler.leases)
@@ -211,12 +226,25 @@ class Samplers:
                 sampler.handle.send(sample)
 
     def _start(self, name: str, controller: Controller) -> None:
-        epoch, log = controller.join(name), self._settings.log
-        settings = replace(self._settings, log=log.with_name(f"{name}.log"))
+        epoch, settings = controller.join(name), replace(self._settings, log=self._settings.log.with_name(f"{name}.log"))
+        if settings.servers and isinstance(settings.engine, ServerEngineSpec):
+            at = int(name.rpartition("-")[2]) % len(settings.servers)
+            settings = replace(settings, engine=settings.engine.at(settings.servers[at]))
+        self._check.forget(name)
         sampler = _Sampler(self._spawner.spawn(name, epoch, settings, self._post), epoch)
         self._samplers[name] = sampler
         if self._weights is not None:
-            sampler.update(self._weights)
+            sampler.update(self._all_weights())
+
+    def _all_weights(self) -> Weights:
+        """The full set of the newest weights, made when first asked for."""
+        newest = self._deltas.newest if self._deltas else None
+        if newest is None:
+            assert self._weights is not None
+            return self._weights
+        if self._full is None or self._full.manifest.version != newest.version:
+            self._full = self._spawner.share(newest)
+        return self._full
 
     def _post(self, name: str, epoch: int, message: object) -> None:
         self._inbox.put((name, epoch, message))

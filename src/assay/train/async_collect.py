@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
-from assay.asynchronous import AcceptedLog, AgePolicy, GroupRequest, Ledger, RolloutQueue, Samplers, SamplerSettings, spawner_of
+from assay.asynchronous import (
+    AcceptedLog,
+    AgePolicy,
+    DeltaEncoder,
+    GroupRequest,
+    Ledger,
+    RolloutQueue,
+    Samplers,
+    SamplerSettings,
+    spawner_of,
+)
 from assay.asynchronous.settings_pickle import WithoutEnvironments, sendable_tasks
 from assay.core.errors import ConfigError, EngineError, RewardError
 from assay.core.group import Draw, Group
@@ -26,14 +36,17 @@ from assay.core.wire import (
     task_from_wire,
     task_to_wire,
 )
-from assay.runtime.engine.settings import ModelEngineSpec
+from assay.runtime.engine.settings import ModelEngineSpec, ServerEngineSpec
+from assay.runtime.vllm.settings import VllmSettings
 from assay.train.collect import moment_of, task_of
 from assay.train.grade import groups_of
 from assay.train.scoring import grade_rollouts
 
 if TYPE_CHECKING:
+    from assay.asynchronous.weight_check import Scores
     from assay.train.reinforce import Reinforce
     from assay.train.reinforce_runner import ReinforceRunner
+    from assay.train.run import Run
     from assay.train.session import Parts
 
 __all__ = ["AsyncCollector"]
@@ -107,6 +120,7 @@ class AsyncCollector:
         self._pending: dict[str, PendingGroup] = {}
         self._step, self._posed = -1, 0
         self._ages, self._dropped = list[int](), 0
+        self._score: Callable[[], Scores] | None = None
 
     @classmethod
     def of(cls, stage: Reinforce, parts: Parts) -> Self:
@@ -127,7 +141,7 @@ class AsyncCollector:
             save_model(parts.learner.model(), folder.path / "model")
             sampler = SamplerSettings(
                 model=folder.path / "model",
-                engine=run.engine,
+                engine=_engine_of(run, folder),
                 sampler=stage.sampler,
                 tasks=tasks,
                 seed=run.seed,
@@ -135,10 +149,21 @@ class AsyncCollector:
                 device=stage.learner.device,
                 threads=settings.threads,
                 log=place / "log",
+                deltas=settings.updates == "delta",
+                probes=tuple(parts.proof.rows) if parts.proof and isinstance(run.engine, ServerEngineSpec) else (),
+                servers=settings.servers,
             )
             share = settings.batch or -(-stage.groups // settings.samplers)
-            samplers = Samplers(sampler, spawner_of(settings.runtime), settings.samplers, share, partial(_tell, parts))
+            samplers = Samplers(
+                sampler,
+                spawner_of(settings.runtime),
+                settings.samplers,
+                share,
+                partial(_tell, parts),
+                deltas=DeltaEncoder(settings.full_every) if sampler.deltas else None,
+            )
             made = cls(RolloutQueue(ledger, log, samplers), folder, tasks)
+            made._score = partial(parts.learner.score, sampler.probes) if sampler.probes else None
         parts.subscribers.append(made)
         return made
 
@@ -228,16 +253,23 @@ class AsyncCollector:
         )
 
     def metrics(self) -> dict[str, float]:
-        """Since the last call: greatest and mean age of a group's oldest token when it was taken, in publications of weights, and
-        groups that were thrown away because they were older than allowed.
+        """Since the last call: greatest and mean age of a group's oldest token when it was taken, in publications of weights;
+        groups that were thrown away because they were older than allowed; of samplers' answers to new weights the share that
+        proves them; and bytes that a sampler reads of the newest.
         """
         ages, dropped = self._ages or [0], self._dropped
         self._ages, self._dropped = [], 0
-        return {"async/age_max": float(max(ages)), "async/age_mean": sum(ages) / len(ages), "async/dropped": float(dropped)}
+        return {
+            "async/age_max": float(max(ages)),
+            "async/age_mean": sum(ages) / len(ages),
+            "async/dropped": float(dropped),
+            "async/proved": self._queue.take_proved(),
+            "async/weight_bytes": float(self._queue.weight_bytes),
+        }
 
     def publish(self, manifest: Manifest) -> None:
         """New weights for the samplers."""
-        self._queue.publish(manifest)
+        self._queue.publish(manifest, self._score() if self._score else ())
 
     def state_dict(self, step: int) -> dict[str, Any]:
         """JSON-able."""
@@ -257,6 +289,14 @@ class AsyncCollector:
         """Ends the samplers."""
         self._queue.close()
         self._folder.close()
+
+
+def _engine_of(run: Run, folder: OwnedFolder) -> ModelEngineSpec:
+    """What samples; files for a server go where they end with the run, however its sampler ends."""
+    assert isinstance(run.engine, ModelEngineSpec)
+    if isinstance(run.engine, VllmSettings) and not run.engine.folder:
+        return replace(run.engine, folder=str(folder.path))
+    return run.engine
 
 
 def _tell(parts: Parts, line: str) -> None:

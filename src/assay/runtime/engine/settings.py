@@ -24,6 +24,7 @@ __all__ = [
     "ModelEngineSpec",
     "Movable",
     "Native",
+    "ServerEngineSpec",
     "engine_for",
 ]
 
@@ -95,6 +96,15 @@ class LocalEngineSpec(EngineSpec, Protocol):
 
     def smaller(self) -> Sequence[tuple[str, EngineSpec]]:
         """Settings that take less memory, each with what to write for them."""
+        ...
+
+
+@runtime_checkable
+class ServerEngineSpec(ModelEngineSpec, Movable, Protocol):
+    """One that asks a server, which several processes of a run may do, each a server of its own."""
+
+    def at(self, url: str) -> ServerEngineSpec:
+        """The same at another address; where it is when empty."""
         ...
 
 
