@@ -57,11 +57,6 @@ def check_asynchronous(run: Run, stage: Reinforce) -> None:
             f"Reinforce.screen={stage.screen} looks at the newest policy's answers before it samples, and Reinforce.asynchronous "
             "samples beside learning: leave one of them out"
         )
-    if run.mesh.size > 1:
-        raise ConfigError(
-            f"Reinforce.asynchronous: Run.mesh has {run.mesh.size} processes that share the learner, and sampler processes take "
-            "weights from one; use Mesh(), or leave Reinforce.asynchronous out"
-        )
     if settings.runtime == "ray" and find_spec("ray") is None:  # said now, not after a folder was made
         raise MissingExtraError("ray", "ray")
     sendable_tasks(run.tasks)

@@ -24,7 +24,7 @@ from assay.train.screen import screen_tasks
 if TYPE_CHECKING:
     from assay.train.reinforce_runner import ReinforceRunner
 
-__all__ = ["Collected", "collect_groups", "moment_of", "outcomes_of", "pose_and_grade", "task_of"]
+__all__ = ["MOST_ROUNDS", "Collected", "collect_groups", "join_groups", "moment_of", "outcomes_of", "pose_and_grade", "task_of"]
 
 
 _NOT = float("nan")
@@ -153,7 +153,7 @@ async def pose_and_grade(
             graded = await grade_rollouts(s, [(tasks[i], p.context) for i, p in posed], rollouts)
         for (i, p), found in zip(posed, graded, strict=True):
             for group in groups_of(found, draws[i]):
-                done[i][group.key] = _joined(done[i].get(group.key), group)
+                done[i][group.key] = join_groups(done[i].get(group.key), group)
             replaced.update(p.replaces)
     return [group for groups in done for group in groups.values()], replaced
 
@@ -172,7 +172,7 @@ async def _roll_out(s: ReinforceRunner, posed: Sequence[Posed]) -> list[Rollout]
     return found
 
 
-def _joined(old: Group | None, new: Group) -> Group:
+def join_groups(old: Group | None, new: Group) -> Group:
     """One group of two rounds with one key."""
     if old is None:
         return new

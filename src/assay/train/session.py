@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +15,7 @@ from assay.core.manifest import Manifest
 from assay.core.plan import Plan
 from assay.core.protocols import Engine, IndexPolicy, Learner, Sampler, SamplerParts, ServesOldWeights, SharesStates, Tokenizer
 from assay.core.rollout import Sampling
+from assay.core.score import Score
 from assay.core.timing import span
 from assay.objective.program import Program
 from assay.runtime.settings import LearnerSettings
@@ -66,6 +67,7 @@ class Parts:
         folder: of the run; None outside one.
         replays: the stage replays what its log says was sampled (`assay.train.replay`).
         subscribers: who else gets each publication of weights; they end with the stage.
+        judged: verdicts by rollout id that were given before the step asked for them.
         news: kinds and sentences for the journal, of what happened beside the steps.
     """
 
@@ -92,6 +94,7 @@ class Parts:
     folder: Path | None = None
     replays: bool = False
     subscribers: list[WeightSubscriber] = field(default_factory=list["WeightSubscriber"])
+    judged: Mapping[str, Score] = field(default_factory=dict[str, Score])
     news: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
 
     def remember(self, groups: Sequence[Group]) -> None:
