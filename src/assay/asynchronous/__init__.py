@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         Weights,
     )
     from assay.asynchronous.rollout_queue import GroupRequest, RolloutQueue
-    from assay.asynchronous.runtimes import spawner_of
+    from assay.asynchronous.runtimes import spawner_of, want_samplers, wanted_samplers
     from assay.asynchronous.samplers import Controller, Samplers
     from assay.asynchronous.settings import Asynchronous
     from assay.asynchronous.simulation import Cluster, SimulatedRun, lognormal_lengths, recorded_lengths, simulate_run
@@ -74,6 +74,8 @@ __all__ = [
     "recorded_lengths",
     "simulate_run",
     "spawner_of",
+    "want_samplers",
+    "wanted_samplers",
 ]
 
 _HOME = {
@@ -86,7 +88,7 @@ _HOME = {
     "rollout_queue": "GroupRequest RolloutQueue",
     "samplers": "Controller Samplers",
     "settings": "Asynchronous",
-    "runtimes": "spawner_of",
+    "runtimes": "spawner_of want_samplers wanted_samplers",
     "simulation": "Cluster SimulatedRun recorded_lengths lognormal_lengths simulate_run",
     "spawner": "SamplerHandle Spawner",
     "weight_delta": "DeltaEncoder WeightDelta apply_delta encode_delta",

@@ -103,6 +103,7 @@ class Samplers:
         tell: hears sentences for the run's journal, from the thread that looks after the samplers.
         silence: seconds without a sign of life after which a sampler is replaced.
         deltas: makes weights travel as what changed; None for full sets.
+        wanted: asked again and again how many samplers there are to be; None for ``count`` always.
     """
 
     def __init__(
@@ -115,12 +116,14 @@ class Samplers:
         silence: float = SILENCE,
         *,
         deltas: DeltaEncoder | None = None,
+        wanted: Callable[[], int] | None = None,
     ) -> None:
-        self._settings, self._spawner, self._count, self._share = settings, spawner, count, share
-        self._tell, self._silence = tell, silence
+        self._settings, self._spawner, self._share = settings, spawner, share
+        self._tell, self._silence, self._wanted = tell, silence, wanted or (lambda: count)
         self._inbox: queue.SimpleQueue[tuple[str, int, object]] = queue.SimpleQueue()
         self._samplers: dict[str, _Sampler] = {}
         self._deaths: dict[str, int] = {}
+        self._leaving, self._began = set[str](), False
         self._deltas, self._check = deltas, WeightCheck()
         self._weights: Weights | None = None
         self._full: Weights | None = None
@@ -167,8 +170,6 @@ class Samplers:
     def _look_after(self) -> None:
         assert self._controller is not None
         try:
-            for i in range(self._count):
-                self._start(f"sampler-{i}", self._controller)
             while not self._closed:
                 self._turn(self._controller)
         except Exception as error:
@@ -180,13 +181,30 @@ class Samplers:
             while True:
                 self._hear(controller, name, epoch, message)
                 name, epoch, message = self._inbox.get_nowait()
+        self._adjust(controller)
         now = time.monotonic()
         for name, sampler in list(self._samplers.items()):
             limit = START if sampler.version < 0 else self._silence
             if now - sampler.heard > limit:
                 self._replace(controller, name, sampler, f"it gave no sign of life for {limit:.0f} s")
         for name, sampler in self._samplers.items():
-            self._feed(controller, name, sampler)
+            if name not in self._leaving:
+                self._feed(controller, name, sampler)
+
+    def _adjust(self, controller: Controller) -> None:
+        """Starts samplers that are missing, and ends those that are too many once they have handed in what they were leased."""
+        wanted = [f"sampler-{i}" for i in range(max(1, self._wanted()))]
+        self._leaving = self._samplers.keys() - wanted
+        for name in wanted:
+            if name not in self._samplers:
+                if self._began:
+                    self._tell(f"{name} joins")
+                self._start(name, controller)
+        self._began = True
+        for name in sorted(self._leaving):
+            if not self._samplers[name].leases:
+                self._samplers.pop(name).handle.kill()
+                self._tell(f"{name} leaves")
 
     def _hear(self, controller: Controller, name: str, epoch: int, message: object) -> None:
         if isinstance(message, NewWeights):

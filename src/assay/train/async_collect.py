@@ -13,12 +13,12 @@ from assay.asynchronous import (
     AcceptedLog,
     AgePolicy,
     DeltaEncoder,
-    GroupRequest,
     Ledger,
     RolloutQueue,
     Samplers,
     SamplerSettings,
     spawner_of,
+    wanted_samplers,
 )
 from assay.asynchronous.settings_pickle import WithoutEnvironments, sendable_tasks
 from assay.core.errors import ConfigError, EngineError, RewardError
@@ -110,6 +110,7 @@ class AsyncCollector:
                 share,
                 partial(_tell, parts),
                 deltas=DeltaEncoder(settings.full_every) if sampler.deltas else None,
+                wanted=partial(wanted_samplers, place, settings.samplers),
             )
             ahead = ScoreAhead(parts.pool) if isinstance(stage.reward, FromTasks) else None
             made = cls(RolloutQueue(ledger, log, samplers, lambda key, found: made.accepted(key, found)), folder, tasks, ahead)
@@ -213,7 +214,7 @@ class AsyncCollector:
     def _admit(self, s: ReinforceRunner, number: int) -> None:
         if self._step != s.parts.step:
             self._step, self._posed = s.parts.step, 0
-        orders: list[GroupRequest] = []
+        made: list[PendingGroup] = []
         for draw in s.curriculum.draw(number) if number > 0 else ():
             task = task_of(s, draw)
             moment = moment_of(s, self._posed)
@@ -229,20 +230,21 @@ class AsyncCollector:
                     f"task {task.id!r} is played in an environment, and the first tasks of all levels are not, so sampler "
                     "processes were sent none: make it so for a whole level, or leave Reinforce.asynchronous out"
                 )
-            made = PendingGroup(
-                task=task,
-                context=posed[0].context,
-                draw=draw,
-                moment=moment,
-                n=posed[0].n or s.group_size,
-                sampling=s.sampling,
-                max_turns=s.max_turns,
-                replaces=posed[0].replaces,
-                more=tuple(posed[1:]),
+            made.append(
+                PendingGroup(
+                    task=task,
+                    context=posed[0].context,
+                    draw=draw,
+                    moment=moment,
+                    n=posed[0].n or s.group_size,
+                    sampling=s.sampling,
+                    max_turns=s.max_turns,
+                    replaces=posed[0].replaces,
+                    more=tuple(posed[1:]),
+                )
             )
-            self._pending[made.context.key] = made
-            orders.append(made.request)
-        self._queue.admit(orders)
+        self._pending |= {p.context.key: p for p in made}
+        self._queue.admit([p.request for p in made])
 
     def accepted(self, key: str, rollouts: tuple[Rollout, ...]) -> None:
         """A group arrived; it is judged while others are sampled."""
