@@ -209,7 +209,8 @@ class Samplers:
     def _hear(self, controller: Controller, name: str, epoch: int, message: object) -> None:
         if isinstance(message, NewWeights):
             for sampler in self._samplers.values():
-                sampler.update(message.weights)
+                if sampler.sent != message.weights.manifest.version:  # one that began meanwhile has them
+                    sampler.update(message.weights)
             return
         sampler = self._samplers.get(name)
         if sampler is None or sampler.epoch != epoch:
