@@ -55,7 +55,7 @@ class RayWeights:
         ray = _ray()
         try:
             found: Mapping[str, Array] = ray.get(self.store)
-        except ray.exceptions.ReferenceCountingAssertionError:  # its owner has let go of it
+        except ray.exceptions.ObjectLostError:  # its owner has let go of it, or the machine that had it is gone
             return None
         return {name: np.array(array) for name, array in found.items()}  # those of the store cannot be written to
 

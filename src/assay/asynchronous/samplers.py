@@ -227,9 +227,14 @@ class Samplers:
                 sampler.version = message.version
                 if why := self._check.judge(name, message):
                     self._replace(controller, name, sampler, why)
-            case NeedsFullWeights(_, why):
-                self._tell(f"{name} is sent all weights: {why}")
-                sampler.update(self._all_weights())
+            case NeedsFullWeights(version, why):
+                if self._weights is None or version != self._weights.manifest.version:
+                    pass  # newer ones are on their way
+                elif self._deltas is None:  # nobody else has them
+                    self._replace(controller, name, sampler, why)
+                else:
+                    self._tell(f"{name} is sent all weights: {why}")
+                    sampler.update(self._all_weights(again=version))
             case SamplerFailure(error, stack):
                 raise error if isinstance(error, AssayError) else EngineError(f"{name} failed:\n{stack}")
             case SamplerEnd(why):
@@ -255,13 +260,13 @@ class Samplers:
         if self._weights is not None:
             sampler.update(self._all_weights())
 
-    def _all_weights(self) -> Weights:
-        """The full set of the newest weights, made when first asked for."""
+    def _all_weights(self, again: int = -1) -> Weights:
+        """The full set of the newest weights, made when first asked for; anew for version ``again``."""
         newest = self._deltas.newest if self._deltas else None
         if newest is None:
             assert self._weights is not None
             return self._weights
-        if self._full is None or self._full.manifest.version != newest.version:
+        if self._full is None or self._full.manifest.version != newest.version or newest.version == again:
             self._full = self._spawner.share(newest)
         return self._full
 

@@ -36,8 +36,8 @@ class WeightLoader:
         self._held: Manifest | None = None
         self.whole = True
 
-    async def load(self, weights: Weights) -> LoadedVersion | NeedsFullWeights | None:
-        """What to answer; None where newer weights are on their way.
+    async def load(self, weights: Weights) -> LoadedVersion | NeedsFullWeights:
+        """What to answer.
 
         Raises:
             EngineError: the engine does not take them.
@@ -55,7 +55,7 @@ class WeightLoader:
         else:
             arrays = weights.arrays()
             if arrays is None:
-                return None
+                return self._refuse(weights.manifest.version, f"the arrays of version {weights.manifest.version} are gone")
             manifest = replace(weights.manifest, payload=arrays)
         self._held, self.whole = manifest if self._keep else None, True
         return await self._serve(manifest)

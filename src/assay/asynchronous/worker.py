@@ -123,8 +123,7 @@ async def _work(receive: Callable[[], object], send: Callable[[object], None], s
     async with asyncio.TaskGroup() as tasks:
         while (message := await inbox.get()) is not None:
             if isinstance(message, NewWeights):
-                if (answer := await loader.load(message.weights)) is not None:
-                    send(answer)
+                send(await loader.load(message.weights))
             else:
                 waiting.append(message)
             if loader.whole:  # else what is sampled next would be older than its lease says
