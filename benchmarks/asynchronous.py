@@ -3,13 +3,15 @@
     python benchmarks/asynchronous.py speedup [SEEDS]
     python benchmarks/asynchronous.py controller [SECONDS]
     python benchmarks/asynchronous.py trained [STEPS]
+    python benchmarks/asynchronous.py slow
 
 ``speedup`` runs ledger, queue and the thread that looks after samplers with sixteen engines that sleep as long as decoding would
 take, of lengths over two decades, at ages 0 to 4, and the simulator on the same settings: steps per hour of both, and ratios
 to age 0. ``controller`` has 64 engines that answer at once for SECONDS (60): rollouts per minute, processor time of a rollout,
 growth of memory between the first third and the last, and the broken promises of the history. ``trained`` trains a small
 model on answers of very different lengths (an untrained model ends an answer by chance) in one process with two threads, and with
-one sampler process beside the learner, a thread each: steps per hour of both, and their ratio. Prints JSON.
+one sampler process beside the learner, a thread each: steps per hour of both, and their ratio. ``slow`` has eight engines that
+sleep alike, and then one of them twenty times as long: steps per hour relative to the seven others alone. Prints JSON.
 """
 
 from __future__ import annotations
@@ -139,7 +141,7 @@ class WaitingEngine:
                 version = message.weights.manifest.version
                 self.post(self.name, self.epoch, LoadedVersion(version, None))
             elif isinstance(message, LeasedGroup):
-                time.sleep(self.seconds.get(message.request.context.key, 0.0))
+                time.sleep(self.seconds.get(message.request.context.key, self.seconds.get(self.name, 0.0)))
                 self.post(self.name, self.epoch, SampledGroup(message.lease, rollouts(message, version)))
         self.post(self.name, self.epoch, SamplerEnd("it was told to"))
 
@@ -311,6 +313,33 @@ def trained(steps: int) -> dict[str, object]:
     }
 
 
+def slow() -> list[dict[str, object]]:
+    """One engine in eight is twenty times as slow."""
+    rows: list[dict[str, object]] = []
+    for policy in ("continue", "drop"):
+        rates = [_paced(policy, [0.02] * 7), _paced(policy, [0.02] * 7 + [0.4])]
+        rows.append({"policy": policy, "share_of_the_rest": round(rates[1][0] / rates[0][0], 2), "oldest": rates[1][1]})
+    return rows
+
+
+def _paced(policy: str, pace: list[float]) -> tuple[float, int]:
+    """Steps per hour of engines that take so long for each group, and the age of the oldest that was taken."""
+    events: list[LedgerEvent] = []
+    with tempfile.TemporaryDirectory() as scratch:
+        seconds = {f"sampler-{i}": s for i, s in enumerate(pace)}
+        driver = Driver(4, policy, len(pace), seconds, Path(scratch), events.append)
+        driver.admit(5 * 14)
+        begin = time.monotonic()
+        for _ in range(40):
+            for key in driver.take(14):
+                driver.queue.rollouts(key)
+            driver.publish()
+            driver.admit(14)
+        spent = time.monotonic() - begin
+        driver.queue.close()
+    return 3600 * 40 / spent, max(e.version - e.oldest for e in events if e.kind == "take")
+
+
 def resident() -> float:
     """MiB of this process in memory."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
@@ -321,6 +350,7 @@ if __name__ == "__main__":
     kind, amount = sys.argv[1], float(sys.argv[2]) if len(sys.argv) > 2 else None
     kinds: dict[str, Callable[[], object]] = {
         "speedup": lambda: speedup(int(amount or 3)),
+        "slow": slow,
         "controller": lambda: controller(amount or 60.0),
         "trained": lambda: trained(int(amount or 20)),
     }

@@ -17,10 +17,10 @@ from scored_runs import Thought
 from thread_samplers import ThreadSpawner
 from tiny_runs import digest_of, in_child, only_rl, resumed, tiny
 
-from assay.asynchronous import Asynchronous
+from assay.asynchronous import AcceptedLog, Asynchronous
 from assay.asynchronous import samplers as looked_after
 from assay.asynchronous.messages import LeasedGroup, LoadedVersion, NewWeights, SampledGroup, SamplerEnd, SamplerFailure
-from assay.core.errors import CheckpointError, ConfigError, EngineError, MissingExtraError, RewardError
+from assay.core.errors import CheckpointError, ConfigError, EngineError, MissingExtraError, RewardError, StorageError
 from assay.core.group import Group
 from assay.core.protocols import Moment, Posed
 from assay.core.task import Task
@@ -281,6 +281,24 @@ def test_a_kill_between_the_log_and_its_checkpoint_costs_nothing(policy: str, tm
     digest = resumed(folder)
     found = replay_run(folder)
     assert found.equal and found.digest == digest and (found.steps, found.of) == (9, 9)
+
+
+def test_a_full_disk_ends_the_run_with_the_place_and_it_goes_on_when_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, write, left = asynchronously(replace(only_rl(steps=6), checkpoint_every=2), eta=1), AcceptedLog._write, [14]
+
+    def full(self: AcceptedLog, record: Any) -> None:
+        left[0] -= 1
+        if left[0] == 0:
+            raise StorageError("samplers/accepted: No space left on device; make room, and resume the run")
+        write(self, record)
+
+    monkeypatch.setattr(AcceptedLog, "_write", full)
+    with pytest.raises(StorageError, match="No space left on device"):
+        train(run, tmp_path / "run", progress=False)
+    assert resume(tmp_path / "run", progress=False).finished
+    assert replay_run(tmp_path / "run").equal
 
 
 def test_samplers_that_serve_what_is_too_old_end_the_run(spawner: ThreadSpawner, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from thread_samplers import ThreadSpawner
 from tiny_runs import digest_of, only_rl
 
 from assay.asynchronous import NewWeights, SamplerEnd, WeightDelta
+from assay.core.manifest import Manifest
 from assay.runtime import Native
 from assay.runtime.settings import AdamW, LearnerSettings, Lora
 from assay.train.driver import train
@@ -60,6 +61,36 @@ def test_a_run_whose_weights_come_as_what_changed_ends_as_in_one_process(
     sizes = [step["async/weight_bytes"] for step in steps_of(tmp_path / "more")]
     whole = sum(2 * math.prod(t.shape) for t in deltas[0].manifest.tensors.values())
     assert all(0 < size < 0.05 * whole for size in sizes)
+
+
+@dataclass(frozen=True)
+class Gone:
+    """Weights whose owner died, or whose place in memory went to newer ones."""
+
+    manifest: Manifest
+    nbytes: int = 0
+
+    def arrays(self) -> None: ...
+
+
+@pytest.mark.parametrize("updates", ["full", "delta"])
+def test_weights_that_are_lost_come_again(updates: str, spawner: ThreadSpawner, tmp_path: Path) -> None:  # noqa: F811
+    """From the copy of what was published last; without one another sampler begins, with weights of its own."""
+    run, lost = in_bfloat16(steps=4), list[str]()
+
+    def there(name: str, epoch: int, message: object) -> Iterable[object]:
+        if isinstance(message, NewWeights) and message.weights.manifest.version == 2 and not lost:
+            lost.append(name)
+            return (NewWeights(Gone(message.weights.manifest)),)
+        return (message,)
+
+    spawner.there = there
+    train(run, tmp_path / "one", progress=False)
+    train(asynchronously(run, eta=0, updates=updates, full_every=1), tmp_path / "more", progress=False)
+    assert digest_of(tmp_path / "more") == digest_of(tmp_path / "one")
+    (said,) = events_of(tmp_path / "more", "sampler")
+    assert said.startswith(f"{lost[0]} was replaced" if updates == "full" else f"{lost[0]} is sent all weights")
+    assert said.endswith("the arrays of version 2 are gone")
 
 
 def test_an_adapter_travels_as_what_changed_too(tmp_path: Path) -> None:

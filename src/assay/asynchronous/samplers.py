@@ -23,6 +23,7 @@ from assay.asynchronous.messages import (
     SamplerSettings,
     Weights,
 )
+from assay.asynchronous.sampler_speeds import SamplerSpeeds
 from assay.asynchronous.spawner import SamplerHandle, Spawner
 from assay.asynchronous.weight_check import Scores, WeightCheck
 from assay.asynchronous.weight_delta import DeltaEncoder
@@ -76,7 +77,8 @@ class _Sampler:
         sent: version of the weights that it was sent last; it reads messages in order.
         version: of the weights that it serves; -1 before the first.
         heard: when it last gave a sign of life, by the monotonic clock.
-        leases: what it has to sample.
+        leases: what it has to sample, and since when.
+        slow: whether it was last found slow.
     """
 
     handle: SamplerHandle
@@ -84,7 +86,8 @@ class _Sampler:
     sent: int = -1
     version: int = -1
     heard: float = field(default_factory=time.monotonic)
-    leases: set[int] = field(default_factory=set[int])
+    leases: dict[int, float] = field(default_factory=dict[int, float])
+    slow: bool = False
 
     def update(self, weights: Weights) -> None:
         """Sends it weights."""
@@ -124,7 +127,7 @@ class Samplers:
         self._samplers: dict[str, _Sampler] = {}
         self._deaths: dict[str, int] = {}
         self._leaving, self._began = set[str](), False
-        self._deltas, self._check = deltas, WeightCheck()
+        self._deltas, self._check, self._speeds = deltas, WeightCheck(), SamplerSpeeds()
         self._weights: Weights | None = None
         self._full: Weights | None = None
         self._controller: Controller | None = None
@@ -220,7 +223,8 @@ class Samplers:
         sampler.heard = time.monotonic()
         match message:
             case SampledGroup(lease, rollouts):
-                sampler.leases.discard(lease.number)
+                if (began := sampler.leases.pop(lease.number, None)) is not None:
+                    self._speeds.note(name, sampler.heard - began, sampler.heard)
                 if controller.put(lease, rollouts):
                     self._deaths[name] = 0
             case LoadedVersion():
@@ -243,10 +247,16 @@ class Samplers:
                 pass
 
     def _feed(self, controller: Controller, name: str, sampler: _Sampler) -> None:
-        free = self._share - len(sampler.leases)
-        if sampler.version >= 0 and free > 0:
-            for sample in controller.lease(name, sampler.sent, free):
-                sampler.leases.add(sample.lease.number)
+        free, now = self._share - len(sampler.leases), time.monotonic()
+        if sampler.version < 0 or free <= 0:
+            return
+        if self._speeds.slow(name, now):
+            if not sampler.slow:
+                self._tell(f"{name} gets few groups: they take it several times as long as they take the others")
+            sampler.slow = True
+        else:
+            for sample in controller.lease(name, sampler.sent, 1 if sampler.slow else free):
+                sampler.leases[sample.lease.number] = now
                 sampler.handle.send(sample)
 
     def _start(self, name: str, controller: Controller) -> None:
@@ -255,6 +265,7 @@ class Samplers:
             at = int(name.rpartition("-")[2]) % len(settings.servers)
             settings = replace(settings, engine=settings.engine.at(settings.servers[at]))
         self._check.forget(name)
+        self._speeds.forget(name)
         sampler = _Sampler(self._spawner.spawn(name, epoch, settings, self._post), epoch)
         self._samplers[name] = sampler
         if self._weights is not None:

@@ -52,7 +52,7 @@ def encode_delta(old: Array, new: Array) -> bytes:
     >>> new[[7, 900]] = 1.0, -0.0
     >>> delta = encode_delta(old, new)
     >>> len(delta), bool((apply_delta(old, delta).view(np.uint32) == new.view(np.uint32)).all())
-    (53, True)
+    (46, True)
     """
     if old.shape != new.shape or old.dtype != new.dtype:
         raise DataError(f"a delta from {old.dtype}{list(old.shape)} to {new.dtype}{list(new.shape)}: tensors keep type and shape")
