@@ -52,8 +52,8 @@ from assay.asynchronous import (
     simulate_run,
 )
 from assay.core import Call, Completion, Context, Manifest, Message, Rollout, Sampling, Span, Stop, ids_of, manifest_of
-from assay.lab.controls import RandomReward, Rewarded
-from assay.objective.methods import areal
+from assay.lab import RandomReward, Rewarded
+from assay.objective import areal
 from assay.rollout import PlayerSpec
 from assay.runtime import AdamW, Auto, DecoderShape, LearnerSettings
 from assay.train import Evaluation, Reinforce, Run, Scratch, train

@@ -124,6 +124,9 @@ def _scatter(after: NDArray[np.unsignedinteger], body: bytes, count: int, longs:
 class WeightDelta:
     """New weights as what changed; implements `assay.asynchronous.messages.Weights` for those who hold the base.
 
+    SparseRL-Sync (arXiv 2605.07330): of bit patterns, ``new[p] = old[p] + step`` at the places ``p`` that changed, ``new = old``
+    elsewhere; places are ``p_i = p_{i-1} + 1 + gap_i``.
+
     Attributes:
         manifest: version and digests of the result, without arrays.
         base: `Manifest.digest` of the weights that it changes.

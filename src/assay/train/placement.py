@@ -87,6 +87,6 @@ def _expected(stage: Reinforce, settings: Asynchronous) -> str:
     here, there = (simulate_run(replace(equal, eta=eta), lengths, _STEPS) for eta in (settings.eta, 0))
     return (
         f"samplers at work {100 * here.sampling:.0f} % and learner {100 * here.learning:.0f} % of the time, "
-        f"{there.seconds / here.seconds:.2f} times the steps of eta=0: simulated, where sampling the groups of a step takes as long "
-        "as learning from them and lengths of answers are log-normal; 'assay simulate' takes other numbers"
+        f"{there.seconds / here.seconds:.2f} times the steps of eta=0: simulated, where sampling a step takes as long as "
+        "learning from it and lengths of answers are log-normal; 'assay simulate' takes other numbers"
     )
