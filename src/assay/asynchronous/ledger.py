@@ -86,7 +86,7 @@ class Ledger:
         for key in keys:
             if key in self.entries:
                 raise DataError(f"group {key!r} was admitted twice; give each context a key of its own")
-            self._add(LedgerEntry(key, self._admitted, due=version if urgent else version + self.eta))
+            self._add(LedgerEntry(key, self._admitted, due=version - 1 if urgent else version + self.eta))
             self.tell(LedgerEvent("admit", key, version=version))
 
     def _add(self, entry: LedgerEntry) -> None:
