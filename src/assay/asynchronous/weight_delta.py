@@ -12,6 +12,7 @@ import struct
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +32,7 @@ _LEVEL = 3
 _WORDS = {2: np.dtype("<u2"), 4: np.dtype("<u4")}
 
 
-def _bits(array: Array) -> NDArray[np.unsignedinteger]:
+def _bits(array: Array) -> NDArray[np.unsignedinteger[Any]]:
     """The bit patterns of an array, flat; NaNs and zeros with a sign are told apart by them alone."""
     if array.dtype.itemsize not in _WORDS:
         raise DataError(f"a delta is made of numbers of 2 or 4 bytes, not of {array.dtype}; send the full set")
@@ -81,7 +82,7 @@ def encode_delta(old: Array, new: Array) -> bytes:
     return _HEADER.pack(_DENSE, len(after), 0, 0) + dense
 
 
-def _signed(words: NDArray[np.unsignedinteger]) -> NDArray[np.int64]:
+def _signed(words: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.int64]:
     """Differences of bit patterns, which went round at 0, with a sign."""
     return words.view(np.dtype(f"<i{words.dtype.itemsize}")).astype(np.int64)
 
@@ -106,7 +107,7 @@ def apply_delta(old: Array, delta: bytes) -> Array:
     return after.view(old.dtype).reshape(old.shape)
 
 
-def _scatter(after: NDArray[np.unsignedinteger], body: bytes, count: int, longs: int, fars: int) -> None:
+def _scatter(after: NDArray[np.unsignedinteger[Any]], body: bytes, count: int, longs: int, fars: int) -> None:
     sizes = (count, 4 * longs, count, after.dtype.itemsize * fars)
     if len(body) != sum(sizes):
         raise ValueError(f"{len(body)} bytes where its header tells of {sum(sizes)}")
