@@ -317,7 +317,7 @@ def slow() -> list[dict[str, object]]:
     """One engine in eight is twenty times as slow."""
     rows: list[dict[str, object]] = []
     for policy in ("continue", "drop"):
-        rates = [_paced(policy, [0.02] * 7), _paced(policy, [0.02] * 7 + [0.4])]
+        rates = [_paced(policy, [0.06] * 7), _paced(policy, [0.06] * 7 + [1.2])]
         rows.append({"policy": policy, "share_of_the_rest": round(rates[1][0] / rates[0][0], 2), "oldest": rates[1][1]})
     return rows
 

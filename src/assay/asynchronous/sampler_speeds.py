@@ -9,6 +9,8 @@ __all__ = ["SamplerSpeeds"]
 
 _SLOWER = 5.0
 """Times as long as the others' groups take."""
+_LEAST = 1.0
+"""Seconds: of what takes less, the machine's other work says more than the sampler."""
 _LAST = 3
 """Groups of a sampler that are looked at: the quickest of them counts, since any one may have a long answer."""
 _REST = 20.0
@@ -22,8 +24,8 @@ class SamplerSpeeds:
     >>> for name, seconds in {"a": 1.0, "b": 1.2, "c": 20.0}.items():
     ...     for _ in range(2):
     ...         speeds.note(name, seconds, now=100.0)
-    >>> speeds.slow("c", now=101.0), speeds.slow("a", now=101.0), speeds.slow("c", now=600.0)
-    (True, False, False)
+    >>> speeds.slow("c"), speeds.slow("a"), speeds.rests("c", now=101.0), speeds.rests("c", now=600.0)
+    (True, False, True, False)
     """
 
     def __init__(self) -> None:
@@ -39,10 +41,12 @@ class SamplerSpeeds:
         """Another begins under that name, perhaps elsewhere."""
         self._took.pop(name, None)
 
-    def slow(self, name: str, now: float) -> bool:
-        """Whether a sampler is to get no group now."""
+    def slow(self, name: str) -> bool:
+        """Whether each of its last groups took several times as long as those of the others."""
         own = self._took.get(name, ())
         others = [min(took) for other, took in self._took.items() if other != name]
-        if len(own) < 2 or len(others) < 2 or min(own) <= _SLOWER * statistics.median(others):
-            return False
-        return now - self._ended[name] < _REST * min(own)
+        return len(own) >= 2 and len(others) >= 2 and min(own) > max(_LEAST, _SLOWER * statistics.median(others))
+
+    def rests(self, name: str, now: float) -> bool:
+        """Whether a slow one is to get no group yet."""
+        return now - self._ended[name] < _REST * min(self._took[name])

@@ -250,14 +250,15 @@ class Samplers:
         free, now = self._share - len(sampler.leases), time.monotonic()
         if sampler.version < 0 or free <= 0:
             return
-        if self._speeds.slow(name, now):
-            if not sampler.slow:
-                self._tell(f"{name} gets few groups: they take it several times as long as they take the others")
-            sampler.slow = True
-        else:
-            for sample in controller.lease(name, sampler.sent, 1 if sampler.slow else free):
-                sampler.leases[sample.lease.number] = now
-                sampler.handle.send(sample)
+        slow = self._speeds.slow(name)
+        if slow and not sampler.slow:
+            self._tell(f"{name} gets few groups: they take it several times as long as they take the others")
+        sampler.slow = slow
+        if slow and self._speeds.rests(name, now):
+            return
+        for sample in controller.lease(name, sampler.sent, 1 if slow else free):
+            sampler.leases[sample.lease.number] = now
+            sampler.handle.send(sample)
 
     def _start(self, name: str, controller: Controller) -> None:
         epoch, settings = controller.join(name), replace(self._settings, log=self._settings.log.with_name(f"{name}.log"))
