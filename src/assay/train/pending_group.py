@@ -78,7 +78,7 @@ class PendingGroup:
             max_turns=int(wire["max_turns"]),
             replaces=tuple(wire.get("replaces", ())),
             more=tuple(
-                Posed(**{**p, "context": context_from_wire(p["context"]), "replaces": tuple(p["replaces"])})
+                Posed(context=context_from_wire(p["context"]), n=p["n"], replaces=tuple(p["replaces"]))
                 for p in wire.get("more", ())
             ),
         )
