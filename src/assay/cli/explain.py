@@ -21,6 +21,8 @@ from assay.train.describe_settings import explain_settings
 from assay.train.model_facts import small_files
 from assay.train.models import Built, Folder
 from assay.train.out_of_memory import format_bytes
+from assay.train.placement import describe_placement
+from assay.train.reinforce import Reinforce
 from assay.train.run import Run
 from assay.train.schedules import describe_schedules
 from assay.train.support import support_note
@@ -130,7 +132,10 @@ def _text(run: Run, found: Derived, wires: Sequence[WiredPart] = ()) -> None:
         if said := support_note(run, stage):
             print(f"truncated sampling in stage {index}: {said}\n")
         if (beside := stage.asynchronous) is not None:
-            print(f"sampling beside learning in stage {index}: {beside.describe(stage.sampled[0])}\n")
+            print(f"sampling beside learning in stage {index}: {beside.describe(stage.sampled[0])}")
+            if isinstance(stage, Reinforce):
+                lines({f"  {part}": where for part, where in describe_placement(run, stage).items()})
+            print()
         if schedules := describe_schedules(stage):
             print(f"schedules of stage {index}, in training alone")
             lines({f"  {key}": text for key, text in schedules.items()})

@@ -102,8 +102,9 @@ class RunsCompareOptions:
 
 
 def runs_command(args: list[str]) -> int:
-    """``assay runs list | show RUN | compare RUN RUN ... | sync RUN | replay RUN``."""
+    """``assay runs list | show RUN | compare RUN RUN ... | sync RUN | samplers RUN COUNT | replay RUN``."""
     from assay.cli.run_replay import runs_replay
+    from assay.cli.run_samplers import runs_samplers
     from assay.cli.run_sync import runs_sync
 
     return choose(
@@ -114,6 +115,7 @@ def runs_command(args: list[str]) -> int:
             "show": (_runs_show, "one run: progress, accuracy by level, the doctor's findings"),
             "compare": (_runs_compare, "several runs side by side, paired"),
             "sync": (runs_sync, "send a run to Weights & Biases, TensorBoard, trackio or MLflow, or what is missing there"),
+            "samplers": (runs_samplers, "change how many processes sample for a run that is at work"),
             "replay": (runs_replay, "learn again from what an asynchronous run accepted, and compare"),
         },
     )

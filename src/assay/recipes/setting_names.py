@@ -22,6 +22,7 @@ SHORT: dict[str, tuple[str, str]] = {
     "age-policy": ("", "{stage}.asynchronous.policy"),
     "runtime": ("", "{stage}.asynchronous.runtime"),
     "keep-log": ("", "{stage}.asynchronous.keep_log"),
+    "weight-updates": ("", "{stage}.asynchronous.updates"),
     "steps": ("max-steps", "{stage}.steps"),
     "groups": ("batch-size prompts-per-step", "{stage}.groups"),
     "group-size": ("num-generations", "{stage}.group_size"),
