@@ -20,8 +20,8 @@ ALL = load_papers()
 WITHOUT_FORMULA = {
     "agentgym-rl", "bmgq", "codev-r1", "drive", "g1-graphs", "ghpo", "golongrl", "grpo-roc", "gsm-infinite", "hybridflow",
     "hyperparameters-in-rl", "ifeval", "internbootcamp", "keep-sampling-mask", "masksearch", "min-k-prob", "oorl",
-    "open-rl-benchmark", "polaris", "reseek", "ruler", "seele", "self", "starling", "supo", "swe-rl", "theory-of-mind", "verltool",
-    "warm-up-before-you-train", "webagent-r1",
+    "open-rl-benchmark", "polaris", "reseek", "ruler", "seele", "self", "starling", "supo", "swe-rl", "theory-of-mind",
+    "verltool", "warm-up-before-you-train", "webagent-r1",
 }  # fmt: skip
 """Tasks, tools and systems, whose papers define no quantity that a part here computes."""
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import isawaitable
 from itertools import count
 from typing import Any, Literal
 
-from assay.core.errors import AssayError, ConfigError, DataError, EngineError, a_kind
+from assay.core.errors import ConfigError, DataError, a_kind
 from assay.core.media import check_media_seen
 from assay.core.protocols import (
     ContextManager,
@@ -32,9 +31,9 @@ from assay.core.util.event_loop import gather_or_cancel
 from assay.rollout.context import KeepAll
 from assay.rollout.conversation import Conversation, concatenate, forced_ids
 from assay.rollout.decode_text import AnswerReader, end_ids
-from assay.rollout.environments import EnvironmentFailure, ask_environment, closed_at_end, error_text, open_environment
+from assay.rollout.environments import EnvironmentFailure, ask_environment, closed_at_end, open_environment
 from assay.rollout.roles import check_alone
-from assay.rollout.rollout_state import Divergence, Openings, RolloutState, cut_at, with_doubt
+from assay.rollout.rollout_state import Divergence, Openings, RolloutState, blame_engine, shared_calls, with_doubt
 from assay.rollout.tool_source import ToolSource
 
 __all__ = ["Player"]
@@ -178,17 +177,7 @@ class Player:
             EngineError: generation failed.
         """
         check_alone(rollout)
-        shared = [replace(call, shared=True) for call in rollout.calls[:calls]]
-        last = rollout.calls[calls] if 0 <= calls < len(rollout.calls) else None
-        if last is None or not 0 <= token < max(1, len(last.completion.ids)):
-            sizes = [len(call.completion.ids) for call in rollout.calls]
-            raise DataError(
-                f"rollout {rollout.id} has calls of {sizes} tokens and cannot branch behind {calls} calls, token {token}"
-            )
-        if token:
-            head = cut_at(last.completion, token)
-            thought, text = self._reader.read(last.prefix, head.ids, head)
-            shared.append(replace(last, completion=head, text=text, thought=thought, results=(), shared=True))
+        shared = shared_calls(rollout, calls, token, self._reader)
         context = rollout.context
         seed = derive("rollout", self.seed, context.key, number)
         (branch,) = await self._play(RolloutState(f"{context.key}/{number}", context, seed, Openings(self.tokenizer), shared))
@@ -206,7 +195,7 @@ class Player:
         for play, talk in asked:
             play.media = talk.media
         requests = [self._request(play, talk.prefix, talk.start, self.sampling) for play, talk in asked]
-        with _blamed(requests):
+        with blame_engine(requests):
             completions = await engine.generate_all(requests)
         for (play, talk), completion in zip(asked, completions, strict=True):
             play.add(self._read(play, talk.prefix, talk.start, talk.answer_ids, completion, talk))
@@ -342,7 +331,7 @@ class Player:
     ) -> Call:
         sampling = self.sampling if left == self.sampling.max_new_tokens else replace(self.sampling, max_new_tokens=left)
         request = self._request(play, prefix, start, sampling)
-        with _blamed([request]):
+        with blame_engine([request]):
             completion = await self.engine.generate(request)
         call = self._read(play, prefix, start, said, completion, first)
         return replace(call, role=ASIDE) if aside else call if not play.actor else replace(call, role=play.actor)
@@ -410,15 +399,3 @@ class Player:
                 f"{self.sampling.max_new_tokens} that exceeds the engine's context of {self._context_length}: shorten the "
                 "prompt, lower max_new_tokens, or use a model with more positions"
             )
-
-
-@contextmanager
-def _blamed(requests: Sequence[Request]) -> Generator[None]:
-    """What an engine raises inside, as an error of assay that names a request."""
-    try:
-        yield
-    except AssayError:
-        raise
-    except Exception as failure:
-        others = f" and {len(requests) - 1} others" if len(requests) > 1 else ""
-        raise EngineError(f"request {requests[0].id}{others}: {error_text(failure)}") from failure
