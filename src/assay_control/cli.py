@@ -258,7 +258,9 @@ def _eval(args: list[str]) -> int:
     session = load_session(own.folder)
     place = session.run.acted_in
     with busy("playing"):
-        found = evaluate_policy(place, session.act, own.episodes, session.run.seed if own.seed is None else own.seed)
+        found = evaluate_policy(
+            place, session.player(own.episodes), own.episodes, session.run.seed if own.seed is None else own.seed
+        )
     mean = bootstrap(found.returns)
     row: dict[str, Any] = {
         "step": session.step,

@@ -149,9 +149,10 @@ def _episode(folder: Path) -> str:
     if picture is None:
         return ""
     running = world.open(1, lambda n: np.zeros(n, np.uint64) + np.uint64(session.run.seed))
-    seen = [running.observation[0]]
+    seen, player = [running.observation[0]], session.player(1)
     for _ in range(world.horizon):
-        step = running.step(session.act(running.observation))
+        step = running.step(player(running.observation))
+        player.observe(step)
         seen.append(step.observation[0])
         if step.done[0]:
             break
