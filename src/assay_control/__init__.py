@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from assay_control.card import data_card
     from assay_control.catalog import DATASETS, METHODS, WORLDS, dataset, method, world
     from assay_control.data.behaviours import Behaviour, RandomActions, Scripted, Wander
+    from assay_control.data.external import read_episodes, read_hdf5, read_minari, write_episodes, write_hdf5, write_minari
     from assay_control.data.files import episodes_of_arrays, read_npz, to_arrays
     from assay_control.data.measures import (
         coverage,
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
         trajectory_quality,
         trajectory_weights,
     )
-    from assay_control.data.recipes import Corrupted, Dataset, FileData, Share, collect_episodes
+    from assay_control.data.preferences import Labeller, OracleLabels, PreferredRewards, fit_preferences
+    from assay_control.data.recipes import Corrupted, Dataset, FileData, OfflineData, Share, collect_episodes
     from assay_control.evaluation import PolicyEvaluation, References, evaluate_policy, normalised, references
     from assay_control.methods.ensembles import EDAC, RO2O, ReBRAC
     from assay_control.methods.imitation import GGDSAC, MOORL, ReCOIL
@@ -105,7 +107,10 @@ if TYPE_CHECKING:
     from assay_control.worlds.maze import PointMaze
     from assay_control.worlds.motor import Motor
     from assay_control.worlds.near_real import DelayLine, Portfolio, portfolio_step, sharpe_ratio
+    from assay_control.worlds.offloading import Offloading, completion_rise, hypervolume
     from assay_control.worlds.pendulum import Pendulum
+    from assay_control.worlds.pettingzoo import ParallelAgents
+    from assay_control.worlds.tabular import Corridor, EffectiveHorizon, effective_horizon, learn_shallow
     from assay_control.worlds.wrappers import Distracted, SnapshotStarts
 
 __all__ = [
@@ -139,6 +144,7 @@ __all__ = [
     "ControlOutcome",
     "ControlRun",
     "Copies",
+    "Corridor",
     "Corrupted",
     "DATASETS",
     "DQN",
@@ -152,6 +158,7 @@ __all__ = [
     "DrawAction",
     "DualValue",
     "EDAC",
+    "EffectiveHorizon",
     "Episode",
     "EpsilonGreedy",
     "Evenly",
@@ -174,6 +181,7 @@ __all__ = [
     "HazardPoint",
     "IQL",
     "ImaginedRows",
+    "Labeller",
     "LastRollout",
     "MBPO",
     "METHODS",
@@ -191,11 +199,15 @@ __all__ = [
     "NextValue",
     "Noise",
     "Offline",
+    "OfflineData",
     "OfflineToOnline",
+    "Offloading",
     "OnPolicyRounds",
     "Online",
+    "OracleLabels",
     "PPO",
     "PRDC",
+    "ParallelAgents",
     "Pendulum",
     "PerturbedPessimism",
     "PerturbedPolicy",
@@ -207,6 +219,7 @@ __all__ = [
     "PolicyNoise",
     "PolicyNoisePenalised",
     "Portfolio",
+    "PreferredRewards",
     "RIQL",
     "RLPD",
     "RO2O",
@@ -249,18 +262,23 @@ __all__ = [
     "WorldStep",
     "aggregate_scores",
     "collect_episodes",
+    "completion_rise",
     "coverage",
     "data_card",
     "dataset",
+    "effective_horizon",
     "episodes_of_arrays",
     "evaluate_policy",
     "expectile_loss",
+    "fit_preferences",
     "flow_ratios",
     "generalised_advantages",
+    "hypervolume",
     "improvement_probability",
     "interquartile_mean",
     "inverse_variance_weights",
     "joint_coverage",
+    "learn_shallow",
     "load_session",
     "method",
     "nearest_rows",
@@ -270,6 +288,9 @@ __all__ = [
     "performance_profile",
     "portfolio_step",
     "positive_semivariance",
+    "read_episodes",
+    "read_hdf5",
+    "read_minari",
     "read_npz",
     "read_run_settings",
     "references",
@@ -285,15 +306,20 @@ __all__ = [
     "uniform_start",
     "world",
     "write_control_report",
+    "write_episodes",
+    "write_hdf5",
+    "write_minari",
 ]
 
 _HOME = {
     "card": "data_card",
     "catalog": "DATASETS METHODS WORLDS dataset method world",
     "data.behaviours": "Behaviour RandomActions Scripted Wander",
+    "data.external": "read_episodes read_hdf5 read_minari write_episodes write_hdf5 write_minari",
     "data.files": "episodes_of_arrays read_npz to_arrays",
     "data.measures": "coverage joint_coverage positive_semivariance return_advantages trajectory_quality trajectory_weights",
-    "data.recipes": "Corrupted Dataset FileData Share collect_episodes",
+    "data.preferences": "Labeller OracleLabels PreferredRewards fit_preferences",
+    "data.recipes": "Corrupted Dataset FileData OfflineData Share collect_episodes",
     "evaluation": "PolicyEvaluation References evaluate_policy normalised references",
     "methods.ensembles": "EDAC RO2O ReBRAC",
     "methods.imitation": "GGDSAC MOORL ReCOIL",
@@ -336,7 +362,10 @@ _HOME = {
     "worlds.maze": "PointMaze",
     "worlds.motor": "Motor",
     "worlds.near_real": "DelayLine Portfolio portfolio_step sharpe_ratio",
+    "worlds.offloading": "Offloading completion_rise hypervolume",
     "worlds.pendulum": "Pendulum",
+    "worlds.pettingzoo": "ParallelAgents",
+    "worlds.tabular": "Corridor EffectiveHorizon effective_horizon learn_shallow",
     "worlds.wrappers": "Distracted SnapshotStarts",
 }
 

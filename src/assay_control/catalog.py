@@ -11,7 +11,8 @@ from typing import Any, cast
 
 from assay.core import FrozenMap, UnknownNameError
 from assay_control.data.behaviours import RandomActions, Scripted, Wander
-from assay_control.data.recipes import Corrupted, Dataset, Share
+from assay_control.data.preferences import PreferredRewards
+from assay_control.data.recipes import Corrupted, Dataset, OfflineData, Share
 from assay_control.parts.base import ControlMethod
 from assay_control.worlds.base import World
 from assay_control.worlds.cartpole import CartPole
@@ -25,11 +26,13 @@ __all__ = ["DATASETS", "METHODS", "WORLDS", "dataset", "method", "world"]
 WORLDS: FrozenMap = FrozenMap(
     {
         "cart-pole": "assay_control.worlds.cartpole:CartPole",
+        "corridor": "assay_control.worlds.tabular:Corridor",
         "delay": "assay_control.worlds.near_real:DelayLine",
         "die": "assay_control.worlds.dies:ExtrusionDie",
         "hazard": "assay_control.worlds.hazards:HazardPoint",
         "maze": "assay_control.worlds.maze:PointMaze",
         "motor": "assay_control.worlds.motor:Motor",
+        "offloading": "assay_control.worlds.offloading:Offloading",
         "pendulum": "assay_control.worlds.pendulum:Pendulum",
         "portfolio": "assay_control.worlds.near_real:Portfolio",
     }
@@ -90,7 +93,7 @@ def _stitched() -> Dataset:
     return Dataset(world=maze, shares=(Share(behaviour=Wander(), episodes=300, length=19, world=anywhere),))
 
 
-DATASETS: dict[str, tuple[Callable[[], Dataset | Corrupted], str]] = {
+DATASETS: dict[str, tuple[Callable[[], OfflineData], str]] = {
     "cart-pole/expert": (lambda: _of(CartPole(), (Scripted(), 20)), "20 episodes of the controller"),
     "cart-pole/mixed": (
         lambda: _of(CartPole(), (RandomActions(), 380), (Scripted(noise=0.3), 20)),
@@ -118,12 +121,18 @@ DATASETS: dict[str, tuple[Callable[[], Dataset | Corrupted], str]] = {
         lambda: _of(Pendulum(), (Scripted(gain=0.5, noise=0.3), 40)),
         "40 episodes of a weak controller, to go on from by acting",
     ),
+    "pendulum/preferred": (
+        lambda: PreferredRewards(
+            base=_of(Pendulum(), (RandomActions(), 60), (Scripted(gain=0.5, noise=0.3), 60), (Scripted(noise=0.3), 30))
+        ),
+        "150 episodes of three kinds, whose rewards are learned from 400 comparisons, one in ten of them wrong",
+    ),
     "pendulum/random": (lambda: _of(Pendulum(), (RandomActions(), 100)), "100 random episodes"),
 }
 """Name to a function that makes the recipe, and what it is."""
 
 
-def dataset(name: str) -> Dataset | Corrupted:
+def dataset(name: str) -> OfflineData:
     """The data set of that name.
 
     Raises:

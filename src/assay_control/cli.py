@@ -35,18 +35,31 @@ class ListingOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetOptions:
+    """Lists data sets, or makes and measures one.
+
+    Attributes:
+        out: file to write its episodes to: .npz, .hdf5 or .h5.
+        json: print JSON.
+    """
+
+    out: Path | None = None
+    json: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TrainOptions:
     """Trains a policy.
 
     Attributes:
         folder: for the run; a new one below runs where not given.
-        file: an .npz file of episodes to learn from, of the world that is named.
+        file: episodes to learn from, of the world that is named: .npz, .hdf5, or minari: and a name.
         no_report: do not write report.html at the end.
         json: print the outcome as JSON.
     """
 
     folder: Path | None = None
-    file: Path | None = None
+    file: str | None = None
     no_report: bool = False
     json: bool = False
 
@@ -167,9 +180,15 @@ def _worlds(args: list[str]) -> int:
 
 def _datasets(args: list[str]) -> int:
     name, rest = _leading(args, 1)
-    own = parse(ListingOptions, rest, "assay control datasets")
+    own = parse(DatasetOptions, rest, "assay control datasets")
+    if own.out is not None and not name:
+        raise ConfigError("assay control datasets --out: name the data set to be written, such as pendulum/mixed")
     if name:
         from assay_control.card import data_card
+        from assay_control.data.external import write_episodes
+
+        if own.out is not None:
+            write_episodes(dataset(name[0]).cached(), own.out)
 
         with busy("making episodes"):
             card = data_card(dataset(name[0]))
@@ -256,7 +275,7 @@ def _eval(args: list[str]) -> int:
     from assay_control.run_folders import load_session
 
     session = load_session(own.folder)
-    place = session.run.acted_in
+    place = session.run.evaluated_in
     with busy("playing"):
         found = evaluate_policy(
             place, session.player(own.episodes), own.episodes, session.run.seed if own.seed is None else own.seed

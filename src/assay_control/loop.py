@@ -91,7 +91,7 @@ class _Watched:
 def evaluate(session: Session) -> tuple[PolicyEvaluation, dict[str, float]]:
     """Episodes without noise, and their numbers: the return, the score, and what the critic expected of the first actions."""
     run = session.run
-    world, method = run.acted_in, session.method
+    world, method = run.evaluated_in, session.method
     act = _Watched(session.player(run.episodes))
     found = evaluate_policy(world, act, run.episodes, run.seed, method.discount)
     values = {"eval/return": float(found.returns.mean()), "eval/length": float(found.lengths.mean())}

@@ -37,8 +37,8 @@ class Net:
         inputs: what it reads: ``observation``, or ``observation action``.
         outputs: numbers it gives: ``value`` (one), ``action`` (one per coordinate), ``gaussian`` (mean and log deviation of
             each), ``normal`` (a mean of each, with log deviations that are the same for all observations), ``choices`` (one per
-            action), ``model`` (mean and log deviation of each change of the observation and of the reward, and whether the episode
-            ends). What a policy gives is ``choices`` in a world of choices, whatever stands here.
+            action), ``model`` (mean and log deviation of each change of the observation and of the reward, and whether the
+            episode ends). What a policy gives is ``choices`` in a world of choices, whatever stands here.
         width: of a hidden layer.
         depth: hidden layers.
         ensemble: members, trained beside each other from different starts.

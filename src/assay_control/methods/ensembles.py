@@ -27,8 +27,8 @@ __all__ = ["EDAC", "RO2O", "ReBRAC"]
 class EDAC(Weighted):
     """Ensemble-diversified actor-critic: SAC with the least of many critics, whose gradients in the action are kept apart.
 
-    ``y = r + γ (min_{i<=N} Q̄_i(s', a') - α log π)``, and ``+ diversity · mean_{i≠j} cos(∇_a Q_i, ∇_a Q_j)``; with ``diversity`` 0
-    it is SAC-N. Source: An et al. 2021, arXiv 2110.01548.
+    ``y = r + γ (min_{i<=N} Q̄_i(s', a') - α log π)``, and ``+ diversity · mean_{i≠j} cos(∇_a Q_i, ∇_a Q_j)``; with
+    ``diversity`` 0 it is SAC-N. Source: An et al. 2021, arXiv 2110.01548.
 
     Attributes:
         ensemble: critics.
@@ -94,8 +94,8 @@ class ReBRAC(Weighted):
 class RO2O(Weighted):
     """Robust offline-to-online: SAC with the least of many critics, smooth in disturbed states, the same loss before and after.
 
-    ``+ value max_k (.8 δ⁺² + .2 δ⁻²) + pessimism |Q(s̃, ã) - sg(Q - κ std)|²`` for critics, ``+ policy max_k KL`` both ways for the
-    policy, over states within ``radius``. At the switch only the source of batches changes: from then on half of each is
+    ``+ value max_k (.8 δ⁺² + .2 δ⁻²) + pessimism |Q(s̃, ã) - sg(Q - κ std)|²`` for critics, ``+ policy max_k KL`` both ways for
+    the policy, over states within ``radius``. At the switch only the source of batches changes: from then on half of each is
     collected. Source: Wen et al. 2023, arXiv 2309.16973.
 
     Attributes:

@@ -21,8 +21,8 @@ __all__ = ["GGDSAC", "MOORL", "ReCOIL"]
 class ReCOIL(Sized):
     """Imitates an expert out of a few of its episodes and many others, without rewards and without a discriminator.
 
-    ``(1 - w) (E_D Q(s, π(s)) - E_E Q(s, a)) + w E (γ V(s') - Q)²``, a value by the bounded dual of f-DVL, and cloning of both sets by
-    ``exp(beta (Q - V))``. Source: Sikchi et al. 2023, arXiv 2302.08560; coefficients are a third party's.
+    ``(1 - w) (E_D Q(s, π(s)) - E_E Q(s, a)) + w E (γ V(s') - Q)²``, a value by the bounded dual of f-DVL, and cloning of both
+    sets by ``exp(beta (Q - V))``. Source: Sikchi et al. 2023, arXiv 2302.08560; coefficients are a third party's.
 
     Attributes:
         expert: episodes at the end of the data set that are the expert's.

@@ -22,9 +22,9 @@ __all__ = ["MBPO", "MOPO", "VaGraM"]
 class MOPO(Weighted):
     """Model-based offline policy optimisation: SAC in an ensemble of models, whose rewards are less where the models are unsure.
 
-    ``r̃ = r̂ - penalty · max_i |σ_i(s, a)|`` on branches of up to ``steps`` steps from the data's states; the rest of each batch is
-    of the data. The model learns first, alone. Source: Yu et al. 2020, arXiv 2005.13239 (7 members, 5 of them kept; 5 to 50 % real
-    rows), with all members kept and branches imagined afresh for each batch.
+    ``r̃ = r̂ - penalty · max_i |σ_i(s, a)|`` on branches of up to ``steps`` steps from the data's states; the rest of each
+    batch is of the data. The model learns first, alone. Source: Yu et al. 2020, arXiv 2005.13239 (7 members, 5 of them kept; 5
+    to 50 % real rows), with all members kept and branches imagined afresh for each batch.
 
     Attributes:
         members: of the ensemble.

@@ -18,9 +18,9 @@ __all__ = ["DecisionTransformer", "MultiObjectiveDT"]
 class DecisionTransformer:
     """Clones actions given what was seen and the return that is still to come; asked for a high return, it acts for one.
 
-    Tokens ``(R_t, s_t, a_t)``, ``loss = |π(R_{<=t}, s_{<=t}, a_{<t}) - a_t|²``; while acting ``R_{t+1} = R_t - r_t``. Source: Chen
-    et al. 2021, arXiv 2106.01345 (width 128, 3 layers, 100,000 updates), without dropout and weight decay. With ``stitch`` segments
-    go over into another episode where both pass one cell (Ghugare et al. 2024, arXiv 2401.11237).
+    Tokens ``(R_t, s_t, a_t)``, ``loss = |π(R_{<=t}, s_{<=t}, a_{<t}) - a_t|²``; while acting ``R_{t+1} = R_t - r_t``. Source:
+    Chen et al. 2021, arXiv 2106.01345 (width 128, 3 layers, 100,000 updates), without dropout and weight decay. With ``stitch``
+    segments go over into another episode where both pass one cell (Ghugare et al. 2024, arXiv 2401.11237).
 
     Attributes:
         width, layers, heads, context: of the transformer.

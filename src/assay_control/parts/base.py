@@ -80,8 +80,9 @@ class TransitionBatch:
         to_go: ``[B]`` discounted return to the end of the episode, where the source knows it.
         index: ``[B]`` rows of the source.
         stream: ``[B]`` 0 for offline, 1 for online rows.
-        columns: what else the source supplies, as ``advantage`` or ``log_prob``; of a data set ``next_action`` and ``follows``, whether
-            the data have one; ``ahead`` steps to the episode's end, ``cut`` whether that is a horizon, ``end_observation``, and ``cost``.
+        columns: what else the source supplies, as ``advantage`` or ``log_prob``; of a data set ``next_action`` and ``follows``,
+            whether the data have one; ``ahead`` steps to the episode's end, ``cut`` whether that is a horizon,
+            ``end_observation``, and ``cost``.
         pool: ``[n, O]`` observations and ``[n, A]`` actions of the whole data set, where the batch is of one.
     """
 
@@ -251,7 +252,8 @@ class Explorer(Protocol):
 class Reptile:
     """After each ``updates`` updates ``θ_meta <- θ_meta + rate (θ - θ_meta)``, and learning goes on from there.
 
-    Source: Nichol et al. 2018, arXiv 1803.02999; MOORL's outer step. Moments of the optimisers begin afresh; averaged copies stay.
+    Source: Nichol et al. 2018, arXiv 1803.02999; MOORL's outer step. Moments of the optimisers begin afresh; averaged copies
+    stay.
 
     Attributes:
         nets: names of the networks.

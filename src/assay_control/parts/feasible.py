@@ -96,8 +96,9 @@ class FitFeasible:
 class FeasibleClone:
     """Clones actions by their advantage where the state can be kept safe, and by their safety where it cannot.
 
-    ``w = min(exp(beta (Q - V)), 100)`` where ``V_h <= 0`` and ``Q_h <= 0``; ``min(exp(flee (V_h - Q_h)), 150)`` where ``V_h > 0``; else
-    0. Source: Zheng et al. 2024 (FISOR), arXiv 2401.10700, whose policy is a denoising one where this is a normal distribution.
+    ``w = min(exp(beta (Q - V)), 100)`` where ``V_h <= 0`` and ``Q_h <= 0``; ``min(exp(flee (V_h - Q_h)), 150)`` where ``V_h >
+    0``; else 0. Source: Zheng et al. 2024 (FISOR), arXiv 2401.10700, whose policy is a denoising one where this is a normal
+    distribution.
 
     Attributes:
         beta: sharpness where safe.

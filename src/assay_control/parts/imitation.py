@@ -173,9 +173,9 @@ def corrected_variance(error: Tensor) -> Tensor:
 class GeneralisedGaussian:
     """A critic's loss under errors whose tails are learned: ``mean w β-weighted |δ|^β + mse mean w δ²``.
 
-    ``δ = Q(s, a) - y``; β is ``softplus`` of a network ``shape``, and is held fixed here. Rows count by β over its mean and by the
-    inverse of the ensemble's variance (`inverse_variance_weights`). After generalised-Gaussian TD errors (2024); with ``form``
-    ``linear`` as in its released code. The shape has a network of its own, where the paper has a second head.
+    ``δ = Q(s, a) - y``; β is ``softplus`` of a network ``shape``, and is held fixed here. Rows count by β over its mean and by
+    the inverse of the ensemble's variance (`inverse_variance_weights`). After generalised-Gaussian TD errors (2024); with
+    ``form`` ``linear`` as in its released code. The shape has a network of its own, where the paper has a second head.
 
     Attributes:
         form: ``power`` or ``linear``.

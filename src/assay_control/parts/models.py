@@ -24,7 +24,8 @@ def model_outputs(rows: TransitionBatch, nets: Nets, observation: Tensor, action
     """What the members of ``model`` expect of ``[n, O]`` observations and ``[n, A]`` actions.
 
     Returns:
-        ``[N, n, O + 1]`` means and log deviations of the change of the observation and of the reward, ``[N, n]`` logits of an end.
+        ``[N, n, O + 1]`` means and log deviations of the change of the observation and of the reward, ``[N, n]`` logits of an
+        end.
     """
     size = rows.observation.shape[-1] + 1
     out = nets["model"](torch.cat([observation, action], -1))

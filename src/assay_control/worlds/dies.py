@@ -9,6 +9,7 @@ import numpy as np
 from assay.core import ConfigError
 from assay_control.records import Array, Box
 from assay_control.worlds.base import Copies, Move, RunningWorld, Seeds, uniform_start
+from assay_control.worlds.pictures import traces
 
 __all__ = ["ExtrusionDie", "flow_ratios"]
 
@@ -30,8 +31,8 @@ class ExtrusionDie:
     """Shape the lands of a die with three outlets until its melt leaves all of them alike fast.
 
     Heights are drawn for each episode, so each is another shape to optimise; an action changes the logarithm of each land by up
-    to ``change``. ``c_i = (ratio_i - 1) / max(ratio_i, 1)``; reward ``-Σ c²``, and 5 with the end of the episode where it is below
-    ``goal``. After Wolff et al. 2023 (ReLeSO), with a power-law melt in slits in place of a flow solver.
+    to ``change``. ``c_i = (ratio_i - 1) / max(ratio_i, 1)``; reward ``-Σ c²``, and 5 with the end of the episode where it is
+    below ``goal``. After Wolff et al. 2023 (ReLeSO), with a power-law melt in slits in place of a flow solver.
 
     Observation: logarithms of heights and lands, and ``c``. Each step is one call of the solver.
 
@@ -100,6 +101,10 @@ class ExtrusionDie:
         cost = self.imbalance(np.exp(after[:, :3]), np.exp(land))
         there = cost < self.goal
         return Move(state=after, reward=np.where(there, 5.0, -cost), terminated=there)
+
+    def picture(self, observations: Array) -> str:
+        """An SVG of an episode ``[T + 1, O]``: the deviations of the three outlets."""
+        return traces(observations[:, 6:9])
 
     def control(self, observation: Array) -> Array:
         """``[n, 3]`` towards the balance of slits, ``L ∝ h^(1 + m)``, known in closed form."""

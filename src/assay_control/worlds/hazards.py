@@ -10,6 +10,7 @@ import numpy as np
 from assay.core import ConfigError, uniforms
 from assay_control.records import Array, Box
 from assay_control.worlds.base import Copies, Move, RunningWorld, Seeds
+from assay_control.worlds.pictures import traces
 
 __all__ = ["HazardPoint"]
 
@@ -18,8 +19,9 @@ __all__ = ["HazardPoint"]
 class HazardPoint:
     """A point with inertia flies to a goal; a disc in between costs 1 at each step inside.
 
-    State and observation: place in [-1, 1]² and velocity. An action is a push along both axes: ``v' = drag v + push a``, ``x' = x +
-    v'``. Reward: how much nearer the goal it comes, and 1 on reaching it, which terminates. Because it cannot stop at once, some
+    State and observation: place in [-1, 1]² and velocity. An action is a push along both axes: ``v' = drag v + push a``, ``x' =
+    x + v'``. Reward: how much nearer the goal it comes, and 1 on reaching it, which terminates. Because it cannot stop at once,
+    some
     states outside of the disc are lost already: `feasible` says from which no way of acting keeps clear.
 
     Attributes:
@@ -105,6 +107,10 @@ class HazardPoint:
                 at, clear = move.state, clear & (move.cost == 0)
             saved |= clear
         return saved
+
+    def picture(self, observations: Array) -> str:
+        """An SVG of an episode ``[T + 1, O]``: the place along both axes."""
+        return traces(observations[:, 0:2])
 
     def control(self, observation: Array) -> Array:
         """``[n, 2]`` the scripted expert: around the hazard on the side where it is, then to the goal."""

@@ -9,6 +9,7 @@ import numpy as np
 from assay.core import ConfigError, uniforms
 from assay_control.records import Array, Box
 from assay_control.worlds.base import Copies, Move, RunningWorld, Seeds, seed_column, state_uniforms
+from assay_control.worlds.pictures import traces
 
 __all__ = ["Motor"]
 
@@ -117,6 +118,10 @@ class Motor:
             ],
             axis=1,
         )
+
+    def picture(self, observations: Array) -> str:
+        """An SVG of an episode ``[T + 1, O]``: current and reference."""
+        return traces(observations[:, 0:2])
 
     def control(self, observation: Array) -> Array:
         """``[n, 1]`` a proportional-integral controller with feed-forward of the counter-voltage."""

@@ -10,6 +10,7 @@ import numpy as np
 from assay.core import ConfigError
 from assay_control.records import Array, Box
 from assay_control.worlds.base import Copies, Move, RunningWorld, Seeds, seed_column, state_uniforms
+from assay_control.worlds.pictures import traces
 
 __all__ = ["DelayLine", "Portfolio", "portfolio_step", "sharpe_ratio"]
 
@@ -19,9 +20,10 @@ class DelayLine:
     """Hold a flow at a demand that jumps by itself; what is done at the valve arrives ``lag`` steps later.
 
     The inflow changes by up to ``change`` a step, ``q' = q + change a``; at the outlet is what was let in ``lag`` steps ago.
-    Reward ``-|outflow - demand|``. The demand, which is exogenous, jumps with probability ``jump`` among four levels. Observation:
-    outflow, demand, inflow, and with ``history`` the last ``lag`` inflows: without them no policy of the observation can know what
-    is on its way. After the Pipeline of NeoRL-2 (Gao et al. 2025), which has a lag of 20 steps and jumps at .003.
+    Reward ``-|outflow - demand|``. The demand, which is exogenous, jumps with probability ``jump`` among four levels.
+    Observation: outflow, demand, inflow, and with ``history`` the last ``lag`` inflows: without them no policy of the
+    observation can know what is on its way. After the Pipeline of NeoRL-2 (Gao et al. 2025), which has a lag of 20 steps and
+    jumps at .003.
 
     Attributes:
         lag: steps.
@@ -89,6 +91,10 @@ class DelayLine:
         after = np.column_stack([pipe, inflow, demand, state[:, n + 2], counter])
         return Move(state=after, reward=reward, terminated=np.zeros(len(after), bool))
 
+    def picture(self, observations: Array) -> str:
+        """An SVG of an episode ``[T + 1, O]``: outflow and demand."""
+        return traces(observations[:, 0:2])
+
     def control(self, observation: Array) -> Array:
         """``[n, 1]`` sets the inflow to the demand as fast as the valve can: what a controller that knows the pipe does."""
         return np.clip((observation[:, 1] - observation[:, 2]) / self.change, -1, 1)[:, None]
@@ -131,9 +137,10 @@ def sharpe_ratio(returns: Array) -> float:
 class Portfolio:
     """Hold ``assets`` and cash; prices have momentum of a known strength, or none.
 
-    Daily returns ``r_t = momentum m_t + noise``, ``m_t = .9 m_{t-1} + .1 r_{t-1}``, scaled so that the deviation of noise is 1 %. An
-    action gives weights by a softmax. Reward: the log of the day's growth less the cost of trading, in per cent. Observation: the
-    averages ``m`` in deviations, and the weights held. With ``momentum`` 0 nothing can be gained on average, so a method that gains
+    Daily returns ``r_t = momentum m_t + noise``, ``m_t = .9 m_{t-1} + .1 r_{t-1}``, scaled so that the deviation of noise is 1
+    %. An action gives weights by a softmax. Reward: the log of the day's growth less the cost of trading, in per cent.
+    Observation: the averages ``m`` in deviations, and the weights held. With ``momentum`` 0 nothing can be gained on average,
+    so a method that gains
     there has learned the past by heart: the null test. A made market in place of one of stocks (2024), with its costs.
 
     Attributes:
@@ -207,6 +214,10 @@ class Portfolio:
         gain: Any = np.log((wanted * growth).sum(1) * (1 - cost))
         after = np.column_stack([0.9 * average + 0.1 * day, drifted, seed, counter])
         return Move(state=after, reward=100 * gain, terminated=np.zeros(len(after), bool))
+
+    def picture(self, observations: Array) -> str:
+        """An SVG of an episode ``[T + 1, O]``: weights of assets and cash."""
+        return traces(observations[:, self.assets :])
 
     def control(self, observation: Array) -> Array:
         """``[n, assets + 1]`` the momentum rule: prefers assets by their averages, which is right where there is momentum."""
