@@ -345,7 +345,9 @@ _HOME = {
     "parts.schedules": "AddNoise DrawAction EpsilonGreedy Offline OfflineToOnline Online",
     "parts.segments": "Segments",
     "parts.sequence": "ActForReturn SequenceClone",
-    "parts.sources": "AlternateBlocks Collected DataThenCollected DataThenHalf Evenly HalfOnline TopEpisodes WeightedEpisodes top_episodes",
+    "parts.sources": (
+        "AlternateBlocks Collected DataThenCollected DataThenHalf Evenly HalfOnline TopEpisodes WeightedEpisodes top_episodes"
+    ),
     "parts.targets": "BestChoice BootstrappedReturn NextValue PolicyNoise ReturnToGo SampledAction SoftValue",
     "parts.transformer": "SequenceNet",
     "records": "Box Choices Episode Transitions WorldStep transitions",

@@ -110,7 +110,8 @@ class PreferredRewards:
     def __post_init__(self) -> None:
         if min(self.labels, self.members, self.features) < 1:
             raise ConfigError(
-                f"PreferredRewards(labels={self.labels}, members={self.members}, features={self.features}): use whole numbers from 1"
+                f"PreferredRewards(labels={self.labels}, members={self.members}, features={self.features}): "
+                "use whole numbers from 1"
             )
 
     @property

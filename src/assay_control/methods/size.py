@@ -45,7 +45,6 @@ class Sized:
         if self.project:
             given |= {"layer_norm": True, "project": True}
         return Net(inputs=inputs, outputs=outputs, ensemble=ensemble, target=self.target if averaged else 0.0, **given)  # type: ignore[arg-type]
-        ignore[arg - type]
 
     def critic(self, ensemble: int = 2, **more: object) -> Net:
         """A critic of observations and actions, with an averaged copy."""

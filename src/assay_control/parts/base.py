@@ -271,7 +271,8 @@ class Reptile:
     def __post_init__(self) -> None:
         if not self.nets or self.updates < 1 or not 0 < self.rate <= 1:
             raise ConfigError(
-                f"Reptile(nets={self.nets}, updates={self.updates}, rate={self.rate}): use a network or more, a step or more, and a "
+                f"Reptile(nets={self.nets}, updates={self.updates}, rate={self.rate}): "
+                "use a network or more, a step or more, and a "
                 "rate above 0 and up to 1"
             )
 

@@ -31,7 +31,9 @@ def state_danger(observation: Tensor, nets: Nets) -> Tensor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeasibleValue:
-    """``V_h``: a lower expectile of ``Q_h``, ``mean |1 - τ - 1(u < 0)| u²`` with ``u = Q̄_h(s, a) - V_h(s)``: the safest action counts.
+    """``V_h``: a lower expectile of ``Q_h``, ``mean |1 - τ - 1(u < 0)| u²`` with ``u = Q̄_h(s, a) - V_h(s)``.
+
+    The safest of the data's actions counts.
 
     Source: Zheng et al. 2024 (FISOR), arXiv 2401.10700.
 

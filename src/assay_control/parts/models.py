@@ -63,7 +63,9 @@ def _ends(logits: Tensor, rows: TransitionBatch) -> Tensor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueGradientModel:
-    """VaGraM's loss of a model: ``mean Σ_j (∂_j V(s') (ŝ'_j - s'_j))² + (r̂ - r)²``, where errors count as far as they move values.
+    """VaGraM's loss of a model: ``mean Σ_j (∂_j V(s') (ŝ'_j - s'_j))² + (r̂ - r)²``.
+
+    Errors count as far as they move values.
 
     The gradient is that of the critics' mean at the true next state and the policy's action there; it is cut at its ``bound``
     quantile over the batch. Source: Voelcker et al. 2022, arXiv 2204.01464 (in whose code the cut is never reached).
@@ -135,7 +137,8 @@ class ImaginedRows:
     def __post_init__(self) -> None:
         if not 0 <= self.share <= 1 or self.steps < 1 or self.penalty < 0 or self.since < 0:
             raise ConfigError(
-                f"ImaginedRows(share={self.share}, steps={self.steps}, penalty={self.penalty}, since={self.since}): use a share, a "
+                f"ImaginedRows(share={self.share}, steps={self.steps}, penalty={self.penalty}, since={self.since}): "
+                "use a share, a "
                 "step or more, and no negative number"
             )
 

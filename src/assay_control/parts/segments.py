@@ -110,8 +110,8 @@ class Segments:
     def __post_init__(self) -> None:
         if min(self.batch, self.context, self.cells) < 1 or not 0 <= self.stitch <= 1 or self.by not in ("even", "return"):
             raise ConfigError(
-                f"Segments(batch={self.batch}, context={self.context}, by={self.by!r}, stitch={self.stitch}, cells={self.cells}): use "
-                "whole numbers from 1 up, 'even' or 'return', and a probability"
+                f"Segments(batch={self.batch}, context={self.context}, by={self.by!r}, stitch={self.stitch}, "
+                f"cells={self.cells}): use whole numbers from 1 up, 'even' or 'return', and a probability"
             )
 
     def weights(self, data: Transitions) -> Array:

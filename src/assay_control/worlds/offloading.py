@@ -83,7 +83,8 @@ class Offloading:
     def __post_init__(self) -> None:
         if min(self.edges, self.horizon) < 1 or (self.weight is not None and not 0 <= self.weight <= 1):
             raise ConfigError(
-                f"Offloading(edges={self.edges}, weight={self.weight}, horizon={self.horizon}): use whole numbers from 1 up, and a "
+                f"Offloading(edges={self.edges}, weight={self.weight}, horizon={self.horizon}): "
+                "use whole numbers from 1 up, and a "
                 "share or None"
             )
 

@@ -40,7 +40,7 @@ def _facts(path: str) -> tuple[int, Space, int]:
         raise ConfigError(f"{path}: agents need observations that are vectors of one length, to share a policy")
     if all(hasattr(a, "n") for a in acted) and len({int(a.n) for a in acted}) == 1:
         space: Space = Choices(int(acted[0].n))
-    elif len({getattr(a, "shape", None) for a in acted}) == 1 and len(acted[0].shape) == 1:
+    elif len({getattr(a, "shape", None) for a in acted}) == 1 and len(getattr(acted[0], "shape", None) or ()) == 1:
         space = Box(int(acted[0].shape[0]))
     else:
         raise ConfigError(f"{path}: agents need one space of actions, choices or vectors, to share a policy")

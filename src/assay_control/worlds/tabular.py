@@ -145,7 +145,7 @@ def _greedy_return(follows: Array, reward: Array, q: list[Array]) -> float:
 
 
 def learn_shallow(world: Corridor, depth: int, episodes: int, seed: int = 0) -> tuple[float, int]:
-    """SQIRL with tables: for each time of an episode, random play behind what was fixed, regression, ``depth`` steps of iteration.
+    """SQIRL with tables: for each time of an episode, random play behind what was fixed, then ``depth`` steps of iteration.
 
     At time ``i``, ``episodes`` episodes follow the fixed policy for ``i`` steps and then act at random; ``Q^1`` is the mean of
     what came, ``Q^{j+1} = r + max Q^j``, and the greedy action of ``Q^depth`` at time ``i`` is fixed. Source: Laidlaw et al.

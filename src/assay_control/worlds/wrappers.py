@@ -139,7 +139,8 @@ class SnapshotStarts:
     def __post_init__(self) -> None:
         if not 0 <= self.share <= 1 or self.teachers < 1 or min(self.clusters, self.length) < 0:
             raise ConfigError(
-                f"SnapshotStarts(share={self.share}, teachers={self.teachers}, clusters={self.clusters}, length={self.length}): use a "
+                f"SnapshotStarts(share={self.share}, teachers={self.teachers}, clusters={self.clusters}, length={self.length}): "
+                "use a "
                 "share, an episode or more, and no negative number"
             )
         _simulated(self.world, "SnapshotStarts")
