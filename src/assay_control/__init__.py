@@ -101,6 +101,7 @@ if TYPE_CHECKING:
     )
     from assay_control.worlds.base import Copies, Move, RunningWorld, SimulatedWorld, World, uniform_start
     from assay_control.worlds.cartpole import CartPole
+    from assay_control.worlds.codes import CheckMatrix, code_distance, gf2_rank, hypergraph_product
     from assay_control.worlds.dies import ExtrusionDie, flow_ratios
     from assay_control.worlds.gymnasium import GymnasiumWorld
     from assay_control.worlds.hazards import HazardPoint
@@ -131,6 +132,7 @@ __all__ = [
     "Buffer",
     "CQL",
     "CartPole",
+    "CheckMatrix",
     "Choices",
     "ClippedRatio",
     "Clone",
@@ -261,6 +263,7 @@ __all__ = [
     "World",
     "WorldStep",
     "aggregate_scores",
+    "code_distance",
     "collect_episodes",
     "completion_rise",
     "coverage",
@@ -273,6 +276,8 @@ __all__ = [
     "fit_preferences",
     "flow_ratios",
     "generalised_advantages",
+    "gf2_rank",
+    "hypergraph_product",
     "hypervolume",
     "improvement_probability",
     "interquartile_mean",
@@ -358,6 +363,7 @@ _HOME = {
     "statistics": "Aggregate aggregate_scores improvement_probability interquartile_mean performance_profile",
     "worlds.base": "Copies Move RunningWorld SimulatedWorld World uniform_start",
     "worlds.cartpole": "CartPole",
+    "worlds.codes": "CheckMatrix code_distance gf2_rank hypergraph_product",
     "worlds.dies": "ExtrusionDie flow_ratios",
     "worlds.gymnasium": "GymnasiumWorld",
     "worlds.hazards": "HazardPoint",

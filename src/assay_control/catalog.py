@@ -26,6 +26,7 @@ __all__ = ["DATASETS", "METHODS", "WORLDS", "dataset", "method", "world"]
 WORLDS: FrozenMap = FrozenMap(
     {
         "cart-pole": "assay_control.worlds.cartpole:CartPole",
+        "codes": "assay_control.worlds.codes:CheckMatrix",
         "corridor": "assay_control.worlds.tabular:Corridor",
         "delay": "assay_control.worlds.near_real:DelayLine",
         "die": "assay_control.worlds.dies:ExtrusionDie",

@@ -12,6 +12,7 @@ from assay.core import ConfigError, from_dict, to_dict
 from assay_control import (
     BC,
     SAC,
+    CheckMatrix,
     ControlRun,
     Corridor,
     DelayLine,
@@ -29,6 +30,7 @@ from assay_control import (
     RandomActions,
     Scripted,
     SnapshotStarts,
+    code_distance,
     collect_episodes,
     completion_rise,
     dataset,
@@ -36,6 +38,8 @@ from assay_control import (
     evaluate_policy,
     fit_preferences,
     flow_ratios,
+    gf2_rank,
+    hypergraph_product,
     hypervolume,
     learn_shallow,
     portfolio_step,
@@ -243,3 +247,25 @@ def test_settings_out_of_range_are_refused() -> None:
         with pytest.raises(ConfigError):
             make()
     assert RandomActions().source == "random" and world("corridor") == Corridor()
+
+
+def test_codes_of_low_weight_by_hand() -> None:
+    """Hamming (7, 4): 58 qubits, 16 kept, checks of up to 7, qubits in up to 8; repetition (3): [[13, 1]], weight 4."""
+    hamming = np.array([[1, 0, 1, 0, 1, 0, 1], [0, 1, 1, 0, 0, 1, 1], [0, 0, 0, 1, 1, 1, 1]])
+    repetition = np.array([[1, 1, 0], [0, 1, 1]])
+    for h, qubits, kept, weight, degree in ((hamming, 58, 16, 7, 8), (repetition, 13, 1, 4, 4)):
+        x, z = hypergraph_product(h)
+        assert x.shape[1] == qubits and qubits - gf2_rank(x) - gf2_rank(z) == kept and not (x @ z.T % 2).any()
+        assert max(x.sum(1).max(), z.sum(1).max()) == weight and (x.sum(0) + z.sum(0)).max() <= degree
+    assert code_distance(hamming) == 3 and code_distance(repetition) == 3 and code_distance(np.eye(3, dtype=int)) == 4
+    place = CheckMatrix()
+    state = place.start(seeds(12))
+    for action in range(20):
+        after = place.move(state, np.full(12, action)).state
+        matrices = [s[:-1].reshape(4, 8).astype(int) for s in after]
+        assert all(code_distance(h) >= 2 and 8 - gf2_rank(h) >= s[-1] for h, s in zip(matrices, state, strict=True))
+        state = after
+    greedy = evaluate_policy(place, place.control, 10, 0)
+    assert greedy.returns.mean() > evaluate_policy(place, lambda o: np.zeros(len(o), np.int64), 10, 0).returns.mean()
+    with pytest.raises(ConfigError):
+        CheckMatrix(length=11)
