@@ -39,7 +39,7 @@ if TYPE_CHECKING:
         Actor,
         Composition,
         ControlMethod,
-        Memory,
+        EpisodeMemory,
         Noise,
         Phase,
         Reptile,
@@ -91,7 +91,7 @@ if TYPE_CHECKING:
     from assay_control.report import write_control_report
     from assay_control.run import ControlRun
     from assay_control.run_folders import ControlOutcome, load_session, read_run_settings, resume, train
-    from assay_control.session import Player, Session
+    from assay_control.session import PolicyPlayer, Session
     from assay_control.statistics import (
         Aggregate,
         aggregate_scores,
@@ -162,6 +162,7 @@ __all__ = [
     "EDAC",
     "EffectiveHorizon",
     "Episode",
+    "EpisodeMemory",
     "EpsilonGreedy",
     "Evenly",
     "Expectile",
@@ -189,7 +190,6 @@ __all__ = [
     "METHODS",
     "MOORL",
     "MOPO",
-    "Memory",
     "ModelLikelihood",
     "Motor",
     "Move",
@@ -215,11 +215,11 @@ __all__ = [
     "PerturbedPolicy",
     "PerturbedValue",
     "Phase",
-    "Player",
     "PointMaze",
     "PolicyEvaluation",
     "PolicyNoise",
     "PolicyNoisePenalised",
+    "PolicyPlayer",
     "Portfolio",
     "PreferredRewards",
     "RIQL",
@@ -336,7 +336,7 @@ _HOME = {
     "methods.sequence": "DecisionTransformer MultiObjectiveDT",
     "networks": "Net Network Scalar",
     "parts.actors": "AdvantageWeighted Clone ClonePenalty GreedyAction SoftGreedy",
-    "parts.base": "Actor Composition ControlMethod Memory Noise Phase Reptile RowTransform TransitionBatch Update",
+    "parts.base": "Actor Composition ControlMethod EpisodeMemory Noise Phase Reptile RowTransform TransitionBatch Update",
     "parts.buffer": "Buffer",
     "parts.conservative": "Conservative ConservativeChoices",
     "parts.ensembles": "GradientDiversity PerturbedPessimism PerturbedPolicy PerturbedValue PolicyNoisePenalised",
@@ -359,7 +359,7 @@ _HOME = {
     "report": "write_control_report",
     "run": "ControlRun",
     "run_folders": "ControlOutcome load_session read_run_settings resume train",
-    "session": "Player Session",
+    "session": "PolicyPlayer Session",
     "statistics": "Aggregate aggregate_scores improvement_probability interquartile_mean performance_profile",
     "worlds.base": "Copies Move RunningWorld SimulatedWorld World uniform_start",
     "worlds.cartpole": "CartPole",

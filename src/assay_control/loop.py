@@ -12,7 +12,7 @@ from assay_control.evaluation import PolicyEvaluation, evaluate_policy, normalis
 from assay_control.lazy_torch import to_tensor, torch
 from assay_control.parts.base import Log
 from assay_control.records import Array, WorldStep
-from assay_control.session import Player, Session
+from assay_control.session import PolicyPlayer, Session
 
 __all__ = ["Recorder", "evaluate", "walk"]
 
@@ -73,7 +73,7 @@ def walk(session: Session, recorder: Recorder, stop: Callable[[], bool] = lambda
 class _Watched:
     """A player whose first observations and actions are kept."""
 
-    def __init__(self, player: Player) -> None:
+    def __init__(self, player: PolicyPlayer) -> None:
         self._player = player
         self.observation: Array = np.zeros(0)
         self.action: Array = np.zeros(0)

@@ -20,10 +20,10 @@ from assay_control.run import ControlRun
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Player", "Session"]
+__all__ = ["PolicyPlayer", "Session"]
 
 
-class Player:
+class PolicyPlayer:
     """A policy that plays episodes without noise, with the memory that its method needs.
 
     Args:
@@ -144,9 +144,9 @@ class Session:
         """``[n, A]`` or ``[n]`` actions without noise, of raw observations at the begin of episodes."""
         return self.player(len(observation))(observation)
 
-    def player(self, count: int) -> Player:
+    def player(self, count: int) -> PolicyPlayer:
         """Plays ``count`` episodes that begin now."""
-        return Player(self, count)
+        return PolicyPlayer(self, count)
 
     def _act(self, seen: Array, at_random: bool) -> tuple[Array, dict[str, Array]]:
         if at_random:

@@ -26,7 +26,7 @@ __all__ = [
     "Explorer",
     "Fit",
     "Log",
-    "Memory",
+    "EpisodeMemory",
     "RowTransform",
     "ControlMethod",
     "Noise",
@@ -170,7 +170,7 @@ class RowTransform(Protocol):
         ...
 
 
-class Memory(Protocol):
+class EpisodeMemory(Protocol):
     """What an actor has seen of the episodes that it acts in."""
 
     def act(self, observation: Tensor) -> Tensor:
@@ -185,7 +185,7 @@ class Memory(Protocol):
 class Actor(Protocol):
     """How a policy acts that needs to remember: a frozen dataclass."""
 
-    def begin(self, nets: Nets, count: int, data: Transitions | None) -> Memory:
+    def begin(self, nets: Nets, count: int, data: Transitions | None) -> EpisodeMemory:
         """Acts in ``count`` episodes that begin now; ``data`` as they are learned from."""
         ...
 

@@ -95,7 +95,7 @@ class _Prompted:
         self._length = np.zeros(count, np.int64)
 
     def act(self, observation: Tensor) -> Tensor:
-        """As `Memory.act`."""
+        """As `EpisodeMemory.act`."""
         net, context = self._net, self._net.spec.context
         seen = [*self._seen, observation.numpy()][-context:]
         blank = np.zeros_like(self._done[-1]) if self._done else self._blank(len(observation))
@@ -113,7 +113,7 @@ class _Prompted:
         return np.zeros(count, np.int64) if self._net.choices else np.zeros((count, self._net.size), np.float32)
 
     def observe(self, action: Array, reward: Array, done: Array) -> None:
-        """As `Memory.observe`."""
+        """As `EpisodeMemory.observe`."""
         context = self._net.spec.context
         self._done = [*self._done, action.astype(self._blank(1).dtype)][-(context - 1) :] if context > 1 else []
         self._seen = self._seen[-(context - 1) :] if context > 1 else []
