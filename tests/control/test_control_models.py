@@ -65,7 +65,7 @@ from assay_control import (
     transitions,
 )
 from assay_control.parts.buffer import Buffer
-from assay_control.parts.imitation import generalised_gaussian_nll
+from assay_control.parts.imitation import corrected_variance, generalised_gaussian_nll
 from assay_control.run_folders import state_digest
 
 
@@ -319,6 +319,7 @@ def test_generalised_normal_errors_by_hand() -> None:
         second = float((p * x**2).sum())
         assert float(p.sum()) == pytest.approx(1.0, abs=1e-3) and second == pytest.approx(variance, abs=2e-3)
         assert float((p * x**4).sum()) / second**2 == pytest.approx(kurtosis, abs=0.02)
+    assert float(corrected_variance(torch.tensor([[1.0], [2.0], [4.0], [5.0], [8.0]]))) == pytest.approx(4.072, abs=1e-3)
     spread = torch.tensor([0.1, 1.0, 1.0, 1.0])
     w = 1 / spread
     assert float(w.sum() ** 2 / w.square().sum()) == pytest.approx(1.641, abs=1e-3)

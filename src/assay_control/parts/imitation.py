@@ -166,7 +166,8 @@ def corrected_variance(error: Tensor) -> Tensor:
         return var
     fourth = (centred**4).sum(0) / var.clamp(min=1e-12) ** 2
     excess = n * (n + 1) / ((n - 1) * (n - 2) * (n - 3)) * fourth - 3 * (n - 1) ** 2 / ((n - 2) * (n - 3))
-    return var / (excess / n + (n + 1) / (n - 1)).clamp(min=1e-3)
+    # the numerator is the variance of the sample itself, as in the released code
+    return (n - 1) / n * var / (excess / n + (n + 1) / (n - 1)).clamp(min=1e-3)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
