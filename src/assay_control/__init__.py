@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from assay_control.parts.fits import DualValue, Expectile, FitQ, FitV, Temperature, expectile_loss
     from assay_control.parts.imitation import ContrastiveQ, ExpertHalf, GeneralisedGaussian, ShapeFit, inverse_variance_weights
     from assay_control.parts.models import ImaginedRows, ModelLikelihood, ValueGradientModel
+    from assay_control.parts.near_expert import NearExpert, expert_distances
     from assay_control.parts.nearest import NearestAction, nearest_rows
     from assay_control.parts.nets import Nets
     from assay_control.parts.ppo import AdvantageReturn, ClippedRatio, LastRollout, OnPolicyRounds, generalised_advantages
@@ -98,6 +99,7 @@ if TYPE_CHECKING:
         improvement_probability,
         interquartile_mean,
         performance_profile,
+        rank_correlation,
     )
     from assay_control.worlds.base import Copies, Move, RunningWorld, SimulatedWorld, World, uniform_start
     from assay_control.worlds.cartpole import CartPole
@@ -194,6 +196,7 @@ __all__ = [
     "Motor",
     "Move",
     "MultiObjectiveDT",
+    "NearExpert",
     "NearestAction",
     "Net",
     "Nets",
@@ -273,6 +276,7 @@ __all__ = [
     "episodes_of_arrays",
     "evaluate_policy",
     "expectile_loss",
+    "expert_distances",
     "fit_preferences",
     "flow_ratios",
     "generalised_advantages",
@@ -293,6 +297,7 @@ __all__ = [
     "performance_profile",
     "portfolio_step",
     "positive_semivariance",
+    "rank_correlation",
     "read_episodes",
     "read_hdf5",
     "read_minari",
@@ -344,6 +349,7 @@ _HOME = {
     "parts.fits": "DualValue Expectile FitQ FitV Temperature expectile_loss",
     "parts.imitation": "ContrastiveQ ExpertHalf GeneralisedGaussian ShapeFit inverse_variance_weights",
     "parts.models": "ImaginedRows ModelLikelihood ValueGradientModel",
+    "parts.near_expert": "NearExpert expert_distances",
     "parts.nearest": "NearestAction nearest_rows",
     "parts.nets": "Nets",
     "parts.ppo": "AdvantageReturn ClippedRatio LastRollout OnPolicyRounds generalised_advantages",
@@ -360,7 +366,7 @@ _HOME = {
     "run": "ControlRun",
     "run_folders": "ControlOutcome load_session read_run_settings resume train",
     "session": "PolicyPlayer Session",
-    "statistics": "Aggregate aggregate_scores improvement_probability interquartile_mean performance_profile",
+    "statistics": ("Aggregate aggregate_scores improvement_probability interquartile_mean performance_profile rank_correlation"),
     "worlds.base": "Copies Move RunningWorld SimulatedWorld World uniform_start",
     "worlds.cartpole": "CartPole",
     "worlds.codes": "CheckMatrix code_distance gf2_rank hypergraph_product",

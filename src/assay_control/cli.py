@@ -110,6 +110,7 @@ def control_command(args: list[str]) -> int:
             "resume": (_resume, "go on with a run"),
             "eval": (_eval, "returns of a run's policy, with intervals"),
             "report": (_report, "write a run's report.html again"),
+            "mismatch": (_mismatch, "whether a run's model is better where its policy is: rank correlation over its evaluations"),
             "methods": (_methods, "list methods, or show one with its parts"),
             "worlds": (_worlds, "list worlds"),
             "datasets": (_datasets, "list data sets, or make one and measure it"),
@@ -304,6 +305,23 @@ def _report(args: list[str]) -> int:
 
     path = write_control_report(Path(words[0]))
     return show(own.json, {"report": str(path)}, lambda: print(path))
+
+
+def _mismatch(args: list[str]) -> int:
+    words, rest = _leading(args, 1)
+    own = parse(ListingOptions, rest, "assay control mismatch RUN")
+    if not words:
+        raise ConfigError("assay control mismatch: give the folder of a run of a method with a model, such as mbpo")
+    from assay.runs import read_record
+    from assay_control.statistics import rank_correlation
+
+    told = [row.metrics for row in read_record(Path(words[0])).metrics]
+    held = [(m["model/nll"], m["eval/return"]) for m in told if "model/nll" in m and "eval/return" in m]
+    if len(held) < 2:
+        raise ConfigError(f"{words[0]} has {len(held)} evaluations of a model; train mbpo with --evaluate-every, for two or more")
+    likelihoods, returns = zip(*held, strict=True)
+    row = {"evaluations": len(held), "rank correlation": rank_correlation([-x for x in likelihoods], returns)}
+    return show(own.json, row, lambda: lines({n: cell(v) for n, v in row.items()}))
 
 
 def _told(outcome: Any, report: bool, as_json: bool) -> int:

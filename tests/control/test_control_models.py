@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import torch
 from test_control_parts import Fixed, nets, rows
 
+from assay.cli import main
 from assay.core import ConfigError, from_dict, to_dict
 from assay_control import (
     AWAC,
@@ -42,6 +44,7 @@ from assay_control import (
     HazardPoint,
     ImaginedRows,
     ModelLikelihood,
+    NearExpert,
     Net,
     Noise,
     Pendulum,
@@ -61,6 +64,7 @@ from assay_control import (
     inverse_variance_weights,
     normalised_awac,
     normalised_awr,
+    rank_correlation,
     train,
     transitions,
 )
@@ -379,3 +383,38 @@ def test_evenly_drawn_rows_know_what_follows() -> None:
     assert np.array_equal(follows, data.step[index] < 199) and batch.columns["cut"].all()
     assert np.array_equal(batch.columns["ahead"].numpy(), 200 - data.step[index])
     assert SAC().compose().reptile is None
+
+
+# ---- objective mismatch -------------------------------------------------------------------------------------------------
+
+
+def test_rows_near_the_expert_are_drawn_more_often() -> None:
+    """``NearExpert``: weights have a mean of 1; a great bandwidth draws what `Evenly` draws; a small one the expert's rows."""
+    data = transitions(dataset("pendulum/mixed").cached(), 0.99)
+    near = NearExpert(batch=64, bandwidth=0.1)
+    assert near.weights(data).mean() == pytest.approx(1.0)
+    share = {
+        h: (data.episode[NearExpert(batch=256, bandwidth=h).open(data, None, 0).draw(0).index.numpy()] >= 190).mean()
+        for h in (0.02, 1e12)
+    }
+    assert share[0.02] > 2 * share[1e12]
+    even = Evenly(batch=256).open(data, None, 0).draw(0)
+    assert torch.equal(NearExpert(batch=256, bandwidth=1e18).open(data, None, 0).draw(0).index, even.index)
+    with pytest.raises(ConfigError):
+        NearExpert(bandwidth=0.0)
+
+
+def test_likelihood_and_return_of_a_runs_evaluations(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """``rank_correlation`` does not depend on the order of checkpoints; ``assay control mismatch`` reads a run's."""
+    x, y = [3.0, 1.0, 2.0, 5.0], [1.0, 0.5, 0.7, 0.2]
+    order = [2, 0, 3, 1]
+    assert rank_correlation(x, y) == rank_correlation([x[i] for i in order], [y[i] for i in order])
+    method = MBPO(width=8, start=3, batch=8, members=2)
+    train(ControlRun(method=method, world=Pendulum(horizon=5), steps=8, evaluate_every=2, episodes=1), tmp_path / "run")
+    assert main(["control", "mismatch", str(tmp_path / "run"), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["evaluations"] == 3 and -1 <= told["rank correlation"] <= 1
+    assert main(["control", "mismatch"]) == 2
+    train(ControlRun(method=BC(width=8), data=dataset("pendulum/expert"), steps=2, episodes=1), tmp_path / "bc")
+    assert main(["control", "mismatch", str(tmp_path / "bc")]) == 2
+    assert "train mbpo" in capsys.readouterr().err

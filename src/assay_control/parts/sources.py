@@ -78,7 +78,7 @@ class RowsAt:
         )
 
 
-class _Offline:
+class OfflineRows:
     """Rows of a data set: evenly where there are no weights."""
 
     def __init__(self, data: Transitions, batch: int, seed: int, weights: Array | None = None) -> None:
@@ -114,7 +114,7 @@ class Evenly:
 
     def open(self, data: Transitions | None, buffer: Buffer | None, seed: int) -> Drawer:
         """As `Source.open`."""
-        return _Offline(need_data(data, self), self.batch, seed)
+        return OfflineRows(need_data(data, self), self.batch, seed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +148,7 @@ class WeightedEpisodes:
     def open(self, data: Transitions | None, buffer: Buffer | None, seed: int) -> Drawer:
         """As `Source.open`."""
         rows = need_data(data, self)
-        return _Offline(rows, self.batch, seed, self.weights(rows))
+        return OfflineRows(rows, self.batch, seed, self.weights(rows))
 
     def weights(self, data: Transitions) -> Array:
         """``[n]`` of each row: that of its episode."""
@@ -199,7 +199,7 @@ class TopEpisodes:
     def open(self, data: Transitions | None, buffer: Buffer | None, seed: int) -> Drawer:
         """As `Source.open`."""
         rows = need_data(data, self)
-        return _Offline(rows, self.batch, seed, top_episodes(rows.returns(), self.share)[rows.episode].astype(np.float64))
+        return OfflineRows(rows, self.batch, seed, top_episodes(rows.returns(), self.share)[rows.episode].astype(np.float64))
 
 
 class _Ring:
@@ -250,7 +250,7 @@ class Collected:
 
 
 class _Both:
-    def __init__(self, offline: _Offline, online: _Ring, buffer: Buffer) -> None:
+    def __init__(self, offline: OfflineRows, online: _Ring, buffer: Buffer) -> None:
         self._offline, self._online, self._buffer = offline, online, buffer
 
     def draw(self, count: int) -> TransitionBatch:
@@ -284,11 +284,11 @@ class HalfOnline:
     def open(self, data: Transitions | None, buffer: Buffer | None, seed: int) -> Drawer:
         """As `Source.open`."""
         assert buffer is not None
-        return _Both(_Offline(need_data(data, self), self.batch // 2, seed), _Ring(buffer, self.batch // 2, seed), buffer)
+        return _Both(OfflineRows(need_data(data, self), self.batch // 2, seed), _Ring(buffer, self.batch // 2, seed), buffer)
 
 
 class _Switch:
-    def __init__(self, offline: _Offline, online: _Ring, after: int) -> None:
+    def __init__(self, offline: OfflineRows, online: _Ring, after: int) -> None:
         self._offline, self._online, self._after = offline, online, after
 
     def draw(self, count: int) -> TransitionBatch:
@@ -319,11 +319,11 @@ class DataThenCollected:
     def open(self, data: Transitions | None, buffer: Buffer | None, seed: int) -> Drawer:
         """As `Source.open`."""
         assert buffer is not None
-        return _Switch(_Offline(need_data(data, self), self.batch, seed), _Ring(buffer, self.batch, seed), self.offline)
+        return _Switch(OfflineRows(need_data(data, self), self.batch, seed), _Ring(buffer, self.batch, seed), self.offline)
 
 
 class _Widen:
-    def __init__(self, offline: _Offline, both: _Both, after: int) -> None:
+    def __init__(self, offline: OfflineRows, both: _Both, after: int) -> None:
         self._offline, self._both, self._after = offline, both, after
 
     def draw(self, count: int) -> TransitionBatch:
@@ -353,12 +353,12 @@ class DataThenHalf:
         """As `Source.open`."""
         assert buffer is not None
         rows, half = need_data(data, self), self.batch // 2
-        both = _Both(_Offline(rows, half, seed), _Ring(buffer, half, seed), buffer)
-        return _Widen(_Offline(rows, self.batch, seed), both, self.offline)
+        both = _Both(OfflineRows(rows, half, seed), _Ring(buffer, half, seed), buffer)
+        return _Widen(OfflineRows(rows, self.batch, seed), both, self.offline)
 
 
 class _Blocks:
-    def __init__(self, offline: _Offline, online: _Ring, source: AlternateBlocks, seed: int) -> None:
+    def __init__(self, offline: OfflineRows, online: _Ring, source: AlternateBlocks, seed: int) -> None:
         self._offline, self._online, self._source, self._seed = offline, online, source, seed
 
     def draw(self, count: int) -> TransitionBatch:
@@ -395,5 +395,5 @@ class AlternateBlocks:
     def open(self, data: Transitions | None, buffer: Buffer | None, seed: int) -> Drawer:
         """As `Source.open`."""
         assert buffer is not None
-        offline = _Offline(need_data(data, self), self.batch, seed)
+        offline = OfflineRows(need_data(data, self), self.batch, seed)
         return _Blocks(offline, _Ring(buffer, self.batch, seed), self, seed)
