@@ -83,7 +83,7 @@ class AWR(Weighted):
 class AWAC(Weighted):
     """Advantage-weighted actor-critic: clones actions by ``exp((Q(s, a) - Q(s, a')) / temperature)`` with ``a' ~ π``.
 
-    Source: Nair et al. 2020, arXiv 2006.09359. Where values are in the hundreds it needs ``normalise``
+    Source: Nair et al. 2020, arXiv 2006.09359. With ``normalise`` the temperature does not depend on the size of rewards
     (`normalised_awac`, which ``awac`` names on the command line).
 
     Attributes:
