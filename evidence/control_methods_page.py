@@ -55,22 +55,22 @@ INTRODUCTION = """\
 # Control: published methods beside their controls
 
 Each number is the interquartile mean over {seeds} seeds with the interval of a bootstrap over them, which is narrow for want of
-seeds and
-not of noise: read it as the range that was seen. Returns are of the last policy, in 20 episodes without noise. A score of 0 is
+seeds and not of noise: read it as the range that was seen. Returns are of the last policy, in 20 episodes without noise. A score of 0 is
 that of random actions, 100 that of the world's scripted controller. CPU-seconds are of one run on one thread. `python -m evidence
 control_methods` makes this page."""
 TITLES = {
     "advantage": """\
 ## Advantage-weighted regression
 
-Mixed data of the pendulum, drawn evenly; 1,500 updates. As published, AWR's weights are at their clip or 0; `normalised_awr` (`awr` on
-the command line) scales advantages by their deviation and bootstraps at a cut. AWAC learns in either form, and as well.""",
+Mixed data of the pendulum, drawn evenly; 1,500 updates. As published, AWR's weights are at their clip or 0; `normalised_awr`
+(`awr` on the command line) scales advantages by their deviation and bootstraps at a cut. AWAC learns in either form, and as
+well.""",
     "models": """\
 ## Models and ensembles, offline
 
-Mixed data of the pendulum, drawn evenly, rewards times .1; 2,000 updates, of MOPO 1,000 of them the model's. The controls are MOPO
-without imagined rows, which is SAC on data, and EDAC with a weight of 0, which is SAC-N. What imagined rows or diverse gradients add
-does not show here: rewards near 1 and the least of four critics are enough.""",
+Mixed data of the pendulum, drawn evenly, rewards times .1; 2,000 updates, of MOPO 1,000 of them the model's. The controls are
+MOPO without imagined rows, which is SAC on data, and EDAC with a weight of 0, which is SAC-N. What imagined rows or diverse
+gradients add does not show here: rewards near 1 and the least of four critics are enough.""",
     "expert": """\
 ## Penalties of both networks
 
@@ -88,7 +88,7 @@ control clones all of the data.""",
     "online": """\
 ## Data and acting
 
-1,500 steps of the pendulum, which are few: SAC needs twice as many. MOORL with mixed data, its control is a rate of 1; RO2O with
+1,500 steps of the pendulum, which are few: SAC needs more. MOORL with mixed data, its control is a rate of 1; RO2O with
 `pendulum/weak` learns 800 of the steps from data alone. SnapshotRL is SAC of which half of the episodes begin in states of the
 controller, judged from plain starts. GGD-TD is SAC with 5 critics and learned tails. No gain over SAC shows but RO2O's.""",
     "distracted": """\
@@ -98,7 +98,7 @@ controller, judged from plain starts. GGD-TD is SAC with 5 critics and learned t
     "hazard": """\
 ## Constraints
 
-`hazard/mixed`: two episodes in three of the data go through the hazard or are random. 2,000 updates, rewards times 5.""",
+`hazard/mixed`: three episodes in four of the data go through the hazard or are random. 2,000 updates, rewards times 5.""",
     "preferences": """\
 ## Rewards from comparisons
 
@@ -108,8 +108,8 @@ controller, judged from plain starts. GGD-TD is SAC with 5 critics and learned t
 
 Each learned online; the score of 100 is that of a proportional-integral controller (motor), the balance in closed form (die), the
 greedy rule (offloading), the momentum rule (portfolio). `momentum 0` is the null test: nothing can be gained there but by holding
-cash, whose return is 0. The delay line is learned from data of a slow controller, whose own score is beside it; without history
-no policy can know what is on its way.""",
+cash, whose return is 0. The delay line is learned from data of a slow controller, whose cloned policy is beside it. History
+gains nothing there: to let in what is demanded is right whatever is on its way.""",
 }
 
 

@@ -21,8 +21,8 @@ class DelayLine:
 
     The inflow changes by up to ``change`` a step, ``q' = q + change a``; at the outlet is what was let in ``lag`` steps ago.
     Reward ``-|outflow - demand|``. The demand, which is exogenous, jumps with probability ``jump`` among four levels.
-    Observation: outflow, demand, inflow, and with ``history`` the last ``lag`` inflows: without them no policy of the
-    observation can know what is on its way. After the Pipeline of NeoRL-2 (Gao et al. 2025), which has a lag of 20 steps and
+    Observation: outflow, demand, inflow, and with ``history`` the last ``lag`` inflows, which say what
+    is on its way. After the Pipeline of NeoRL-2 (Gao et al. 2025), which has a lag of 20 steps and
     jumps at .003.
 
     Attributes:
