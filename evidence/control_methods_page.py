@@ -55,7 +55,8 @@ INTRODUCTION = """\
 # Control: published methods beside their controls
 
 Each number is the interquartile mean over {seeds} seeds with the interval of a bootstrap over them, which is narrow for want of
-seeds and not of noise: read it as the range that was seen. Returns are of the last policy, in 20 episodes without noise. A score of 0 is
+seeds and not of noise: read it as the range that was seen. Returns are of the last policy, in 20 episodes without noise.
+A score of 0 is
 that of random actions, 100 that of the world's scripted controller. CPU-seconds are of one run on one thread. `python -m evidence
 control_methods` makes this page."""
 TITLES = {
