@@ -135,7 +135,7 @@ class Network:
         self._averaged_views = self._views(self.averaged)
         self.moment, self.square = torch.zeros_like(self.flat), torch.zeros_like(self.flat)
         self._fixed = [p.detach() for p in self.parameters]
-        self._norms = [norm_of(p) for p in self._hidden()] if net.project else []
+        self._norms: list[Tensor] = [norm_of(p) for p in self._hidden()] if net.project else []
 
     def _views(self, flat: Tensor) -> list[Tensor]:
         views: list[Tensor] = []

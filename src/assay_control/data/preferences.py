@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from assay.core import ConfigError, generator
-from assay_control.data.recipes import Corrupted, Dataset, FileData, with_returns
+from assay_control.data.recipes import OfflineData, with_returns
 from assay_control.records import Array, Episode, Transitions
 from assay_control.worlds.base import World
 
@@ -100,7 +100,7 @@ class PreferredRewards:
         ConfigError: a number below 1.
     """
 
-    base: Dataset | FileData | Corrupted
+    base: OfflineData
     labeller: Labeller = OracleLabels()
     labels: int = 400
     members: int = 3
@@ -147,5 +147,4 @@ class PreferredRewards:
 
     def cached(self, folder: Path | None = None) -> list[Episode]:
         """The episodes as they were, with the true rewards."""
-        held: Any = self.base
-        return held.cached(folder)
+        return self.base.cached(folder)

@@ -170,7 +170,7 @@ class Corrupted:
         ConfigError: another word, or a rate that is no share.
     """
 
-    base: Dataset | FileData | Corrupted
+    base: OfflineData
     what: str = "dynamics"
     rate: float = 0.3
     scale: float = 1.0

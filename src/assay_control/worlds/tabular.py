@@ -118,7 +118,8 @@ def effective_horizon(world: Corridor, most: int = 0) -> EffectiveHorizon:
     (7, [0.5, 0.5, 1.0], 1.2)
     """
     follows, reward = world.table()
-    value, q = np.zeros(len(reward)), []
+    value = np.zeros(len(reward))
+    q: list[Array] = []
     for _ in range(world.horizon):
         q.insert(0, reward + value[follows])
         value = q[0].mean(1)
