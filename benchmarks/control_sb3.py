@@ -33,7 +33,7 @@ def as_gym(name: str, seed: int) -> Any:
         """One copy of a world."""
 
         def __init__(self) -> None:
-            self.world = world(name)
+            self.world: Any = world(name)
             self.observation_space = gym.spaces.Box(-np.inf, np.inf, (self.world.observation_size,), np.float64)
             self.action_space = gym.spaces.Box(-1.0, 1.0, (self.world.actions.size,), np.float32)
             self.number = 10_000 * (seed + 1)
@@ -68,11 +68,16 @@ def peer(kind: str, name: str, seed: int) -> Any:
         common = {"policy_kwargs": layers, "batch_size": 128, "learning_rate": 1e-3, "tau": 0.02, "learning_starts": 500}
         noise = importlib.import_module("stable_baselines3.common.noise")
         if kind == "td3":
-            size = world(name).actions.size  # type: ignore[union-attr]
+            place: Any = world(name)
+            size = int(place.actions.size)
             common["action_noise"] = noise.NormalActionNoise(np.zeros(size), 0.1 * np.ones(size))
         model = made("MlpPolicy", as_gym(name, seed), train_freq=1, seed=seed, device="cpu", **common)
     model.learn(STEPS[kind])
-    return lambda o: model.predict(o, deterministic=True)[0]
+
+    def act(observation: Any) -> Any:
+        return model.predict(observation, deterministic=True)[0]
+
+    return act
 
 
 def own(kind: str, name: str, seed: int) -> Any:

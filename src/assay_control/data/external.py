@@ -118,9 +118,10 @@ def read_minari(name: str) -> list[Episode]:
 
 
 def _from_minari(episode: Any, space: Any, place: str) -> Episode:
-    observed = episode.observations
+    observed: Any = episode.observations
+    kind = type(episode.observations).__name__
     if isinstance(observed, Mapping) or np.ndim(observed) != 2:
-        raise DataError(f"{place}: observations are {type(observed).__name__}, not vectors [T + 1, O]; flatten them first")
+        raise DataError(f"{place}: observations are {kind}, not vectors [T + 1, O]; flatten them first")
     actions = np.asarray(episode.actions)
     if not hasattr(space, "n"):
         low, high = np.asarray(space.low, np.float64), np.asarray(space.high, np.float64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from assay_control.methods.size import Weighted
-from assay_control.networks import Net, Scalar
+from assay_control.networks import Scalar
 from assay_control.parts.actors import ClonePenalty, GreedyAction, SoftGreedy
 from assay_control.parts.base import Composition, Regulariser, Update
 from assay_control.parts.ensembles import (
@@ -60,34 +60,30 @@ class EDAC(Weighted):
 class ReBRAC(Weighted):
     """TD3+BC with a weight of cloning of its own in the actor and in the critic's target, and layer norm in the critics.
 
-    ``-Q / mean|Q| + actor |π(s) - a|²``; ``y = r + γ (min Q̄(s', ã) - critic |ã - a'|²)``. Source: Tarasov et al. 2023, arXiv
+    ``-Q / mean|Q| + w_a |π(s) - a|²``; ``y = r + γ (min Q̄(s', ã) - w_c |ã - a'|²)``. Source: Tarasov et al. 2023, arXiv
     2305.09836.
 
     Attributes:
-        actor: weight of cloning in the policy's loss.
-        critic: weight of the distance in the target.
+        actor_weight: of cloning in the policy's loss.
+        critic_weight: of the distance in the target.
     """
 
-    actor: float = 0.1
-    critic: float = 0.01
+    actor_weight: float = 0.1
+    critic_weight: float = 0.01
 
     def compose(self) -> Composition:
         """Its parts."""
         return Composition(
-            nets={"q": self.critic_net(), "pi": self.net(outputs="action", averaged=True)},
+            nets={"q": self.critic(2, layer_norm=True), "pi": self.net(outputs="action", averaged=True)},
             updates=(
-                Update(owner="q", fit=FitQ(), target=PolicyNoisePenalised(self.critic)),
-                Update(owner="pi", fit=GreedyAction(1.0), regularisers=(ClonePenalty(self.actor),), every=2),
+                Update(owner="q", fit=FitQ(), target=PolicyNoisePenalised(self.critic_weight)),
+                Update(owner="pi", fit=GreedyAction(1.0), regularisers=(ClonePenalty(self.actor_weight),), every=2),
             ),
             source=self.source(),
             schedule=Offline(),
             discount=self.discount,
             reward=(self.reward, 0.0),
         )
-
-    def critic_net(self) -> Net:
-        """Two critics with layer norm; ``critic`` is a weight here."""
-        return self.net("observation action", "value", 2, True, layer_norm=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -128,8 +128,8 @@ class MBPO(Sized):
         )
 
     def _model(self) -> Net:
-        wide = {"width": self.model_width} if self.model_width else {}
-        return self.net("observation action", "model", self.members, activation="silu", **wide)
+        width = self.model_width or self.width
+        return self.net("observation action", "model", self.members, activation="silu", width=width)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -99,7 +99,7 @@ class ValueGradientModel:
         with torch.enable_grad():
             action = nets.mean(rows.next_observation).detach()
             (gradient,) = torch.autograd.grad(nets.q(follows, action, fixed=True).mean(0).sum(), follows)
-        norm = gradient.norm(dim=-1, keepdim=True)
+        norm = gradient.square().sum(-1, keepdim=True).sqrt()
         return gradient * (norm.quantile(self.bound) / (norm + 1e-12)).clamp(max=1.0)
 
     def weighted(self, gradient: Tensor, error: Tensor) -> Tensor:
@@ -179,5 +179,5 @@ class ImaginedRows:
         drawn = mean[member, place] + spread[member, place].exp() * noise.normal(*mean.shape[1:])
         reward = drawn[:, -1]
         if self.penalty:
-            reward = reward - self.penalty * spread.exp().norm(dim=-1).amax(0)
+            reward = reward - self.penalty * spread.exp().square().sum(-1).sqrt().amax(0)
         return at + drawn[:, :-1], reward, ends[member, place] > 0

@@ -50,8 +50,8 @@ class _Drawn:
     def _splice(self, index: Array, real: Array, to_go: Array, rng: np.random.Generator) -> tuple[Array, Array, Array]:
         """Where it is drawn, goes on from a random row in the cell of one of the segment's steps."""
         batch, steps = index.shape
-        length = real.sum(1)
-        cut = 1 + (rng.random(batch) * np.maximum(length - 1, 1)).astype(np.int64)
+        length: Array = real.sum(1)
+        cut: Array = 1 + (rng.random(batch) * np.maximum(length - 1, 1)).astype(np.int64)
         chosen = (rng.random(batch) < self._source.stitch) & (length > 1)
         cell = self._cell[index[np.arange(batch), np.minimum(cut, length - 1)]]
         low, high = self._begin[cell], self._begin[cell + 1]
@@ -70,7 +70,9 @@ class _Drawn:
 
     def _batch(self, index: Array, real: Array, to_go: Array) -> TransitionBatch:
         d: Any = self._data
-        held = {n: to_tensor(getattr(d, n)[index]) for n in ("observation", "action", "reward", "next_observation", "terminal")}
+        held: dict[str, Any] = {
+            n: to_tensor(getattr(d, n)[index]) for n in ("observation", "action", "reward", "next_observation", "terminal")
+        }
         return TransitionBatch(
             **held,
             to_go=to_tensor(to_go.astype(np.float32)),

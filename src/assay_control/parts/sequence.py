@@ -104,8 +104,8 @@ class _Prompted:
         steps = len(seen)
         # steps of the episode before are none of this one
         real = np.arange(steps)[None] >= steps - 1 - self._length[:, None]
-        parts = [to_tensor(np.stack(x, 1)) for x in (seen, acted)]
-        at, _ = net.read(to_tensor(self._to_go[:, -steps:].copy()), *parts, to_tensor(real))
+        observed, done = (to_tensor(np.stack(x, 1)) for x in (seen, acted))
+        at, _ = net.read(to_tensor(self._to_go[:, -steps:].copy()), observed, done, to_tensor(real))
         made = net.act(at[:, -1])
         return made.argmax(-1) if net.choices else made
 

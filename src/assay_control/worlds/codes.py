@@ -21,7 +21,8 @@ def gf2_rank(matrix: Array) -> int:
     >>> gf2_rank(np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1]]))
     2
     """
-    rows = [int("".join(map(str, row)), 2) for row in np.asarray(matrix, np.int64).tolist() if any(row)]
+    bits: list[list[int]] = np.asarray(matrix, np.int64).tolist()
+    rows = [int("".join(map(str, row)), 2) for row in bits if any(row)]
     rank = 0
     while rows:
         pivot = max(rows)
@@ -45,7 +46,7 @@ def code_distance(matrix: Array) -> int:
 @cache
 def _words(length: int) -> Array:
     """``[2^length - 1, length]`` all words but 0."""
-    number = np.arange(1, 2**length)
+    number: Array = np.arange(1, 2**length)
     return (number[:, None] >> np.arange(length)) & 1
 
 
@@ -53,8 +54,9 @@ def _distances(matrices: Array) -> Array:
     """``[n]`` of ``[n, m, length]``."""
     words = _words(matrices.shape[2])
     passed = ((matrices @ words.T) % 2 == 0).all(1)
-    weight = words.sum(1)
-    return np.where(passed, weight, matrices.shape[2] + 1).min(1)
+    weight: Array = words.sum(1)
+    out: Array = np.where(passed, weight, matrices.shape[2] + 1)
+    return out.min(1)
 
 
 def _dimensions(matrices: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -162,7 +163,7 @@ class Offloading:
         return np.stack(made, 1).argmax(1)
 
 
-def front_of(world: Offloading, act: object, weights: Array, episodes: int = 10, seed: int = 0) -> Array:
+def front_of(world: Offloading, act: Callable[[Array], Array], weights: Array, episodes: int = 10, seed: int = 0) -> Array:
     """``[W, 2]`` mean rewards of delay and energy of a policy for each weight of delay.
 
     Args:
@@ -178,8 +179,9 @@ def front_of(world: Offloading, act: object, weights: Array, episodes: int = 10,
         state = place.start(np.array(derive_each("control/front", seed, "", episodes), np.uint64))
         total = np.zeros(2)
         for _ in range(place.horizon):
-            action = np.asarray(act(place.observe(state)))  # type: ignore[operator]
-            total += [float(x.mean()) for x in place.costs(state, action)]
+            action = np.asarray(act(place.observe(state)))
+            delay, energy = place.costs(state, action)
+            total += np.array([float(np.mean(delay)), float(np.mean(energy))])
             state = place.move(state, action).state
         out.append((float(total[0]), float(total[1])))
     return np.array(out)

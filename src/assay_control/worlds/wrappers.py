@@ -173,8 +173,9 @@ class SnapshotStarts:
         states, cells = stored_states(self)
         u = uniforms(seeds, 100, 3)
         members = [np.flatnonzero(cells == c) for c in np.unique(cells)]
-        kind = (u[:, 1] * len(members)).astype(np.int64)
-        chosen = np.array([members[k][int(v * len(members[k]))] for k, v in zip(kind, u[:, 2], strict=True)], np.int64)
+        kind: list[int] = (u[:, 1] * len(members)).astype(np.int64).tolist()
+        within: list[float] = u[:, 2].tolist()
+        chosen = np.array([members[k][int(v * len(members[k]))] for k, v in zip(kind, within, strict=True)], np.int64)
         snap = u[:, 0] < self.share
         return np.column_stack([np.where(snap[:, None], states[chosen], plain), snap])
 
