@@ -50,8 +50,8 @@ class _Drawn:
     def _splice(self, index: Array, real: Array, to_go: Array, rng: np.random.Generator) -> tuple[Array, Array, Array]:
         """Where it is drawn, goes on from a random row in the cell of one of the segment's steps."""
         batch, steps = index.shape
-        length: Array = real.sum(1)
-        cut: Array = 1 + (rng.random(batch) * np.maximum(length - 1, 1)).astype(np.int64)
+        length = np.count_nonzero(real, axis=1)
+        cut = 1 + (rng.random(batch) * np.maximum(length - 1, 1)).astype(np.int64)
         chosen = (rng.random(batch) < self._source.stitch) & (length > 1)
         cell = self._cell[index[np.arange(batch), np.minimum(cut, length - 1)]]
         low, high = self._begin[cell], self._begin[cell + 1]

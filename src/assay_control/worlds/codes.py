@@ -22,10 +22,10 @@ def gf2_rank(matrix: Array) -> int:
     2
     """
     bits: list[list[int]] = np.asarray(matrix, np.int64).tolist()
-    rows = [int("".join(map(str, row)), 2) for row in bits if any(row)]
+    rows: list[int] = [int("".join(map(str, row)), 2) for row in bits if any(row)]
     rank = 0
     while rows:
-        pivot = max(rows)
+        pivot: int = max(rows)
         rank += pivot > 0
         top = pivot.bit_length() - 1
         rows = [r ^ pivot if top >= 0 and r >> top & 1 else r for r in rows if r != pivot]
@@ -46,7 +46,7 @@ def code_distance(matrix: Array) -> int:
 @cache
 def _words(length: int) -> Array:
     """``[2^length - 1, length]`` all words but 0."""
-    number: Array = np.arange(1, 2**length)
+    number = np.arange(1, 1 << length, dtype=np.int64)
     return (number[:, None] >> np.arange(length)) & 1
 
 
