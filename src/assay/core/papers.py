@@ -24,6 +24,7 @@ CONTROLS = {
     "docs/evidence/comparison.md": "each arm beside the others on equal budgets, tuned alike",
     "docs/evidence/contamination.md": "models that were shown the items beside those that were not",
     "docs/evidence/control.md": "five seeds; the method that it changes, on the same data, settings not tuned alike",
+    "docs/evidence/control_methods.md": "two seeds; a control stands beside each method, settings not tuned alike",
     "docs/evidence/guides.md": "one seed, 150 steps, and three for chosen rows; its control is the same run under random "
     "rewards, or on as many random rows",
     "docs/evidence/methods.md": "one seed, 40 steps at one learning rate; its control is the base before training, and "
