@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from assay.train.reference_value import ReferenceValue
     from assay.train.reinforce import Reinforce
     from assay.train.reinforce_runner import ReinforceRunner
+    from assay.train.rewarded_rows import RewardedRow
+    from assay.train.row_sources import RowSource
     from assay.train.run import ContaminationCheck, Evaluation, Run
     from assay.train.runner import BaseRunner, StageRunner, StepResult
     from assay.train.session import Parts, WeightSubscriber
@@ -78,7 +80,9 @@ __all__ = [
     "ReferenceValue",
     "Reinforce",
     "ReinforceRunner",
+    "RewardedRow",
     "RightSoFar",
+    "RowSource",
     "Run",
     "RunOutcome",
     "Scratch",
@@ -133,6 +137,8 @@ _HOME = {
     "providers": "Age ConstantValue FailureRate GreedyReward Level PairwiseOutcome Peers PromptConfidence RightSoFar TurnState",
     "reference_value": "ReferenceValue",
     "reinforce": "Reinforce",
+    "rewarded_rows": "RewardedRow",
+    "row_sources": "RowSource",
     "runner": "BaseRunner StageRunner StepResult",
     "run": "ContaminationCheck Evaluation Run",
     "session": "Parts WeightSubscriber",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -35,6 +35,7 @@ from assay.scorers import FromTasks
 from assay.train.columns import ColumnProvider
 from assay.train.levels import Levels, settle_levels
 from assay.train.method_names import refuse_name
+from assay.train.row_sources import RowSource, check_source_rows
 from assay.train.runner import StageRunner
 from assay.train.schedules import settle_schedules
 from assay.train.stage import Stage, StageRows
@@ -81,6 +82,7 @@ class Reinforce(Stage):
             a metric reaches a bound. The run's and the stage's own values are the upper bounds, except of the temperature.
             Evaluations always use the run's own values.
         asynchronous: sampling beside learning, in processes of its own; None samples in this process, between updates.
+        sources: rows of a user's own, learned from beside the rollouts.
     """
 
     samples: ClassVar[bool] = True
@@ -110,6 +112,7 @@ class Reinforce(Stage):
     sampler: SamplerSpec = later(PlayerSpec())
     schedules: Mapping[str, ScheduleSpec] = later(FrozenMap())
     asynchronous: Asynchronous | None = later(None)
+    sources: tuple[RowSource, ...] = later(())
 
     def __post_init__(self) -> None:
         refuse_name(self)
@@ -163,6 +166,20 @@ class Reinforce(Stage):
         return ReinforceRunner.of(self, parts)
 
     @property
+    def files(self) -> tuple[str, ...]:
+        """Those of the sources."""
+        return tuple(name for source in self.sources for name in source.files)
+
+    def training_texts(self) -> Iterator[tuple[str, str]]:
+        """The questions of the sources' rows."""
+        for source in self.sources:
+            yield from source.texts()
+
+    def check_rows(self, run: Run, tokenizer: Tokenizer, context: int) -> None:
+        """Looks at the text and the length of the sources' rows."""
+        check_source_rows(self.sources, tokenizer, context)
+
+    @property
     def asked_models(self) -> tuple[str, ...]:
         """Those that the scorer asks for."""
         return tuple(self.reward.models)
@@ -186,8 +203,9 @@ class Reinforce(Stage):
 
     def count_rows(self, run: Run) -> StageRows:
         """A row for each rollout, at most."""
-        rows = self.groups * self.group_size
-        most = rows * self.steps * run.sampling.max_new_tokens * self._turns(run)
+        sampled = self.groups * self.group_size
+        rows = sampled + sum(source.rows * (self.groups if source.match == "prompt" else 1) for source in self.sources)
+        most = sampled * self.steps * run.sampling.max_new_tokens * self._turns(run)
         return StageRows(step=rows, tokens=most, shared=getattr(run.tasks, "differing", 0))
 
     def _turns(self, run: Run) -> int:

@@ -15,6 +15,7 @@ from assay.objective.loss.wrap import unwrapped
 from assay.rollout.decode_text import with_stop
 from assay.train.async_checks import check_asynchronous
 from assay.train.complete_columns import check_providers
+from assay.train.row_sources import check_sources, streams_in
 from assay.train.schedules import check_schedules
 from assay.train.stage_learner import learner_of, scoring_model
 from assay.train.support import check_support
@@ -35,6 +36,7 @@ def check_stage(run: Run, stage: Reinforce) -> None:
     check_refill(stage)
     check_replay(stage)
     check_streams(stage)
+    check_sources(stage)
     check_reward(run, stage)
     plan = stage.effective_objective.plan(stage.updates, stage.learner.offers)
     check_temperature(run.sampling)
@@ -101,7 +103,8 @@ def check_streams(stage: Reinforce) -> None:
         *(s for t in losses for s in t.streams or STREAMS),
     }
     alone = [type(t).__name__ for t in (*credit, *losses) if t.streams == ("expert",)]
-    brought = {"on_policy", "replay", "expert"}
+    own = {stream for source in stage.sources for stream in streams_in(source)}
+    brought = {"on_policy", "replay", "expert"} | own
     if isinstance(stage.composer, Compose) and not any(brought & set(t.streams or STREAMS) for t in losses):
         raise ConfigError(
             f"Reinforce: the objective's terms act on rows of {sorted({s for t in losses for s in t.streams})} alone, which "
@@ -112,10 +115,10 @@ def check_streams(stage: Reinforce) -> None:
             f"Reinforce.experts=True, but no part of the objective reads the stream 'expert' (they read {sorted(read)}): use "
             "a method that does (rl_plus, visurf, ...), or False"
         )
-    if alone and not stage.experts:
+    if alone and not stage.experts and "expert" not in own:
         raise ConfigError(
             f"{' and '.join(alone)} of the objective learns from expert rollouts alone, and Reinforce.experts=False brings "
-            "none: use Reinforce(experts=True)"
+            "none: use Reinforce(experts=True), or bring demonstrations of yours, Reinforce(sources=[RowSource(data=...)])"
         )
 
 

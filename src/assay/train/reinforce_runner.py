@@ -22,6 +22,7 @@ from assay.train.loop import step
 from assay.train.rollout_metrics import rollout_metrics
 from assay.train.runner import BaseRunner, StepResult
 from assay.train.schedules import StageSchedules
+from assay.train.source_batch import SourceRows
 from assay.train.support import sampling_of
 from assay.train.tool_metrics import tool_metrics
 
@@ -47,6 +48,7 @@ class ReinforceRunner(BaseRunner):
         schedules: of the settings that change, with their states.
         scheduled: setting to its value in the current step; empty without schedules.
         screened: tasks that the stage's screen left out in the current step.
+        sources: rows of the stage's sources that were read so far.
         short: steps since the stage was opened whose refill ended before enough groups were kept.
     """
 
@@ -61,6 +63,7 @@ class ReinforceRunner(BaseRunner):
     async_collector: AsyncCollector | None = None
     screened: int = 0
     short: int = 0
+    sources: dict[int, SourceRows] = field(default_factory=dict[int, SourceRows])
 
     @classmethod
     def of(cls, stage: Reinforce, parts: Parts) -> Self:
@@ -82,6 +85,12 @@ class ReinforceRunner(BaseRunner):
     def group_size(self) -> int:
         """Rollouts of a context in this step."""
         return int(self.scheduled.get("group_size", self.stage.group_size))
+
+    def source_rows(self, number: int) -> SourceRows:
+        """The rows of one of the stage's sources, read once."""
+        if number not in self.sources:
+            self.sources[number] = SourceRows.of(self.stage.sources[number])
+        return self.sources[number]
 
     async def step(self) -> StepResult:
         """One rollout batch, with the scheduled settings of the step; they are in its metrics if there are schedules."""
