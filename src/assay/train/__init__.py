@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from assay.train.method_names import NamedMethod
     from assay.train.mismatch import MismatchCheck, TokenObserver
     from assay.train.models import Built, Folder, Scratch, load_source, model_folder, scratch_tokenizer
+    from assay.train.offline import Offline
     from assay.train.offline_rows import OneUpdate
     from assay.train.opening import open_stage
     from assay.train.out_of_memory import format_bytes
@@ -70,6 +71,7 @@ __all__ = [
     "Level",
     "MismatchCheck",
     "NamedMethod",
+    "Offline",
     "OneUpdate",
     "PairwiseOutcome",
     "Parts",
@@ -125,6 +127,7 @@ _HOME = {
     "callbacks": "Callback",
     "demonstration": "Demonstration",
     "driver": "load_run resume train",
+    "offline": "Offline",
     "offline_rows": "OneUpdate",
     "imitate": "Imitate",
     "mismatch": "MismatchCheck TokenObserver",
