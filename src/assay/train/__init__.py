@@ -9,10 +9,13 @@ from assay.core.util.exports import lazy_exports
 if TYPE_CHECKING:
     from assay.train.callbacks import Callback
     from assay.train.collect import collect_groups
+    from assay.train.collect_rows import Collect
     from assay.train.columns import ColumnProvider
+    from assay.train.cycle import Cycle
     from assay.train.demonstration import Demonstration
     from assay.train.driver import load_run, resume, train
     from assay.train.imitate import Imitate
+    from assay.train.imitate_collected import ImitateCollected
     from assay.train.independent_check import IndependentCheck
     from assay.train.memory import memory_of, weights_of
     from assay.train.method_names import NamedMethod
@@ -58,15 +61,18 @@ __all__ = [
     "BaseRunner",
     "Built",
     "Callback",
+    "Collect",
     "ColumnProvider",
     "ConstantValue",
     "ContaminationCheck",
+    "Cycle",
     "Demonstration",
     "Evaluation",
     "FailureRate",
     "Folder",
     "GreedyReward",
     "Imitate",
+    "ImitateCollected",
     "IndependentCheck",
     "Level",
     "MismatchCheck",
@@ -123,6 +129,8 @@ _HOME = {
     "memory": "memory_of weights_of",
     "columns": "ColumnProvider",
     "collect": "collect_groups",
+    "collect_rows": "Collect",
+    "cycle": "Cycle",
     "independent_check": "IndependentCheck",
     "callbacks": "Callback",
     "demonstration": "Demonstration",
@@ -130,6 +138,7 @@ _HOME = {
     "offline": "Offline",
     "offline_rows": "OneUpdate",
     "imitate": "Imitate",
+    "imitate_collected": "ImitateCollected",
     "mismatch": "MismatchCheck TokenObserver",
     "models": "Built Folder Scratch load_source model_folder scratch_tokenizer",
     "method_names": "NamedMethod",

@@ -97,7 +97,7 @@ class ReinforceRunner(BaseRunner):
         self._apply_schedules()
         before = self._drawn_state()
         try:
-            result = await step(self)
+            result = await self.advance()
         except RewardError:
             self._go_back(before)
             raise
@@ -108,6 +108,10 @@ class ReinforceRunner(BaseRunner):
             rate = throughput(metrics.get("tokens/sampled", 0.0), metrics["time/step"])  # sampling is no part of the step
             metrics |= self.async_collector.metrics() | {"time/tokens_per_second": rate}
         return replace(result, metrics=metrics | rollout_metrics(self.stage.sampler, result.groups, metrics))
+
+    async def advance(self) -> StepResult:
+        """What a step does: samples and learns."""
+        return await step(self)
 
     def _drawn_state(self) -> dict[str, Any] | None:
         """What a step changes before its rollouts are scored; None where no reward of a user's can fail."""

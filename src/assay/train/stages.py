@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from assay.train.collect_rows import Collect
+from assay.train.cycle import Cycle
 from assay.train.imitate import Imitate
+from assay.train.imitate_collected import ImitateCollected
 from assay.train.offline import Offline
 from assay.train.offline_rows import OfflineRows, OneUpdate
 from assay.train.prefer import Prefer
@@ -10,4 +13,16 @@ from assay.train.reinforce import Reinforce
 from assay.train.texts import Texts
 from assay.train.warmup import WarmUp
 
-__all__ = ["Imitate", "Offline", "OfflineRows", "OneUpdate", "Prefer", "Reinforce", "Texts", "WarmUp"]
+__all__ = [
+    "Collect",
+    "Cycle",
+    "Imitate",
+    "ImitateCollected",
+    "Offline",
+    "OfflineRows",
+    "OneUpdate",
+    "Prefer",
+    "Reinforce",
+    "Texts",
+    "WarmUp",
+]
