@@ -1,4 +1,4 @@
-"""Stages that collect rollouts as rows, learn from them, and go round: what is kept, whence a round begins, the same after kills."""
+"""Stages that collect rollouts as rows, learn from them, and go round: what is kept, where a round begins, resume after kills."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """The run's own record: one JSON object per line, in six files, each line with its step.
 
 ``metrics`` one line a step, ``evals`` evaluation items, ``rollouts`` sampled rollouts, ``row_history`` what a step practised,
-``collected`` rows kept for a later stage, ``events`` what happened. A resume cuts every file back to the checkpoint's step, so all but the last of a run that was killed
-equal those of one that was not. What it finds damaged it cuts too, and says so in ``events``.
+``collected`` rows kept for a later stage, ``events`` what happened. A resume cuts every file back to the checkpoint's step, so
+all but the last of a run that was killed equal those of one that was not. What it finds damaged it cuts too, and says so in
+``events``.
 """
 
 from __future__ import annotations

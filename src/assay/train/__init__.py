@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from assay.train.imitate import Imitate
     from assay.train.imitate_collected import ImitateCollected
     from assay.train.independent_check import IndependentCheck
+    from assay.train.interleave import ImitateByGradient, ImitateFailures
     from assay.train.memory import memory_of, weights_of
     from assay.train.method_names import NamedMethod
     from assay.train.mismatch import MismatchCheck, TokenObserver
@@ -72,7 +73,9 @@ __all__ = [
     "Folder",
     "GreedyReward",
     "Imitate",
+    "ImitateByGradient",
     "ImitateCollected",
+    "ImitateFailures",
     "IndependentCheck",
     "Level",
     "MismatchCheck",
@@ -139,6 +142,7 @@ _HOME = {
     "offline_rows": "OneUpdate",
     "imitate": "Imitate",
     "imitate_collected": "ImitateCollected",
+    "interleave": "ImitateByGradient ImitateFailures",
     "mismatch": "MismatchCheck TokenObserver",
     "models": "Built Folder Scratch load_source model_folder scratch_tokenizer",
     "method_names": "NamedMethod",

@@ -43,6 +43,7 @@ from assay.train.until import Until
 
 if TYPE_CHECKING:
     from assay.guide import Recent
+    from assay.train.interleave import Interleaved
     from assay.train.run import Run
     from assay.train.session import Parts
     from assay.train.wiring import Wiring
@@ -83,6 +84,7 @@ class Reinforce(Stage):
             Evaluations always use the run's own values.
         asynchronous: sampling beside learning, in processes of its own; None samples in this process, between updates.
         sources: rows of a user's own, learned from beside the rollouts.
+        imitate: supervised updates between those of RL: `assay.train.ImitateFailures`, `assay.train.ImitateByGradient`.
     """
 
     samples: ClassVar[bool] = True
@@ -113,6 +115,7 @@ class Reinforce(Stage):
     schedules: Mapping[str, ScheduleSpec] = later(FrozenMap())
     asynchronous: Asynchronous | None = later(None)
     sources: tuple[RowSource, ...] = later(())
+    imitate: Interleaved | None = later(None)
 
     def __post_init__(self) -> None:
         refuse_name(self)
@@ -168,16 +171,21 @@ class Reinforce(Stage):
     @property
     def files(self) -> tuple[str, ...]:
         """Those of the sources."""
-        return tuple(name for source in self.sources for name in source.files)
+        return tuple(name for source in self.row_sources for name in source.files)
+
+    @property
+    def row_sources(self) -> tuple[RowSource, ...]:
+        """Rows of a user's own, whatever they are for."""
+        return (*self.sources, self.imitate.source) if self.imitate else self.sources
 
     def training_texts(self) -> Iterator[tuple[str, str]]:
         """The questions of the sources' rows."""
-        for source in self.sources:
+        for source in self.row_sources:
             yield from source.texts()
 
     def check_rows(self, run: Run, tokenizer: Tokenizer, context: int) -> None:
         """Looks at the text and the length of the sources' rows."""
-        check_source_rows(self.sources, tokenizer, context)
+        check_source_rows(self.row_sources, tokenizer, context)
 
     @property
     def asked_models(self) -> tuple[str, ...]:

@@ -37,6 +37,7 @@ def check_stage(run: Run, stage: Reinforce) -> None:
     check_replay(stage)
     check_streams(stage)
     check_sources(stage)
+    check_interleaved(stage)
     check_reward(run, stage)
     plan = stage.effective_objective.plan(stage.updates, stage.learner.offers)
     check_temperature(run.sampling)
@@ -120,6 +121,21 @@ def check_streams(stage: Reinforce) -> None:
             f"{' and '.join(alone)} of the objective learns from expert rollouts alone, and Reinforce.experts=False brings "
             "none: use Reinforce(experts=True), or bring demonstrations of yours, Reinforce(sources=[RowSource(data=...)])"
         )
+
+
+def check_interleaved(stage: Reinforce) -> None:
+    """Raises ConfigError for supervised updates where sampled weights are older than the newest, whose age they would change;
+    and what `assay.train.interleave` says.
+    """
+    if stage.imitate is None:
+        return
+    if stage.lag or stage.asynchronous:
+        other = f"lag={stage.lag}" if stage.lag else "asynchronous"
+        raise ConfigError(
+            f"Reinforce(imitate={type(stage.imitate).__name__}(...), {other}): the updates between rollout batches would make "
+            "the weights that sample older than is said; use one or the other, or mix the rows into the batches (sources)"
+        )
+    stage.imitate.check()
 
 
 def check_reward(run: Run, stage: Reinforce) -> None:

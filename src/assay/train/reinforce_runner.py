@@ -27,6 +27,7 @@ from assay.train.support import sampling_of
 from assay.train.tool_metrics import tool_metrics
 
 if TYPE_CHECKING:
+    from assay.train.interleave import InterleaveRunner
     from assay.train.reinforce import Reinforce
     from assay.train.session import Parts
 
@@ -48,6 +49,7 @@ class ReinforceRunner(BaseRunner):
         schedules: of the settings that change, with their states.
         scheduled: setting to its value in the current step; empty without schedules.
         screened: tasks that the stage's screen left out in the current step.
+        interleaved: supervised updates between its own; None without.
         sources: rows of the stage's sources that were read so far.
         short: steps since the stage was opened whose refill ended before enough groups were kept.
     """
@@ -63,13 +65,14 @@ class ReinforceRunner(BaseRunner):
     async_collector: AsyncCollector | None = None
     screened: int = 0
     short: int = 0
+    interleaved: InterleaveRunner | None = None
     sources: dict[int, SourceRows] = field(default_factory=dict[int, SourceRows])
 
     @classmethod
     def of(cls, stage: Reinforce, parts: Parts) -> Self:
         """As the settings say."""
         run = parts.run
-        return cls(
+        made = cls(
             parts=parts,
             stage=stage,
             curriculum=_build_curriculum(stage, parts),
@@ -80,6 +83,9 @@ class ReinforceRunner(BaseRunner):
             schedules=StageSchedules(stage.schedules),
             async_collector=AsyncCollector.of(stage, parts) if stage.asynchronous else None,
         )
+        if stage.imitate is not None:
+            made.interleaved = stage.imitate.build(made)
+        return made
 
     @property
     def group_size(self) -> int:
@@ -111,7 +117,7 @@ class ReinforceRunner(BaseRunner):
 
     async def advance(self) -> StepResult:
         """What a step does: samples and learns."""
-        return await step(self)
+        return await (self.interleaved.advance() if self.interleaved else step(self))
 
     def _drawn_state(self) -> dict[str, Any] | None:
         """What a step changes before its rollouts are scored; None where no reward of a user's can fail."""
@@ -163,6 +169,8 @@ class ReinforceRunner(BaseRunner):
     def observe_metrics(self, metrics: Mapping[str, float]) -> None:
         """Advances the schedules."""
         self.schedules.observe(metrics)
+        if self.interleaved:
+            self.interleaved.observe_metrics(metrics)
 
     async def prepare_evaluation(self) -> None:
         """Nothing: every step publishes."""
@@ -185,7 +193,8 @@ class ReinforceRunner(BaseRunner):
         }
         scheduled = {"schedules": self.schedules.state_dict()} if self.schedules.specs else {}
         queued = {"async": self.async_collector.state_dict(self.parts.step)} if self.async_collector else {}
-        return {"practice": own, "scorer": self.scorer.state_dict(), **scheduled, **queued}
+        woven = {"interleaved": self.interleaved.state_dict()} if self.interleaved else {}
+        return {"practice": own, "scorer": self.scorer.state_dict(), **scheduled, **queued, **woven}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restores `state_dict`."""
@@ -199,6 +208,8 @@ class ReinforceRunner(BaseRunner):
         self.schedules.load_state_dict(state.get("schedules", {}))
         if self.async_collector:
             self.async_collector.load_state_dict(state["async"])
+        if self.interleaved:
+            self.interleaved.load_state_dict(state["interleaved"])
 
     def saved(self) -> None:
         """Forgets what the saved steps have learned from."""
