@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from assay.train.reinforce import Reinforce
     from assay.train.reinforce_runner import ReinforceRunner
     from assay.train.rewarded_rows import RewardedRow
+    from assay.train.row_replay import RowReplay
     from assay.train.row_sources import RowSource
     from assay.train.run import ContaminationCheck, Evaluation, Run
     from assay.train.runner import BaseRunner, StageRunner, StepResult
@@ -93,6 +94,7 @@ __all__ = [
     "ReinforceRunner",
     "RewardedRow",
     "RightSoFar",
+    "RowReplay",
     "RowSource",
     "Run",
     "RunOutcome",
@@ -154,6 +156,7 @@ _HOME = {
     "reference_value": "ReferenceValue",
     "reinforce": "Reinforce",
     "rewarded_rows": "RewardedRow",
+    "row_replay": "RowReplay",
     "row_sources": "RowSource",
     "runner": "BaseRunner StageRunner StepResult",
     "run": "ContaminationCheck Evaluation Run",

@@ -21,6 +21,7 @@ from assay.train.complete_columns import complete_batch, complete_groups, comple
 from assay.train.experts import expert_groups
 from assay.train.independent_check import IndependentVerdicts
 from assay.train.metrics import step_metrics
+from assay.train.row_replay import join_replayed
 from assay.train.runner import StepResult
 from assay.train.source_batch import join_sources
 from assay.train.source_metrics import SourceObserver, source_counts, source_metrics
@@ -48,6 +49,7 @@ async def step(s: ReinforceRunner) -> StepResult:
             with span("supply"):
                 batch = await join_sources(s, batch, groups)
         if replay is not None:
+            batch = join_replayed(s, batch, groups)
             replay.put(groups, p.step)
         stats: Mapping[str, float] = {}
         apart: Mapping[str, float] = {}
@@ -66,7 +68,7 @@ async def step(s: ReinforceRunner) -> StepResult:
         p.remember(graded)
         metrics = step_metrics(graded, batch, stats, s.metrics(), timer.seconds())
         metrics = p.agreement.reported(metrics | {**taken.metrics, **apart})
-        metrics |= source_counts(batch) if stage.sources and batch is not None else {}
+        metrics |= source_counts(batch) if s.brings_rows and batch is not None else {}
         metrics |= {**found.metrics, "proof/state": float(p.proved)}
         return StepResult(metrics=metrics, groups=tuple(graded), found=found, outcomes=tuple(outcomes))
 
@@ -96,7 +98,7 @@ def update(s: ReinforceRunner, batch: Batch) -> Mapping[str, float]:
     p = s.parts
     minibatches = [batch] if s.stage.updates == 1 else _minibatches(s, batch)
     first = p.agreement.observer(p.version)
-    watches = [SourceObserver(None if i else first) for i in range(s.stage.updates)] if s.stage.sources else []
+    watches = [SourceObserver(None if i else first) for i in range(s.stage.updates)] if s.brings_rows else []
     observers = watches or chain([first], repeat(None))
     with span("update"):
         stats = [

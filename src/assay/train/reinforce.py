@@ -44,6 +44,7 @@ from assay.train.until import Until
 if TYPE_CHECKING:
     from assay.guide import Recent
     from assay.train.interleave import Interleaved
+    from assay.train.row_replay import RowReplay
     from assay.train.run import Run
     from assay.train.session import Parts
     from assay.train.wiring import Wiring
@@ -101,7 +102,7 @@ class Reinforce(Stage):
     curriculum: CurriculumSpec = field(default_factory=SuccessVariance)
     guidance: GuidanceSpec = field(default_factory=Plain)
     composer: BatchComposer = field(default_factory=Compose)
-    replay: Recent | None = None
+    replay: Recent | RowReplay | None = None
     experts: bool = False
     levels: Levels = ()
     until: Until | None = None

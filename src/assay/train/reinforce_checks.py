@@ -15,6 +15,7 @@ from assay.objective.loss.wrap import unwrapped
 from assay.rollout.decode_text import with_stop
 from assay.train.async_checks import check_asynchronous
 from assay.train.complete_columns import check_providers
+from assay.train.row_replay import RowReplay
 from assay.train.row_sources import check_sources, streams_in
 from assay.train.schedules import check_schedules
 from assay.train.stage_learner import learner_of, scoring_model
@@ -76,19 +77,23 @@ def check_replay(stage: Reinforce) -> None:
 
     Not at construction: a command line changes one field after the other.
     """
-    if not isinstance(stage.composer, Compose):
+    by_row = isinstance(stage.replay, RowReplay)
+    if not isinstance(stage.composer, Compose) and not by_row:
         return
-    share = stage.composer.replay_share
+    share = stage.composer.replay_share if isinstance(stage.composer, Compose) else 0.0
     if share and stage.replay is None:
         raise ConfigError(f"Reinforce.composer.replay_share={share}, but there is no replay: give replay=Recent(...)")
     policy = stage.objective.policy
     ratio = getattr(unwrapped(policy) if policy else None, "ratio", None)
-    if share and (ratio is None or ratio.level == "none"):
+    if (share or by_row) and (ratio is None or ratio.level == "none"):
+        place = "Reinforce.replay=RowReplay(...)" if by_row else f"Reinforce.composer.replay_share={share}"
         raise ConfigError(
-            f"Reinforce.composer.replay_share={share}: replayed rollouts come from older weights, and the objective's policy "
+            f"{place}: replayed rollouts come from older weights, and the objective's policy "
             "term has no ratio to correct for it; use a method with one (grpo, dapo, ...) or leave the replay out"
         )
-    if stage.replay is not None and not share:
+    if by_row and share:
+        raise ConfigError(f"Reinforce.composer.replay_share={share}, and RowReplay replays rollouts at their rows alone; use 0")
+    if stage.replay is not None and not share and not by_row:
         raise ConfigError("Reinforce.replay is never read: set composer=Compose(replay_share=...), or leave the replay out")
 
 

@@ -20,6 +20,7 @@ from assay.train.async_collect import AsyncCollector
 from assay.train.levels import arms_of
 from assay.train.loop import step
 from assay.train.rollout_metrics import rollout_metrics
+from assay.train.row_replay import RecallsRows
 from assay.train.runner import BaseRunner, StepResult
 from assay.train.schedules import StageSchedules
 from assay.train.source_batch import SourceRows
@@ -91,6 +92,11 @@ class ReinforceRunner(BaseRunner):
     def group_size(self) -> int:
         """Rollouts of a context in this step."""
         return int(self.scheduled.get("group_size", self.stage.group_size))
+
+    @property
+    def brings_rows(self) -> bool:
+        """Whether steps learn from rows of a user's, or from earlier rollouts of their rows."""
+        return bool(self.stage.sources) or isinstance(self.replay, RecallsRows)
 
     def source_rows(self, number: int) -> SourceRows:
         """The rows of one of the stage's sources, read once."""

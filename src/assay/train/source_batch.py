@@ -26,7 +26,7 @@ from assay.train.scoring import grade_rollouts
 if TYPE_CHECKING:
     from assay.train.reinforce_runner import ReinforceRunner
 
-__all__ = ["Joined", "SourceRows", "join_sources"]
+__all__ = ["Joined", "SourceRows", "join_groups", "join_sources"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class Joined:
 
     Attributes:
         group: with one rollout or, of a question of its own, several.
-        rows: that its rollouts are of, in their order.
+        rows: that its rollouts are of, in their order; none of what a run sampled itself.
         host: key of the step's group that it joins; empty for none.
     """
 
@@ -89,10 +89,21 @@ async def join_sources(s: ReinforceRunner, batch: Batch | None, groups: Sequence
         rows = s.source_rows(number)
         joined = await _hosted(s, rows, groups) if source.match == "prompt" else list(_own(s, rows))
         for stream in dict.fromkeys(row.stream for j in joined for row in j.rows):
-            of_stream, numbers = _placed(batch, [_only(j, stream) for j in joined], groups)
-            if of_stream:
-                batch = _with(batch, _packed(of_stream, stream), numbers)
+            batch = join_groups(batch, [_only(j, stream) for j in joined], stream, groups)
     return batch
+
+
+def join_groups(batch: Batch | None, joined: Sequence[Joined], stream: str, groups: Sequence[Group]) -> Batch | None:
+    """The batch with rollouts that nobody sampled in this step, in their stream, each at its host or as a group of its own.
+
+    Args:
+        batch: as the composer made it; None for nothing.
+        joined: the rollouts.
+        stream: of their rows.
+        groups: of the step.
+    """
+    placed, numbers = _placed(batch, joined, groups)
+    return _with(batch, _packed(placed, stream), numbers) if placed else batch
 
 
 def _only(joined: Joined, stream: str) -> Joined:
@@ -177,7 +188,7 @@ def _metric(group: Group) -> str:
 def _packed(joined: Sequence[Joined], stream: str) -> Batch:
     made = pack([j.group for j in joined])
     made = made.regrouped(range(len(joined)), [stream] * len(joined))
-    weights = np.array([row.weight for j in joined for row in j.rows], np.float64)
+    weights = np.array([w for j in joined for w in ([row.weight for row in j.rows] or [1.0] * len(j.group.rollouts))], np.float64)
     return made.with_rollouts(**{ROW_WEIGHT: weights}) if (weights != 1.0).any() else made
 
 
@@ -197,7 +208,7 @@ def _placed(batch: Batch | None, joined: Sequence[Joined], groups: Sequence[Grou
 
     A row goes with the group that it would have joined, where the composer left that out, and where it could not be graded.
     """
-    graded = [j for j in joined if j.rows and any(x.valid for x in j.group.scores)]
+    graded = [j for j in joined if any(x.valid for x in j.group.scores)]
     if batch is None or not any(j.host for j in graded):
         own = [j for j in graded if not j.host]
         return own, [None] * len(own)
