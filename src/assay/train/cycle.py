@@ -25,6 +25,8 @@ class Cycle:
             can begin anew (`ImitateCollected`) does so from the weights that the run began with, as in expert iteration from the
             base: rollouts come from the newest weights, and what is learned from them starts afresh.
 
+    In expert iteration a round minimises ``-1/D sum_i sum_t logp_it`` over the right answers that it sampled.
+
     Raises:
         ConfigError: no stages, something else among them, or nothing that can begin anew.
 

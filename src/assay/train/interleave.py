@@ -98,7 +98,8 @@ class ImitateFailures:
 
     A task whose rollouts all have exactly the reward ``failed`` goes into a buffer, once, if the data answer it. Where the buffer
     holds ``size`` tasks behind a step, their demonstrations are learned from, each once, oldest first, and leave it; a task comes
-    back only by failing again. Reinforcement learning itself sees nothing of it.
+    back only by failing again. An update minimises ``-1/D sum_t logp_t`` over the D tokens of the answers; reinforcement learning
+    itself sees nothing of it.
 
     Attributes:
         data: demonstrations, in the forms of `RewardedRow`; of a question with several the first counts.
