@@ -27,7 +27,7 @@ from assay.train import (
     ImitateCollected,
     ImitateFailures,
     NamedMethod,
-    Offline,
+    OfflineReinforce,
     Reinforce,
     RowReplay,
     RowSource,
@@ -75,9 +75,9 @@ def rl(**changes: Any) -> Reinforce:
     return replace(stage, **{"steps": 30, "groups": 4, "group_size": 8, "levels": (HARD,), **changes})
 
 
-def offline(rows: list[Row], **changes: Any) -> Offline:
+def offline(rows: list[Row], **changes: Any) -> OfflineReinforce:
     """Answers with rewards."""
-    return Offline(**{"data": rows, "steps": 40, "batch": 32, "learner": rl().learner, **changes})
+    return OfflineReinforce(**{"data": rows, "steps": 40, "batch": 32, "learner": rl().learner, **changes})
 
 
 def rounds(keep: str, start: str) -> Cycle:
@@ -120,7 +120,7 @@ PARTS: Mapping[str, Arms] = {
         "answers of other tasks": lambda: (rl(sources=(RowSource(data=exchanged(shown())),)), "visurf"),
         "none (grpo)": lambda: (rl(), "grpo"),
     },
-    "answers with rewards (Offline)": {
+    "answers with rewards (OfflineReinforce)": {
         "a_lol": lambda: (offline(judged(False)), "a_lol"),
         "a_lol, drawn by advantage": lambda: (offline(judged(False), draw="advantage"), "a_lol"),
         "a_lol, rewards shuffled": lambda: (offline(judged(True)), "a_lol"),

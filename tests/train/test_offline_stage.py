@@ -16,7 +16,7 @@ from assay.objective.methods import a_lol, grpo, r_gold, weighted_bc
 from assay.runtime import char_tokenizer
 from assay.runtime.settings import AdamW, LearnerSettings
 from assay.testing import check_stage
-from assay.train import NamedMethod, Offline, models, wire_run
+from assay.train import NamedMethod, OfflineReinforce, models, wire_run
 from assay.train.models import Scratch
 from assay.train.offline import RewardedRows
 from assay.train.opening import open_stage
@@ -31,15 +31,15 @@ ROWS = [
 FAST = LearnerSettings(optimizer=AdamW(lr=3e-3))
 
 
-def offline(**changes: Any) -> Offline:
-    return Offline(**({"data": ROWS, "steps": 3, "batch": 16, "objective": weighted_bc()} | changes))
+def offline(**changes: Any) -> OfflineReinforce:
+    return OfflineReinforce(**({"data": ROWS, "steps": 3, "batch": 16, "objective": weighted_bc()} | changes))
 
 
 def learning(*stages: Any) -> Run:
     return replace(tiny(), name="offline", stages=stages or (offline(),), contamination=ContaminationCheck(mode="off"))
 
 
-def batches(stage: Offline, steps: int) -> list[Any]:
+def batches(stage: OfflineReinforce, steps: int) -> list[Any]:
     rows = RewardedRows(0, stage, char_tokenizer("S0123456789>"))
     return [rows.batch(i) for i in range(steps)]
 
@@ -82,7 +82,10 @@ def test_rows_are_drawn_as_often_as_their_advantage_says() -> None:
 
 REFUSED: tuple[tuple[dict[str, Any], str], ...] = (
     ({"data": [{"prompt": "S1>", "answer": "1"}], "batch": 1}, "row 1 has no 'reward'"),
-    ({"data": [{"prompt": "S1>", "answer": "1", "reward": 1, "stream": "replay"}], "batch": 1}, "'replay' in a stage Offline"),
+    (
+        {"data": [{"prompt": "S1>", "answer": "1", "reward": 1, "stream": "replay"}], "batch": 1},
+        "'replay' in a stage OfflineReinforce",
+    ),
     ({"batch": 500}, "batch=500, but the data has 180 rows"),
     ({"draw": "advantage", "data": [{"prompt": "S1>", "answer": "1", "reward": 1}], "batch": 1}, "no row's reward is above"),
     ({"objective": grpo()}, "acts on rows of on_policy, replay.*a_lol"),
@@ -111,7 +114,7 @@ def test_what_the_writer_gave_a_token_is_asked_for_where_it_is_read() -> None:
 
 
 def test_settings_and_rows_are_checked() -> None:
-    with pytest.raises(AssayError, match=r"Offline\.draw"):
+    with pytest.raises(AssayError, match=r"OfflineReinforce\.draw"):
         offline(draw="luck")
     long = [*ROWS, {"prompt": "S1>", "answer": "1" * 40, "reward": 1.0}]
     with pytest.raises(AssayError, match="the model's context holds 32"):

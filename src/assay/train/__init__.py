@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from assay.train.method_names import NamedMethod
     from assay.train.mismatch import MismatchCheck, TokenObserver
     from assay.train.models import Built, Folder, Scratch, load_source, model_folder, scratch_tokenizer
-    from assay.train.offline import Offline
+    from assay.train.offline import OfflineReinforce
     from assay.train.offline_rows import OneUpdate
     from assay.train.opening import open_stage
     from assay.train.out_of_memory import format_bytes
@@ -81,7 +81,7 @@ __all__ = [
     "Level",
     "MismatchCheck",
     "NamedMethod",
-    "Offline",
+    "OfflineReinforce",
     "OneUpdate",
     "PairwiseOutcome",
     "Parts",
@@ -140,7 +140,7 @@ _HOME = {
     "callbacks": "Callback",
     "demonstration": "Demonstration",
     "driver": "load_run resume train",
-    "offline": "Offline",
+    "offline": "OfflineReinforce",
     "offline_rows": "OneUpdate",
     "imitate": "Imitate",
     "imitate_collected": "ImitateCollected",

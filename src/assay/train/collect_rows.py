@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.fields import later
@@ -55,6 +55,8 @@ class Collect(Reinforce):
     'right'
     """
 
+    collects: ClassVar[bool] = True
+
     objective: Objective = field(default_factory=nll)
     keep: Literal["right", "wrong", "all"] = later("right")
     least: float = later(1.0)
@@ -89,8 +91,7 @@ class CollectRunner(ReinforceRunner):
 
     async def advance(self) -> StepResult:
         """One batch of rollouts."""
-        p, stage = self.parts, self.stage
-        assert isinstance(stage, Collect)
+        p, stage = self.parts, cast("Collect", self.stage)
         with StepTimer() as timer:
             taken = await collect_groups(self)
             rows = [row for group in taken.kept for row in _rows_of(stage, group, p.tokenizer, p.step - p.stage_step)]

@@ -76,11 +76,9 @@ class ImitateCollected(Imitate):
 
     def check(self, run: Run) -> None:
         """Looks at the objective, and for a stage before it that collects."""
-        from assay.train.collect_rows import Collect
-
         check_imitation(self)
         at = next(i for i, stage in enumerate(run.stages) if stage is self)
-        if not any(isinstance(stage, Collect) for stage in run.stages[:at]):
+        if not any(getattr(stage, "collects", False) for stage in run.stages[:at]):
             raise ConfigError(
                 "ImitateCollected learns from what a stage before it collected, and there is none: put a Collect in front of it"
             )

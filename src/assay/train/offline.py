@@ -15,7 +15,6 @@ from assay.core.fields import check_positive, later
 from assay.core.protocols import Tokenizer
 from assay.core.score import ROW_WEIGHT
 from assay.core.seeds import generator
-from assay.objective.methods import a_lol
 from assay.objective.objective import Objective
 from assay.rollout.decode_text import AnswerReader
 from assay.runtime.settings import LearnerSettings
@@ -30,15 +29,21 @@ if TYPE_CHECKING:
     from assay.train.run import Run
     from assay.train.wiring import Wiring
 
-__all__ = ["Offline", "RewardedRows"]
+__all__ = ["OfflineReinforce", "RewardedRows"]
 
 _STREAM = "offline"
 _KNOWN = ("group", "valid", "length", "truncated", "tokens", "value_ref")
 """Rollout columns that the stage's rows have."""
 
 
+def _default() -> Objective:
+    from assay.objective.methods import a_lol  # with modules that most commands need not load
+
+    return a_lol()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Offline(OfflineRows):
+class OfflineReinforce(OfflineRows):
     """A stage on given answers with rewards, in the stream ``offline``: A-LoL and its kin, weighted behaviour cloning.
 
     Attributes:
@@ -56,7 +61,7 @@ class Offline(OfflineRows):
 
     Carries: A-LoL, R-LoL (arXiv 2305.14718). Its value is a head fitted to the reference's answers; here it is their mean.
 
-    >>> Offline(data=[{"prompt": "2+2=", "answer": "4", "reward": 1.0}], steps=10, batch=1).updates
+    >>> OfflineReinforce(data=[{"prompt": "2+2=", "answer": "4", "reward": 1.0}], steps=10, batch=1).updates
     1
     """
 
@@ -65,7 +70,7 @@ class Offline(OfflineRows):
     steps: int = 100
     batch: int = 32
     draw: Literal["order", "advantage"] = "order"
-    objective: Objective = field(default_factory=a_lol)
+    objective: Objective = field(default_factory=_default)
     learner: LearnerSettings = field(default_factory=LearnerSettings)
     until: Until | None = later(None)
 
@@ -75,7 +80,7 @@ class Offline(OfflineRows):
         self.settle()
         object.__setattr__(self, "values", RowSource(data=self.values).data if self.values else "")
         if self.draw not in ("order", "advantage"):
-            raise UnknownNameError("Offline.draw", self.draw, ("order", "advantage"))
+            raise UnknownNameError("OfflineReinforce.draw", self.draw, ("order", "advantage"))
 
     @property
     def name(self) -> str:
@@ -112,7 +117,7 @@ class Offline(OfflineRows):
             if row.reward is None:
                 raise DataError(f"{row.place} has no 'reward': give a number, or imitate the rows in a stage Imitate")
             if row.stream != _STREAM:
-                raise DataError(f"{row.place}, field 'stream': {row.stream!r} in a stage Offline; leave the field out")
+                raise DataError(f"{row.place}, field 'stream': {row.stream!r} in a stage OfflineReinforce; leave the field out")
         for row in rows:
             if reader and row.logprobs is None:
                 raise DataError(
@@ -121,8 +126,8 @@ class Offline(OfflineRows):
                 )
         if self.draw == "advantage" and not (_advantages(self, rows) > 0).any():
             raise ConfigError(
-                "Offline.draw='advantage': no row's reward is above the reference's value, so there is nothing to draw; give "
-                "rows of better answers, or values=... of the reference's own"
+                "OfflineReinforce.draw='advantage': no row's reward is above the reference's value, so there is nothing to draw; "
+                "give rows of better answers, or values=... of the reference's own"
             )
 
     def check_rows(self, run: Run, tokenizer: Tokenizer, context: int) -> None:
@@ -137,36 +142,36 @@ class Offline(OfflineRows):
         """The rows, counted."""
         return StageRows(step=self.batch, pool=len(rows_in(self.source)), what="rewarded answers", batch=self.batch)
 
-    def wire(self, wiring: Wiring, objective: Objective) -> Offline:
+    def wire(self, wiring: Wiring, objective: Objective) -> OfflineReinforce:
         """Under a method for stored answers."""
         if not all(not t.streams or _STREAM in t.streams for t in objective.losses):
             raise ConfigError(
-                f"{wiring.method.name} does not learn from answers with rewards alone (stage Offline): name it in a stage of "
-                "reinforcement learning, as recipe quickstart has one, or name a_lol, r_gold or weighted_bc here"
+                f"{wiring.method.name} does not learn from answers with rewards alone (stage OfflineReinforce): name it in a stage "
+                "of reinforcement learning, as recipe quickstart has one, or name a_lol, r_gold or weighted_bc here"
             )
         return replace(self, objective=objective, learner=wiring.learner(self.learner, objective, self.steps))
 
 
-def check_offline(stage: Offline) -> None:
+def check_offline(stage: OfflineReinforce) -> None:
     """Raises PlanError where a part of the objective acts on none of the stage's rows, or reads what they do not have."""
     for term in stage.objective.losses:
         if term.streams and _STREAM not in term.streams:
             raise PlanError(
-                f"Offline: {type(term).__name__} ({term.name!r}) acts on rows of {', '.join(term.streams)}, and the stage's are "
-                "of the stream 'offline', so it would do nothing: use a_lol, r_gold or weighted_bc, add the stream to the term's "
+                f"OfflineReinforce: {type(term).__name__} ({term.name!r}) acts on rows of {', '.join(term.streams)}, and the "
+                "stage's are of the stream 'offline', so it would do nothing: use a_lol, r_gold or weighted_bc, add the stream to the term's "
                 "streams, or train by it in a Reinforce stage"
             )
     if stage.objective.credit and _STREAM not in stage.objective.scalarise.streams:
         raise PlanError(
-            "Offline: the objective takes statistics of none of the stage's rows: add 'offline' to Scalarise.streams, or train "
-            "by it in a Reinforce stage"
+            "OfflineReinforce: the objective takes statistics of none of the stage's rows: add 'offline' to Scalarise.streams, or "
+            "train by it in a Reinforce stage"
         )
     for part in (*stage.objective.credit, *stage.objective.losses):
         for name in part.rollout_columns:
             if name not in _KNOWN:
                 raise PlanError(
-                    f"Offline: {type(part).__name__} reads {name!r} of each rollout, which the stage's rows do not have: leave "
-                    "the part out, or train by it in a Reinforce stage"
+                    f"OfflineReinforce: {type(part).__name__} reads {name!r} of each rollout, which the stage's rows do not have: "
+                    "leave the part out, or train by it in a Reinforce stage"
                 )
 
 
@@ -179,7 +184,7 @@ class RewardedRows:
         tokenizer: of the model.
     """
 
-    def __init__(self, seed: int, stage: Offline, tokenizer: Tokenizer) -> None:
+    def __init__(self, seed: int, stage: OfflineReinforce, tokenizer: Tokenizer) -> None:
         self._seed, self._stage, self._reader = seed, stage, AnswerReader.of(tokenizer)
         self._rows = rows_in(stage.source)
         self._values = _values(stage, self._rows)
@@ -208,12 +213,12 @@ class RewardedRows:
         return pack_rows(list(enumerate(samples)), table | ({ROW_WEIGHT: weights} if (weights != 1.0).any() else {}))
 
 
-def _told(stage: Offline) -> tuple[RewardedRow, ...]:
+def _told(stage: OfflineReinforce) -> tuple[RewardedRow, ...]:
     """The reference's answers; nothing where none are given."""
     return rows_in(RowSource(data=stage.values, stream=_STREAM, match="own")) if stage.values else ()
 
 
-def _values(stage: Offline, rows: tuple[RewardedRow, ...]) -> NDArray[np.float64]:
+def _values(stage: OfflineReinforce, rows: tuple[RewardedRow, ...]) -> NDArray[np.float64]:
     """``[N]`` what the reference is paid at each row's question."""
     told = _told(stage) or rows
     at: dict[str, list[float]] = {}
@@ -223,5 +228,5 @@ def _values(stage: Offline, rows: tuple[RewardedRow, ...]) -> NDArray[np.float64
     return np.array([float(np.mean(at[row.question])) if row.question in at else every for row in rows], np.float64)
 
 
-def _advantages(stage: Offline, rows: tuple[RewardedRow, ...]) -> NDArray[np.float64]:
+def _advantages(stage: OfflineReinforce, rows: tuple[RewardedRow, ...]) -> NDArray[np.float64]:
     return np.array([row.reward or 0.0 for row in rows], np.float64) - _values(stage, rows)

@@ -6,7 +6,7 @@ from assay.train.collect_rows import Collect
 from assay.train.cycle import Cycle
 from assay.train.imitate import Imitate
 from assay.train.imitate_collected import ImitateCollected
-from assay.train.offline import Offline
+from assay.train.offline import OfflineReinforce
 from assay.train.offline_rows import OfflineRows, OneUpdate
 from assay.train.prefer import Prefer
 from assay.train.reinforce import Reinforce
@@ -18,7 +18,7 @@ __all__ = [
     "Cycle",
     "Imitate",
     "ImitateCollected",
-    "Offline",
+    "OfflineReinforce",
     "OfflineRows",
     "OneUpdate",
     "Prefer",
