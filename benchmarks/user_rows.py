@@ -18,8 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from assay.guide import FirstTasks, SuccessWindow
+from assay.objective import Nll, Token
+from assay.objective.methods import grpo
 from assay.recipes import quickstart
 from assay.train import (
+    BalanceLosses,
     Collect,
     Cycle,
     Evaluation,
@@ -113,6 +116,13 @@ def beside(rows: list[Row]) -> Reinforce:
     return rl(steps=60, groups=16, levels=(6,), sources=(source,))
 
 
+def general(rows: list[Row], balance: BalanceLosses | None) -> Reinforce:
+    """RL on level 6 with a likelihood of answers of easier levels beside it."""
+    source = RowSource(data=rows, match="own", rows=32)
+    both = replace(grpo(), terms=(Nll(streams=("expert",), aggregate=Token(), coef=0.1),))
+    return rl(steps=60, groups=16, levels=(6,), objective=both, sources=(source,), balance=balance)
+
+
 WIDE = shown(most=400) + shown(KNOWN, 200)
 PARTS: Mapping[str, Arms] = {
     "demonstrations in the group (visurf)": {
@@ -145,6 +155,14 @@ PARTS: Mapping[str, Arms] = {
         "answers of other tasks": lambda: (beside(exchanged(mastered())), "dph_rl"),
         "none (dapo)": lambda: (rl(steps=60, groups=16, levels=(6,)), "dapo"),
     },
+    "replay of what it knows (BalanceLosses)": {
+        "weights by their losses": lambda: (general(shown(KNOWN, 100), BalanceLosses(window=5)), ""),
+        "weights of 1": lambda: (general(shown(KNOWN, 100), None), ""),
+        "weights by their losses, answers of other tasks": lambda: (
+            general(exchanged(shown(KNOWN, 100)), BalanceLosses(window=5)),
+            "",
+        ),
+    },
     "replay by row (RowReplay)": {
         "right rollouts": lambda: (rl(steps=60, groups=16, index=FirstTasks(n=64), replay=RowReplay()), ""),
         "right and wrong": lambda: (rl(steps=60, groups=16, index=FirstTasks(n=64), replay=RowReplay(keep="pairs")), ""),
@@ -174,7 +192,7 @@ def measured(stage: Any, method: str, seed: int, level: int) -> dict[str, float]
 def rows_of(parts: list[str], seeds: int) -> Iterator[str]:
     """The tables, line by line."""
     for name in parts:
-        level = 6 if "Cycle" in name or "dph_rl" in name else HARD
+        level = 6 if any(word in name for word in ("Cycle", "dph_rl", "BalanceLosses")) else HARD
         yield f"\n| {name} | level {level} | levels 3 to 5 | reward, steps 11 to 20 |\n|---|---|---|---|"
         for arm, make in PARTS[name].items():
             found = [measured(*make(), seed, level) for seed in range(seeds)]

@@ -30,6 +30,7 @@ class Program:
 
     Attributes:
         objective, plan: what was compiled.
+        scales: by the names of terms, factors of their coefficients in the next optimiser steps; 1 where there is none.
 
     The state (running baselines, adaptive coefficients) moves in `credit` only, and is saved with the weights. A batch is
     always judged by the state from before it: what it measures counts from the next batch on.
@@ -43,6 +44,7 @@ class Program:
         self._before: dict[str, State] = {t.name: self._state[t.name] for t in objective.losses}
         self._metrics: dict[str, float] = {}
         self._clipped: dict[str, F] = {}
+        self.scales: Mapping[str, float] = {}
 
     # ---- once per rollout batch
 
@@ -114,7 +116,8 @@ class Program:
             name = aggregate_name(self.objective, term)
             if name not in selections:
                 selections[name] = select(batch, term.streams, way.denominator, self._ranks(name))
-            factor, share = term.factor(self._before[term.name]), way.share(selections[name])
+            factor = term.factor(self._before[term.name]) * self.scales.get(term.name, 1.0)
+            share = way.share(selections[name])
             if ROW_WEIGHT in batch.rollouts:  # of rows that say so: the denominators count each once, whatever its weight
                 share = share * batch.rollout(ROW_WEIGHT)[selections[name].owner]
             for own, values in term.prepare(batch, share, self._ranks(term.name)).items():

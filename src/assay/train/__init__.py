@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from assay.core.util.exports import lazy_exports
 
 if TYPE_CHECKING:
+    from assay.train.balance import BalanceLosses
     from assay.train.callbacks import Callback
     from assay.train.collect import collect_groups
     from assay.train.collect_rows import Collect
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Age",
     "AsStream",
+    "BalanceLosses",
     "BaseRunner",
     "Built",
     "Callback",
@@ -137,6 +139,7 @@ _HOME = {
     "collect_rows": "Collect",
     "cycle": "Cycle",
     "independent_check": "IndependentCheck",
+    "balance": "BalanceLosses",
     "callbacks": "Callback",
     "demonstration": "Demonstration",
     "driver": "load_run resume train",

@@ -146,8 +146,8 @@ class OfflineReinforce(OfflineRows):
         """Under a method for stored answers."""
         if not all(not t.streams or _STREAM in t.streams for t in objective.losses):
             raise ConfigError(
-                f"{wiring.method.name} does not learn from answers with rewards alone (stage OfflineReinforce): name it in a stage "
-                "of reinforcement learning, as recipe quickstart has one, or name a_lol, r_gold or weighted_bc here"
+                f"{wiring.method.name} does not learn from answers with rewards alone (stage OfflineReinforce): name it in a "
+                "stage of reinforcement learning, as recipe quickstart has one, or name a_lol, r_gold or weighted_bc here"
             )
         return replace(self, objective=objective, learner=wiring.learner(self.learner, objective, self.steps))
 
@@ -158,20 +158,20 @@ def check_offline(stage: OfflineReinforce) -> None:
         if term.streams and _STREAM not in term.streams:
             raise PlanError(
                 f"OfflineReinforce: {type(term).__name__} ({term.name!r}) acts on rows of {', '.join(term.streams)}, and the "
-                "stage's are of the stream 'offline', so it would do nothing: use a_lol, r_gold or weighted_bc, add the stream to the term's "
-                "streams, or train by it in a Reinforce stage"
+                "stage's are of the stream 'offline', so it would do nothing: use a_lol, r_gold or weighted_bc, add the "
+                "stream to the term's streams, or train by it in a Reinforce stage"
             )
     if stage.objective.credit and _STREAM not in stage.objective.scalarise.streams:
         raise PlanError(
-            "OfflineReinforce: the objective takes statistics of none of the stage's rows: add 'offline' to Scalarise.streams, or "
-            "train by it in a Reinforce stage"
+            "OfflineReinforce: the objective takes statistics of none of the stage's rows: add 'offline' to Scalarise.streams, "
+            "or train by it in a Reinforce stage"
         )
     for part in (*stage.objective.credit, *stage.objective.losses):
         for name in part.rollout_columns:
             if name not in _KNOWN:
                 raise PlanError(
-                    f"OfflineReinforce: {type(part).__name__} reads {name!r} of each rollout, which the stage's rows do not have: "
-                    "leave the part out, or train by it in a Reinforce stage"
+                    f"OfflineReinforce: {type(part).__name__} reads {name!r} of each rollout, which the stage's rows do not "
+                    "have: leave the part out, or train by it in a Reinforce stage"
                 )
 
 

@@ -32,6 +32,7 @@ from assay.objective.plan import lagging
 from assay.rollout.spec import PlayerSpec
 from assay.runtime.settings import AdamW, LearnerSettings
 from assay.scorers import FromTasks
+from assay.train.balance import BalanceLosses
 from assay.train.columns import ColumnProvider
 from assay.train.levels import Levels, settle_levels
 from assay.train.method_names import refuse_name
@@ -85,6 +86,7 @@ class Reinforce(Stage):
             Evaluations always use the run's own values.
         asynchronous: sampling beside learning, in processes of its own; None samples in this process, between updates.
         sources: rows of a user's own, learned from beside the rollouts.
+        balance: weighs the objective's terms by how their losses have gone; None leaves their coefficients alone.
         imitate: supervised updates between those of RL: `assay.train.ImitateFailures`, `assay.train.ImitateByGradient`.
     """
 
@@ -117,6 +119,7 @@ class Reinforce(Stage):
     asynchronous: Asynchronous | None = later(None)
     sources: tuple[RowSource, ...] = later(())
     imitate: Interleaved | None = later(None)
+    balance: BalanceLosses | None = later(None)
 
     def __post_init__(self) -> None:
         refuse_name(self)

@@ -39,6 +39,8 @@ def check_stage(run: Run, stage: Reinforce) -> None:
     check_streams(stage)
     check_sources(stage)
     check_interleaved(stage)
+    if stage.balance is not None:
+        stage.balance.check(stage.objective)
     check_reward(run, stage)
     plan = stage.effective_objective.plan(stage.updates, stage.learner.offers)
     check_temperature(run.sampling)

@@ -28,6 +28,7 @@ from assay.train.support import sampling_of
 from assay.train.tool_metrics import tool_metrics
 
 if TYPE_CHECKING:
+    from assay.train.balance import LossBalance
     from assay.train.interleave import InterleaveRunner
     from assay.train.reinforce import Reinforce
     from assay.train.session import Parts
@@ -50,6 +51,7 @@ class ReinforceRunner(BaseRunner):
         schedules: of the settings that change, with their states.
         scheduled: setting to its value in the current step; empty without schedules.
         screened: tasks that the stage's screen left out in the current step.
+        balance: weighs the objective's terms; None without.
         interleaved: supervised updates between its own; None without.
         sources: rows of the stage's sources that were read so far.
         short: steps since the stage was opened whose refill ended before enough groups were kept.
@@ -67,6 +69,7 @@ class ReinforceRunner(BaseRunner):
     screened: int = 0
     short: int = 0
     interleaved: InterleaveRunner | None = None
+    balance: LossBalance | None = None
     sources: dict[int, SourceRows] = field(default_factory=dict[int, SourceRows])
 
     @classmethod
@@ -82,6 +85,7 @@ class ReinforceRunner(BaseRunner):
             scorer=stage.reward.build(),
             sampler=stage.sampler.build(parts.sampler_parts(sampling_of(run, stage))),
             schedules=StageSchedules(stage.schedules),
+            balance=stage.balance.build(parts.program.objective) if stage.balance else None,
             async_collector=AsyncCollector.of(stage, parts) if stage.asynchronous else None,
         )
         if stage.imitate is not None:
@@ -108,6 +112,8 @@ class ReinforceRunner(BaseRunner):
         """One rollout batch, with the scheduled settings of the step; they are in its metrics if there are schedules."""
         self._apply_schedules()
         before = self._drawn_state()
+        used = self.balance.weights() if self.balance else {}
+        self.parts.program.scales = used
         try:
             result = await self.advance()
         except RewardError:
@@ -116,6 +122,9 @@ class ReinforceRunner(BaseRunner):
         values = {f"schedule/{key}": float(value) for key, value in self.scheduled.items()}
         tools = tool_metrics(self.stage.sampler, result.groups)
         metrics = {**result.metrics, **self.scorer.metrics(), **tools, **values}
+        if self.balance:
+            self.balance.observe(metrics, used)
+            metrics |= {f"balance/{name}": weight for name, weight in used.items()}
         if self.async_collector:
             rate = throughput(metrics.get("tokens/sampled", 0.0), metrics["time/step"])  # sampling is no part of the step
             metrics |= self.async_collector.metrics() | {"time/tokens_per_second": rate}
@@ -200,6 +209,7 @@ class ReinforceRunner(BaseRunner):
         scheduled = {"schedules": self.schedules.state_dict()} if self.schedules.specs else {}
         queued = {"async": self.async_collector.state_dict(self.parts.step)} if self.async_collector else {}
         woven = {"interleaved": self.interleaved.state_dict()} if self.interleaved else {}
+        woven |= {"balance": self.balance.state_dict()} if self.balance else {}
         return {"practice": own, "scorer": self.scorer.state_dict(), **scheduled, **queued, **woven}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -214,6 +224,8 @@ class ReinforceRunner(BaseRunner):
         self.schedules.load_state_dict(state.get("schedules", {}))
         if self.async_collector:
             self.async_collector.load_state_dict(state["async"])
+        if self.balance:
+            self.balance.load_state_dict(state["balance"])
         if self.interleaved:
             self.interleaved.load_state_dict(state["interleaved"])
 
