@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.guide import FirstTasks, SuccessWindow
-from assay.objective import Nll, Token
-from assay.objective.methods import grpo
+from assay.objective import Nll, Token, grpo
 from assay.recipes import quickstart
 from assay.train import (
     BalanceLosses,
