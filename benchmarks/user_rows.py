@@ -40,24 +40,25 @@ from assay_tasks import SortDigits
 
 HARD, KNOWN = 7, (3, 4, 5)
 Row = dict[str, Any]
+Rows = tuple[Row, ...]
 Arms = Mapping[str, Callable[[], tuple[Any, str]]]
 """Arm to what makes its stages, and the method by name of the first, empty for its own."""
 
 
-def shown(levels: tuple[int, ...] = (HARD,), most: int = 120) -> list[Row]:
+def shown(levels: tuple[int, ...] = (HARD,), most: int = 120) -> Rows:
     """Questions with right answers."""
     tasks = [SortDigits().task("sort", level, "train", i) for level in levels for i in range(most)]
-    return [{"prompt": t.public["prompt"], "answer": t.private["answer"]} for t in tasks]
+    return tuple({"prompt": t.public["prompt"], "answer": t.private["answer"]} for t in tasks)
 
 
-def exchanged(rows: list[Row]) -> list[Row]:
+def exchanged(rows: Rows) -> Rows:
     """The questions with the answers of others of their level."""
     by_length = sorted(rows, key=lambda row: len(row["answer"]))
     pairs = zip(by_length, by_length[1:] + by_length[:1], strict=True)
-    return [a | {"answer": b["answer"] if len(a["answer"]) == len(b["answer"]) else a["answer"][::-1]} for a, b in pairs]
+    return tuple(a | {"answer": b["answer"] if len(a["answer"]) == len(b["answer"]) else a["answer"][::-1]} for a, b in pairs)
 
 
-def judged(shuffled: bool) -> list[Row]:
+def judged(shuffled: bool) -> Rows:
     """Right answers with reward 1 and wrong ones with 0, or the same answers with these rewards shuffled."""
     rng, rows = random.Random(0), list[Row]()
     for row in shown(most=200):
@@ -67,7 +68,7 @@ def judged(shuffled: bool) -> list[Row]:
         rows += [row | {"reward": 1.0}, row | {"answer": wrong, "reward": 0.0}]
     rewards = [row["reward"] for row in rows]
     rng.shuffle(rewards)
-    return [row | {"reward": reward} for row, reward in zip(rows, rewards, strict=True)] if shuffled else rows
+    return tuple(row | {"reward": reward} for row, reward in zip(rows, rewards, strict=True)) if shuffled else tuple(rows)
 
 
 def rl(**changes: Any) -> Reinforce:
@@ -77,9 +78,10 @@ def rl(**changes: Any) -> Reinforce:
     return replace(stage, **{"steps": 30, "groups": 4, "group_size": 8, "levels": (HARD,), **changes})
 
 
-def offline(rows: list[Row], **changes: Any) -> OfflineReinforce:
+def offline(rows: Rows, **changes: Any) -> OfflineReinforce:
     """Answers with rewards."""
-    return OfflineReinforce(**{"data": rows, "steps": 40, "batch": 32, "learner": rl().learner, **changes})
+    given: dict[str, Any] = {"data": rows, "steps": 40, "batch": 32, "learner": rl().learner, **changes}
+    return OfflineReinforce(**given)
 
 
 def rounds(keep: str, start: str) -> Cycle:
@@ -95,7 +97,7 @@ def woven(imitate: Any) -> Reinforce:
 
 
 @cache
-def mastered() -> list[Row]:
+def mastered() -> Rows:
     """Answers of the base to questions at which three in four of its answers are right, as a stage collects them."""
     sample = Collect(
         steps=4, groups=48, group_size=8, levels=KNOWN, keep="right", per_prompt=1, filter=SuccessWindow(low=0.75, high=1.0)
@@ -106,16 +108,16 @@ def mastered() -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         train(run, Path(folder) / "run")
         lines = (Path(folder) / "run" / "collected.jsonl").read_text(encoding="utf-8").splitlines()
-    return [{key: row[key] for key in ("prompt", "answer", "reward")} for row in map(json.loads, lines)]
+    return tuple({key: row[key] for key in ("prompt", "answer", "reward")} for row in map(json.loads, lines))
 
 
-def beside(rows: list[Row]) -> Reinforce:
+def beside(rows: Rows) -> Reinforce:
     """RL on level 6 with stored answers beside it."""
-    source = RowSource(data=[row | {"reward": 1.0} for row in rows], stream="offline", match="own", rows=32)
+    source = RowSource(data=tuple(row | {"reward": 1.0} for row in rows), stream="offline", match="own", rows=32)
     return rl(steps=60, groups=16, levels=(6,), sources=(source,))
 
 
-def general(rows: list[Row], balance: BalanceLosses | None) -> Reinforce:
+def general(rows: Rows, balance: BalanceLosses | None) -> Reinforce:
     """RL on level 6 with a likelihood of answers of easier levels beside it."""
     source = RowSource(data=rows, match="own", rows=32)
     both = replace(grpo(), terms=(Nll(streams=("expert",), aggregate=Token(), coef=0.1),))

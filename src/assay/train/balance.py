@@ -94,10 +94,11 @@ class BalanceLosses:
 
     def check(self, objective: Objective) -> None:
         """Raises ConfigError where there is nothing to balance."""
-        if len(objective.losses) < 2:
+        names = [term.name for term in objective.losses]
+        if len(names) < 2:
             raise ConfigError(
                 f"Reinforce.balance weighs the terms of an objective against each other, and there is one, "
-                f"{objective.losses[0].name!r}: add terms, such as grpo() + Nll(streams=('expert',)) with sources, or leave it "
+                f"{', '.join(map(repr, names))}: add terms, such as grpo() + Nll(streams=('expert',)) with sources, or leave it "
                 "out"
             )
 

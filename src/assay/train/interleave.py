@@ -301,7 +301,7 @@ class GradientChoice:
         s, p = self._settings, self._imitator.runner.parts
         warm = p.stage_step < s.warm_up
         chance = 1.0 if warm else s.chance(self._g, self._g0, self._far)
-        if generator("imitate or reinforce", p.run.seed, p.step).random() >= chance:
+        if generator("imitate or reinforce", p.run.seed, str(p.step)).random() >= chance:
             return _with(await step(self._imitator.runner), {"imitate/chance": chance})
         n = s.batch
         places = in_order(

@@ -194,7 +194,9 @@ class RewardedRows:
         """The rows of one step; those of a question are a group."""
         size = self._stage.batch
         if self._stage.draw == "advantage":
-            drawn = generator("offline draw", self._seed, step).choice(len(self._rows), size, p=self._share / self._share.sum())
+            drawn = generator("offline draw", self._seed, str(step)).choice(
+                len(self._rows), size, p=self._share / self._share.sum()
+            )
             wanted = [int(i) for i in drawn]
         else:
             wanted = in_order("offline", self._seed, len(self._rows), range(step * size, (step + 1) * size))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -158,7 +158,7 @@ def _number(value: Any, place: str, name: str) -> float:
 
 
 def _logprobs(value: Any, place: str) -> tuple[float, ...]:
-    given: Sequence[Any] = value if isinstance(value, list | tuple) else ()  # pyright: ignore[reportUnknownVariableType]
+    given = cast("Sequence[Any]", value if isinstance(value, list | tuple) else ())
     if not given:
         raise DataError(f"{place}, field 'logprobs': give a list with a number for each token of the answer, or leave it out")
     for at, number in enumerate(given):
@@ -167,7 +167,7 @@ def _logprobs(value: Any, place: str) -> tuple[float, ...]:
                 f"{place}, field 'logprobs', token {at + 1}: {number!r} is no log-probability, which is at most 0; are these "
                 "probabilities? Take their logarithms"
             )
-    return tuple(map(float, given))
+    return tuple(float(number) for number in given)
 
 
 def _runs(mask: NDArray[np.bool_]) -> list[tuple[int, int]]:

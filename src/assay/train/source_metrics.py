@@ -96,7 +96,7 @@ def source_metrics(observers: Sequence[SourceObserver]) -> dict[str, float]:
     1, where there are old probabilities. Nothing where there were no such tokens.
     """
     total = sum((o.sums.values for o in observers), np.zeros(len(_NAMES)))
-    s = dict(zip(_NAMES, total.tolist(), strict=True))
+    s: dict[str, float] = dict(zip(_NAMES, total.tolist(), strict=True))
     pairs = {
         "logprob": ("logprob", "tokens"),
         "unlikely": ("unlikely", "tokens"),
