@@ -8,6 +8,7 @@ from assay.core.util.exports import lazy_exports
 
 if TYPE_CHECKING:
     from assay.core.batch import Batch, Counts, pack, pack_rows
+    from assay.core.batch_join import join_batches
     from assay.core.canon import FrozenMap, array_digest, canonical, digest, freeze, plain
     from assay.core.columns import TokenColumn
     from assay.core.config import dumps_toml, from_dict, loads_toml, part, replace_at, to_dict
@@ -243,6 +244,7 @@ __all__ = [
     "group_from_wire",
     "group_to_wire",
     "ids_of",
+    "join_batches",
     "loads_toml",
     "manifest_of",
     "media_of",
@@ -269,6 +271,7 @@ __all__ = [
 _HOME = {
     "util.paths": "cache_folder",
     "batch": "Batch Counts pack pack_rows",
+    "batch_join": "join_batches",
     "canon": "FrozenMap array_digest canonical digest freeze plain",
     "columns": "TokenColumn",
     "config": "dumps_toml from_dict loads_toml part replace_at to_dict",

@@ -7,17 +7,23 @@ from typing import TYPE_CHECKING
 from assay.core.util.exports import lazy_exports
 
 if TYPE_CHECKING:
+    from assay.train.balance import BalanceLosses
     from assay.train.callbacks import Callback
     from assay.train.collect import collect_groups
+    from assay.train.collect_rows import Collect
     from assay.train.columns import ColumnProvider
+    from assay.train.cycle import Cycle
     from assay.train.demonstration import Demonstration
     from assay.train.driver import load_run, resume, train
     from assay.train.imitate import Imitate
+    from assay.train.imitate_collected import ImitateCollected
     from assay.train.independent_check import IndependentCheck
+    from assay.train.interleave import ImitateByGradient, ImitateFailures
     from assay.train.memory import memory_of, weights_of
     from assay.train.method_names import NamedMethod
     from assay.train.mismatch import MismatchCheck, TokenObserver
     from assay.train.models import Built, Folder, Scratch, load_source, model_folder, scratch_tokenizer
+    from assay.train.offline import OfflineReinforce
     from assay.train.offline_rows import OneUpdate
     from assay.train.opening import open_stage
     from assay.train.out_of_memory import format_bytes
@@ -39,6 +45,9 @@ if TYPE_CHECKING:
     from assay.train.reference_value import ReferenceValue
     from assay.train.reinforce import Reinforce
     from assay.train.reinforce_runner import ReinforceRunner
+    from assay.train.rewarded_rows import RewardedRow
+    from assay.train.row_replay import RowReplay
+    from assay.train.row_sources import RowSource
     from assay.train.run import ContaminationCheck, Evaluation, Run
     from assay.train.runner import BaseRunner, StageRunner, StepResult
     from assay.train.session import Parts
@@ -55,23 +64,30 @@ if TYPE_CHECKING:
 __all__ = [
     "Age",
     "AsStream",
+    "BalanceLosses",
     "BaseRunner",
     "Built",
     "Callback",
+    "Collect",
     "ColumnProvider",
     "ConstantValue",
     "ContaminationCheck",
+    "Cycle",
     "Demonstration",
     "Evaluation",
     "FailureRate",
     "Folder",
     "GreedyReward",
     "Imitate",
+    "ImitateByGradient",
+    "ImitateCollected",
+    "ImitateFailures",
     "IndependentCheck",
     "Level",
     "MetaReasoning",
     "MismatchCheck",
     "NamedMethod",
+    "OfflineReinforce",
     "OneUpdate",
     "PairwiseOutcome",
     "Parts",
@@ -82,7 +98,10 @@ __all__ = [
     "ReferenceValue",
     "Reinforce",
     "ReinforceRunner",
+    "RewardedRow",
     "RightSoFar",
+    "RowReplay",
+    "RowSource",
     "Run",
     "RunOutcome",
     "Scratch",
@@ -122,12 +141,18 @@ _HOME = {
     "memory": "memory_of weights_of",
     "columns": "ColumnProvider",
     "collect": "collect_groups",
+    "collect_rows": "Collect",
+    "cycle": "Cycle",
     "independent_check": "IndependentCheck",
+    "balance": "BalanceLosses",
     "callbacks": "Callback",
     "demonstration": "Demonstration",
     "driver": "load_run resume train",
+    "offline": "OfflineReinforce",
     "offline_rows": "OneUpdate",
     "imitate": "Imitate",
+    "imitate_collected": "ImitateCollected",
+    "interleave": "ImitateByGradient ImitateFailures",
     "mismatch": "MismatchCheck TokenObserver",
     "models": "Built Folder Scratch load_source model_folder scratch_tokenizer",
     "method_names": "NamedMethod",
@@ -139,6 +164,9 @@ _HOME = {
     "providers": "Age ConstantValue FailureRate GreedyReward Level PairwiseOutcome Peers PromptConfidence RightSoFar TurnState",
     "reference_value": "ReferenceValue",
     "reinforce": "Reinforce",
+    "rewarded_rows": "RewardedRow",
+    "row_replay": "RowReplay",
+    "row_sources": "RowSource",
     "runner": "BaseRunner StageRunner StepResult",
     "run": "ContaminationCheck Evaluation Run",
     "session": "Parts",

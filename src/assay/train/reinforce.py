@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -32,9 +32,11 @@ from assay.objective.plan import lagging
 from assay.rollout.spec import PlayerSpec
 from assay.runtime.settings import AdamW, LearnerSettings
 from assay.scorers import FromTasks
+from assay.train.balance import BalanceLosses
 from assay.train.columns import ColumnProvider
 from assay.train.levels import Levels, settle_levels
 from assay.train.method_names import refuse_name
+from assay.train.row_sources import RowSource, check_source_rows
 from assay.train.runner import StageRunner
 from assay.train.schedules import settle_schedules
 from assay.train.stage import Stage
@@ -44,6 +46,8 @@ from assay.train.until import Until
 
 if TYPE_CHECKING:
     from assay.guide import Recent
+    from assay.train.interleave import Interleaved
+    from assay.train.row_replay import RowReplay
     from assay.train.run import Run
     from assay.train.session import Parts
     from assay.train.wiring import Wiring
@@ -83,6 +87,9 @@ class Reinforce(Stage):
             a metric reaches a bound. The run's and the stage's own values are the upper bounds, except of the temperature.
             Evaluations always use the run's own values.
         asynchronous: sampling beside learning, in processes of its own; None samples in this process, between updates.
+        sources: rows of a user's own, learned from beside the rollouts.
+        balance: weighs the objective's terms by how their losses have gone; None leaves their coefficients alone.
+        imitate: supervised updates between those of RL: `assay.train.ImitateFailures`, `assay.train.ImitateByGradient`.
     """
 
     samples: ClassVar[bool] = True
@@ -99,7 +106,7 @@ class Reinforce(Stage):
     curriculum: CurriculumSpec = field(default_factory=SuccessVariance)
     guidance: GuidanceSpec = field(default_factory=Plain)
     composer: BatchComposer = field(default_factory=Compose)
-    replay: Recent | None = None
+    replay: Recent | RowReplay | None = None
     experts: bool = False
     levels: Levels = ()
     until: Until | None = None
@@ -112,6 +119,9 @@ class Reinforce(Stage):
     sampler: SamplerSpec = later(PlayerSpec())
     schedules: Mapping[str, ScheduleSpec] = later(FrozenMap())
     asynchronous: Asynchronous | None = later(None)
+    sources: tuple[RowSource, ...] = later(())
+    imitate: Interleaved | None = later(None)
+    balance: BalanceLosses | None = later(None)
 
     def __post_init__(self) -> None:
         refuse_name(self)
@@ -150,6 +160,25 @@ class Reinforce(Stage):
         from assay.train.reinforce_runner import ReinforceRunner
 
         return ReinforceRunner.of(self, parts)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Those of the sources."""
+        return tuple(name for source in self.row_sources for name in source.files)
+
+    @property
+    def row_sources(self) -> tuple[RowSource, ...]:
+        """Rows of a user's own, whatever they are for."""
+        return (*self.sources, self.imitate.source) if self.imitate else self.sources
+
+    def training_texts(self) -> Iterator[tuple[str, str]]:
+        """The questions of the sources' rows."""
+        for source in self.row_sources:
+            yield from source.texts()
+
+    def check_rows(self, run: Run, tokenizer: Tokenizer, context: int) -> None:
+        """Looks at the text and the length of the sources' rows."""
+        check_source_rows(self.row_sources, tokenizer, context)
 
     @property
     def asked_models(self) -> tuple[str, ...]:

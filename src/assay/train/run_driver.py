@@ -158,6 +158,8 @@ class RunDriver:
         """The weights that a stage begins with. Those beneath an adapter are in no checkpoint, so a later stage keeps them."""
         from assay.runtime.models.hf import load_model
 
+        if getattr(self.run.stages[index], "start", "last") == "first":  # anew from what the run began with
+            model = load_model(self.folder / "start")
         if index == 0 or self.run.stages[index].learner.adapter is None:
             return model
         place = self.folder / "bases" / f"stage_{index}"
