@@ -78,7 +78,7 @@ def test_a_name_that_means_the_same_works_as_a_keyword(given: dict[str, Any], re
         ({"warmup_ratio": 0.1}, "(steps up to the full rate): from assay.core.config import replace_at"),
         ({"epsilon": 0.2}, "here it is objective=grpo(clip=...), of assay.objective.methods"),
         ({"epsilon_high": 0.2}, "here it is objective=dapo(low=..., high=...), of assay.objective.methods"),
-        ({"dynamic_sampling": True}, "set it on the run: stages.0.refill"),
+        ({"dynamic_sampling": True}, 'replace_at(run, "stages.0.filter", Mixed()), "stages.0.refill", Refill())'),
         ({"max_prompt_length": 20}, "nothing to set"),
         ({"learning_rat": 1e-3}, "did you mean learning_rate?"),
         ({"xyzzy": 1}, "known: rows, reward, metric"),

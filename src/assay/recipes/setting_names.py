@@ -284,10 +284,11 @@ _PEERS: tuple[tuple[PeerSetting, str], ...] = (
     (PeerSetting("", "no setting: samplers get every step's weights"), "async-training.trigger-parameter-sync-step"),
     (
         PeerSetting(
-            "--stages.{stage}.refill.kind Refill --stages.{stage}.filter.kind SuccessWindow",
-            "or a recipe of 'assay papers show dapo'",
+            "--stages.{stage}.filter.kind Mixed --stages.{stage}.refill.kind Refill",
+            "--objective dapo alone leaves such groups out and draws no others",
+            'replace_at(replace_at(run, "stages.0.filter", Mixed()), "stages.0.refill", Refill()), of assay.guide',
         ),
-        "dynamic-sampling algorithm.filter-groups.enable algo.dynamic-filtering-enable",
+        "dynamic-sampling filter-groups algorithm.filter-groups.enable algo.dynamic-filtering-enable",
     ),
     (
         PeerSetting("", "a command: assay resume RUN", "assay.train.resume(folder)"),
