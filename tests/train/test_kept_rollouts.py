@@ -116,6 +116,7 @@ def test_every_rollout_of_a_step_with_its_advantage_and_gold(step: Any) -> None:
         (outcome,) = [o for o in result.outcomes if o.group.key == group.key]
         place = [r.id for r in group.rollouts].index(line["id"])
         assert line["advantage"] == pytest.approx(outcome.advantages[place])
+        assert line["raw"] == [line["prompt"], line["text"] + "<eos>" * (line["stop"] == "done")]
     assert any(abs(line["advantage"]) > 0.1 for line in kept)
 
 
