@@ -95,9 +95,7 @@ class RowRecipe:
         }
         files = dict(self.files)
         typed = {name: name if name in files else f"--{name.replace('_', '-')}" for name in texts}
-        return [
-            GivenOption(path=name, words=words, typed=typed[name], file=files.get(name, "")) for name, words in texts.items()
-        ]
+        return [GivenOption(path=name, words=words, typed=typed[name], file=files.get(name, "")) for name, words in texts.items()]
 
     def taking(self, options: Sequence[GivenOption]) -> tuple[RowRecipe, list[GivenOption], list[GivenOption]]:
         """With its own options, these options, and the others.

@@ -7,7 +7,7 @@ from assay.cli.scaffold_recipe import IMPORTS, RUN
 __all__ = ["ENVIRONMENT", "ENVIRONMENT_TEST", "TASK", "TASK_TEST"]
 
 TASK = (
-    '''"""A family of tasks: write every second digit of a number."""
+    '''"""@about@"""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_the_recipe_trains_on_it() -> None:
 '''
 
 ENVIRONMENT = (
-    '''"""A family of several turns: the environment answers what the policy asks, until it answers itself."""
+    '''"""@about@"""
 
 from __future__ import annotations
 
