@@ -95,7 +95,7 @@ def test_what_is_written_passes_is_listed_and_trains(
 
 def test_the_usage_shows_what_was_given_and_what_is_left(assay) -> None:
     for words, usage in {
-        ("init", "task", "--help"): "usage: assay init task [-h] [OPTIONS] NAME",
+        ("init", "task", "--help"): "usage: assay init task [-h] NAME [--about TEXT]",
         ("init", "--help"): "usage: assay init [-h] [OPTIONS] KIND NAME",
         ("init", "-h", "task"): "usage: assay init [-h]",
         ("tasks", "sample", "sort", "--help"): "usage: assay tasks sample sort [-h]",

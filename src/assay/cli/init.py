@@ -73,7 +73,8 @@ def scaffold(kind: str, name: str, folder: Path, *, about: str = "", author: str
 
     Raises:
         UnknownNameError: no such kind.
-        ConfigError: a text of several lines, no licence or author, a name that is none of a package, or of a module, a family or a suite that is there already, or a keyword.
+        ConfigError: a text of several lines, no licence, a name that is none of a package, or of a module, a family or a suite
+            that is there already, or a keyword.
         DataError: the folder holds something already.
     """
     if kind not in SCAFFOLDS:

@@ -1,7 +1,7 @@
 """What ``assay init`` writes: a package with one module, a test, and the commands that come next.
 
-``@name@`` is the name that was given, ``@module@`` the module, ``@Class@`` its main class, ``@about@`` what the author says of it,
-else what the scaffold does.
+``@name@`` is the name that was given, ``@module@`` the module, ``@Class@`` its main class, ``@about@`` what the author says
+of it, else what the scaffold does.
 """
 
 from __future__ import annotations
