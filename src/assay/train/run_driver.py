@@ -84,7 +84,7 @@ class RunDriver:
         self.run, self.folder, self.watch, self.profile = run, folder, watch, profile
         self._callbacks = Callbacks(callbacks)
         self.journal, self.progress, self.stop = Journal(folder), Progress(), False
-        self.replays = False
+        self.replays = self._abandoned = False
         self.identity, self.data = run_id(run), data_digests(run)
         self._trackers: Sequence[Tracker] = ()
         files = RolloutFiles(folder)
@@ -128,7 +128,12 @@ class RunDriver:
                 when_stopped(self._stop) as came,
                 collect_rarely(),
             ):
-                outcome = run_async(judged())
+                try:
+                    outcome = run_async(judged())
+                except KeyboardInterrupt:
+                    if not self._abandoned:
+                        raise
+                    outcome = RunOutcome(folder=self.folder, step=self._step, finished=False)
                 return outcome if outcome.finished or not came else replace(outcome, signal=came[0])
         except Exception as error:
             with suppress(StorageError):  # the first error is the one to tell
@@ -153,12 +158,18 @@ class RunDriver:
             self.journal.event(0, "gold", line)
 
     def _stop(self) -> None:
-        """The first signal of `when_stopped` ends the run after the current step, with a checkpoint; the second at once."""
-        if self.stop:
+        """The first signal of `when_stopped` ends the run after the current step, with a checkpoint; the second at once. So does
+        the first where a stage is evaluated that has not begun: nothing is lost.
+        """
+        at_work = self._evaluator.at_work
+        if self.stop or at_work == "before":
+            self._abandoned = self._abandoned or not self.stop
+            self.stop = True
             raise KeyboardInterrupt
         self.stop = True
+        what = f"this step and its evaluation of {self._evaluator.items} items" if at_work else "this step"
         with suppress(OSError):  # a terminal that hung up
-            print("\nstopping after this step, with a checkpoint; once more stops at once", file=sys.stderr, flush=True)
+            print(f"\nstopping after {what}, with a checkpoint; once more stops at once", file=sys.stderr, flush=True)
 
     # ---- stages
 
