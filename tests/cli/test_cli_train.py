@@ -1,7 +1,7 @@
 """Train, resume, eval and sample on the smallest run."""
 
-import json
 import asyncio
+import json
 import os
 import re
 import shutil
