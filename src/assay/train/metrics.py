@@ -17,6 +17,7 @@ from assay.core.sample import extends
 from assay.core.score import Score
 from assay.core.task import Task
 from assay.measure.metrics import batch_metrics, group_metrics, throughput
+from assay.rollout.decode_text import decode_with_special
 
 __all__ = ["gold_text", "kept_rollouts", "pool_metrics", "rollout_records", "shortened", "step_metrics"]
 
@@ -163,11 +164,10 @@ def _raw(rollout: Rollout, tokenizer: Tokenizer) -> tuple[str, str]:
     """The tokens that the policy read first, and all that follow them in its last call, as text with special tokens."""
     if not rollout.own:
         return "", ""
-    written: Callable[[Any], str] = getattr(tokenizer, "decode_with_special", tokenizer.decode)
     first, last = rollout.own[0].prefix, rollout.own[-1].tokens
     goes_on = len(last) >= len(first) and bool((last[: len(first)] == first).all())
     start = len(first) if goes_on else len(rollout.own[-1].prefix)
-    return written(first), written(last[start:])
+    return decode_with_special(tokenizer, first), decode_with_special(tokenizer, last[start:])
 
 
 def _agent_calls(rollout: Rollout, tokenizer: Tokenizer, cut: Callable[[str], str]) -> list[dict[str, Any]]:

@@ -158,16 +158,12 @@ class RunDriver:
             self.journal.event(0, "gold", line)
 
     def _stop(self) -> None:
-        """The first signal of `when_stopped` ends the run after the current step, with a checkpoint; the second at once. So does
-        the first where a stage is evaluated that has not begun: nothing is lost.
-        """
-        at_work = self._evaluator.at_work
-        if self.stop or at_work == "before":
-            self._abandoned = self._abandoned or not self.stop
-            self.stop = True
+        """The first signal ends the run after the current step, with a checkpoint; the second, or one before a step, at once."""
+        evaluator, before, self.stop = self._evaluator, self.stop, True
+        self._abandoned = self._abandoned or (not before and evaluator.at_work == "before")
+        if before or self._abandoned:
             raise KeyboardInterrupt
-        self.stop = True
-        what = f"this step and its evaluation of {self._evaluator.items} items" if at_work else "this step"
+        what = f"this step and its evaluation of {evaluator.items} items" if evaluator.at_work else "this step"
         with suppress(OSError):  # a terminal that hung up
             print(f"\nstopping after {what}, with a checkpoint; once more stops at once", file=sys.stderr, flush=True)
 

@@ -336,16 +336,6 @@ class HubTokenizer:
             raise DataError(f"cannot decode id {wrong}: the tokenizer has ids 0 to {self._size - 1}") from None
         return self._reads.decode(values, skip_special_tokens=True)
 
-    def decode_with_special(self, ids: Sequence[int] | Ids) -> str:
-        """Text of ids with the special ones written out, as ``<|im_end|>``: what the model reads and writes, for people.
-
-        >>> t = char_tokenizer("0123456789=")
-        >>> t.decode_with_special([*t.encode("12=").tolist(), t.eos])
-        '12=<eos>'
-        """
-        self.decode(ids)  # says what is wrong with them
-        return self._whole_text([int(i) for i in ids if i < self._size])
-
     def render(self, messages: Sequence[Message], answer: bool = True) -> Ids:
         """Ids of whole turns in order; with ``answer``, also what stands before the assistant's words.
 
