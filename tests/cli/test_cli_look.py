@@ -62,6 +62,15 @@ def runs(tmp_path):
     return root
 
 
+def test_a_folder_of_several_runs_is_compared_and_its_runs_are_named(assay, tmp_path):
+    for name, right in (("seed-0", [1, 0]), ("seed-1", [1, 1])):
+        run_at(tmp_path / "study", name, {3: right})
+    said = assay("runs", "compare", tmp_path / "study")
+    assert said.code == 0 and "seed-0" in said.out and "seed-1" in said.out
+    said = assay("runs", "show", tmp_path / "study")
+    assert said.code == 2 and f"holds 2 runs; name one: {tmp_path}/study/seed-0, {tmp_path}/study/seed-1" in said.err
+
+
 def test_list(assay, runs):
     rows = assay("runs", "list", "--json").json
     assert rows[0] == {
