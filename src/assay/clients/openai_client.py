@@ -144,9 +144,12 @@ class OpenAIClient:
             listed: Any = _object(answer).get("data")
         except (httpx.HTTPError, EngineError):
             return None
-        known: list[Any] = cast("list[Any]", listed) if isinstance(listed, list) else []
-        mine = next((m for m in known if isinstance(m, dict) and m.get("id") == self.model), {})
-        length: Any = mine.get("max_model_len")
+        known = [
+            cast("dict[str, Any]", m)
+            for m in cast("list[Any]", listed if isinstance(listed, list) else [])
+            if isinstance(m, dict)
+        ]
+        length: Any = next((m.get("max_model_len") for m in known if m.get("id") == self.model), None)
         return length if isinstance(length, int) and length > 0 else None
 
     async def close(self) -> None:
