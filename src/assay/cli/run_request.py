@@ -72,7 +72,7 @@ def run_folder(path: Path, known_by: Sequence[str] = ("run.toml", "metrics.jsonl
         return path
     missing(path)
     if inside := runs_in(path):
-        raise DataError(f"{path} holds {len(inside)} runs; name one: {', '.join(map(str, inside[:8]))}")
+        raise DataError(f"{path} is no run folder, it holds {len(inside)} runs; name one: {', '.join(map(str, inside[:8]))}")
     what = "is no run folder: it has no run.toml" if path.exists() else "does not exist"
     raise DataError(f"{path} {what}; {_LISTED}")
 
