@@ -56,7 +56,7 @@ def share(prompt: str, completion: str, row: dict[str, Any]) -> float:
 
 
 def test_50m_weights_learn_with_no_setting_given(tmp_path: Path) -> None:
-    """Three digits are demonstrated, four are learned from the reward alone; about ten minutes on two cores."""
+    """Three digits are demonstrated, four are learned from the reward alone; about six minutes on two cores."""
     assert 48e6 < write_look_alike(tmp_path / "fresh") < 52e6
     rows = [{"prompt": f"S{n}>", "answer": "".join(sorted(n))} for n in numbers(2, 4, 500)]
     shown = [{"prompt": f"S{n}>", "completion": "".join(sorted(n))} for n in numbers(1, 3, 600)]
