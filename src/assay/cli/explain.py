@@ -76,14 +76,27 @@ def explain_command(args: list[str]) -> int:
         found = _with_tokens(looked, found)
     chosen = _chosen(run)
     value = {"chosen": chosen, "settings": to_dict(run), "wired": [asdict(w) for w in wires], "derived": _json(found)}
+    value |= {"server": server} if (server := _server(run)) else {}
 
     def text() -> None:
         for line in chosen:
             print(line)
         print(end="\n" if chosen else "")
         _text(run, found, wires)
+        if server:
+            print(f"start the engine's server before the run\n  {server}\n")
 
     return show(own.json, value, text)
+
+
+def _server(run: Run) -> str:
+    """The command that starts the server which the run's engine asks; empty where it asks none."""
+    from assay.runtime.vllm.settings import VllmSettings
+
+    if not isinstance(run.engine, VllmSettings):
+        return ""
+    ranks = [s.learner.adapter.rank for s in run.stages if s.learner.adapter is not None]
+    return run.engine.command(run.model.path if isinstance(run.model, Folder) else "RUN/start", max(ranks, default=0))
 
 
 def _chosen(run: Run) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from assay.cli.options import parse
 from assay.cli.output import cell, choose, grid, lines, show, table
 from assay.cli.run_differences import differing, print_differences
-from assay.cli.run_request import RUNS, run_folder
+from assay.cli.run_request import RUNS, named_run, run_folder, runs_in
 from assay.cli.run_rows import run_row
 from assay.core.errors import AssayError, ConfigError, DataError, UnknownNameError
 
@@ -89,7 +89,7 @@ class RunsCompareOptions:
     """Compares runs: settings and versions that differ, and the last held-out evaluations, paired by item.
 
     Attributes:
-        runs: two or more run folders; the first is the one that the others are compared with.
+        runs: two or more run folders, or one that holds several (--seeds); the first is what the others are compared with.
         mode: which answers: greedy or sampled.
         json: print JSON.
     """
@@ -189,9 +189,10 @@ def _runs_compare(args: list[str]) -> int:
     own = parse(RunsCompareOptions, args, "assay runs compare")
     if own.mode not in ("greedy", "sampled"):
         raise UnknownNameError("mode of answers (--mode)", own.mode, ("greedy", "sampled"))
-    if len(own.runs) < 2:
+    folders = [folder for path in own.runs for folder in runs_in(named_run(path)) or [path]]
+    if len(folders) < 2:
         raise ConfigError("a comparison needs two runs or more: assay runs compare RUN RUN ...")
-    views = [read_run(run_folder(p)) for p in own.runs]
+    views = [read_run(run_folder(p)) for p in folders]
     found = compare(views, own.mode)
     settings, versions = differing([v.settings for v in views]), differing([v.versions for v in views])
     value = [{**row, "settings": settings[i], "versions": versions[i]} for i, row in enumerate(comparison_json(found))]

@@ -102,7 +102,12 @@ class RunDriver:
                 when_stopped(steps.request_stop) as came,
                 collect_rarely(),
             ):
-                outcome = run_async(judged())
+                try:
+                    outcome = run_async(judged())
+                except KeyboardInterrupt:
+                    if steps.abandoned is None:
+                        raise
+                    outcome = RunOutcome(folder=self.folder, step=steps.abandoned, finished=False)
                 return outcome if outcome.finished or not came else replace(outcome, signal=came[0])
         except Exception as error:
             log.write_error(error)
