@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from assay.recipes.accounts import ledger, ledger_base
     from assay.recipes.calibrated import confidence, confidence_base
     from assay.recipes.dry import random_init
+    from assay.recipes.hard import hard, hard_base
     from assay.recipes.long_answers import traces, traces_base
     from assay.recipes.lookups import tool_base, tools
     from assay.recipes.mixture import AUXILIARY, SHOWN, assay_small, mixed, mixed_base
@@ -29,6 +30,8 @@ __all__ = [
     "confidence_base",
     "gsm8k",
     "gsm8k_lora",
+    "hard",
+    "hard_base",
     "ledger",
     "ledger_base",
     "mixed",
@@ -55,6 +58,8 @@ RECIPES = {
     "traces-base": "assay.recipes.long_answers:traces_base",
     "confidence": "assay.recipes.calibrated:confidence",
     "confidence-base": "assay.recipes.calibrated:confidence_base",
+    "hard": "assay.recipes.hard:hard",
+    "hard-base": "assay.recipes.hard:hard_base",
     "gsm8k": "assay.recipes.school:gsm8k",
     "gsm8k-lora": "assay.recipes.school:gsm8k_lora",
 }
@@ -63,6 +68,7 @@ _HOME = {
     "accounts": "ledger ledger_base",
     "calibrated": "confidence confidence_base",
     "dry": "random_init",
+    "hard": "hard hard_base",
     "long_answers": "traces traces_base",
     "lookups": "tool_base tools",
     "mixture": "AUXILIARY SHOWN assay_small mixed mixed_base",
