@@ -38,7 +38,9 @@ def test_a_hint_a_prefix_and_a_state_are_help_and_nothing_else_is() -> None:
 def test_success_with_and_without_help_by_level() -> None:
     plain, begun = plain_context(task(1), "k"), plain_context(task(1), "p", Prefill("12", 0.5))
     fault = Score(components={}, fault=Fault.INFRA)
-    found = help_metrics([group(plain, 1, 0.0, 0.0), group(begun, 1, 1.0, 0.0, fault), group(plain_context(task(2), "l"), 2, 1.0)])
+    found = help_metrics(
+        [group(plain, 1, 0.0, 0.0), group(begun, 1, 1.0, 0.0, fault), group(plain_context(task(2), "l"), 2, 1.0)]
+    )
     assert found["help/share"] == pytest.approx(3 / 6)
     assert (found["help/success"], found["help/success_without"]) == pytest.approx((0.5, 1 / 3))
     assert (found["help/share/x/level_1"], found["help/success_without/x/level_1"]) == pytest.approx((0.6, 0.0))

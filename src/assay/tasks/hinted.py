@@ -94,7 +94,9 @@ class WithHints:
         if not hint:
             return made
         public: dict[str, Any] = plain(made.public)
-        return replace(made, public=FrozenMap({**public, "prompt": f"{public['prompt']}{self.mark}{hint}"}))
+        return replace(
+            made, public=FrozenMap({**public, "prompt": f"{public['prompt']}{self.mark}{hint}", "facts": made.question})
+        )
 
     def _length(self, task: Task, whole: int) -> int:
         """Characters of the hint."""
