@@ -15,7 +15,7 @@ from assay.runs import write_json, write_text
 
 __all__ = ["ARMS", "PREDICTED", "SEEDS", "failures", "make_page", "page", "row_of"]
 
-MAKER = "assay.recipes.hard:hard_cell"
+MAKER = "assay.recipes:hard_cell"
 
 SEEDS = (0, 1)
 """Level, base and learning rate were chosen on seed 0, with the arms ``seele``, ``guide`` and ``ghpo`` and shorter runs."""
@@ -100,9 +100,9 @@ def page(rows: Sequence[Mapping[str, Any]]) -> str:
     return f"""# Help that fades: tasks that the base never solves
 
 A 0.34M-parameter base computes rows of 2 to 6 gates, and was shown how to finish longer ones from half of their solution in the
-prompt. Of {rows[0]["items"]} held-out rows of 9 gates it solves none without that half, greedily or sampled. Each arm trains it for
-500 steps on 9 gates alone, and is judged on held-out rows of 9 gates **without help**, greedily. Help is the first part of the
-solution, with which answers begin.
+prompt. Of {rows[0]["items"]} held-out rows of 9 gates it solves none without that half, greedily or sampled. Each arm trains
+it for 500 steps on 9 gates alone, and is judged on held-out rows of 9 gates **without help**, greedily. Help is the first part
+of the solution, with which answers begin.
 
     python -m evidence help        # about four minutes on a quiet core; cells that are done are read, not run
 
@@ -127,7 +127,7 @@ that prefixes gave, and success with help and without.
 |---|---|---|---|---|
 {chr(10).join(_help(arm, rows) for arm in ARMS if arm != "plain")}
 
-Not compared here: the other kinds of help, which `assay.recipes.hard.hard_cell` has as arms.
+Not compared here: the other kinds of help, which `assay.recipes.hard_cell` has as arms.
 """
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from assay.core.errors import ConfigError, UnknownNameError
-from assay.guide import Plain, Prefix
+from assay.guide import Plain, Seele
 from assay.lab.controls import OtherSolutions
-from assay.recipes.hard import HARD, SHOWN, hard, hard_cell
+from assay.recipes.unsolved import HARD, SHOWN, hard, hard_cell
 from assay.tasks.hinted import WithHints
 from assay.testing import check_task_source
 from assay_tasks import SortDigits
@@ -23,11 +23,12 @@ ROOT = Path(__file__).parents[2]
 
 def test_the_arms_differ_in_help_alone() -> None:
     (ours,), (plain,) = hard(1).stages, hard_cell("plain", 1).run.stages
-    assert isinstance(ours.guidance, Prefix) and isinstance(plain.guidance, Plain)
+    assert isinstance(ours.guidance, Seele) and isinstance(plain.guidance, Plain)
     assert plain.learner == ours.learner and plain.objective == ours.objective and plain.groups == ours.groups
+    assert plain.group_size == ours.group_size * ours.guidance.rounds  # as many rollouts of a task
     assert hard_cell("other", 1).run.stages == hard(1).stages
     assert max(SHOWN) < min(HARD) and set(hard_cell("pope", 0).truth.arms()["gates"]) == set(HARD)
-    assert hard_cell("prefix", 0, 5).run.steps == 5
+    assert hard_cell("seele", 0, 5).run.steps == 5
     with pytest.raises(UnknownNameError):
         hard_cell("nothing", 0)
 
@@ -72,14 +73,14 @@ def test_the_committed_page_is_what_its_numbers_say() -> None:
     rows = json.loads((ROOT / "docs/evidence/help.json").read_text())["rows"]
     assert len(rows) == len(help_page.ARMS) * len(help_page.SEEDS)
     assert (ROOT / "docs/evidence/help.md").read_text() == help_page.page(rows)
-    prefix = [{**r, "now_greedy": 0.1} if r["arm"] == "prefix" else r for r in rows]
-    assert any(text.startswith("prefix: 0.100") for text in help_page.failures(prefix))
-    assert "Not as predicted: " in help_page.page(prefix)
+    weak = [{**r, "now_greedy": 0.1} if r["arm"] == "seele" else r for r in rows]
+    assert any(text.startswith("seele: 0.100") for text in help_page.failures(weak))
+    assert "Not as predicted: " in help_page.page(weak)
     solved = [{**r, "base_sampled": 0.5} for r in rows]
     assert any("solves tasks" in text for text in help_page.failures(solved))
 
 
 @pytest.mark.evidence
-def test_prefixes_teach_what_rewards_alone_do_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_help_teaches_what_rewards_alone_do_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASSAY_CACHE", str(tmp_path / "cache"))
     assert help_page.make_page(tmp_path) == []

@@ -88,7 +88,8 @@ class GuideHint(Stateless):
 class Rethink(Stateless):
     """Cog-Rethinker's ladder: a task without success is posed again, to be decomposed, and then with a wrong answer to refine.
 
-    A later group takes the place of the one before, and is learned under the plain prompt, so evaluation needs one template.
+    Stage ``k + 1`` follows where ``max_i r_i = 0`` at stage ``k``. A later group takes the place of the one before, and is
+    learned under the plain prompt, so evaluation needs one template.
 
     Source: Cog-Rethinker (arXiv 2510.15979), in part. UNSURE: the wording. Left out: demonstrations retrieved from earlier
     successes, and the supervised loss on rewritten answers: here they are learned as rollouts of the plain prompt.

@@ -24,7 +24,8 @@ _GUIDED = "/guided"
 class Pope:
     """POPE: a hard task is posed plainly and, as a second group, behind the shortest part of its solution that succeeded.
 
-    That part is searched within the step: while every guided rollout fails, a guided group with the next share takes its place.
+    ``h = min {h in shares: max_i r_i(x + y[:h |y|]) > 0}``. That part is searched within the step: while every guided rollout
+    fails, a guided group with the next share takes its place.
     What succeeded is remembered by task; one that is new begins one share below what its arm and level needed last. Plain and
     guided rollouts are one to one, each group has a baseline of its own, and no token of the solution is learned from.
 

@@ -26,7 +26,8 @@ __all__ = ["Quarters", "TracePrefix"]
 class TracePrefix(Stateless):
     """PrefixRL: a task with a stored right answer is posed behind one of a few fixed first parts of it, or plainly.
 
-    Traces are rows of ``assay distill``: right answers of any policy, such as the base's own by rejection. Each trace has a few
+    Rollouts go on from ``x + y[:h]``, with ``h = c |y|`` and ``c`` uniform in ``share``. Traces are rows of ``assay
+    distill``: right answers of any policy, such as the base's own by rejection. Each trace has a few
     cuts, drawn once and evenly from ``share`` of its tokens, and a task is posed plainly or behind one of them with equal
     chances: with three cuts, prefixed to plain is three to one. The prefix begins the answer and is not
     learned from; all rollouts of a group have the same one. Tasks without a trace are posed plainly.

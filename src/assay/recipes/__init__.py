@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from assay.recipes.accounts import ledger, ledger_base
     from assay.recipes.calibrated import confidence, confidence_base
     from assay.recipes.dry import random_init
-    from assay.recipes.hard import hard, hard_base
     from assay.recipes.long_answers import traces, traces_base
     from assay.recipes.lookups import tool_base, tools
     from assay.recipes.mixture import AUXILIARY, SHOWN, assay_small, mixed, mixed_base
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from assay.recipes.school import gsm8k, gsm8k_lora
     from assay.recipes.sorting import base, quickstart
     from assay.recipes.suite import Suite
+    from assay.recipes.unsolved import hard, hard_base, hard_cell
 
 __all__ = [
     "AUXILIARY",
@@ -32,6 +32,7 @@ __all__ = [
     "gsm8k_lora",
     "hard",
     "hard_base",
+    "hard_cell",
     "ledger",
     "ledger_base",
     "mixed",
@@ -58,8 +59,8 @@ RECIPES = {
     "traces-base": "assay.recipes.long_answers:traces_base",
     "confidence": "assay.recipes.calibrated:confidence",
     "confidence-base": "assay.recipes.calibrated:confidence_base",
-    "hard": "assay.recipes.hard:hard",
-    "hard-base": "assay.recipes.hard:hard_base",
+    "hard": "assay.recipes.unsolved:hard",
+    "hard-base": "assay.recipes.unsolved:hard_base",
     "gsm8k": "assay.recipes.school:gsm8k",
     "gsm8k-lora": "assay.recipes.school:gsm8k_lora",
 }
@@ -68,7 +69,6 @@ _HOME = {
     "accounts": "ledger ledger_base",
     "calibrated": "confidence confidence_base",
     "dry": "random_init",
-    "hard": "hard hard_base",
     "long_answers": "traces traces_base",
     "lookups": "tool_base tools",
     "mixture": "AUXILIARY SHOWN assay_small mixed mixed_base",
@@ -76,6 +76,7 @@ _HOME = {
     "school": "gsm8k gsm8k_lora",
     "sorting": "base quickstart",
     "suite": "Suite",
+    "unsolved": "hard hard_base hard_cell",
 }
 
 __getattr__, __dir__ = lazy_exports(__name__, _HOME)
