@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from assay.recipes.sorting import base, quickstart
     from assay.recipes.suite import Suite
     from assay.recipes.tool_use import SHOWN_BILLS, tool_base, tools, tools_hub, tools_of, tools_rlvmr
+    from assay.recipes.unsolved import hard, hard_base, hard_cell
 
 __all__ = [
     "AUXILIARY",
@@ -31,6 +32,9 @@ __all__ = [
     "confidence_base",
     "gsm8k",
     "gsm8k_lora",
+    "hard",
+    "hard_base",
+    "hard_cell",
     "ledger",
     "ledger_base",
     "lookups",
@@ -66,6 +70,8 @@ RECIPES = {
     "traces-base": "assay.recipes.long_answers:traces_base",
     "confidence": "assay.recipes.calibrated:confidence",
     "confidence-base": "assay.recipes.calibrated:confidence_base",
+    "hard": "assay.recipes.unsolved:hard",
+    "hard-base": "assay.recipes.unsolved:hard_base",
     "gsm8k": "assay.recipes.school:gsm8k",
     "gsm8k-lora": "assay.recipes.school:gsm8k_lora",
 }
@@ -82,6 +88,7 @@ _HOME = {
     "sorting": "base quickstart",
     "suite": "Suite",
     "tool_use": "SHOWN_BILLS tool_base tools tools_hub tools_of tools_rlvmr",
+    "unsolved": "hard hard_base hard_cell",
 }
 
 __getattr__, __dir__ = lazy_exports(__name__, _HOME)
