@@ -84,8 +84,7 @@ class ReinforceRunner(BaseRunner):
             balance=stage.balance.build(parts.program.objective) if stage.balance else None,
             async_collector=AsyncCollector.of(stage, parts) if stage.asynchronous else None,
         )
-        if stage.imitate is not None:
-            made.interleaved = stage.imitate.build(made)
+        made.interleaved = stage.imitate.build(made) if stage.imitate else None
         return made
 
     @property
@@ -108,16 +107,14 @@ class ReinforceRunner(BaseRunner):
         """One rollout batch, with the scheduled settings of the step; they are in its metrics if there are schedules."""
         self._apply_schedules()
         before = copy_draw_state(self)
-        used = self.balance.weights() if self.balance else {}
-        self.parts.program.scales = used
+        self.parts.program.scales = used = self.balance.weights() if self.balance else {}
         try:
             result = await self.advance()
         except RewardError:
             restore_draw_state(self, before)
             raise
         values = {f"schedule/{key}": float(value) for key, value in self.scheduled.items()}
-        tools = tool_metrics(self.stage.sampler, result.groups)
-        metrics = {**result.metrics, **self.scorer.metrics(), **tools, **values}
+        metrics = {**result.metrics, **self.scorer.metrics(), **tool_metrics(self.stage.sampler, result.groups), **values}
         if self.balance:
             self.balance.observe(metrics, used)
             metrics |= {f"balance/{name}": weight for name, weight in used.items()}

@@ -163,7 +163,7 @@ class Wiring:
         """Models beside the policy and its reference that an objective reads, as `models_of`."""
         return models_of(objective)
 
-    def demonstrated(self, stage: Reinforce, objective: Objective) -> WarmUp:
+    def _warm_up(self, stage: Reinforce, objective: Objective) -> WarmUp:
         """A stage on the family's own solutions in the place of one of reinforcement learning."""
         made = WarmUp(
             steps=stage.steps,
@@ -178,8 +178,10 @@ class Wiring:
         self.wires.append(WiredPart(method=self.method.name, place="kind", value="WarmUp", why=why))
         return made
 
-    def reinforce(self, stage: Reinforce, objective: Objective) -> Reinforce:
+    def reinforce(self, stage: Reinforce, objective: Objective) -> Reinforce | WarmUp:
         """Everything of a stage of reinforcement learning. The fields are settled together: some are only right so."""
+        if self.method.requires.demonstrations:
+            return self._warm_up(stage, objective)
         changes: dict[str, Any] = {"objective": objective}
         if stage.group_size < objective.min_group:
             self._put(changes, "group_size", objective.min_group, "its baseline compares so many rollouts of a prompt")
