@@ -17,7 +17,8 @@ from assay.objective.methods import nll
 from assay.objective.objective import Objective
 from assay.rollout.decode_text import text_of
 from assay.runs.journal import Journal
-from assay.train.collect import collect_groups, outcomes_of
+from assay.train.collect import collect_groups
+from assay.train.group_outcomes import outcomes_of
 from assay.train.metrics import step_metrics
 from assay.train.reinforce import Reinforce
 from assay.train.reinforce_runner import ReinforceRunner

@@ -49,7 +49,7 @@ class _Drawn:
 
     def _splice(self, index: Array, real: Array, to_go: Array, rng: np.random.Generator) -> tuple[Array, Array, Array]:
         """Where it is drawn, goes on from a random row in the cell of one of the segment's steps."""
-        batch, steps = index.shape
+        batch, steps = int(index.shape[0]), int(index.shape[1])
         length = np.count_nonzero(real, axis=1)
         cut = 1 + (rng.random(batch) * np.maximum(length - 1, 1)).astype(np.int64)
         chosen = (rng.random(batch) < self._source.stitch) & (length > 1)
