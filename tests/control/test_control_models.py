@@ -159,7 +159,7 @@ def test_ro2o_terms_by_hand() -> None:
     action, _ = held.sample(near, noise)
     std = held.q(near, action).std(0)
     made = float(PerturbedPessimism(1.0, 0.0)(rows(), held, Noise(0, 4), {}).detach())
-    assert made == pytest.approx(float(q * (kappa * std).square().mean()), rel=1e-4)
+    assert made == pytest.approx(float((q * (kappa * std).square().mean()).detach()), rel=1e-4)
     parts = RO2O(width=8)
     assert parts.compose().updates == parts.compose().updates and parts.compose().source == DataThenHalf(batch=128, offline=1500)
     bare = dataclasses.replace(parts, value=0.0, policy=0.0, pessimism=0.0).compose()
