@@ -58,8 +58,8 @@ Each number is the interquartile mean over {seeds} seeds with the interval of a 
 seeds and not of noise: read it as the range that was seen. Returns are of the last policy, in 20 episodes without noise.
 A score of 0
 is that of random actions, 100 that of the world's scripted controller. Settings of AWR, AWAC, DT, ReBRAC and FISOR were tried on
-seed 0 first (3 to 10 runs each), and FISOR's bound of safety was set after its first run there; controls were not tuned. CPU-seconds are of one run on one thread. `python -m evidence
-control_methods` makes this page."""
+seed 0 first (3 to 10 runs each), and FISOR's bound of safety was set after its first run there; controls were not tuned.
+CPU-seconds are of one run on one thread. `python -m evidence control_methods` makes this page."""
 TITLES = {
     "advantage": """\
 ## Advantage-weighted regression
@@ -76,8 +76,8 @@ gradients add does not show here: rewards near 1 and the least of four critics a
     "expert": """\
 ## Penalties of both networks
 
-100 episodes of the pendulum's controller with noise; 1,500 updates. ReBRAC beside TD3+BC. ReBRAC's
-weights (1 and .1) were chosen by the returns of seed 0, which is one of these; TD3+BC's were not tuned, so this ranks nothing.""",
+100 episodes of the pendulum's controller with noise; 1,500 updates. ReBRAC beside TD3+BC. ReBRAC's weights (1
+and .1) were chosen by the returns of seed 0, which is one of these; TD3+BC's were not tuned, so this ranks nothing.""",
     "sequences": """\
 ## Sequences
 
