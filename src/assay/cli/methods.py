@@ -38,8 +38,8 @@ class MethodsOptions:
 
 
 def methods_command(args: list[str]) -> int:
-    """``assay methods [NAME]``, ``--peer LIBRARY[:NAME]``, ``--atlas``."""
-    own = parse(MethodsOptions, args, "assay methods")
+    """``assay methods [NAME]``, ``--peer LIBRARY[:NAME]``, ``--atlas``; ``list``, as other commands have it, lists too."""
+    own = parse(MethodsOptions, args[args[:1] == ["list"] :], "assay methods")
     if sum((own.name is not None, own.peer is not None, own.atlas)) > 1:
         raise ConfigError("give a NAME, or --peer, or --atlas, one of them")
     if own.atlas:

@@ -182,7 +182,7 @@ class Reinforce(Stage):
         half = half_group_size(self)
         return [(f"group_size={half}", replace(self, group_size=half))] if half else []
 
-    def reduced(self, groups: int, size: int) -> Reinforce:
+    def shrink(self, groups: int, size: int) -> Reinforce:
         """With fewer and smaller groups, and without schedules of sizes, which would exceed what is tried."""
         return replace(self, **reduced_sizes(self, groups, size))
 

@@ -155,7 +155,7 @@ class ReinforceRunner(BaseRunner):
         if self.async_collector:
             self.async_collector.load_state_dict(state["async"])
 
-    def saved(self) -> None:
+    def on_checkpoint(self) -> None:
         """Forgets what the saved steps have learned from."""
         if self.async_collector:
             self.async_collector.commit(self.parts.step)
