@@ -2,11 +2,16 @@
 
     python benchmarks/asynchronous.py speedup [SEEDS]
     python benchmarks/asynchronous.py controller [SECONDS]
+    python benchmarks/asynchronous.py trained [STEPS]
+    python benchmarks/asynchronous.py slow
 
 ``speedup`` runs ledger, queue and the thread that looks after samplers with sixteen engines that sleep as long as decoding would
 take, of lengths over two decades, at ages 0 to 4, and the simulator on the same settings: steps per hour of both, and ratios
 to age 0. ``controller`` has 64 engines that answer at once for SECONDS (60): rollouts per minute, processor time of a rollout,
-growth of memory between the first third and the last, and the broken promises of the history. Prints JSON.
+growth of memory between the first third and the last, and the broken promises of the history. ``trained`` trains a small
+model on answers of very different lengths (an untrained model ends an answer by chance) in one process with two threads, and with
+one sampler process beside the learner, a thread each: steps per hour of both, and their ratio. ``slow`` has eight engines that
+sleep alike, and then one of them twenty times as long: steps per hour relative to the seven others alone. Prints JSON.
 """
 
 from __future__ import annotations
@@ -21,7 +26,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +34,7 @@ import numpy as np
 from assay.asynchronous import (
     AcceptedLog,
     AgePolicy,
+    Asynchronous,
     Cluster,
     GroupRequest,
     LeasedGroup,
@@ -46,8 +52,11 @@ from assay.asynchronous import (
     simulate_run,
 )
 from assay.core import Call, Completion, Context, Manifest, Message, Rollout, Sampling, Span, Stop, ids_of, manifest_of
+from assay.lab import RandomReward, Rewarded
+from assay.objective import areal
 from assay.rollout import PlayerSpec
-from assay.runtime import Auto
+from assay.runtime import AdamW, Auto, DecoderShape, LearnerSettings
+from assay.train import Evaluation, Reinforce, Run, Scratch, train
 from assay_tasks import SortDigits
 
 GROUP_SIZE = 4
@@ -56,6 +65,9 @@ TASKS = SortDigits(levels=(1,))
 TASK = TASKS.task("sort", 1, "train", 0).exposed()
 STEP_SECONDS, SEQUENCE_SECONDS, TRAIN_TOKENS = 0.0004, 0.00005, 150_000.0
 ENGINES, GROUPS, STEPS = 16, 16, 10
+SHAPE = DecoderShape(
+    hidden_size=96, num_layers=3, num_heads=3, num_kv_heads=3, head_dim=32, intermediate_size=256, max_positions=512
+)
 
 
 def context(number: int) -> Context:
@@ -80,6 +92,8 @@ class WaitingWeights:
     """Implements `assay.asynchronous.Weights`; nobody reads them."""
 
     manifest: Manifest
+
+    nbytes = 0
 
     def arrays(self) -> None:
         """None."""
@@ -127,7 +141,7 @@ class WaitingEngine:
                 version = message.weights.manifest.version
                 self.post(self.name, self.epoch, LoadedVersion(version, None))
             elif isinstance(message, LeasedGroup):
-                time.sleep(self.seconds.get(message.request.context.key, 0.0))
+                time.sleep(self.seconds.get(message.request.context.key, self.seconds.get(self.name, 0.0)))
                 self.post(self.name, self.epoch, SampledGroup(message.lease, rollouts(message, version)))
         self.post(self.name, self.epoch, SamplerEnd("it was told to"))
 
@@ -270,6 +284,62 @@ def controller(seconds: float) -> dict[str, object]:
     }
 
 
+def trained(steps: int) -> dict[str, object]:
+    """A real run, in one process and with a sampler beside it, on as many threads."""
+    learner = LearnerSettings(optimizer=AdamW(lr=1e-5))
+    stage = Reinforce(steps=steps, groups=16, group_size=8, objective=areal(), learner=learner)
+    run = Run(
+        model=Scratch(shape=SHAPE, seed=0),
+        tasks=Rewarded(source=SortDigits(levels=(1, 2)), scorer=RandomReward()),
+        stages=(stage,),
+        sampling=Sampling(max_new_tokens=480),
+        evaluation=Evaluation(every=0, final_per_level=2),
+        threads=2,
+    )
+    beside = replace(stage, asynchronous=Asynchronous(samplers=1, eta=2, policy="continue"))
+    rates: dict[str, float] = {}
+    ages: list[float] = []
+    for name, made in (("one process", run), ("beside", replace(run, stages=(beside,), threads=1))):
+        with tempfile.TemporaryDirectory() as scratch:
+            train(made, Path(scratch) / "run", progress=False)
+            lines = [json.loads(line) for line in (Path(scratch) / "run" / "metrics.jsonl").read_text().splitlines()]
+            numbers = [line["metrics"] for line in lines if "time/step" in line["metrics"]][3:]
+            rates[name] = 3600 / statistics.mean(m["time/step"] for m in numbers)
+            ages += [m["async/age_max"] for m in numbers if "async/age_max" in m]
+    return {
+        "steps_per_hour": {name: round(rate) for name, rate in rates.items()},
+        "ratio": round(rates["beside"] / rates["one process"], 2),
+        "oldest": max(ages),
+    }
+
+
+def slow() -> list[dict[str, object]]:
+    """One engine in eight is twenty times as slow."""
+    rows: list[dict[str, object]] = []
+    for policy in ("continue", "drop"):
+        rates = [_paced(policy, [0.06] * 7), _paced(policy, [0.06] * 7 + [1.2])]
+        rows.append({"policy": policy, "share_of_the_rest": round(rates[1][0] / rates[0][0], 2), "oldest": rates[1][1]})
+    return rows
+
+
+def _paced(policy: str, pace: list[float]) -> tuple[float, int]:
+    """Steps per hour of engines that take so long for each group, and the age of the oldest that was taken."""
+    events: list[LedgerEvent] = []
+    with tempfile.TemporaryDirectory() as scratch:
+        seconds = {f"sampler-{i}": s for i, s in enumerate(pace)}
+        driver = Driver(4, policy, len(pace), seconds, Path(scratch), events.append)
+        driver.admit(5 * 14)
+        begin = time.monotonic()
+        for _ in range(40):
+            for key in driver.take(14):
+                driver.queue.rollouts(key)
+            driver.publish()
+            driver.admit(14)
+        spent = time.monotonic() - begin
+        driver.queue.close()
+    return 3600 * 40 / spent, max(e.version - e.oldest for e in events if e.kind == "take")
+
+
 def resident() -> float:
     """MiB of this process in memory."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
@@ -278,5 +348,11 @@ def resident() -> float:
 
 if __name__ == "__main__":
     kind, amount = sys.argv[1], float(sys.argv[2]) if len(sys.argv) > 2 else None
-    found = speedup(int(amount or 3)) if kind == "speedup" else controller(amount or 60.0)
+    kinds: dict[str, Callable[[], object]] = {
+        "speedup": lambda: speedup(int(amount or 3)),
+        "slow": slow,
+        "controller": lambda: controller(amount or 60.0),
+        "trained": lambda: trained(int(amount or 20)),
+    }
+    found = kinds[kind]()
     print(json.dumps(found, indent=2))

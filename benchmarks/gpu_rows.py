@@ -232,7 +232,7 @@ def run_of(row: Row, device: str) -> Run:
         sampling=Sampling(max_new_tokens=work.answer),
         evaluation=Evaluation(every=0, kl_to_base=False),
         engine=InProcess(
-            max_batch=work.attempts,
+            max_batch=work.rollouts,
             dtype="bfloat16",
             compile=row.kind != "step",
             context=work.prompt + work.answer,

@@ -119,7 +119,7 @@ def _config(row: Row, work: Work, device: str, folder: Path) -> dict[str, Any]:
         "seed": 0,
         "max_steps": work.repeats + 1,
         "per_device_train_batch_size": work.micro_rows,
-        "gradient_accumulation_steps": work.attempts // work.micro_rows,
+        "gradient_accumulation_steps": work.rollouts // work.micro_rows,
         "num_generations": work.group_size,
         "max_completion_length": work.answer,
         "shuffle_dataset": False,

@@ -18,13 +18,10 @@ from statistics import median
 from typing import cast
 
 from assay.clients import Judge
-from assay.core.rollout import Sampling
-from assay.core.score import Score
-from assay.core.scoring import RolloutGroup, ScoreContext, StatelessScorer
+from assay.core import RolloutGroup, Sampling, Score, ScoreContext, StatelessScorer
 from assay.lab import RandomReward, Rewarded
 from assay.recipes import quickstart
-from assay.runtime import DecoderShape
-from assay.runtime.engine.settings import Native
+from assay.runtime import DecoderShape, Native
 from assay.scorers import Criterion, Rubric, RubricJudge
 from assay.testing import JudgeServer
 from assay.train import Evaluation, Reinforce, Run, Scratch, train

@@ -34,7 +34,7 @@ from assay_control import (
     world,
 )
 
-__all__ = ["make_page"]
+__all__ = ["Row", "cell_of", "make_page", "show_scores"]
 
 SEEDS = 5
 INTRODUCTION = """\
@@ -183,7 +183,7 @@ def make_page(folder: Path) -> list[str]:
         What is not as it should be, in words.
     """
     work = cache_folder() / "studies" / "control"
-    found = [(row, [_cell(row, seed, work) for seed in range(SEEDS)]) for row in rows()]
+    found = [(row, [cell_of(row, seed, work) for seed in range(SEEDS)]) for row in rows()]
     folder.mkdir(parents=True, exist_ok=True)
     table = [
         {
@@ -201,7 +201,7 @@ def make_page(folder: Path) -> list[str]:
     return _failures(table)
 
 
-def _cell(row: Row, seed: int, work: Path) -> Mapping[str, Any]:
+def cell_of(row: Row, seed: int, work: Path) -> Mapping[str, Any]:
     """One run, or what it gave when it ran before."""
     run = replace(row.run, seed=seed)
     path = work / f"{run.identity()}-{run.steps}.json"
@@ -215,6 +215,7 @@ def _cell(row: Row, seed: int, work: Path) -> Mapping[str, Any]:
         metrics = outcome.metrics
         curve = [(line["step"], sum(line["returns"]) / len(line["returns"])) for line in map(json.loads, lines)]
         held = {"return": metrics["eval/return"], "score": metrics["eval/score"], "digest": outcome.digest, "cpu": spent}
+        held |= {"cost": metrics.get("eval/cost", 0.0)}
         write_json(path, {**held, "curve": curve})
     return read_json(path)
 
@@ -236,12 +237,13 @@ def _page(table: Sequence[Mapping[str, Any]]) -> str:
             + "---|" * (key == "dip"),
         ]
         for row in (r for r in table if r["table"] == key):
-            parts[-1] += f"\n| {row['name']} | {_shown(row['return'])} | {_shown(row['score'])} | {row['cpu']:.1f} |"
-            parts[-1] += f" {_shown(row['dip'])} |" if key == "dip" else ""
+            parts[-1] += f"\n| {row['name']} | {show_scores(row['return'])} | {show_scores(row['score'])} | {row['cpu']:.1f} |"
+            parts[-1] += f" {show_scores(row['dip'])} |" if key == "dip" else ""
     return "\n\n".join([*parts, KILLED])
 
 
-def _shown(values: Sequence[float]) -> str:
+def show_scores(values: Sequence[float]) -> str:
+    """Their interquartile mean with its interval."""
     found = aggregate_scores([[value] for value in values]).iqm
     return f"{found.value:.1f} [{found.low:.1f}, {found.high:.1f}]"
 

@@ -35,18 +35,31 @@ class ListingOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetOptions:
+    """Lists data sets, or makes and measures one.
+
+    Attributes:
+        out: file to write its episodes to: .npz, .hdf5 or .h5.
+        json: print JSON.
+    """
+
+    out: Path | None = None
+    json: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TrainOptions:
     """Trains a policy.
 
     Attributes:
         folder: for the run; a new one below runs where not given.
-        file: an .npz file of episodes to learn from, of the world that is named.
+        file: episodes to learn from, of the world that is named: .npz, .hdf5, or minari: and a name.
         no_report: do not write report.html at the end.
         json: print the outcome as JSON.
     """
 
     folder: Path | None = None
-    file: Path | None = None
+    file: str | None = None
     no_report: bool = False
     json: bool = False
 
@@ -97,6 +110,7 @@ def control_command(args: list[str]) -> int:
             "resume": (_resume, "go on with a run"),
             "eval": (_eval, "returns of a run's policy, with intervals"),
             "report": (_report, "write a run's report.html again"),
+            "mismatch": (_mismatch, "whether a run's model is better where its policy is: rank correlation over its evaluations"),
             "methods": (_methods, "list methods, or show one with its parts"),
             "worlds": (_worlds, "list worlds"),
             "datasets": (_datasets, "list data sets, or make one and measure it"),
@@ -167,9 +181,15 @@ def _worlds(args: list[str]) -> int:
 
 def _datasets(args: list[str]) -> int:
     name, rest = _leading(args, 1)
-    own = parse(ListingOptions, rest, "assay control datasets")
+    own = parse(DatasetOptions, rest, "assay control datasets")
+    if own.out is not None and not name:
+        raise ConfigError("assay control datasets --out: name the data set to be written, such as pendulum/mixed")
     if name:
         from assay_control.card import data_card
+        from assay_control.data.external import write_episodes
+
+        if own.out is not None:
+            write_episodes(dataset(name[0]).cached(), own.out)
 
         with busy("making episodes"):
             card = data_card(dataset(name[0]))
@@ -256,9 +276,11 @@ def _eval(args: list[str]) -> int:
     from assay_control.run_folders import load_session
 
     session = load_session(own.folder)
-    place = session.run.acted_in
+    place = session.run.evaluated_in
     with busy("playing"):
-        found = evaluate_policy(place, session.act, own.episodes, session.run.seed if own.seed is None else own.seed)
+        found = evaluate_policy(
+            place, session.player(own.episodes), own.episodes, session.run.seed if own.seed is None else own.seed
+        )
     mean = bootstrap(found.returns)
     row: dict[str, Any] = {
         "step": session.step,
@@ -283,6 +305,23 @@ def _report(args: list[str]) -> int:
 
     path = write_control_report(Path(words[0]))
     return show(own.json, {"report": str(path)}, lambda: print(path))
+
+
+def _mismatch(args: list[str]) -> int:
+    words, rest = _leading(args, 1)
+    own = parse(ListingOptions, rest, "assay control mismatch RUN")
+    if not words:
+        raise ConfigError("assay control mismatch: give the folder of a run of a method with a model, such as mbpo")
+    from assay.runs import read_record
+    from assay_control.statistics import rank_correlation
+
+    told = [row.metrics for row in read_record(Path(words[0])).metrics]
+    held = [(m["model/nll"], m["eval/return"]) for m in told if "model/nll" in m and "eval/return" in m]
+    if len(held) < 2:
+        raise ConfigError(f"{words[0]} has {len(held)} evaluations of a model; train mbpo with --evaluate-every, for two or more")
+    likelihoods, returns = zip(*held, strict=True)
+    row = {"evaluations": len(held), "rank correlation": rank_correlation([-x for x in likelihoods], returns)}
+    return show(own.json, row, lambda: lines({n: cell(v) for n, v in row.items()}))
 
 
 def _told(outcome: Any, report: bool, as_json: bool) -> int:

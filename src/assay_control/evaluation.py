@@ -13,7 +13,7 @@ from assay.core.seeds import derive, derive_each
 from assay.measure import Interval, bootstrap
 from assay_control.data.behaviours import RandomActions, Scripted
 from assay_control.data.recipes import collect_episodes
-from assay_control.records import Array, Choices
+from assay_control.records import Array, Choices, WorldStep
 from assay_control.worlds.base import World
 
 __all__ = ["PolicyEvaluation", "References", "evaluate_policy", "normalised", "references"]
@@ -51,7 +51,7 @@ def evaluate_policy(
 
     Args:
         world: to act in.
-        act: actions for ``[n, O]`` raw observations.
+        act: actions for ``[n, O]`` raw observations; where it has a method ``observe``, that is told of each step.
         episodes: how many.
         seed: of their starts, which no collection ever has.
         discount: of ``discounted``.
@@ -67,8 +67,11 @@ def evaluate_policy(
     returns, discounted, costs = np.zeros(episodes), np.zeros(episodes), np.zeros(episodes)
     lengths, terminated = np.zeros(episodes, np.int64), np.zeros(episodes, bool)
     factor = 1.0
+    observe: Callable[[WorldStep], None] | None = getattr(act, "observe", None)
     for _ in range(world.horizon):
         step = running.step(act(running.observation))
+        if observe is not None:
+            observe(step)
         returns += alive * step.reward
         discounted += alive * factor * step.reward
         costs += alive * step.cost

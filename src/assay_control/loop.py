@@ -11,7 +11,8 @@ import numpy as np
 from assay_control.evaluation import PolicyEvaluation, evaluate_policy, normalised, references
 from assay_control.lazy_torch import to_tensor, torch
 from assay_control.parts.base import Log
-from assay_control.session import Session
+from assay_control.records import Array, WorldStep
+from assay_control.session import PolicyPlayer, Session
 
 __all__ = ["Recorder", "evaluate", "walk"]
 
@@ -69,18 +70,29 @@ def walk(session: Session, recorder: Recorder, stop: Callable[[], bool] = lambda
             return
 
 
+class _Watched:
+    """A player whose first observations and actions are kept."""
+
+    def __init__(self, player: PolicyPlayer) -> None:
+        self._player = player
+        self.observation: Array = np.zeros(0)
+        self.action: Array = np.zeros(0)
+
+    def __call__(self, observation: Array) -> Array:
+        action = self._player(observation)
+        if not len(self.action):
+            self.observation, self.action = observation, action
+        return action
+
+    def observe(self, step: WorldStep) -> None:
+        self._player.observe(step)
+
+
 def evaluate(session: Session) -> tuple[PolicyEvaluation, dict[str, float]]:
     """Episodes without noise, and their numbers: the return, the score, and what the critic expected of the first actions."""
     run = session.run
-    world, method = run.acted_in, session.method
-    first: list[np.ndarray[tuple[int, ...], np.dtype[np.float64]]] = []
-
-    def act(observation: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-        action = session.act(observation)
-        if not first:
-            first.extend((observation, action))
-        return action
-
+    world, method = run.evaluated_in, session.method
+    act = _Watched(session.player(run.episodes))
     found = evaluate_policy(world, act, run.episodes, run.seed, method.discount)
     values = {"eval/return": float(found.returns.mean()), "eval/length": float(found.lengths.mean())}
     if found.costs.any():
@@ -89,8 +101,8 @@ def evaluate(session: Session) -> tuple[PolicyEvaluation, dict[str, float]]:
         values["eval/score"] = normalised(values["eval/return"], known)
     if "q" in session.nets.networks:
         with torch.no_grad():
-            observation = to_tensor(session.scaled(first[0]))
-            q = session.nets.least_q(observation, to_tensor(first[1])).numpy()
+            observation = to_tensor(session.scaled(act.observation))
+            q = session.nets.least_q(observation, to_tensor(act.action)).numpy()
         factor, offset = method.reward
         gamma = method.discount
         ahead = found.lengths if gamma == 1 else (1 - gamma**found.lengths) / (1 - gamma)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from assay.core import ConfigError, generator
+from assay.core.fields import later
 from assay_control.lazy_torch import to_tensor, torch
 from assay_control.records import Array
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Net", "Network", "Scalar"]
 
 ACTIVATIONS = ("relu", "tanh", "silu")
-OUTPUTS = ("value", "action", "gaussian", "normal", "choices")
+OUTPUTS = ("value", "action", "gaussian", "normal", "choices", "model")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +37,8 @@ class Net:
         inputs: what it reads: ``observation``, or ``observation action``.
         outputs: numbers it gives: ``value`` (one), ``action`` (one per coordinate), ``gaussian`` (mean and log deviation of
             each), ``normal`` (a mean of each, with log deviations that are the same for all observations), ``choices`` (one per
-            action). What a policy gives is ``choices`` in a world of choices, whatever stands here.
+            action), ``model`` (mean and log deviation of each change of the observation and of the reward, and whether the
+            episode ends). What a policy gives is ``choices`` in a world of choices, whatever stands here.
         width: of a hidden layer.
         depth: hidden layers.
         ensemble: members, trained beside each other from different starts.
@@ -47,6 +49,9 @@ class Net:
         cosine: steps over which the learning rate falls to 0 along a half cosine; 0 keeps it.
         clip: largest norm of the gradient; 0 for none.
         last: factor on the initial weights of the last layer.
+        project: whether after each step the weights of each hidden layer are brought back to their norm at the start,
+            ``W <- W ρ / |W|`` (Normalise-and-Project: Lyle et al. 2024, arXiv 2407.01800). With ``layer_norm`` that changes no
+            output, and keeps the effective learning rate from falling as weights grow.
 
     Raises:
         ConfigError: a number out of its range, or an unknown word.
@@ -64,6 +69,7 @@ class Net:
     cosine: int = 0
     clip: float = 0.0
     last: float = 1.0
+    project: bool = later(False)
 
     def __post_init__(self) -> None:
         if self.inputs not in ("observation", "observation action"):
@@ -76,6 +82,8 @@ class Net:
             raise ConfigError(
                 f"Net(width={self.width}, depth={self.depth}, ensemble={self.ensemble}): use whole numbers, at least 1"
             )
+        if self.project and not self.layer_norm:
+            raise ConfigError("Net.project needs layer_norm: without it the size of weights is part of what the network computes")
         if not 0 <= self.target <= 1 or self.lr <= 0 or self.clip < 0 or self.cosine < 0:
             raise ConfigError(
                 f"Net(target={self.target}, lr={self.lr}, clip={self.clip}, cosine={self.cosine}): use a target rate in [0, 1], "
@@ -103,7 +111,7 @@ class Net:
         if choices and self.outputs in ("action", "gaussian", "normal"):  # a policy of choices gives logits
             return replace(self, outputs="choices").build(observation, action, choices, seed, name)
         size = observation + (action if self.inputs != "observation" else 0)
-        out = {"value": 1, "gaussian": 2 * action}.get(self.outputs, action)
+        out = {"value": 1, "gaussian": 2 * action, "model": 2 * observation + 3}.get(self.outputs, action)
         return Network(self, (size, *(self.width,) * self.depth, out), seed, name)
 
 
@@ -127,6 +135,7 @@ class Network:
         self._averaged_views = self._views(self.averaged)
         self.moment, self.square = torch.zeros_like(self.flat), torch.zeros_like(self.flat)
         self._fixed = [p.detach() for p in self.parameters]
+        self._norms: list[Tensor] = [norm_of(p) for p in self._hidden()] if net.project else []
 
     def _views(self, flat: Tensor) -> list[Tensor]:
         views: list[Tensor] = []
@@ -189,6 +198,12 @@ class Network:
             self.square.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
             root = self.square.sqrt().div_(math.sqrt(1 - 0.999**k)).add_(1e-8)
             self.flat.addcdiv_(self.moment, root, value=-self.rate() / (1 - 0.9**k))
+            for held, norm in zip(self._hidden() if self._norms else (), self._norms, strict=True):
+                held.mul_(norm / norm_of(held))
+
+    def _hidden(self) -> list[Tensor]:
+        """Weights of the layers that are normalised: all but the last."""
+        return self._fixed[: 4 * self.net.depth : 4]
 
     def rate(self) -> float:
         """The learning rate now."""
@@ -202,6 +217,21 @@ class Network:
         if self.net.target:
             with torch.no_grad():
                 self.averaged.lerp_(self.flat, self.net.target)
+
+    def restart(self, meta: Tensor, rate: float) -> None:
+        """Moves ``meta`` by ``rate`` of the way to the parameters, which go on from there with fresh moments.
+
+        Args:
+            meta: of the size of ``flat``; changed.
+            rate: 1 takes all of the way.
+        """
+        with torch.no_grad():
+            meta.lerp_(self.flat, rate)
+            self.flat.copy_(meta)
+            if rate < 1:
+                self.moment.zero_()
+                self.square.zero_()
+                self.updates = 0
 
     def state(self) -> dict[str, Array]:
         """All that a resume needs."""
@@ -222,6 +252,15 @@ class Network:
             for name in ("flat", "moment", "square", *(("averaged",) if self.net.target else ())):
                 getattr(self, name).copy_(to_tensor(np.array(state[name])))
         self.updates = int(state["updates"])
+
+
+def norm_of(weights: Tensor) -> Tensor:
+    """Frobenius norm of a matrix, of each of an ensemble: ``[]`` or ``[N, 1, 1]``.
+
+    >>> float(norm_of(torch.tensor([[3.0, 4.0]])))
+    5.0
+    """
+    return weights.square().sum((-2, -1), keepdim=weights.ndim > 2).sqrt()
 
 
 def _shapes(net: Net, sizes: tuple[int, ...]) -> list[tuple[int, ...]]:
@@ -276,6 +315,7 @@ class _Numbers(Network):
 
     def __init__(self, scalar: Scalar, size: int, name: str) -> None:
         self.net, self.name, self.updates = Net(lr=scalar.lr), name, 0
+        self._norms = []
         self.flat = torch.full((size,), scalar.start)
         self._shapes = [(size,)]
         self.parameters = [p.requires_grad_() for p in self._views(self.flat)]

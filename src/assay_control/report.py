@@ -70,7 +70,7 @@ def _verdict(record: RunRecord, evals: Sequence[tuple[int, Interval, Mapping[str
     if not evals:
         return "<p>Not evaluated yet.</p>"
     step, last, _ = evals[-1]
-    known = references(read_run_settings(record.folder).acted_in)
+    known = references(read_run_settings(record.folder).evaluated_in)
     score = (
         f", a score of {normalised(last.value, known):.1f} between random actions (0) and the scripted expert (100)"
         if known
@@ -108,7 +108,7 @@ def _returns(record: RunRecord, evals: Sequence[tuple[int, Interval, Mapping[str
 def _table(record: RunRecord, evals: Sequence[tuple[int, Interval, Mapping[str, Any]]]) -> str:
     if not evals:
         return ""
-    known = references(read_run_settings(record.folder).acted_in)
+    known = references(read_run_settings(record.folder).evaluated_in)
     rows: list[tuple[str, ...]] = []
     for step, mean, row in evals:
         score = f"{normalised(mean.value, known):.1f}" if known else "–"
@@ -144,14 +144,15 @@ def _learning(record: RunRecord) -> list[str]:
 def _episode(folder: Path) -> str:
     """Frames of one episode, where the world can be drawn."""
     session = load_session(folder)
-    world = session.run.acted_in
+    world = session.run.evaluated_in
     picture = getattr(world, "picture", None)
     if picture is None:
         return ""
     running = world.open(1, lambda n: np.zeros(n, np.uint64) + np.uint64(session.run.seed))
-    seen = [running.observation[0]]
+    seen, player = [running.observation[0]], session.player(1)
     for _ in range(world.horizon):
-        step = running.step(session.act(running.observation))
+        step = running.step(player(running.observation))
+        player.observe(step)
         seen.append(step.observation[0])
         if step.done[0]:
             break

@@ -6,6 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 
 from assay.core import ConfigError, digest, to_dict
+from assay.core.fields import later
 from assay_control.data.recipes import OfflineData
 from assay_control.parts.base import ControlMethod
 from assay_control.worlds.base import World
@@ -20,7 +21,7 @@ class ControlRun:
     Attributes:
         method: how to learn.
         data: to learn from; None for methods that only learn from what they collect.
-        world: to act and to be evaluated in; that of the data where None.
+        world: to act in; that of the data where None.
         steps: of the loop: updates offline, steps of each copy of the world online, rounds of PPO.
         seed: of everything.
         evaluate_every: steps between evaluations; 0 evaluates at the end alone.
@@ -28,6 +29,8 @@ class ControlRun:
         checkpoint_every: steps between checkpoints.
         log_every: steps between lines of metrics.
         threads: of PyTorch.
+        judged: world that it is evaluated in, where it is another than that it acts in, such as a simulator's or one with
+            starts of its own.
 
     Raises:
         ConfigError: no world, or a number out of its range.
@@ -43,6 +46,7 @@ class ControlRun:
     checkpoint_every: int = 500
     log_every: int = 100
     threads: int = 1
+    judged: World | None = later(None)
 
     def __post_init__(self) -> None:
         if self.world is None and self.data is None:
@@ -55,11 +59,16 @@ class ControlRun:
 
     @property
     def acted_in(self) -> World:
-        """The world that it acts and is evaluated in."""
+        """The world that it acts in."""
         if self.world is not None:
             return self.world
         assert self.data is not None
         return self.data.world
+
+    @property
+    def evaluated_in(self) -> World:
+        """The world that it is evaluated in."""
+        return self.judged if self.judged is not None else self.acted_in
 
     def identity(self) -> str:
         """Digest of all settings but ``steps``, which a resume may raise."""

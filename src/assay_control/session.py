@@ -14,13 +14,41 @@ from assay_control.lazy_torch import to_tensor, torch
 from assay_control.parts.base import Log, Noise, Phase
 from assay_control.parts.buffer import Buffer
 from assay_control.parts.nets import Nets
-from assay_control.records import Array, Transitions
+from assay_control.records import Array, Transitions, WorldStep
 from assay_control.run import ControlRun
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Session"]
+__all__ = ["PolicyPlayer", "Session"]
+
+
+class PolicyPlayer:
+    """A policy that plays episodes without noise, with the memory that its method needs.
+
+    Args:
+        session: whose networks act.
+        count: of episodes beside each other.
+    """
+
+    def __init__(self, session: Session, count: int) -> None:
+        self._session, actor = session, session.method.actor
+        self._memory = actor.begin(session.nets, count, session.learned) if actor is not None else None
+        self._action: Array = np.zeros(0)
+
+    def __call__(self, observation: Array) -> Array:
+        """``[n, A]`` or ``[n]`` actions for raw observations."""
+        with torch.no_grad():
+            seen = to_tensor(self._session.scaled(observation))
+            made = self._session.nets.mean(seen) if self._memory is None else self._memory.act(seen)
+            self._action = made.numpy()
+        return self._action
+
+    def observe(self, step: WorldStep) -> None:
+        """Is told what came of the last actions."""
+        if self._memory is not None:
+            with torch.no_grad():
+                self._memory.observe(self._action, step.reward, step.done)
 
 
 class Session:
@@ -40,14 +68,16 @@ class Session:
         self.data = run.data.rows(self.method.discount) if run.data is not None else None
         self.shift, self.factor = self._scaling()
         self.nets = Nets(self.method, world.observation_size, world.actions, run.seed)
+        outer = self.method.reptile.nets if self.method.reptile is not None else ()
+        self.meta: dict[str, Tensor] = {name: self.nets[name].flat.detach().clone() for name in outer}
         self.buffer = self.running = None
         if self.method.explorer is not None:
             rows = min(self.method.capacity, max(run.steps, 1) * self._most_collected() * self.method.copies)
             extra = ("log_prob",) if getattr(self.method.explorer, "columns", False) else ()
             self.buffer = Buffer(rows, world.observation_size, world.actions, extra)
             self.running = world.open(self.method.copies, self._seeds)
-        learned = self._learned(self.data) if self.data is not None else None
-        self.drawer = self.method.source.open(learned, self.buffer, run.seed)
+        self.learned = self._learned(self.data) if self.data is not None else None
+        self.drawer = self.method.source.open(self.learned, self.buffer, run.seed)
 
     # ---- a step ------------------------------------------------------------------------------------------------------
 
@@ -83,10 +113,13 @@ class Session:
         Raises:
             NonFiniteError: a loss is not finite; names the network.
         """
-        rows, noise = self.drawer.draw(self.updates), Noise(self.run.seed, self.updates)
+        plain, noise = self.drawer.draw(self.updates), Noise(self.run.seed, self.updates)
+        transform = self.method.transform
+        made = transform(plain, self.nets, noise, self.updates) if transform is not None else plain
         for part in self.method.updates:
             if not part.has_turn(self.updates):
                 continue
+            rows = made if part.transformed else plain
             target = part.target(rows, self.nets, noise, self.method.discount) if part.target is not None else None
             loss = part.fit(rows, self.nets, target, noise, log)
             for regulariser in part.regularisers:
@@ -102,11 +135,18 @@ class Session:
         if self.updates % self.method.average_every == 0:
             self.nets.average()
         self.updates += 1
+        reptile = self.method.reptile
+        if reptile is not None and self.updates % reptile.updates == 0:
+            for name, held in self.meta.items():
+                self.nets[name].restart(held, reptile.rate)
 
     def act(self, observation: Array) -> Array:
-        """``[n, A]`` or ``[n]`` actions without noise, of raw observations."""
-        with torch.no_grad():
-            return self.nets.mean(to_tensor(self.scaled(observation))).numpy()
+        """``[n, A]`` or ``[n]`` actions without noise, of raw observations at the begin of episodes."""
+        return self.player(len(observation))(observation)
+
+    def player(self, count: int) -> PolicyPlayer:
+        """Plays ``count`` episodes that begin now."""
+        return PolicyPlayer(self, count)
 
     def _act(self, seen: Array, at_random: bool) -> tuple[Array, dict[str, Array]]:
         if at_random:
@@ -168,6 +208,7 @@ class Session:
     def arrays(self) -> dict[str, Array]:
         """The arrays that a resume needs."""
         out = {f"nets/{name}": value for name, value in self.nets.state().items()}
+        out |= {f"meta/{name}": value.numpy().copy() for name, value in self.meta.items()}
         if self.buffer is not None and self.running is not None:
             out |= {f"buffer/{name}": value for name, value in self.buffer.state().items()}
             out |= {f"world/{name}": value for name, value in self.running.state().items()}
@@ -181,6 +222,8 @@ class Session:
 
         self.step, self.updates, self.acted = (int(counters[n]) for n in ("step", "updates", "acted"))
         self.nets.restore(below("nets/"))
+        for name, value in below("meta/").items():
+            self.meta[name].copy_(to_tensor(np.array(value)))
         if self.buffer is not None and self.running is not None:
             self.buffer.restore(below("buffer/"))
             self.running.restore(below("world/"))

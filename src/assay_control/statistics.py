@@ -14,7 +14,14 @@ from numpy.typing import ArrayLike, NDArray
 from assay.core import ConfigError, DataError, generator
 from assay.measure import Interval
 
-__all__ = ["Aggregate", "aggregate_scores", "improvement_probability", "interquartile_mean", "performance_profile"]
+__all__ = [
+    "Aggregate",
+    "aggregate_scores",
+    "improvement_probability",
+    "interquartile_mean",
+    "performance_profile",
+    "rank_correlation",
+]
 
 Scores = NDArray[np.float64]
 
@@ -113,3 +120,24 @@ def performance_profile(scores: ArrayLike, thresholds: ArrayLike) -> Scores:
     """
     x = _checked(scores)
     return (x[..., None] > np.asarray(thresholds, np.float64)).mean((0, 1))
+
+
+def rank_correlation(first: ArrayLike, second: ArrayLike) -> float:
+    """Spearman's: the correlation of the ranks, ties at their mean rank; 0 where one of them does not vary.
+
+    ``ρ = cov(rank x, rank y) / (σ σ)``. Of a model's likelihood and the return of policies it says whether the one stands for the
+    other (objective mismatch: Lambert et al. 2020, arXiv 2002.04523).
+
+    Raises:
+        DataError: lists of different lengths, or fewer than two numbers.
+
+    >>> rank_correlation([1, 2, 3, 4], [10, 20, 15, 40]), rank_correlation([1, 2], [5, 5])
+    (0.8, 0.0)
+    """
+    x, y = (np.asarray(v, np.float64).reshape(-1) for v in (first, second))
+    if len(x) != len(y) or len(x) < 2:
+        raise DataError(f"a correlation of {len(x)} and {len(y)} numbers; give two lists of one length, of two numbers or more")
+    ranks = [(v[:, None] > v).sum(1) + 0.5 * (v[:, None] == v).sum(1) for v in (x, y)]
+    a, b = (r - r.mean() for r in ranks)
+    size = float(np.sqrt((a**2).sum() * (b**2).sum()))
+    return round(float((a * b).sum()) / size, 12) if size else 0.0

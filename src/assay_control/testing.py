@@ -37,7 +37,7 @@ def _seeds(name: str) -> Any:
     return seeds
 
 
-def check_world(world: World, steps: int = 60, copies: int = 4, restores: bool = True) -> None:
+def check_world(world: World, steps: int = 60, copies: int = 4, restores: bool = True, alone: bool = True) -> None:
     """Checks a world.
 
     Shapes and finite numbers; equal seeds give equal steps; a copy does not depend on who runs beside it; an episode ends at the
@@ -48,6 +48,7 @@ def check_world(world: World, steps: int = 60, copies: int = 4, restores: bool =
         steps: of each walk.
         copies: beside each other.
         restores: whether its state can be saved.
+        alone: whether a copy does not depend on who runs beside it; False for agents that meet.
 
     Raises:
         AssertionError: says which law is broken.
@@ -67,7 +68,8 @@ def check_world(world: World, steps: int = 60, copies: int = 4, restores: bool =
         assert not (a.terminated & a.truncated).any(), f"step {t}: an episode cannot end by itself and be cut at once"
     if restores:
         _check_restore(world, first, copies)
-    _check_alone(world)
+    if alone:
+        _check_alone(world)
     _check_horizon(world)
 
 

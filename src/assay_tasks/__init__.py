@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from assay.core.util.exports import lazy_exports
 
 if TYPE_CHECKING:
+    from assay_tasks.bills import Bills
     from assay_tasks.charts import BarCharts
     from assay_tasks.gsm8k import Gsm8k, worked_rows
     from assay_tasks.heaps import Heaps
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BarCharts",
+    "Bills",
     "Expression",
     "Gsm8k",
     "Heaps",
@@ -49,6 +51,7 @@ __all__ = [
 
 _HOME = {
     "charts": "BarCharts",
+    "bills": "Bills",
     "gsm8k": "Gsm8k worked_rows",
     "heaps": "Heaps",
     "keyvalue": "KeyValue",

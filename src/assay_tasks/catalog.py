@@ -18,6 +18,7 @@ FAMILIES: Mapping[str, str] = {
     "arithmetic": "assay_tasks.math.arithmetic:arithmetic",
     "balance": "assay_tasks.small.tables:SumAlong",
     "beliefs": "assay_tasks.logic.beliefs:beliefs",
+    "bills": "assay_tasks.bills:Bills",
     "brackets": "assay_tasks.small.strings:CloseBrackets",
     "calculus": "assay_tasks.math.calculus:calculus",
     "cells": "assay_tasks.small.worlds:Cells",

@@ -143,6 +143,28 @@ def test_budgets_and_a_sealed_session():
         Budget(calls=0)
 
 
+def test_agents_that_agents_call_are_refused_beyond_a_depth():
+    claude, opencode = "x-claude-code-agent-id", "x-session-id"
+    one_deep = session_of(lambda ask: "hello", budget=Budget(depth=1))
+    asked = [
+        {},
+        {claude: "a"},
+        {claude: "b", "x-claude-code-parent-agent-id": "a"},
+        {opencode: "main"},
+        {opencode: "child", "x-parent-session-id": "main"},
+        {opencode: "grandchild", "x-parent-session-id": "child"},
+    ]
+    found = [post(one_deep, "/s/secret/v1/chat/completions", CHAT, headers=headers) for headers in asked]
+    assert [answer.status_code for answer in found] == [200, 200, 400, 200, 200, 400]
+    assert "agents called 2 deep may not ask here (budget: depth 1): do this work yourself" in found[2].text
+    assert not one_deep.exceeded and one_deep.refused == ["budget_depth"] * 2  # the run goes on
+    alone = session_of(lambda ask: "hello", budget=Budget(depth=0))
+    refused = post(alone, "/s/secret/v1/chat/completions", CHAT, headers={claude: "a"})
+    assert refused.status_code == 400 and "an agent called by another may not ask here" in refused.text
+    with pytest.raises(ConfigError, match=r"Budget.depth=-1"):
+        Budget(depth=-1)
+
+
 def test_no_more_calls_are_sampled_at_once_than_the_budget_says():
     session = session_of(lambda ask: "hello", budget=Budget(concurrency=3))
     inner, now, most = session.generate, 0, 0

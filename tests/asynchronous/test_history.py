@@ -26,6 +26,7 @@ BROKEN = {
     "its oldest token is of version 0, not 1": [*SOUND[:4], LedgerEvent("take", "g", version=1, oldest=1)],
     "taken at age 2, and at most 1 was promised": [*SOUND[:4], LedgerEvent("take", "g", version=2, oldest=0)],
     "put back, and it was not taken": [*SOUND[:4], LedgerEvent("put-back", "g", oldest=0)],
+    "withdrawn, and it did not wait": [*SOUND, LedgerEvent("withdraw", "g")],
     "unknown kind 'lost'": [LedgerEvent("lost", "g")],
 }
 
@@ -33,6 +34,8 @@ BROKEN = {
 def test_a_sound_history_breaks_nothing() -> None:
     assert check_history(SOUND, eta=1) == []
     assert check_history([*SOUND, LedgerEvent("put-back", "g", oldest=0), SOUND[4]], eta=1) == []
+    back = [LedgerEvent("put-back", "g", oldest=0), LedgerEvent("withdraw", "g")]
+    assert check_history([*SOUND, *back, *SOUND[1:2], replace(SOUND[2], lease=1)], eta=1) == []
     assert check_history([*SOUND[:2], LedgerEvent("restore", "g", oldest=0), LedgerEvent("put-duplicate", "g")], eta=1) == []
 
 

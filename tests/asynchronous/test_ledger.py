@@ -68,6 +68,21 @@ class LedgerMachine(RuleBasedStateMachine):
             self.version += 1
             self.fill()
 
+    @rule(worker=st.sampled_from("abc"), withdrawn=st.integers(0, 2))
+    def ask_for_another_in_this_step(self, worker: str, withdrawn: int) -> None:
+        """A guidance poses a task again: leased before all others; where the step cannot be scored, as if it had never been."""
+        key, self.number = f"u{self.number}", self.number + 1
+        for turn in range(withdrawn + 1):
+            self.ledger.admit([key], self.version, urgent=True)
+            assert self.ledger.take_these([key], self.version) is None
+            (lease,) = self.ledger.lease(worker, self.version, 1)
+            assert lease.key == key and self.ledger.put(lease, self.version) is PutResult.ACCEPTED
+            assert self.ledger.take_these([key], self.version) == (key,)
+            if turn < withdrawn:
+                self.ledger.withdraw([key])
+                assert self.ledger.put(lease, self.version) is not PutResult.ACCEPTED
+        self.consumed.append(key)
+
     @invariant()
     def promises_hold(self) -> None:
         if hasattr(self, "events"):

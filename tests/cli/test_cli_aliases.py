@@ -146,6 +146,12 @@ def test_help_of_a_word(assay):
     assert said.code == 0
     assert "--stages.0.group-size INT" in said.out and "--group-size, --num-generations INT" in said.out
     assert "--stages.0.learner" not in said.out
+    shown = assay("train", "quickstart", "--help", "sampler").out
+    assert "--stages.0.sampler.kind KIND" in shown and "one of AgentProgram, Branching," in " ".join(shown.split())
+    assert "--stages.0.sampler.command" in shown and "AgentProgram: program and arguments" in " ".join(shown.split())
+    assert "one of Again," in assay("train", "quickstart", "--help", "curriculum").out
+    said = " ".join(assay("train", "quickstart", "--help", "dynamic sampling").out.split())
+    assert "dynamic-sampling, " not in said and "--stages.0.filter.kind Mixed --stages.0.refill.kind Refill" in said
     assert "no option of assay train quickstart is about 'xyzzy'" in assay("train", "quickstart", "--help", "xyzzy").out
 
 

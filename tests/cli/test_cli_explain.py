@@ -355,3 +355,11 @@ def test_memory_is_that_of_the_stage_that_needs_most():
 )
 def test_bytes_for_people(count, text):
     assert format_bytes(count) == text
+
+
+def test_the_command_of_a_server_that_the_engine_asks(assay):
+    words = ("explain", "gsm8k-lora", "--engine.kind", "VllmSettings", "--engine.url", "http://10.0.0.7:81")
+    told = assay(*words).out
+    assert "VLLM_ALLOW_RUNTIME_LORA_UPDATING=1 vllm serve Qwen/Qwen3-8B --host 10.0.0.7 --port 81" in told
+    assert "--max-lora-rank 32" in assay(*words, "--json").json["server"]
+    assert "server" not in assay("explain", "gsm8k", "--engine.kind", "Auto", "--json").json

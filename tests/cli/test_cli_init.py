@@ -95,8 +95,8 @@ def test_what_is_written_passes_is_listed_and_trains(
 
 def test_the_usage_shows_what_was_given_and_what_is_left(assay) -> None:
     for words, usage in {
-        ("init", "task", "--help"): "usage: assay init task [-h] NAME",
-        ("init", "--help"): "usage: assay init [-h] KIND NAME",
+        ("init", "task", "--help"): "usage: assay init task [-h] NAME [--about TEXT]",
+        ("init", "--help"): "usage: assay init [-h] [OPTIONS] KIND NAME",
         ("init", "-h", "task"): "usage: assay init [-h]",
         ("tasks", "sample", "sort", "--help"): "usage: assay tasks sample sort [-h]",
     }.items():
@@ -131,3 +131,24 @@ def test_what_cannot_be_written(assay, tmp_path: Path) -> None:
         "pip install -e '.[train]'",
         "assay train my_own:recipe",
     ]
+
+
+def test_a_package_says_what_its_author_says_of_it(assay, tmp_path: Path) -> None:
+    said = 'Puzzles of "two" words, für alle.'
+    words = ("--about", said, "--author", "Ann Lee <ann@example.org>, Bo", "--license", "mit", "--out", str(tmp_path / "p"))
+    assert assay("init", "reward", "my-said-reward", *words).code == 0
+    project = tomllib.loads((tmp_path / "p" / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert (project["description"], project["license"]) == (said, "MIT")
+    assert project["authors"] == [{"name": "Ann Lee", "email": "ann@example.org"}, {"name": "Bo"}]
+    assert said in (tmp_path / "p" / "README.md").read_text(encoding="utf-8")
+    assert (tmp_path / "p" / "my_said_reward" / "__init__.py").read_text(encoding="utf-8").startswith(f'"""{said}"""')
+    for kind in SCAFFOLDS:
+        assert assay("init", kind, f"my-plain-{kind}").code == 0
+        plain = tomllib.loads((tmp_path / f"my-plain-{kind}" / "pyproject.toml").read_text())["project"]
+        assert "assay" not in plain["description"] and not {"license", "authors"} & set(plain)
+
+
+@pytest.mark.parametrize("about", ["two\nlines", 'ends with "', '"""', "a \\ b"])
+def test_a_line_that_no_docstring_can_hold_is_refused(assay, tmp_path: Path, about: str) -> None:
+    got = assay("init", "task", "my-told-task", "--about", about)
+    assert got.code == 2 and "give one line" in got.err and not (tmp_path / "my-told-task").exists()

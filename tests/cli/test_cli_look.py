@@ -62,6 +62,18 @@ def runs(tmp_path):
     return root
 
 
+def test_a_folder_of_several_runs_is_compared_and_its_runs_are_named(assay, tmp_path):
+    for name, right in (("seed-0", [1, 0]), ("seed-1", [1, 1])):
+        run_at(tmp_path / "study", name, {3: right})
+    said = assay("runs", "compare", tmp_path / "study")
+    assert said.code == 0 and "seed-0" in said.out and "seed-1" in said.out
+    said = assay("runs", "show", tmp_path / "study")
+    assert (
+        said.code == 2
+        and f"is no run folder, it holds 2 runs; name one: {tmp_path}/study/seed-0, {tmp_path}/study/seed-1" in said.err
+    )
+
+
 def test_list(assay, runs):
     rows = assay("runs", "list", "--json").json
     assert rows[0] == {
@@ -141,7 +153,12 @@ def test_show_before_any_evaluation(assay, runs):
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("runs/sort-3", "did you mean 'sort-"), ("runs", "is no run folder: it has no run.toml"), ("x/y", "x/y does not exist")],
+    [
+        ("runs/sort-3", "did you mean 'sort-"),
+        ("runs", "is no run folder, it holds 2 runs; name one: runs/sort-1, runs/sort-2"),
+        (".", "is no run folder: it has no run.toml"),
+        ("x/y", "x/y does not exist"),
+    ],
 )
 def test_folders_that_are_no_runs(assay, runs, name, said):
     got = assay("runs", "show", name)

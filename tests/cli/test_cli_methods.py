@@ -44,6 +44,12 @@ def test_one_method(assay):
     assert assay("methods", "nll", "--json").json["needs"] == []
 
 
+def test_the_words_of_other_listings_work(assay):
+    assert assay("methods", "list").out == assay("methods").out
+    assert assay("methods", "show", "dapo", "--json").json == assay("methods", "dapo", "--json").json
+    assert "did you mean" in assay("methods", "show", "dpao").err
+
+
 def test_one_method_says_what_it_wires(assay):
     assert [w["place"] for w in assay("methods", "ppo", "--json").json["wired"]] == ["minibatches", "learner.heads"]
     text = assay("methods", "ppo").out

@@ -33,6 +33,15 @@ def test_show(assay, run):
     assert "4 of 4 that match; 4 rollouts are kept of 2 recorded steps (1 to 9), of 10 sampled in them" in found.err
 
 
+def test_raw_shows_the_tokens_where_they_are_recorded(assay, run):
+    RolloutFiles(run).write(9, [record(9, 0.0, raw=["<s>user S312>", "132</s>"])], of=1)
+    found = assay("rollouts", "show", run, "--raw", "-n", "1")
+    assert found.out.splitlines()[1:4] == ["  <s>user S312>", "  132</s>", "  gold: 123"]
+    old = assay("rollouts", "show", run, "--raw", "--step", "1")
+    assert "  132" in old.out.splitlines() and "recorded without its tokens" in old.err
+    assert "recorded without" not in assay("rollouts", "show", run, "--raw", "--faulty", "--level", "7").err
+
+
 @pytest.mark.parametrize(
     ("options", "found"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -83,3 +84,19 @@ def test_words_that_do_not_fit_rows(assay, files):
 def test_explain_counts_the_held_out_tasks_that_there_are(assay, files):
     found = assay("explain", "held.parquet", "--reward", "reward.py:compute_score", "--model", "base", "--json").json
     assert 0 < found["derived"]["final_items"] < 70
+
+
+def test_all_that_is_wrong_of_rows_and_options_is_told_at_once(assay, files):
+    words = ("--reward", "reward.py:compute_scor", "--objective", "gpro", "--evaluate", "no.csv", "--lr", "fast", "--grups", "3")
+    got = assay("train", "held.jsonl", *words)
+    assert got.code == 2 and got.err.startswith("assay: 5 settings are wrong")
+    for place, mended in (("--reward", "'compute_score'"), ("--objective", "'grpo'"), ("--grups", "--groups")):
+        assert re.search(rf"{place}.*did you mean {mended}", got.err)
+    assert "--evaluate no.csv: no.csv does not exist" in got.err and "--lr fast: 'fast' is not a number" in got.err
+    (files / "c.toml").write_text('recipe = "held.jsonl"\nreward = "reward.py:nothing"\n[stages.0]\ngroups = "many"\n')
+    told = assay("train", "c.toml").err
+    assert "2 settings are wrong" in told and "c.toml: reward: unknown reward" in told and "stages.0.groups='many'" in told
+    told = assay("train", "none.jsonl", "--lr", "fast").err
+    assert "2 settings are wrong" in told and "none.jsonl does not exist" in told
+    told = assay("train", "held.jsonl", "--reward", "reward.py:compute_score", "--split", "dev", "--lr", "fast").err
+    assert "2 settings are wrong" in told and "the rows come in no splits" in told

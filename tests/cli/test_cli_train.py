@@ -1,5 +1,6 @@
 """Train, resume, eval and sample on the smallest run."""
 
+import asyncio
 import json
 import os
 import re
@@ -134,6 +135,31 @@ def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(assay, mine, monkeypatch):
     said = assay("resume", "r", "--plain", "--no-report")
     assert said.code == 0
     assert "done: 3 steps" in said.out
+
+
+def test_ctrl_c_in_the_first_evaluation_stops_it_and_in_a_later_one_says_what_it_waits_for(assay, mine, monkeypatch):
+    from assay.train import evaluator
+
+    real, seen = evaluator.evaluate, []
+
+    async def slow(player, pool, tasks, n):
+        seen.append(len(tasks))
+        if len(seen) == at:
+            os.kill(os.getpid(), signal.SIGINT)
+            if at == 1:
+                await asyncio.sleep(600)  # an agent that works
+        return await real(player, pool, tasks, n)
+
+    monkeypatch.setattr(evaluator, "evaluate", slow)
+    at = 1
+    said = assay("train", "mine.py:tiny", "--plain", "--folder", "r", "--no-report")
+    assert said.code == 130 and "stopped after step 0; continue with: assay resume r" in said.out and len(seen) == 1
+    seen.clear()
+    at = 3  # the greedy rollouts behind the step that is evaluated next
+    said = assay("resume", "r", "--plain", "--no-report")
+    assert said.code in (0, 130) and f"and its evaluation of {seen[2]} items, with a checkpoint" in said.err
+    monkeypatch.setattr(evaluator, "evaluate", real)
+    assert "done: 3 steps" in assay("resume", "r", "--plain", "--no-report").out
 
 
 def work(outcome, folder, own=None):

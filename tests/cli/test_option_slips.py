@@ -94,6 +94,18 @@ SLIPS = {
     "--entropy_coeff 0.01": "Entropy",
     "--logging_steps 1": "metrics.jsonl",
     "--resume_from_checkpoint x": "assay resume",
+    "--early_stopping_patience 3": "--stages.0.until.kind Until --stages.0.until.patience",
+    "--load_best_model_at_end": "--keep-best",
+    "--system_prompt x": "--model.chat.system",
+    "--mask_truncated_completions": "DropTruncated",
+    "--push_to_hub": "assay push RUN OWNER/NAME",
+    "--eval_strategy steps": "--eval-every",
+    "--save_total_limit 2": "--checkpoint-every",
+    "--deepspeed x": "--mesh.data",
+    "--load_in_4bit": "--lora-rank",
+    "--trust_remote_code": "never run",
+    "--optim adamw": "--stages.0.learner.optimizer.kind",
+    "--tokenizer x": "those of the model's folder",
 }
 """What is answered with the option that was meant."""
 

@@ -57,7 +57,7 @@ def test_commands_are_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     trained = [p for p in ALL if p.run.startswith("assay train ")]
     for paper in [paper_named("kdrl"), *random.Random(0).sample(trained, 6)]:
         words = shlex.split(paper.run)
-        theirs = [word for word in words if word.startswith("runs/")]
+        theirs = [word for word in words if word.startswith("runs/") or word.endswith(".jsonl")]
         assert main(["explain", *words[2:], "--json"]) == (2 if theirs else 0), paper.run
         said = capsys.readouterr()
         assert all(word in said.err for word in theirs)

@@ -11,7 +11,7 @@ from assay.cli.recipe import settle_all
 from assay.cli.tracker_options import choose_trackers, split_words
 from assay.cli.train_options import TrainOptions
 from assay.core.errors import ConfigError, UnknownNameError
-from assay.measure import MlflowTracker, TensorBoardTracker, WandbTracker, recorded_trackers
+from assay.measure import MlflowTracker, TensorBoardTracker, TrackioTracker, WandbTracker, recorded_trackers
 
 OWN = """
 from dataclasses import dataclass
@@ -142,3 +142,25 @@ def test_a_run_is_trained_with_a_tracker_and_resumed_with_it(assay, mine):
     assert last >= 1 and state["error"] == "" and state["tracker"]["wait"] == 200.0
     assert assay("resume", "r", "--plain", "--no-report", "--steps", last + 1).code == 0
     assert json.loads(Path("r/trackers/tensorboard.json").read_text())["sent"] == last + 1
+
+
+def test_each_tracker_says_where_a_person_finds_the_run():
+    folder = Path("runs/a")
+    assert WandbTracker().where(folder, "") == "offline; send it by: wandb sync runs/a/wandb/offline-run-*"
+    assert WandbTracker(mode="online").where(folder, "https://w/x") == "https://w/x"
+    assert WandbTracker(mode="disabled").where(folder, "") == ""
+    assert TensorBoardTracker().where(folder, "") == "tensorboard --logdir runs/a/tensorboard"
+    assert TrackioTracker(project="sums").where(folder, "") == "trackio show --project sums"
+    assert MlflowTracker().where(folder, "http://m") == "http://m"
+
+
+def test_a_tracked_run_ends_with_where_it_is(assay, monkeypatch, capsys, tmp_path):
+    from assay.cli import train
+    from assay.measure.trackers.state import TrackerState
+
+    TrackerState(tracker={}, url="").write(tmp_path, "wandb")
+    TrackerState(tracker={}, url="", error="no network").write(tmp_path, "tensorboard")
+    monkeypatch.setattr(train, "_worked", lambda job, folder, own, begun: begun.append(folder) or 0)
+    own = train.TrainOptions(plain=True)
+    assert train._work(lambda watch: None, tmp_path, own, lambda: None, (WandbTracker(), TensorBoardTracker())) == 0
+    assert capsys.readouterr().out == f"wandb: offline; send it by: wandb sync {tmp_path}/wandb/offline-run-*\n"

@@ -50,7 +50,23 @@ from assay_control.parts.buffer import Buffer
 from assay_control.records import Box
 from assay_control.testing import check_method, check_source, check_world
 
-SMALL = {"offline": 3, "warmup": 1, "start": 3, "collect": 8, "copies": 2, "parts": 2, "width": 8, "batch": 16, "epochs": 2}
+SMALL = {
+    "offline": 3,
+    "warmup": 1,
+    "start": 3,
+    "model": 3,
+    "members": 2,
+    "inner": 2,
+    "samples": 2,
+    "context": 4,
+    "ensemble": 3,
+    "collect": 8,
+    "copies": 2,
+    "parts": 2,
+    "width": 8,
+    "batch": 16,
+    "epochs": 2,
+}
 
 
 def small(name: str) -> Any:
@@ -75,7 +91,7 @@ def test_methods_for_choices_keep_the_laws() -> None:
         check_method(small(name), ControlRun(method=small(name), data=dataset("cart-pole/expert")))
 
 
-@pytest.mark.parametrize("name", ["iql", "td3-bc", "sac", "rlpd", "ppo", "dqn"])
+@pytest.mark.parametrize("name", ["iql", "td3-bc", "sac", "rlpd", "ppo", "dqn", "dt", "mopo", "mbpo", "moorl"])
 def test_a_run_that_stopped_goes_on_with_the_same_bits(name: str, tmp_path: Path) -> None:
     whole = train(run_of(name), tmp_path / "whole")
     steps = iter(range(100))

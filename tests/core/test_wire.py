@@ -165,7 +165,11 @@ def test_every_field_of_a_call_and_every_bit_of_a_float() -> None:
         media=(SHOWN,),
         score_prefix=ids_of([3, 4]),
         privileged_prefix=ids_of([5]),
-        results=(ToolResult(content="4", error="late", duration=0.25), ToolResult(content="")),
+        results=(
+            ToolResult(content="4", error="late", duration=0.25),
+            ToolResult(content=""),
+            ToolResult(content="c", cost=0.5, timed_out=True, cut=3),
+        ),
         history="spliced",
     )
     full = type(full)(**{f.name: getattr(full, f.name) for f in fields(full)} | {"completion": made})

@@ -10,6 +10,7 @@ from assay.measure.findings import Finding, Rule, Severity
 from assay.measure.history import History
 from assay.measure.rules_check import RewardHacking
 from assay.measure.rules_heldout import CurriculumStuck, HeldOutDropped, SuspectVerifier, drawn_level
+from assay.measure.rules_help import OnlyWithHelp
 from assay.measure.rules_machinery import EngineMismatch, GraderHangs, RisingFaults, UnprovenWeights, UntrainedWeights
 from assay.measure.rules_policy import (
     EntropyCollapse,
@@ -101,6 +102,20 @@ CASES: list[tuple[Rule, dict[str, Course | float], Severity, str, str]] = [
         Severity.ALARM,
         "most of all on 'kv' (40 %)",
         "fix the scorer",
+    ),
+    (
+        OnlyWithHelp(),
+        {"help__share": 0.75, "help__success": 0.5, "help__success_without": 0.01},
+        Severity.WARNING,
+        "75 % of the rollouts had help; 50 % of these succeeded, and 1.0 % without help",
+        "Let help become less",
+    ),
+    (
+        OnlyWithHelp(),
+        {"help__share": 1.0, "help__success": 0.5, "eval__greedy__all": 0.0},
+        Severity.WARNING,
+        "50 % of these succeeded, and 0 % of held-out tasks, which give no help",
+        "Let help become less",
     ),
     (
         GraderHangs(),
@@ -423,3 +438,16 @@ def test_series_windows() -> None:
     assert history.names("x") == ("x",)
     assert history.learning_from == 1
     assert History.of([]).learning_from == 0
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        {"help__success": 0.5, "help__success_without": 0.3},  # it succeeds alone
+        {"help__success": 0.1, "help__success_without": 0.0},  # nor with help: NoSignal speaks of that
+        {"help__success": 0.5},  # nothing tells how it does alone
+    ],
+    ids=str,
+)
+def test_help_that_is_no_crutch_is_not_warned_of(numbers: dict[str, float]) -> None:
+    assert OnlyWithHelp()(run({"help__share": 0.5, **numbers})) is None

@@ -156,6 +156,7 @@ PLAIN = {
     "fresh.jsonl": ROWS[:4],
     "validation.jsonl": ROWS[4:8],
     "texts.jsonl": [{"prompt": f"S{i}>", "completion": "1", "text": f"S{i}>1"} for i in range(100, 400)],
+    "rewarded.jsonl": [{"prompt": f"S{i}>", "answer": "1", "reward": i % 2} for i in range(100, 110)],
     "cases.jsonl": CASES,
 }
 

@@ -125,7 +125,7 @@ def test_a_model_is_uploaded_as_one_commit(hub, model, capsys):
 
 def test_a_data_set_goes_to_a_repository_of_data(hub, tmp_path):
     (tmp_path / "rows.jsonl").write_text('{"prompt": "1+1=", "answer": "2"}\n')
-    assert main(["push", str(tmp_path / "rows.jsonl"), "me/sums", "--kind", "dataset"]) == 0
+    assert main(["push", str(tmp_path / "rows.jsonl"), "me/sums"]) == 0
     assert hub["me/sums"]["kind"] == "dataset" and list(hub["me/sums"]["files"]) == ["rows.jsonl"]
 
 
@@ -134,7 +134,7 @@ def test_an_exported_environment(hub, tmp_path, capsys):
     assert main(["tasks", "export", "arithmetic", str(place)]) == 0
     (place / "__pycache__").mkdir()
     (place / "__pycache__" / "a.pyc").write_bytes(b"x")
-    assert main(["push", str(place), "me/arithmetic", "--kind", "environment"]) == 0, capsys.readouterr().err
+    assert main(["push", str(place), "me/arithmetic"]) == 0, capsys.readouterr().err
     assert "pyproject.toml" in hub["me/arithmetic"]["files"] and not [f for f in hub["me/arithmetic"]["files"] if "pyc" in f]
 
 

@@ -27,6 +27,8 @@ from assay.train.run import Run
 
 ROWS = [{"prompt": f"S{a}{b}>", "answer": "".join(sorted(f"{a}{b}"))} for a in range(6) for b in range(6)]
 VALUES = {
+    "EVALUATIONS": "3",
+    "CLASS": "AdamW",
     "NAME": "gspo", "PROMPTS": "8", "ROLLOUTS": "4", "COUNT": "2", "TOKENS": "512", "WORD": "cosine", "COEFFICIENT": "0.01",
     "LOW": "0.2", "HIGH": "0.3", "RANK": "8", "LAYERS": "q_proj", "STEPS": "1", "VALUE": "1",
 }  # fmt: skip
@@ -78,8 +80,13 @@ def test_a_name_that_means_the_same_works_as_a_keyword(given: dict[str, Any], re
         ({"warmup_ratio": 0.1}, "(steps up to the full rate): from assay.core.config import replace_at"),
         ({"epsilon": 0.2}, "here it is objective=grpo(clip=...), of assay.objective.methods"),
         ({"epsilon_high": 0.2}, "here it is objective=dapo(low=..., high=...), of assay.objective.methods"),
-        ({"dynamic_sampling": True}, "set it on the run: stages.0.refill"),
+        ({"dynamic_sampling": True}, 'replace_at(run, "stages.0.filter", Mixed()), "stages.0.refill", Refill())'),
         ({"max_prompt_length": 20}, "nothing to set"),
+        ({"early_stopping": 3}, 'replace_at(run, "stages.0.until", Until(patience=...)), of assay.train'),
+        ({"mask_truncated_completions": True}, "dapo(overlong=DropTruncated())"),
+        ({"system_prompt": "x"}, "chat=Chat(system=...)"),
+        ({"callbacks": []}, "train(run, folder, callbacks=[...])"),
+        ({"optim": "adamw"}, 'replace_at(run, "stages.0.learner.optimizer", AdamW(lr=...))'),
         ({"learning_rat": 1e-3}, "did you mean learning_rate?"),
         ({"xyzzy": 1}, "known: rows, reward, metric"),
         ({"lr": 1e-3, "learning_rate": 1e-3}, "the same as learning_rate"),

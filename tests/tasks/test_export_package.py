@@ -111,6 +111,8 @@ def test_the_package_that_has_the_family_is_needed_and_named(name: str, others: 
     assert about["dependencies"] == ["assay-rl>=0.1.0", "count-tasks>=1.2", "verifiers>=0.4"] == list(made.dependencies)
     assert about["license"] == "MIT" and about["authors"] == [{"name": "Ann Lee", "email": "ann@example.org"}]
     assert about["name"] == ("assay-count-ones" if ":" not in name else "assay-countones")
+    readme = made.files["README.md"]
+    assert "\n    pip install . uv\n" in readme and "`pip install ../assay ../count-tasks . uv`" in readme
 
 
 def test_a_suite_needs_the_packages_of_all_its_families(others: Path) -> None:
@@ -165,7 +167,9 @@ def test_rows_that_are_all_held_out_are_exported_too(tmp_path: Path) -> None:
         row for row in ({"prompt": f"{n}+1=", "answer": str(n + 1)} for n in range(100)) if Rows([row]).size("rows", 1, "test")
     )
     (tmp_path / "held.jsonl").write_text(json.dumps(held))
-    assert "assay_held/held.jsonl" in write_package(str(tmp_path / "held.jsonl"), tmp_path / "made").files
+    made = write_package(str(tmp_path / "held.jsonl"), tmp_path / "made")
+    assert "assay_held/held.jsonl" in made.files
+    assert "`pip install ../assay . uv`" in made.files["README.md"] and "Check one task without" in made.files["README.md"]
 
 
 def test_no_licence_is_stamped_where_none_is_known(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 import assay
 from assay.core.errors import ConfigError, UnknownNameError
-from assay.tasks import families, family, named_suites, suite, suites
+from assay.tasks import card, families, family, named_suites, suite, suites
 from assay.tasks.packages import GROUP, Suite, installed, read_catalogs
 
 FAMILY = '''"""Counting letters, as somebody else's package has it."""
@@ -196,3 +196,20 @@ def test_somebody_elses_package_is_installed_listed_sampled_trained_and_exported
     call("-m", "assay", "resume", str(run), "--steps", "3", "--plain", "--no-report")
     call("-m", "assay", "tasks", "export", "count-ones", str(tmp_path / "env-package"))
     assert "count-ones" in (tmp_path / "env-package" / "README.md").read_text()
+
+
+def test_rows_of_a_catalog_have_its_name_and_what_their_function_says(module) -> None:
+    other = module(
+        "catalog_of_rows",
+        "from assay.tasks import Rows\n"
+        "FAMILIES = {'capitals': 'catalog_of_rows:capitals', 'towns': 'catalog_of_rows:towns'}\n"
+        "ROWS = [{'prompt': f'{n}?', 'answer': str(n)} for n in range(40)]\n"
+        "def capitals():\n    '''Capitals of countries.\n\n    More.'''\n    return Rows(ROWS)\n"
+        "def towns():\n    return Rows(ROWS, name='mine')\n",
+    )
+    found = read_catalogs((point("assay", "assay_tasks.catalog"), point("rows", other)))
+    source = found.family("capitals")
+    assert source.name == "capitals" and source.task("capitals", 1, "train", 0).id.startswith("capitals/capitals/1/")
+    assert found.family("towns").name == "mine"
+    assert (found.summary("capitals"), found.summary("towns"), found.summary("sort")) == ("Capitals of countries.", "", "")
+    assert card(source).summary == "40 rows"

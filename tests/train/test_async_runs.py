@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,13 +17,17 @@ from scored_runs import Thought
 from thread_samplers import ThreadSpawner
 from tiny_runs import digest_of, in_child, only_rl, resumed, tiny
 
-from assay.asynchronous import Asynchronous
+from assay.asynchronous import AcceptedLog, Asynchronous
 from assay.asynchronous import samplers as looked_after
 from assay.asynchronous.messages import LeasedGroup, LoadedVersion, NewWeights, SampledGroup, SamplerEnd, SamplerFailure
-from assay.core.errors import CheckpointError, ConfigError, EngineError, MissingExtraError, RewardError
+from assay.core.errors import CheckpointError, ConfigError, EngineError, MissingExtraError, RewardError, StorageError
+from assay.core.group import Group
+from assay.core.protocols import Moment, Posed
+from assay.core.task import Task
 from assay.guide import Dump, Ghpo, Mixed, Refill
+from assay.guide.guidance import Stateless, plain_context
 from assay.recipes import on_rows
-from assay.runtime.settings import AdamW, LearnerSettings, Lora, Mesh
+from assay.runtime.settings import AdamW, LearnerSettings, Lora
 from assay.train import async_collect
 from assay.train.callbacks import Callback
 from assay.train.driver import resume, train
@@ -61,9 +65,34 @@ def events_of(folder: Path, kind: str) -> list[str]:
 
 # ---- nothing may be old: the numbers of a run in one process --------------------------------------------------------
 
+
+@dataclass(frozen=True)
+class Twice(Stateless):
+    """Two contexts of a task, and where no answer of either is right a third in place of the first."""
+
+    def next(self, task: Task, history: Sequence[Group], moment: Moment) -> Sequence[Posed]:
+        plain = plain_context(task, moment.key)
+        if not history:
+            return [Posed(context=replace(plain, key=f"{plain.key}/{i}", group=f"{plain.group}/{i}"), n=2) for i in range(2)]
+        if len(history) > 2 or any(score.components["correct"] for group in history for score in group.scores):
+            return ()
+        made = replace(plain, key=f"{plain.key}/2", group=f"{plain.group}/2")
+        return [Posed(context=made, replaces=(history[0].key,))]
+
+
+@dataclass(frozen=True)
+class Nothing(Stateless):
+    """No context."""
+
+    def next(self, task: Task, history: Sequence[Group], moment: Moment) -> Sequence[Posed]:
+        return ()
+
+
 EQUAL: dict[str, Callable[[], Run]] = {
     "replay of old rollouts": tiny,
     "drawn by advantages": lambda: only_rl(curriculum=Dump()),
+    "hints in rounds": lambda: only_rl(guidance=Ghpo(text="{prompt}{hint}")),
+    "contexts beside each other, and then another": lambda: only_rl(guidance=Twice()),
     "filtered and drawn again": lambda: coin_toss(only_rl(filter=Mixed(), refill=Refill(rounds=3))),
 }
 
@@ -89,6 +118,15 @@ def test_nothing_is_older_than_promised_and_the_log_replays_to_the_same_digest(p
     assert found.equal and found.steps == 8 and found.expected == digest_of(tmp_path / "again")
     rows, again = ((tmp_path / place / "row_history.jsonl").read_text(encoding="utf-8") for place in ("run", "again"))
     assert rows == again and rows  # what was practised, too
+
+
+@pytest.mark.parametrize("policy", ["wait", "continue", "drop"])
+def test_rounds_of_a_guidance_are_sampled_in_the_step_that_asks_for_them_and_replay(policy: str, tmp_path: Path) -> None:
+    run = asynchronously(only_rl(steps=6, guidance=Twice()), eta=2, policy=policy)
+    train(run, tmp_path / "run", progress=False)
+    steps = steps_of(tmp_path / "run")
+    assert max(step["async/age_max"] for step in steps) <= 2
+    assert replay_run(tmp_path / "run").equal
 
 
 def test_an_adapter_is_what_samplers_get(tmp_path: Path) -> None:
@@ -245,6 +283,24 @@ def test_a_kill_between_the_log_and_its_checkpoint_costs_nothing(policy: str, tm
     assert found.equal and found.digest == digest and (found.steps, found.of) == (9, 9)
 
 
+def test_a_full_disk_ends_the_run_with_the_place_and_it_goes_on_when_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, write, left = asynchronously(replace(only_rl(steps=6), checkpoint_every=2), eta=1), AcceptedLog._write, [14]
+
+    def full(self: AcceptedLog, record: Any) -> None:
+        left[0] -= 1
+        if left[0] == 0:
+            raise StorageError("samplers/accepted: No space left on device; make room, and resume the run")
+        write(self, record)
+
+    monkeypatch.setattr(AcceptedLog, "_write", full)
+    with pytest.raises(StorageError, match="No space left on device"):
+        train(run, tmp_path / "run", progress=False)
+    assert resume(tmp_path / "run", progress=False).finished
+    assert replay_run(tmp_path / "run").equal
+
+
 def test_samplers_that_serve_what_is_too_old_end_the_run(spawner: ThreadSpawner, tmp_path: Path) -> None:
     """Weights that never arrive: every group is too old, and a step would drop groups for ever."""
     spawner.there = lambda name, epoch, message: (
@@ -318,10 +374,9 @@ def test_groups_that_could_not_be_scored_wait_for_the_resumed_run(tmp_path: Path
     ("change", "why"),
     [
         (lambda run: replace(run, stages=(replace(run.stages[0], lag=1),)), "use one of them"),
-        (lambda run: replace(run, mesh=Mesh(data=2)), "sampler processes take weights from one"),
         (lambda run: replace(run, tasks=Unsendable()), "which are played in an environment"),
     ],
-    ids=["lag", "mesh", "environment"],
+    ids=["lag", "environment"],
 )
 def test_settings_that_samplers_cannot_follow_are_refused(change: Callable[[Run], Run], why: str) -> None:
     with pytest.raises(ConfigError, match=why):
@@ -351,11 +406,9 @@ def test_tasks_that_cannot_be_sent_are_not_needed_without_environments(tmp_path:
     assert train(asynchronously(run), tmp_path / "run", progress=False).finished
 
 
-def test_a_guidance_of_several_rounds_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(
-        ConfigError, match=r"Ghpo posed task .*; a stage that samples asynchronously poses each task in one context"
-    ):
-        train(asynchronously(only_rl(guidance=Ghpo(text="{prompt}{hint}"))), tmp_path / "run", progress=False)
+def test_a_guidance_that_poses_nothing_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"Nothing posed task .* in no context"):
+        train(asynchronously(only_rl(guidance=Nothing())), tmp_path / "run", progress=False)
 
 
 def test_only_runs_with_a_whole_log_can_be_replayed(tmp_path: Path) -> None:

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from chat_families import FAMILIES, folder_of
 from tiny_runs import SHAPE, reinforce, tiny, warm_up
+from tool_families import TOOL_FAMILIES
 
 from assay.core import FrozenMap, Message, Sampling, Task, TaskView, Thinking, dumps_toml, from_dict, loads_toml, to_dict
 from assay.core.errors import ConfigError, DataError
+from assay.recipes import tools_of
 from assay.rollout.decode_text import AnswerReader
 from assay.runs.journal import Journal
 from assay.runtime.models.hf import load_model, save_model
@@ -23,7 +25,7 @@ from assay.train.driver import train
 from assay.train.models import Folder, Scratch
 from assay.train.policy import Policy
 from assay.train.preflight import check_fits
-from assay.train.run import Run
+from assay.train.run import Evaluation, Run
 from assay.train.warmup import trace_row
 from assay_tasks import KeyValue, ToolCalls, schemas_of
 from assay_tasks.keyvalue import LookUp
@@ -116,6 +118,29 @@ def test_a_folder_is_talked_to_as_the_run_says(tmp_path: Path) -> None:
     assert again.decode(again.render([Message("user", "x")])) == (
         "system\nLook it up.\nuser\nx\nassistant\n<think>\n\n</think>\n\n"
     )
+
+
+def test_the_recipe_of_tools_runs_with_a_template_that_shows_them(tmp_path: Path) -> None:
+    """`tools-hub` on a small random model behind a template of Qwen's form: demonstrations and rollouts in its own calls."""
+    tokenizer = HubTokenizer.load(folder_of(TOOL_FAMILIES["qwen"], tmp_path / "tokenizer"))
+    model = tmp_path / "model"
+    save_model(init_model(replace(SHAPE, vocab_size=tokenizer.size, max_positions=2048), tokenizer, seed=0), model)
+    run = tools_of(str(model))
+    warm, rl = run.stages
+    rl = replace(rl, steps=1, groups=1, group_size=2)
+    warm = replace(warm, steps=1, batch=2, demonstrations=2)
+    run = replace(
+        run,
+        tasks=replace(run.tasks, levels=(1, 2)),
+        stages=(replace(warm, levels=(1,)), rl),
+        sampling=Sampling(max_new_tokens=8),
+        evaluation=Evaluation(every=0, final_per_level=1, kl_to_base=False),
+    )
+    done = train(run, tmp_path / "run", progress=False)
+    assert done.step == 2
+    row = trace_row(run.tasks, run.tasks.task("bills", 1, "train", 0), AnswerReader.of(tokenizer), 0.0, 0, 0)
+    said = tokenizer.decode(row.ids[row.mask])
+    assert '"name": "line"' in said and '"name": "add"' in said
 
 
 def test_what_a_template_cannot_write_is_found_before_the_run(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import sys
 from dataclasses import dataclass, replace
 from itertools import count
@@ -230,6 +231,8 @@ def test_without_the_library_near_duplicates_of_rows_are_not_looked_for_and_the_
     monkeypatch.setitem(sys.modules, "rensa", None)
     found = look(on(alike("please")), tmp_path)
     assert not found["near"] and found["contaminated"] == 0
+    assert re.match(r"\d+ held-out rows .* pip install 'assay-rl\[curate\]'", contamination.unsearched(found))
+    assert not contamination.unsearched({**found, "unsearched": 0}) and not contamination.unsearched({"mode": "off"})
     assert overlap(tmp_path).endswith("evaluation items (near-duplicates were not looked for)")
     file = written(tmp_path / "eval.jsonl", "one two three")
     with pytest.raises(MissingExtraError, match=r"assay-rl\[curate\]"):

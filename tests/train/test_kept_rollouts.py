@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import random
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -116,6 +117,9 @@ def test_every_rollout_of_a_step_with_its_advantage_and_gold(step: Any) -> None:
         (outcome,) = [o for o in result.outcomes if o.group.key == group.key]
         place = [r.id for r in group.rollouts].index(line["id"])
         assert line["advantage"] == pytest.approx(outcome.advantages[place])
+        asked, said = line["raw"]
+        assert asked == line["prompt"] and re.sub("<[a-z]+>", "", said) == line["text"]
+        assert said.endswith("<eos>") == (line["stop"] == "done")
     assert any(abs(line["advantage"]) > 0.1 for line in kept)
 
 

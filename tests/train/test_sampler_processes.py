@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from live import coin_toss
 from tiny_runs import digest_of, only_rl
 
 from assay.asynchronous import Asynchronous
 from assay.asynchronous import samplers as looked_after
+from assay.runtime.settings import Mesh
 from assay.train.callbacks import Callback
 from assay.train.driver import resume, train
 from assay.train.replay import replay_run
@@ -88,3 +90,13 @@ def test_a_killed_run_takes_its_samplers_with_it_goes_on_and_replays(tmp_path: P
     assert resume(tmp_path / "run", progress=False).finished
     replay = replay_run(tmp_path / "run")
     assert replay.equal and replay.steps == 12 and replay.digest
+
+
+def test_learners_of_two_ranks_have_samplers_beside_them(tmp_path: Path) -> None:
+    """Ranks share the learner over gloo; rank 0 publishes to the samplers, also what changed."""
+    run = coin_toss(replace(only_rl(steps=4), mesh=Mesh(data=2)))
+    train(run, tmp_path / "one", progress=False)
+    train(asynchronously(run, samplers=2), tmp_path / "more", progress=False)
+    assert digest_of(tmp_path / "more") == digest_of(tmp_path / "one")
+    train(asynchronously(run, samplers=2, eta=2, policy="continue", updates="delta"), tmp_path / "old", progress=False)
+    assert replay_run(tmp_path / "old").equal

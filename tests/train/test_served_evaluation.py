@@ -211,6 +211,32 @@ def address(monkeypatch):
     server.server_close()
 
 
+@pytest.mark.parametrize(
+    ("listed", "length"),
+    [
+        ({"data": [{"id": "x"}, {"id": "m", "max_model_len": 128}]}, 128),
+        ({"data": [{"id": "m"}]}, None),
+        ({"data": None}, None),
+        ([], None),
+    ],
+)
+def test_the_context_that_a_server_names(listed, length):
+    transport = httpx.MockTransport(lambda request: httpx.Response(200, json=listed))
+    assert asyncio.run(OpenAIClient("http://here/v1", "m", transport=transport).context_length()) == length
+
+
+def test_answers_fit_the_context_that_a_server_names(address, rows, monkeypatch, capsys):
+    async def context_length(self):
+        return 18
+
+    monkeypatch.setattr(OpenAIClient, "context_length", context_length)
+    words = ["eval", address, "--model", "m", "--api-key-env", "KEY", "--rows", str(rows), "-n", "1", "--max-missing", "1"]
+    assert main([*words, "--attempts", "1"]) == 0
+    assert "answers of at most 9 tokens: half of the server's context of 18" in capsys.readouterr().err
+    assert main([*words, "--attempts", "1", "--max-new-tokens", "5"]) == 0
+    assert "half of" not in capsys.readouterr().err
+
+
 @pytest.fixture
 def rows(tmp_path):
     path = tmp_path / "sums.jsonl"

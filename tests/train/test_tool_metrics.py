@@ -44,3 +44,9 @@ def test_a_call_that_another_rollout_made_is_counted_there() -> None:
 def test_no_call_is_a_number_where_there_are_tools_and_nothing_where_there_are_none() -> None:
     assert tool_metrics(PlayerSpec(tools=(price,)), [group(played())]) == {"tools/calls": 0.0}
     assert tool_metrics(PlayerSpec(), [group(played())]) == tool_metrics(PlayerSpec(tools=(price,)), []) == {}
+
+
+def test_timeouts_cuts_and_costs_are_numbers_where_there_are_any() -> None:
+    late, long = ToolResult(content="Error", error="late", timed_out=True, cost=0.5), ToolResult(content="a", cut=7)
+    found = tool_metrics(PlayerSpec(), [group(played(OK, late), played(OK, long))])
+    assert found == {"tools/calls": 2.0, "tools/errors": 0.25, "tools/timeouts": 0.25, "tools/cut": 0.25, "tools/cost": 0.25}

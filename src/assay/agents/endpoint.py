@@ -129,6 +129,7 @@ class AgentEndpoint:
             data = await sent(request, MEGABYTES, _raise_refusal)
             if isinstance(data, Response):  # the client has gone
                 return data
+            session.check_depth(request.headers)
             asked = wire.read({**_body(data), **more})
             self._tell(wire, asked)
             if counts:

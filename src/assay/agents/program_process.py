@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from assay.agents.watchdog import forget_group, watch_group
 from assay.core.errors import ConfigError
 
 __all__ = ["ProgramEnd", "command_words", "program_end", "run_program", "with_absolute_paths"]
@@ -88,7 +89,8 @@ def _is_file_here(word: str, first: bool) -> bool:
 async def run_program(words: list[str], environment: Mapping[str, str], folder: Path, deadline: float) -> ProgramEnd:
     """Runs a program until it ends, or its deadline; then every process of its group is killed.
 
-    Standard input is closed. A program that is asked to end might not: the group gets SIGKILL at once.
+    Standard input is closed. A program that is asked to end might not: the group gets SIGKILL at once. It gets it too when this
+    process itself is killed.
 
     Args:
         words: program and arguments.
@@ -115,6 +117,7 @@ async def run_program(words: list[str], environment: Mapping[str, str], folder: 
                 f"AgentProgram.command: cannot start {words[0]!r}: {error.strerror}; give a path or install it"
             ) from None
         code: int | None = None
+        watch_group(process.pid)
         try:
             with suppress(TimeoutError):
                 code = await asyncio.wait_for(process.wait(), deadline)
@@ -122,6 +125,7 @@ async def run_program(words: list[str], environment: Mapping[str, str], folder: 
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
+            forget_group(process.pid)
     return program_end(folder, code)
 
 

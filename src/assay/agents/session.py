@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from assay.agents.errors import AgentRequestError
+from assay.agents.lanes import Lanes
 from assay.agents.messages import AgentRequest
 from assay.agents.recorder import CallNode, CallRecorder
 from assay.core.errors import ConfigError
-from assay.core.fields import check_positive
+from assay.core.fields import check_positive, later
 from assay.core.protocols import Request
 from assay.core.ragged import SUPPORT
 from assay.core.rollout import Completion, Sampling
@@ -30,6 +31,8 @@ class Budget:
         calls: of the policy. One that always delegates to agents of its own made 126 in 24 seconds.
         tokens: sampled, over all calls.
         concurrency: calls that are sampled at once; further ones wait.
+        depth: how deep agents may call agents of their own, 0 for not at all; None: as deep as they like. Only clients that say
+            who asks are known by it, as Claude Code and opencode do; a call from too deep is refused, and the run goes on.
 
     Raises:
         ConfigError: one that is below 1.
@@ -38,9 +41,12 @@ class Budget:
     calls: int = 64
     tokens: int = 1_000_000
     concurrency: int = 8
+    depth: int | None = later(None)
 
     def __post_init__(self) -> None:
         check_positive(self, "calls", "tokens", "concurrency")
+        if self.depth is not None and self.depth < 0:
+            raise ConfigError(f"Budget.depth={self.depth}; use 0 or more, or None for no limit")
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -77,6 +83,7 @@ class AgentSession:
     _tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict[str, "asyncio.Task[None]"])
     _lost: dict[str, CallNode] = field(default_factory=dict[str, CallNode])
     _waiting: dict[str, CallNode] = field(default_factory=dict[str, CallNode])
+    _lanes: Lanes = field(default_factory=Lanes)
     _gate: asyncio.Semaphore = field(init=False)
 
     def __post_init__(self) -> None:
@@ -107,6 +114,17 @@ class AgentSession:
             self._tasks[node.name] = asyncio.ensure_future(self._sample(node, digest))
         await asyncio.shield(self._tasks[node.name])
         return node
+
+    def check_depth(self, headers: Mapping[str, str]) -> None:
+        """Refuses an agent that was called by agents too deep.
+
+        Raises:
+            AgentRequestError: it is deeper than the budget allows.
+        """
+        most, depth = self.budget.depth, self._lanes.depth(headers)
+        if most is not None and depth > most:
+            told = "an agent called by another" if most == 0 else f"agents called {depth} deep"
+            raise AgentRequestError(f"{told} may not ask here (budget: depth {most}): do this work yourself", code="budget_depth")
 
     def refuse(self, code: str, reason: str) -> None:
         """Remembers a request that is not answered."""

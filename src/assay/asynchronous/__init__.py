@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         Heartbeat,
         LeasedGroup,
         LoadedVersion,
+        NeedsFullWeights,
         NewWeights,
         SampledGroup,
         SamplerEnd,
@@ -27,11 +28,12 @@ if TYPE_CHECKING:
         Weights,
     )
     from assay.asynchronous.rollout_queue import GroupRequest, RolloutQueue
-    from assay.asynchronous.runtimes import spawner_of
+    from assay.asynchronous.runtimes import spawner_of, want_samplers, wanted_samplers
     from assay.asynchronous.samplers import Controller, Samplers
     from assay.asynchronous.settings import Asynchronous
     from assay.asynchronous.simulation import Cluster, SimulatedRun, lognormal_lengths, recorded_lengths, simulate_run
     from assay.asynchronous.spawner import SamplerHandle, Spawner
+    from assay.asynchronous.weight_delta import DeltaEncoder, WeightDelta, apply_delta, encode_delta
 
 __all__ = [
     "AcceptedLog",
@@ -39,6 +41,7 @@ __all__ = [
     "Asynchronous",
     "Cluster",
     "Controller",
+    "DeltaEncoder",
     "GroupRequest",
     "GroupState",
     "Heartbeat",
@@ -49,6 +52,7 @@ __all__ = [
     "LedgerEvent",
     "LoadedVersion",
     "LogEndError",
+    "NeedsFullWeights",
     "NewWeights",
     "PutResult",
     "RolloutQueue",
@@ -61,12 +65,17 @@ __all__ = [
     "SimulatedRun",
     "Spawner",
     "StepGroups",
+    "WeightDelta",
     "Weights",
+    "apply_delta",
     "check_history",
+    "encode_delta",
     "lognormal_lengths",
     "recorded_lengths",
     "simulate_run",
     "spawner_of",
+    "want_samplers",
+    "wanted_samplers",
 ]
 
 _HOME = {
@@ -74,13 +83,15 @@ _HOME = {
     "history": "check_history",
     "ledger": "Ledger",
     "ledger_records": "PutResult AgePolicy LedgerEntry LedgerEvent GroupState Lease",
-    "messages": "Heartbeat SamplerEnd SamplerFailure NewWeights LeasedGroup SampledGroup SamplerSettings LoadedVersion Weights",
+    "messages": "Heartbeat SamplerEnd SamplerFailure NeedsFullWeights NewWeights LeasedGroup SampledGroup SamplerSettings "
+    "LoadedVersion Weights",
     "rollout_queue": "GroupRequest RolloutQueue",
     "samplers": "Controller Samplers",
     "settings": "Asynchronous",
-    "runtimes": "spawner_of",
+    "runtimes": "spawner_of want_samplers wanted_samplers",
     "simulation": "Cluster SimulatedRun recorded_lengths lognormal_lengths simulate_run",
     "spawner": "SamplerHandle Spawner",
+    "weight_delta": "DeltaEncoder WeightDelta apply_delta encode_delta",
 }
 
 __getattr__, __dir__ = lazy_exports(__name__, _HOME)

@@ -68,6 +68,10 @@ def check_history(events: Iterable[LedgerEvent], eta: int) -> list[str]:
                 if over.pop(e.key, "") != "taken":
                     broken("put back, and it was not taken")
                 done[e.key] = e.oldest
+            case "withdraw":
+                if done.pop(e.key, None) is None:
+                    broken("withdrawn, and it did not wait")
+                admitted.discard(e.key)
             case "put-duplicate" | "put-fenced":
                 pass
             case other:

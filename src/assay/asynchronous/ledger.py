@@ -60,7 +60,7 @@ class Ledger:
     _epochs: dict[str, int] = field(default_factory=dict[str, int])
     _leases: dict[int, Lease] = field(default_factory=dict[int, Lease])
     _in: Counter[GroupState] = field(default_factory=Counter[GroupState])
-    _open: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
+    _open: list[tuple[int, int, str]] = field(default_factory=list[tuple[int, int, str]])
     _admitted: int = 0
     _next_lease: int = 0
     _next_order: int = 0
@@ -72,8 +72,13 @@ class Ledger:
 
     # ---- what is wanted
 
-    def admit(self, keys: Iterable[str], version: int) -> None:
+    def admit(self, keys: Iterable[str], version: int, urgent: bool = False) -> None:
         """Groups to sample, in order.
+
+        Args:
+            keys: of the groups.
+            version: of the newest weights, in publications.
+            urgent: the present step needs them (`take_these`): they are leased before all others.
 
         Raises:
             DataError: a key that the ledger knows already.
@@ -81,7 +86,7 @@ class Ledger:
         for key in keys:
             if key in self.entries:
                 raise DataError(f"group {key!r} was admitted twice; give each context a key of its own")
-            self._add(LedgerEntry(key, self._admitted, due=version + self.eta))
+            self._add(LedgerEntry(key, self._admitted, due=version - 1 if urgent else version + self.eta))
             self.tell(LedgerEvent("admit", key, version=version))
 
     def _add(self, entry: LedgerEntry) -> None:
@@ -99,7 +104,7 @@ class Ledger:
 
     def _note_open(self, entry: LedgerEntry) -> None:
         if entry.state is GroupState.OPEN:
-            heapq.heappush(self._open, (entry.number, entry.key))
+            heapq.heappush(self._open, (entry.due, entry.number, entry.key))
 
     @property
     def waiting(self) -> int:
@@ -141,7 +146,7 @@ class Ledger:
         """
         made: list[Lease] = []
         while self._open and len(made) < most:
-            _, key = heapq.heappop(self._open)  # admitted first, so due first
+            *_, key = heapq.heappop(self._open)  # due first; then admitted first
             entry = self.entries.get(key)
             if entry is None or entry.state is not GroupState.OPEN:
                 continue
@@ -240,6 +245,11 @@ class Ledger:
             return None
         return self._give(chosen, version)
 
+    def take_these(self, keys: Sequence[str], version: int) -> tuple[str, ...] | None:
+        """Groups that were admitted as urgent, for the step that asked for them; None where it has to wait."""
+        chosen = [self.entries[key] for key in keys]
+        return None if any(e.state is not GroupState.DONE for e in chosen) else self._give(chosen, version)
+
     def _needed_now(self, waiting: Sequence[LedgerEntry], done: Sequence[LedgerEntry], n: int, version: int) -> list[LedgerEntry]:
         """Groups that a step has to take so that no later one finds more than ``n`` which are due: of those that are due ``k``
         steps from now or earlier, all but the ``n * k`` for which there is room in between.
@@ -276,6 +286,17 @@ class Ledger:
                 raise DataError(f"group {key!r} was not taken, and cannot be put back")
             self._move(self.entries[key], GroupState.DONE)
             self.tell(LedgerEvent("put-back", key, oldest=self.entries[key].oldest))
+
+    def withdraw(self, keys: Sequence[str]) -> None:
+        """Groups that a step took and did not learn from: they may be admitted again, as if they had never been.
+
+        Raises:
+            DataError: one of them was not taken.
+        """
+        self.put_back(keys)
+        for key in keys:
+            self._in[self.entries.pop(key).state] -= 1
+            self.tell(LedgerEvent("withdraw", key))
 
     def _give(self, chosen: Sequence[LedgerEntry], version: int) -> tuple[str, ...]:
         for entry in chosen:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from assay.asynchronous.ledger_records import Lease
 from assay.core.manifest import Manifest
 from assay.core.protocols import SamplerSpec, TaskSource
-from assay.core.rollout import Rollout, Sampling
+from assay.core.rollout import Ids, Rollout, Sampling
 from assay.core.task import Context
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ __all__ = [
     "SamplerFailure",
     "NewWeights",
     "GroupRequest",
+    "NeedsFullWeights",
     "LeasedGroup",
     "SampledGroup",
     "SamplerSettings",
@@ -43,6 +44,9 @@ class SamplerSettings:
         device: ``cpu``, ``cuda``, or ``auto`` for CUDA where there is one.
         threads: of torch.
         log: file for what the process prints.
+        deltas: weights may come as what changed, so the process keeps those that it has.
+        probes: rows of ids that the engine scores after each update; none where its checksums tell of every tensor.
+        servers: addresses of servers, one for each sampler; none where samplers serve the model themselves.
     """
 
     model: Path
@@ -55,6 +59,9 @@ class SamplerSettings:
     threads: int
     log: Path
     pictures: Literal["refuse", "placeholder"] = "refuse"
+    deltas: bool = False
+    probes: tuple[Ids, ...] = ()
+    servers: tuple[str, ...] = ()
 
 
 class Weights(Protocol):
@@ -63,6 +70,11 @@ class Weights(Protocol):
     @property
     def manifest(self) -> Manifest:
         """Their version and digests, without arrays."""
+        ...
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that a sampler reads."""
         ...
 
     def arrays(self) -> Mapping[str, Array] | None:
@@ -110,10 +122,27 @@ class LoadedVersion:
     Attributes:
         version: of the weights.
         checksums: digests of what the engine serves, as of `assay.core.protocols.Engine.checksums`.
+        scores: log-probabilities of `SamplerSettings.probes` under these weights, through the engine's own path.
+        dtype: that the engine serves.
     """
 
     version: int
     checksums: Mapping[str, str] | None
+    scores: tuple[tuple[float, ...], ...] = ()
+    dtype: str = "float32"
+
+
+@dataclass(frozen=True, slots=True)
+class NeedsFullWeights:
+    """What changed cannot be applied to what the sampler holds; it samples nothing new before the full set has come.
+
+    Attributes:
+        version: that it could not make.
+        why: in a sentence.
+    """
+
+    version: int
+    why: str
 
 
 @dataclass(frozen=True, slots=True)

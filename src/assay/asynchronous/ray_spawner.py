@@ -43,17 +43,19 @@ class RayWeights:
     Attributes:
         manifest: their version and digests, without arrays.
         store: reference to the arrays by name.
+        nbytes: of the arrays.
     """
 
     manifest: Manifest
     store: Any
+    nbytes: int
 
     def arrays(self) -> Mapping[str, Array] | None:
         """As of `Weights.arrays`."""
         ray = _ray()
         try:
             found: Mapping[str, Array] = ray.get(self.store)
-        except ray.exceptions.ReferenceCountingAssertionError:  # its owner has let go of it
+        except ray.exceptions.ObjectLostError:  # its owner has let go of it, or the machine that had it is gone
             return None
         return {name: np.array(array) for name, array in found.items()}  # those of the store cannot be written to
 
@@ -102,9 +104,10 @@ class RaySpawner:
         """As `Spawner.share`."""
         if manifest.payload is None or manifest.kind != "full":
             raise EngineError(f"weight version {manifest.version} is no full set of arrays, and samplers need one")
-        store = self._ray.put({name: np.ascontiguousarray(array) for name, array in manifest.payload.items()})
+        arrays = {name: np.ascontiguousarray(array) for name, array in manifest.payload.items()}
+        store = self._ray.put(arrays)
         self._shared = [*self._shared[-2:], store]  # a sampler that is behind by more reads newer ones instead
-        return RayWeights(replace(manifest, payload=None), store)
+        return RayWeights(replace(manifest, payload=None), store, sum(array.nbytes for array in arrays.values()))
 
     def close(self) -> None:
         """As `Spawner.close`."""

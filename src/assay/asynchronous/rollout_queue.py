@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from assay.asynchronous.accepted_log import AcceptedLog, LogEndError, StepGroups
@@ -12,6 +12,7 @@ from assay.asynchronous.ledger import Ledger
 from assay.asynchronous.ledger_records import Lease, PutResult
 from assay.asynchronous.messages import GroupRequest, LeasedGroup
 from assay.asynchronous.samplers import Samplers
+from assay.asynchronous.weight_check import Scores
 from assay.core.errors import EngineError
 from assay.core.manifest import Manifest
 from assay.core.rollout import Rollout
@@ -31,9 +32,17 @@ class RolloutQueue:
         ledger: which groups are wanted.
         log: of what was accepted and taken.
         samplers: who samples them; None for a replay, in which all that comes stands in the log.
+        hear: is told of each group that is accepted, from the thread that looks after the samplers.
     """
 
-    def __init__(self, ledger: Ledger, log: AcceptedLog, samplers: Samplers | None = None) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        log: AcceptedLog,
+        samplers: Samplers | None = None,
+        hear: Callable[[str, tuple[Rollout, ...]], None] | None = None,
+    ) -> None:
+        self._hear = hear
         self._ledger, self._log, self._samplers = ledger, log, samplers
         self._changed = threading.Condition()
         self._orders: dict[str, GroupRequest] = {}
@@ -50,10 +59,12 @@ class RolloutQueue:
         with self._changed:
             return (self._ledger.eta + 1) * groups - self._ledger.waiting
 
-    def admit(self, orders: Sequence[GroupRequest]) -> None:
-        """Groups to sample from now on; those that an earlier process accepted are there at once."""
+    def admit(self, orders: Sequence[GroupRequest], urgent: bool = False) -> None:
+        """Groups to sample from now on, before all others where the present step needs them (`take_these`); those that an earlier
+        process accepted are there at once.
+        """
         with self._changed:
-            self._ledger.admit([o.context.key for o in orders], self._version)
+            self._ledger.admit([o.context.key for o in orders], self._version, urgent)
             for order in orders:
                 self._orders[order.context.key] = order
                 self._restore(order.context.key)
@@ -65,13 +76,13 @@ class RolloutQueue:
             oldest, self._found[key] = found
             self._ledger.restore(key, oldest)
 
-    def publish(self, manifest: Manifest) -> None:
-        """New weights, under which all samplers go on."""
+    def publish(self, manifest: Manifest, learned: Scores = ()) -> None:
+        """New weights, under which all samplers go on; ``learned`` as of `assay.asynchronous.weight_check.WeightCheck.expect`."""
         with self._changed:
             self._version += 1
             self._publications[manifest.version] = self._version
         if self._samplers:
-            self._samplers.publish(manifest, self)
+            self._samplers.publish(manifest, self, learned)
 
     async def take(self, n: int) -> StepGroups:
         """The ``n`` groups that the next step learns from, in order of admission; without keys, what was thrown away instead, for
@@ -81,6 +92,30 @@ class RolloutQueue:
             EngineError: a sampler ended again and again; or whatever error a sampler ended with that another would meet too.
             LogEndError: a replay has come to the end of its log.
         """
+
+        def found() -> StepGroups | None:
+            if dropped := self._ledger.drop_old(self._version):
+                for key in dropped:
+                    self._forget(key)
+                return StepGroups((), tuple(dropped))
+            if (keys := self._ledger.take(n, self._version)) is None:
+                return None
+            place = {key: at for at, key in enumerate(self._ledger.entries)}
+            return StepGroups(tuple(sorted(keys, key=place.__getitem__)))
+
+        return await self._take(found)
+
+    async def take_these(self, keys: Sequence[str]) -> StepGroups:
+        """Groups that were admitted as urgent, in that order; raises as `take`."""
+
+        def found() -> StepGroups | None:
+            taken = self._ledger.take_these(keys, self._version)
+            return StepGroups(taken) if taken is not None else None
+
+        return await self._take(found)
+
+    async def _take(self, found: Callable[[], StepGroups | None]) -> StepGroups:
+        """What an earlier process took next, as its log says; else what is found, once there is anything."""
         taken = self._log.pop_taken(self._version)
         if taken is not None:
             with self._changed:
@@ -91,25 +126,20 @@ class RolloutQueue:
         if self._samplers is None:
             raise LogEndError(f"the log of accepted groups ends at publication {self._version}")
         try:
-            taken = await asyncio.to_thread(self._wait, n)
+            taken = await asyncio.to_thread(self._wait, found)
         except asyncio.CancelledError:  # Ctrl-C: the thread that waits must not hold up the end
             self.fail(EngineError("the run was stopped while it waited for groups"))
             raise
         self._log.write_taken(self._version, taken)
         return taken
 
-    def _wait(self, n: int) -> StepGroups:
+    def _wait(self, found: Callable[[], StepGroups | None]) -> StepGroups:
         with self._changed:
             while True:
                 if self._error is not None:
                     raise self._error
-                if dropped := self._ledger.drop_old(self._version):
-                    for key in dropped:
-                        self._forget(key)
-                    return StepGroups((), tuple(dropped))
-                if (keys := self._ledger.take(n, self._version)) is not None:
-                    place = {key: at for at, key in enumerate(self._ledger.entries)}
-                    return StepGroups(tuple(sorted(keys, key=place.__getitem__)))
+                if (taken := found()) is not None:
+                    return taken
                 self._changed.wait(_LOOK)
 
     def _forget(self, key: str) -> None:
@@ -127,6 +157,14 @@ class RolloutQueue:
             self._ledger.put_back(list(rollouts))
             self._found.update(rollouts)
             self._log.write_put_back(self._version, list(rollouts))
+
+    def withdraw(self, keys: Sequence[str]) -> None:
+        """Groups that were taken by `take_these` in a step that could not be scored: it will ask for them again."""
+        with self._changed:
+            self._ledger.withdraw(keys)
+            for key in keys:
+                self._forget(key)
+            self._log.write_put_back(self._version, keys)
 
     def age(self, rollouts: Sequence[Rollout]) -> int:
         """Of the oldest token of rollouts, in publications before the newest."""
@@ -167,6 +205,8 @@ class RolloutQueue:
                 return False
             self._found[lease.key] = rollouts
             self._log.write_accepted(lease.key, oldest, rollouts)
+            if self._hear:
+                self._hear(lease.key, rollouts)
             self._changed.notify_all()
             return True
 
@@ -214,6 +254,15 @@ class RolloutQueue:
                 self._forget(key)
         self._log.remove_before(self._saved)
         self._saved = step
+
+    @property
+    def weight_bytes(self) -> int:
+        """As `Samplers.weight_bytes`; 0 in a replay."""
+        return self._samplers.weight_bytes if self._samplers else 0
+
+    def take_proved(self) -> float:
+        """As `Samplers.take_proved`; 1 in a replay."""
+        return self._samplers.take_proved() if self._samplers else 1.0
 
     def counts(self) -> dict[str, int]:
         """How often groups were dropped, leased again, or handed in twice or too late."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -15,6 +15,7 @@ from assay.asynchronous.messages import (
     Heartbeat,
     LeasedGroup,
     LoadedVersion,
+    NeedsFullWeights,
     NewWeights,
     SampledGroup,
     SamplerEnd,
@@ -22,10 +23,14 @@ from assay.asynchronous.messages import (
     SamplerSettings,
     Weights,
 )
+from assay.asynchronous.sampler_speeds import SamplerSpeeds
 from assay.asynchronous.spawner import SamplerHandle, Spawner
+from assay.asynchronous.weight_check import Scores, WeightCheck
+from assay.asynchronous.weight_delta import DeltaEncoder
 from assay.core.errors import AssayError, EngineError
 from assay.core.manifest import Manifest
 from assay.core.rollout import Rollout
+from assay.runtime.engine.settings import ServerEngineSpec
 
 __all__ = ["Controller", "Samplers"]
 
@@ -72,7 +77,8 @@ class _Sampler:
         sent: version of the weights that it was sent last; it reads messages in order.
         version: of the weights that it serves; -1 before the first.
         heard: when it last gave a sign of life, by the monotonic clock.
-        leases: what it has to sample.
+        leases: what it has to sample, and since when.
+        slow: whether it was last found slow.
     """
 
     handle: SamplerHandle
@@ -80,7 +86,8 @@ class _Sampler:
     sent: int = -1
     version: int = -1
     heard: float = field(default_factory=time.monotonic)
-    leases: set[int] = field(default_factory=set[int])
+    leases: dict[int, float] = field(default_factory=dict[int, float])
+    slow: bool = False
 
     def update(self, weights: Weights) -> None:
         """Sends it weights."""
@@ -98,6 +105,8 @@ class Samplers:
         share: groups that a sampler works on at a time.
         tell: hears sentences for the run's journal, from the thread that looks after the samplers.
         silence: seconds without a sign of life after which a sampler is replaced.
+        deltas: makes weights travel as what changed; None for full sets.
+        wanted: asked again and again how many samplers there are to be; None for ``count`` always.
     """
 
     def __init__(
@@ -108,25 +117,42 @@ class Samplers:
         share: int,
         tell: Callable[[str], None],
         silence: float = SILENCE,
+        *,
+        deltas: DeltaEncoder | None = None,
+        wanted: Callable[[], int] | None = None,
     ) -> None:
-        self._settings, self._spawner, self._count, self._share = settings, spawner, count, share
-        self._tell, self._silence = tell, silence
+        self._settings, self._spawner, self._share = settings, spawner, share
+        self._tell, self._silence, self._wanted = tell, silence, wanted or (lambda: count)
         self._inbox: queue.SimpleQueue[tuple[str, int, object]] = queue.SimpleQueue()
         self._samplers: dict[str, _Sampler] = {}
         self._deaths: dict[str, int] = {}
+        self._leaving, self._began = set[str](), False
+        self._deltas, self._check, self._speeds = deltas, WeightCheck(), SamplerSpeeds()
         self._weights: Weights | None = None
+        self._full: Weights | None = None
         self._controller: Controller | None = None
         self._closed = False
         self._thread = threading.Thread(target=self._look_after, name="samplers", daemon=True)
 
     # ---- asked from other threads
 
-    def publish(self, manifest: Manifest, controller: Controller) -> None:
-        """New weights, under which all samplers go on; the first ones start them."""
-        self._weights, self._controller = self._spawner.share(manifest), controller
+    def publish(self, manifest: Manifest, controller: Controller, learned: Scores = ()) -> None:
+        """New weights, under which all samplers go on; the first ones start them. ``learned`` as of `WeightCheck.expect`."""
+        self._check.expect(replace(manifest, payload=None), learned)
+        delta = self._deltas.encode(manifest) if self._deltas else None
+        self._weights, self._controller = delta or self._spawner.share(manifest), controller
         if self._thread.ident is None:
             self._thread.start()
         self._inbox.put(("", 0, NewWeights(self._weights)))
+
+    @property
+    def weight_bytes(self) -> int:
+        """That each sampler was to read of the newest publication; 0 before the first."""
+        return self._weights.nbytes if self._weights else 0
+
+    def take_proved(self) -> float:
+        """As `WeightCheck.take_share`."""
+        return self._check.take_share()
 
     def wake(self) -> None:
         """There is something to sample."""
@@ -147,8 +173,6 @@ class Samplers:
     def _look_after(self) -> None:
         assert self._controller is not None
         try:
-            for i in range(self._count):
-                self._start(f"sampler-{i}", self._controller)
             while not self._closed:
                 self._turn(self._controller)
         except Exception as error:
@@ -160,18 +184,36 @@ class Samplers:
             while True:
                 self._hear(controller, name, epoch, message)
                 name, epoch, message = self._inbox.get_nowait()
+        self._adjust(controller)
         now = time.monotonic()
         for name, sampler in list(self._samplers.items()):
             limit = START if sampler.version < 0 else self._silence
             if now - sampler.heard > limit:
                 self._replace(controller, name, sampler, f"it gave no sign of life for {limit:.0f} s")
         for name, sampler in self._samplers.items():
-            self._feed(controller, name, sampler)
+            if name not in self._leaving:
+                self._feed(controller, name, sampler)
+
+    def _adjust(self, controller: Controller) -> None:
+        """Starts samplers that are missing, and ends those that are too many once they have handed in what they were leased."""
+        wanted = [f"sampler-{i}" for i in range(max(1, self._wanted()))]
+        self._leaving = self._samplers.keys() - wanted
+        for name in wanted:
+            if name not in self._samplers:
+                if self._began:
+                    self._tell(f"{name} joins")
+                self._start(name, controller)
+        self._began = True
+        for name in sorted(self._leaving):
+            if not self._samplers[name].leases:
+                self._samplers.pop(name).handle.kill()
+                self._tell(f"{name} leaves")
 
     def _hear(self, controller: Controller, name: str, epoch: int, message: object) -> None:
         if isinstance(message, NewWeights):
             for sampler in self._samplers.values():
-                sampler.update(message.weights)
+                if sampler.sent != message.weights.manifest.version:  # one that began meanwhile has them
+                    sampler.update(message.weights)
             return
         sampler = self._samplers.get(name)
         if sampler is None or sampler.epoch != epoch:
@@ -181,14 +223,22 @@ class Samplers:
         sampler.heard = time.monotonic()
         match message:
             case SampledGroup(lease, rollouts):
-                sampler.leases.discard(lease.number)
+                if (began := sampler.leases.pop(lease.number, None)) is not None:
+                    self._speeds.note(name, sampler.heard - began, sampler.heard)
                 if controller.put(lease, rollouts):
                     self._deaths[name] = 0
-            case LoadedVersion(version, checksums):
-                sampler.version = version
-                if wrong := self._differing(version, checksums):
-                    why = f"it serves other weights than version {version} has: {', '.join(wrong[:3])}"
+            case LoadedVersion():
+                sampler.version = message.version
+                if why := self._check.judge(name, message):
                     self._replace(controller, name, sampler, why)
+            case NeedsFullWeights(version, why):
+                if self._weights is None or version != self._weights.manifest.version:
+                    pass  # newer ones are on their way
+                elif self._deltas is None:  # nobody else has them
+                    self._replace(controller, name, sampler, why)
+                else:
+                    self._tell(f"{name} is sent all weights: {why}")
+                    sampler.update(self._all_weights(again=version))
             case SamplerFailure(error, stack):
                 raise error if isinstance(error, AssayError) else EngineError(f"{name} failed:\n{stack}")
             case SamplerEnd(why):
@@ -196,27 +246,41 @@ class Samplers:
             case _:
                 pass
 
-    def _differing(self, version: int, checksums: Mapping[str, str] | None) -> list[str]:
-        """Tensors of which a sampler serves other numbers than were published."""
-        if self._weights is None or checksums is None or self._weights.manifest.version != version:
-            return []
-        tensors = self._weights.manifest.tensors
-        return [name for name, info in tensors.items() if checksums.get(name, info.digest) != info.digest]
-
     def _feed(self, controller: Controller, name: str, sampler: _Sampler) -> None:
-        free = self._share - len(sampler.leases)
-        if sampler.version >= 0 and free > 0:
-            for sample in controller.lease(name, sampler.sent, free):
-                sampler.leases.add(sample.lease.number)
-                sampler.handle.send(sample)
+        free, now = self._share - len(sampler.leases), time.monotonic()
+        if sampler.version < 0 or free <= 0:
+            return
+        slow = self._speeds.slow(name)
+        if slow and not sampler.slow:
+            self._tell(f"{name} gets few groups: they take it several times as long as they take the others")
+        sampler.slow = slow
+        if slow and self._speeds.rests(name, now):
+            return
+        for sample in controller.lease(name, sampler.sent, 1 if slow else free):
+            sampler.leases[sample.lease.number] = now
+            sampler.handle.send(sample)
 
     def _start(self, name: str, controller: Controller) -> None:
-        epoch, log = controller.join(name), self._settings.log
-        settings = replace(self._settings, log=log.with_name(f"{name}.log"))
+        epoch, settings = controller.join(name), replace(self._settings, log=self._settings.log.with_name(f"{name}.log"))
+        if settings.servers and isinstance(settings.engine, ServerEngineSpec):
+            at = int(name.rpartition("-")[2]) % len(settings.servers)
+            settings = replace(settings, engine=settings.engine.at(settings.servers[at]))
+        self._check.forget(name)
+        self._speeds.forget(name)
         sampler = _Sampler(self._spawner.spawn(name, epoch, settings, self._post), epoch)
         self._samplers[name] = sampler
         if self._weights is not None:
-            sampler.update(self._weights)
+            sampler.update(self._all_weights())
+
+    def _all_weights(self, again: int = -1) -> Weights:
+        """The full set of the newest weights, made when first asked for; anew for version ``again``."""
+        newest = self._deltas.newest if self._deltas else None
+        if newest is None:
+            assert self._weights is not None
+            return self._weights
+        if self._full is None or self._full.manifest.version != newest.version or newest.version == again:
+            self._full = self._spawner.share(newest)
+        return self._full
 
     def _post(self, name: str, epoch: int, message: object) -> None:
         self._inbox.put((name, epoch, message))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from assay.core.errors import ConfigError, UnknownNameError
-from assay.core.fields import check_positive
+from assay.core.fields import check_positive, later
 
 __all__ = ["Asynchronous"]
 
@@ -29,6 +29,12 @@ class Asynchronous:
         runtime: ``process`` for processes of this machine, ``ray`` for actors of a Ray cluster.
         keep_log: keep every accepted rollout, so that the whole run can be replayed (``assay runs replay``); without it what the
             last two checkpoints need.
+        updates: how new weights travel: ``full``, or ``delta`` for what changed since the publication before (SparseRL-Sync,
+            arXiv 2605.07330): exact, a hundredth of the bytes where the engine serves bfloat16 and the learning rate is near
+            1e-6, and no longer than the full set elsewhere.
+        full_every: of ``delta``: every so many publications one is the full set.
+        servers: where the run's engine is `assay.runtime.VllmSettings`: addresses of servers, one for each sampler; that of the
+            engine when empty.
 
     Raises:
         ConfigError: no sampler, an age below 0.
@@ -42,13 +48,17 @@ class Asynchronous:
     threads: int = 1
     runtime: Literal["process", "ray"] = "process"
     keep_log: bool = False
+    updates: Literal["full", "delta"] = later("full")
+    full_every: int = later(32)
+    servers: tuple[str, ...] = later(())
 
     def __post_init__(self) -> None:
-        check_positive(self, "samplers", "threads")
+        check_positive(self, "samplers", "threads", "full_every")
         for name in ("eta", "batch"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"Asynchronous.{name}={getattr(self, name)}; use a number from 0 on")
-        for name, known in (("policy", ("wait", "continue", "drop")), ("runtime", ("process", "ray"))):
+        choices = {"policy": ("wait", "continue", "drop"), "runtime": ("process", "ray"), "updates": ("full", "delta")}
+        for name, known in choices.items():
             if getattr(self, name) not in known:
                 raise UnknownNameError(f"Asynchronous.{name}", getattr(self, name), known)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import mmap
 import os
 import tempfile
@@ -36,6 +37,11 @@ class SharedMemoryWeights:
     place: str
     layout: Mapping[str, tuple[str, tuple[int, ...], int]]
 
+    @property
+    def nbytes(self) -> int:
+        """As of `Weights.nbytes`."""
+        return _bytes(self.layout)
+
     def arrays(self) -> dict[str, Array] | None:
         """As of `Weights.arrays`. Pages are shared until they are written to."""
         try:
@@ -46,6 +52,10 @@ class SharedMemoryWeights:
         if int.from_bytes(memory[:8], "little") != self.manifest.version:  # the number of a closed file was given to another
             return None
         return {name: np.ndarray(shape, dtype, memory, start) for name, (dtype, shape, start) in self.layout.items()}
+
+
+def _bytes(layout: Mapping[str, tuple[str, tuple[int, ...], int]]) -> int:
+    return sum(np.dtype(dtype).itemsize * math.prod(shape) for dtype, shape, _ in layout.values())
 
 
 class SharedWeights:

@@ -10,7 +10,6 @@ import threading
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from functools import cache, partial
 from multiprocessing.connection import Connection
 from typing import Any, cast
@@ -18,14 +17,14 @@ from typing import Any, cast
 from assay.asynchronous.messages import (
     Heartbeat,
     LeasedGroup,
-    LoadedVersion,
     NewWeights,
     SampledGroup,
     SamplerFailure,
     SamplerSettings,
 )
+from assay.asynchronous.weight_loader import WeightLoader
 from assay.core.errors import AssayError
-from assay.core.protocols import Engine, Sampler, SamplerParts, SwapMode, Tokenizer
+from assay.core.protocols import Engine, Sampler, SamplerParts, Tokenizer
 from assay.core.rollout import Sampling
 
 __all__ = ["BEAT", "main", "run_sampler"]
@@ -113,7 +112,8 @@ async def _work(receive: Callable[[], object], send: Callable[[object], None], s
     engine, tokenizer = load_sampling_engine(settings.model, settings.engine, settings.device, settings.threads)
     build = cache(partial(_build, engine, tokenizer, settings))
     send(Heartbeat())
-    inbox = _inbox(receive)
+    inbox, loader = _inbox(receive), WeightLoader(engine, settings.deltas, settings.probes)
+    waiting: list[LeasedGroup] = []
 
     async def sample(wanted: LeasedGroup) -> None:
         request = wanted.request
@@ -123,13 +123,13 @@ async def _work(receive: Callable[[], object], send: Callable[[object], None], s
     async with asyncio.TaskGroup() as tasks:
         while (message := await inbox.get()) is not None:
             if isinstance(message, NewWeights):
-                arrays = message.weights.arrays()
-                if arrays is not None:  # else newer ones are on their way
-                    manifest = replace(message.weights.manifest, payload=arrays)
-                    await engine.swap(manifest, SwapMode.KEEP)
-                    send(LoadedVersion(manifest.version, await engine.checksums()))
+                send(await loader.load(message.weights))
             else:
-                tasks.create_task(sample(message))
+                waiting.append(message)
+            if loader.whole:  # else what is sampled next would be older than its lease says
+                for leased in waiting:
+                    tasks.create_task(sample(leased))
+                waiting.clear()
         raise EOFError  # ends what is under way: nobody wants it
 
 

@@ -160,6 +160,7 @@ ALIASES: dict[str, tuple[Alias, ...]] = {
         _alias("eta", "INT", "greatest age of a token, in steps", False, _with_samplers),
         _alias("age-policy", "WORD", "wait, continue or drop", False, _with_samplers),
         _alias("runtime", "WORD", "process or ray", False, _with_samplers),
+        _alias("weight-updates", "WORD", "full, or delta for what changed", False, _with_samplers),
         _alias("keep-log", "", "keep what 'assay runs replay' needs", False, _with_samplers),
     ),
     "learner": (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +21,13 @@ from assay.core.rollout import Sampling
 from assay.core.util.event_loop import run_async
 
 if TYPE_CHECKING:
+    from assay.clients.openai_client import OpenAIClient
     from assay.train.served_evaluation import ServedEvaluation, ServedOutcome
 
 __all__ = ["eval_server"]
 
+_MOST = 2048
+"""Tokens of an answer, at most, where nobody says how many."""
 _N: dict[str, str] = {"metavar": "N"}
 
 
@@ -48,7 +51,7 @@ class ServedEvalOptions:
         greedy: take the most likely answer to each task instead of samples.
         temperature: of the samples.
         top_p: draw from the fewest most likely tokens that have this much probability; left to the server when not given.
-        max_new_tokens: most tokens in an answer.
+        max_new_tokens: most tokens in an answer; 2048, or half of the context that the server names, when not given.
         max_turns: answers per task, in families with an environment.
         out: a file that every judged answer is written into at once.
         against: a file of such answers, or a run or model folder, to compare with on the same tasks.
@@ -72,7 +75,7 @@ class ServedEvalOptions:
     greedy: bool = False
     temperature: float | None = None
     top_p: float | None = None
-    max_new_tokens: int = field(default=2048, metadata={"arg": _N})
+    max_new_tokens: int | None = field(default=None, metadata={"arg": _N})
     max_turns: int = field(default=8, metadata={"arg": _N})
     out: Path | None = field(default=None, metadata={"arg": {"metavar": "FILE"}})
     against: Path | None = field(default=None, metadata={"arg": {"metavar": "FILE_OR_MODEL"}})
@@ -102,7 +105,7 @@ class ServedEvalOptions:
             Sampling(
                 temperature=self.temperature or 0.0,
                 top_p=1.0 if self.top_p is None else self.top_p,
-                max_new_tokens=self.max_new_tokens,
+                max_new_tokens=_MOST if self.max_new_tokens is None else self.max_new_tokens,
             )
         except DataError as error:
             raise ConfigError(str(error)) from None
@@ -116,6 +119,7 @@ class ServedEvalOptions:
 def eval_server(args: list[str]) -> int:
     """``assay eval URL``."""
     own = parse(ServedEvalOptions, args, "assay eval")
+    own = replace(own, max_new_tokens=_most_new_tokens(own))
     word = own.tasks or own.rows or ""
     if own.rows or names_rows(word):
         from assay.train.levels import taken_and_known
@@ -124,6 +128,25 @@ def eval_server(args: list[str]) -> int:
         return _evaluate(own, rows, own.per_level or taken_and_known(rows, own.levels, 0, "test")[1] or 0)
     with own_code(word):
         return _evaluate(own, source(word), own.per_level or 64)
+
+
+def _most_new_tokens(own: ServedEvalOptions) -> int:
+    """As given; else `_MOST`, or half of the context that the server names where that is less."""
+    if own.max_new_tokens is not None:
+        return own.max_new_tokens
+    client = _client(own)
+
+    async def asked() -> int | None:
+        try:
+            return await client.context_length()
+        finally:
+            await client.close()
+
+    context = run_async(asked())
+    if context is None or context >= 2 * _MOST:
+        return _MOST
+    note(f"answers of at most {context // 2} tokens: half of the server's context of {context}; --max-new-tokens says otherwise")
+    return max(1, context // 2)
 
 
 def _evaluate(own: ServedEvalOptions, family: TaskSource, per_level: int) -> int:
@@ -162,21 +185,25 @@ def _evaluate(own: ServedEvalOptions, family: TaskSource, per_level: int) -> int
 
 
 def _evaluation(own: ServedEvalOptions, family: TaskSource, items: Any) -> ServedEvaluation:
-    from assay.clients.openai_client import OpenAIClient
     from assay.train.served_evaluation import ServedEvaluation
     from assay.train.server_player import ServerPlayer
 
-    client = OpenAIClient(
-        own.url, own.model, own.api_key_env, concurrency=own.concurrency, seconds=own.seconds, attempts=own.attempts
-    )
     player = ServerPlayer(
-        client=client,
+        client=_client(own),
         temperature=_temperature(own),
-        max_new_tokens=own.max_new_tokens,
+        max_new_tokens=own.max_new_tokens or _MOST,
         max_turns=own.max_turns,
         more={} if own.top_p is None else {"top_p": own.top_p},
     )
     return ServedEvaluation(player=player, tasks=family, items=items, n=own.answers, concurrency=own.concurrency)
+
+
+def _client(own: ServedEvalOptions) -> OpenAIClient:
+    from assay.clients.openai_client import OpenAIClient
+
+    return OpenAIClient(
+        own.url, own.model, own.api_key_env, concurrency=own.concurrency, seconds=own.seconds, attempts=own.attempts
+    )
 
 
 def _temperature(own: ServedEvalOptions) -> float:

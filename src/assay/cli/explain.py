@@ -21,6 +21,8 @@ from assay.train.describe_settings import explain_settings
 from assay.train.model_facts import small_files
 from assay.train.models import Built, Folder
 from assay.train.out_of_memory import format_bytes
+from assay.train.placement import describe_placement
+from assay.train.reinforce import Reinforce
 from assay.train.run import Run
 from assay.train.schedules import describe_schedules
 from assay.train.support import support_note
@@ -74,14 +76,27 @@ def explain_command(args: list[str]) -> int:
         found = _with_tokens(looked, found)
     chosen = _chosen(run)
     value = {"chosen": chosen, "settings": to_dict(run), "wired": [asdict(w) for w in wires], "derived": _json(found)}
+    value |= {"server": server} if (server := _server(run)) else {}
 
     def text() -> None:
         for line in chosen:
             print(line)
         print(end="\n" if chosen else "")
         _text(run, found, wires)
+        if server:
+            print(f"start the engine's server before the run\n  {server}\n")
 
     return show(own.json, value, text)
+
+
+def _server(run: Run) -> str:
+    """The command that starts the server which the run's engine asks; empty where it asks none."""
+    from assay.runtime.vllm.settings import VllmSettings
+
+    if not isinstance(run.engine, VllmSettings):
+        return ""
+    ranks = [s.learner.adapter.rank for s in run.stages if s.learner.adapter is not None]
+    return run.engine.command(run.model.path if isinstance(run.model, Folder) else "RUN/start", max(ranks, default=0))
 
 
 def _chosen(run: Run) -> tuple[str, ...]:
@@ -130,7 +145,10 @@ def _text(run: Run, found: Derived, wires: Sequence[WiredPart] = ()) -> None:
         if said := support_note(run, stage):
             print(f"truncated sampling in stage {index}: {said}\n")
         if (beside := stage.asynchronous) is not None:
-            print(f"sampling beside learning in stage {index}: {beside.describe(stage.sampled[0])}\n")
+            print(f"sampling beside learning in stage {index}: {beside.describe(stage.sampled[0])}")
+            if isinstance(stage, Reinforce):
+                lines({f"  {part}": where for part, where in describe_placement(run, stage).items()})
+            print()
         if schedules := describe_schedules(stage):
             print(f"schedules of stage {index}, in training alone")
             lines({f"  {key}": text for key, text in schedules.items()})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import keyword
 import re
 import sys
@@ -26,12 +27,18 @@ class InitOptions:
     Attributes:
         kind: task, environment (a task of several turns), reward, verifier or recipe.
         name: of the package, and of its family.
+        about: what it is, in a line of your own: description, README and docstring begin with it.
+        author: 'Name <mail>'.
+        license: SPDX identifier, as MIT.
         out: the new folder; NAME when not given.
         json: print JSON.
     """
 
     kind: str = field(metadata={"positional": True, "arg": {"metavar": "KIND"}})
     name: str = field(metadata={"positional": True, "arg": {"metavar": "NAME"}})
+    about: str = field(default="", metadata={"arg": {"metavar": "TEXT"}})
+    author: str = field(default="", metadata={"arg": {"metavar": "AUTHOR"}})
+    license: str = field(default="", metadata={"arg": {"metavar": "SPDX"}})
     out: Path | None = field(default=None, metadata={"arg": {"metavar": "DIR"}})
     json: bool = False
 
@@ -40,7 +47,7 @@ def init_command(args: list[str]) -> int:
     """``assay init KIND NAME``."""
     own = parse(InitOptions, args, "assay init")
     folder = own.out or Path(own.name)
-    files = scaffold(own.kind, own.name, folder)
+    files = scaffold(own.kind, own.name, folder, about=own.about, author=own.author, license=own.license)
     commands = re.findall(r"^    (\S.*)$", files["README.md"], re.MULTILINE)
     value = {"folder": str(folder), "files": sorted(files), "next": commands}
 
@@ -50,20 +57,24 @@ def init_command(args: list[str]) -> int:
     return show(own.json, value, text)
 
 
-def scaffold(kind: str, name: str, folder: Path) -> Mapping[str, str]:
+def scaffold(kind: str, name: str, folder: Path, *, about: str = "", author: str = "", license: str = "") -> Mapping[str, str]:
     """Writes a package.
 
     Args:
         kind: of `SCAFFOLDS`.
         name: of the package: letters, digits and ``-``.
         folder: new, or empty.
+        about: what the package is, in one line; what the scaffold does when not given.
+        author: ``Name <mail>``, several with commas; none when not given.
+        license: SPDX expression; none when not given.
 
     Returns:
         Relative path to content of each file written.
 
     Raises:
         UnknownNameError: no such kind.
-        ConfigError: a name that is none of a package, or of a module, a family or a suite that is there already, or a keyword.
+        ConfigError: a text of several lines, no licence, a name that is none of a package, or of a module, a family or a suite
+            that is there already, or a keyword.
         DataError: the folder holds something already.
     """
     if kind not in SCAFFOLDS:
@@ -81,7 +92,9 @@ def scaffold(kind: str, name: str, folder: Path) -> Mapping[str, str]:
         )
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise DataError(f"{folder} is there already and not empty; name another folder with --out")
-    parts = SCAFFOLDS[kind]
+    parts, said = SCAFFOLDS[kind], about.strip()
+    if "\n" in said or '"""' in said or "\\" in said or said.endswith('"'):
+        raise ConfigError(f"--about {about!r}: give one line, without backslashes, three quotes or a quote at its end")
     texts = {
         "pyproject.toml": PROJECT + parts.get("entry", ""),
         "README.md": README.replace("@look@", parts["look"]),
@@ -93,7 +106,9 @@ def scaffold(kind: str, name: str, folder: Path) -> Mapping[str, str]:
         "name": name,
         "module": module,
         "Class": "".join(word.capitalize() for word in name.split("-")),
-        "about": parts["about"],
+        "about": said or parts["about"],
+        "described": json.dumps(said or parts["about"], ensure_ascii=False),
+        "stamped": _stamped(author, license),
         "page": parts["page"],
         "version": assay.__version__,
     }
@@ -102,6 +117,18 @@ def scaffold(kind: str, name: str, folder: Path) -> Mapping[str, str]:
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text, encoding="utf-8")
     return files
+
+
+def _stamped(author: str, license: str) -> str:
+    """The lines of a ``pyproject.toml`` that name licence and authors."""
+    import tomli_w
+
+    from assay.tasks.exchange.origin import check_license, read_authors
+
+    table: dict[str, object] = {"license": check_license(license)} if license else {}
+    if author:
+        table["authors"] = list(read_authors(author))
+    return tomli_w.dumps(table)
 
 
 def _offered(name: str) -> str | None:

@@ -12,7 +12,7 @@ from typing import Any, Literal, cast, get_args, get_origin
 from assay.cli.part_tree import MISSING
 from assay.cli.user_files import module_of
 from assay.core.fields import union_members
-from assay.core.import_path import Function, load_function, name_of
+from assay.core.import_path import Function, load_part, name_of
 
 __all__ = ["NONE", "Flag", "flag_of"]
 
@@ -137,7 +137,7 @@ def _read_function(word: str, place: str) -> Any:
     if word in (NONE, "None"):
         return None
     where, _, name = word.rpartition(":")
-    return load_function(f"{module_of(where)}:{name}" if where.endswith(".py") else word, place)
+    return load_part(f"{module_of(where)}:{name}" if where.endswith(".py") else word, place)
 
 
 def _read_functions(words: Sequence[str], place: str) -> Any:

@@ -25,7 +25,7 @@ class MethodsOptions:
     """Lists the named objectives, shows one, or finds the one that another library's name stands for.
 
     Attributes:
-        name: a method: its formula, settings, columns, and its names in other libraries.
+        name: a method: its formula, settings, columns, and its names in other libraries ('show NAME' is the same).
         peer: a library (verl, trl, skyrl, ...), or LIBRARY:NAME, one of its losses, estimators or corrections.
         atlas: compute which methods have the same gradient under which conditions; takes seconds.
         json: print JSON.
@@ -38,8 +38,12 @@ class MethodsOptions:
 
 
 def methods_command(args: list[str]) -> int:
-    """``assay methods [NAME]``, ``--peer LIBRARY[:NAME]``, ``--atlas``; ``list``, as other commands have it, lists too."""
-    own = parse(MethodsOptions, args[args[:1] == ["list"] :], "assay methods")
+    """``assay methods [NAME]``, ``--peer LIBRARY[:NAME]``, ``--atlas``; also ``list`` and ``show NAME``."""
+    words = [word for word in args if not word.startswith("-")]
+    if words[:1] == ["list"] or (words[:1] == ["show"] and len(words) > 1):  # as the other listings are asked for
+        args = [*args]
+        args.remove(words[0])
+    own = parse(MethodsOptions, args, "assay methods")
     if sum((own.name is not None, own.peer is not None, own.atlas)) > 1:
         raise ConfigError("give a NAME, or --peer, or --atlas, one of them")
     if own.atlas:

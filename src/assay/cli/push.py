@@ -30,7 +30,7 @@ class PushOptions:
     Attributes:
         source: a run, a model folder, a folder of 'assay tasks export', or a file or folder of rows.
         repo: the repository, owner/name; made if there is none.
-        kind: what the source is.
+        kind: what the source is; looked up in it when not given.
         private: let nobody else see it.
         dry_run: print what would be uploaded; needs no token, and uploads nothing.
         allow_paths: upload although paths of a machine stand in it.
@@ -44,7 +44,7 @@ class PushOptions:
 
     source: Path = field(metadata={"positional": True, "arg": {"metavar": "RUN_OR_FOLDER"}})
     repo: str = field(metadata={"positional": True, "arg": {"metavar": "OWNER/NAME"}})
-    kind: Literal["model", "environment", "dataset"] = "model"
+    kind: Literal["model", "environment", "dataset"] | None = None
     private: bool = False
     dry_run: bool = False
     allow_paths: bool = False
@@ -56,8 +56,18 @@ class PushOptions:
     json: bool = False
 
     def __post_init__(self) -> None:
-        if self.kind != "model" and (self.exports or self.no_check):
-            raise ConfigError(f"--kind {self.kind}: --adapter, --dtype, --step and --no-check are of models; leave them out")
+        if self.what != "model" and (self.exports or self.no_check):
+            raise ConfigError(f"--kind {self.what}: --adapter, --dtype, --step and --no-check are of models; leave them out")
+
+    @property
+    def what(self) -> Literal["model", "environment", "dataset"]:
+        """The kind that is given, else the one that the source looks like: a Python package, rows, or a model."""
+        if self.kind is not None:
+            return self.kind
+        if self.source.is_file():
+            return "dataset"
+        model = any((self.source / name).exists() for name in ("config.json", "run.toml", "adapter_config.json"))
+        return "environment" if not model and (self.source / "pyproject.toml").exists() else "model"
 
     @property
     def exports(self) -> bool:
@@ -72,13 +82,13 @@ def push_command(args: list[str]) -> int:
     from assay.publish.push import KINDS, prepare_upload, push
 
     with _folder(own) as folder:
-        upload = prepare_upload(folder, own.repo, own.kind, own.private, own.allow_paths)
+        upload = prepare_upload(folder, own.repo, own.what, own.private, own.allow_paths)
         address = None
         if not own.dry_run:
             with busy(f"uploading to {own.repo}"):
                 address = push(upload, own.message)
-        value = {**asdict(upload), "folder": str(own.source), "repository": KINDS[own.kind], "address": address}
-        show(own.json, value, lambda: _text(upload, KINDS[own.kind], address))
+        value = {**asdict(upload), "folder": str(own.source), "repository": KINDS[own.what], "address": address}
+        show(own.json, value, lambda: _text(upload, KINDS[own.what], address))
     for problem in upload.problems:
         note(f"assay: {problem}")
     return 1 if upload.problems else 0
@@ -87,7 +97,7 @@ def push_command(args: list[str]) -> int:
 @contextmanager
 def _folder(own: PushOptions) -> Generator[Path]:
     """What is uploaded: the source, or what it is exported to."""
-    if own.kind != "model" or ((own.source / "README.md").exists() and not (own.source / "run.toml").exists()):
+    if own.what != "model" or ((own.source / "README.md").exists() and not (own.source / "run.toml").exists()):
         if own.exports:
             raise ConfigError(
                 f"{own.source} is an exported model already: leave out --adapter, --dtype and --step, or push its run"

@@ -103,7 +103,13 @@ def settle_all(options: type[O], args: Sequence[str], prog: str) -> Settled[O]:
             recipe, tables[path] = recipe.in_file(path, tables[path])
         recipe, _, typed = recipe.taking(typed)
         taken = recipe.options
-    (run, own_seed), wires = _call(recipe, word, seed), recipe.wires if isinstance(recipe, _Written) else ()
+    try:
+        run, own_seed = _call(recipe, word, seed)
+    except AssayError as error:
+        if not isinstance(recipe, RowRecipe):
+            raise
+        run, own_seed = recipe.note_mistakes(error, mistakes), seed
+    wires = recipe.wires if isinstance(recipe, _Written) else ()
     typed = _in_layers(tables, run, typed)
     helps = [o for o in typed if o.path in HELPS]
     try:

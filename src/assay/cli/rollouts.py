@@ -34,6 +34,7 @@ class RolloutsShowOptions:
         level: of the task.
         step: a recorded step, or last.
         task: part of the task's id, of its arm, or of the prompt.
+        raw: the tokens as the model read and wrote them: chat template, special tokens, tool results.
         n: how many at most; 0 for all.
         json: print JSON.
     """
@@ -45,6 +46,7 @@ class RolloutsShowOptions:
     level: int | None = None
     step: str = field(default="", metadata={"arg": {"metavar": "STEP|last", "help_behavior_hint": ""}})
     task: str = ""
+    raw: bool = False
     n: int = field(default=10, metadata={"arg": {"aliases": ["-n"]}})
     json: bool = False
 
@@ -123,9 +125,12 @@ def _show(args: list[str]) -> int:
     def text() -> None:
         console = _console()
         for r in shown:
-            _print(console, _head(r), _texts(r.prompt, (*r.said, ("gold: ", r.gold), ("", r.reason))))
+            prompt, said = (r.raw[0], [("", r.raw[1])]) if own.raw and r.raw else (r.prompt, r.said)
+            _print(console, _head(r), _texts(prompt, (*said, ("gold: ", r.gold), ("", r.reason))))
 
     code = show(own.json, {**told, "rollouts": [asdict(r) | {"verdict": r.verdict} for r in shown]}, text)
+    if own.raw and shown and not any(r.raw for r in shown):
+        note(f"{own.run} was recorded without its tokens, by an earlier version: prompts and answers are shown without --raw")
     if not own.json:
         of = f"of {rollouts.sampled} sampled in them" if rollouts.whole else "a few of each: this run kept no more"
         note(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from assay.cli.config_files import path_in
-from assay.cli.given_options import GivenOption
-from assay.core.errors import ConfigError
+from assay.cli.given_options import GivenOption, Mistakes
+from assay.core.errors import AssayError, ConfigError
 from assay.core.util.hub import PREFIX
 
 if TYPE_CHECKING:
@@ -54,12 +55,14 @@ class RowRecipe:
         given: keywords of `assay.recipes.on_rows`.
         derived_from: further ones, which are options of their own too: others are derived from them, as the learning rate from
             whether an adapter is trained.
+        files: of keywords that stand in a file of settings, which.
     """
 
     word: str
     load: Callable[[str], Any]
     given: tuple[tuple[str, Any], ...] = field(default=())
     derived_from: tuple[tuple[str, Any], ...] = field(default=())
+    files: tuple[tuple[str, str], ...] = field(default=())
 
     def in_file(self, path: Path, table: Mapping[str, Any]) -> tuple[RowRecipe, dict[str, Any]]:
         """With what a file of settings says of the rows, and the rest of its table; paths are looked for beside the file first.
@@ -68,6 +71,7 @@ class RowRecipe:
             ConfigError: a value that is no text, or of ``split`` no list of texts either.
         """
         given, rest, basis = dict(self.given), dict[str, Any](), dict(self.derived_from)
+        files = dict(self.files)
         for key, value in table.items():
             name = key.replace("-", "_")
             if name not in _OPTIONS or (name in ("model", "objective") and isinstance(value, dict)):
@@ -78,7 +82,9 @@ class RowRecipe:
             if not texts or not all(isinstance(text, str) for text in texts):
                 raise ConfigError(f'{path}: {key} = {value!r}; give text, as in {key} = "{_EXAMPLES[name]}"')
             given[name] = path_in(path, str(cast("object", value))) if name in _PATHS else value
-        return replace(self, given=tuple(given.items()), derived_from=tuple(basis.items())), rest
+            files[name] = str(path)
+        made = replace(self, given=tuple(given.items()), derived_from=tuple(basis.items()), files=tuple(files.items()))
+        return made, rest
 
     @property
     def options(self) -> list[GivenOption]:
@@ -87,7 +93,9 @@ class RowRecipe:
             name: tuple(map(str, cast("list[Any]", value))) if isinstance(value, list) else (str(value),)
             for name, value in self.given
         }
-        return [GivenOption(path=name, words=words, typed=f"--{name.replace('_', '-')}") for name, words in texts.items()]
+        files = dict(self.files)
+        typed = {name: name if name in files else f"--{name.replace('_', '-')}" for name in texts}
+        return [GivenOption(path=name, words=words, typed=typed[name], file=files.get(name, "")) for name, words in texts.items()]
 
     def taking(self, options: Sequence[GivenOption]) -> tuple[RowRecipe, list[GivenOption], list[GivenOption]]:
         """With its own options, these options, and the others.
@@ -105,7 +113,9 @@ class RowRecipe:
         basis, rest = dict(self.derived_from), [o for o in options if o.path not in _OPTIONS]
         for option in rest:
             basis |= _basis(option.path, option.words[0]) if len(option.words) == 1 else {}
-        return replace(self, given=tuple(given.items()), derived_from=tuple(basis.items())), taken, rest
+        files = [(name, file) for name, file in self.files if name not in {o.path for o in taken}]
+        made = replace(self, given=tuple(given.items()), derived_from=tuple(basis.items()), files=tuple(files))
+        return made, taken, rest
 
     def __call__(self, seed: int = 0) -> Run:
         """The run."""
@@ -114,6 +124,39 @@ class RowRecipe:
         given: dict[str, Any] = dict(self.given)
         reward = self.load(given.pop("reward")) if "reward" in given else None
         return on_rows(self.word, reward, seed=seed, **dict(self.derived_from), **given)
+
+    def note_mistakes(self, error: AssayError, mistakes: Mistakes) -> Run:
+        """Notes what is wrong with the rows and with each thing that is said of them, each by itself.
+
+        Args:
+            error: what the run was refused with; noted where nothing is wrong by itself.
+            mistakes: gets them.
+
+        Returns:
+            A run on other rows, by what is right: other options can be held to it.
+        """
+        from assay.recipes import on_rows
+        from assay.tasks import read_splits
+
+        rows = [{"prompt": f"{n}+1=", "answer": str(n + 1)} for n in range(100)]
+        tried: dict[str, Callable[[], Any]] = {"rows": lambda: read_splits(self.word)}
+        right: dict[str, Any] = {}
+        for name, value in self.given:
+            if name == "reward":
+                tried[name] = partial(self.load, value)
+            elif name != "split":  # only the rows know their splits
+                tried[name] = partial(on_rows, rows, **{name: value})
+        options, before = {option.path: option for option in self.options}, len(mistakes.found)
+        for name, attempt in tried.items():
+            try:
+                attempt()
+            except AssayError as wrong:
+                mistakes.add([options[name]] if name in options else [], wrong)
+            else:
+                right |= {name: dict(self.given)[name]} if name in ("model", "objective") else {}
+        if len(mistakes.found) == before:
+            mistakes.add([], error)
+        return on_rows(rows, **right)
 
 
 _BASIS = ("lora", "steps", "groups", "group_size", "max_new_tokens")

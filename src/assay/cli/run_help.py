@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from assay.cli.aliases import ALIASES, OWN_ALIASES, Alias, shown_value
 from assay.cli.leaf_options import flag_of
 from assay.cli.option_values import value_name
 from assay.cli.options import helps_of, option_rows
+from assay.cli.part_help import part_rows
 from assay.cli.part_tree import Node, take
+from assay.cli.peer_hints import hint_of
 from assay.cli.text_wrap import columns, fill, table_rows
+from assay.recipes.setting_names import peer_names
 
 if TYPE_CHECKING:
     from assay.train.run import Run
@@ -56,7 +59,7 @@ def short_help(options: type[Any], run: Run, prog: str, description: str) -> str
 
 
 def find_options(options: type[Any], run: Run, prog: str, word: str) -> str:
-    """The options whose name or help has a word in it."""
+    """The options whose name or help has a word in it, else what sets the same where another library's name has it."""
     wanted = word.lower().lstrip("-").replace("-", "_")
     rows: dict[str, str] = {}
     for flag, text in option_rows(options).items():
@@ -67,10 +70,22 @@ def find_options(options: type[Any], run: Run, prog: str, word: str) -> str:
             names = ", ".join(f"--{name}" for name in alias.names)
             if wanted in names.replace("-", "_") or wanted in alias.says.lower():
                 rows[f"{names} {alias.metavar}".rstrip()] = f"{alias.says} (now {shown_value(run, alias) or 'see --help'})"
-    _search(take(run), "", wanted, rows)
+    tree = cast(Node, take(run))
+    rows |= part_rows(tree, wanted)
+    _search(tree, "", wanted, rows)
+    rows = rows or _peer_rows(tree, re.sub(r"[ _]", "-", wanted))
     if not rows:
         return f"no option of {prog} is about {word!r}; --help-all lists all"
     return f"options about {word!r}:\n{columns(rows)}"
+
+
+def _peer_rows(root: Node, word: str) -> dict[str, str]:
+    """What a word is that only names of other libraries have: the options that set the same, with these names."""
+    names: dict[str, list[str]] = {}
+    for name in peer_names():
+        if re.search(rf"\b{re.escape(word)}", name):
+            names.setdefault(hint_of(name, (), root) or "", []).append(name)
+    return {", ".join(known): f"of another library; in assay {here}" for here, known in names.items()}
 
 
 def _search(node: Node, above: str, word: str, rows: dict[str, str]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from assay.cli.options import parse
 from assay.cli.output import cell, choose, grid, lines, show, table
 from assay.cli.run_differences import differing, print_differences
-from assay.cli.run_request import RUNS, run_folder
+from assay.cli.run_request import RUNS, named_run, run_folder, runs_in
 from assay.cli.run_rows import run_row
 from assay.core.errors import AssayError, ConfigError, DataError, UnknownNameError
 
@@ -89,7 +89,7 @@ class RunsCompareOptions:
     """Compares runs: settings and versions that differ, and the last held-out evaluations, paired by item.
 
     Attributes:
-        runs: two or more run folders; the first is the one that the others are compared with.
+        runs: two or more run folders, or one that holds several (--seeds); the first is what the others are compared with.
         mode: which answers: greedy or sampled.
         json: print JSON.
     """
@@ -102,8 +102,9 @@ class RunsCompareOptions:
 
 
 def runs_command(args: list[str]) -> int:
-    """``assay runs list | show RUN | compare RUN RUN ... | sync RUN | replay RUN``."""
+    """``assay runs list | show RUN | compare RUN RUN ... | sync RUN | samplers RUN COUNT | replay RUN``."""
     from assay.cli.run_replay import runs_replay
+    from assay.cli.run_samplers import runs_samplers
     from assay.cli.run_sync import runs_sync
 
     return choose(
@@ -114,6 +115,7 @@ def runs_command(args: list[str]) -> int:
             "show": (_runs_show, "one run: progress, accuracy by level, the doctor's findings"),
             "compare": (_runs_compare, "several runs side by side, paired"),
             "sync": (runs_sync, "send a run to Weights & Biases, TensorBoard, trackio or MLflow, or what is missing there"),
+            "samplers": (runs_samplers, "change how many processes sample for a run that is at work"),
             "replay": (runs_replay, "learn again from what an asynchronous run accepted, and compare"),
         },
     )
@@ -187,9 +189,10 @@ def _runs_compare(args: list[str]) -> int:
     own = parse(RunsCompareOptions, args, "assay runs compare")
     if own.mode not in ("greedy", "sampled"):
         raise UnknownNameError("mode of answers (--mode)", own.mode, ("greedy", "sampled"))
-    if len(own.runs) < 2:
+    folders = [folder for path in own.runs for folder in runs_in(named_run(path)) or [path]]
+    if len(folders) < 2:
         raise ConfigError("a comparison needs two runs or more: assay runs compare RUN RUN ...")
-    views = [read_run(run_folder(p)) for p in own.runs]
+    views = [read_run(run_folder(p)) for p in folders]
     found = compare(views, own.mode)
     settings, versions = differing([v.settings for v in views]), differing([v.versions for v in views])
     value = [{**row, "settings": settings[i], "versions": versions[i]} for i, row in enumerate(comparison_json(found))]

@@ -71,8 +71,15 @@ def run_folder(path: Path, known_by: Sequence[str] = ("run.toml", "metrics.jsonl
     if any((path / name).exists() for name in known_by):
         return path
     missing(path)
+    if inside := runs_in(path):
+        raise DataError(f"{path} is no run folder, it holds {len(inside)} runs; name one: {', '.join(map(str, inside[:8]))}")
     what = "is no run folder: it has no run.toml" if path.exists() else "does not exist"
     raise DataError(f"{path} {what}; {_LISTED}")
+
+
+def runs_in(path: Path) -> list[Path]:
+    """The runs of a folder that holds several, as of ``--seeds``; none where it is a run itself."""
+    return [] if (path / "run.toml").exists() else sorted(found.parent for found in path.glob("*/run.toml"))
 
 
 def named_run(path: Path) -> Path:

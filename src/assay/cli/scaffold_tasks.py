@@ -7,7 +7,7 @@ from assay.cli.scaffold_recipe import IMPORTS, RUN
 __all__ = ["ENVIRONMENT", "ENVIRONMENT_TEST", "TASK", "TASK_TEST"]
 
 TASK = (
-    '''"""A family of tasks: write every second digit of a number."""
+    '''"""@about@"""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ FAMILIES = {"@name@": "@module@:@Class@"}  # what assay finds by the entry point
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class @Class@(SingleTurn):
-    """Write every second digit: ``E4821>`` asks for ``42``. The level is the number of digits."""
+    """@about@
+
+    ``E4821>`` asks for every second digit, ``42``. The level is the number of digits.
+    """
 
     levels: tuple[int, ...] = (3, 4, 5, 6)
 
@@ -73,7 +76,7 @@ def test_the_recipe_trains_on_it() -> None:
 '''
 
 ENVIRONMENT = (
-    '''"""A family of several turns: the environment answers what the policy asks, until it answers itself."""
+    '''"""@about@"""
 
 from __future__ import annotations
 
@@ -116,7 +119,10 @@ class Numbers(SingleUse):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class @Class@(SingleTurn):
-    """Follow a number: ``F2123>`` asks for the second number behind 123. The level is how many to follow."""
+    """@about@
+
+    ``F2123>`` asks for the second number behind 123. The level is how many to follow.
+    """
 
     levels: tuple[int, ...] = (1, 2)
 

@@ -1,6 +1,7 @@
 """What ``assay init`` writes: a package with one module, a test, and the commands that come next.
 
-``@name@`` is the name that was given, ``@module@`` the module, ``@Class@`` its main class.
+``@name@`` is the name that was given, ``@module@`` the module, ``@Class@`` its main class, ``@about@`` what the author says
+of it, else what the scaffold does.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ build-backend = "setuptools.build_meta"
 [project]
 name = "@name@"
 version = "0.1.0"
-description = "@about@"
+description = @described@
 readme = "README.md"
 requires-python = ">=3.11"
-dependencies = ["assay-rl>=@version@"]
+@stamped@dependencies = ["assay-rl>=@version@"]
 
 [project.optional-dependencies]
 train = ["assay-rl[train]>=@version@"]
@@ -46,7 +47,7 @@ def rows() -> list[dict[str, Any]]:
 '''
 
 _REWARD = (
-    '''"""A reward of your own: how much of an answer is right, place by place."""
+    '''"""@about@"""
 
 from __future__ import annotations
 
@@ -90,7 +91,7 @@ def test_the_rows_have_answers() -> None:
 '''
 
 _VERIFIER = (
-    '''"""A verifier of your own: the last number of an answer must be the gold."""
+    '''"""@about@"""
 
 from __future__ import annotations
 
@@ -135,7 +136,7 @@ def test_the_verifier_keeps_its_contract() -> None:
     check_verifier(@Class@(), [(task, rollout_of(task, said), worth) for said, worth in cases.items()])
 '''
 
-_RECIPE = '''"""A recipe of your own: digits are sorted, with a method and a curriculum that you choose."""
+_RECIPE = '''"""@about@"""
 
 from __future__ import annotations
 
@@ -182,7 +183,9 @@ def test_the_seed_is_its_own() -> None:
 
 _README = """# @name@
 
-@about@ The code is `@module@/__init__.py`, its test `tests/test_@module@.py`. Install it with what the test needs:
+@about@
+
+The code is `@module@/__init__.py`, its test `tests/test_@module@.py`. Install it with what the test needs:
 
     pip install -e '.[test]'
     python -m pytest
@@ -195,7 +198,7 @@ with, and `pip install -c constraints.txt ...` takes them (for a machine without
     pip install -e '.[train]'
     assay train @module@:recipe
 
-Then change the code, and run the test again. `docs/add/@page@.md` of assay has what else there is to know.
+Then change the code, and run the test again. The documentation of `assay-rl` has more in `docs/add/@page@.md`.
 """
 
 _CASES = """{"gold": "123", "answer": "123"}
@@ -205,7 +208,7 @@ _CASES = """{"gold": "123", "answer": "123"}
 
 SCAFFOLDS: Mapping[str, Mapping[str, str]] = {
     "task": {
-        "about": "A family of tasks for assay.",
+        "about": "Tasks with levels: write every second digit of a number.",
         "module": TASK,
         "test": TASK_TEST,
         "entry": _ENTRY,
@@ -213,7 +216,7 @@ SCAFFOLDS: Mapping[str, Mapping[str, str]] = {
         "look": "assay tasks check @name@",
     },
     "environment": {
-        "about": "A family of tasks of several turns for assay.",
+        "about": "Tasks of several turns: the environment answers what the policy asks, until it answers itself.",
         "module": ENVIRONMENT,
         "test": ENVIRONMENT_TEST,
         "entry": _ENTRY,
@@ -221,7 +224,7 @@ SCAFFOLDS: Mapping[str, Mapping[str, str]] = {
         "look": "assay tasks check @name@",
     },
     "reward": {
-        "about": "A reward for assay.",
+        "about": "A reward: how much of an answer is right, place by place.",
         "module": _REWARD,
         "test": _REWARD_TEST,
         "cases": _CASES,
@@ -229,7 +232,7 @@ SCAFFOLDS: Mapping[str, Mapping[str, str]] = {
         "look": "assay verify run @module@:reward cases.jsonl",
     },
     "verifier": {
-        "about": "A verifier for assay.",
+        "about": "A verifier: the last number of an answer must be the gold.",
         "module": _VERIFIER,
         "test": _VERIFIER_TEST,
         "cases": _CASES,
@@ -237,7 +240,7 @@ SCAFFOLDS: Mapping[str, Mapping[str, str]] = {
         "look": "assay verify run @module@:@Class@ cases.jsonl",
     },
     "recipe": {
-        "about": "A recipe for assay.",
+        "about": "A recipe: digits are sorted, with a method and a curriculum that you choose.",
         "module": _RECIPE,
         "test": _RECIPE_TEST,
         "page": "model",

@@ -159,14 +159,16 @@ def _rows() -> list[dict[str, Any]]:
 
 def _listed(name: str) -> dict[str, Any]:
     """A family or a suite as a row of the list; only a suite has ``parts``."""
-    from assay.tasks import TaskMixture, card, family
+    from assay.tasks import Rows, TaskMixture, card, family
+    from assay.tasks.packages import installed
 
     source = family(name)
     c = card(source)
+    said = installed().summary(name) if isinstance(source, Rows) else ""
     parts = {part: list(of) for part, of in source.members().items()} if isinstance(source, TaskMixture) else None
     return {
         "name": name,
-        "summary": c.summary,
+        "summary": said or c.summary,
         "domains": sorted(set(c.domains.values())),
         "arms": {a: list(ls) for a, ls in c.arms.items()},
         "problems": {a: {"domain": c.domains[a], "summary": c.summaries[a]} for a in c.arms},

@@ -23,7 +23,7 @@ from assay.cli.usage import asks_usage, usage
 from assay.cli.user_objects import user_files
 from assay.core.errors import AssayError, CallbackError, ConfigError, MissingExtraError, RewardError
 from assay.core.protocols import Tracker
-from assay.measure.trackers.state import recorded_trackers
+from assay.measure.trackers.state import TrackerState, recorded_trackers
 from assay.measure.trackers.tracker import TrackerSettings
 from assay.runtime.distributed.launch import Launch
 from assay.train.driver import RunOutcome, Watch, load_run, resume, train
@@ -136,7 +136,12 @@ def _work(
 
     logging.getLogger("asyncio").addFilter(_no_interrupts)
     with tracked(folder, trackers, watch) as told:
-        return _worked(lambda: job(told), folder, own, begun)
+        code = _worked(lambda: job(told), folder, own, begun)
+    for tracker in trackers:
+        state = TrackerState.read(folder, tracker.called()) if begun else None
+        if state is not None and not state.error and (where := tracker.where(folder, state.url)):
+            say(f"{tracker.called()}: {where}")
+    return code
 
 
 def _worked(job: Callable[[], RunOutcome], folder: Path, own: ViewOptions, begun: Sequence[Path]) -> int:

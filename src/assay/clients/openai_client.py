@@ -134,6 +134,24 @@ class OpenAIClient:
         body = {"prompt": prompt, "n": n, "temperature": temperature, "max_tokens": max_tokens, **more}
         return await self._answers("/completions", body, n)
 
+    async def context_length(self) -> int | None:
+        """Tokens that a prompt and its answer may have together, as ``/models`` says it (``max_model_len`` of vLLM and of
+        ``assay serve model``); None where the server does not say, or does not answer within 10 s.
+        """
+        _, client = self._here()
+        try:
+            answer = await client.get(f"{self.base_url}/models", headers=self._headers(), timeout=10.0)
+            listed: Any = _object(answer).get("data")
+        except (httpx.HTTPError, EngineError):
+            return None
+        known = [
+            cast("dict[str, Any]", m)
+            for m in cast("list[Any]", listed if isinstance(listed, list) else [])
+            if isinstance(m, dict)
+        ]
+        length: Any = next((m.get("max_model_len") for m in known if m.get("id") == self.model), None)
+        return length if isinstance(length, int) and length > 0 else None
+
     async def close(self) -> None:
         """Closes connections."""
         if self._loop is not None and self._loop[0] is asyncio.get_running_loop():

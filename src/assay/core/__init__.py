@@ -8,6 +8,7 @@ from assay.core.util.exports import lazy_exports
 
 if TYPE_CHECKING:
     from assay.core.batch import Batch, Counts, pack, pack_rows
+    from assay.core.batch_join import join_batches
     from assay.core.canon import FrozenMap, array_digest, canonical, digest, freeze, plain
     from assay.core.columns import TokenColumn
     from assay.core.config import dumps_toml, from_dict, loads_toml, part, replace_at, to_dict
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from assay.core.group import Draw, Group, Outcome
     from assay.core.manifest import Manifest, TensorInfo, manifest_of
     from assay.core.media import Album, Media, Pictures, media_of
-    from assay.core.optional_protocols import CountsRows, ReadsTasks, ShowsPictures, TaskScreen
+    from assay.core.optional_protocols import CountsRows, ReadsTasks, SamplerByContext, ShowsPictures, TaskScreen
     from assay.core.plan import Forward, Offers, Plan, Scope
     from assay.core.protocols import (
         AskPolicy,
@@ -191,6 +192,7 @@ __all__ = [
     "RolloutGroup",
     "Sample",
     "Sampler",
+    "SamplerByContext",
     "SamplerParts",
     "SamplerSpec",
     "Sampling",
@@ -242,6 +244,7 @@ __all__ = [
     "group_from_wire",
     "group_to_wire",
     "ids_of",
+    "join_batches",
     "loads_toml",
     "manifest_of",
     "media_of",
@@ -268,6 +271,7 @@ __all__ = [
 _HOME = {
     "util.paths": "cache_folder",
     "batch": "Batch Counts pack pack_rows",
+    "batch_join": "join_batches",
     "canon": "FrozenMap array_digest canonical digest freeze plain",
     "columns": "TokenColumn",
     "config": "dumps_toml from_dict loads_toml part replace_at to_dict",
@@ -279,7 +283,7 @@ _HOME = {
     "group": "Draw Group Outcome",
     "manifest": "Manifest TensorInfo manifest_of",
     "media": "Album Media Pictures media_of",
-    "optional_protocols": "CountsRows ReadsTasks ShowsPictures TaskScreen",
+    "optional_protocols": "CountsRows ReadsTasks SamplerByContext ShowsPictures TaskScreen",
     "plan": "Forward Offers Plan Scope",
     "protocols": (
         "AskPolicy BatchComposer BeginsTexts CallTokenizer CarriesHeads ChatTokenizer ContextManager Conversation Curriculum "

@@ -22,7 +22,7 @@ from assay.core.spans import span_columns
 
 _NOTHING = "an optimiser batch needs at least one row with a loss token; every rollout was empty or faulty"
 
-__all__ = ["Batch", "Counts", "pack", "pack_rows"]
+__all__ = ["Batch", "Counts", "counts_of", "pack", "pack_rows"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class Batch:
         number = np.array([STREAMS.index(s) for s in streams], np.int8)
         batch = replace(self, rows={**self.rows, "stream": number[self.per_row("group")]})
         batch = batch.with_rollouts(group=np.array(owner, np.int64)[self.rollout("group")])
-        counts = _count(batch)
+        counts = counts_of(batch)
         return replace(batch, counts=counts, drawn=counts if self.drawn == self.counts else self.drawn)
 
     def micro(self, rows: Sequence[int] | NDArray[Any]) -> Batch:
@@ -147,7 +147,7 @@ class Batch:
         part = self.micro(rows)
         tokens = _rollout_tokens(part.rows["rollout"], part.part_lengths(), len(self.rollouts["group"]))
         part = part.with_rollouts(tokens=tokens)
-        counts = _count(part)
+        counts = counts_of(part)
         return replace(part, counts=counts, drawn=_share(self.drawn, counts, self.counts))
 
     def part_lengths(self) -> NDArray[np.int64]:
@@ -241,7 +241,7 @@ def _batch(
     nothing = Counts(0, 0, 0, 0)
     batch = Batch(offsets=offsets, tokens=columns, rows=rows, rollouts=table, counts=nothing, drawn=nothing)
     batch = batch.with_rollouts(tokens=_rollout_tokens(rows["rollout"], batch.part_lengths(), len(table["group"])))
-    counts = _count(batch)
+    counts = counts_of(batch)
     return replace(batch, counts=counts, drawn=counts if drawn is None else drawn)
 
 
@@ -295,7 +295,8 @@ def _share(drawn: Counts, part: Counts, whole: Counts) -> Counts:
     return Counts(*(p if d == w or not w else max(p, round(d * p / w)) for d, p, w in pairs))
 
 
-def _count(batch: Batch) -> Counts:
+def counts_of(batch: Batch) -> Counts:
+    """Loss tokens, rows, rollouts and groups of a batch that is whole; rollouts without a row do not count."""
     present = np.unique(batch.rows["rollout"])
     groups = np.unique(batch.rollouts["group"][present])
     return Counts(int(batch.token("mask").sum()), len(batch), len(present), len(groups))

@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 from assay.core.errors import ConfigError, UnknownNameError, a_kind
 from assay.core.moved_modules import filed_module, module_of_filed
 
-__all__ = ["Function", "filed_as", "load_class", "load_function", "name_of", "name_of_callable"]
+__all__ = ["Function", "filed_as", "load_class", "load_function", "load_part", "name_of", "name_of_callable"]
 
 Function = FunctionType | BuiltinFunctionType
 Class = TypeVar("Class", bound=type)
@@ -111,6 +111,20 @@ def load_function(name: str, place: str) -> Callable[..., Any]:
     if isinstance(found, Function | MethodType):
         return found
     raise ConfigError(f"{place}: {name!r} is {a_kind(found)}, not a function")
+
+
+def load_part(name: str, place: str) -> Any:
+    """The function, the class or the dataclass's instance called ``module:name``, for places where each means something.
+
+    Raises:
+        ConfigError: not importable, or none of these; names ``place``.
+        UnknownNameError: the module has no such name.
+
+    >>> load_part("fractions:Fraction", "here").__name__
+    'Fraction'
+    """
+    found = _load(name, place)
+    return cast("Any", found) if isinstance(found, type) or is_dataclass(found) else load_function(name, place)
 
 
 def _load(name: str, place: str) -> object:

@@ -39,8 +39,6 @@ class Manifest:
 
     Raises:
         DataError: another kind, a delta without base, or a full manifest with one.
-
-    Carries: SparseRL-Sync (arXiv 2605.07330), in part.
     """
 
     version: int

@@ -1,15 +1,17 @@
-"""What some task sources and curricula can do besides what all can, and the screen that a stage may have."""
+"""What some task sources, curricula and samplers can do besides what all can, and the screen that a stage may have."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
 
 from assay.core.media import Pictures
 from assay.core.protocols import Curriculum, TaskSource
+from assay.core.rollout import Rollout
 from assay.core.score import Score
-from assay.core.task import Task
+from assay.core.task import Context, Task
 
-__all__ = ["CountsRows", "ReadsTasks", "ShowsPictures", "TaskScreen"]
+__all__ = ["CountsRows", "ReadsTasks", "SamplerByContext", "ShowsPictures", "TaskScreen"]
 
 
 @runtime_checkable
@@ -37,6 +39,17 @@ class ShowsPictures(TaskSource, Protocol):
     @property
     def pictures(self) -> Pictures:
         """Pixels of all pictures that its tasks and environments have shown."""
+        ...
+
+
+@runtime_checkable
+class SamplerByContext(Protocol):
+    """A `Sampler` that can tell of a context's rollouts while it samples those of others."""
+
+    async def collect_each(
+        self, contexts: Sequence[Context], n: int, ended: Callable[[Sequence[Rollout]], None]
+    ) -> list[Rollout]:
+        """``collect``; tells ``ended`` of each context's rollouts, in their order, when its last one has ended."""
         ...
 
 

@@ -19,15 +19,19 @@ from assay.core.errors import ConfigError, DataError, UnknownNameError
 __all__ = ["CONTROLS", "Paper", "load_papers", "paper_named"]
 
 CONTROLS = {
+    "docs/evidence/agents.md": "one seed; its control is the same run under random rewards, or with tools that answer wrongly",
     "docs/evidence/calibration.md": "five seeds; its control is the same run, rewarded for a right answer in the stated form",
     "docs/evidence/comparison.md": "each arm beside the others on equal budgets, tuned alike",
     "docs/evidence/contamination.md": "models that were shown the items beside those that were not",
     "docs/evidence/control.md": "five seeds; the method that it changes, on the same data, settings not tuned alike",
+    "docs/evidence/control_methods.md": "two seeds; a control stands beside each method, settings not tuned alike",
     "docs/evidence/guides.md": "one seed, 150 steps, and three for chosen rows; its control is the same run under random "
     "rewards, or on as many random rows",
+    "docs/evidence/help.md": "two seeds; its controls are the same run without help, and with help for another task",
     "docs/evidence/methods.md": "one seed, 40 steps at one learning rate; its control is the base before training, and "
     "random rewards were tried under GRPO and RLOO alone",
     "docs/evidence/papers.md": "one seed; its control stands beside it on that page",
+    "docs/evidence/user_rows.md": "three seeds; the same rows, answered or rewarded wrongly, beside each",
     "docs/evidence/tasks.md": "speed, difficulty and number of the tasks; nothing is trained there",
 }
 """What a page of evidence compares a paper's part with."""

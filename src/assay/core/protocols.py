@@ -7,7 +7,7 @@ are drawn, how good they are, what to try next, how to learn, where to report.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -462,17 +462,6 @@ class Sampler(Protocol):
     """Contexts to rollouts, ``n`` each; a searcher is a sampler."""
 
     async def collect(self, contexts: Sequence[Context], n: int) -> list[Rollout]: ...
-
-
-@runtime_checkable
-class SamplerByContext(Protocol):
-    """A `Sampler` that can tell of a context's rollouts while it samples those of others."""
-
-    async def collect_each(
-        self, contexts: Sequence[Context], n: int, ended: Callable[[Sequence[Rollout]], None]
-    ) -> list[Rollout]:
-        """``collect``; tells ``ended`` of each context's rollouts, in their order, when its last one has ended."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -177,11 +177,23 @@ class Completion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult:
-    """What a tool answered: text, an error message or None, and seconds."""
+    """What a tool answered.
+
+    Attributes:
+        content: what the policy is shown.
+        error: what went wrong, or None.
+        duration: seconds.
+        cost: of the call, in the tool's own unit.
+        timed_out: it gave no answer before its deadline, and the policy is told so.
+        cut: characters of the answer that were left out of ``content``.
+    """
 
     content: str
     error: str | None = None
     duration: float = 0.0
+    cost: float = 0.0
+    timed_out: bool = False
+    cut: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -10,12 +10,15 @@ from math import inf
 from assay.core.canon import FrozenMap
 from assay.core.errors import DataError
 
-__all__ = ["LEARNED", "ROLLOUT_COLUMNS", "Fault", "Score", "SpanScore"]
+__all__ = ["LEARNED", "ROLLOUT_COLUMNS", "ROW_WEIGHT", "Fault", "Score", "SpanScore"]
 
 ROLLOUT_COLUMNS = frozenset(
     {"group", "valid", "domain", "arm", "level", "lag", "length", "truncated", "tokens", "reward", "advantage", "keep"}
 )
 """Columns that a batch or the credit chain gives every rollout."""
+
+ROW_WEIGHT = "row_weight"
+"""Rollout column with a factor of each rollout's loss, in batches with rows of a user's that name weights."""
 
 LEARNED = "learned"
 """In ``info``: the component that a stage learns from, where that is not the main one."""

@@ -255,7 +255,7 @@ def _call(call: Call) -> Wire:
         "role": call.role,
         "policy": call.policy,
         "thought": call.thought,
-        "results": [[r.content, r.error, float(r.duration)] for r in call.results],
+        "results": [_result(r) for r in call.results],
         "media": _media(call.media),
         "score_prefix": None if call.score_prefix is None else array_to_wire(call.score_prefix),
         "privileged_prefix": None if call.privileged_prefix is None else array_to_wire(call.privileged_prefix),
@@ -263,6 +263,18 @@ def _call(call: Call) -> Wire:
         **({"shared": True} if call.shared else {}),
         **({"history": call.history} if call.history else {}),
     }
+
+
+def _result(result: ToolResult) -> list[Any]:
+    """A list; what a call cost, and whether it was cut, stands in it only where there is something to say."""
+    more = [float(result.cost), result.timed_out, result.cut]
+    return [result.content, result.error, float(result.duration), *(more if any(more) else ())]
+
+
+def _read_result(
+    content: str, error: str | None, duration: float, cost: float = 0.0, timed_out: bool = False, cut: int = 0
+) -> ToolResult:
+    return ToolResult(content=content, error=error, duration=duration, cost=cost, timed_out=timed_out, cut=cut)
 
 
 def _read_call(data: Mapping[str, Any]) -> Call:
@@ -276,7 +288,7 @@ def _read_call(data: Mapping[str, Any]) -> Call:
         role=data["role"],
         policy=data["policy"],
         thought=data.get("thought"),
-        results=tuple(ToolResult(content=c, error=e, duration=d) for c, e, d in data["results"]),
+        results=tuple(_read_result(*r) for r in data["results"]),
         media=_read_media(data["media"]),
         placeholders=data.get("placeholders", False),
         score_prefix=None if score is None else array_from_wire(score),

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from assay.guide.guidance import Plain, Prefix, Privileged, Stateless, plain_context, solution_of
     from assay.guide.hints import Ghpo, Seele
     from assay.guide.index_policies import FirstTasks, InOrder
+    from assay.guide.plain_prompt import GuideHint, Rethink
+    from assay.guide.pope import AdHint, Pope
     from assay.guide.prompt_values import PromptValue
     from assay.guide.replay import Recent, RecentBuffer
     from assay.guide.row_book import RowBook, RowRule
@@ -28,8 +30,10 @@ if TYPE_CHECKING:
     from assay.guide.schedules import Piecewise, Ramp, StepSchedule, WhenReached
     from assay.guide.shuffled import ShuffledEvents
     from assay.guide.start_states import StartStates
+    from assay.guide.trace_prefixes import Quarters, TracePrefix
 
 __all__ = [
+    "AdHint",
     "Admitted",
     "Again",
     "AlpGmm",
@@ -44,6 +48,7 @@ __all__ = [
     "Frontier",
     "Ghpo",
     "Guide",
+    "GuideHint",
     "HardFocus",
     "HistoryRows",
     "InOrder",
@@ -51,15 +56,18 @@ __all__ = [
     "Mixed",
     "Piecewise",
     "Plain",
+    "Pope",
     "Prefix",
     "Privileged",
     "PromptPair",
     "PromptValue",
+    "Quarters",
     "Ramp",
     "Recent",
     "RecentBuffer",
     "Refill",
     "ResampleOnCorrect",
+    "Rethink",
     "Retrospective",
     "Rounds",
     "RowBook",
@@ -77,6 +85,7 @@ __all__ = [
     "StepSchedule",
     "SuccessVariance",
     "SuccessWindow",
+    "TracePrefix",
     "Uniform",
     "WhenReached",
     "guides",
@@ -97,6 +106,8 @@ _HOME = {
     "guidance": "Plain Prefix Privileged Stateless plain_context solution_of",
     "hints": "Ghpo Seele",
     "index_policies": "FirstTasks InOrder",
+    "plain_prompt": "GuideHint Rethink",
+    "pope": "AdHint Pope",
     "prompt_values": "PromptValue",
     "replay": "Recent RecentBuffer",
     "row_book": "RowBook RowRule",
@@ -106,6 +117,7 @@ _HOME = {
     "schedules": "Piecewise Ramp StepSchedule WhenReached",
     "shuffled": "ShuffledEvents",
     "start_states": "StartStates",
+    "trace_prefixes": "Quarters TracePrefix",
 }
 
 __getattr__, __dir__ = lazy_exports(__name__, _HOME)

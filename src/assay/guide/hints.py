@@ -14,7 +14,7 @@ from assay.core.protocols import Moment, Posed, State
 from assay.core.task import Context, Prefill, Task
 from assay.guide.guidance import Stateless, plain_context, solution_of
 
-__all__ = ["Ghpo", "Seele", "SeeleGuidance", "hinted_context", "needed_share"]
+__all__ = ["Ghpo", "Seele", "SeeleGuidance", "check_shares", "check_text", "guided_context", "hinted_context", "needed_share"]
 
 
 def hinted_context(task: Task, key: str, hint: str, text: str) -> Context:
@@ -39,6 +39,23 @@ def hinted_context(task: Task, key: str, hint: str, text: str) -> Context:
     return replace(plain, messages=(*plain.messages[:at], replace(turn, content=content), *plain.messages[at + 1 :]), tag="hint")
 
 
+def guided_context(task: Task, key: str, solution: str, share: float, text: str) -> Context:
+    """The task with the first ``share`` of a solution's characters in its last user turn, or as the beginning of the answer.
+
+    Args:
+        task: what is posed.
+        key: of context and group.
+        solution: whose first part is given.
+        share: of its characters, halves going up.
+        text: the turn, as `hinted_context` has it; empty for an answer that begins with the part.
+
+    Raises:
+        DataError: there is no user turn to put it in.
+    """
+    hint = solution[: math.floor(share * len(solution) + 0.5)]
+    return hinted_context(task, key, hint, text) if text else plain_context(task, key, Prefill(hint))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ghpo(Stateless):
     """GHPO: a task at which every rollout fails is posed again with the first part of its solution in the prompt, then with more.
@@ -51,7 +68,8 @@ class Ghpo(Stateless):
 
     Attributes:
         shares: of the solution's characters, ascending, in (0, 1): one more round each.
-        text: the last user turn; ``{prompt}`` and ``{hint}`` stand in it once each.
+        text: the last user turn; ``{prompt}`` and ``{hint}`` stand in it once each. Empty: the answer itself begins with the
+            hint, for models that read no hints.
 
     Raises:
         ConfigError: shares out of range or order, or another text.
@@ -68,8 +86,7 @@ class Ghpo(Stateless):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "shares", tuple(self.shares))
-        if not self.shares or list(self.shares) != sorted(set(self.shares)) or not 0.0 < self.shares[0] <= self.shares[-1] < 1.0:
-            raise ConfigError(f"Ghpo.shares={self.shares}; give shares of the solution in (0, 1), each more than the one before")
+        check_shares(self, self.shares)
         check_text(self, self.text)
 
     def next(self, task: Task, history: Sequence[Group], moment: Moment) -> Sequence[Posed]:
@@ -87,15 +104,24 @@ class Ghpo(Stateless):
         if rung >= len(self.shares) or not values or max(values) > 0.0:
             return ()
         solution = solution_of(task, "a hint")
-        hint = solution[: math.floor(self.shares[rung] * len(solution) + 0.5)]
-        context = hinted_context(task, f"{moment.key}/hint{rung + 1}", hint, self.text)
+        context = guided_context(task, f"{moment.key}/hint{rung + 1}", solution, self.shares[rung], self.text)
         return (Posed(context=context, replaces=tuple(group.key for group in history)),)
 
 
-def check_text(part: object, text: str) -> None:
-    """Raises ConfigError unless ``{prompt}`` and ``{hint}`` stand once each in a part's text."""
+def check_shares(part: object, shares: Sequence[float], *, whole: bool = False) -> None:
+    """Raises ConfigError unless a part's shares ascend within (0, 1), or within (0, 1] where the ``whole`` is allowed."""
+    inside = bool(shares) and shares[0] > 0.0 and (shares[-1] <= 1.0 if whole else shares[-1] < 1.0)
+    if not inside or list(shares) != sorted(set(shares)):
+        raise ConfigError(
+            f"{type(part).__name__}.shares={tuple(shares)}; give shares of the solution in (0, 1{']' if whole else ')'}, each "
+            "more than the one before"
+        )
+
+
+def check_text(part: object, text: str, *, empty: bool = True) -> None:
+    """Raises ConfigError unless ``{prompt}`` and ``{hint}`` stand once each in a part's text, or it is ``empty`` and may be."""
     for word in ("{prompt}", "{hint}"):
-        if text.count(word) != 1:
+        if text.count(word) != 1 and (text or not empty):
             raise ConfigError(f"{type(part).__name__}.text={text!r} must hold {word!r} exactly once")
 
 

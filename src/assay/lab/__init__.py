@@ -9,7 +9,7 @@ from assay.core.util.exports import lazy_exports
 if TYPE_CHECKING:
     from assay.lab.cells import ONE_THREAD, WORKERS, Cell, LabError, run_cell, run_cells
     from assay.lab.comparison import Arm, Comparison, ComparisonResult, over_seeds
-    from assay.lab.controls import FormatOnly, Inverted, RandomReward, Rewarded
+    from assay.lab.controls import FormatOnly, Inverted, OtherSolutions, RandomReward, Rewarded
     from assay.lab.gate import GATE_SEEDS, LearningGate, accuracy, change, judge
     from assay.lab.machine import describe_machine, load_average
     from assay.lab.processes import Processes, ProcessJob, exit_reason
@@ -32,6 +32,7 @@ __all__ = [
     "Mean",
     "ProcessJob",
     "Processes",
+    "OtherSolutions",
     "RandomReward",
     "Rewarded",
     "RunEnding",
@@ -57,7 +58,7 @@ _HOME = {
     "machine": "describe_machine load_average",
     "cells": "Cell LabError run_cell run_cells ONE_THREAD WORKERS",
     "comparison": "Arm Comparison ComparisonResult over_seeds",
-    "controls": "FormatOnly Inverted RandomReward Rewarded",
+    "controls": "FormatOnly Inverted OtherSolutions RandomReward Rewarded",
     "gate": "LearningGate accuracy change judge GATE_SEEDS",
     "seeds": "StudyRun StudyObserver side_by_side run_all",
     "summary": "RunEnding Mean Difference State differences",

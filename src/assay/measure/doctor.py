@@ -8,6 +8,7 @@ from assay.measure.findings import Finding, Rule, Severity
 from assay.measure.history import History
 from assay.measure.rules_check import RewardHacking
 from assay.measure.rules_heldout import CurriculumStuck, HeldOutDropped, SuspectVerifier
+from assay.measure.rules_help import OnlyWithHelp
 from assay.measure.rules_machinery import EngineMismatch, GraderHangs, RisingFaults, UnprovenWeights, UntrainedWeights
 from assay.measure.rules_policy import (
     EntropyCollapse,
@@ -33,6 +34,7 @@ RULES: tuple[Rule, ...] = (
     RisingFaults(),
     GraderHangs(),
     NoSignal(),
+    OnlyWithHelp(),
     EntropyCollapse(),
     EntropyExplosion(),
     LengthTruncation(),

@@ -19,6 +19,7 @@ from assay.core.group import Group
 from assay.core.rollout import Stop
 from assay.core.sample import STREAMS
 from assay.core.score import Fault, Score
+from assay.measure.help_metrics import help_metrics
 from assay.measure.logprob_agreement import agreement, comparable, kish
 
 __all__ = [
@@ -213,10 +214,11 @@ GROUP_METRICS = (
 
 def group_metrics(groups: Sequence[Group]) -> dict[str, float]:
     """Every metric of graded groups under its name in ``metrics.jsonl``: ``reward/...``, ``signal/fraction``, ``length/...``,
-    ``fault/...``, ``format/rate`` (the mean of the component ``format``), ``rollouts/sampled``, ``tokens/sampled``, and
-    ``entropy/mean`` where the engine recorded it. What nothing could be measured for is left out.
+    ``fault/...``, ``format/rate`` (the mean of the component ``format``), ``rollouts/sampled``, ``tokens/sampled``,
+    ``entropy/mean`` where the engine recorded it, and ``help/...`` where a guidance helped (`help_metrics`). What nothing could
+    be measured for is left out.
     """
-    out = reward_stats(groups) | length_stats(groups) | fault_rates(groups)
+    out = reward_stats(groups) | length_stats(groups) | fault_rates(groups) | help_metrics(groups)
     out |= {
         "signal/fraction": signal_fraction(groups),
         "length/truncated": truncated_share(groups),

@@ -70,6 +70,17 @@ PANELS = (
         caption="Sampled tokens per rollout, of right and wrong ones apart, and the share of rollouts cut off at the limit.",
     ),
     Panel(
+        title="Help",
+        percent=(True, True),
+        labels=("given", "success"),
+        metrics=[
+            [("help/share", "rollouts with help"), ("help/prefix", "of a solution, by prefixes")],
+            [("help/success", "with help"), ("help/success_without", "without")],
+        ],
+        caption="Rollouts that began with a hint, a prefix or a later state, and how they and the others succeeded. Evaluations "
+        "give no help.",
+    ),
+    Panel(
         title="Age of rollouts",
         percent=(False, False),
         labels=("steps", "dropped"),

@@ -25,6 +25,8 @@ class RolloutLine:
         advantage: after credit; None where it was not learned from, or that is not recorded.
         reason: why it has no verdict, where the scorer said so.
         answer: what was graded, where that is no call's text; None where it is.
+        raw: the tokens that the policy read first and those that followed, as text with special tokens; empty where that is not
+            recorded.
         calls: of an agent, each with ``prompt`` (what it sent beyond an earlier call's tokens), ``text`` and ``history``.
     """
 
@@ -45,6 +47,7 @@ class RolloutLine:
     reason: str = ""
     answer: str | None = None
     calls: tuple[Mapping[str, str], ...] = ()
+    raw: tuple[str, ...] = ()
 
     @property
     def faulty(self) -> bool:
@@ -100,5 +103,6 @@ def rollout_line(record: Mapping[str, Any]) -> RolloutLine:
         advantage=None if record.get("advantage") is None else float(record["advantage"]),
         reason=str(record.get("reason", "")),
         answer=None if record.get("answer") is None else str(record["answer"]),
+        raw=tuple(map(str, record.get("raw", ()))),
         calls=tuple({k: str(v) for k, v in call.items()} for call in record.get("calls", ())),
     )

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from assay.objective.credit.reward import Scalarise
     from assay.objective.credit.shape import Bonus, PairwiseWin, Rescale, ScaleByClass
     from assay.objective.credit.steps import StateGroups
+    from assay.objective.credit.tags import TagAdvantage
     from assay.objective.credit.teacher import TeacherAdvantage
     from assay.objective.credit.tilt import Tilt
     from assay.objective.credit.transform import (
@@ -93,7 +94,7 @@ if TYPE_CHECKING:
         Method, a2po, a_lol, agentic_reinforce, aot, apo, archer, areal, b_coder, bco, calib_rl, campo, cispo, cispo_masked,
         clip_cov, constrained, copg, cpl, cpo, cure, dapo, direct_advantage, discopop, dispo, dph_rl, dpo, dppo, dr_grpo, dro,
         dvao, echo, entropy_only, exo, expert_iteration, f_dpo, gdc, gdpo, geo_mask, gigpo, gkd, gmpo, gpg, gpg_nonzero, grpo,
-        grpo_entropy, grpo_leave_one_out, grpo_passk, grpo_process, grpo_s, gspo, gui_g1, hierarchical_grpo, hispo,
+        grpo_entropy, grpo_leave_one_out, grpo_passk, grpo_process, grpo_s, gspo, gui_g1, guide_grpo, hierarchical_grpo, hispo,
         hypervolume_weighting, icepop, inpo, ipo, iw_opd, kd_estimator, kd_topk, kdrl, kimi15, kl_cov, kl_rl, kto, ld_dpo,
         lite_ppo, log_tamed, loop, lp_reg, luspo, m2po, masked_is, maxrl, mpo, build_method, nca, nll, nlpo, one_shot, opd,
         opd_advantage, opd_clipped, opo, opsm, oreal, orpo, otb, pacs, pairwise_rl, pass_at_k_training, pf_grpo, pf_ppo, ppo,
@@ -299,6 +300,7 @@ __all__ = [
     "Sum",
     "Support",
     "SupportLogp",
+    "TagAdvantage",
     "Target",
     "TdLoss",
     "TeacherAdvantage",
@@ -336,7 +338,7 @@ __all__ = [
     "discopop",
     "dispo", "dph_rl", "dpo", "dppo", "dr_grpo", "dro", "dvao", "echo", "entropy_only", "evaluate", "exo", "expert_iteration",
     "f_dpo", "gdc", "gdpo", "geo_mask", "gigpo", "gkd", "gmpo", "gpg", "gpg_nonzero", "grpo", "grpo_entropy",
-    "grpo_leave_one_out", "grpo_passk", "grpo_process", "grpo_s", "gspo", "gui_g1", "hierarchical_grpo", "hispo",
+    "grpo_leave_one_out", "grpo_passk", "grpo_process", "grpo_s", "gspo", "gui_g1", "guide_grpo", "hierarchical_grpo", "hispo",
     "hypervolume_weighting", "icepop", "inpo", "ipo", "iw_opd", "kd_estimator", "kd_topk", "kdrl", "kimi15", "kl_cov", "kl_rl",
     "kto", "ld_dpo", "lite_ppo", "log_tamed", "loop", "lp_reg", "luspo", "m2po", "masked_is", "maxrl", "mpo", "build_method",
     "nca",
@@ -371,6 +373,7 @@ _HOME = {
     "credit.reward": "Scalarise",
     "credit.shape": "Bonus PairwiseWin Rescale ScaleByClass",
     "credit.steps": "StateGroups",
+    "credit.tags": "TagAdvantage",
     "credit.teacher": "TeacherAdvantage",
     "credit.tilt": "Tilt",
     "credit.transform": "AddBonus ClipAdvantage ConfidenceBonus PositivePart ScaleByPrompt ScaleBySample SignSplit",
@@ -421,7 +424,7 @@ _HOME = {
         "cispo_masked clip_cov constrained copg cpl cpo cure dapo direct_advantage discopop dispo dph_rl "
         "dpo dppo dr_grpo dro dvao echo entropy_only exo expert_iteration f_dpo gdc gdpo geo_mask gigpo "
         "gkd gmpo gpg gpg_nonzero grpo grpo_entropy grpo_leave_one_out grpo_passk grpo_process grpo_s "
-        "gspo gui_g1 hierarchical_grpo hispo hypervolume_weighting icepop inpo ipo iw_opd kd_estimator "
+        "gspo gui_g1 guide_grpo hierarchical_grpo hispo hypervolume_weighting icepop inpo ipo iw_opd kd_estimator "
         "kd_topk kdrl kimi15 kl_cov kl_rl kto ld_dpo lite_ppo log_tamed loop lp_reg luspo m2po masked_is "
         "maxrl mpo build_method nca nll nlpo one_shot opd opd_advantage opd_clipped opo opsm oreal orpo otb pacs "
         "pairwise_rl pass_at_k_training pf_grpo pf_ppo ppo ppo_hl_gauss prime_rl prime_rl_ipo pro_rl "

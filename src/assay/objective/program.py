@@ -13,6 +13,7 @@ from assay.core.columns import TokenColumn
 from assay.core.errors import CheckpointError, DataError
 from assay.core.plan import Plan, Scope
 from assay.core.protocols import State
+from assay.core.score import ROW_WEIGHT
 from assay.objective.loss.aggregate import Selection, of_streams, select
 from assay.objective.loss.base import LossTerm, View
 from assay.objective.plan import aggregate_name
@@ -29,6 +30,7 @@ class Program:
 
     Attributes:
         objective, plan: what was compiled.
+        scales: by the names of terms, factors of their coefficients in the next optimiser steps; 1 where there is none.
 
     The state (running baselines, adaptive coefficients) moves in `credit` only, and is saved with the weights. A batch is
     always judged by the state from before it: what it measures counts from the next batch on.
@@ -42,6 +44,7 @@ class Program:
         self._before: dict[str, State] = {t.name: self._state[t.name] for t in objective.losses}
         self._metrics: dict[str, float] = {}
         self._clipped: dict[str, F] = {}
+        self.scales: Mapping[str, float] = {}
 
     # ---- once per rollout batch
 
@@ -113,8 +116,11 @@ class Program:
             name = aggregate_name(self.objective, term)
             if name not in selections:
                 selections[name] = select(batch, term.streams, way.denominator, self._ranks(name))
-            factor = term.factor(self._before[term.name])
-            for own, values in term.prepare(batch, way.share(selections[name]), self._ranks(term.name)).items():
+            factor = term.factor(self._before[term.name]) * self.scales.get(term.name, 1.0)
+            share = way.share(selections[name])
+            if ROW_WEIGHT in batch.rollouts:  # of rows that say so: the denominators count each once, whatever its weight
+                share = share * batch.rollout(ROW_WEIGHT)[selections[name].owner]
+            for own, values in term.prepare(batch, share, self._ranks(term.name)).items():
                 scaled = values * factor if own in ("weight", "value") else values
                 columns.append(TokenColumn(f"{term.name}/{own}", scaled, "objective"))
         return self._with_acting(batch.with_tokens(*columns))

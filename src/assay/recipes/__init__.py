@@ -10,18 +10,21 @@ if TYPE_CHECKING:
     from assay.recipes.accounts import ledger, ledger_base
     from assay.recipes.calibrated import confidence, confidence_base
     from assay.recipes.dry import random_init
+    from assay.recipes.key_store import lookups, lookups_base
     from assay.recipes.long_answers import traces, traces_base
-    from assay.recipes.lookups import tool_base, tools
     from assay.recipes.mixture import AUXILIARY, SHOWN, assay_small, mixed, mixed_base
     from assay.recipes.rows import on_rows
     from assay.recipes.school import gsm8k, gsm8k_lora
     from assay.recipes.sorting import base, quickstart
     from assay.recipes.suite import Suite
+    from assay.recipes.tool_use import SHOWN_BILLS, tool_base, tools, tools_hub, tools_of, tools_rlvmr
+    from assay.recipes.unsolved import hard, hard_base, hard_cell
 
 __all__ = [
     "AUXILIARY",
     "RECIPES",
     "SHOWN",
+    "SHOWN_BILLS",
     "Suite",
     "assay_small",
     "base",
@@ -29,8 +32,13 @@ __all__ = [
     "confidence_base",
     "gsm8k",
     "gsm8k_lora",
+    "hard",
+    "hard_base",
+    "hard_cell",
     "ledger",
     "ledger_base",
+    "lookups",
+    "lookups_base",
     "mixed",
     "mixed_base",
     "on_rows",
@@ -38,6 +46,9 @@ __all__ = [
     "random_init",
     "tool_base",
     "tools",
+    "tools_hub",
+    "tools_of",
+    "tools_rlvmr",
     "traces",
     "traces_base",
 ]
@@ -45,8 +56,12 @@ __all__ = [
 RECIPES = {
     "quickstart": "assay.recipes.sorting:quickstart",
     "base": "assay.recipes.sorting:base",
-    "tools": "assay.recipes.lookups:tools",
-    "tool-base": "assay.recipes.lookups:tool_base",
+    "tools": "assay.recipes.tool_use:tools",
+    "tool-base": "assay.recipes.tool_use:tool_base",
+    "tools-hub": "assay.recipes.tool_use:tools_hub",
+    "tools-rlvmr": "assay.recipes.tool_use:tools_rlvmr",
+    "lookups": "assay.recipes.key_store:lookups",
+    "lookups-base": "assay.recipes.key_store:lookups_base",
     "mixed": "assay.recipes.mixture:mixed",
     "mixed-base": "assay.recipes.mixture:mixed_base",
     "ledger": "assay.recipes.accounts:ledger",
@@ -55,6 +70,8 @@ RECIPES = {
     "traces-base": "assay.recipes.long_answers:traces_base",
     "confidence": "assay.recipes.calibrated:confidence",
     "confidence-base": "assay.recipes.calibrated:confidence_base",
+    "hard": "assay.recipes.unsolved:hard",
+    "hard-base": "assay.recipes.unsolved:hard_base",
     "gsm8k": "assay.recipes.school:gsm8k",
     "gsm8k-lora": "assay.recipes.school:gsm8k_lora",
 }
@@ -64,12 +81,14 @@ _HOME = {
     "calibrated": "confidence confidence_base",
     "dry": "random_init",
     "long_answers": "traces traces_base",
-    "lookups": "tool_base tools",
+    "key_store": "lookups lookups_base",
     "mixture": "AUXILIARY SHOWN assay_small mixed mixed_base",
     "rows": "on_rows",
     "school": "gsm8k gsm8k_lora",
     "sorting": "base quickstart",
     "suite": "Suite",
+    "tool_use": "SHOWN_BILLS tool_base tools tools_hub tools_of tools_rlvmr",
+    "unsolved": "hard hard_base hard_cell",
 }
 
 __getattr__, __dir__ = lazy_exports(__name__, _HOME)

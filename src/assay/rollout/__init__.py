@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from assay.rollout.player import Player
     from assay.rollout.spec import PlayerSpec
     from assay.rollout.summarise import Summarise
+    from assay.rollout.tool_class import MethodTool
+    from assay.rollout.tool_limits import ToolLimits, tool
 
 __all__ = [
     "AnswerReader",
@@ -24,9 +26,12 @@ __all__ = [
     "FunctionTool",
     "KeepAll",
     "KeepLast",
+    "MethodTool",
     "Player",
     "PlayerSpec",
     "Summarise",
+    "ToolLimits",
+    "tool",
 ]
 
 _HOME = {
@@ -38,6 +43,8 @@ _HOME = {
     "decode_text": "AnswerReader",
     "spec": "PlayerSpec",
     "summarise": "Summarise",
+    "tool_class": "MethodTool",
+    "tool_limits": "ToolLimits tool",
 }
 
 __getattr__, __dir__ = lazy_exports(__name__, _HOME)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from assay.core.protocols import ChatTokenizer, Tokenizer
 from assay.core.rollout import Completion, Ids, Sampling, Stop
 from assay.core.thinking import Thinking
 
-__all__ = ["AnswerReader", "end_ids", "text_of", "with_stop"]
+__all__ = ["AnswerReader", "decode_with_special", "end_ids", "text_of", "with_stop"]
 
 
 def end_ids(tokenizer: Tokenizer) -> tuple[int, ...]:
@@ -39,6 +40,22 @@ def text_of(tokenizer: Tokenizer, said: Ids, completion: Completion) -> str:
     before = len(tokenizer.decode(said[:-1]).rstrip("\ufffd"))  # a text that ended the turn was completed by its last token
     found = [at for s in completion.sampling.stop if (at := text.find(s, max(0, before - len(s) + 1))) >= 0]
     return text[: min(found)] if found else text
+
+
+def decode_with_special(tokenizer: Tokenizer, ids: Ids) -> str:
+    """Text of ids with the special ones written out, as ``<|im_end|>``: what a model reads and writes, for people. A tokenizer
+    without a ``backend`` decodes in its own way.
+
+    >>> from assay.runtime import char_tokenizer
+    >>> import numpy as np
+    >>> t = char_tokenizer("0123456789=")
+    >>> decode_with_special(t, np.array([*t.encode("12=").tolist(), t.eos]))
+    '12=<eos>'
+    """
+    backend: Any = getattr(tokenizer, "backend", None)
+    if backend is None:
+        return tokenizer.decode(ids)
+    return str(backend.decode([int(i) for i in ids if 0 <= i < tokenizer.size], skip_special_tokens=False))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from typing import TypeVar
 
 from assay.core.errors import ConfigError
 from assay.core.protocols import Environment, Obs, Restorable
 from assay.core.task import Context
 
-__all__ = ["EnvironmentFailure", "ask_environment", "error_text", "open_environment"]
+__all__ = ["EnvironmentFailure", "ask_environment", "closed_at_end", "error_text", "open_environment"]
 
 T = TypeVar("T", bound=object)
 
@@ -57,6 +58,18 @@ async def open_environment(
             "the context without snapshot"
         )
     return world, await ask_environment(lambda: world.restore(context.snapshot), Obs, 0, deadline)
+
+
+@asynccontextmanager
+async def closed_at_end(world: Environment | None) -> AsyncGenerator[None]:
+    """Calls ``close()`` of an environment that has one, however its rollout ends; a failure of that changes no rollout."""
+    try:
+        yield
+    finally:
+        close = getattr(world, "close", None)
+        if close is not None:
+            with suppress(Exception):
+                await close()
 
 
 async def ask_environment(ask: Callable[[], Awaitable[T]], kind: type[T], turn: int, deadline: float) -> T:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import inspect
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin, get_type_hints
@@ -18,8 +19,9 @@ from assay.core.import_path import load_function
 from assay.core.rollout import ToolResult
 from assay.core.task import TaskView
 from assay.core.util.event_loop import run_in_thread
+from assay.rollout.tool_limits import ToolLimits, cut_text, limits_of
 
-__all__ = ["FunctionTool", "tool_from"]
+__all__ = ["FunctionTool", "call_function", "schema_of", "tool_from"]
 
 _INFRASTRUCTURE = (ConnectionError, TimeoutError, MemoryError, EngineError, SandboxError, StorageError)
 """Errors that say nothing of the call: the rollout is played again, and then masked, instead of answered."""
@@ -35,7 +37,7 @@ class FunctionTool:
     The function's name and docstring are what the model reads, with its parameters by their annotations: ``str``, ``int``,
     ``float``, ``bool``, ``None``, ``list[...]``, ``dict[str, ...]``, ``Literal[...]`` and unions of these. A parameter is
     described in the docstring's ``Args:``, or by ``Annotated[int, "what it is"]``. What it returns is the answer: text as it is,
-    other values as JSON.
+    a `ToolResult` with its cost, other values as JSON.
 
     An exception is answered too, by its type and message, so that the policy can try again. Errors of the infrastructure
     (``ConnectionError``, ``TimeoutError``, ``MemoryError`` and the like) are raised instead: they say nothing of the call. A
@@ -58,12 +60,12 @@ class FunctionTool:
     function: Callable[..., Any]
 
     def __post_init__(self) -> None:
-        _schema(self.function)
+        schema_of(self.function)
 
     @property
     def schema(self) -> Mapping[str, Any]:
         """Name, description, and JSON schema of the arguments."""
-        return _schema(self.function)
+        return schema_of(self.function)
 
     async def call(self, args: Mapping[str, Any], scope: TaskView | None) -> ToolResult:
         """What the function answers; it never sees the task.
@@ -71,20 +73,47 @@ class FunctionTool:
         Raises:
             ConnectionError, TimeoutError, MemoryError, EngineError, SandboxError, StorageError: the function raised it.
         """
-        begun, given = perf_counter(), {name: plain(value) for name, value in args.items()}
-        try:
-            if inspect.iscoroutinefunction(self.function):
-                value = await self.function(**given)
-            else:
-                value = await run_in_thread(functools.partial(self.function, **given))
-                value = await value if inspect.isawaitable(value) else value
-            content = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        except _INFRASTRUCTURE:
+        return await call_function(self.function, args, limits_of(self.function))
+
+
+async def call_function(function: Callable[..., Any], args: Mapping[str, Any], limits: ToolLimits) -> ToolResult:
+    """What a function answers within its limits. It gets a copy of the arguments, so that what it does to them changes no record.
+
+    A plain function that exceeds its deadline goes on in its thread, and nobody hears its answer.
+
+    Raises:
+        ConnectionError, TimeoutError, MemoryError, EngineError, SandboxError, StorageError: the function raised it.
+    """
+    begun, given = perf_counter(), {name: plain(value) for name, value in args.items()}
+    limit = asyncio.timeout(limits.deadline)
+
+    def result(content: str, error: str | None = None, timed_out: bool = False) -> ToolResult:
+        shown, cut = cut_text(content, limits.characters)
+        seconds = perf_counter() - begun
+        return ToolResult(content=shown, error=error, duration=seconds, cost=limits.cost, timed_out=timed_out, cut=cut)
+
+    try:
+        async with limit:
+            value = await _value(function, given)
+        if isinstance(value, ToolResult):
+            return replace(result(value.content, value.error), cost=limits.cost + value.cost)
+        content = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    except _INFRASTRUCTURE:
+        if not limit.expired():
             raise
-        except Exception as failure:
-            error = f"{type(failure).__name__}: {failure}"
-            return ToolResult(content=f"Error: {error}", error=error, duration=perf_counter() - begun)
-        return ToolResult(content=content, duration=perf_counter() - begun)
+        error = f"no answer within {limits.deadline:g} s"
+        return result(f"Error: {error}.", error, timed_out=True)
+    except Exception as failure:
+        error = f"{type(failure).__name__}: {failure}"
+        return result(f"Error: {error}", error)
+    return result(content)
+
+
+async def _value(function: Callable[..., Any], given: Mapping[str, Any]) -> Any:
+    if inspect.iscoroutinefunction(function):
+        return await function(**given)
+    value = await run_in_thread(functools.partial(function, **given))
+    return await value if inspect.isawaitable(value) else value
 
 
 def tool_from(value: Any, place: str) -> FunctionTool:
@@ -101,7 +130,12 @@ def tool_from(value: Any, place: str) -> FunctionTool:
 
 
 @functools.cache
-def _schema(function: Callable[..., Any]) -> Mapping[str, Any]:
+def schema_of(function: Callable[..., Any]) -> Mapping[str, Any]:
+    """Name, description, and JSON schema of the arguments of a function, or of a method without its ``self``.
+
+    Raises:
+        ConfigError: as `FunctionTool`.
+    """
     name = getattr(function, "__name__", "")
     text = inspect.getdoc(function) or ""
     section = _SECTION.search(text)
@@ -119,6 +153,8 @@ def _schema(function: Callable[..., Any]) -> Mapping[str, Any]:
     properties: dict[str, Any] = {}
     needed: list[str] = []
     for parameter in inspect.signature(function).parameters.values():
+        if parameter.name == "self" and parameter.annotation is parameter.empty:
+            continue
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             raise ConfigError(f"tool {name}: parameter {parameter} has no name to be given by; name each argument, with its type")
         properties[parameter.name] = _parameter(name, parameter, hints.get(parameter.name), told)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Coroutine, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import isawaitable
 from itertools import count
 from typing import Any, Literal
 
-from assay.core.errors import AssayError, ConfigError, DataError, EngineError, a_kind
+from assay.core.errors import ConfigError, DataError, a_kind
 from assay.core.media import check_media_seen
 from assay.core.protocols import (
     ContextManager,
@@ -29,12 +27,13 @@ from assay.core.rollout import ASIDE, Call, Completion, Ids, Rollout, Sampling, 
 from assay.core.score import Fault
 from assay.core.seeds import derive, derive_each
 from assay.core.task import Context, Message, media_in
+from assay.core.util.event_loop import gather_or_cancel
 from assay.rollout.context import KeepAll
 from assay.rollout.conversation import Conversation, concatenate, forced_ids
 from assay.rollout.decode_text import AnswerReader, end_ids
-from assay.rollout.environments import EnvironmentFailure, ask_environment, error_text, open_environment
+from assay.rollout.environments import EnvironmentFailure, ask_environment, closed_at_end, open_environment
 from assay.rollout.roles import check_alone
-from assay.rollout.rollout_state import Divergence, Openings, RolloutState, cut_at, with_doubt
+from assay.rollout.rollout_state import Divergence, Openings, RolloutState, blame_engine, shared_calls, with_doubt
 from assay.rollout.tool_source import ToolSource
 
 __all__ = ["Player"]
@@ -119,7 +118,7 @@ class Player:
         plays = self._plays(contexts, n, first)
         if self._many is not None and self._keeps and all(play.is_one_call(self._world_source) for play in plays[::n]):
             return await self._answered(plays, self._many)
-        return with_doubt(plays, [r for episode in await _all([self._play(play) for play in plays]) for r in episode])
+        return with_doubt(plays, [r for episode in await gather_or_cancel([self._play(play) for play in plays]) for r in episode])
 
     async def collect_each(
         self, contexts: Sequence[Context], n: int, ended: Callable[[Sequence[Rollout]], None]
@@ -140,7 +139,9 @@ class Player:
                 ended([r for episode in episodes[context * n : (context + 1) * n] for r in episode])
             return episodes[at]
 
-        return with_doubt(plays, [r for episode in await _all([play(at) for at in range(len(plays))]) for r in episode])
+        return with_doubt(
+            plays, [r for episode in await gather_or_cancel([play(at) for at in range(len(plays))]) for r in episode]
+        )
 
     def _plays(self, contexts: Sequence[Context], n: int, first: int = 0) -> list[RolloutState]:
         """The rollouts to be, context by context."""
@@ -176,17 +177,7 @@ class Player:
             EngineError: generation failed.
         """
         check_alone(rollout)
-        shared = [replace(call, shared=True) for call in rollout.calls[:calls]]
-        last = rollout.calls[calls] if 0 <= calls < len(rollout.calls) else None
-        if last is None or not 0 <= token < max(1, len(last.completion.ids)):
-            sizes = [len(call.completion.ids) for call in rollout.calls]
-            raise DataError(
-                f"rollout {rollout.id} has calls of {sizes} tokens and cannot branch behind {calls} calls, token {token}"
-            )
-        if token:
-            head = cut_at(last.completion, token)
-            thought, text = self._reader.read(last.prefix, head.ids, head)
-            shared.append(replace(last, completion=head, text=text, thought=thought, results=(), shared=True))
+        shared = shared_calls(rollout, calls, token, self._reader)
         context = rollout.context
         seed = derive("rollout", self.seed, context.key, number)
         (branch,) = await self._play(RolloutState(f"{context.key}/{number}", context, seed, Openings(self.tokenizer), shared))
@@ -204,7 +195,7 @@ class Player:
         for play, talk in asked:
             play.media = talk.media
         requests = [self._request(play, talk.prefix, talk.start, self.sampling) for play, talk in asked]
-        with _blamed(requests):
+        with blame_engine(requests):
             completions = await engine.generate_all(requests)
         for (play, talk), completion in zip(asked, completions, strict=True):
             play.add(self._read(play, talk.prefix, talk.start, talk.answer_ids, completion, talk))
@@ -234,22 +225,23 @@ class Player:
         """One environment from its start until the rollout ends."""
         world, shown = await open_environment(partial(play.environment, self._world_source), play.context, self.deadline)
         spoken: dict[str, tuple[Conversation, Call, Ids]] = {}  # each actor's last turn
-        for turn in count(1):
-            play.enter(shown.actor)
-            if play.turns[shown.actor] > self.max_turns:
-                return play.ended(Stop.LENGTH, over=True)
-            talk = await self._listen(play, spoken.get(shown.actor), shown)
-            if play.interrupted or talk.ended:
-                return play.ended(Stop.PARTIAL if play.interrupted else Stop.LENGTH)
-            talk, said, stop = await self._turn(play, talk)
-            if world is None or stop is not Stop.DONE:
-                return play.ended(stop)
-            step = await ask_environment(partial(world.step, play.calls[-1].text), Step, turn, self.deadline)
-            play.heard(step)
-            if step.done:
-                return play.ended(Stop.DONE)
-            spoken[shown.actor], shown = (talk, play.calls[-1], said), step.obs
-        raise AssertionError("turns are counted without end")
+        async with closed_at_end(world):
+            for turn in count(1):
+                play.enter(shown.actor)
+                if play.turns[shown.actor] > self.max_turns:
+                    return play.ended(Stop.LENGTH, over=True)
+                talk = await self._listen(play, spoken.get(shown.actor), shown)
+                if play.interrupted or talk.ended:
+                    return play.ended(Stop.PARTIAL if play.interrupted else Stop.LENGTH)
+                talk, said, stop = await self._turn(play, talk)
+                if world is None or stop is not Stop.DONE:
+                    return play.ended(stop)
+                step = await ask_environment(partial(world.step, play.calls[-1].text), Step, turn, self.deadline)
+                play.heard(step)
+                if step.done:
+                    return play.ended(Stop.DONE)
+                spoken[shown.actor], shown = (talk, play.calls[-1], said), step.obs
+            raise AssertionError("turns are counted without end")
 
     async def _listen(self, play: RolloutState, spoken: tuple[Conversation, Call, Ids] | None, shown: Obs) -> Conversation:
         """The conversation in which an actor acts next: its opening, or behind its last turn."""
@@ -339,7 +331,7 @@ class Player:
     ) -> Call:
         sampling = self.sampling if left == self.sampling.max_new_tokens else replace(self.sampling, max_new_tokens=left)
         request = self._request(play, prefix, start, sampling)
-        with _blamed([request]):
+        with blame_engine([request]):
             completion = await self.engine.generate(request)
         call = self._read(play, prefix, start, said, completion, first)
         return replace(call, role=ASIDE) if aside else call if not play.actor else replace(call, role=play.actor)
@@ -407,27 +399,3 @@ class Player:
                 f"{self.sampling.max_new_tokens} that exceeds the engine's context of {self._context_length}: shorten the "
                 "prompt, lower max_new_tokens, or use a model with more positions"
             )
-
-
-@contextmanager
-def _blamed(requests: Sequence[Request]) -> Generator[None]:
-    """What an engine raises inside, as an error of assay that names a request."""
-    try:
-        yield
-    except AssayError:
-        raise
-    except Exception as failure:
-        others = f" and {len(requests) - 1} others" if len(requests) > 1 else ""
-        raise EngineError(f"request {requests[0].id}{others}: {error_text(failure)}") from failure
-
-
-async def _all(rollouts: Sequence[Coroutine[Any, Any, list[Rollout]]]) -> list[list[Rollout]]:
-    """All results in order; when one fails the others are cancelled and its error is raised."""
-    tasks = [asyncio.ensure_future(a) for a in rollouts]
-    try:
-        return await asyncio.gather(*tasks)
-    except BaseException:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        raise

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from assay.core.columns import TokenColumn
-from assay.core.errors import DataError
+from assay.core.errors import AssayError, DataError, EngineError
 from assay.core.media import Media
-from assay.core.protocols import Environment, Step, TaskSource, Tokenizer
+from assay.core.protocols import Environment, Request, Step, TaskSource, Tokenizer
 from assay.core.rollout import ASIDE, Call, Completion, Ids, Rollout, Stop
 from assay.core.score import Fault
 from assay.core.task import Context, Message
 from assay.rollout.conversation import Block, check_prefix, render
-from assay.rollout.environments import EnvironmentFailure
+from assay.rollout.decode_text import AnswerReader
+from assay.rollout.environments import EnvironmentFailure, error_text
 from assay.rollout.roles import of_role, roles_in
 
-__all__ = ["Divergence", "Openings", "RolloutState", "cut_at", "with_doubt"]
+__all__ = ["Divergence", "Openings", "RolloutState", "blame_engine", "cut_at", "shared_calls", "with_doubt"]
 
 _HANGS = 3
 """So many different actions that hang, while no environment answers anything, mean that those are broken and not the actions."""
@@ -172,6 +174,24 @@ def cut_at(completion: Completion, tokens: int) -> Completion:
     )
 
 
+def shared_calls(rollout: Rollout, calls: int, token: int, reader: AnswerReader) -> list[Call]:
+    """The beginning of a rollout that a branch shares: its first ``calls`` calls, and ``token`` sampled tokens of the next.
+
+    Raises:
+        DataError: the rollout has no such calls or tokens, or would be shared as a whole.
+    """
+    shared = [replace(call, shared=True) for call in rollout.calls[:calls]]
+    last = rollout.calls[calls] if 0 <= calls < len(rollout.calls) else None
+    if last is None or not 0 <= token < max(1, len(last.completion.ids)):
+        sizes = [len(call.completion.ids) for call in rollout.calls]
+        raise DataError(f"rollout {rollout.id} has calls of {sizes} tokens and cannot branch behind {calls} calls, token {token}")
+    if token:
+        head = cut_at(last.completion, token)
+        thought, text = reader.read(last.prefix, head.ids, head)
+        shared.append(replace(last, completion=head, text=text, thought=thought, results=(), shared=True))
+    return shared
+
+
 def with_doubt(plays: Sequence[RolloutState], rollouts: list[Rollout]) -> list[Rollout]:
     """The rollouts; hangs are nobody's doing but the environments' own when none of these answered anything."""
     hung = {(r.context.task.id, r.text) for r in rollouts if r.fault is Fault.POLICY}
@@ -179,3 +199,15 @@ def with_doubt(plays: Sequence[RolloutState], rollouts: list[Rollout]) -> list[R
         return rollouts
     why = f"no environment of {len(rollouts)} rollouts answered any action"
     return [replace(r, fault=Fault.INFRA, error=f"{r.error}; {why}") if r.fault is Fault.POLICY else r for r in rollouts]
+
+
+@contextmanager
+def blame_engine(requests: Sequence[Request]) -> Generator[None]:
+    """What an engine raises inside, as an error of assay that names a request."""
+    try:
+        yield
+    except AssayError:
+        raise
+    except Exception as failure:
+        others = f" and {len(requests) - 1} others" if len(requests) > 1 else ""
+        raise EngineError(f"request {requests[0].id}{others}: {error_text(failure)}") from failure

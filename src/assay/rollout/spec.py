@@ -8,10 +8,11 @@ from typing import Any
 
 from assay.core.errors import ConfigError
 from assay.core.fields import later
-from assay.core.protocols import ContextManager, SamplerParts
+from assay.core.import_path import load_part, name_of
+from assay.core.protocols import ContextManager, SamplerParts, Tool
 from assay.rollout.context import KeepAll
-from assay.rollout.function_tool import FunctionTool, tool_from
 from assay.rollout.player import Player
+from assay.rollout.tool_class import ToolClass, tools_from
 
 __all__ = ["PlayerSpec"]
 
@@ -23,8 +24,9 @@ class PlayerSpec:
     Attributes:
         context: what of a conversation the policy goes on with.
         max_turns: assistant turns per rollout; None for ``Run.max_turns``.
-        tools: that the policy may call in any task: functions with annotations and a docstring (`FunctionTool`), as themselves
-            or by import path, ``module:function``.
+        tools: that the policy may call in any task: functions with annotations and a docstring (`FunctionTool`), or classes whose
+            public methods are such functions and of which each rollout has an instance of its own (`MethodTool`); as
+            themselves or by import path, ``module:function``.
 
     Raises:
         ConfigError: ``max_turns`` below 1, or a tool that no model could call.
@@ -39,8 +41,9 @@ class PlayerSpec:
     tools: tuple[Callable[..., Any], ...] = later(())
 
     def __post_init__(self) -> None:
-        tools = [tool_from(tool, f"PlayerSpec.tools[{i}]") for i, tool in enumerate(self.tools)]
-        object.__setattr__(self, "tools", tuple(tool.function for tool in tools))
+        for i, named in enumerate(self.tools):
+            tools_from(named, f"PlayerSpec.tools[{i}]")
+        object.__setattr__(self, "tools", tuple(_named(named) for named in self.tools))
         if self.max_turns is not None and self.max_turns < 1:
             raise ConfigError(f"PlayerSpec.max_turns={self.max_turns}; use at least 1, or leave it to Run.max_turns")
 
@@ -56,10 +59,20 @@ class PlayerSpec:
             manager=self.context,
             deadline=parts.deadline,
             pictures=parts.pictures,
-            tools=tuple(map(FunctionTool, self.tools)),
+            tools=self.all_tools(),
         )
+
+    def all_tools(self) -> tuple[Tool, ...]:
+        """The tools, each method of a class for itself."""
+        return tuple(tool for i, named in enumerate(self.tools) for tool in tools_from(named, f"PlayerSpec.tools[{i}]"))
 
     @property
     def player(self) -> PlayerSpec:
         """The same settings."""
         return self
+
+
+def _named(given: Any) -> Any:
+    """What a run's file says: the function, the class by its path, or the tools' own settings."""
+    found = load_part(given, "PlayerSpec.tools") if isinstance(given, str) else given
+    return ToolClass(name_of(found)) if isinstance(found, type) else found

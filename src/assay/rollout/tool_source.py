@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from assay.core.rollout import ToolResult
 from assay.core.task import TOOLS, Context, Message, Task, TaskView
 from assay.core.tools import declared as tools_in
 from assay.rollout.tool_calls import Asked, calls_of, fault_of
+from assay.rollout.tool_class import EpisodeTool, EpisodeTools
 
 __all__ = ["ToolEnvironment", "ToolSource"]
 
@@ -157,6 +159,7 @@ class ToolEnvironment:
     def __init__(self, world: TaskView, tools: Sequence[Tool], inner: Environment | None, tokenizer: Tokenizer) -> None:
         self.tools: Mapping[str, Tool] = {tool.schema["name"]: tool for tool in tools}
         self._world, self._inner, self._tokenizer, self._actor = world, inner, tokenizer, ""
+        self._episode = EpisodeTools(world)
 
     async def start(self) -> Obs:
         """What the task's environment shows first."""
@@ -174,15 +177,43 @@ class ToolEnvironment:
             step = Step(done=True) if self._inner is None else await self._inner.step(action)
             self._heard(step.obs)
             return step
-        results = tuple([await self._result(call) for call in asked])
+        results = tuple(await self._results(asked))
         messages = tuple(Message("tool", self._spelled(result.content)) for result in results)
         return Step(obs=Obs(messages, self._actor), results=results)
+
+    async def close(self) -> None:
+        """Ends what the tools kept for this rollout."""
+        await self._episode.close()
+
+    async def _results(self, asked: Sequence[Asked]) -> list[ToolResult]:
+        """In the order of the calls, which run side by side; those of one instance one after the other."""
+        queues: dict[Any, list[int]] = {}
+        for i, call in enumerate(asked):
+            called = self.tools.get(call.name)
+            queue = called.owner if isinstance(called, EpisodeTool) and called.in_turn else i
+            queues.setdefault(queue, []).append(i)
+        found: dict[int, ToolResult] = {}
+
+        async def run(places: Sequence[int]) -> None:
+            for i in places:
+                found[i] = await self._result(asked[i])
+
+        tasks = [asyncio.ensure_future(run(places)) for places in queues.values()]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+        return [found[i] for i in range(len(asked))]
 
     async def _result(self, call: Asked) -> ToolResult:
         wrong = fault_of(call, self.tools)
         if wrong:
             return ToolResult(content=f"Error: {wrong}.", error=wrong)
-        return await self.tools[call.name].call(call.arguments or {}, self._world)
+        called = self.tools[call.name]
+        if isinstance(called, EpisodeTool):
+            return await self._episode.call(called, call.arguments or {})
+        return await called.call(call.arguments or {}, self._world)
 
     def _heard(self, shown: Obs) -> Obs:
         self._actor = shown.actor
@@ -198,7 +229,7 @@ class ToolEnvironment:
 
 
 class RestorableToolEnvironment(ToolEnvironment):
-    """The same where the task's environment can begin at a snapshot: tools have no state of their own."""
+    """The same where the task's environment can begin at a snapshot; what tools keep begins anew there."""
 
     async def restore(self, snapshot: Any) -> Obs:
         """What the task's environment shows there."""

@@ -1,8 +1,9 @@
-"""The run's own record: one JSON object per line, in five files, each line with its step.
+"""The run's own record: one JSON object per line, in six files, each line with its step.
 
 ``metrics`` one line a step, ``evals`` evaluation items, ``rollouts`` sampled rollouts, ``row_history`` what a step practised,
-``events`` what happened. A resume cuts every file back to the checkpoint's step, so all but the last of a run that was killed
-equal those of one that was not. What it finds damaged it cuts too, and says so in ``events``.
+``collected`` rows kept for a later stage, ``events`` what happened. A resume cuts every file back to the checkpoint's step, so
+all but the last of a run that was killed equal those of one that was not. What it finds damaged it cuts too, and says so in
+``events``.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from assay.runs import storage
 
 __all__ = ["FILES", "Journal"]
 
-FILES = ("metrics", "evals", "rollouts", "row_history", "events")
+FILES = ("metrics", "evals", "rollouts", "row_history", "collected", "events")
 
 SHOWN = 5
 """Line numbers that an event names."""

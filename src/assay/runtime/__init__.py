@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         LocalEngineSpec,
         ModelEngineSpec,
         Native,
+        ServerEngineSpec,
     )
     from assay.runtime.engine.stale import StaleEngine
     from assay.runtime.learner.learner import TorchLearner
@@ -76,6 +77,7 @@ __all__ = [
     "MeshLearner",
     "Model",
     "ModelEngineSpec",
+    "ServerEngineSpec",
     "Muon",
     "Native",
     "NativeEngine",
@@ -109,7 +111,7 @@ _HOME = {
     "distributed.mesh": "MeshLearner",
     "engine.hub_engine": "TransformersEngine",
     "engine.native": "NativeEngine",
-    "engine.settings": "Auto EngineFootprint EngineSpec InProcess LocalEngineSpec ModelEngineSpec Native",
+    "engine.settings": "Auto EngineFootprint EngineSpec InProcess LocalEngineSpec ModelEngineSpec Native ServerEngineSpec",
     "engine.stale": "StaleEngine",
     "learner.learner": "TorchLearner",
     "models.exported": "Reloaded",

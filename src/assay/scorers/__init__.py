@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from assay.scorers.rubric_judge import RubricJudge
     from assay.scorers.spread import SpreadFilter
     from assay.scorers.temporal import TemporalBonus
+    from assay.scorers.tool_cost import ToolCost
 
 __all__ = [
     "BrierReward",
@@ -39,6 +40,7 @@ __all__ = [
     "SpreadFilter",
     "TemporalBonus",
     "ThinkingReward",
+    "ToolCost",
     "brier_reward",
     "category_reward",
     "first_wrong_step",
@@ -70,6 +72,7 @@ _HOME = {
     "rubric_judge": "RubricJudge",
     "spread": "SpreadFilter",
     "temporal": "TemporalBonus",
+    "tool_cost": "ToolCost",
 }
 
 __getattr__, __dir__ = lazy_exports(__name__, _HOME)

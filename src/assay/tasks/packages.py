@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from types import FunctionType
 from typing import Any, cast
 
 from assay.core.canon import FrozenMap
@@ -29,6 +30,9 @@ __all__ = ["GROUP", "Installed", "Suite", "installed"]
 
 GROUP = "assay.tasks"
 """The group of entry points."""
+
+UNNAMED = "rows"
+"""Name of `assay.tasks.Rows` that were given none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +75,7 @@ class Installed:
     hidden: Mapping[str, str] = field(default_factory=FrozenMap)
 
     def family(self, name: str) -> TaskSource:
-        """The family of that name with its default settings.
+        """The family of that name with its default settings; rows that have no name of their own take this one.
 
         Raises:
             UnknownNameError: no package offers it.
@@ -88,7 +92,13 @@ class Installed:
             found: Any = getattr(import_module(module), what)()
         except Exception as error:
             raise ConfigError(f"task family {name!r}: cannot load {self.families[name]!r} ({error})") from error
-        return found
+        return _named(found, name)
+
+    def summary(self, name: str) -> str:
+        """What the function that gives a family says of it in one line; "" where a class does, or it says nothing."""
+        module, _, what = self.families.get(name, "").partition(":")
+        maker = getattr(sys.modules.get(module), what, None)
+        return (maker.__doc__ or "").strip().partition("\n")[0] if isinstance(maker, FunctionType) else ""
 
     def read(self, file: str) -> TaskSource | None:
         """The family that a file describes; None where no package reads files of this kind.
@@ -175,6 +185,15 @@ def read_catalogs(points: tuple[EntryPoint, ...]) -> Installed:
     return Installed(
         families=families, suites=suites, readers=readers, clashes=clashes, broken=broken, packages=packages, hidden=hidden
     )
+
+
+def _named(source: TaskSource, name: str) -> TaskSource:
+    """The family itself, or rows under the name that a catalog gives them."""
+    if getattr(source, "name", name) != UNNAMED:
+        return source
+    from assay.tasks.rows import Rows
+
+    return replace(source, name=name) if isinstance(source, Rows) else source
 
 
 def _is_own(point: EntryPoint) -> bool:

@@ -18,6 +18,7 @@ from assay.tasks.mixture import TaskMixture
 from assay.tasks.named_suites import suite, suite_summary, suites
 from assay.tasks.packages import installed
 from assay.tasks.problems import Problems
+from assay.tasks.rows import Rows
 
 __all__ = ["Card", "card", "families", "family", "with_seed", "with_form"]
 
@@ -28,7 +29,7 @@ class Card:
 
     Attributes:
         name: of the family.
-        summary: first line of its docstring.
+        summary: first line of its docstring; of rows, how many there are.
         arms: each arm with its levels.
         domains: each arm with its domain.
         summaries: each arm with what it asks.
@@ -160,4 +161,6 @@ def _domain(source: TaskSource, arm: str) -> str:
 def _first_line(made: object) -> str:
     if isinstance(made, TaskMixture) and made.name in suites():
         return suite_summary(made.name)
+    if isinstance(made, Rows):
+        return f"{len(made.rows):,} rows"
     return (made.summary if isinstance(made, Problems) else made.__doc__ or "").strip().split("\n")[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import subprocess
@@ -17,7 +18,7 @@ from assay.core.errors import ConfigError, DataError
 from assay.core.protocols import TaskSource, Verifier
 from assay.core.rollout import Rollout
 from assay.core.seeds import content_split
-from assay.core.task import Task
+from assay.core.task import CALLS, Task
 from assay.tasks.gold_text import task_gold_text
 from assay.tasks.problem import Form
 from assay.testing.contracts import ContractError, Report, check_environment, guard, most_common, require, verdict, wait_for
@@ -315,14 +316,20 @@ class _Check:
         async def play() -> list[str]:
             shown = [m.content for m in (await environment.start()).messages]
             for turn in trace:
-                if turn.role == "assistant":
-                    shown += [m.content for m in (await environment.step(turn.content)).obs.messages]
+                if turn.role in ("assistant", CALLS):
+                    said = turn.content if turn.role == "assistant" else _tagged(turn.content)
+                    shown += [m.content for m in (await environment.step(said)).obs.messages]
             return shown
 
-        wanted, shown = [m.content for m in trace if m.role != "assistant"], wait_for(play())
+        wanted, shown = [m.content for m in trace if m.role not in ("assistant", CALLS)], wait_for(play())
         require(
             shown == wanted, self.subject, f"task {task.id!r}: the environment shows {shown}, the oracle's trace says {wanted}"
         )
+
+
+def _tagged(calls: str) -> str:
+    """Calls of tools as a model says them."""
+    return "".join(f"<tool_call>{json.dumps(call)}</tool_call>" for call in json.loads(calls))
 
 
 def _difference(task: Task, again: Task) -> str:

@@ -7,13 +7,22 @@ from typing import TYPE_CHECKING
 
 from assay.asynchronous.settings_pickle import sendable_tasks
 from assay.core.errors import ConfigError, MissingExtraError
-from assay.runtime.engine.settings import ModelEngineSpec
+from assay.runtime.engine.settings import Auto, EngineSpec, ModelEngineSpec, ServerEngineSpec
 
 if TYPE_CHECKING:
+    from assay.asynchronous.settings import Asynchronous
     from assay.train.reinforce import Reinforce
     from assay.train.run import Run
+    from assay.train.stage import Stage
 
-__all__ = ["check_asynchronous"]
+__all__ = ["check_asynchronous", "own_engine"]
+
+
+def own_engine(run: Run, stage: Stage) -> EngineSpec:
+    """What evaluates in the run's own process: the run's engine, but where samplers have a server beside learning, one in this
+    process, so that evaluations neither wait for rollouts nor change the weights under them.
+    """
+    return Auto() if stage.asynchronous is not None and isinstance(run.engine, ServerEngineSpec) else run.engine
 
 
 def check_asynchronous(run: Run, stage: Reinforce) -> None:
@@ -31,6 +40,13 @@ def check_asynchronous(run: Run, stage: Reinforce) -> None:
             f"Reinforce.lag={stage.lag} and Reinforce.asynchronous both sample with older weights: the former in one process and "
             "with a fixed age, the latter beside learning; use one of them"
         )
+    if isinstance(run.engine, ServerEngineSpec):
+        _check_servers(run.engine, stage, settings)
+    elif settings.servers:
+        raise ConfigError(
+            f"Asynchronous.servers={settings.servers}: Run.engine={run.engine} asks no server; use VllmSettings(), or leave "
+            "it out"
+        )
     if not isinstance(run.engine, ModelEngineSpec):
         raise ConfigError(
             f"Reinforce.asynchronous: Run.engine={run.engine} cannot serve a model in a sampler process; use Auto(), Native() or "
@@ -41,11 +57,21 @@ def check_asynchronous(run: Run, stage: Reinforce) -> None:
             f"Reinforce.screen={stage.screen} looks at the newest policy's answers before it samples, and Reinforce.asynchronous "
             "samples beside learning: leave one of them out"
         )
-    if run.mesh.size > 1:
-        raise ConfigError(
-            f"Reinforce.asynchronous: Run.mesh has {run.mesh.size} processes that share the learner, and sampler processes take "
-            "weights from one; use Mesh(), or leave Reinforce.asynchronous out"
-        )
     if settings.runtime == "ray" and find_spec("ray") is None:  # said now, not after a folder was made
         raise MissingExtraError("ray", "ray")
     sendable_tasks(run.tasks)
+
+
+def _check_servers(engine: ServerEngineSpec, stage: Reinforce, settings: Asynchronous) -> None:
+    """Every sampler has a server of its own, whose weights it alone changes."""
+    if len(set(settings.servers)) < len(settings.servers) or max(1, len(settings.servers)) != settings.samplers:
+        raise ConfigError(
+            f"Asynchronous.samplers={settings.samplers} with servers={settings.servers}: each sampler changes the weights of a "
+            "server of its own, so name as many different addresses as samplers; without servers one sampler uses that of "
+            "Run.engine"
+        )
+    if stage.learner.adapter is not None:
+        raise ConfigError(
+            f"Reinforce.asynchronous with {type(engine).__name__} sends servers whole models, and this stage trains an adapter: "
+            "train all weights, use InProcess(), or leave Reinforce.asynchronous out"
+        )

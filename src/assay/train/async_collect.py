@@ -3,37 +3,45 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, Any, Self
 
-from assay.asynchronous import AcceptedLog, AgePolicy, GroupRequest, Ledger, RolloutQueue, Samplers, SamplerSettings, spawner_of
+from assay.asynchronous import (
+    AcceptedLog,
+    AgePolicy,
+    DeltaEncoder,
+    Ledger,
+    RolloutQueue,
+    Samplers,
+    SamplerSettings,
+    spawner_of,
+    wanted_samplers,
+)
 from assay.asynchronous.settings_pickle import WithoutEnvironments, sendable_tasks
 from assay.core.errors import ConfigError, EngineError, RewardError
-from assay.core.group import Draw, Group
+from assay.core.group import Group
 from assay.core.manifest import Manifest
-from assay.core.protocols import Moment, TaskSource
-from assay.core.rollout import Rollout, Sampling
-from assay.core.task import Context, Task
+from assay.core.protocols import TaskSource
+from assay.core.rollout import Rollout
 from assay.core.timing import span
 from assay.core.util.owned_folder import OwnedFolder
-from assay.core.wire import (
-    context_from_wire,
-    context_to_wire,
-    sampling_from_wire,
-    sampling_to_wire,
-    task_from_wire,
-    task_to_wire,
-)
-from assay.runtime.engine.settings import ModelEngineSpec
-from assay.train.collect import moment_of, task_of
+from assay.runtime.engine.settings import ModelEngineSpec, ServerEngineSpec
+from assay.runtime.vllm.settings import VllmSettings
+from assay.scorers import FromTasks
+from assay.train.collect import MOST_ROUNDS, join_groups, moment_of, task_of
 from assay.train.grade import groups_of
+from assay.train.pending_group import PendingGroup
+from assay.train.score_ahead import ScoreAhead
 from assay.train.scoring import grade_rollouts
 
 if TYPE_CHECKING:
+    from assay.asynchronous.weight_check import Scores
     from assay.train.reinforce import Reinforce
     from assay.train.reinforce_runner import ReinforceRunner
+    from assay.train.run import Run
     from assay.train.session import Parts
 
 __all__ = ["AsyncCollector"]
@@ -43,56 +51,6 @@ _DROPS = 3
 """Groups that a step may drop, for each that is under way: those of before the newest weights, and those that had begun."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PendingGroup:
-    """A group that was drawn and has not been learned from.
-
-    Attributes:
-        task, context, draw: what is practised, and how it was chosen.
-        moment: when the guidance posed it.
-        n: rollouts of it.
-        sampling, max_turns: how they are sampled, by the settings of the step that drew it.
-    """
-
-    task: Task
-    context: Context
-    draw: Draw
-    moment: Moment
-    n: int
-    sampling: Sampling
-    max_turns: int
-
-    @property
-    def request(self) -> GroupRequest:
-        """What samplers need of it."""
-        return GroupRequest(context=self.context, n=self.n, sampling=self.sampling, max_turns=self.max_turns)
-
-    def to_wire(self) -> dict[str, Any]:
-        """JSON-able."""
-        return {
-            "task": task_to_wire(self.task),
-            "context": context_to_wire(self.context),
-            "draw": asdict(self.draw),
-            "moment": asdict(self.moment),
-            "n": self.n,
-            "sampling": sampling_to_wire(self.sampling),
-            "max_turns": self.max_turns,
-        }
-
-    @classmethod
-    def from_wire(cls, wire: Mapping[str, Any]) -> Self:
-        """What `to_wire` wrote."""
-        return cls(
-            task=task_from_wire(wire["task"]),
-            context=context_from_wire(wire["context"]),
-            draw=Draw(**wire["draw"]),
-            moment=Moment(**wire["moment"]),
-            n=int(wire["n"]),
-            sampling=sampling_from_wire(wire["sampling"]),
-            max_turns=int(wire["max_turns"]),
-        )
-
-
 class AsyncCollector:
     """Keeps as many groups under way as the greatest age allows, and gives each step its own.
 
@@ -100,13 +58,18 @@ class AsyncCollector:
         queue: of groups that others sample.
         folder: the model that samplers start from; removed at the end.
         tasks: as samplers were given them.
+        ahead: has groups judged as they arrive; None where the reward asks for more than the tasks' verifier.
     """
 
-    def __init__(self, queue: RolloutQueue, folder: OwnedFolder, tasks: TaskSource | None = None) -> None:
-        self._queue, self._folder, self._tasks = queue, folder, tasks
+    def __init__(
+        self, queue: RolloutQueue, folder: OwnedFolder, tasks: TaskSource | None = None, ahead: ScoreAhead | None = None
+    ) -> None:
+        self._queue, self._folder, self._tasks, self._ahead = queue, folder, tasks, ahead
         self._pending: dict[str, PendingGroup] = {}
         self._step, self._posed = -1, 0
         self._ages, self._dropped = list[int](), 0
+        self._groups = self._judged = 0
+        self._score: Callable[[], Scores] | None = None
 
     @classmethod
     def of(cls, stage: Reinforce, parts: Parts) -> Self:
@@ -127,7 +90,7 @@ class AsyncCollector:
             save_model(parts.learner.model(), folder.path / "model")
             sampler = SamplerSettings(
                 model=folder.path / "model",
-                engine=run.engine,
+                engine=_engine_of(run, folder),
                 sampler=stage.sampler,
                 tasks=tasks,
                 seed=run.seed,
@@ -136,31 +99,84 @@ class AsyncCollector:
                 device=stage.learner.device,
                 threads=settings.threads,
                 log=place / "log",
+                deltas=settings.updates == "delta",
+                probes=tuple(parts.proof.rows) if parts.proof and isinstance(run.engine, ServerEngineSpec) else (),
+                servers=settings.servers,
             )
             share = settings.batch or -(-stage.groups // settings.samplers)
-            samplers = Samplers(sampler, spawner_of(settings.runtime), settings.samplers, share, partial(_tell, parts))
-            made = cls(RolloutQueue(ledger, log, samplers), folder, tasks)
+            samplers = Samplers(
+                sampler,
+                spawner_of(settings.runtime),
+                settings.samplers,
+                share,
+                partial(_tell, parts),
+                deltas=DeltaEncoder(settings.full_every) if sampler.deltas else None,
+                wanted=partial(wanted_samplers, place, settings.samplers),
+            )
+            ahead = ScoreAhead(parts.pool) if isinstance(stage.reward, FromTasks) else None
+            made = cls(RolloutQueue(ledger, log, samplers, lambda key, found: made.accepted(key, found)), folder, tasks, ahead)
+            made._score = partial(parts.learner.score, sampler.probes) if sampler.probes else None
         parts.subscribers.append(made)
         return made
 
     async def groups(self, s: ReinforceRunner, number: int) -> tuple[list[Group], set[str]]:
-        """The next ``number`` groups of a step, graded; as `assay.train.collect.pose_and_grade`.
+        """The next ``number`` groups of a step, graded, and those that the guidance poses of their tasks then, which samplers
+        begin before all others; as `assay.train.collect.pose_and_grade`.
 
         Raises:
             RewardError: a user's reward failed; the groups wait for the next call.
+            ConfigError: a task is still posed after `MOST_ROUNDS` rounds.
         """
         with span("wait"):
             keys = await self._take(s, number)
-        found = {key: self._pending.pop(key) for key in keys}
-        rollouts = {key: self._queue.rollouts(key) for key in keys}
-        self._ages += [self._queue.age(found) for found in rollouts.values()]
+        first = {key: self._pending.pop(key) for key in keys}
+        taken: list[dict[str, tuple[Rollout, ...]]] = [self._collect(keys)]
+        done: list[dict[str, Group]] = [{} for _ in keys]
+        replaced, live = set[str](), list(enumerate(first.values()))
         try:
-            graded = await self._grade(s, list(found.values()), [r for key in keys for r in rollouts[key]])
+            for turn in count():
+                for (i, p), groups in zip(live, await self._grade(s, [p for _, p in live], taken[-1]), strict=True):
+                    for group in groups:
+                        done[i][group.key] = join_groups(done[i].get(group.key), group)
+                    replaced.update(p.replaces)
+                live = [(i, q) for i, p in enumerate(first.values()) for q in self._follow(s, p, list(done[i].values()), turn)]
+                if not live:
+                    return [group for groups in done for group in groups.values()], replaced
+                if turn == MOST_ROUNDS:
+                    raise ConfigError(
+                        f"{type(s.guidance).__name__} still poses task {live[0][1].task.id!r} after {turn} rounds of a step; "
+                        "return () when the task is done"
+                    )
+                taken.append(await self._sample_now([q for _, q in live]))
         except RewardError:
-            self._queue.put_back(rollouts)
-            self._pending = {**found, **self._pending}
+            for later in reversed(taken[1:]):
+                self._queue.withdraw(list(later))
+            self._queue.put_back(taken[0])
+            self._pending = {**first, **self._pending}
             raise
-        return graded, set()
+        raise AssertionError("unreachable")
+
+    def _collect(self, keys: Sequence[str]) -> dict[str, tuple[Rollout, ...]]:
+        """Rollouts of groups that were taken."""
+        found = {key: self._queue.rollouts(key) for key in keys}
+        self._ages += [self._queue.age(rollouts) for rollouts in found.values()]
+        return found
+
+    def _follow(self, s: ReinforceRunner, p: PendingGroup, groups: list[Group], turn: int) -> list[PendingGroup]:
+        """What the guidance poses of a task after its groups so far: behind the first, those that it posed beside it."""
+        posed = p.more if p.more and not turn else s.guidance.next(p.task, groups, p.moment)
+        return [replace(p, context=q.context, n=q.n or s.group_size, replaces=q.replaces, more=()) for q in posed]
+
+    async def _sample_now(self, wanted: Sequence[PendingGroup]) -> dict[str, tuple[Rollout, ...]]:
+        """Has groups sampled for the present step."""
+        named = {p.context.key: p for p in wanted}
+        self._pending |= named
+        self._queue.admit([p.request for p in wanted], urgent=True)
+        with span("wait"):
+            await self._queue.take_these(list(named))
+        for key in named:
+            del self._pending[key]
+        return self._collect(list(named))
 
     async def _take(self, s: ReinforceRunner, number: int) -> tuple[str, ...]:
         """Admits what is missing, and waits."""
@@ -171,6 +187,8 @@ class AsyncCollector:
         while not (taken := await self._queue.take(number)).keys:
             for key in taken.dropped:
                 del self._pending[key]
+            if self._ahead:
+                self._ahead.forget(taken.dropped)
             dropped += len(taken.dropped)
             if dropped > most:
                 raise EngineError(
@@ -182,63 +200,77 @@ class AsyncCollector:
         self._dropped += dropped
         return taken.keys
 
-    async def _grade(self, s: ReinforceRunner, found: Sequence[PendingGroup], rollouts: Sequence[Rollout]) -> list[Group]:
+    async def _grade(
+        self, s: ReinforceRunner, found: Sequence[PendingGroup], rollouts: Mapping[str, tuple[Rollout, ...]]
+    ) -> list[list[Group]]:
+        """The groups of each."""
         with span("score"):
-            graded = await grade_rollouts(s, [(p.task, p.context) for p in found], rollouts)
-        made: list[Group] = []
-        for scored, p in zip(graded, found, strict=True):
-            groups = groups_of(scored, p.draw)
-            if s.guidance.next(p.task, groups, p.moment):
-                self._refuse(s, p.task, "again after it was answered")
-            made += groups
-        return made
+            s.parts.judged = self._ahead.take([p.context.key for p in found]) if self._ahead else {}
+            self._groups, self._judged = self._groups + 1, self._judged + bool(s.parts.judged)
+            everything = [r for p in found for r in rollouts[p.context.key]]
+            graded = await grade_rollouts(s, [(p.task, p.context) for p in found], everything)
+            s.parts.judged = {}
+        return [groups_of(scored, p.draw) for scored, p in zip(graded, found, strict=True)]
 
     def _admit(self, s: ReinforceRunner, number: int) -> None:
         if self._step != s.parts.step:
             self._step, self._posed = s.parts.step, 0
-        orders: list[GroupRequest] = []
+        made: list[PendingGroup] = []
         for draw in s.curriculum.draw(number) if number > 0 else ():
             task = task_of(s, draw)
             moment = moment_of(s, self._posed)
             self._posed += 1
             posed = s.guidance.next(task, [], moment)
-            if len(posed) != 1:
-                self._refuse(s, task, f"in {len(posed)} contexts")
+            if not posed:
+                raise ConfigError(
+                    f"{type(s.guidance).__name__} posed task {task.id!r} in no context, and a stage that samples asynchronously "
+                    "needs one of each: use another guidance, or leave Reinforce.asynchronous out"
+                )
             if isinstance(self._tasks, WithoutEnvironments) and s.parts.run.tasks.environment(task.exposed()) is not None:
                 raise ConfigError(
                     f"task {task.id!r} is played in an environment, and the first tasks of all levels are not, so sampler "
                     "processes were sent none: make it so for a whole level, or leave Reinforce.asynchronous out"
                 )
-            made = PendingGroup(
-                task=task,
-                context=posed[0].context,
-                draw=draw,
-                moment=moment,
-                n=posed[0].n or s.group_size,
-                sampling=s.sampling,
-                max_turns=s.max_turns,
+            made.append(
+                PendingGroup(
+                    task=task,
+                    context=posed[0].context,
+                    draw=draw,
+                    moment=moment,
+                    n=posed[0].n or s.group_size,
+                    sampling=s.sampling,
+                    max_turns=s.max_turns,
+                    replaces=posed[0].replaces,
+                    more=tuple(posed[1:]),
+                )
             )
-            self._pending[made.context.key] = made
-            orders.append(made.request)
-        self._queue.admit(orders)
+        self._pending |= {p.context.key: p for p in made}
+        self._queue.admit([p.request for p in made])
 
-    def _refuse(self, s: ReinforceRunner, task: Task, how: str) -> None:
-        raise ConfigError(
-            f"{type(s.guidance).__name__} posed task {task.id!r} {how}; a stage that samples asynchronously poses each task in "
-            "one context, once: use another guidance, or leave Reinforce.asynchronous out"
-        )
+    def accepted(self, key: str, rollouts: tuple[Rollout, ...]) -> None:
+        """A group arrived; it is judged while others are sampled."""
+        if self._ahead and (pending := self._pending.get(key)):
+            self._ahead.add(key, [(pending.task, rollout) for rollout in rollouts])
 
     def metrics(self) -> dict[str, float]:
-        """Since the last call: greatest and mean age of a group's oldest token when it was taken, in publications of weights, and
-        groups that were thrown away because they were older than allowed.
+        """Since the last call: greatest and mean age of a group's oldest token when it was taken, in publications of weights;
+        groups that were thrown away because they were older than allowed; of samplers' answers to new weights the share that
+        proves them; bytes that a sampler reads of the newest; and the share of batches that were judged before a step took them.
         """
-        ages, dropped = self._ages or [0], self._dropped
-        self._ages, self._dropped = [], 0
-        return {"async/age_max": float(max(ages)), "async/age_mean": sum(ages) / len(ages), "async/dropped": float(dropped)}
+        ages, dropped, judged = self._ages or [0], self._dropped, self._judged / max(1, self._groups)
+        self._ages, self._dropped, self._groups, self._judged = [], 0, 0, 0
+        return {
+            "async/age_max": float(max(ages)),
+            "async/age_mean": sum(ages) / len(ages),
+            "async/dropped": float(dropped),
+            "async/scored_ahead": judged,
+            "async/proved": self._queue.take_proved(),
+            "async/weight_bytes": float(self._queue.weight_bytes),
+        }
 
     def publish(self, manifest: Manifest) -> None:
         """New weights for the samplers."""
-        self._queue.publish(manifest)
+        self._queue.publish(manifest, self._score() if self._score else ())
 
     def state_dict(self, step: int) -> dict[str, Any]:
         """JSON-able."""
@@ -257,7 +289,17 @@ class AsyncCollector:
     def close(self) -> None:
         """Ends the samplers."""
         self._queue.close()
+        if self._ahead:
+            self._ahead.close()
         self._folder.close()
+
+
+def _engine_of(run: Run, folder: OwnedFolder) -> ModelEngineSpec:
+    """What samples; files for a server go where they end with the run, however its sampler ends."""
+    assert isinstance(run.engine, ModelEngineSpec)
+    if isinstance(run.engine, VllmSettings) and not run.engine.folder:
+        return replace(run.engine, folder=str(folder.path))
+    return run.engine
 
 
 def _tell(parts: Parts, line: str) -> None:

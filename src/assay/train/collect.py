@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from assay.core.errors import ConfigError, GateError
 from assay.core.group import Draw, Group
-from assay.core.protocols import Moment, Posed, SamplerByContext
+from assay.core.optional_protocols import SamplerByContext
+from assay.core.protocols import Moment, Posed
 from assay.core.rollout import Rollout
 from assay.core.task import Task
 from assay.core.timing import span
@@ -21,7 +22,7 @@ from assay.train.screen import screen_tasks
 if TYPE_CHECKING:
     from assay.train.reinforce_runner import ReinforceRunner
 
-__all__ = ["Collected", "collect_groups", "moment_of", "pose_and_grade", "task_of"]
+__all__ = ["MOST_ROUNDS", "Collected", "collect_groups", "join_groups", "moment_of", "pose_and_grade", "task_of"]
 
 
 MOST_ROUNDS = 64
@@ -144,7 +145,7 @@ async def pose_and_grade(
         graded = await _play_and_grade(s, [(tasks[i], p) for i, p in posed])
         for (i, p), found in zip(posed, graded, strict=True):
             for group in groups_of(found, draws[i]):
-                done[i][group.key] = _joined(done[i].get(group.key), group)
+                done[i][group.key] = join_groups(done[i].get(group.key), group)
             replaced.update(p.replaces)
     return [group for groups in done for group in groups.values()], replaced
 
@@ -181,7 +182,7 @@ async def _roll_out(s: ReinforceRunner, posed: Sequence[Posed], early: EarlyScor
     return found
 
 
-def _joined(old: Group | None, new: Group) -> Group:
+def join_groups(old: Group | None, new: Group) -> Group:
     """One group of two rounds with one key."""
     if old is None:
         return new

@@ -27,7 +27,7 @@ from assay.train.levels import arms_of
 from assay.train.models import Built
 from assay.train.run import Run
 
-__all__ = ["FILE", "look", "sentence"]
+__all__ = ["FILE", "look", "sentence", "unsearched"]
 
 FILE = "contamination.json"
 """Where a run folder keeps what was found."""
@@ -38,6 +38,8 @@ HELD_OUT = "held out"
 _SHOWN = 20
 """Prompts with hits that the record spells out."""
 _AT_ONCE = 4096
+_A_SENTENCE = 5
+"""Words from which on a row may nearly say what another says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,16 @@ def look(run: Run, folder: Path) -> Mapping[str, Any]:
     return found
 
 
+def unsearched(found: Mapping[str, Any]) -> str:
+    """What was left out because a library is missing, in one sentence; empty where nothing was."""
+    if not found.get("unsearched"):
+        return ""
+    return (
+        f"{found['unsearched']} held-out rows were looked for as they are written; training rows that differ from them in a few "
+        "words are found with the extra curate: pip install 'assay-rl[curate]'"
+    )
+
+
 def sentence(found: Mapping[str, Any]) -> str:
     """What a record says, in one sentence; empty where nothing was found."""
     if not found.get("contaminated"):
@@ -143,6 +155,7 @@ def _looked(run: Run) -> dict[str, Any]:
         "items": len(own) + len(index.items),
         "sources": sources,
         "near": near,
+        **({} if near or not check.matching.near else {"unsearched": _sentences(run.tasks, own)}),
     }
 
 
@@ -209,6 +222,12 @@ def _texts(
                     yield at, _of_task(task, hit.kind, hit.similarity)
 
     return search
+
+
+def _sentences(source: TaskSource, own: Sequence[Task]) -> int:
+    """How many held-out rows have so many words that others may nearly say the same."""
+    rows = [task for task in own if _size(source, task.arm) is not None]
+    return sum(len(_text(task.exposed().messages).split()) >= _A_SENTENCE for task in rows)
 
 
 def _files(index: EvalIndex, blocks: Sequence[Sequence[_Prompt]]) -> Search:

@@ -15,7 +15,7 @@ from assay.core.util.hub import PREFIX, HubName, commit_of
 from assay.curate.rows import entries, parsed, read_rows
 
 if TYPE_CHECKING:
-    from assay.train.offline_rows import OfflineRows
+    from assay.train.offline_rows import HasRows
     from assay.train.run import Run
 
 __all__ = ["data_digests", "pinned_data", "rows_of"]
@@ -29,8 +29,8 @@ _MAYBE_TURNS = ("prompt", "completion", "chosen", "rejected", "tools")
 """Fields that may be lists of objects there."""
 
 
-def rows_of(stage: OfflineRows) -> tuple[Placed, ...]:
-    """All rows of a stage's data.
+def rows_of(stage: HasRows) -> tuple[Placed, ...]:
+    """All rows of a stage's data, or of a source's.
 
     Raises:
         ConfigError: no data, or a file or folder that holds none.

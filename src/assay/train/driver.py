@@ -257,7 +257,9 @@ def _set_threads(d: RunDriver) -> None:
 
 
 def _tell_contamination(d: RunDriver, step: int, found: Mapping[str, Any]) -> None:
-    """Says what evaluation items a run trains on, where it was told to."""
+    """Says what evaluation items a run trains on, where it was told to, and what could not be looked for."""
+    if line := contamination.unsearched(found):
+        print(f"note: {line}", file=sys.stderr, flush=True)
     if line := contamination.sentence(found):
         print(f"contamination: {line}", file=sys.stderr, flush=True)
         d.journal.event(step, "contamination", line)

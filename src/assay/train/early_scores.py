@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from assay.core.protocols import SamplerByContext
+from assay.core.optional_protocols import SamplerByContext
 from assay.core.rollout import Rollout, Stop
 from assay.core.score import Score
 from assay.core.scoring import RolloutGroup, ScoreContext, Scorer

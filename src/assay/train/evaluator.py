@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from assay.core.rollout import Sampling
 from assay.core.task import Task
@@ -37,6 +37,7 @@ class Evaluator:
             stage are of fewer items than those at its ends, so their accuracies themselves cannot be ranked.
         items: how many items the newest evaluation had.
         part: whether others of the run have more.
+        at_work: whether an evaluation is going on: ``before`` the first step of a stage, or ``behind`` a step; None otherwise.
     """
 
     def __init__(self, run: Run, journal: Journal, files: RolloutFiles) -> None:
@@ -44,6 +45,7 @@ class Evaluator:
         self._tasks: dict[int, Sequence[Task]] = {}
         self.comparable: dict[str, float] = {}
         self.items, self.part = 0, False
+        self.at_work: Literal["before", "behind"] | None = None
 
     async def evaluate(self, runner: StageRunner, full: bool) -> dict[str, float]:
         """Greedy and sampled rollouts of held-out tasks: journals the items, returns the summary.
@@ -63,9 +65,13 @@ class Evaluator:
         self.part = per_level < plan.final_per_level and (whole is None or self.items < len(whole))
         self.comparable = {}
         metrics: dict[str, float] = {}
-        async with runner.parts.present():
-            for mode in ("greedy", "sampled"):
-                metrics |= await self._mode(runner.parts, self._tasks[per_level], mode, full)
+        self.at_work = "behind" if runner.parts.stage_step else "before"
+        try:
+            async with runner.parts.present():
+                for mode in ("greedy", "sampled"):
+                    metrics |= await self._mode(runner.parts, self._tasks[per_level], mode, full)
+        finally:
+            self.at_work = None
         return metrics | {"time/evaluate": time.perf_counter() - begin}
 
     def _record_tasks(self) -> None:

@@ -22,7 +22,10 @@ from assay.train.experts import expert_groups
 from assay.train.group_outcomes import outcomes_of
 from assay.train.independent_check import IndependentVerdicts
 from assay.train.metrics import step_metrics
+from assay.train.row_replay import join_replayed
 from assay.train.runner import StepResult
+from assay.train.source_batch import join_sources
+from assay.train.source_metrics import SourceObserver, source_counts, source_metrics
 
 if TYPE_CHECKING:
     from assay.train.reinforce_runner import ReinforceRunner
@@ -43,7 +46,11 @@ async def step(s: ReinforceRunner) -> StepResult:
         with span("supply"):
             groups, experts = await complete_groups(s, taken.kept), await expert_groups(s, taken.kept)
         batch = stage.composer.compose(groups, replay, p.step, experts)
+        if stage.sources:
+            with span("supply"):
+                batch = await join_sources(s, batch, groups)
         if replay is not None:
+            batch = join_replayed(s, batch, groups)
             replay.put(groups, p.step)
         stats: Mapping[str, float] = {}
         apart: Mapping[str, float] = {}
@@ -62,6 +69,7 @@ async def step(s: ReinforceRunner) -> StepResult:
         p.remember(graded)
         metrics = step_metrics(graded, batch, stats, s.metrics(), timer.seconds())
         metrics = p.agreement.reported(metrics | {**taken.metrics, **apart})
+        metrics |= source_counts(batch) if s.brings_rows and batch is not None else {}
         metrics |= {**found.metrics, "proof/state": float(p.proved)}
         return StepResult(metrics=metrics, groups=tuple(graded), found=found, outcomes=tuple(outcomes))
 
@@ -91,7 +99,8 @@ def update(s: ReinforceRunner, batch: Batch) -> Mapping[str, float]:
     p = s.parts
     minibatches = [batch] if s.stage.updates == 1 else _minibatches(s, batch)
     first = p.agreement.observer(p.version)
-    observers = chain([first], repeat(None))
+    watches = [SourceObserver(None if i else first) for i in range(s.stage.updates)] if s.brings_rows else []
+    observers = watches or chain([first], repeat(None))
     with span("update"):
         stats = [
             p.learner.step(complete_update(s, rows, i), p.plan, p.program, observer)
@@ -99,7 +108,7 @@ def update(s: ReinforceRunner, batch: Batch) -> Mapping[str, float]:
         ]
     p.learner.skip(s.stage.updates - len(stats))
     p.untrained = stats[-1].untrained
-    return {**p.program.metrics(), **first.metrics(), **_together([x.metrics for x in stats])}
+    return {**p.program.metrics(), **first.metrics(), **_together([x.metrics for x in stats]), **source_metrics(watches)}
 
 
 def _together(stats: Sequence[Mapping[str, float]]) -> dict[str, float]:

@@ -26,8 +26,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from assay.core.errors import DataError
-from assay.runtime.engine.settings import EngineFootprint, LocalEngineSpec
+from assay.runtime.engine.settings import EngineFootprint, EngineSpec, LocalEngineSpec
 from assay.runtime.settings import DecoderShape, HubShape, LearnerSettings, Lora, Muon, head_rows
+from assay.train.async_checks import own_engine
 from assay.train.run import Run
 from assay.train.sampler_memory import sampler_memory
 from assay.train.stage import Stage
@@ -231,7 +232,7 @@ def memory_of(
         moments -= weights.hidden if learner.adapter is None else trained
     beside = sum(1 for a in learner.anchors if not a.model)
     groups, size = stage.sampled
-    engine = _engine(run, learner, shape)
+    engine = _engine(own_engine(run, stage), learner, shape)
     rows = min(engine.max_batch, max(evaluated, groups * size))
     per_token = 2 * shape.num_layers * shape.num_kv_heads * shape.head_dim
     here, served = bool(engine.weight), engine.weight
@@ -384,9 +385,9 @@ def _frozen(learner: LearnerSettings) -> int:
     return _HALF if learner.precision == "bf16" else _FLOAT
 
 
-def _engine(run: Run, learner: LearnerSettings, shape: DecoderShape | HubShape) -> EngineFootprint:
+def _engine(spec: EngineSpec, learner: LearnerSettings, shape: DecoderShape | HubShape) -> EngineFootprint:
     """What the engine takes; nothing where it is elsewhere: a server's memory is its own."""
-    if not isinstance(run.engine, LocalEngineSpec):
+    if not isinstance(spec, LocalEngineSpec):
         return EngineFootprint(max_batch=0, weight=0, packed=0, context=0)
     own = isinstance(shape, DecoderShape)
-    return run.engine.footprint(shape.max_positions, own=own, adapter=learner.adapter is not None, cuda=_on_cuda(learner))
+    return spec.footprint(shape.max_positions, own=own, adapter=learner.adapter is not None, cuda=_on_cuda(learner))

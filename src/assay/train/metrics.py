@@ -17,6 +17,7 @@ from assay.core.sample import extends
 from assay.core.score import Score
 from assay.core.task import Task
 from assay.measure.metrics import batch_metrics, group_metrics, throughput
+from assay.rollout.decode_text import decode_with_special
 
 __all__ = ["gold_text", "kept_rollouts", "pool_metrics", "rollout_records", "shortened", "step_metrics"]
 
@@ -90,6 +91,7 @@ def kept_rollouts(
             "gold": gold_text(group.task),
             "advantage": advantages.get(rollout.id),
             "reason": str(score.info.get("error", ""))[:MOST_REASON],
+            "raw": [shortened(text) for text in _raw(rollout, tokenizer)],
         }
         for group, rollout, score in found
     ]
@@ -158,6 +160,16 @@ def _record(
         **({"calls": calls} if (calls := _agent_calls(rollout, tokenizer, cut)) else {}),
         **({"check": dict(second[rollout.id].components)} if rollout.id in second else {}),
     }
+
+
+def _raw(rollout: Rollout, tokenizer: Tokenizer) -> tuple[str, str]:
+    """The tokens that the policy read first, and all that follow them in its last call, as text with special tokens."""
+    if not rollout.own:
+        return "", ""
+    first, last = rollout.own[0].prefix, rollout.own[-1].tokens
+    goes_on = len(last) >= len(first) and bool((last[: len(first)] == first).all())
+    start = len(first) if goes_on else len(rollout.own[-1].prefix)
+    return decode_with_special(tokenizer, first), decode_with_special(tokenizer, last[start:])
 
 
 def _agent_calls(rollout: Rollout, tokenizer: Tokenizer, cut: Callable[[str], str]) -> list[dict[str, Any]]:

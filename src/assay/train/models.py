@@ -279,6 +279,10 @@ def _pinned_stage(stage: Stage, fixed: Callable[[str], str], fixed_data: Callabl
     given = getattr(stage, "data", ())
     if isinstance(given, str) and fixed_data(given) != given:
         stage = replace(cast("Any", stage), data=fixed_data(given))
+    sources: tuple[Any, ...] = getattr(stage, "sources", ())
+    if any(isinstance(s.data, str) and fixed_data(s.data) != s.data for s in sources):
+        named = tuple(replace(s, data=fixed_data(s.data)) if isinstance(s.data, str) else s for s in sources)
+        stage = replace(cast("Any", stage), sources=named)
     anchors = tuple(replace(a, model=fixed(a.model)) if a.model else a for a in stage.learner.anchors)
     if anchors == stage.learner.anchors:
         return stage

@@ -27,7 +27,16 @@ if TYPE_CHECKING:
     from assay.train.session import Parts
     from assay.train.wiring import Wiring
 
-__all__ = ["OfflineRows", "OfflineStep", "OneUpdate", "RowsRunner", "in_order", "short"]
+__all__ = ["HasRows", "OfflineRows", "OfflineStep", "OneUpdate", "RowsRunner", "in_order", "settle_data", "short"]
+
+
+class HasRows(Protocol):
+    """A part with rows that a person gives: a name of a file or data set, or the rows themselves."""
+
+    @property
+    def data(self) -> str | tuple[Mapping[str, Any], ...]:
+        """The rows."""
+        ...
 
 
 class OfflineStep(Protocol):
@@ -110,24 +119,34 @@ class OfflineRows(OneUpdate, Protocol):
             ConfigError: something else among the rows.
             DataError: a text that cannot be written.
         """
-        given: Any = self.data
-        if isinstance(given, str | Path):
-            object.__setattr__(self, "data", str(given))
-            return
-        rows: list[Any] = list(given) if isinstance(given, list | tuple) else [given]  # pyright: ignore[reportUnknownArgumentType]
-        for i, row in enumerate(rows, 1):
-            if not isinstance(row, Mapping):
-                raise ConfigError(
-                    f"{type(self).__name__}.data, row {i} is {a_kind(row)}; name a file of rows, or give a list of dicts"
-                )
-            check_row_text(cast("Mapping[str, Any]", row), f"{type(self).__name__}.data, row {i}")
-        object.__setattr__(self, "data", tuple(map(FrozenMap, rows)))
+        settle_data(self)
 
     def check_batch(self, rows: Sequence[object]) -> None:
         """Raises ConfigError where there is less than a batch of rows."""
         if self.batch > len(rows):
             name = type(self).__name__
             raise ConfigError(f"{name}.batch={self.batch}, but the data has {len(rows)} rows; use at most {len(rows)}")
+
+
+def settle_data(part: HasRows) -> None:
+    """Makes the path in a frozen part's ``data`` text, and rows there frozen ones.
+
+    Raises:
+        ConfigError: something else among the rows.
+        DataError: a text that cannot be written.
+    """
+    given: Any = part.data
+    if isinstance(given, str | Path):
+        object.__setattr__(part, "data", str(given))
+        return
+    rows: list[Any] = list(given) if isinstance(given, list | tuple) else [given]  # pyright: ignore[reportUnknownArgumentType]
+    for i, row in enumerate(rows, 1):
+        if not isinstance(row, Mapping):
+            raise ConfigError(
+                f"{type(part).__name__}.data, row {i} is {a_kind(row)}; name a file of rows, or give a list of dicts"
+            )
+        check_row_text(cast("Mapping[str, Any]", row), f"{type(part).__name__}.data, row {i}")
+    object.__setattr__(part, "data", tuple(map(FrozenMap, rows)))
 
 
 def in_order(stream: str, seed: int, pool: int, wanted: range) -> list[int]:

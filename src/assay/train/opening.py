@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from assay.core.errors import ConfigError
 from assay.core.protocols import CarriesHeads, IndexPolicy, Learner
 from assay.runtime.settings import LearnerSettings
+from assay.train.async_checks import own_engine
 from assay.train.independent_check import IndependentChecker
 from assay.train.judgements import RunJudges
 from assay.train.levels import arms_of
@@ -125,7 +126,7 @@ def _build(
     try:
         if isinstance(before, CarriesHeads):
             learner.carry(before.kept())
-        engine = run.engine.build(learner)
+        engine = own_engine(run, stage).build(learner)
         if settings.replay_routing and "routed_experts" not in engine.info().columns:
             raise ConfigError(
                 f"LearnerSettings.replay_routing: the engine of Run.engine={run.engine} does not tell where it sends tokens; use "

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from assay.core.errors import ConfigError, DataError, MissingExtraError
 from assay.core.plan import Plan
-from assay.core.protocols import ChatTokenizer, TaskSource, Tokenizer, Verifier
+from assay.core.protocols import ChatTokenizer, TaskSource, Tokenizer, Tool, Verifier
 from assay.core.seeds import generator
 from assay.core.task import Message, Task
 from assay.rollout.decode_text import AnswerReader, with_stop
-from assay.rollout.function_tool import FunctionTool
 from assay.rollout.spec import PlayerSpec
 from assay.rollout.tool_source import ToolSource
 from assay.runtime.anchors import check_vocabulary
@@ -120,9 +119,9 @@ def _with_tools(run: Run, stage: Stage, tokenizer: Tokenizer) -> Run:
     return replace(run, tasks=ToolSource(run.tasks, tools, tokenizer)) if tools else run
 
 
-def _tools_of(stage: Stage) -> tuple[FunctionTool, ...]:
+def _tools_of(stage: Stage) -> tuple[Tool, ...]:
     player = stage.sampler.player
-    return tuple(map(FunctionTool, player.tools)) if isinstance(player, PlayerSpec) else ()
+    return player.all_tools() if isinstance(player, PlayerSpec) else ()
 
 
 def _check_anchors(stage: Stage, plan: Plan) -> None:

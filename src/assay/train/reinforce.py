@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from assay.asynchronous.settings import Asynchronous
 from assay.core.canon import FrozenMap
-from assay.core.errors import ConfigError, PlanError
 from assay.core.fields import later
 from assay.core.import_path import filed_as
 from assay.core.optional_protocols import TaskScreen
@@ -28,15 +27,18 @@ from assay.guide import Compose, InOrder, Plain, Refill, SuccessVariance
 from assay.guide.balanced_arms import narrow_curriculum
 from assay.objective.methods import grpo
 from assay.objective.objective import Objective
-from assay.objective.plan import lagging
 from assay.rollout.spec import PlayerSpec
 from assay.runtime.settings import AdamW, LearnerSettings
 from assay.scorers import FromTasks
+from assay.train.balance import BalanceLosses
 from assay.train.columns import ColumnProvider
+from assay.train.lag import objective_under_lag
 from assay.train.levels import Levels, settle_levels
 from assay.train.method_names import refuse_name
+from assay.train.row_sources import RowSource
 from assay.train.runner import StageRunner
 from assay.train.schedules import settle_schedules
+from assay.train.source_stage import SourceStage
 from assay.train.stage import Stage
 from assay.train.stage_rows import StageRows
 from assay.train.step_size import check_sizes, count_rollout_rows, half_group_size, reduced_sizes
@@ -44,6 +46,8 @@ from assay.train.until import Until
 
 if TYPE_CHECKING:
     from assay.guide import Recent
+    from assay.train.interleave import Interleaved
+    from assay.train.row_replay import RowReplay
     from assay.train.run import Run
     from assay.train.session import Parts
     from assay.train.wiring import Wiring
@@ -53,7 +57,7 @@ __all__ = ["Reinforce", "Until"]
 
 @filed_as("assay.train.run:Reinforce")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reinforce(Stage):
+class Reinforce(SourceStage):
     """A stage of reinforcement learning with verifiable rewards.
 
     Attributes:
@@ -61,16 +65,13 @@ class Reinforce(Stage):
         groups: contexts per step; a guidance that poses a task in several contexts makes more groups.
         group_size: rollouts per context.
         epochs, minibatches: optimiser steps per rollout batch: each epoch walks over whole groups in ``minibatches`` parts.
-        lag: rollout batches between the weights that sample and those that are trained: the staleness of an asynchronous
-            trainer, made reproducible. 0 samples with the newest weights.
+        lag: rollout batches between the weights that sample and those that learn: staleness, made reproducible; 0 for none.
         objective, learner: the loss, and how it is minimised.
         curriculum: draws arm and level, and optionally the task itself.
         guidance: how a task becomes prompts.
         composer, replay: how groups become a batch.
-        columns: providers of columns that the objective reads and no verifier gives (`assay.train.columns`); those without
-            settings are automatic.
-        experts: have the task family's oracle play each context too: its rollout joins the group in the stream
-            ``expert``, for the terms that read it.
+        columns: providers of columns that no verifier gives (`assay.train.columns`); those without settings are automatic.
+        experts: the task family's oracle plays each context too; its rollout joins the group in the stream ``expert``.
         levels: levels to train on, of every arm, or arm by arm (`Levels`); all when empty.
         until: early end; None runs all steps.
         index: which task of a stream comes next, if the curriculum leaves it open.
@@ -83,6 +84,9 @@ class Reinforce(Stage):
             a metric reaches a bound. The run's and the stage's own values are the upper bounds, except of the temperature.
             Evaluations always use the run's own values.
         asynchronous: sampling beside learning, in processes of its own; None samples in this process, between updates.
+        sources: rows of a user's own, learned from beside the rollouts.
+        balance: weighs the objective's terms by how their losses have gone; None leaves their coefficients alone.
+        imitate: supervised updates between those of RL: `assay.train.ImitateFailures`, `assay.train.ImitateByGradient`.
     """
 
     samples: ClassVar[bool] = True
@@ -99,7 +103,7 @@ class Reinforce(Stage):
     curriculum: CurriculumSpec = field(default_factory=SuccessVariance)
     guidance: GuidanceSpec = field(default_factory=Plain)
     composer: BatchComposer = field(default_factory=Compose)
-    replay: Recent | None = None
+    replay: Recent | RowReplay | None = None
     experts: bool = False
     levels: Levels = ()
     until: Until | None = None
@@ -112,6 +116,9 @@ class Reinforce(Stage):
     sampler: SamplerSpec = later(PlayerSpec())
     schedules: Mapping[str, ScheduleSpec] = later(FrozenMap())
     asynchronous: Asynchronous | None = later(None)
+    sources: tuple[RowSource, ...] = later(())
+    imitate: Interleaved | None = later(None)
+    balance: BalanceLosses | None = later(None)
 
     def __post_init__(self) -> None:
         refuse_name(self)
@@ -126,14 +133,7 @@ class Reinforce(Stage):
         Raises:
             ConfigError: rollouts are older than the weights, and the method has nothing to correct for it.
         """
-        eta = self.asynchronous.eta if self.asynchronous else 0
-        if not self.lag and not eta:
-            return self.objective
-        try:
-            return lagging(self.objective)
-        except PlanError as error:
-            name, short = ("lag", "lag=0") if self.lag else ("asynchronous.eta", "eta=0")
-            raise ConfigError(f"Reinforce.{name}={self.lag or eta}: {error}, or set {short}") from None
+        return objective_under_lag(self.objective, self.lag, self.asynchronous.eta if self.asynchronous else 0)
 
     @property
     def name(self) -> str:
@@ -150,6 +150,11 @@ class Reinforce(Stage):
         from assay.train.reinforce_runner import ReinforceRunner
 
         return ReinforceRunner.of(self, parts)
+
+    @property
+    def row_sources(self) -> tuple[RowSource, ...]:
+        """Rows of a user's own, whatever they are for."""
+        return (*self.sources, self.imitate.source) if self.imitate else self.sources
 
     @property
     def asked_models(self) -> tuple[str, ...]:
@@ -192,6 +197,4 @@ class Reinforce(Stage):
 
     def wire(self, wiring: Wiring, objective: Objective) -> Stage:
         """Under a method; one that learns from demonstrations makes another stage of it."""
-        if wiring.method.requires.demonstrations:
-            return wiring.demonstrated(self, objective)
         return wiring.reinforce(self, objective)

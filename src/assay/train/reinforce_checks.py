@@ -15,6 +15,8 @@ from assay.objective.loss.wrap import unwrapped
 from assay.rollout.decode_text import with_stop
 from assay.train.async_checks import check_asynchronous
 from assay.train.complete_columns import check_providers
+from assay.train.row_replay import RowReplay
+from assay.train.row_sources import check_sources, streams_in
 from assay.train.schedules import check_schedules
 from assay.train.stage_learner import learner_of, scoring_model
 from assay.train.support import check_support
@@ -35,6 +37,10 @@ def check_stage(run: Run, stage: Reinforce) -> None:
     check_refill(stage)
     check_replay(stage)
     check_streams(stage)
+    check_sources(stage)
+    check_interleaved(stage)
+    if stage.balance is not None:
+        stage.balance.check(stage.objective)
     check_reward(run, stage)
     plan = stage.effective_objective.plan(stage.updates, stage.learner.offers)
     check_temperature(run.sampling)
@@ -73,19 +79,23 @@ def check_replay(stage: Reinforce) -> None:
 
     Not at construction: a command line changes one field after the other.
     """
-    if not isinstance(stage.composer, Compose):
+    by_row = isinstance(stage.replay, RowReplay)
+    if not isinstance(stage.composer, Compose) and not by_row:
         return
-    share = stage.composer.replay_share
+    share = stage.composer.replay_share if isinstance(stage.composer, Compose) else 0.0
     if share and stage.replay is None:
         raise ConfigError(f"Reinforce.composer.replay_share={share}, but there is no replay: give replay=Recent(...)")
     policy = stage.objective.policy
     ratio = getattr(unwrapped(policy) if policy else None, "ratio", None)
-    if share and (ratio is None or ratio.level == "none"):
+    if (share or by_row) and (ratio is None or ratio.level == "none"):
+        place = "Reinforce.replay=RowReplay(...)" if by_row else f"Reinforce.composer.replay_share={share}"
         raise ConfigError(
-            f"Reinforce.composer.replay_share={share}: replayed rollouts come from older weights, and the objective's policy "
+            f"{place}: replayed rollouts come from older weights, and the objective's policy "
             "term has no ratio to correct for it; use a method with one (grpo, dapo, ...) or leave the replay out"
         )
-    if stage.replay is not None and not share:
+    if by_row and share:
+        raise ConfigError(f"Reinforce.composer.replay_share={share}, and RowReplay replays rollouts at their rows alone; use 0")
+    if stage.replay is not None and not share and not by_row:
         raise ConfigError("Reinforce.replay is never read: set composer=Compose(replay_share=...), or leave the replay out")
 
 
@@ -101,7 +111,8 @@ def check_streams(stage: Reinforce) -> None:
         *(s for t in losses for s in t.streams or STREAMS),
     }
     alone = [type(t).__name__ for t in (*credit, *losses) if t.streams == ("expert",)]
-    brought = {"on_policy", "replay", "expert"}
+    own = {stream for source in stage.sources for stream in streams_in(source)}
+    brought = {"on_policy", "replay", "expert"} | own
     if isinstance(stage.composer, Compose) and not any(brought & set(t.streams or STREAMS) for t in losses):
         raise ConfigError(
             f"Reinforce: the objective's terms act on rows of {sorted({s for t in losses for s in t.streams})} alone, which "
@@ -112,11 +123,26 @@ def check_streams(stage: Reinforce) -> None:
             f"Reinforce.experts=True, but no part of the objective reads the stream 'expert' (they read {sorted(read)}): use "
             "a method that does (rl_plus, visurf, ...), or False"
         )
-    if alone and not stage.experts:
+    if alone and not stage.experts and "expert" not in own:
         raise ConfigError(
             f"{' and '.join(alone)} of the objective learns from expert rollouts alone, and Reinforce.experts=False brings "
-            "none: use Reinforce(experts=True)"
+            "none: use Reinforce(experts=True), or bring demonstrations of yours, Reinforce(sources=[RowSource(data=...)])"
         )
+
+
+def check_interleaved(stage: Reinforce) -> None:
+    """Raises ConfigError for supervised updates where sampled weights are older than the newest, whose age they would change;
+    and what `assay.train.interleave` says.
+    """
+    if stage.imitate is None:
+        return
+    if stage.lag or stage.asynchronous:
+        other = f"lag={stage.lag}" if stage.lag else "asynchronous"
+        raise ConfigError(
+            f"Reinforce(imitate={type(stage.imitate).__name__}(...), {other}): the updates between rollout batches would make "
+            "the weights that sample older than is said; use one or the other, or mix the rows into the batches (sources)"
+        )
+    stage.imitate.check()
 
 
 def check_reward(run: Run, stage: Reinforce) -> None:

@@ -16,12 +16,16 @@ from assay.train.async_collect import AsyncCollector
 from assay.train.draw_state import build_curriculum, copy_draw_state, restore_draw_state
 from assay.train.loop import step
 from assay.train.rollout_metrics import rollout_metrics
+from assay.train.row_replay import RecallsRows
 from assay.train.runner import BaseRunner, StepResult
 from assay.train.schedules import StageSchedules
+from assay.train.source_batch import SourceRows
 from assay.train.support import sampling_of
 from assay.train.tool_metrics import tool_metrics
 
 if TYPE_CHECKING:
+    from assay.train.balance import LossBalance
+    from assay.train.interleave import InterleaveRunner
     from assay.train.reinforce import Reinforce
     from assay.train.session import Parts
 
@@ -43,6 +47,9 @@ class ReinforceRunner(BaseRunner):
         schedules: of the settings that change, with their states.
         scheduled: setting to its value in the current step; empty without schedules.
         screened: tasks that the stage's screen left out in the current step.
+        balance: weighs the objective's terms; None without.
+        interleaved: supervised updates between its own; None without.
+        sources: rows of the stage's sources that were read so far.
         short: steps since the stage was opened whose refill ended before enough groups were kept.
     """
 
@@ -57,12 +64,15 @@ class ReinforceRunner(BaseRunner):
     async_collector: AsyncCollector | None = None
     screened: int = 0
     short: int = 0
+    interleaved: InterleaveRunner | None = None
+    balance: LossBalance | None = None
+    sources: dict[int, SourceRows] = field(default_factory=dict[int, SourceRows])
 
     @classmethod
     def of(cls, stage: Reinforce, parts: Parts) -> Self:
         """As the settings say."""
         run = parts.run
-        return cls(
+        made = cls(
             parts=parts,
             stage=stage,
             curriculum=build_curriculum(stage, parts),
@@ -71,30 +81,51 @@ class ReinforceRunner(BaseRunner):
             scorer=stage.reward.build(),
             sampler=stage.sampler.build(parts.sampler_parts(sampling_of(run, stage))),
             schedules=StageSchedules(stage.schedules),
+            balance=stage.balance.build(parts.program.objective) if stage.balance else None,
             async_collector=AsyncCollector.of(stage, parts) if stage.asynchronous else None,
         )
+        made.interleaved = stage.imitate.build(made) if stage.imitate else None
+        return made
 
     @property
     def group_size(self) -> int:
         """Rollouts of a context in this step."""
         return int(self.scheduled.get("group_size", self.stage.group_size))
 
+    @property
+    def brings_rows(self) -> bool:
+        """Whether steps learn from rows of a user's, or from earlier rollouts of their rows."""
+        return bool(self.stage.sources) or isinstance(self.replay, RecallsRows)
+
+    def source_rows(self, number: int) -> SourceRows:
+        """The rows of one of the stage's sources, read once."""
+        if number not in self.sources:
+            self.sources[number] = SourceRows.of(self.stage.sources[number])
+        return self.sources[number]
+
     async def step(self) -> StepResult:
         """One rollout batch, with the scheduled settings of the step; they are in its metrics if there are schedules."""
         self._apply_schedules()
         before = copy_draw_state(self)
+        self.parts.program.scales = used = self.balance.weights() if self.balance else {}
         try:
-            result = await step(self)
+            result = await self.advance()
         except RewardError:
             restore_draw_state(self, before)
             raise
         values = {f"schedule/{key}": float(value) for key, value in self.scheduled.items()}
-        tools = tool_metrics(self.stage.sampler, result.groups)
-        metrics = {**result.metrics, **self.scorer.metrics(), **tools, **values}
+        metrics = {**result.metrics, **self.scorer.metrics(), **tool_metrics(self.stage.sampler, result.groups), **values}
+        if self.balance:
+            self.balance.observe(metrics, used)
+            metrics |= {f"balance/{name}": weight for name, weight in used.items()}
         if self.async_collector:
             rate = throughput(metrics.get("tokens/sampled", 0.0), metrics["time/step"])  # sampling is no part of the step
             metrics |= self.async_collector.metrics() | {"time/tokens_per_second": rate}
         return replace(result, metrics=metrics | rollout_metrics(self.stage.sampler, result.groups, metrics))
+
+    async def advance(self) -> StepResult:
+        """What a step does: samples and learns."""
+        return await (self.interleaved.advance() if self.interleaved else step(self))
 
     def _apply_schedules(self) -> None:
         """Sets the scheduled values of the step. A sampler has no state, so it can be built anew."""
@@ -118,6 +149,8 @@ class ReinforceRunner(BaseRunner):
     def observe_metrics(self, metrics: Mapping[str, float]) -> None:
         """Advances the schedules."""
         self.schedules.observe(metrics)
+        if self.interleaved:
+            self.interleaved.observe_metrics(metrics)
 
     async def prepare_evaluation(self) -> None:
         """Nothing: every step publishes."""
@@ -140,7 +173,9 @@ class ReinforceRunner(BaseRunner):
         }
         scheduled = {"schedules": self.schedules.state_dict()} if self.schedules.specs else {}
         queued = {"async": self.async_collector.state_dict(self.parts.step)} if self.async_collector else {}
-        return {"practice": own, "scorer": self.scorer.state_dict(), **scheduled, **queued}
+        woven = {"interleaved": self.interleaved.state_dict()} if self.interleaved else {}
+        woven |= {"balance": self.balance.state_dict()} if self.balance else {}
+        return {"practice": own, "scorer": self.scorer.state_dict(), **scheduled, **queued, **woven}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restores `state_dict`."""
@@ -154,6 +189,10 @@ class ReinforceRunner(BaseRunner):
         self.schedules.load_state_dict(state.get("schedules", {}))
         if self.async_collector:
             self.async_collector.load_state_dict(state["async"])
+        if self.balance:
+            self.balance.load_state_dict(state["balance"])
+        if self.interleaved:
+            self.interleaved.load_state_dict(state["interleaved"])
 
     def on_checkpoint(self) -> None:
         """Forgets what the saved steps have learned from."""

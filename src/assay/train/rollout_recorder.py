@@ -34,6 +34,8 @@ class RolloutRecorder:
         if result.outcomes:
             place = {"step": parts.step, "stage": parts.stage.name}
             self._journal.append("row_history", {**place, **row_columns(result.outcomes)})
+        for row in result.collected:
+            self._journal.append("collected", {"step": parts.step, "stage": parts.stage.name, **row})
         if self.due(parts.stage_step):
             self.record(parts, result)
 

@@ -18,6 +18,7 @@ from assay.core.rollout import Sampling
 from assay.curate.evaluation import Matching
 from assay.runtime.engine.settings import Auto, EngineSpec
 from assay.runtime.settings import Mesh
+from assay.train.cycle import with_cycles
 from assay.train.independent_check import IndependentCheck
 from assay.train.levels import Levels, check_levels, settle_levels
 from assay.train.method_names import names_in
@@ -127,7 +128,7 @@ class Run:
         seed: all randomness derives from it.
         model: starting weights.
         tasks: what to practise on, with its verifier.
-        stages: in order.
+        stages: in order; a `assay.train.Cycle` stands for its own.
         sampling: how rollouts are drawn in training.
         evaluation: held-out evaluation.
         engine: what samples: chosen by the model and the machine, or by name.
@@ -199,6 +200,7 @@ class Run:
             raise ConfigError(f"Run.rollouts_kept={self.rollouts_kept!r}; use a number of rollouts, or 0 to keep none")
         if not self.name or "/" in self.name:
             raise ConfigError(f"Run.name={self.name!r} names the run's folder; use a word without '/'")
+        object.__setattr__(self, "stages", with_cycles(self.stages))
         if not self.stages:
             raise ConfigError("Run.stages is empty; give at least one WarmUp, Texts, Imitate, Prefer or Reinforce stage")
         for at, stage in enumerate(self.stages):

@@ -102,7 +102,12 @@ class RunDriver:
                 when_stopped(steps.request_stop) as came,
                 collect_rarely(),
             ):
-                outcome = run_async(judged())
+                try:
+                    outcome = run_async(judged())
+                except KeyboardInterrupt:
+                    if steps.abandoned is None:
+                        raise
+                    outcome = RunOutcome(folder=self.folder, step=steps.abandoned, finished=False)
                 return outcome if outcome.finished or not came else replace(outcome, signal=came[0])
         except Exception as error:
             log.write_error(error)
@@ -158,6 +163,8 @@ class RunDriver:
         """The weights that a stage begins with. Those beneath an adapter are in no checkpoint, so a later stage keeps them."""
         from assay.runtime.models.hf import load_model
 
+        if getattr(self.run.stages[index], "start", "last") == "first":  # anew from what the run began with
+            model = load_model(self.folder / "start")
         if index == 0 or self.run.stages[index].learner.adapter is None:
             return model
         place = self.folder / "bases" / f"stage_{index}"

@@ -18,14 +18,15 @@ __all__ = ["BaseRunner", "StageRunner", "StepResult"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepResult:
-    """What a step leaves for the journal: named numbers, the graded groups, what a second judge found in them, and what became of
-    them.
+    """What a step leaves for the journal: named numbers, the graded groups, what a second judge found in them, what became of
+    them, and the rows that were kept for later stages.
     """
 
     metrics: Mapping[str, float]
     groups: tuple[Group, ...] = field(default=(), repr=False)
     found: IndependentVerdicts = field(default_factory=IndependentVerdicts, repr=False)
     outcomes: tuple[Outcome, ...] = field(default=(), repr=False)
+    collected: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
 
 
 class StageRunner(Protocol):

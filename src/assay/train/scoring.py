@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from assay.core.errors import RewardError
 from assay.core.protocols import Tokenizer
 from assay.core.rollout import Ids, Rollout, Stop
-from assay.core.scoring import JudgePort
+from assay.core.score import Score
+from assay.core.scoring import JudgePort, RolloutGroup
 from assay.core.timing import span
 from assay.scorers import FromTasks
 from assay.train.early_scores import EarlyScores
@@ -50,6 +51,13 @@ class StageContext(VerifierContext):
     def tokenizer(self) -> Tokenizer:
         """Of the policy."""
         return self._parts.tokenizer
+
+    async def verify(self, groups: Sequence[RolloutGroup]) -> list[tuple[Score, ...]]:
+        """As `VerifierContext.verify`; verdicts that were given while others were sampled stand."""
+        known, ids = self._parts.judged, [r.id for g in groups for r in g.rollouts]
+        if not known or not all(name in known for name in ids):
+            return await super().verify(groups)
+        return [tuple(known[r.id] for r in g.rollouts) for g in groups]
 
     async def logprob(self, rows: Sequence[Ids], model: str = "policy") -> list[NDArray[np.float32]]:
         """By the learner: of the policy, or of one of its anchors."""

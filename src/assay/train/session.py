@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from assay.core.group import Group
 from assay.core.plan import Plan
 from assay.core.protocols import Engine, IndexPolicy, Sampler, SamplerParts, Tokenizer
 from assay.core.rollout import Sampling
+from assay.core.score import Score
 from assay.core.timing import span
 from assay.objective.program import Program
 from assay.runtime.settings import LearnerSettings
@@ -48,6 +49,7 @@ class Parts(ServedWeights):
         untrained: names of tensors that are trained and have had no gradient at any step so far.
         folder: of the run; None outside one.
         replays: the stage replays what its log says was sampled (`assay.train.replay`).
+        judged: verdicts by rollout id that were given before the step asked for them.
         news: kinds and sentences for the journal, of what happened beside the steps.
     """
 
@@ -68,6 +70,7 @@ class Parts(ServedWeights):
     untrained: tuple[str, ...] = ()
     folder: Path | None = None
     replays: bool = False
+    judged: Mapping[str, Score] = field(default_factory=dict[str, Score])
     news: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
 
     def remember(self, groups: Sequence[Group]) -> None:

@@ -41,6 +41,7 @@ class StageDriver:
 
     Attributes:
         stop: set by the first Ctrl-C; the stage ends after its current step, with a checkpoint.
+        abandoned: global step at which a Ctrl-C ended the evaluation before a stage's first step; None where none did.
     """
 
     def __init__(
@@ -56,17 +57,22 @@ class StageDriver:
     ) -> None:
         self.run, self.folder, self.log, self.callbacks, self.progress = run, folder, log, callbacks, progress
         self.profile, self.saved, self.stop = profile, saved, False
+        self.abandoned: int | None = None
+        self._begun = 0
         files = RolloutFiles(folder)
         self._rollouts = RolloutRecorder(run, log.journal, files)
         self._evaluator = Evaluator(run, log.journal, files)
 
     def request_stop(self) -> None:
-        """The first signal of `when_stopped` ends the run after the current step, with a checkpoint; the second at once."""
-        if self.stop:
+        """The first signal ends the run after the current step, with a checkpoint; the second, or one before a step, at once."""
+        evaluator, before, self.stop = self._evaluator, self.stop, True
+        if not before and evaluator.at_work == "before":
+            self.abandoned = self._begun
+        if before or self.abandoned is not None:
             raise KeyboardInterrupt
-        self.stop = True
+        what = f"this step and its evaluation of {evaluator.items} items" if evaluator.at_work else "this step"
         with suppress(OSError):  # a terminal that hung up
-            print("\nstopping after this step, with a checkpoint; once more stops at once", file=sys.stderr, flush=True)
+            print(f"\nstopping after {what}, with a checkpoint; once more stops at once", file=sys.stderr, flush=True)
 
     async def drive(self, index: int, runner: StageRunner) -> bool:
         """Runs stage ``index`` from where it stands to its end (True), or to a stop (False).
@@ -75,7 +81,7 @@ class StageDriver:
             GateError: it ended below its gate.
             MismatchError: engine and learner disagree by more than the run allows.
         """
-        p = runner.parts
+        p, self._begun = runner.parts, runner.parts.step
         self.log.open_stage(p)
         await p.calibrate()
         self.log.write_notes(p)

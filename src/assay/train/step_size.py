@@ -33,9 +33,10 @@ def check_sizes(stage: Reinforce) -> None:
 
 
 def count_rollout_rows(stage: Reinforce, run: Run) -> StageRows:
-    """A row for each rollout, at most."""
-    rows = stage.groups * stage.group_size
-    most = rows * stage.steps * run.sampling.max_new_tokens * _turns(stage, run)
+    """A row for each rollout, at most, and those of the stage's sources."""
+    sampled = stage.groups * stage.group_size
+    rows = sampled + sum(source.rows * (stage.groups if source.match == "prompt" else 1) for source in stage.sources)
+    most = sampled * stage.steps * run.sampling.max_new_tokens * _turns(stage, run)
     return StageRows(step=rows, tokens=most, shared=getattr(run.tasks, "differing", 0))
 
 

@@ -17,6 +17,9 @@ def tool_metrics(sampler: SamplerSpec, groups: Sequence[Group]) -> dict[str, flo
     Nothing where the stage's sampler has no tools and no environment answered a call, so that other runs keep their digests; and
     no share of errors where there was no call.
 
+    Where it happened: ``tools/timeouts`` and ``tools/cut``, the shares of calls without an answer in time and with a shortened
+    one; ``tools/cost`` per rollout, the sum of what its calls cost.
+
     Args:
         sampler: of the stage.
         groups: of a step.
@@ -26,4 +29,10 @@ def tool_metrics(sampler: SamplerSpec, groups: Sequence[Group]) -> dict[str, flo
     if not rollouts or not (results or getattr(sampler.player, "tools", ())):
         return {}
     failed = sum(result.error is not None for result in results)
-    return {"tools/calls": len(results) / len(rollouts)} | ({"tools/errors": failed / len(results)} if results else {})
+    found = {"tools/calls": len(results) / len(rollouts)} | ({"tools/errors": failed / len(results)} if results else {})
+    more = {
+        "tools/timeouts": sum(result.timed_out for result in results) / max(1, len(results)),
+        "tools/cut": sum(result.cut > 0 for result in results) / max(1, len(results)),
+        "tools/cost": sum(result.cost for result in results) / len(rollouts),
+    }
+    return found | {name: value for name, value in more.items() if value}

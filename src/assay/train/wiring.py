@@ -23,6 +23,7 @@ from assay.train.method_names import TEACHER, NamedMethod, settle_settings
 from assay.train.providers import AUTOMATIC, DEFAULTS
 from assay.train.reference_value import ReferenceValue
 from assay.train.reinforce import Reinforce
+from assay.train.row_sources import streams_in
 from assay.train.stage import Stage
 from assay.train.streams import AsStream, WithStored
 from assay.train.warmup import WarmUp
@@ -162,7 +163,7 @@ class Wiring:
         """Models beside the policy and its reference that an objective reads, as `models_of`."""
         return models_of(objective)
 
-    def demonstrated(self, stage: Reinforce, objective: Objective) -> WarmUp:
+    def _warm_up(self, stage: Reinforce, objective: Objective) -> WarmUp:
         """A stage on the family's own solutions in the place of one of reinforcement learning."""
         made = WarmUp(
             steps=stage.steps,
@@ -177,8 +178,10 @@ class Wiring:
         self.wires.append(WiredPart(method=self.method.name, place="kind", value="WarmUp", why=why))
         return made
 
-    def reinforce(self, stage: Reinforce, objective: Objective) -> Reinforce:
+    def reinforce(self, stage: Reinforce, objective: Objective) -> Reinforce | WarmUp:
         """Everything of a stage of reinforcement learning. The fields are settled together: some are only right so."""
+        if self.method.requires.demonstrations:
+            return self._warm_up(stage, objective)
         changes: dict[str, Any] = {"objective": objective}
         if stage.group_size < objective.min_group:
             self._put(changes, "group_size", objective.min_group, "its baseline compares so many rollouts of a prompt")
@@ -189,7 +192,8 @@ class Wiring:
                 "nothing; more updates make it act: --minibatches 2"
             )
             self.wires.append(WiredPart(method=self.method.name, place="minibatches", value="1", why=why))
-        expert = any("expert" in streams for streams in _streams(objective))
+        own = {stream for source in stage.sources for stream in streams_in(source)}
+        expert = any("expert" in streams for streams in _streams(objective)) and "expert" not in own
         if expert != stage.experts and not self._gave("experts"):
             why = "it learns from an expert's answer beside the rollouts" if expert else "it learns from its own rollouts alone"
             self._put(changes, "experts", expert, why)
@@ -229,8 +233,9 @@ class Wiring:
         """The composer: stored answers where the terms act on nothing else, or on these too."""
         if self._gave("composer"):
             return
-        stored = all(set(t.streams) == {"offline"} for t in objective.losses)
-        beside = self.method.requires.stored == "beside"
+        brought = any("offline" in streams_in(source) for source in stage.sources)
+        stored = all(set(t.streams) == {"offline"} for t in objective.losses) and not brought
+        beside = self.method.requires.stored == "beside" and not brought
         if stored and not isinstance(stage.composer, AsStream):
             self._put(
                 changes,

@@ -9,6 +9,7 @@ from typing import Any, Protocol, cast
 import numpy as np
 
 from assay.core import ConfigError, generator
+from assay.core.fields import later
 from assay_control.records import Array, Box, Choices
 from assay_control.worlds.base import World
 from assay_control.worlds.maze import PointMaze, free_cells
@@ -67,6 +68,7 @@ class Scripted:
     Attributes:
         gain: factor on the controller's action; below 1 it is a mediocre one. Ignored by no world: choices refuse it.
         noise: standard deviation of what is added, or the share of random choices.
+        of: world whose controller acts, where it is that of another world of the same observations and actions.
 
     Raises:
         ConfigError: a negative number.
@@ -74,6 +76,7 @@ class Scripted:
 
     gain: float = 1.0
     noise: float = 0.0
+    of: World | None = later(None)
 
     def __post_init__(self) -> None:
         if self.gain <= 0 or self.noise < 0:
@@ -82,7 +85,8 @@ class Scripted:
     @property
     def source(self) -> str:
         """``script`` with its settings."""
-        return f"script gain={self.gain:g} noise={self.noise:g}"
+        other = f" of {type(self.of).__name__}" if self.of is not None else ""
+        return f"script gain={self.gain:g} noise={self.noise:g}{other}"
 
     def begin(self, world: World, count: int, seed: int) -> Act:
         """As `Behaviour.begin`.
@@ -90,7 +94,7 @@ class Scripted:
         Raises:
             ConfigError: the world has no controller, or its choices cannot be weakened.
         """
-        control = getattr(world, "control", None)
+        control = getattr(self.of or world, "control", None)
         if control is None:
             raise ConfigError(f"{type(world).__name__} has no scripted controller; use RandomActions or give it a method control")
         space = world.actions

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 
@@ -15,11 +15,12 @@ from assay.core import ConfigError, DataError, cache_folder, derive, digest, gen
 from assay.core.seeds import derive_each
 from assay.runs import write_bytes
 from assay_control.data.behaviours import Behaviour
+from assay_control.data.external import read_episodes
 from assay_control.data.files import npz_bytes, read_npz, to_arrays
-from assay_control.records import Array, Choices, Episode, Transitions, transitions
+from assay_control.records import Array, Choices, Episode, Transitions, returns_to_go, transitions
 from assay_control.worlds.base import Copies, World
 
-__all__ = ["Corrupted", "Dataset", "FileData", "OfflineData", "Share", "collect_episodes"]
+__all__ = ["Corrupted", "Dataset", "FileData", "OfflineData", "Share", "collect_episodes", "with_returns"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,14 +107,14 @@ class Dataset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileData:
-    """A data set in a file of one's own: ``.npz`` with flat arrays.
+    """A data set in a file of one's own: ``.npz`` or ``.hdf5`` with flat arrays, or a data set of Minari.
 
     The arrays are those of D4RL's layout: ``observations [n, O]``, ``actions``, ``rewards [n]``, ``terminals [n]``,
     ``timeouts [n]`` and, where known, ``next_observations``; or assay's own with ``observations [n + E, O]`` and ``lengths [E]``.
 
     Attributes:
         world: that it is of, for sizes and evaluation.
-        path: of the file.
+        path: of the file; ``minari:`` and a name for a data set of Minari.
         checksum: digest of the episodes; where given, another file is refused.
     """
 
@@ -123,7 +124,7 @@ class FileData:
 
     def digest(self) -> str:
         """Of what the file holds."""
-        return digest([digest({k: v.tolist() for k, v in to_arrays([e]).items()}) for e in read_npz(Path(self.path))])
+        return digest([digest({k: v.tolist() for k, v in to_arrays([e]).items()}) for e in read_episodes(self.path)])
 
     def episodes(self) -> list[Episode]:
         """All episodes of the file.
@@ -131,7 +132,7 @@ class FileData:
         Raises:
             DataError: no such file, arrays that do not fit together or not the world; or another file than before.
         """
-        found = read_npz(Path(self.path))
+        found = read_episodes(self.path)
         check_fits(found, self.world, self.path)
         if self.checksum and self.checksum != self.digest():
             raise DataError(f"{self.path} is not the file that the run began with; put that one back, or start a new run")
@@ -169,7 +170,7 @@ class Corrupted:
         ConfigError: another word, or a rate that is no share.
     """
 
-    base: Dataset | FileData | Corrupted
+    base: OfflineData
     what: str = "dynamics"
     rate: float = 0.3
     scale: float = 1.0
@@ -214,7 +215,25 @@ class Corrupted:
         return self.base.cached(folder)
 
 
-OfflineData = Dataset | FileData | Corrupted
+class OfflineData(Protocol):
+    """What a run learns from: a frozen dataclass."""
+
+    @property
+    def world(self) -> World: ...
+
+    def rows(self, discount: float) -> Transitions:
+        """Steps in flat columns."""
+        ...
+
+    def cached(self, folder: Path | None = None) -> list[Episode]:
+        """Episodes, as they were collected."""
+        ...
+
+
+def with_returns(rows: Transitions, discount: float) -> Transitions:
+    """Rows whose returns to go are those of their rewards."""
+    to_go = np.concatenate([returns_to_go(part, discount) for part in np.split(rows.reward, rows.first[1:])])
+    return dataclasses.replace(rows, to_go=to_go.astype(np.float32))
 
 
 def code_digest(parts: Sequence[object]) -> str:

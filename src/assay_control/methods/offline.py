@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from assay.core.fields import later
 from assay_control.methods.size import Weighted
 from assay_control.networks import Scalar
 from assay_control.parts.actors import AdvantageWeighted, Clone, ClonePenalty, GreedyAction, SoftGreedy
@@ -11,9 +12,9 @@ from assay_control.parts.base import Composition, Update
 from assay_control.parts.conservative import Conservative
 from assay_control.parts.fits import Expectile, FitQ, FitV, Temperature
 from assay_control.parts.schedules import Offline
-from assay_control.parts.targets import NextValue, PolicyNoise, ReturnToGo, SampledAction, SoftValue
+from assay_control.parts.targets import BootstrappedReturn, NextValue, PolicyNoise, ReturnToGo, SampledAction, SoftValue
 
-__all__ = ["AWAC", "AWR", "BC", "CQL", "IQL", "TD3BC"]
+__all__ = ["AWAC", "AWR", "BC", "CQL", "IQL", "TD3BC", "normalised_awac", "normalised_awr"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,23 +41,36 @@ class AWR(Weighted):
     """Advantage-weighted regression: clones actions by ``exp((G - V(s)) / beta)``, where V is fitted to the returns that
     followed.
 
-    Source: Peng et al. 2019, arXiv 1910.00177, with Monte-Carlo returns for TD(λ).
+    Source: Peng et al. 2019, arXiv 1910.00177, with Monte-Carlo returns for TD(λ). Where returns are in the hundreds and
+    episodes are cut at a horizon it needs ``normalise``: without it half of the weights are at the clip and the others 0, and a
+    step near the horizon is held to be good for its time alone (`normalised_awr`, which ``awr`` names on the command line).
 
     Attributes:
         beta: temperature of the weights.
         clip: greatest weight.
+        normalise: whether advantages are scaled by their deviation in the batch, and a cut at the horizon bootstraps.
     """
 
     beta: float = 0.05
     clip: float = 20.0
+    normalise: bool = later(False)
 
     def compose(self) -> Composition:
         """Its parts."""
+        improve = AdvantageWeighted(temperature=self.beta, clip=self.clip, advantage="return - v")
+        if self.normalise:
+            improve = AdvantageWeighted(
+                temperature=self.beta,
+                clip=self.clip,
+                advantage="bootstrapped return - v",
+                normalise=True,
+                discount=self.discount,
+            )
         return Composition(
             nets={"v": self.net(), "pi": self.net(outputs="normal")},
             updates=(
-                Update(owner="v", fit=FitV(), target=ReturnToGo()),
-                Update(owner="pi", fit=AdvantageWeighted(temperature=self.beta, clip=self.clip, advantage="return - v")),
+                Update(owner="v", fit=FitV(), target=BootstrappedReturn() if self.normalise else ReturnToGo()),
+                Update(owner="pi", fit=improve),
             ),
             source=self.source(),
             schedule=Offline(),
@@ -69,23 +83,27 @@ class AWR(Weighted):
 class AWAC(Weighted):
     """Advantage-weighted actor-critic: clones actions by ``exp((Q(s, a) - Q(s, a')) / temperature)`` with ``a' ~ π``.
 
-    Source: Nair et al. 2020, arXiv 2006.09359.
+    Source: Nair et al. 2020, arXiv 2006.09359. With ``normalise`` the temperature does not depend on the size of rewards
+    (`normalised_awac`, which ``awac`` names on the command line).
 
     Attributes:
         beta: temperature of the weights.
         clip: greatest weight.
+        normalise: whether advantages are scaled by their deviation in the batch.
     """
 
     beta: float = 1.0
     clip: float = 100.0
+    normalise: bool = later(False)
 
     def compose(self) -> Composition:
         """Its parts."""
+        improve = AdvantageWeighted(temperature=self.beta, clip=self.clip, advantage="q - q(pi)", normalise=self.normalise)
         return Composition(
             nets={"q": self.critic(), "pi": self.net(outputs="normal")},
             updates=(
                 Update(owner="q", fit=FitQ(), target=SampledAction()),
-                Update(owner="pi", fit=AdvantageWeighted(temperature=self.beta, clip=self.clip, advantage="q - q(pi)")),
+                Update(owner="pi", fit=improve),
             ),
             source=self.source(),
             schedule=Offline(),
@@ -186,3 +204,21 @@ class CQL(Weighted):
             discount=self.discount,
             reward=(self.reward, 0.0),
         )
+
+
+def normalised_awr() -> AWR:
+    """Advantage-weighted regression with normalised advantages: temperature 0.3 of their deviation, cuts bootstrapped.
+
+    >>> normalised_awr().normalise
+    True
+    """
+    return AWR(beta=0.3, clip=100.0, discount=0.95, normalise=True)
+
+
+def normalised_awac() -> AWAC:
+    """Advantage-weighted actor-critic with normalised advantages: temperature 0.3 of their deviation.
+
+    >>> normalised_awac().beta
+    0.3
+    """
+    return AWAC(beta=0.3, normalise=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from assay.core import ConfigError
+from assay.core.fields import later
 from assay_control.networks import Net
 from assay_control.parts.base import Source
 from assay_control.parts.sources import Evenly, TopEpisodes, WeightedEpisodes
@@ -25,6 +26,7 @@ class Sized:
         batch: rows of a batch.
         discount: of later rewards.
         target: rate of the averaged copies.
+        project: layer norm in hidden layers, and their weights kept at their norm of the start (Normalise-and-Project).
     """
 
     width: int = 64
@@ -33,12 +35,15 @@ class Sized:
     batch: int = 128
     discount: float = 0.99
     target: float = 0.02
+    project: bool = later(False)
 
     def net(
         self, inputs: str = "observation", outputs: str = "value", ensemble: int = 1, averaged: bool = False, **more: object
     ) -> Net:
         """A network of these sizes."""
         given: dict[str, object] = {"width": self.width, "depth": self.depth, "lr": self.lr, **more}
+        if self.project:
+            given |= {"layer_norm": True, "project": True}
         return Net(inputs=inputs, outputs=outputs, ensemble=ensemble, target=self.target if averaged else 0.0, **given)  # type: ignore[arg-type]
 
     def critic(self, ensemble: int = 2, **more: object) -> Net:

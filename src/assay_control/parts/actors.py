@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from assay.core import ConfigError
+from assay.core.fields import later
 from assay_control.lazy_torch import torch
 from assay_control.parts.base import Log, Noise, TransitionBatch
+from assay_control.parts.targets import bootstrapped_return
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AdvantageWeighted", "Clone", "ClonePenalty", "GreedyAction", "SoftGreedy"]
 
-ADVANTAGES = ("q - v", "q - q(pi)", "return - v")
+ADVANTAGES = ("q - v", "q - q(pi)", "return - v", "bootstrapped return - v")
 
 
 def clone_loss(rows: TransitionBatch, nets: Nets) -> Tensor:
@@ -49,8 +51,11 @@ class AdvantageWeighted:
     Attributes:
         temperature: of the exponent.
         clip: greatest weight.
-        advantage: how the advantage is measured: ``q - v``, ``q - q(pi)`` or ``return - v``.
+        advantage: how the advantage is measured: ``q - v``, ``q - q(pi)``, ``return - v`` or ``bootstrapped return - v``.
         quantile: of the ensemble that stands for its least in ``q - v``; 0 is the least.
+        normalise: whether advantages are shifted and scaled by the mean and deviation of the batch before the exponent, so that
+            the temperature does not depend on the size of rewards.
+        discount: of what is bootstrapped at a cut.
 
     Raises:
         ConfigError: a number that is not positive, or an unknown advantage.
@@ -60,6 +65,8 @@ class AdvantageWeighted:
     clip: float = 100.0
     advantage: str = "q - v"
     quantile: float = 0.0
+    normalise: bool = later(False)
+    discount: float = later(0.99)
 
     def __post_init__(self) -> None:
         if self.temperature <= 0 or self.clip <= 0:
@@ -76,6 +83,8 @@ class AdvantageWeighted:
         del target
         with torch.no_grad():
             advantage = self._advantage(rows, nets, noise)
+            if self.normalise:
+                advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-5)
             weight = (advantage / self.temperature).exp().clamp(max=self.clip)
         if log is not None:
             log["pi/weight"], log["pi/advantage"] = weight.mean(), advantage.mean()
@@ -84,6 +93,8 @@ class AdvantageWeighted:
     def _advantage(self, rows: TransitionBatch, nets: Nets, noise: Noise) -> Tensor:
         if self.advantage == "return - v":
             return rows.to_go - nets.v(rows.observation)
+        if self.advantage == "bootstrapped return - v":
+            return bootstrapped_return(rows, nets, self.discount) - nets.v(rows.observation)
         if self.advantage == "q - v":
             q = nets.least_q(rows.observation, rows.action, averaged=True, quantile=self.quantile)
             return q - nets.v(rows.observation)

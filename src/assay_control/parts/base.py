@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from assay.core import ConfigError, FrozenMap, derive
+from assay.core.fields import later
 from assay_control.lazy_torch import torch
 from assay_control.networks import Net, Scalar
-from assay_control.records import Transitions
+from assay_control.parts.transformer import SequenceNet
+from assay_control.records import Array, Transitions
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -18,15 +20,19 @@ if TYPE_CHECKING:
     from assay_control.parts.nets import Nets
 
 __all__ = [
+    "Actor",
     "Composition",
     "Drawer",
     "Explorer",
     "Fit",
     "Log",
+    "EpisodeMemory",
+    "RowTransform",
     "ControlMethod",
     "Noise",
     "Phase",
     "Regulariser",
+    "Reptile",
     "TransitionBatch",
     "Schedule",
     "Source",
@@ -74,7 +80,9 @@ class TransitionBatch:
         to_go: ``[B]`` discounted return to the end of the episode, where the source knows it.
         index: ``[B]`` rows of the source.
         stream: ``[B]`` 0 for offline, 1 for online rows.
-        columns: what else the source supplies, as ``advantage`` or ``log_prob``.
+        columns: what else the source supplies, as ``advantage`` or ``log_prob``; of a data set ``next_action`` and ``follows``,
+            whether the data have one; ``ahead`` steps to the episode's end, ``cut`` whether that is a horizon,
+            ``end_observation``, and ``cost``.
         pool: ``[n, O]`` observations and ``[n, A]`` actions of the whole data set, where the batch is of one.
     """
 
@@ -133,6 +141,7 @@ class Update:
         every: updates between its turns.
         since: number of the first update that has it, from 0.
         until: number of the first update that has it no more; None where it stays.
+        transformed: whether it learns from the batch as the composition's `RowTransform` makes it.
     """
 
     owner: str
@@ -142,6 +151,7 @@ class Update:
     every: int = 1
     since: int = 0
     until: int | None = None
+    transformed: bool = later(False)
 
     def __post_init__(self) -> None:
         if self.every < 1:
@@ -150,6 +160,34 @@ class Update:
     def has_turn(self, count: int) -> bool:
         """Whether it takes part in update number ``count``."""
         return count >= self.since and (self.until is None or count < self.until) and count % self.every == 0
+
+
+class RowTransform(Protocol):
+    """Makes another batch of a batch, with the networks at hand: rows that a model imagines, for example."""
+
+    def __call__(self, rows: TransitionBatch, nets: Nets, noise: Noise, count: int) -> TransitionBatch:
+        """The batch of update number ``count``."""
+        ...
+
+
+class EpisodeMemory(Protocol):
+    """What an actor has seen of the episodes that it acts in."""
+
+    def act(self, observation: Tensor) -> Tensor:
+        """Actions without noise for ``[n, O]`` scaled observations."""
+        ...
+
+    def observe(self, action: Array, reward: Array, done: Array) -> None:
+        """Is told what came of the actions; where an episode is done, the next begins."""
+        ...
+
+
+class Actor(Protocol):
+    """How a policy acts that needs to remember: a frozen dataclass."""
+
+    def begin(self, nets: Nets, count: int, data: Transitions | None) -> EpisodeMemory:
+        """Acts in ``count`` episodes that begin now; ``data`` as they are learned from."""
+        ...
 
 
 class Drawer(Protocol):
@@ -211,6 +249,35 @@ class Explorer(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reptile:
+    """After each ``updates`` updates ``θ_meta <- θ_meta + rate (θ - θ_meta)``, and learning goes on from there.
+
+    Source: Nichol et al. 2018, arXiv 1803.02999; MOORL's outer step. Moments of the optimisers begin afresh; averaged copies
+    stay.
+
+    Attributes:
+        nets: names of the networks.
+        updates: inner steps.
+        rate: η; 1 is plain training.
+
+    Raises:
+        ConfigError: no network, no step, or a rate outside of (0, 1].
+    """
+
+    nets: tuple[str, ...]
+    updates: int = 10
+    rate: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not self.nets or self.updates < 1 or not 0 < self.rate <= 1:
+            raise ConfigError(
+                f"Reptile(nets={self.nets}, updates={self.updates}, rate={self.rate}): "
+                "use a network or more, a step or more, and a "
+                "rate above 0 and up to 1"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Composition:
     """A method as its parts.
 
@@ -226,12 +293,15 @@ class Composition:
         copies: of the world that are acted in beside each other.
         capacity: rows of the buffer of what was collected.
         average_every: updates between moves of the averaged copies.
+        transform: makes the batch of those updates that are ``transformed``; None for none.
+        reptile: an outer step over networks; None for none.
+        actor: how it acts where that needs memory of the episode; None for a policy of the observation alone.
 
     Raises:
         ConfigError: an update of a network that is not declared, or a discount that is none.
     """
 
-    nets: Mapping[str, Net | Scalar]
+    nets: Mapping[str, Net | Scalar | SequenceNet]
     updates: tuple[Update, ...]
     source: Source
     schedule: Schedule
@@ -242,6 +312,9 @@ class Composition:
     copies: int = 1
     capacity: int = 1_000_000
     average_every: int = 1
+    transform: RowTransform | None = later(None)
+    actor: Actor | None = later(None)
+    reptile: Reptile | None = later(None)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "nets", FrozenMap(self.nets))

@@ -123,6 +123,11 @@ class Nets:
         # inverse of the squashing; the data's actions at the ends have no finite one
         return _squashed(torch.atanh(action.clamp(-1 + 1e-6, 1 - 1e-6)), mean, log_std)
 
+    def normal(self, observation: Tensor) -> tuple[Tensor, Tensor]:
+        """``[B, A]`` mean and deviation of the policy's normal distribution, before squashing."""
+        out = self.networks["pi"](observation)[0]
+        return out[:, : self.size], out[:, self.size :].clamp(LOW, HIGH).exp()
+
     # ---- state -------------------------------------------------------------------------------------------------------
 
     def average(self) -> None:

@@ -17,7 +17,17 @@ from assay_control.records import Array, Transitions
 if TYPE_CHECKING:
     from assay_control.parts.nets import Nets
 
-__all__ = ["Collected", "DataThenCollected", "Evenly", "HalfOnline", "TopEpisodes", "WeightedEpisodes", "top_episodes"]
+__all__ = [
+    "AlternateBlocks",
+    "Collected",
+    "DataThenCollected",
+    "DataThenHalf",
+    "Evenly",
+    "HalfOnline",
+    "TopEpisodes",
+    "WeightedEpisodes",
+    "top_episodes",
+]
 
 
 def _check_batch(part: object, batch: int) -> None:
@@ -25,18 +35,54 @@ def _check_batch(part: object, batch: int) -> None:
         raise ConfigError(f"{type(part).__name__}.batch={batch}; use a whole number, at least 1")
 
 
-def _need(data: Transitions | None, part: object) -> Transitions:
+def need_data(data: Transitions | None, part: object) -> Transitions:
     if data is None:
         raise ConfigError(f"{type(part).__name__} draws from a data set, and the run has none; name one, such as pendulum/mixed")
     return data
 
 
-class _Offline:
+class RowsAt:
+    """Rows of a data set by their numbers, as a batch.
+
+    Args:
+        data: as they are learned from.
+    """
+
+    def __init__(self, data: Transitions) -> None:
+        names = ("observation", "action", "reward", "next_observation", "terminal", "to_go")
+        self.columns: dict[str, Any] = {n: to_tensor(np.ascontiguousarray(getattr(data, n))) for n in names}
+        size = len(data)
+        follows = np.append(data.episode[1:] == data.episode[:-1], False)
+        end = np.append(data.first[1:], size)[data.episode] - 1
+        self._follows, self._end = to_tensor(follows), to_tensor(end)
+        self._next = to_tensor(np.where(follows, np.arange(1, size + 1), np.arange(size)))
+        self._cost = to_tensor(np.ascontiguousarray(data.cost))
+        self._ahead = to_tensor((end + 1 - np.arange(size)).astype(np.float32))
+
+    def __call__(self, index: Array) -> TransitionBatch:
+        """The batch of ``[B]`` rows."""
+        at, held = to_tensor(index), self.columns
+        return TransitionBatch(
+            **{n: c[at] for n, c in held.items()},
+            index=at,
+            stream=torch.zeros(len(index), dtype=torch.int64),
+            columns={
+                "next_action": held["action"][self._next[at]],
+                "follows": self._follows[at],
+                "cost": self._cost[at],
+                "ahead": self._ahead[at],
+                "cut": ~held["terminal"][self._end[at]],
+                "end_observation": held["next_observation"][self._end[at]],
+            },
+            pool=(held["observation"], held["action"]),
+        )
+
+
+class OfflineRows:
     """Rows of a data set: evenly where there are no weights."""
 
     def __init__(self, data: Transitions, batch: int, seed: int, weights: Array | None = None) -> None:
-        names = ("observation", "action", "reward", "next_observation", "terminal", "to_go")
-        self._columns: dict[str, Any] = {n: to_tensor(np.ascontiguousarray(getattr(data, n))) for n in names}
+        self._rows = RowsAt(data)
         self._batch, self._seed, self._size = batch, seed, len(data)
         self._bounds = None if weights is None or np.all(weights == weights[0]) else np.cumsum(weights) / weights.sum()
 
@@ -47,13 +93,7 @@ class _Offline:
             index = (u * self._size).astype(np.int64)
         else:
             index = np.minimum(np.searchsorted(self._bounds, u, side="right"), self._size - 1)
-        at = to_tensor(index)
-        return TransitionBatch(
-            **{n: c[at] for n, c in self._columns.items()},
-            index=at,
-            stream=torch.zeros(self._batch, dtype=torch.int64),
-            pool=(self._columns["observation"], self._columns["action"]),
-        )
+        return self._rows(index)
 
     def prepare(self, nets: Nets, discount: float) -> None:
         """Nothing: the data set stays as it is."""
@@ -79,7 +119,7 @@ class Evenly(_Batched):
 
     def open(self, data: Transitions | None, buffer: Buffer | None, seed: int) -> Drawer:
         """As `Source.open`."""
-        return _Offline(_need(data, self), self.batch, seed)
+        return OfflineRows(need_data(data, self), self.batch, seed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,8 +152,8 @@ class WeightedEpisodes:
 
     def open(self, data: Transitions | None, buffer: Buffer | None, seed: int) -> Drawer:
         """As `Source.open`."""
-        rows = _need(data, self)
-        return _Offline(rows, self.batch, seed, self.weights(rows))
+        rows = need_data(data, self)
+        return OfflineRows(rows, self.batch, seed, self.weights(rows))
 
     def weights(self, data: Transitions) -> Array:
         """``[n]`` of each row: that of its episode."""
@@ -159,8 +199,8 @@ class TopEpisodes(_Batched):
 
     def open(self, data: Transitions | None, buffer: Buffer | None, seed: int) -> Drawer:
         """As `Source.open`."""
-        rows = _need(data, self)
-        return _Offline(rows, self.batch, seed, top_episodes(rows.returns(), self.share)[rows.episode].astype(np.float64))
+        rows = need_data(data, self)
+        return OfflineRows(rows, self.batch, seed, top_episodes(rows.returns(), self.share)[rows.episode].astype(np.float64))
 
 
 class _Ring:
@@ -206,7 +246,7 @@ class Collected(_Batched):
 
 
 class _Both:
-    def __init__(self, offline: _Offline, online: _Ring, buffer: Buffer) -> None:
+    def __init__(self, offline: OfflineRows, online: _Ring, buffer: Buffer) -> None:
         self._offline, self._online, self._buffer = offline, online, buffer
 
     def draw(self, count: int) -> TransitionBatch:
@@ -240,11 +280,11 @@ class HalfOnline:
     def open(self, data: Transitions | None, buffer: Buffer | None, seed: int) -> Drawer:
         """As `Source.open`."""
         assert buffer is not None
-        return _Both(_Offline(_need(data, self), self.batch // 2, seed), _Ring(buffer, self.batch // 2, seed), buffer)
+        return _Both(OfflineRows(need_data(data, self), self.batch // 2, seed), _Ring(buffer, self.batch // 2, seed), buffer)
 
 
 class _Switch:
-    def __init__(self, offline: _Offline, online: _Ring, after: int) -> None:
+    def __init__(self, offline: OfflineRows, online: _Ring, after: int) -> None:
         self._offline, self._online, self._after = offline, online, after
 
     def draw(self, count: int) -> TransitionBatch:
@@ -275,4 +315,81 @@ class DataThenCollected:
     def open(self, data: Transitions | None, buffer: Buffer | None, seed: int) -> Drawer:
         """As `Source.open`."""
         assert buffer is not None
-        return _Switch(_Offline(_need(data, self), self.batch, seed), _Ring(buffer, self.batch, seed), self.offline)
+        return _Switch(OfflineRows(need_data(data, self), self.batch, seed), _Ring(buffer, self.batch, seed), self.offline)
+
+
+class _Widen:
+    def __init__(self, offline: OfflineRows, both: _Both, after: int) -> None:
+        self._offline, self._both, self._after = offline, both, after
+
+    def draw(self, count: int) -> TransitionBatch:
+        """As `Drawer.draw`."""
+        return self._offline.draw(count) if count < self._after else self._both.draw(count)
+
+    def prepare(self, nets: Nets, discount: float) -> None:
+        """Nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataThenHalf:
+    """Batches of the data set first, then half of each from what was collected.
+
+    Attributes:
+        batch: rows of a batch; an even number.
+        offline: how many batches are of the data set alone.
+    """
+
+    batch: int = 256
+    offline: int = 10_000
+
+    def __post_init__(self) -> None:
+        HalfOnline(batch=self.batch)
+
+    def open(self, data: Transitions | None, buffer: Buffer | None, seed: int) -> Drawer:
+        """As `Source.open`."""
+        assert buffer is not None
+        rows, half = need_data(data, self), self.batch // 2
+        both = _Both(OfflineRows(rows, half, seed), _Ring(buffer, half, seed), buffer)
+        return _Widen(OfflineRows(rows, self.batch, seed), both, self.offline)
+
+
+class _Blocks:
+    def __init__(self, offline: OfflineRows, online: _Ring, source: AlternateBlocks, seed: int) -> None:
+        self._offline, self._online, self._source, self._seed = offline, online, source, seed
+
+    def draw(self, count: int) -> TransitionBatch:
+        """As `Drawer.draw`."""
+        block = count // self._source.updates
+        at_data = generator("control/block", self._seed, index=block).random() < self._source.share
+        return self._offline.draw(count) if at_data else self._online.draw(count)
+
+    def prepare(self, nets: Nets, discount: float) -> None:
+        """Nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlternateBlocks:
+    """Blocks of batches, each of the data set alone or of what was collected alone, as a coin of the block says.
+
+    Source: MOORL, 2025, arXiv 2506.09574.
+
+    Attributes:
+        batch: rows of a batch.
+        updates: batches of a block.
+        share: probability that a block is of the data set.
+    """
+
+    batch: int = 256
+    updates: int = 10
+    share: float = 0.5
+
+    def __post_init__(self) -> None:
+        _check_batch(self, self.batch)
+        if self.updates < 1 or not 0 <= self.share <= 1:
+            raise ConfigError(f"AlternateBlocks(updates={self.updates}, share={self.share}): use a batch or more, and a share")
+
+    def open(self, data: Transitions | None, buffer: Buffer | None, seed: int) -> Drawer:
+        """As `Source.open`."""
+        assert buffer is not None
+        offline = OfflineRows(need_data(data, self), self.batch, seed)
+        return _Blocks(offline, _Ring(buffer, self.batch, seed), self, seed)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from assay_control.parts.nets import Nets
 
-__all__ = ["BestChoice", "NextValue", "PolicyNoise", "ReturnToGo", "SampledAction", "SoftValue"]
+__all__ = ["BestChoice", "BootstrappedReturn", "NextValue", "PolicyNoise", "ReturnToGo", "SampledAction", "SoftValue"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +119,26 @@ class ReturnToGo:
         """``[B]``."""
         del nets, noise, discount
         return rows.to_go
+
+
+def bootstrapped_return(rows: TransitionBatch, nets: Nets, discount: float) -> Tensor:
+    """``[B]`` the return that followed, and at a cut at the horizon what would have come: ``G_t + γ^n V(s_end)``."""
+    with torch.no_grad():
+        later = discount ** rows.columns["ahead"] * nets.v(rows.columns["end_observation"])
+        return rows.to_go + later * rows.columns["cut"]
+
+
+@dataclass(frozen=True, slots=True)
+class BootstrappedReturn:
+    """``y = Σ_k γ^k r_{t+k} + γ^n V(s_end)``: the return that followed, where a cut at the horizon is no end.
+
+    Without the second part a step near the horizon looks good or bad for its time alone, which no policy can see.
+    """
+
+    def __call__(self, rows: TransitionBatch, nets: Nets, noise: Noise, discount: float) -> Tensor:
+        """``[B]``."""
+        del noise
+        return rows.reward.where(rows.terminal, bootstrapped_return(rows, nets, discount))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ import numpy as np
 from assay.core import ConfigError, uniforms
 from assay_control.records import Array, Choices, Space, WorldStep
 
-__all__ = ["Copies", "Move", "RunningWorld", "SimulatedWorld", "World", "uniform_start"]
+__all__ = ["Copies", "Move", "RunningWorld", "SimulatedWorld", "World", "seed_column", "state_uniforms", "uniform_start"]
 
 Seeds = Callable[[int], Array]
 """Gives so many fresh seeds for the starts of the next episodes, uint64."""
@@ -139,7 +139,7 @@ class Copies:
         self._check(actions)
         move = self.world.move(self._state, actions)
         self._steps += 1
-        truncated = (self._steps >= self.world.horizon) & ~move.terminated
+        truncated = (self._steps >= self.limits()) & ~move.terminated
         self._state = move.state
         after = self.world.observe(move.state)
         self._observation = after
@@ -147,6 +147,10 @@ class Copies:
             self._begin(done)
         cost = np.zeros(len(after)) if move.cost is None else move.cost
         return WorldStep(observation=after, reward=move.reward, cost=cost, terminated=move.terminated, truncated=truncated)
+
+    def limits(self) -> Array | int:
+        """Steps after which the episode of each copy is cut."""
+        return self.world.horizon
 
     def _begin(self, done: Array) -> None:
         """The next episode, where one is done; the arrays that were handed out stay as they are."""
@@ -175,3 +179,18 @@ def uniform_start(seeds: Array, low: Any, high: Any) -> Array:
     """``[n, S]`` states drawn evenly between two ends, a pure function of ``[n]`` seeds."""
     low, high = np.asarray(low, np.float64), np.asarray(high, np.float64)
     return low + (high - low) * uniforms(np.asarray(seeds, np.uint64), 0, len(low))
+
+
+def seed_column(seeds: Array) -> Array:
+    """``[n]`` float64 seeds that are exact as numbers of a state, for worlds with chance inside an episode."""
+    return (np.asarray(seeds, np.uint64) >> np.uint64(32)).astype(np.float64)
+
+
+def state_uniforms(seed: Array, counter: Array, count: int) -> Array:
+    """``[n, count]`` numbers in [0, 1) of a `seed_column` and of how many steps were done: chance that is part of the state.
+
+    >>> a = state_uniforms(np.array([3.0, 4.0]), np.array([1.0, 1.0]), 2)
+    >>> bool((a == state_uniforms(np.array([3.0, 4.0]), np.array([1.0, 1.0]), 2)).all()), bool((a[0] == a[1]).any())
+    (True, False)
+    """
+    return uniforms((seed.astype(np.uint64) << np.uint64(24)) + counter.astype(np.uint64), 0, count)

@@ -16,6 +16,9 @@ from assay_control.worlds.base import RunningWorld, Seeds
 
 __all__ = ["GymnasiumWorld"]
 
+MUJOCO = ("qpos", "qvel", "qacc_warmstart")
+"""Arrays of a simulation of MuJoCo on which its next step depends."""
+
 
 def _gymnasium() -> Any:
     try:
@@ -46,7 +49,9 @@ def _facts(name: str) -> tuple[int, Space, int]:
 class GymnasiumWorld:
     """An environment of Gymnasium, by its id; actions in [-1, 1] are stretched to its own ends.
 
-    Its state cannot be saved, so a run that was killed in the middle of an episode goes on with a fresh one and is not bit-equal.
+    Where it is one of MuJoCo's, positions, velocities, the solver's start and the steps are saved, so a run that was killed
+    goes on in the same episode. The state of others cannot be saved: such a run goes on with a fresh episode and is not
+    bit-equal.
 
     Attributes:
         name: of the environment: ``Pendulum-v1``.
@@ -110,10 +115,22 @@ class _Running:
         return (space.low + share * (space.high - space.low)).astype(space.dtype)
 
     def state(self) -> Mapping[str, Array]:
-        """Nothing can be saved of it."""
-        return {}
+        """What can be saved: the state of MuJoCo, nothing of other environments."""
+        inner = [made.unwrapped for made in self._made]
+        if not all(hasattr(e, "set_state") and hasattr(e, "data") for e in inner):
+            return {}
+        held = {name: np.stack([np.array(getattr(e.data, name)) for e in inner]) for name in MUJOCO}
+        return {**held, "time": np.array([e.data.time for e in inner]), "steps": self._steps.copy(), "seen": self.observation}
 
     def restore(self, state: Mapping[str, Array]) -> None:
-        """Begins fresh episodes."""
-        del state
+        """Goes on from a saved state, or begins fresh episodes."""
+        if state:
+            for i, made in enumerate(self._made):
+                made.reset(seed=0)
+                inner = made.unwrapped
+                inner.set_state(np.array(state["qpos"][i]), np.array(state["qvel"][i]))
+                inner.data.qacc_warmstart[:] = state["qacc_warmstart"][i]
+                inner.data.time = float(state["time"][i])
+            self._steps, self.observation = np.array(state["steps"]), np.array(state["seen"])
+            return
         self.observation = np.stack([self._reset(i) for i in range(len(self._made))])

@@ -9,7 +9,7 @@ import numpy as np
 
 from assay_control.records import Array
 
-__all__ = ["Line", "frames", "strip", "way"]
+__all__ = ["Line", "frames", "strip", "traces", "way"]
 
 SIZE = 56
 """Pixels of a frame or cell row."""
@@ -77,6 +77,22 @@ def way(free: Array, places: Array, goal: tuple[int, int]) -> str:
     y, x = ((value + 0.5) * cell for value in goal)
     out.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{cell / 3:.1f}" fill="none" stroke="var(--series-2)" stroke-width="2"/>')
     return _svg(free.shape[1] * cell, free.shape[0] * cell, out)
+
+
+def traces(columns: Array, width: float = 6 * SIZE) -> str:
+    """Numbers over the steps of an episode, one line each, all within the range of the greatest.
+
+    Args:
+        columns: ``[T, k]``.
+        width: of the picture, pixels.
+    """
+    reach = max(float(np.abs(columns).max()), 1e-9)
+    across = np.linspace(2, width - 2, len(columns))
+    out: list[str] = []
+    for number, values in enumerate(columns.T):
+        points = " ".join(f"{x:.1f},{SIZE - v / reach * (SIZE - 3):.1f}" for x, v in zip(across, values, strict=True))
+        out.append(f'<polyline points="{points}" fill="none" stroke="var(--series-{number % 3 + 1})" stroke-width="1.5"/>')
+    return _svg(width, 2 * SIZE, out)
 
 
 def _svg(width: float, height: float, drawn: Sequence[str]) -> str:

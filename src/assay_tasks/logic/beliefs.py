@@ -137,7 +137,10 @@ class NestedBelief(Problem):
 
 
 def beliefs() -> Problems:
-    """Stories in which people believe what is not so, and others know that they do."""
+    """Stories in which people believe what is not so, and others know that they do.
+
+    Carries: reinforcement learning on theory of mind (arXiv 2504.01698), in part.
+    """
     return Problems(name="beliefs", summary="What one person thinks that another thinks.", problems=(NestedBelief(),))
 
 

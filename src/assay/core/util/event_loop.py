@@ -7,12 +7,12 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from typing import Any, TypeVar
 
-__all__ = ["run_async", "run_in_thread", "run_loop_in_thread"]
+__all__ = ["gather_or_cancel", "run_async", "run_in_thread", "run_loop_in_thread"]
 
 T = TypeVar("T")
 
@@ -33,6 +33,24 @@ def run_async(work: Coroutine[Any, Any, T]) -> T:
     """
     # outside of an except block, or each traceback would begin with the answer to this question
     return _in_thread(work) if _loop_is_running() else asyncio.run(work)
+
+
+async def gather_or_cancel(works: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+    """All results in order; when one fails the others are cancelled, and its error is raised when they have ended.
+
+    >>> async def twice(x: int) -> int:
+    ...     return 2 * x
+    >>> asyncio.run(gather_or_cancel([twice(1), twice(2)]))
+    [2, 4]
+    """
+    tasks = [asyncio.ensure_future(work) for work in works]
+    try:
+        return await asyncio.gather(*tasks)
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
 
 
 def _loop_is_running() -> bool:

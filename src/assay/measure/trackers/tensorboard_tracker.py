@@ -30,6 +30,10 @@ class TensorBoardTracker(TrackerSettings):
     title: ClassVar[str] = "tensorboard"
     needs: ClassVar[tuple[str, str]] = ("tensorboard", "tensorboard")
 
+    def where(self, folder: Path, url: str) -> str:
+        """The command that shows it."""
+        return f"tensorboard --logdir {folder}/tensorboard"
+
     def open(self, run: TrackedRun) -> _Session:
         """Begins an event file behind those that are there."""
         return _Session(run)

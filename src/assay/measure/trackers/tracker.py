@@ -130,6 +130,15 @@ class TrackerSettings(ABC):
             Exception: whatever the library raises; the session is then tried again later.
         """
 
+    def where(self, folder: Path, url: str) -> str:
+        """Where a person sees the run of ``folder``, or the command that shows it; empty where that is not known.
+
+        Args:
+            folder: of the run.
+            url: of the tracker's own run, as its session said.
+        """
+        return url
+
     @classmethod
     def called(cls) -> str:
         """Its name on the command line and in the run folder."""

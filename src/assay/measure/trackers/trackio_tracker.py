@@ -41,6 +41,10 @@ class TrackioTracker(TrackerSettings):
     space_id: str = ""
     server_url: str = ""
 
+    def where(self, folder: Path, url: str) -> str:
+        """The address; on this machine the command that shows it."""
+        return url or f"trackio show --project {self.project}"
+
     def open(self, run: TrackedRun) -> _Session:
         """Begins a run in place of the last session's, or goes on with it where it is elsewhere."""
         return _Session(self, run)

@@ -55,6 +55,10 @@ class WandbTracker(TrackerSettings):
         if self.mode not in MODES:
             raise UnknownNameError("WandbTracker.mode", self.mode, MODES)
 
+    def where(self, folder: Path, url: str) -> str:
+        """The address; offline the command that sends it."""
+        return url or (f"offline; send it by: wandb sync {folder}/wandb/offline-run-*" if self.mode == "offline" else "")
+
     def open(self, run: TrackedRun) -> _Session:
         """Goes on with the W&B run of the last session, or begins one."""
         return _Session(self, run)

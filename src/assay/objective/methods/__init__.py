@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     )
     from assay.objective.methods.group import cispo, dapo, dispo, dr_grpo, grpo, gspo, lite_ppo, scale_rl
     from assay.objective.methods.hybrid import (
-        a_lol, calib_rl, echo, gdc, kdrl, kl_rl, oreal, r_gold, rest_grpo, rl_plus, visurf, weighted_bc,
+        a_lol, calib_rl, echo, gdc, guide_grpo, kdrl, kl_rl, oreal, r_gold, rest_grpo, rl_plus, visurf, weighted_bc,
     )
     from assay.objective.methods.mismatch import areal, geo_mask, hispo, icepop, masked_is, tis
     from assay.objective.methods.preference import cpl, cpo, dpo, inpo, ipo, kto, orpo, simpo
@@ -56,8 +56,9 @@ __all__ = [
     "cispo", "cispo_masked", "clip_cov", "constrained", "copg", "cpl", "cpo", "cure", "dapo", "direct_advantage", "discopop",
     "dispo", "dph_rl", "dpo", "dppo", "dr_grpo", "dro", "dvao", "echo", "entropy_only", "exo", "expert_iteration", "f_dpo",
     "gdc", "gdpo", "geo_mask", "gigpo", "gkd", "gmpo", "gpg", "gpg_nonzero", "grpo", "grpo_entropy", "grpo_leave_one_out",
-    "grpo_passk", "grpo_process", "grpo_s", "gspo", "gui_g1", "hierarchical_grpo", "hispo", "hypervolume_weighting", "icepop",
-    "inpo", "ipo", "iw_opd", "kd_estimator", "kd_topk", "kdrl", "kimi15", "kl_cov", "kl_rl", "kto", "ld_dpo", "lite_ppo",
+    "grpo_passk", "grpo_process", "grpo_s", "gspo", "gui_g1", "guide_grpo", "hierarchical_grpo", "hispo", "hypervolume_weighting",
+    "icepop", "inpo", "ipo", "iw_opd", "kd_estimator", "kd_topk", "kdrl", "kimi15", "kl_cov", "kl_rl", "kto", "ld_dpo",
+    "lite_ppo",
     "log_tamed", "loop", "lp_reg", "luspo", "m2po", "masked_is", "maxrl", "methods", "mpo", "build_method", "nca", "nll", "nlpo",
     "one_shot", "opd", "opd_advantage", "opd_clipped", "opo", "opsm", "oreal", "orpo", "otb", "pacs", "pairwise_rl",
     "pass_at_k_training", "pf_grpo", "pf_ppo", "ppo", "ppo_hl_gauss", "prime_rl", "prime_rl_ipo", "pro_rl", "pro_rl_v2",
@@ -77,7 +78,7 @@ _HOME = {
     "distill": "gkd iw_opd kd_estimator kd_topk opd opd_advantage opd_clipped ref_kl sdft sdpo",
     "entropy": "clip_cov cure entropy_only grpo_entropy kl_cov lp_reg nlpo one_shot rapo skywork_or1 steer top_entropy",
     "group": "cispo dapo dispo dr_grpo grpo gspo lite_ppo scale_rl",
-    "hybrid": "a_lol calib_rl echo gdc kdrl kl_rl oreal r_gold rest_grpo rl_plus visurf weighted_bc",
+    "hybrid": "a_lol calib_rl echo gdc guide_grpo kdrl kl_rl oreal r_gold rest_grpo rl_plus visurf weighted_bc",
     "mismatch": "areal geo_mask hispo icepop masked_is tis",
     "preference": "cpl cpo dpo inpo ipo kto orpo simpo",
     "preference_variants": "aot apo bco discopop exo f_dpo ld_dpo mpo nca rso sppo",

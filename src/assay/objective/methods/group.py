@@ -63,17 +63,16 @@ def dr_grpo(length: int | None = None, clip: float = 0.2) -> Objective:
 def dapo(
     low: float = 0.2, high: float = 0.28, filter_groups: bool = True, overlong: Overlong | DropTruncated | None = None
 ) -> Objective:
-    """DAPO (Yu 2025), as four independent parts on GRPO without KL: clip-higher, dynamic sampling, token mean, overlong handling.
+    """DAPO (Yu 2025) on GRPO without KL: clip-higher, token mean, groups without spread left out, and overlong handling.
 
     ``-1/D sum_it min(r_t A_i, clip(r_t, 1 - low, 1 + high) A_i)``, ``A_i = (R_i - mu_q) / sd_q``, D tokens of groups that vary.
 
     Args:
         low, high: distances of the bounds from 1.
-        filter_groups: drop groups whose task metric does not vary, and count only what is kept. The *refill* of the batch is
-        the sampler's.
+        filter_groups: drop groups whose task metric does not vary, and count only what is kept. Dynamic sampling, which draws
+            others in their place, is the stage's: ``filter=Mixed(), refill=Refill()`` of `assay.guide`.
         overlong: ``Overlong(limit=..., cache=...)`` for the soft penalty (20480 and 4096 in the paper), ``DropTruncated()`` to
-        mask; None for
-            neither.
+            mask; None for neither.
 
     The released recipe adds a dual clip of 10: ``MinClip(low=0.2, high=0.28, dual=10.0)``.
 

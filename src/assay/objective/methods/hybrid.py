@@ -17,6 +17,7 @@ from assay.objective.credit.transform import PositivePart
 from assay.objective.loss.aggregate import Constant, SeqMean, SeqSum, Token
 from assay.objective.loss.base import LossTerm
 from assay.objective.loss.entropy import Entropy
+from assay.objective.loss.guided_shape import GuidedShape
 from assay.objective.loss.hybrid import Calibrated, Confidence, OutcomeMean, PrefixScore
 from assay.objective.loss.kl import Kl
 from assay.objective.loss.likelihood import Nll
@@ -39,6 +40,7 @@ __all__ = [
     "calib_rl",
     "echo",
     "gdc",
+    "guide_grpo",
     "kdrl",
     "kl_rl",
     "oreal",
@@ -127,6 +129,22 @@ def rl_plus(
     )
     bonus: tuple[LossTerm, ...] = (Entropy(coef=entropy),) if entropy else ()
     return Objective(credit=(Center("group"),), policy=policy, aggregate=Constant(length=length), terms=(expert, *bonus))
+
+
+@method("Guide-GRPO, Adaptive Guidance Accelerates RL of Reasoning Models, 2025")
+def guide_grpo(quantile: float = 0.9, clip: float = 0.2) -> Objective:
+    """Guide-GRPO (2025): GRPO, and on hinted rollouts ``-A rho / (rho + gamma)``, ``rho = pi(y|x)/pi_old(y|x,hint)``; token mean.
+
+    Args:
+        quantile: of the hinted ratios of the optimiser batch, which is ``gamma``.
+        clip: distance of the ratio's bounds from 1, of rollouts without a hint.
+
+    Hinted rollouts are those of ``assay.guide.GuideHint``; without any it is GRPO with the sampler as old policy, KL 0.
+
+    Source: Guide-GRPO (arXiv 2506.13923).
+    """
+    policy = PolicyGradient(ratio=Ratio("none"), trust=None, weights=(GuidedShape(quantile=quantile, clip=clip),))
+    return Objective(credit=GROUP_NORM, policy=policy, aggregate=Token())
 
 
 @method("CalibRL, Controllable Exploration in Hybrid-Policy RLVR, 2026", status="unsure")

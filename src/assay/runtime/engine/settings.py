@@ -25,6 +25,7 @@ __all__ = [
     "ModelEngineSpec",
     "Movable",
     "Native",
+    "ServerEngineSpec",
     "engine_for",
     "pick_engine",
 ]
@@ -110,6 +111,15 @@ class DescribedEngineSpec(LocalEngineSpec, Protocol):
         Args:
             cuda: it computes on a CUDA device.
         """
+        ...
+
+
+@runtime_checkable
+class ServerEngineSpec(ModelEngineSpec, Movable, Protocol):
+    """One that asks a server, which several processes of a run may do, each a server of its own."""
+
+    def at(self, url: str) -> ServerEngineSpec:
+        """The same at another address; where it is when empty."""
         ...
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
@@ -12,6 +12,7 @@ from assay.runtime.vllm.flags import EXTENSION
 if TYPE_CHECKING:
     from assay.core.protocols import Engine
     from assay.runtime.distributed.mesh import AnyLearner
+    from assay.runtime.models.any_model import AnyModel
 
 __all__ = ["NcclUpdate", "VllmSettings"]
 
@@ -107,6 +108,18 @@ class VllmSettings:
         True
         """
         return VllmSettings(recompute=self.recompute)
+
+    def at(self, url: str) -> VllmSettings:
+        """As `assay.runtime.engine.settings.ServerEngineSpec.at`."""
+        return replace(self, url=url or self.url)
+
+    def load(self, model: AnyModel, device: str = "cpu") -> Engine:
+        """As `assay.runtime.engine.settings.ModelEngineSpec.load`: an engine on this server for a model that another process
+        trains; the server has a device of its own.
+        """
+        from assay.runtime.vllm.engine import VllmEngine
+
+        return VllmEngine(self, model)
 
     def build(self, learner: AnyLearner) -> Engine:
         """An engine on this server for what ``learner`` trains, as `assay.runtime.EngineSpec` says."""

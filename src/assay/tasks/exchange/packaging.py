@@ -18,7 +18,7 @@ from assay.core.protocols import TaskSource
 from assay.core.task import Task
 from assay.interop.taskset import vf
 from assay.tasks.draws import SPLITS, in_turn, rows_of_cell
-from assay.tasks.exchange.origin import FamilyOrigin, check_license, origin_of, own_version, read_authors
+from assay.tasks.exchange.origin import OWN, FamilyOrigin, check_license, origin_of, own_version, read_authors
 from assay.tasks.exchange.tasksets import prompt_of, source_of, taskset_of
 
 __all__ = ["WrittenPackage", "write_package"]
@@ -89,7 +89,7 @@ def write_package(
         dependencies=(f"assay-rl>={own_version()}", *origin.dependencies, "verifiers>=0.4"),
     )
     files["pyproject.toml"] = _project(made, source.name, origin)
-    files["README.md"] = _readme(made, source, _plays(source))
+    files["README.md"] = _readme(made, source, origin)
     there = folder.exists()
     for path, text in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
@@ -245,10 +245,15 @@ def _enough(source: TaskSource) -> tuple[int, str]:
     return 1, "train"
 
 
-def _readme(made: WrittenPackage, source: TaskSource, plays: bool) -> str:
+def _readme(made: WrittenPackage, source: TaskSource, origin: FamilyOrigin) -> str:
+    plays = _plays(source)
     n, split = _enough(source)
+    folders = ("../assay", *([f"../{origin.package}"] if origin.package not in ("", OWN) else ()))
     return _README.format(
         n=n,
+        tasks="one task" if n == 1 else f"{n} tasks",
+        questions="one question" if n == 1 else f"{n} questions",
+        folders=" ".join(folders),
         split=split,
         name=made.name,
         module=made.module,
@@ -328,16 +333,18 @@ print(task.exposed().messages[-1].content, source.verifier()(task, rollout_of(ta
 
 _README = """# {name}
 
-Tasks of the family `{family}` as an environment of `verifiers`. It needs {needs}. pip takes them from your index; install
-first, from its folder, what is on none. `assay-rl` without extras brings no PyTorch. `uv` runs the programs of `verifiers`.
+Tasks of the family `{family}` as an environment of `verifiers`. It needs {needs}. In this folder:
 
     pip install . uv
 
-Check {n} tasks without a model: each task's own solution must be right, and no answer at all must not be.
+What your index does not have goes into the same line by the folder of its source: `pip install {folders} . uv`. `assay-rl`
+without extras brings no PyTorch. `uv` runs the programs of `verifiers`.
+
+Check {tasks} without a model: each task's own solution must be right, and no answer at all must not be.
 
     vf-validate {name} --taskset.num-tasks {n} --runtime.type subprocess
 
-Ask a model behind any OpenAI-compatible server {n} questions of the {split} split, with no tools and no container:
+Ask a model behind any OpenAI-compatible server {questions} of the {split} split, with no tools and no container:
 
     vf-eval {name} -m MODEL --client.base-url http://localhost:8000/v1 --env.{role}.harness.id null \\
         --env.{role}.runtime.type subprocess --env.taskset.split {split} --env.taskset.num-tasks {n} --no-push

@@ -15,13 +15,13 @@ from assay.train.run import Evaluation, Run
 from assay.train.stages import WarmUp
 from assay_tasks import KeyValue
 
-__all__ = ["tool_base", "tools"]
+__all__ = ["lookups", "lookups_base"]
 
 
-def tool_base(seed: int = 0) -> Run:
+def lookups_base(seed: int = 0) -> Run:
     """A base that was shown noisy traces of one and two look-ups; three are never shown."""
     return Run(
-        name="base-tools",
+        name="base-lookups",
         seed=seed,
         model=Scratch(shape=DecoderShape(), seed=seed),
         tasks=KeyValue(),
@@ -42,12 +42,12 @@ def tool_base(seed: int = 0) -> Run:
     )
 
 
-def tools(seed: int = 0) -> Run:
+def lookups(seed: int = 0) -> Run:
     """GRPO over whole episodes; tokens of the store's answers carry no loss."""
     return Run(
-        name="tools",
+        name="lookups",
         seed=seed,
-        model=Built(run=tool_base(seed)),
+        model=Built(run=lookups_base(seed)),
         tasks=KeyValue(),
         stages=(
             Reinforce(

@@ -1,0 +1,56 @@
+"""Agent programs end when the process that trains is killed, which has no time to end them itself."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+TRAINER = """
+import asyncio, sys
+from pathlib import Path
+from assay.agents.program_process import run_program
+
+async def main():
+    for i, seconds in enumerate((0, 600)):
+        folder = Path(sys.argv[1]) / str(i) / "work"
+        folder.mkdir(parents=True)
+        words = ["sh", "-c", f"sleep {seconds} & echo $! > child; echo $$ > pid; wait"]
+        await run_program(words, {"PATH": "/bin:/usr/bin"}, folder, 300.0)
+
+asyncio.run(main())
+"""
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    with open(f"/proc/{pid}/stat") as file:
+        return file.read().rpartition(")")[2].split()[0] != "Z"
+
+
+def _until(test: object, seconds: float = 60.0) -> None:
+    end = time.monotonic() + seconds
+    while not test():  # type: ignore[operator]
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.02)
+
+
+def test_a_killed_trainer_leaves_no_agent_behind(tmp_path: Path) -> None:
+    trainer = subprocess.Popen([sys.executable, "-c", TRAINER, str(tmp_path)])
+    try:
+        files = [tmp_path / "1" / "work" / name for name in ("pid", "child")]
+        _until(lambda: all(file.exists() and file.read_text().strip() for file in files))
+        pids = [int(file.read_text()) for file in files]
+        assert all(map(_alive, pids))
+        trainer.send_signal(signal.SIGKILL)
+        trainer.wait()
+        _until(lambda: not any(map(_alive, pids)))
+    finally:
+        trainer.kill()
+        trainer.wait()
