@@ -110,7 +110,7 @@ def test_a_run_that_is_stopped_while_it_waits_ends(tmp_path: Path) -> None:
 
 
 def test_a_group_that_the_log_does_not_have_is_taken_by_no_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Or a resume would look for it in the log: the step ends with the error of the disk, before the sampler's own end is known."""
+    """Or a resume would look for it in the log: the step ends with the error of the disk."""
 
     class Silent:
         def wake(self) -> None: ...

@@ -185,7 +185,9 @@ class Parity:
 
 def test_a_role_has_one_number_in_all_steps_and_no_other_role_or_level_has_it() -> None:
     mine = group(0, 1.0, 0.0)
-    played = replace(mine, rollouts=tuple(replace(r, role=role) for r, role in zip(mine.rollouts, ("first", "second"), strict=True)))
+    played = replace(
+        mine, rollouts=tuple(replace(r, role=role) for r, role in zip(mine.rollouts, ("first", "second"), strict=True))
+    )
     chess = replace(played, task=replace(played.task, arm="chess"))
     (first, second), (again, _), (other, _), (alone, _) = values(PlayerRole(), played, played, chess, mine)
     assert first == again == float(np.float32(first)) < 0 and second < 0 and other < 0 and alone == 3.0

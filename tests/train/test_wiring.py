@@ -23,7 +23,7 @@ from assay.runtime.settings import AdamW, LearnerSettings, Trunk, ValueHead
 from assay.train.driver import resume, train
 from assay.train.method_names import NamedMethod, names_in, read_setting, settle_settings
 from assay.train.preflight import check_run
-from assay.train.providers import Level, PlayerRole, ReferenceValue
+from assay.train.providers import PlayerRole, ReferenceValue
 from assay.train.reinforce import Reinforce
 from assay.train.run import Evaluation, Run
 from assay.train.stages import Imitate, Prefer, WarmUp

@@ -163,7 +163,8 @@ _HOME = {
     "policy": "Policy",
     "prefer": "Prefer",
     "turn_rewards": "MetaReasoning ToolReward",
-    "providers": "Age ConstantValue FailureRate GreedyReward Level PairwiseOutcome Peers PlayerRole PromptConfidence RightSoFar TurnState",
+    "providers": "Age ConstantValue FailureRate GreedyReward Level PairwiseOutcome Peers PlayerRole PromptConfidence RightSoFar "
+    "TurnState",
     "reference_value": "ReferenceValue",
     "reinforce": "Reinforce",
     "rewarded_rows": "RewardedRow",
