@@ -130,6 +130,16 @@ def test_critics_that_agree_are_alike() -> None:
     assert float(GradientDiversity(1.0)(rows(), one, Noise(0, 0), None)) == 0.0
 
 
+def test_a_critic_that_does_not_see_the_action_has_a_finite_gradient() -> None:
+    """Where all its hidden units are off, the gradient in the action is 0, and the slope of its length infinite."""
+    held = nets(EDAC(width=8, ensemble=2))
+    with torch.no_grad():
+        for p in held["q"].parameters:
+            p[0] = 0.0
+    found = torch.autograd.grad(GradientDiversity(1.0)(rows(), held, Noise(0, 0), None), held["q"].parameters, allow_unused=True)
+    assert all(g is None or bool(g.isfinite().all()) for g in found)
+
+
 def test_rebrac_without_its_weight_is_td3() -> None:
     """``PolicyNoisePenalised``: at weight 0 TD3's target; else less by the distance where the data have a next action."""
     held = nets(ReBRAC(width=8))
@@ -159,7 +169,7 @@ def test_ro2o_terms_by_hand() -> None:
     action, _ = held.sample(near, noise)
     std = held.q(near, action).std(0)
     made = float(PerturbedPessimism(1.0, 0.0)(rows(), held, Noise(0, 4), {}).detach())
-    assert made == pytest.approx(float(q * (kappa * std).square().mean()), rel=1e-4)
+    assert made == pytest.approx(float((q * (kappa * std).square().mean()).detach()), rel=1e-4)
     parts = RO2O(width=8)
     assert parts.compose().updates == parts.compose().updates and parts.compose().source == DataThenHalf(batch=128, offline=1500)
     bare = dataclasses.replace(parts, value=0.0, policy=0.0, pessimism=0.0).compose()

@@ -69,6 +69,7 @@ COMMANDS_NOT_RUN = {
     "sandbox run program.py --backend": "server",
     "sandbox probe": "minutes",
     "train six.py": "minutes",
+    "train tools-hub": "network",  # tests/train/test_chat_runs.py trains it
     "train warm_up.py": "minutes",
     "curate halves/train.jsonl": "minutes",  # by what a run of minutes saw of its rows
     "control train": "minutes",

@@ -36,13 +36,15 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_every_recipe_of_a_hub_model_is_tried_here() -> None:
-    """A recipe that comes later stands in the list of those that are run below."""
+    """A recipe that comes later stands in the list of those that are run below; but for the one with tools, which asks for a chat
+    template that shows them, and so for a model: it trains in tests/train/test_chat_runs.py.
+    """
     found = []
     for name, where in RECIPES.items():
         module, _, function = where.partition(":")
         if isinstance(getattr(importlib.import_module(module), function)().model, Folder):
             found.append(name)
-    assert tuple(found) == BIG
+    assert set(found) == {*BIG, "tools-hub"}
 
 
 @pytest.mark.parametrize("name", [n if n == "gsm8k-lora" else pytest.param(n, marks=pytest.mark.prove) for n in BIG])

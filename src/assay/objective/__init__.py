@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from assay.objective.loss.td_values import DuelingValue, HeadValue, LogRatioValue, Value
     from assay.objective.loss.teachers import Teachers
     from assay.objective.loss.entropy import Entropy
+    from assay.objective.loss.guided_shape import GuidedShape
     from assay.objective.loss.token_weights import (
         ClipCovariance, EntropyChange, Focal, LowLogp, ProbabilityGate, Ranked, TopCovariance, TopEntropy,
     )
@@ -177,6 +178,7 @@ __all__ = [
     "Gate",
     "GeoMean",
     "GroupSoftmax",
+    "GuidedShape",
     "HardRegion",
     "HeadValue",
     "HingeGap",
@@ -408,6 +410,7 @@ _HOME = {
     "loss.td_targets": "ColumnTarget ConservativeTarget MeanTarget OutcomeTarget ReturnTarget Target",
     "loss.td_values": "DuelingValue HeadValue LogRatioValue Value",
     "loss.teachers": "Teachers",
+    "loss.guided_shape": "GuidedShape",
     "loss.token_weights": "ClipCovariance EntropyChange Focal LowLogp ProbabilityGate Ranked TopCovariance TopEntropy",
     "loss.topk": "Distill SparseDivergence TopKModel TopKTeacher",
     "loss.trust": "Bounded Gate HardRegion MinClip TrustRegion WeightClip",

@@ -38,7 +38,8 @@ class GradientDiversity:
         action = rows.action.expand(count, *rows.action.shape).clone().requires_grad_()
         q = nets.q(rows.observation.expand(count, *rows.observation.shape), action)
         (gradient,) = torch.autograd.grad(q.sum(), action, create_graph=True)
-        unit = gradient / (gradient.square().sum(-1, keepdim=True).sqrt() + 1e-10)
+        # inside of the root: its slope at 0, where a critic does not see the action, is infinite
+        unit = gradient / (gradient.square().sum(-1, keepdim=True) + 1e-20).sqrt()
         # the sum over pairs is the square of the sum less the squares
         pairs = unit.sum(0).square().sum(-1) - unit.square().sum((0, -1))
         alike = (pairs / (count - 1)).mean()
