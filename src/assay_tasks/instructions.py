@@ -110,7 +110,7 @@ class Constrained(Problem):
         """The request alone: the whole text is the answer, whatever the form."""
         return self.word(facts, variant)
 
-    def answered(self, solution: Solution, form: Form) -> str:
+    def format_solution(self, solution: Solution, form: Form) -> str:
         """The text alone."""
         return solution.answer
 

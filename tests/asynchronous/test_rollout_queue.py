@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from assay.asynchronous import AcceptedLog, GroupRequest, Ledger, LogEndError, RolloutQueue
+from assay.core.errors import StorageError
 from assay.core.manifest import manifest_of
 from assay.core.rollout import Sampling
 from assay.core.task import Context
@@ -105,4 +106,31 @@ def test_a_run_that_is_stopped_while_it_waits_ends(tmp_path: Path) -> None:
             await asyncio.wait_for(q.take(1), 0.05)
 
     asyncio.run(stopped())  # joins the thread that waited, so it would hang here
+    q.close()
+
+
+def test_a_group_that_the_log_does_not_have_is_taken_by_no_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or a resume would look for it in the log: the step ends with the error of the disk."""
+
+    class Silent:
+        def wake(self) -> None: ...
+
+        def publish(self, manifest: object, controller: RolloutQueue, learned: object = ()) -> None: ...
+
+        def close(self) -> None: ...
+
+    def full(self: AcceptedLog, record: object) -> None:
+        raise StorageError("no space left on device")
+
+    q = RolloutQueue(Ledger(0), AcceptedLog(tmp_path), Silent())  # type: ignore[arg-type]
+    q.join("a")
+    publish(q, 0)
+    q.admit([order("g0")])
+    (sample,) = q.lease("a", 0, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(AcceptedLog, "_write", full)
+        with pytest.raises(StorageError):
+            q.put(sample.lease, ())
+    with pytest.raises(StorageError, match="no space left"):
+        run_async(q.take(1))
     q.close()

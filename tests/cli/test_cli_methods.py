@@ -28,6 +28,11 @@ def test_the_list_is_the_registry(assay):
     assert "`" not in text
 
 
+def test_list_is_a_word_for_what_the_command_does_alone(assay):
+    assert assay("methods", "list", "--json").json == assay("methods", "--json").json
+    assert assay("recipes", "list", "--json").json == assay("recipes", "--json").json
+
+
 def test_one_method(assay):
     found = assay("methods", "dapo", "--json").json
     assert found["settings"] == {"low": 0.2, "high": 0.28, "filter_groups": True, "overlong": None}

@@ -57,6 +57,7 @@ COMMANDS_NOT_RUN = {
     "selftest": "minutes",
     "rollouts diff": "minutes",
     "runs replay": "minutes",
+    "runs samplers": "minutes",  # of a run that is at work
     "serve": "server",
     "distill": "network",
     "eval http": "network",

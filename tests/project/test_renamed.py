@@ -14,6 +14,7 @@ from assay.core.errors import ConfigError
 from assay.core.plan import Plan
 from assay.core.util.exports import lazy_exports
 from assay.core.util.renamed import RENAMED, RenamedMembers, refuse_renamed
+from assay.guide import RowRule
 from assay.guide.cell_curricula import Memory
 from assay.objective import CreditTerm, Entropy, grpo, required_inputs
 from assay.objective.credit.base import Credit
@@ -21,7 +22,10 @@ from assay.objective.padded_batch import PaddedInputs
 from assay.rollout.conversation import Conversation
 from assay.runs.metric_names import current_names, digest_names
 from assay.runs.reader import read_record
-from assay.train import OneUpdate
+from assay.tasks import Problem
+from assay.train import BaseRunner, OneUpdate
+from assay.verify import CompositeVerifier
+from assay.verify.code.base import ProgramVerifier
 
 TABLE = {"assay.core": {"Seed": "derive"}, "assay.verify": {"Old": "New"}}
 
@@ -95,6 +99,14 @@ def test_every_new_member_is_there(kind: type[RenamedMembers]) -> None:
         (Entropy, "attempts", "rollout_columns"),
         (OneUpdate, "rows_told", "count_rows"),
         (OneUpdate, "practises", "uses_tasks"),
+        (OneUpdate, "reduced", "shrink"),
+        (BaseRunner, "saved", "on_checkpoint"),
+        (CompositeVerifier, "joined", "merge_scores"),
+        (CompositeVerifier, "made_of", "with_members"),
+        (ProgramVerifier, "found", "extract_program"),
+        (ProgramVerifier, "written_in", "program_language"),
+        (Problem, "answered", "format_solution"),
+        (RowRule, "ordered_by", "order_score"),
     ],
 )
 def test_a_part_of_ones_own_with_an_old_member_is_refused(base: type, old: str, new: str) -> None:

@@ -184,7 +184,7 @@ class Guesser(Fine):
 class Wrong(Fine):
     """Writes what its verifier refuses."""
 
-    def answered(self, solution: Solution, form: Form) -> str:
+    def format_solution(self, solution: Solution, form: Form) -> str:
         return "junk"
 
 

@@ -130,7 +130,7 @@ def test_refusals() -> None:
     ],
 )
 def test_answers_of_several_lines(form: Form, text: str) -> None:
-    assert form.given("a\nb") == text
+    assert form.format_answer("a\nb") == text
 
 
 def test_expressions_by_hand() -> None:

@@ -209,7 +209,7 @@ def test_what_judges_is_private() -> None:
 def test_own_tests_fail_at_low_levels_only() -> None:
     for level in Repair().levels:
         facts = Repair().draw(level, Random(f"own {level}"))
-        trace = Repair().trace(facts, Repair().answered(Repair().solve(facts), SWE.form), 0.0, np.random.default_rng(0))
+        trace = Repair().trace(facts, Repair().format_solution(Repair().solve(facts), SWE.form), 0.0, np.random.default_rng(0))
         first, last = (m.content.split("\n")[-1] for m in (trace[3], trace[-2]))
         assert last.endswith(" 0 failed") and first.endswith(" 1 failed" if level <= 3 else " 0 failed")
         assert (len(trace[3].content.split("\n")) == 2) == (level <= 3)

@@ -35,6 +35,7 @@ from assay.train.providers import (
     Level,
     PairwiseOutcome,
     Peers,
+    PlayerRole,
     ReferenceValue,
     RightSoFar,
 )
@@ -61,6 +62,7 @@ def values(provider: Any, *groups: Group, live: Any = NOBODY) -> list[list[float
     ("provider", "wanted"),
     [
         (Level(name="role"), [[3.0] * 4, [5.0] * 2]),
+        (PlayerRole(), [[3.0] * 4, [5.0] * 2]),
         (FailureRate(), [[0.25] * 4, [1.0] * 2]),
         (ConstantValue(name="responsiveness", value=0.5), [[0.5] * 4, [0.5] * 2]),
         (Peers(), [[0.0, 0.0, 1.0, 1.0], [0.0, 1.0]]),
@@ -179,6 +181,17 @@ class Parity:
 
     def provide(self, live: Live, rows: Batch) -> Batch:
         return rows.with_rollouts(**{self.name: rows.rollout("level") % 2 + 0.0 * live.step})
+
+
+def test_a_role_has_one_number_in_all_steps_and_no_other_role_or_level_has_it() -> None:
+    mine = group(0, 1.0, 0.0)
+    played = replace(
+        mine, rollouts=tuple(replace(r, role=role) for r, role in zip(mine.rollouts, ("first", "second"), strict=True))
+    )
+    chess = replace(played, task=replace(played.task, arm="chess"))
+    (first, second), (again, _), (other, _), (alone, _) = values(PlayerRole(), played, played, chess, mine)
+    assert first == again == float(np.float32(first)) < 0 and second < 0 and other < 0 and alone == 3.0
+    assert len({first, second, other}) == 3
 
 
 def test_a_provider_of_ones_own_is_asked_at_its_moment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,13 +18,14 @@ from assay.core.protocols import Environment, Obs, SamplerParts, SamplerSpec, St
 from assay.core.rollout import ASIDE, Sampling, Stop
 from assay.core.task import Message, TaskView
 from assay.objective import DropTruncated
-from assay.objective.methods import dapo
+from assay.objective.methods import dapo, rae
 from assay.rollout import Branching, Chunks, KeepLast, PlayerSpec, Summarise
 from assay.rollout.positions import context_after
 from assay.train import models
 from assay.train.driver import train
 from assay.train.opening import open_stage
 from assay.train.policy import Policy
+from assay.train.providers import PlayerRole
 from assay.train.reinforce import Reinforce
 from assay.train.run import Run
 from assay.verify import ScoringPool
@@ -174,6 +175,18 @@ def test_two_roles_are_groups_of_their_own_and_learn_from_one_episode(monkeypatc
     part = tmp_path / "part"
     assert in_child(lambda: (kill_at(14), train(run, part))) == -9
     assert resumed(part, run) == whole
+
+
+def test_each_role_of_a_game_has_a_baseline_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `rae` by name is wired: the numbers of ``role`` follow the roles, and not the level that both share."""
+    seen = spied(monkeypatch)
+    run = replace(running(PlayerSpec(), steps=2), tasks=Duo(levels=(2,)))
+    stage = replace(run.stages[0], objective=rae(), columns=(PlayerRole(),))
+    (result,) = walk(session(coin_toss(replace(run, stages=(stage,)))))
+    groups = {number: set() for number in set(seen[-1].rollout("role").tolist())}
+    for number, group in zip(seen[-1].rollout("role").tolist(), seen[-1].rollout("group").tolist(), strict=True):
+        groups[number].add(result.groups[group].key.rpartition("@")[2])
+    assert sorted(map(sorted, groups.values())) == [["blue"], ["red"]]
 
 
 @dataclass(frozen=True)

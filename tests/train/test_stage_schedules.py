@@ -309,7 +309,7 @@ def test_a_metric_that_a_step_happens_to_lack_is_waited_for(metric: str) -> None
 def test_a_recipe_is_tried_small_without_schedules_of_sizes() -> None:
     spec = {"temperature": Ramp(points=((0, 0.5), (2, 0.7))), "group_size": Piecewise(points=((0, 4),))}
     stage = reinforce(schedules=spec)
-    assert dict(stage.reduced(2, 2).schedules) == {"temperature": spec["temperature"]}
+    assert dict(stage.shrink(2, 2).schedules) == {"temperature": spec["temperature"]}
     assert stage.smaller() == [] and reinforce().smaller()
 
 

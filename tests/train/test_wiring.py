@@ -23,7 +23,7 @@ from assay.runtime.settings import AdamW, LearnerSettings, Trunk, ValueHead
 from assay.train.driver import resume, train
 from assay.train.method_names import NamedMethod, names_in, read_setting, settle_settings
 from assay.train.preflight import check_run
-from assay.train.providers import Level, ReferenceValue
+from assay.train.providers import PlayerRole, ReferenceValue
 from assay.train.reinforce import Reinforce
 from assay.train.run import Evaluation, Run
 from assay.train.stages import Imitate, Prefer, WarmUp
@@ -82,7 +82,7 @@ def test_models_that_an_objective_reads() -> None:
 
 
 def test_columns_streams_and_experts() -> None:
-    assert wired("rae").columns == (Level(name="role"),)
+    assert wired("rae").columns == (PlayerRole(),)
     assert wired("a2po").columns == (ReferenceValue(name="optimal_value", temperature=0.5),)
     assert wired("remax").columns == (), "what needs no choice comes by itself"
     assert wired("weighted_bc").composer == AsStream(stream="offline")

@@ -62,12 +62,12 @@ def test_the_verifier_sees_the_answer_alone_wherever_it_runs() -> None:
     bare = judge(*task_and_rollout("b", "b"))
     assert bare.primary == 1.0 and bare.columns == {} and bare.components["calibration"] == bare.components["stated"] == 0.0
     assert judge.names == ("correct", "calibration", "stated") and judge.floor["calibration"] == 0.0
-    assert abilities_of(judge).trusted and judge.by_text and judge.made_of((ExactMatch(),)).marks == SHORT
+    assert abilities_of(judge).trusted and judge.by_text and judge.with_members((ExactMatch(),)).marks == SHORT
     slow = ConfidenceVerifier(MathAnswer(), SHORT)
     once = slow.at_once(*task_and_rollout("4", "4~0.5"))
     assert once is None or once.primary == 1.0
     task, rollout = task_and_rollout("b", "b~0.7")
-    assert ConfidenceVerifier(ExactMatch()).made_of((ExactMatch(),))(task, rollout).primary == 0.0, "other marks"
+    assert ConfidenceVerifier(ExactMatch()).with_members((ExactMatch(),))(task, rollout).primary == 0.0, "other marks"
 
 
 def test_a_fault_of_the_verifier_stays_a_fault() -> None:

@@ -71,10 +71,10 @@ def test_what_a_pool_sees() -> None:
     assert mixed.at_once(of("y"), rollout_of(of("y"), "slow")) is None
     assert mixed.at_once(of("y"), rollout_of(of("y"), "")) is not None
     score = exact(of("x"), rollout_of(of("x"), "a"))
-    assert mixed.joined(of("x"), (score,)) is score
-    other = mixed.made_of((slow, exact))
+    assert mixed.merge_scores(of("x"), (score,)) is score
+    other = mixed.with_members((slow, exact))
     assert other.route(of("x")) is slow and other.route(of("y")) is exact and other.route(of("z")) is slow
-    alone = Routed({"x": exact}).made_of((slow,))
+    alone = Routed({"x": exact}).with_members((slow,))
     assert alone.default is None and alone.members == (slow,)
     with ScoringPool(mixed, deadline=5.0) as pool:
         items = [(of("x"), rollout_of(of("x"), "a")), (of("y"), replace(rollout_of(of("y"), "slow"), id="r1"))]

@@ -13,7 +13,7 @@ from assay.asynchronous.ledger_records import Lease, PutResult
 from assay.asynchronous.messages import GroupRequest, LeasedGroup
 from assay.asynchronous.samplers import Samplers
 from assay.asynchronous.weight_check import Scores
-from assay.core.errors import EngineError
+from assay.core.errors import EngineError, StorageError
 from assay.core.manifest import Manifest
 from assay.core.rollout import Rollout
 from assay.core.wire import rollout_from_wire, rollout_to_wire
@@ -204,7 +204,11 @@ class RolloutQueue:
             if self._ledger.put(lease, oldest) is not PutResult.ACCEPTED:
                 return False
             self._found[lease.key] = rollouts
-            self._log.write_accepted(lease.key, oldest, rollouts)
+            try:
+                self._log.write_accepted(lease.key, oldest, rollouts)
+            except StorageError as error:  # before anybody takes a group that the log does not have
+                self._error = error
+                raise
             if self._hear:
                 self._hear(lease.key, rollouts)
             self._changed.notify_all()

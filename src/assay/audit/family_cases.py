@@ -64,7 +64,7 @@ def _answer(source: TaskSource, task: Task, text: str) -> tuple[str, str]:
     """A right answer without its form, and the form; the oracle's whole text where the answer is not found in it."""
     if isinstance(source, Problems):
         answer = source.solution(task).answer
-        form = source.form.given(PLACE)
+        form = source.form.format_answer(PLACE)
         return (answer, form) if text.endswith(form.replace(PLACE, answer)) else (text, PLACE)
     gold: object = task.private.get("answer")
     return (gold if isinstance(gold, str) and gold == text else text), PLACE

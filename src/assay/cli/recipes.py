@@ -24,9 +24,9 @@ class RecipesOptions:
 
 
 def recipes_command(args: list[str]) -> int:
-    """``assay recipes``."""
+    """``assay recipes``; ``list``, as other commands have it, lists too."""
     from assay.recipes import RECIPES
 
-    own = parse(RecipesOptions, args, "assay recipes")
+    own = parse(RecipesOptions, args[args[:1] == ["list"] :], "assay recipes")
     rows = [{"name": name, "function": where, "summary": first_line(find(name))} for name, where in RECIPES.items()]
     return show(own.json, rows, lambda: lines({r["name"]: unquoted(r["summary"]) for r in rows}))

@@ -112,7 +112,7 @@ class Batch:
         """The batch with rollout columns added or replaced."""
         return replace(self, rollouts={**self.rollouts, **columns})
 
-    def regrouped(self, owner: Sequence[int], streams: Sequence[Stream]) -> Batch:
+    def merge_groups(self, owner: Sequence[int], streams: Sequence[Stream]) -> Batch:
         """The batch with its groups merged and labelled: ``g`` becomes ``owner[g]``, its rows get ``streams[g]``."""
         number = np.array([STREAMS.index(s) for s in streams], np.int8)
         batch = replace(self, rows={**self.rows, "stream": number[self.per_row("group")]})

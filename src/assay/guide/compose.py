@@ -79,4 +79,4 @@ def _packed(fresh: Sequence[Group], old: Sequence[Group], experts: Sequence[Grou
         return batch
     owner = [*range(len(fresh) + len(old)), *(place[g.key] for g in beside)]
     streams = ["on_policy"] * len(fresh) + ["replay"] * len(old) + ["expert"] * len(beside)
-    return batch.regrouped(owner, streams)
+    return batch.merge_groups(owner, streams)

@@ -21,6 +21,7 @@ from assay.core.optional_protocols import CountsRows
 from assay.core.protocols import State, TaskSource
 from assay.core.seeds import derive, uniforms
 from assay.core.task import Task
+from assay.core.util.renamed import refuse_renamed
 from assay.guide.cell_curricula import cells_of
 
 __all__ = ["Row", "RowBook", "RowRule", "check_pool"]
@@ -54,11 +55,15 @@ class RowRule(ABC):
 
     pool: int
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        refuse_renamed(cls, {"ordered_by": "order_score"})
+
     @abstractmethod
     def weights(self, book: RowBook) -> F:
         """``[rows]`` unnormalised weights: finite, at least 0, not all 0."""
 
-    def ordered_by(self) -> str:
+    def order_score(self) -> str:
         """A score of the rows, as curation writes it, that their `RowBook.rank` follows; empty for level, arm and index."""
         return ""
 
@@ -134,7 +139,7 @@ class RowBook:
             if not sum(sizes):
                 raise ConfigError(f"{type(self.rule).__name__}: {tasks.name} has no training row in {self.cells[:8]}")
             self._take_rows(sizes)
-        if name := self.rule.ordered_by():
+        if name := self.rule.order_score():
             scores = [_score(tasks.task(arm, level, "train", index), name) for arm, level, index in self.rows]
             self.rank[np.argsort(scores, kind="stable")] = np.arange(len(scores))
 

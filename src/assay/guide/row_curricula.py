@@ -151,7 +151,7 @@ class Bell(RowRule):
         if not 0.0 <= self.target < 1.0:
             raise ConfigError(f"Bell.target={self.target}; use an accuracy in [0, 1)")
 
-    def ordered_by(self) -> str:
+    def order_score(self) -> str:
         """The score."""
         return self.order
 

@@ -114,7 +114,7 @@ def _write(config: Mapping[str, Any], place: Path, seed: int) -> None:
 
 
 def _small(stage: Stage) -> Stage:
-    return replace(stage.reduced(GROUPS, SIZE), learner=replace(stage.learner, device="auto"))
+    return replace(stage.shrink(GROUPS, SIZE), learner=replace(stage.learner, device="auto"))
 
 
 def _model_text(run: Run) -> str:

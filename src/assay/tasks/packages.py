@@ -161,23 +161,24 @@ def read_catalogs(points: tuple[EntryPoint, ...]) -> Installed:
     for point in sorted(
         set(points), key=lambda p: (not _is_own(p), p.name, p.value)
     ):  # assay's own first: a name's first is used
+        package, owner = _package_and_owner(point)
         try:
             catalog = point.load()
             offered = [_checked(catalog, *kind) for kind in (("FAMILIES", str), ("SUITES", Suite), ("READERS", str))]
             if not any(offered):
                 raise ConfigError("offers nothing: give it FAMILIES, SUITES or READERS")
         except Exception as error:  # somebody else's module may fail in any way, and spoils no other
-            broken[_owner(point)] = f"{type(error).__name__}: {error}"
+            broken[owner] = f"{type(error).__name__}: {error}"
             continue
         for name in (name for names in offered for name in names):
             if _is_own(point):
                 own.add(name)
             elif name in own:
-                hidden[name] = f"{hidden[name]} and {_owner(point)}" if name in hidden else _owner(point)
+                hidden[name] = f"{hidden[name]} and {owner}" if name in hidden else owner
             elif name in owners:
-                clashes[name] = f"{owners[name]} and {_owner(point)}"
-            owners.setdefault(name, _owner(point))
-            packages.setdefault(name, point.dist.name if point.dist else "")
+                clashes[name] = f"{owners[name]} and {owner}"
+            owners.setdefault(name, owner)
+            packages.setdefault(name, package)
         families = {**offered[0], **families}
         suites = {**offered[1], **suites}
         readers = {**offered[2], **readers}
@@ -205,8 +206,10 @@ def _warn(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def _owner(point: EntryPoint) -> str:
-    return f"{point.dist.name if point.dist else 'a package'} ({point.value})"
+def _package_and_owner(point: EntryPoint) -> tuple[str, str]:
+    """The package of an entry point, and how messages name it; to ask for the package's name parses all of its metadata."""
+    package = point.dist.name if point.dist else ""
+    return package, f"{package or 'a package'} ({point.value})"
 
 
 def _checked(catalog: Any, name: str, kind: type) -> dict[str, Any]:

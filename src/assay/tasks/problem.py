@@ -15,6 +15,7 @@ from assay.core.canon import plain
 from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.protocols import Environment, Verifier
 from assay.core.task import Message, Task, TaskView
+from assay.core.util.renamed import refuse_renamed
 from assay.tasks.draws import checked_levels, slip
 from assay.verify.answer_verifier import AnswerPlace
 from assay.verify.exact import ExactMatch
@@ -45,10 +46,10 @@ class Form(StrEnum):
         """The sentence that asks for it."""
         return _REQUESTS[self]
 
-    def given(self, answer: str) -> str:
+    def format_answer(self, answer: str) -> str:
         r"""An answer in this form.
 
-        >>> Form.BOX.given("4"), Form.MARK.given("4")
+        >>> Form.BOX.format_answer("4"), Form.MARK.format_answer("4")
         ('\\boxed{4}', 'Answer: 4')
         """
         match self:
@@ -114,6 +115,10 @@ class Problem(ABC):
     hidden: ClassVar[bool] = False
     """Whether the facts hold what the policy is to find out: then they stand in ``world["facts"]``, and a digest is public."""
 
+    def __init_subclass__(cls) -> None:
+        super(Problem, cls).__init_subclass__()
+        refuse_renamed(cls, {"answered": "format_solution"})
+
     def __post_init__(self) -> None:
         if not self.name or not self.domain:
             raise ConfigError(f"{type(self).__name__} needs a name and a domain, got {self.name!r} and {self.domain!r}")
@@ -176,9 +181,9 @@ class Problem(ABC):
         """The question, and how the answer is to be given."""
         return f"{self.word(facts, variant)}\n{form.request}"
 
-    def answered(self, solution: Solution, form: Form) -> str:
+    def format_solution(self, solution: Solution, form: Form) -> str:
         """The oracle's whole text: its steps, unless the answer shall stand alone, and the answer in the form asked for."""
-        given = form.given(solution.answer)
+        given = form.format_answer(solution.answer)
         return given if form is Form.PLAIN or not solution.steps else f"{solution.steps}\n{given}"
 
     def verifier(self, form: Form) -> Verifier:

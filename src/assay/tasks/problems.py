@@ -126,7 +126,7 @@ class Problems:
             private=FrozenMap(
                 {
                     "answer": gold,
-                    "solution": problem.answered(solution, self.form),
+                    "solution": problem.format_solution(solution, self.form),
                     "effort": solution.effort,
                 }
             ),

@@ -95,11 +95,11 @@ class ProgramTask(Problem):
 
     def draw(self, level: int, rng: Random) -> dict[str, Any]:
         """An input of this scale."""
-        return {"scale": level, "input": self.made(level, rng.getrandbits(62))}
+        return {"scale": level, "input": self.make_input(level, rng.getrandbits(62))}
 
     def solve(self, facts: Facts) -> Solution:
         """What the first reference prints."""
-        return Solution(answer=self.printed(0, facts["input"]), effort=facts["scale"])
+        return Solution(answer=self.run_reference(0, facts["input"]), effort=facts["scale"])
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """Statement and input."""
@@ -109,7 +109,7 @@ class ProgramTask(Problem):
         """The output, white space around it forgiven."""
         return ExactMatch(strip=True, where=form.place)
 
-    def made(self, scale: int, seed: int) -> str:
+    def make_input(self, scale: int, seed: int) -> str:
         """An input, without white space at its ends.
 
         Raises:
@@ -117,7 +117,7 @@ class ProgramTask(Problem):
         """
         return self._text(f"generator at scale {scale}, seed {seed}", lambda: (self.generator or str)(scale, seed))  # pyright: ignore[reportCallIssue, reportArgumentType]
 
-    def printed(self, reference: int, given: str) -> str:
+    def run_reference(self, reference: int, given: str) -> str:
         """What a reference prints, without white space at the ends of lines.
 
         Raises:
@@ -258,7 +258,7 @@ class _Search:
         if scale not in self.outputs and scale not in self.refused:
             outputs: list[str] = []
             for i in range(self.samples):
-                given = self.task.made(scale, derive("scaled", i, self.task.name, str(scale)) >> 2)
+                given = self.task.make_input(scale, derive("scaled", i, self.task.name, str(scale)) >> 2)
                 if reason := self._run(given, outputs):
                     self.refused[scale] = reason
                     break
@@ -269,7 +269,7 @@ class _Search:
     def _run(self, given: str, outputs: list[str]) -> str:
         for number in range(max(2, len(self.task.references))):  # one alone is run twice
             began = time.perf_counter()
-            said = self.task.printed(number % len(self.task.references), given)
+            said = self.task.run_reference(number % len(self.task.references), given)
             took = time.perf_counter() - began
             if took > self.seconds:
                 return f"reference {number} took {took:.2f} s, {self.seconds} are allowed"

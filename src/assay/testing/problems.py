@@ -130,7 +130,7 @@ def _in_all_forms(
     if problem.environment(_task(problem, level, facts, solved, "").exposed()) is not None:
         return  # one text does not end it; the family's check plays it
     for form in Form:
-        text = problem.answered(solved, form)
+        text = problem.format_solution(solved, form)
         task = _task(problem, level, facts, solved, problem.prompt(facts, 0, form))
         verifier, pool = judge_of(form)
         score = verdict(verifier, task, rollout_of(task, text), pool=pool)

@@ -348,7 +348,7 @@ def _short(value: Any) -> str:
 
 def _ends_with(gold: str | None, text: str) -> bool:
     """Whether a text is what an oracle's words end on, in whatever form: a verifier need not insist on the form."""
-    return gold is not None and text != "" and any(gold.casefold().endswith(f.given(text).casefold()) for f in Form)
+    return gold is not None and text != "" and any(gold.casefold().endswith(f.format_answer(text).casefold()) for f in Form)
 
 
 def _keys(value: object) -> set[str]:

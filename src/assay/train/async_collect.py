@@ -29,7 +29,6 @@ from assay.core.rollout import Rollout
 from assay.core.timing import span
 from assay.core.util.owned_folder import OwnedFolder
 from assay.runtime.engine.settings import ModelEngineSpec, ServerEngineSpec
-from assay.runtime.vllm.settings import VllmSettings
 from assay.scorers import FromTasks
 from assay.train.collect import MOST_ROUNDS, join_groups, moment_of, task_of
 from assay.train.grade import groups_of
@@ -297,9 +296,7 @@ class AsyncCollector:
 def _engine_of(run: Run, folder: OwnedFolder) -> ModelEngineSpec:
     """What samples; files for a server go where they end with the run, however its sampler ends."""
     assert isinstance(run.engine, ModelEngineSpec)
-    if isinstance(run.engine, VllmSettings) and not run.engine.folder:
-        return replace(run.engine, folder=str(folder.path))
-    return run.engine
+    return run.engine.in_folder(str(folder.path)) if isinstance(run.engine, ServerEngineSpec) else run.engine
 
 
 def _tell(parts: Parts, line: str) -> None:

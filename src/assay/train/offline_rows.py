@@ -85,7 +85,7 @@ class OneUpdate(Stage, Protocol):
         """A batch for each step."""
         return StageRows(step=self.batch)
 
-    def reduced(self, groups: int, size: int) -> Self:
+    def shrink(self, groups: int, size: int) -> Self:
         """With smaller batches."""
         return replace(self, batch=min(self.batch, groups * size))
 

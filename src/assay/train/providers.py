@@ -17,6 +17,7 @@ from assay.core.errors import ConfigError, DataError
 from assay.core.group import Group
 from assay.core.rollout import ids_of
 from assay.core.score import Score
+from assay.core.task import Task
 from assay.objective.credit.transform import ConfidenceBonus, confidence
 from assay.train.columns import ColumnProvider, Live, Moment, with_steps, with_values
 from assay.train.reference_value import ReferenceValue
@@ -31,6 +32,7 @@ __all__ = [
     "Level",
     "PairwiseOutcome",
     "Peers",
+    "PlayerRole",
     "PromptConfidence",
     "ReferenceValue",
     "RightSoFar",
@@ -93,11 +95,11 @@ class Level:
     """The level of the task.
 
     Attributes:
-        name: of the column: ``difficulty`` (GUI-G1), ``role`` (RAE), or whatever shall follow the level.
+        name: of the column: ``difficulty`` (GUI-G1), or whatever shall follow the level.
 
-    >>> from assay.objective.methods import rae
+    >>> from assay.objective.methods import gui_g1
     >>> from assay.train import Reinforce
-    >>> Reinforce(objective=rae(), columns=(Level(name="role"),)).columns[0].moment
+    >>> Reinforce(objective=gui_g1(), columns=(Level(name="difficulty"),)).columns[0].moment
     'group'
     """
 
@@ -107,6 +109,35 @@ class Level:
     def provide(self, live: Live, rows: Sequence[Group]) -> list[Group]:
         """``[n]`` times the same number."""
         return [with_values(g, self.name, [float(g.task.level)] * len(g.scores)) for g in rows]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlayerRole:
+    """Who a rollout played in which kind of game (the key ``G, p`` of SPIRAL's baselines, arXiv 2506.24119); of a task with one
+    role its level.
+
+    Attributes:
+        name: of the column.
+
+    >>> from assay.objective.methods import rae
+    >>> from assay.train import Reinforce
+    >>> Reinforce(objective=rae(), columns=(PlayerRole(),)).columns[0].name
+    'role'
+    """
+
+    name: str = "role"
+    moment: ClassVar[Moment] = "group"
+
+    def provide(self, live: Live, rows: Sequence[Group]) -> list[Group]:
+        """``[n]`` numbers that are the same in every step and every run."""
+        return [with_values(g, self.name, [self._number(g.task, r.role) for r in g.rollouts]) for g in rows]
+
+    @staticmethod
+    def _number(task: Task, role: str) -> float:
+        if not role:
+            return float(task.level)
+        # Below 0, where no level is, and short enough to be the same number in float32.
+        return -1.0 - zlib.crc32(f"{task.arm}/{role}".encode()) % (2**24 - 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -303,7 +334,7 @@ DEFAULTS: Mapping[str, ColumnProvider] = AUTOMATIC | {
     p.name: p
     for p in (
         Level(name="difficulty"),
-        Level(name="role"),
+        PlayerRole(),
         FailureRate(),
         ConstantValue(name="responsiveness"),
         Peers(),

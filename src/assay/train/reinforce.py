@@ -184,10 +184,9 @@ class Reinforce(SourceStage):
 
     def smaller(self) -> list[tuple[str, Reinforce]]:
         """Half as many rollouts of a context."""
-        half = half_group_size(self)
-        return [(f"group_size={half}", replace(self, group_size=half))] if half else []
+        return [(f"group_size={half}", replace(self, group_size=half))] if (half := half_group_size(self)) else []
 
-    def reduced(self, groups: int, size: int) -> Reinforce:
+    def shrink(self, groups: int, size: int) -> Reinforce:
         """With fewer and smaller groups, and without schedules of sizes, which would exceed what is tried."""
         return replace(self, **reduced_sizes(self, groups, size))
 

@@ -189,12 +189,11 @@ class ReinforceRunner(BaseRunner):
         self.schedules.load_state_dict(state.get("schedules", {}))
         if self.async_collector:
             self.async_collector.load_state_dict(state["async"])
-        if self.balance:
-            self.balance.load_state_dict(state["balance"])
-        if self.interleaved:
-            self.interleaved.load_state_dict(state["interleaved"])
+        for name, part in (("balance", self.balance), ("interleaved", self.interleaved)):
+            if part:
+                part.load_state_dict(state[name])
 
-    def saved(self) -> None:
+    def on_checkpoint(self) -> None:
         """Forgets what the saved steps have learned from."""
         if self.async_collector:
             self.async_collector.commit(self.parts.step)

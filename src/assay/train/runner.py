@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from assay.core.group import Group, Outcome
+from assay.core.util.renamed import refuse_renamed
 from assay.train.independent_check import IndependentVerdicts
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class StageRunner(Protocol):
         """Observes the metrics of a finished step, with those of the evaluation after it if there was one."""
         ...
 
-    def saved(self) -> None:
+    def on_checkpoint(self) -> None:
         """A checkpoint of the last step is whole."""
         ...
 
@@ -71,6 +72,10 @@ class BaseRunner:
 
     parts: Parts
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        refuse_renamed(cls, {"saved": "on_checkpoint"})
+
     def evaluate_at(self, step: int) -> bool:
         """As often as the run says."""
         every = self.parts.run.evaluation.every
@@ -83,7 +88,7 @@ class BaseRunner:
     def observe_metrics(self, metrics: Mapping[str, float]) -> None:
         """Nothing: no step depends on them."""
 
-    def saved(self) -> None:
+    def on_checkpoint(self) -> None:
         """Nothing."""
 
     def state_dict(self) -> dict[str, Any]:

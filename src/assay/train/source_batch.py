@@ -187,7 +187,7 @@ def _metric(group: Group) -> str:
 
 def _packed(joined: Sequence[Joined], stream: str) -> Batch:
     made = pack([j.group for j in joined])
-    made = made.regrouped(range(len(joined)), [stream] * len(joined))
+    made = made.merge_groups(range(len(joined)), [stream] * len(joined))
     weights = np.array([w for j in joined for w in ([row.weight for row in j.rows] or [1.0] * len(j.group.rollouts))], np.float64)
     return made.with_rollouts(**{ROW_WEIGHT: weights}) if (weights != 1.0).any() else made
 

@@ -68,7 +68,8 @@ class Stage(Protocol):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        refuse_renamed(cls, {"taught": "effective_objective", "rows_told": "count_rows", "practises": "uses_tasks"})
+        renamed = {"taught": "effective_objective", "rows_told": "count_rows", "practises": "uses_tasks", "reduced": "shrink"}
+        refuse_renamed(cls, renamed)
 
     # ---- what it is
 
@@ -158,7 +159,7 @@ class Stage(Protocol):
         """Settings of its own that take less memory, each with what to write for them."""
         return ()
 
-    def reduced(self, groups: int, size: int) -> Self:
+    def shrink(self, groups: int, size: int) -> Self:
         """The same with steps of at most ``groups * size`` rows, to try a recipe."""
         return self
 

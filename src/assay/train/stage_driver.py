@@ -189,7 +189,7 @@ class StageDriver:
             "session": {**p.state_dict(), **runner.state_dict()},
         }
         place = checkpoint.save(self.folder, p.step, state, p.save)
-        runner.saved()
+        runner.on_checkpoint()
         settle_best_models(self.folder, p.step)
         self.callbacks.checkpoint(p.step, place)
         self.callbacks.check()

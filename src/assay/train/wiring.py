@@ -189,7 +189,7 @@ class Wiring:
             # No method changes the updates by its name: two names are then compared at equal numbers of steps.
             why = (
                 "one update per batch, as without a name: the policy is then the one that drew, its ratio is 1 and clips "
-                "nothing; more updates make it act, such as minibatches 2"
+                "nothing; more updates make it act: --minibatches 2"
             )
             self.wires.append(WiredPart(method=self.method.name, place="minibatches", value="1", why=why))
         own = {stream for source in stage.sources for stream in streams_in(source)}

@@ -11,6 +11,7 @@ from assay.core.protocols import Verifier
 from assay.core.rollout import Rollout
 from assay.core.score import Fault, Score
 from assay.core.task import Task
+from assay.core.util.renamed import refuse_renamed
 from assay.verify.abilities import abilities_of, ability_of
 from assay.verify.workers.cache import at_once
 
@@ -26,6 +27,10 @@ class CompositeVerifier(ABC):
 
     __slots__ = ()
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        refuse_renamed(cls, {"joined": "merge_scores", "made_of": "with_members"})
+
     @property
     @abstractmethod
     def members(self) -> tuple[Verifier, ...]:
@@ -33,12 +38,12 @@ class CompositeVerifier(ABC):
         ...
 
     @abstractmethod
-    def made_of(self, members: tuple[Verifier, ...]) -> Self:
+    def with_members(self, members: tuple[Verifier, ...]) -> Self:
         """The same verifier made of other parts."""
         ...
 
     @abstractmethod
-    def joined(self, task: Task, scores: tuple[Score, ...]) -> Score:
+    def merge_scores(self, task: Task, scores: tuple[Score, ...]) -> Score:
         """The verdict, from the parts' verdicts, of which none is a fault.
 
         Raises:
@@ -110,7 +115,7 @@ class CompositeVerifier(ABC):
         found = [abilities_of(part).beside(answers) for part in self.members]
         if not any(found):
             return None
-        return self.made_of(tuple(other or part for other, part in zip(found, self.members, strict=True)))
+        return self.with_members(tuple(other or part for other, part in zip(found, self.members, strict=True)))
 
     def _verdict(self, task: Task, scores: Iterable[Score]) -> Score:
         good: list[Score] = []
@@ -118,7 +123,7 @@ class CompositeVerifier(ABC):
             if score.fault is not Fault.NONE:
                 return score
             good.append(score)
-        return self.joined(task, tuple(good))
+        return self.merge_scores(task, tuple(good))
 
 
 def seconds_of(part: Verifier) -> float:

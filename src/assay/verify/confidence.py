@@ -123,7 +123,7 @@ class ConfidenceVerifier(CompositeVerifier):
         """As the verifier's."""
         return bool(ability_of(self.verifier, "by_text"))
 
-    def made_of(self, members: tuple[Verifier, ...]) -> ConfidenceVerifier:
+    def with_members(self, members: tuple[Verifier, ...]) -> ConfidenceVerifier:
         """The same around another verifier."""
         return ConfidenceVerifier(members[0], self.marks)
 
@@ -140,7 +140,7 @@ class ConfidenceVerifier(CompositeVerifier):
         score = CompositeVerifier.at_once(self, task, _answer_only(rollout, self.marks))
         return None if score is None else self._with_confidence(score, rollout.text)
 
-    def joined(self, task: Task, scores: tuple[Score, ...]) -> Score:
+    def merge_scores(self, task: Task, scores: tuple[Score, ...]) -> Score:
         """The one verdict; the confidence is added outside, where the whole text is at hand."""
         return scores[0]
 

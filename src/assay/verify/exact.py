@@ -213,11 +213,11 @@ class Together(CompositeVerifier):
         """The parts."""
         return self.parts
 
-    def made_of(self, members: tuple[Verifier, ...]) -> Together:
+    def with_members(self, members: tuple[Verifier, ...]) -> Together:
         """The same of other parts."""
         return Together(members)
 
-    def joined(self, task: Task, scores: tuple[Score, ...]) -> Score:
+    def merge_scores(self, task: Task, scores: tuple[Score, ...]) -> Score:
         """All of them side by side.
 
         Raises:

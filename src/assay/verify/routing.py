@@ -59,13 +59,13 @@ class Routed(CompositeVerifier):
         every = (*self.routes.values(), *(() if self.default is None else (self.default,)))
         return tuple({id(part): part for part in every}.values())  # a part need not be hashable
 
-    def made_of(self, members: tuple[Verifier, ...]) -> Routed:
+    def with_members(self, members: tuple[Verifier, ...]) -> Routed:
         """The same routes to other parts."""
         other = {id(old): new for old, new in zip(self.members, members, strict=True)}
         default = None if self.default is None else other[id(self.default)]
         return Routed({key: other[id(part)] for key, part in self.routes.items()}, self.by, default)
 
-    def joined(self, task: Task, scores: tuple[Score, ...]) -> Score:
+    def merge_scores(self, task: Task, scores: tuple[Score, ...]) -> Score:
         """The one verdict that there is."""
         (score,) = scores
         return score

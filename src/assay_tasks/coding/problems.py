@@ -50,7 +50,7 @@ class CodeProblem(Problem):
         """The question; the program is asked for in a fence."""
         return f"{self.word(facts, variant)}\nPut the whole program in one block fenced with ```python and ```."
 
-    def answered(self, solution: Solution, form: Form) -> str:
+    def format_solution(self, solution: Solution, form: Form) -> str:
         """The program in its fence."""
         fenced = f"```python\n{solution.answer}\n```"
         return fenced if form is Form.PLAIN or not solution.steps else f"{solution.steps}\n{fenced}"
@@ -298,9 +298,9 @@ class Bug(ChainProblem):
         """The question, and how the number is to be given."""
         return Problem.prompt(self, facts, variant, form)
 
-    def answered(self, solution: Solution, form: Form) -> str:
+    def format_solution(self, solution: Solution, form: Form) -> str:
         """The number in the form asked for."""
-        return Problem.answered(self, solution, form)
+        return Problem.format_solution(self, solution, form)
 
     def verifier(self, form: Form) -> Verifier:
         """The number exactly."""

@@ -127,9 +127,9 @@ class Game(Problem, ABC):
         """The rules, and how a turn is to be given."""
         return f"{self.word(facts, variant)}\n{_REQUESTS[form].format(move=self.move)}"
 
-    def answered(self, solution: Solution, form: Form) -> str:
+    def format_solution(self, solution: Solution, form: Form) -> str:
         """The oracle's turns, one to a line."""
-        return "\n".join(map(form.given, solution.answer.split("\n")))
+        return "\n".join(map(form.format_answer, solution.answer.split("\n")))
 
     def verifier(self, form: Form) -> Verifier:
         """Whether the rollout's actions win."""
@@ -152,8 +152,8 @@ class Game(Problem, ABC):
         form: Form | None = None
         while not match.over:
             action = match.advise()
-            form = form or next(f for f in Form if f.given(action) == said)
-            turns.append(Message("assistant", form.given(slip(action, noise, symbols, rng))))
+            form = form or next(f for f in Form if f.format_answer(action) == said)
+            turns.append(Message("assistant", form.format_answer(slip(action, noise, symbols, rng))))
             shown = match.act(turns[-1].content)
             if not match.over:
                 turns.append(Message("user", shown))

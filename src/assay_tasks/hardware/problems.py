@@ -46,7 +46,7 @@ class HardwareProblem(Problem):
             "reg instead. Put the whole module in one block fenced with ```verilog and ```."
         )
 
-    def answered(self, solution: Solution, form: Form) -> str:
+    def format_solution(self, solution: Solution, form: Form) -> str:
         """The module in its fence."""
         return f"```verilog\n{solution.answer}\n```"
 

@@ -231,9 +231,9 @@ class SearchProblem(Problem, ABC):
         rules = _TOOLS.format(k=3, most=_MOST, calls=self.world(facts)["calls"])
         return f"{self.word(facts, variant)}\n{rules}\n{form.request}"
 
-    def answered(self, solution: Solution, form: Form) -> str:
+    def format_solution(self, solution: Solution, form: Form) -> str:
         """The oracle's calls, one to a line, and its answer."""
-        return f"{solution.steps}\n{form.given(solution.answer)}"
+        return f"{solution.steps}\n{form.format_answer(solution.answer)}"
 
     def world(self, facts: Facts) -> Mapping[str, Any]:
         """Which encyclopedia, and how many calls are answered."""

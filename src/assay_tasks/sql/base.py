@@ -137,7 +137,7 @@ class Question(Problem):
             ]
         )
 
-    def answered(self, solution: Solution, form: Form) -> str:
+    def format_solution(self, solution: Solution, form: Form) -> str:
         """The query in its fence."""
         fenced = f"```sql\n{solution.answer}\n```"
         return fenced if form is Form.PLAIN else f"{solution.steps}\n{fenced}"

@@ -110,7 +110,7 @@ class Mending(Problem, ABC):
             "are": "is" if one else "are",
         }
 
-    def answered(self, solution: Solution, form: Form) -> str:
+    def format_solution(self, solution: Solution, form: Form) -> str:
         """The edits, whatever the form."""
         return solution.answer if form is Form.PLAIN else f"{solution.steps}\n\n{solution.answer}"
 

@@ -88,7 +88,7 @@ class Repair(Mending):
         """How many commands are answered: those of an oracle that reads every file, and some to spare."""
         return 5 + facts["files"] + self.spare
 
-    def answered(self, solution: Solution, form: Form) -> str:
+    def format_solution(self, solution: Solution, form: Form) -> str:
         """The oracle's commands one to a line, and its edits."""
         return f"{solution.steps}\n\n{solution.answer}"
 

@@ -122,6 +122,10 @@ class ServerEngineSpec(ModelEngineSpec, Movable, Protocol):
         """The same at another address; where it is when empty."""
         ...
 
+    def in_folder(self, folder: str) -> ServerEngineSpec:
+        """The same with weights for the server written to ``folder``; itself where its settings name a folder."""
+        ...
+
 
 _FLOAT, _HALF = 4, 2  # bytes
 

@@ -113,6 +113,14 @@ class VllmSettings:
         """As `assay.runtime.engine.settings.ServerEngineSpec.at`."""
         return replace(self, url=url or self.url)
 
+    def in_folder(self, folder: str) -> VllmSettings:
+        """As `assay.runtime.engine.settings.ServerEngineSpec.in_folder`.
+
+        >>> VllmSettings().in_folder("/w").folder, VllmSettings(folder="/mine").in_folder("/w").folder
+        ('/w', '/mine')
+        """
+        return self if self.folder else replace(self, folder=folder)
+
     def load(self, model: AnyModel, device: str = "cpu") -> Engine:
         """As `assay.runtime.engine.settings.ModelEngineSpec.load`: an engine on this server for a model that another process
         trains; the server has a device of its own.

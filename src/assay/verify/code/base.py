@@ -12,6 +12,7 @@ from assay.core.errors import ConfigError, DataError
 from assay.core.rollout import Rollout, Stop
 from assay.core.score import Fault, Score
 from assay.core.task import Task
+from assay.core.util.renamed import refuse_renamed
 from assay.sandbox.limits import Limits
 from assay.sandbox.result import Result, Status
 from assay.sandbox.sandbox import Sandbox
@@ -98,22 +99,26 @@ class ProgramVerifier(ABC):
         """
         return replace(self, workers=max(1, min(self.workers, cores() // answers)))
 
-    def written_in(self) -> Language:
+    def __init_subclass__(cls) -> None:
+        super(ProgramVerifier, cls).__init_subclass__()
+        refuse_renamed(cls, {"found": "extract_program", "written_in": "program_language"})
+
+    def program_language(self) -> Language:
         """The language of the programs that it judges."""
         return language("python")
 
     @property
     def fences(self) -> Sequence[str]:
         """What fenced blocks of its language are tagged with."""
-        return self.written_in().names
+        return self.program_language().names
 
-    def found(self, text: str) -> str | None:
+    def extract_program(self, text: str) -> str | None:
         """The part of a text that is judged; None where it has none."""
         return program_in(text, self.where, self.fences)
 
     def sandbox(self) -> Sandbox:
         """The sandbox of this process; its workers are started when a program needs one."""
-        return sandbox_of(self.backend, self.workers, allow_unsafe=self.allow_unsafe, language=self.written_in())
+        return sandbox_of(self.backend, self.workers, allow_unsafe=self.allow_unsafe, language=self.program_language())
 
     def isolation(self) -> dict[str, Any]:
         """What contains the programs, as plain values for a run's record."""
@@ -125,7 +130,7 @@ class ProgramVerifier(ABC):
         Raises:
             DataError: the task lacks what the verifier needs, or has it in a wrong form; names the task.
         """
-        source = self.found(rollout.text) if rollout.stop is Stop.DONE else None
+        source = self.extract_program(rollout.text) if rollout.stop is Stop.DONE else None
         if source is None:
             return self.nothing("unparsed" if rollout.stop is Stop.DONE else "unfinished", isolation=self.sandbox().tag)
         try:

@@ -92,14 +92,14 @@ class CodeOutput(CaseVerifier):
         if self.tolerance and self.compare != Compare.TOKENS:
             raise ConfigError(f"CodeOutput.tolerance needs compare='tokens', and compare is {str(self.compare)!r}")
 
-    def written_in(self) -> Language:
+    def program_language(self) -> Language:
         """As `language` says."""
         return language(self.language)
 
     def rule(self, gold: Gold, source: str) -> Score:
         """Compile it, and run the cases."""
         try:
-            cases, own = self.cases(gold), self.written_in()
+            cases, own = self.cases(gold), self.program_language()
         except Unjudged as error:
             return lost(error.result)
         if not own.run:

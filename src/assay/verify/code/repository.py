@@ -88,7 +88,7 @@ class RepositoryTests(CaseVerifier):
         """Components that it gives."""
         return ("correct", "fraction", "applied")
 
-    def found(self, text: str) -> str | None:
+    def extract_program(self, text: str) -> str | None:
         """The part of the text in which edits stand."""
         if self.where == ProgramPlace.AUTO:
             rest = text.rpartition("</think>")[2]

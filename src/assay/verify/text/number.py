@@ -121,9 +121,9 @@ class Numeric(AnswerVerifier):
             return self.nothing("unparsed")
         slack = _exact(self.absolute) + _exact(self.relative) * abs(wanted)
         right = abs(said - wanted) <= slack
-        return ruled("equal" if right else "different", self.graded(right, said, wanted))
+        return ruled("equal" if right else "different", self.grade_number(right, said, wanted))
 
-    def graded(self, right: bool, said: Fraction, wanted: Fraction) -> dict[str, float]:
+    def grade_number(self, right: bool, said: Fraction, wanted: Fraction) -> dict[str, float]:
         """The components of a number that was read.
 
         Args:
@@ -153,7 +153,7 @@ class Closeness(Numeric):
         """``correct`` and ``closeness``."""
         return ("correct", "closeness")
 
-    def graded(self, right: bool, said: Fraction, wanted: Fraction) -> dict[str, float]:
+    def grade_number(self, right: bool, said: Fraction, wanted: Fraction) -> dict[str, float]:
         """Both components."""
         distance = abs(said - wanted)
         lost = min(distance, Fraction(1)) / 2 + min(distance / (abs(wanted) + _LEAST), Fraction(1)) / 2

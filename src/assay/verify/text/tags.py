@@ -159,7 +159,7 @@ class Formatted(CompositeVerifier):
         """Who judges the answer, and who the form."""
         return (self.verifier, self.format)
 
-    def made_of(self, members: tuple[Verifier, ...]) -> Formatted:
+    def with_members(self, members: tuple[Verifier, ...]) -> Formatted:
         """The same of others."""
         answer, form = members
         return replace(self, verifier=answer, format=form)
@@ -175,7 +175,7 @@ class Formatted(CompositeVerifier):
         }[Combine(self.combine)]
         return {"reward": least, "answer": answer, "format": 0.0} | {n: declared.floor_of(n) for n in self._further}
 
-    def joined(self, task: Task, scores: tuple[Score, ...]) -> Score:
+    def merge_scores(self, task: Task, scores: tuple[Score, ...]) -> Score:
         """One reward of both, and both beside it."""
         inner, form = scores
         answer, right = inner.primary, form.primary
