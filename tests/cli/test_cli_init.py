@@ -134,7 +134,7 @@ def test_what_cannot_be_written(assay, tmp_path: Path) -> None:
 
 
 def test_a_package_says_what_its_author_says_of_it(assay, tmp_path: Path) -> None:
-    said = 'Puzzles of "two" words, für alle.'
+    said = 'Puzzles of "two" words, für Kinder.'
     words = ("--about", said, "--author", "Ann Lee <ann@example.org>, Bo", "--license", "mit", "--out", str(tmp_path / "p"))
     assert assay("init", "reward", "my-said-reward", *words).code == 0
     project = tomllib.loads((tmp_path / "p" / "pyproject.toml").read_text(encoding="utf-8"))["project"]

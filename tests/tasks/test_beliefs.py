@@ -103,10 +103,10 @@ def test_what_is_wrong_is_told() -> None:
     with pytest.raises(DataError, match="never saw the thing"):
         answer(SALLY | {"in": [1]}, 0)
     with pytest.raises(DataError, match=r"none of \d+ random stories"):
-        NestedBelief(levels=(1,), stages=((6, 3),)).draw(1, Loner())
+        NestedBelief(levels=(1,), stages=((6, 3),)).draw(1, OneAlone())
 
 
-class Loner(Random):
+class OneAlone(Random):
     """Draws nobody but the first into the room, so that nobody knows of anybody."""
 
     def random(self) -> float:
