@@ -109,8 +109,10 @@ def test_a_run_that_is_stopped_while_it_waits_ends(tmp_path: Path) -> None:
     q.close()
 
 
-def test_a_group_that_the_log_does_not_have_is_taken_by_no_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Or a resume would look for it in the log: the step ends with the error of the disk."""
+def test_a_group_that_the_log_does_not_have_is_taken_by_no_step_and_saved_by_no_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or a resume or a replay would look for it in the log: step and checkpoint end with the error of the disk."""
 
     class Silent:
         def wake(self) -> None: ...
@@ -133,4 +135,6 @@ def test_a_group_that_the_log_does_not_have_is_taken_by_no_step(tmp_path: Path, 
             q.put(sample.lease, ())
     with pytest.raises(StorageError, match="no space left"):
         run_async(q.take(1))
+    with pytest.raises(StorageError, match="no space left"):
+        q.state_dict(1)
     q.close()

@@ -228,10 +228,10 @@ def test_the_actor_of_sac_by_hand() -> None:
     action, logp = held.sample(rows().observation, Noise(0, 5))
     q = held.q(rows().observation, action)
     assert float(SoftGreedy()(rows(), held, None, Noise(0, 5), {}).detach()) == pytest.approx(
-        float((logp - q.amin(0)).mean()), abs=1e-6
+        float((logp - q.amin(0)).mean().detach()), abs=1e-6
     )
-    assert float(SoftGreedy(mean_q=True)(rows(), held, None, Noise(0, 5), None)) == pytest.approx(
-        float((logp - q.mean(0)).mean()), abs=1e-6
+    assert float(SoftGreedy(mean_q=True)(rows(), held, None, Noise(0, 5), None).detach()) == pytest.approx(
+        float((logp - q.mean(0)).mean().detach()), abs=1e-6
     )
     loss = Temperature(-1.0)(rows(), held, None, Noise(0, 5), {})
     (gradient,) = torch.autograd.grad(loss, held["alpha"].parameters)

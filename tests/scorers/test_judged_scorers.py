@@ -28,6 +28,7 @@ from assay.scorers import (
     PairwiseJudge,
     PolicyAwareRubric,
     Rubric,
+    RubricJudge,
     ThinkingReward,
     category_reward,
     flaw_reward,
@@ -173,6 +174,8 @@ def test_votes_widen_the_scale_and_the_order_of_answers_changes_nothing() -> Non
     (down,) = scored(GenerativeReward(samples=2), ctx, group("down", "4"))
     assert [x.fault for x in down] == [Fault.INFRA] * 2
     assert GenerativeReward().judges == ("judge",)
+    assert all(scorer.by_group for scorer in (GenerativeReward(), PairwiseJudge(), RubricJudge()))
+    assert not DifficultyTag().by_group, "it compares groups with each other"
     with pytest.raises(ConfigError, match="at least once"):
         GenerativeReward(samples=0)
     with pytest.raises(ConfigError, match="meta twice"):

@@ -51,6 +51,7 @@ class RolloutQueue:
         self._version = -1
         self._saved = 0
         self._error: Exception | None = None
+        self._unlogged: StorageError | None = None
 
     # ---- what the driver asks
 
@@ -206,8 +207,8 @@ class RolloutQueue:
             self._found[lease.key] = rollouts
             try:
                 self._log.write_accepted(lease.key, oldest, rollouts)
-            except StorageError as error:  # before anybody takes a group that the log does not have
-                self._error = error
+            except StorageError as error:  # before anybody takes or saves a group that the log does not have
+                self._error = self._unlogged = error
                 raise
             if self._hear:
                 self._hear(lease.key, rollouts)
@@ -223,8 +224,14 @@ class RolloutQueue:
     # ---- checkpoints
 
     def state_dict(self, step: int) -> dict[str, Any]:
-        """JSON-able; the log goes on in a new file."""
+        """JSON-able; the log goes on in a new file.
+
+        Raises:
+            StorageError: a group was accepted that the disk had no room for: a replay would miss it in the log.
+        """
         with self._changed:
+            if self._unlogged is not None:
+                raise self._unlogged
             self._log.begin(step)
             return {
                 "step": step,

@@ -53,7 +53,7 @@ class GuideHint(Stateless):
     >>> from assay.testing import graded_group
     >>> task = Task(id="a", domain="d", arm="x", level=1, split="train", index=0,
     ...             public=FrozenMap({"prompt": "1+1="}), private=FrozenMap({"answer": "2", "hint": "count"}))
-    >>> (posed,) = GuideHint(text="{prompt} {hint}").next(task, [graded_group(task, [0.0, 0.0])], Moment(key="k"))
+    >>> (posed,) = GuideHint(text="{prompt} {hint}").next(task, [graded_group(task, [0.0])], Moment(key="k"))
     >>> posed.context.messages[0].content, posed.context.score_messages[0].content
     ('1+1= count', '1+1=')
     """

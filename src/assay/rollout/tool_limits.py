@@ -47,6 +47,7 @@ def tool(*, deadline: float | None = None, characters: int = 16_000, cost: float
     Raises:
         ConfigError: a number out of range.
 
+    >>> from assay.rollout.tool_limits import limits_of
     >>> @tool(deadline=2.0, cost=0.1)
     ... def half(number: float) -> float:
     ...     "Half of a number."
