@@ -235,7 +235,7 @@ def test_the_actor_of_sac_by_hand() -> None:
     )
     loss = Temperature(-1.0)(rows(), held, None, Noise(0, 5), {})
     (gradient,) = torch.autograd.grad(loss, held["alpha"].parameters)
-    assert float(gradient[0]) == pytest.approx(-float((logp - 1.0).mean()), abs=1e-5)
+    assert float(gradient[0]) == pytest.approx(-float((logp - 1.0).mean().detach()), abs=1e-5)
 
 
 def test_densities_integrate_to_one() -> None:
