@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import traceback
@@ -165,6 +166,7 @@ def started(work: Callable[[], object]) -> int:
     status = 1
     try:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        gc.freeze()  # what the parent left behind may need its threads to be freed, which are not here: it is no garbage of ours
         work()
         status = 0
     except BaseException:
