@@ -14,9 +14,10 @@ TEST_WORKERS ?= 3
 LIGHT := $(addprefix tests/,attacks clients core curate guide interop measure runs sandbox scorers tasks testing verify \
   cli/test_cli_audit.py cli/test_cli_sandbox.py cli/test_cli_verify.py)
 # Proofs are found by the files, and folders with a conftest.py, that name their mark: to read all tests takes half a minute a worker.
+# The long audits of verifiers come first, so that no worker has them alone at the end.
 # They run in parallel, as tests do, but for some, in a process beside the others: these start processes for all cores themselves, or
 # look at the memory of the whole process.
-PROVED = $(shell grep -rl --include='test_*.py' --include=conftest.py 'mark\.prove' tests | sed 's,/conftest\.py$$,,' | sort)
+PROVED = $(shell grep -rl --include='test_*.py' --include=conftest.py 'mark\.prove' tests | sed 's,/conftest\.py$$,,' | sort -r)
 PROVED_APART := $(addprefix tests/,cli/test_cli_many.py cli/test_selftest.py lab/test_gate.py lab/test_steady.py)
 # Each worker steals from the other when it has no tests left, so that a file's tests mostly share its fixtures. Compiled modules
 # are kept even where the environment says otherwise: the tests start many processes that would compile them anew.
