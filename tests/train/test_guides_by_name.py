@@ -14,6 +14,7 @@ from live import coin_toss
 from test_methods_by_name import FEW, SMALL, weights
 
 import assay.guide
+from assay.cli import main
 from assay.cli.recipe import settle_all
 from assay.cli.train import TrainOptions
 from assay.core import FrozenMap, Task
@@ -113,3 +114,9 @@ def test_no_part_of_the_package_is_missing_among_the_guides() -> None:
         assert (guide.status == "unsure") == ("UNSURE" in guide.doc), f"{name}: status and docstring differ on what is unsure"
         assert issubclass(guide.part, RowRule) <= (guide.kind == "row curriculum")
         assert guide.sentence.endswith(".") and guide.observes
+
+
+def test_a_guidance_whose_file_is_not_there_is_refused_before_the_run(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--stages.0.guidance.kind", "TracePrefix", "--stages.0.guidance.traces", "nowhere.jsonl"]
+    assert main(["explain", "quickstart", *words]) == 2
+    assert "TracePrefix reads nowhere.jsonl, and there is no such file here" in capsys.readouterr().err

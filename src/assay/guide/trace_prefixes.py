@@ -61,6 +61,11 @@ class TracePrefix(Stateless):
                 "cut, and 0 <= low <= high <= 1"
             )
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        """What it reads; looked for before a run begins."""
+        return (self.traces,)
+
     def cuts_of(self, prompt: str) -> tuple[float, ...]:
         """The cuts of a prompt's trace, as shares of its tokens."""
         low, high = self.share

@@ -15,6 +15,7 @@ from assay.objective.loss.wrap import unwrapped
 from assay.rollout.decode_text import with_stop
 from assay.train.async_checks import check_asynchronous
 from assay.train.complete_columns import check_providers
+from assay.train.guidance_files import check_guidance_files
 from assay.train.row_replay import RowReplay
 from assay.train.row_sources import check_sources, streams_in
 from assay.train.schedules import check_schedules
@@ -35,6 +36,7 @@ def check_stage(run: Run, stage: Reinforce) -> None:
         ConfigError, UnknownNameError: they contradict each other or the run; with a fix.
     """
     check_refill(stage)
+    check_guidance_files(stage.guidance)
     check_replay(stage)
     check_streams(stage)
     check_sources(stage)
