@@ -12,7 +12,16 @@ from pathlib import Path
 TRAINER = """
 import asyncio, sys
 from pathlib import Path
+from assay.agents import program_process
 from assay.agents.program_process import run_program
+
+watch = program_process.watch_group
+
+def told(group):
+    watch(group)
+    (Path(sys.argv[1]) / f"watched-{group}").touch()
+
+program_process.watch_group = told
 
 async def main():
     for i, seconds in enumerate((0, 600)):
@@ -47,6 +56,7 @@ def test_a_killed_trainer_leaves_no_agent_behind(tmp_path: Path) -> None:
         files = [tmp_path / "1" / "work" / name for name in ("pid", "child")]
         _until(lambda: all(file.exists() and file.read_text().strip() for file in files))
         pids = [int(file.read_text()) for file in files]
+        _until((tmp_path / f"watched-{pids[0]}").exists)  # a program has begun before its trainer can say so
         assert all(map(_alive, pids))
         trainer.send_signal(signal.SIGKILL)
         trainer.wait()

@@ -29,7 +29,10 @@ _helper: tuple[int, subprocess.Popen[bytes]] | None = None
 
 
 def watch_group(group: int) -> None:
-    """From now on this process group ends when this process does, however it ends: SIGKILL leaves it no time to do so itself."""
+    """From now on this process group ends when this process does, however it ends: SIGKILL leaves it no time to do so itself.
+
+    A group that began and is not watched yet when the kill comes goes on: for the moment between its start and this call.
+    """
     _tell(group)
 
 
