@@ -11,25 +11,36 @@ import argparse
 import json
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from multiprocessing import Pipe, get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
 from statistics import median
 from typing import cast
 
 from assay.clients import Judge
 from assay.core import RolloutGroup, Sampling, Score, ScoreContext, StatelessScorer
-from assay.lab import RandomReward, Rewarded
 from assay.recipes import quickstart
 from assay.runtime import DecoderShape, Native
 from assay.scorers import Criterion, Rubric, RubricJudge
 from assay.testing import JudgeServer
 from assay.train import Evaluation, Reinforce, Run, Scratch, train
 
-SHAPE = DecoderShape(
-    hidden_size=256, num_layers=6, num_heads=8, num_kv_heads=8, head_dim=32, intermediate_size=704, max_positions=640
-)
 WARM = 1
+
+
+def shape_of(width: int) -> DecoderShape:
+    return DecoderShape(
+        hidden_size=width,
+        num_layers=6,
+        num_heads=width // 32,
+        num_kv_heads=width // 32,
+        head_dim=32,
+        intermediate_size=11 * width // 4,
+        max_positions=640,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,24 +53,22 @@ class Together(RubricJudge):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Coin(StatelessScorer):
-    """Rewards by the task's own verifier, which is a coin here; asks no judge."""
+class Constant(StatelessScorer):
+    """Rewards as the judge does, always the same, so that the weights and the lengths of answers stay as they are."""
 
     async def score(self, groups: Sequence[RolloutGroup], ctx: ScoreContext) -> Sequence[Sequence[Score]]:
-        found = await ctx.verify(groups)
-        return [[Score(components={"reward": s.primary}) for s in scores] for scores in found]
+        return [[Score(components={"reward": 1.0}) for _ in g.rollouts] for g in groups]
 
     def floor(self, ctx: ScoreContext) -> Mapping[str, float]:
         return {"reward": 0.0}
 
 
-def measured_run(scorer: StatelessScorer, url: str, steps: int, tokens: int) -> Run:
+def measured_run(scorer: StatelessScorer, url: str, steps: int, tokens: int, width: int, groups: int) -> Run:
     quick = quickstart(0)
-    stage = replace(cast(Reinforce, quick.stages[0]), steps=WARM + steps, groups=8, group_size=8, reward=scorer)
+    stage = replace(cast(Reinforce, quick.stages[0]), steps=WARM + steps, groups=groups, group_size=8, reward=scorer)
     return replace(
         quick,
-        model=Scratch(shape=SHAPE),
-        tasks=Rewarded(source=quick.tasks, scorer=RandomReward()),
+        model=Scratch(shape=shape_of(width)),
         stages=(stage,),
         sampling=Sampling(max_new_tokens=tokens),
         engine=Native(max_batch=16),
@@ -77,24 +86,54 @@ def step_seconds(run: Run) -> list[float]:
     return [m["time/step"] for m in metrics if "time/step" in m][WARM:]
 
 
+def serve(seconds: float, tell: Connection) -> None:
+    """A judge that takes its time, until this process is ended."""
+
+    def reply(messages: object) -> str:
+        time.sleep(seconds)
+        return '{"fine": 1}'
+
+    with JudgeServer(reply) as server:
+        tell.send(server.url)
+        time.sleep(1e6)
+
+
+@contextmanager
+def server_elsewhere(seconds: float) -> Generator[str]:
+    """Address of a judge in a process of its own: one in this process would take the interpreter from the engine."""
+    here, there = Pipe()
+    process = get_context("spawn").Process(target=serve, args=(seconds, there), daemon=True)
+    process.start()
+    try:
+        yield here.recv()
+    finally:
+        process.terminate()
+        process.join()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("--tokens", type=int, default=256)
+    parser.add_argument("--groups", type=int, default=8, help="of 8 rollouts each; with 8 all are judged at once")
+    parser.add_argument("--width", type=int, default=256, help="of the model; a step takes about 2 s at 256, 7 s at 512")
     parser.add_argument("--judge-seconds", type=float, default=1.0)
     given = parser.parse_args()
 
-    def reply(messages: object) -> str:
-        time.sleep(given.judge_seconds)
-        return '{"fine": 1}'
-
     rubric = Rubric(criteria=(Criterion(name="fine", text="Is it fine?"),))
-    scorers = {"by group": RubricJudge(rubric=rubric), "together": Together(rubric=rubric), "no judge": Coin()}
-    with JudgeServer(reply) as server:
-        seconds = {n: median(step_seconds(measured_run(s, server.url, given.steps, given.tokens))) for n, s in scorers.items()}
+    scorers = {"by group": RubricJudge(rubric=rubric), "together": Together(rubric=rubric), "no judge": Constant()}
+    with server_elsewhere(given.judge_seconds) as url:
+        seconds = {
+            n: median(step_seconds(measured_run(s, url, given.steps, given.tokens, given.width, given.groups)))
+            for n, s in scorers.items()
+        }
     bare = seconds["no judge"]
     costs = {name: round(value / bare - 1, 4) for name, value in seconds.items() if name != "no judge"}
-    print(json.dumps({"seconds": {n: round(v, 3) for n, v in seconds.items()}, "cost": costs, "rollouts": 64, **vars(given)}))
+    print(
+        json.dumps(
+            {"seconds": {n: round(v, 3) for n, v in seconds.items()}, "cost": costs, "rollouts": 8 * given.groups, **vars(given)}
+        )
+    )
 
 
 if __name__ == "__main__":
