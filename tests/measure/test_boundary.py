@@ -66,6 +66,12 @@ def test_a_model_that_learned_nothing_shows_the_floor() -> None:
     assert again.expansion.floor == found.expansion.floor
 
 
+def test_problems_that_are_all_alike_are_no_certainty() -> None:
+    """Ten of ten newly solved: Wilson's interval, not a bootstrap without spread."""
+    found = boundary(4, [0] * 10, [4] * 10, k=2).expansion
+    assert (found.value, found.high) == (1.0, pytest.approx(1.0)) and found.low == pytest.approx(0.722, abs=1e-3)
+
+
 def test_evaluations_are_paired_by_task() -> None:
     before = items({"a": [0, 0, 0, 0], "b": [1, 0, 1, 1], "c": [], "only": [1, 1, 1, 1]})
     after = items({"b": [1, 1, 1, 1], "a": [1, 1, 1], "c": [1]})

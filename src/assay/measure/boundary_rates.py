@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from assay.core.errors import DataError
 from assay.measure.accuracy_at_k import pass_at_k
+from assay.measure.intervals import wilson
 
 __all__ = ["Boundary", "BoundaryRate", "boundary", "boundary_of", "boundary_set"]
 
@@ -23,7 +24,7 @@ class BoundaryRate:
 
     Attributes:
         value: the share; None where no problem is counted below.
-        low: lower end of the bootstrap interval over problems.
+        low: lower end of the bootstrap interval over problems; of Wilson's where all of them are alike.
         high: upper end.
         floor: what a second model of the same abilities as the first gives by the chance of sampling alone; None where fewer
             than 2k rollouts of the first model cannot say.
@@ -160,6 +161,9 @@ def _rate(
     drawn = np.random.default_rng(seed).integers(0, of.size, (_RESAMPLES, of.size))
     below = of[drawn].sum(1)
     shares = counted[drawn].sum(1)[below > 0] / below[below > 0]  # a resample without such a problem says nothing
-    low, high = np.quantile(shares, (0.025, 0.975))
+    low, high = (float(x) for x in np.quantile(shares, (0.025, 0.975)))
+    if low == high:  # problems that are all alike leave resampling no spread, which is no certainty
+        few = wilson(min(round(float(counted.sum())), max(1, round(total))), max(1, round(total)))
+        low, high = few.low, few.high
     floor = None if by_chance is None else max(0.0, float(by_chance.sum()) / total)
-    return BoundaryRate(value=float(counted.sum()) / total, low=float(low), high=float(high), floor=floor)
+    return BoundaryRate(value=float(counted.sum()) / total, low=low, high=high, floor=floor)
