@@ -167,7 +167,7 @@ class LineOf:
     """The table: a line's key to its price and the key of the next line.
 
     >>> from asyncio import run
-    >>> world = Bills().task("bills", 2, "train", 0).exposed()
+    >>> world = Bills().task("bills", 2, "train", 0).public_view()
     >>> [run(LineOf().call({"key": key}, world)).content for key in ("ib", "ui", "zz")]
     ['90ui', '12.', 'Error: there is no such line.']
     """
@@ -190,7 +190,7 @@ class Adder:
         total: so far.
 
     >>> from asyncio import run
-    >>> world, adder = Bills().task("bills", 2, "train", 0).exposed(), Adder()
+    >>> world, adder = Bills().task("bills", 2, "train", 0).public_view(), Adder()
     >>> [run(adder.call({"number": number}, world)).content for number in (12, 7)]
     ['12', '19']
     """
@@ -218,7 +218,7 @@ class MarkedTools(SingleUse):
         tools: by the mark that an action begins with when it calls the tool, each with the name of its argument.
 
     Args:
-        world: the exposed task; ``world["lines"]`` is the table, ``world["calls"]`` the most calls answered.
+        world: the task view; ``world["lines"]`` is the table, ``world["calls"]`` the most calls answered.
 
     Raises:
         DataError: started twice, stepped before the start or after the end.

@@ -184,7 +184,7 @@ class ChartViewer(SingleUse):
     """The environment of one episode: shows the chart with one more bar at each call.
 
     Args:
-        world: the exposed task; ``world["heights"]`` are the bars, ``world["calls"]`` is the most calls answered.
+        world: the task view; ``world["heights"]`` are the bars, ``world["calls"]`` is the most calls answered.
 
     Raises:
         DataError: started twice, stepped before the start or after the end.

@@ -141,7 +141,7 @@ class LookUp:
     A key that is malformed or unknown is answered ``!>``, and the result's ``error`` says what was wrong.
 
     >>> from asyncio import run
-    >>> world = KeyValue().task("keyvalue", 1, "train", 0).exposed()
+    >>> world = KeyValue().task("keyvalue", 1, "train", 0).public_view()
     >>> [run(LookUp().call({"key": key}, world)).content for key in ("oa", "zz")]
     ['=80>', '!>']
     """
@@ -165,7 +165,7 @@ class Store(SingleUse):
         tools: by the mark that an action begins with when it calls the tool.
 
     Args:
-        world: the exposed task; ``world["store"]`` maps keys to values, ``world["calls"]`` is the most calls answered.
+        world: the task view; ``world["store"]`` maps keys to values, ``world["calls"]`` is the most calls answered.
 
     Raises:
         DataError: started twice, stepped before the start or after the end.

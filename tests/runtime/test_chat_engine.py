@@ -67,7 +67,7 @@ class Worlds:
 
 
 def posed(prompt: str = "hello to the cat", **changed: object) -> Context:
-    task = Task(id="t", domain="d", arm="a", level=1, split="train", index=0, public=FrozenMap({"prompt": prompt})).exposed()
+    task = Task(id="t", domain="d", arm="a", level=1, split="train", index=0, public=FrozenMap({"prompt": prompt})).public_view()
     return Context(**{"key": "c", "group": "c", "task": task, "messages": task.messages, **changed})
 
 
@@ -157,7 +157,9 @@ def asked(engine: NativeEngine, tokenizer: HubTokenizer, n: int = 4, prompt: str
         return await asyncio.gather(
             *(
                 engine.generate(
-                    Request(id=str(i), prompt=tokenizer.encode(prompt), seed=i, sampling=Sampling(**sampling), begun=begun)
+                    Request(
+                        id=str(i), prompt=tokenizer.encode(prompt), seed=i, sampling=Sampling(**sampling), prefix_tokens=begun
+                    )
                 )
                 for i in range(n)
             )
@@ -204,12 +206,12 @@ def test_a_text_may_begin_in_what_was_said_before() -> None:
     """Forced tokens and calls that go on: the answer is one text, of which the prompt holds the first part."""
     (free,) = asked(SERVED, CHARS, n=1, max_new_tokens=8)
     first = CHARS.decode(free.ids[:1])
-    (cut,) = asked(SERVED, CHARS, n=1, max_new_tokens=8, stop=("c" + first,), begun=1)
+    (cut,) = asked(SERVED, CHARS, n=1, max_new_tokens=8, stop=("c" + first,), prefix_tokens=1)
     assert cut.ids.tolist() == free.ids[:1].tolist() and cut.stop is Stop.DONE
     (on,) = asked(SERVED, CHARS, n=1, max_new_tokens=1, stop=("c" + first,))
     assert on.stop is Stop.LENGTH
     assert (
-        asked(SERVED, CHARS, n=1, prompt="abc", max_new_tokens=2, stop=("abc",), begun=3)[0].stop is Stop.LENGTH
+        asked(SERVED, CHARS, n=1, prompt="abc", max_new_tokens=2, stop=("abc",), prefix_tokens=3)[0].stop is Stop.LENGTH
     )  # not its doing
 
 

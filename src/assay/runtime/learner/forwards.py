@@ -147,7 +147,7 @@ class Forwards:
         ids, packing, where = inputs
         if packing.share is None:
             return None, inputs
-        picked = packing.share.picked(where, len(ids))
+        picked = packing.share.select_positions(where, len(ids))
         return picked, (ids, packing, where[picked])
 
     def autocast(self) -> AbstractContextManager[object]:
@@ -204,18 +204,18 @@ class Forwards:
         self.complete(out)
         return out
 
-    def dealt(self, parts: Sequence[NDArray[np.int64]]) -> Iterator[tuple[int, NDArray[np.int64], bool]]:
+    def split_parts(self, parts: Sequence[NDArray[np.int64]]) -> Iterator[tuple[int, NDArray[np.int64], bool]]:
         """The micro-batches to compute here, with their places, and whether they count: all of them, but on several ranks."""
         if self.ranks is None:
             return ((place, rows, True) for place, rows in enumerate(parts))
-        return self.ranks.dealt(parts)
+        return self.ranks.split_parts(parts)
 
     def complete(self, columns: Mapping[str, NDArray[np.float32]]) -> None:
         """Fills in what other ranks computed: each number stands on one of them, and is 0 on the others."""
         if self.ranks is None:
             return
         for name, values in columns.items():
-            values *= self.ranks.speaks
+            values *= self.ranks.counts
             self.ranks.add(tensor_of(values), f"column {name}")
 
     # ---- with gradient

@@ -250,7 +250,7 @@ class TorchLearner:
         for name, gradient in self.heads.gradients.items():
             self.ranks.add(gradient, f"gradient of the {name}")
         given, seconds = tally.given, tally.seconds
-        if not self.ranks.speaks:
+        if not self.ranks.counts:
             tally, sums = _Tally(), {}
         total = self.ranks.totals(asdict(tally)) | {"seconds": seconds, "given": given}
         return _Tally(**cast(Any, total)), self.ranks.totals(sums)
@@ -396,13 +396,13 @@ class TorchLearner:
         note = self.policy.note
         return [("rows", f"rows are padded to rectangles: {note}")] if note else []
 
-    def kept(self) -> Kept:
+    def export_heads(self) -> Kept:
         """The critics, for the learner of a later stage."""
-        return self.heads.kept()
+        return self.heads.export_heads()
 
-    def carry(self, heads: Kept) -> None:
+    def load_heads(self, heads: Kept) -> None:
         """Takes over the critics of a learner before, which it `kept`."""
-        self.heads.carry(heads)
+        self.heads.load_heads(heads)
 
     def close(self) -> None:
         """Nothing is held but memory."""
