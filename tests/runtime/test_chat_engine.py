@@ -206,12 +206,12 @@ def test_a_text_may_begin_in_what_was_said_before() -> None:
     """Forced tokens and calls that go on: the answer is one text, of which the prompt holds the first part."""
     (free,) = asked(SERVED, CHARS, n=1, max_new_tokens=8)
     first = CHARS.decode(free.ids[:1])
-    (cut,) = asked(SERVED, CHARS, n=1, max_new_tokens=8, stop=("c" + first,), prefix_tokens=1)
+    (cut,) = asked(SERVED, CHARS, n=1, max_new_tokens=8, stop=("c" + first,), begun=1)
     assert cut.ids.tolist() == free.ids[:1].tolist() and cut.stop is Stop.DONE
     (on,) = asked(SERVED, CHARS, n=1, max_new_tokens=1, stop=("c" + first,))
     assert on.stop is Stop.LENGTH
     assert (
-        asked(SERVED, CHARS, n=1, prompt="abc", max_new_tokens=2, stop=("abc",), prefix_tokens=3)[0].stop is Stop.LENGTH
+        asked(SERVED, CHARS, n=1, prompt="abc", max_new_tokens=2, stop=("abc",), begun=3)[0].stop is Stop.LENGTH
     )  # not its doing
 
 

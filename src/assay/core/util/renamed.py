@@ -131,7 +131,7 @@ def refuse_old_keywords(renamed: Mapping[str, str]) -> Callable[[Made], Made]:
         if not isinstance(made, type):
             return cast("Made", checked)
         made.__init__ = checked  # type: ignore[misc]
-        return made
+        return cast("Made", made)
 
     return decorate
 

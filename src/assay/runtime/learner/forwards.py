@@ -194,7 +194,7 @@ class Forwards:
         out = {column: np.zeros(int(batch.offsets[-1]), np.float32) for column in wanted}
         heads = [column for column, kind in wanted.items() if kind in self.heads]
         with torch.no_grad(), self.autocast():
-            for _, rows, counts in self.dealt(self.micro_batches(batch)):
+            for _, rows, counts in self.split_parts(self.micro_batches(batch)):
                 micro = batch.micro(rows)
                 found, states_of = self._read(model, self.inputs(micro, model), micro, wanted, heads)
                 found |= {column: self.heads.values(column, states_of) for column in heads}

@@ -143,7 +143,7 @@ class TorchLearner:
         batch = pack_rows(made, {"group": np.arange(len(long))})
         every = np.zeros(int(batch.offsets[-1]), np.float32)
         with torch.no_grad():
-            for _, part, counts in self.passes.dealt(self.passes.micro_batches(batch)):
+            for _, part, counts in self.passes.split_parts(self.passes.micro_batches(batch)):
                 micro = batch.micro(part)
                 ids, packing, where = self.passes.inputs(micro, model, exact=True)
                 values = np.zeros(int(micro.offsets[-1]), np.float32)
@@ -232,7 +232,7 @@ class TorchLearner:
         would wait for its passes.
         """
         found: AssayError | None = None
-        for place, part, counts in self.passes.dealt(parts):
+        for place, part, counts in self.passes.split_parts(parts):
             try:
                 self._micro(batch.micro(part), plan, told, totals if counts and not found else None, place)
             except NonFiniteError as error:
