@@ -31,7 +31,7 @@ class Form(RenamedMembers, StrEnum):
     ``Answer:`` on the last line, ``plain`` alone.
     """
 
-    renamed_members = nonmember({"given": "format_answer"})
+    renamed_members = nonmember({"given": "format_answer"})  # type: ignore[assignment]
 
     TAG = "tag"
     BOX = "box"
