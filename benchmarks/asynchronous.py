@@ -62,7 +62,7 @@ from assay_tasks import SortDigits
 GROUP_SIZE = 4
 SAMPLING = Sampling(max_new_tokens=8)
 TASKS = SortDigits(levels=(1,))
-TASK = TASKS.task("sort", 1, "train", 0).exposed()
+TASK = TASKS.task("sort", 1, "train", 0).public_view()
 STEP_SECONDS, SEQUENCE_SECONDS, TRAIN_TOKENS = 0.0004, 0.00005, 150_000.0
 ENGINES, GROUPS, STEPS = 16, 16, 10
 SHAPE = DecoderShape(

@@ -36,7 +36,7 @@ def sampled(engine: NativeEngine, model: Model, tasks: int, rollouts: int) -> tu
     for arm, levels in source.arms().items():
         for level in levels:
             for index in range(tasks):
-                prompt = model.tokenizer.render(source.task(arm, level, "train", index).exposed().messages)
+                prompt = model.tokenizer.render(source.task(arm, level, "train", index).public_view().messages)
                 names = [f"{arm}/{level}/{index}/{i}" for i in range(rollouts)]
                 requests += [Request(id=n, prompt=prompt, seed=derive("precision", 0, n), sampling=sampling) for n in names]
 

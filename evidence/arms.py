@@ -180,7 +180,7 @@ def drawn(source: TaskSource, arm: str, level: int, most: int, seconds: float) -
         key = _short(task.content)
         seen[task.split][key] += 1
         hidden = hidden or "digest" in task.question
-        if not hidden and words.setdefault(_short(digest([m.content for m in task.exposed().messages])), key) != key:
+        if not hidden and words.setdefault(_short(digest([m.content for m in task.public_view().messages])), key) != key:
             repeats.add(key)
         n += 1
         if n >= most or time.process_time() - began > seconds:

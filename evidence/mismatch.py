@@ -139,7 +139,7 @@ def _group(number: int, asked: Sequence[Request], done: Sequence[Completion]) ->
     rollouts: list[Rollout] = []
     for request, completion in zip(asked, done, strict=True):
         call = Call(id=0, parent=None, prefix=request.prompt, completion=completion, text="")
-        context = Context(key=request.id, group=str(number), task=task.exposed(), messages=())
+        context = Context(key=request.id, group=str(number), task=task.public_view(), messages=())
         rollouts.append(Rollout(id=request.id, context=context, calls=(call,), stop=completion.stop, seed=request.seed))
     scores = tuple(Score(components={"reward": float(np.mean(np.equal(c.ids % 2, 0)))}) for c in done)
     return Group(key=str(number), task=task, draw=Draw("noise", 1, 1.0), rollouts=tuple(rollouts), scores=scores)

@@ -124,7 +124,7 @@ def _seeds(folder: Path, at_once: int) -> dict[str, Any]:
     before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     endings = side_by_side(runs, folder / "runs", at_once=at_once)
     seconds, after = time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
-    failed = [f"{e.name}: {e.said or e.state}" for e in endings if e.state is not State.FINISHED]
+    failed = [f"{e.name}: {e.error or e.state}" for e in endings if e.state is not State.FINISHED]
     if failed:
         raise LabError(f"a run of {RECIPE} did not finish: {'; '.join(failed)}")
     shutil.rmtree(folder)

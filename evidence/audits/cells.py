@@ -192,7 +192,7 @@ def _examples(check: Check) -> list[list[str]]:
     """The shortest of each family."""
     first: dict[str, list[str]] = {}
     for x in check.examples:
-        first.setdefault(x.family, [x.family, x.gold[:120], x.answer[:120], x.said[:160]])
+        first.setdefault(x.family, [x.family, x.gold[:120], x.answer[:120], x.finding[:160]])
     return list(first.values())[:4]
 
 

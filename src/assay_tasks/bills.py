@@ -16,7 +16,7 @@ from assay.core.protocols import Environment, Obs, Step, Verifier
 from assay.core.rollout import ToolResult
 from assay.core.seeds import generator
 from assay.core.task import CALLS, Message, Task, TaskView
-from assay.tasks.draws import TaskCoordinates, checked_levels, redraw, slip
+from assay.tasks.draws import TaskCoordinates, check_stream, checked_levels, redraw, slip
 from assay.verify.exact import ExactMatch, FormatIs, Together
 from assay_tasks.phases import SingleUse
 from assay_tasks.toolcalls import ToolCalls
@@ -64,14 +64,11 @@ class Bills:
 
     def __post_init__(self) -> None:
         checked_levels("Bills", self.levels, 1, 12)
+        check_stream("Bills", self.spare, self.test_share)
         if self.form not in ("marks", "calls"):
             raise ConfigError(f"Bills.form={self.form!r}; use 'marks' or 'calls'")
-        if self.spare < 0:
-            raise ConfigError(f"Bills.spare must be >= 0, got {self.spare}")
         if not 0.0 <= self.lies <= 1.0:
             raise ConfigError(f"Bills.lies={self.lies}; it is a share in [0, 1]")
-        if not 0.0 < self.test_share < 1.0:
-            raise ConfigError(f"Bills.test_share must be between 0 and 1, got {self.test_share}")
 
     @property
     def name(self) -> str:
@@ -99,16 +96,11 @@ class Bills:
         rng = place.generator(self.seed)
         facts = redraw(place, lambda: FrozenMap({"first": _key(rng), "lines": level}), self.test_share)
         lines = self._lines(facts["first"], level)
-        return Task(
-            id=place.id,
-            domain=self.name,
-            arm=arm,
-            level=level,
-            split=split,
-            index=index,
+        return place.make_task(
+            self.name,
             public=self._public(facts),
-            world=FrozenMap({"lines": lines, "calls": 2 * level + self.spare, "lies": self.lies}),
-            private=FrozenMap({"answer": str(sum(price for price, _ in lines.values())), "solution": f"?{facts['first']}"}),
+            world={"lines": lines, "calls": 2 * level + self.spare, "lies": self.lies},
+            private={"answer": str(sum(price for price, _ in lines.values())), "solution": f"?{facts['first']}"},
         )
 
     def verifier(self) -> Verifier:
@@ -167,7 +159,7 @@ class LineOf:
     """The table: a line's key to its price and the key of the next line.
 
     >>> from asyncio import run
-    >>> world = Bills().task("bills", 2, "train", 0).exposed()
+    >>> world = Bills().task("bills", 2, "train", 0).public_view()
     >>> [run(LineOf().call({"key": key}, world)).content for key in ("ib", "ui", "zz")]
     ['90ui', '12.', 'Error: there is no such line.']
     """
@@ -190,7 +182,7 @@ class Adder:
         total: so far.
 
     >>> from asyncio import run
-    >>> world, adder = Bills().task("bills", 2, "train", 0).exposed(), Adder()
+    >>> world, adder = Bills().task("bills", 2, "train", 0).public_view(), Adder()
     >>> [run(adder.call({"number": number}, world)).content for number in (12, 7)]
     ['12', '19']
     """
@@ -218,7 +210,7 @@ class MarkedTools(SingleUse):
         tools: by the mark that an action begins with when it calls the tool, each with the name of its argument.
 
     Args:
-        world: the exposed task; ``world["lines"]`` is the table, ``world["calls"]`` the most calls answered.
+        world: the task view; ``world["lines"]`` is the table, ``world["calls"]`` the most calls answered.
 
     Raises:
         DataError: started twice, stepped before the start or after the end.

@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assay.core.canon import FrozenMap
-from assay.core.errors import ConfigError, DataError
+from assay.core.errors import DataError
 from assay.core.media import PLACEHOLDER, Pictures, media_of
 from assay.core.protocols import Environment, Obs, Step, Verifier
 from assay.core.rollout import ToolResult
 from assay.core.seeds import generator
 from assay.core.task import Message, Task, TaskView
-from assay.tasks.draws import TaskCoordinates, checked_levels, redraw, slip
+from assay.tasks.draws import TaskCoordinates, check_stream, checked_levels, redraw, slip
 from assay.verify.exact import ExactMatch, FormatIs, Together
 from assay_tasks.phases import SingleUse
 
@@ -114,10 +114,7 @@ class BarCharts:
 
     def __post_init__(self) -> None:
         checked_levels("BarCharts", self.levels, 1, _MOST_BARS)
-        if self.spare < 0:
-            raise ConfigError(f"BarCharts.spare must be >= 0, got {self.spare}")
-        if not 0.0 < self.test_share < 1.0:
-            raise ConfigError(f"BarCharts.test_share must be between 0 and 1, got {self.test_share}")
+        check_stream("BarCharts", self.spare, self.test_share)
 
     @property
     def name(self) -> str:
@@ -151,16 +148,11 @@ class BarCharts:
         public = redraw(place, lambda: FrozenMap({"prompt": f"B{level}{_word(rng)}>"}), self.test_share)
         drawn = generator("task/charts/heights", self.seed, public["prompt"]).integers(1, _TALLEST + 1, level)
         heights = [int(h) for h in drawn]
-        return Task(
-            id=place.id,
-            domain=self.name,
-            arm=arm,
-            level=level,
-            split=split,
-            index=index,
+        return place.make_task(
+            self.name,
             public=public,
-            world=FrozenMap({"heights": heights, "captions": self.captions, "calls": level + self.spare}),
-            private=FrozenMap({"answer": str(max(heights)), "solution": "?"}),
+            world={"heights": heights, "captions": self.captions, "calls": level + self.spare},
+            private={"answer": str(max(heights)), "solution": "?"},
         )
 
     def verifier(self) -> Verifier:
@@ -184,7 +176,7 @@ class ChartViewer(SingleUse):
     """The environment of one episode: shows the chart with one more bar at each call.
 
     Args:
-        world: the exposed task; ``world["heights"]`` are the bars, ``world["calls"]`` is the most calls answered.
+        world: the task view; ``world["heights"]`` are the bars, ``world["calls"]`` is the most calls answered.
 
     Raises:
         DataError: started twice, stepped before the start or after the end.

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from assay.core.canon import FrozenMap
-from assay.core.errors import DataError
 from assay.core.protocols import Environment, Obs, Step, Verifier
 from assay.core.rollout import Rollout
 from assay.core.score import Score
@@ -17,14 +15,12 @@ from assay.core.task import Message, Task, TaskView
 from assay.tasks.draws import checked_levels, slip
 from assay.tasks.single import SingleTurn
 from assay.tasks.turns import moves_of
+from assay_tasks.nim import HEAPS, Stones, answer_move, apply_move, best, heaps_of, show_heaps
 from assay_tasks.phases import SingleUse
 
 __all__ = ["ROLES", "Heaps", "HeapsVerdict"]
 
 ROLES = ("first", "second")
-_HEAPS = "abcde"
-
-Stones = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +39,7 @@ class Heaps(SingleTurn):
 
     def __post_init__(self) -> None:
         SingleTurn.__post_init__(self)
-        checked_levels("Heaps", self.levels, 1, len(_HEAPS))
+        checked_levels("Heaps", self.levels, 1, len(HEAPS))
 
     @property
     def name(self) -> str:
@@ -58,7 +54,7 @@ class Heaps(SingleTurn):
     @property
     def symbols(self) -> str:
         """Stones and digits."""
-        return _HEAPS + "01234567"
+        return HEAPS + "01234567"
 
     @property
     def alphabet(self) -> str:
@@ -70,7 +66,7 @@ class Heaps(SingleTurn):
         while True:
             heaps = tuple(map(int, rng.integers(1, 8, level)))
             if np.bitwise_xor.reduce(heaps):
-                return _heaps_text(heaps, "H")
+                return show_heaps(heaps, "H")
 
     def solve(self, prompt: str) -> str:
         """A move that wins."""
@@ -79,7 +75,7 @@ class Heaps(SingleTurn):
     def task(self, arm: str, level: int, split: str, index: int) -> Task:
         """The same with what is on the table before each later move of the oracle's own play, for `assay.guide.StartStates`."""
         made = SingleTurn.task(self, arm, level, split, index)
-        states = _states(_heaps_of(made), split) if split == "train" else ()
+        states = _states(heaps_of(made), split) if split == "train" else ()
         return replace(made, private=FrozenMap({**made.private, "states": states}))
 
     def verifier(self) -> Verifier:
@@ -92,44 +88,22 @@ class Heaps(SingleTurn):
 
     def trace(self, task: Task, noise: float, rng: np.random.Generator) -> tuple[Message, ...]:
         """The oracle's moves, of both roles where there are two; a slip at probability ``noise`` is a move that may lose."""
-        heaps: Stones | None = _heaps_of(task)
+        heaps: Stones | None = heaps_of(task)
         turns: list[Message] = []
         while heaps and any(heaps):
-            turns += [Message("tool", _heaps_text(heaps, "="))] if turns else []
+            turns += [Message("tool", show_heaps(heaps, "="))] if turns else []
             turns.append(Message("assistant", slip(best(heaps), noise, self.symbols, rng)))
-            heaps = _answered(heaps, turns[-1].content, task.split)
+            heaps = answer_move(heaps, turns[-1].content, task.split)
         return tuple(turns)
-
-
-def best(heaps: Stones) -> str:
-    """A move that wins, or takes one stone of the largest heap where none does."""
-    total = int(np.bitwise_xor.reduce(heaps))
-    for i, stones in enumerate(heaps):
-        if total and stones ^ total < stones:
-            return f"{_HEAPS[i]}{stones - (stones ^ total)}"
-    return f"{_HEAPS[heaps.index(max(heaps))]}1"
-
-
-def apply_move(heaps: Stones, move: str) -> Stones | None:
-    """The heaps behind a move; None where it is none."""
-    if not re.fullmatch("[a-e][1-7]", move) or (i := _HEAPS.index(move[0])) >= len(heaps) or int(move[1]) > heaps[i]:
-        return None
-    return (*heaps[:i], heaps[i] - int(move[1]), *heaps[i + 1 :])
-
-
-def _answered(heaps: Stones, move: str, split: str) -> Stones | None:
-    """The heaps before the next turn, behind the opponent's move too where it is no role; None where the move is none."""
-    left = apply_move(heaps, move)
-    return apply_move(left, best(left)) if left and any(left) and split != "train" else left
 
 
 def _states(heaps: Stones, split: str) -> tuple[FrozenMap, ...]:
     """Snapshots of the oracle's own play behind its first move."""
     found: list[FrozenMap] = []
-    left: Stones | None = _answered(heaps, best(heaps), split)
+    left: Stones | None = answer_move(heaps, best(heaps), split)
     while left and any(left):
         found.append(FrozenMap({"heaps": left, "turn": len(found) + 1}))
-        left = _answered(left, best(left), split)
+        left = answer_move(left, best(left), split)
     return tuple(found)
 
 
@@ -138,7 +112,7 @@ class _Table(SingleUse):
 
     def __init__(self, world: TaskView) -> None:
         super().__init__(world.id)
-        self._heaps, self._split, self._turn = _heaps_of(world), world.split, 0
+        self._heaps, self._split, self._turn = heaps_of(world), world.split, 0
 
     async def start(self) -> Obs:
         """Nothing beyond the prompt."""
@@ -153,17 +127,17 @@ class _Table(SingleUse):
         """Goes on there."""
         await super().start()
         self._heaps, self._turn = tuple(snapshot["heaps"]), int(snapshot["turn"])
-        return self._obs((Message("tool", _heaps_text(self._heaps, "=")),))
+        return self._obs((Message("tool", show_heaps(self._heaps, "=")),))
 
     async def step(self, action: str) -> Step:
         """Makes a move, and where the policy plays alone the opponent's too."""
         self._enter("open", "step")
-        heaps = _answered(self._heaps, action, self._split)
+        heaps = answer_move(self._heaps, action, self._split)
         if not heaps or not any(heaps):
             self._phase = "over"
             return Step(done=True)
         self._heaps, self._turn = heaps, self._turn + 1
-        return Step(obs=self._obs((Message("tool", _heaps_text(self._heaps, "=")),)))
+        return Step(obs=self._obs((Message("tool", show_heaps(self._heaps, "=")),)))
 
     def _obs(self, messages: tuple[Message, ...]) -> Obs:
         return Obs(messages, actor=ROLES[self._turn % 2] if self._split == "train" else "")
@@ -186,7 +160,7 @@ class HeapsVerdict:
 
     def __call__(self, task: Task, rollout: Rollout) -> Score:
         """Plays one rollout again."""
-        start: dict[str, Any] = rollout.context.snapshot or {"heaps": _heaps_of(task), "turn": 0}
+        start: dict[str, Any] = rollout.context.snapshot or {"heaps": heaps_of(task), "turn": 0}
         heaps: Stones = tuple(int(h) for h in start["heaps"])
         turn, two = int(start["turn"]), task.split == "train"
         own = ROLES.index(rollout.role) if rollout.role else turn % 2 * two
@@ -196,7 +170,7 @@ class HeapsVerdict:
             if left is None:
                 winner, legal = 1 - mover, mover != own
                 break
-            heaps = left if two else _answered(heaps, move, task.split) or left
+            heaps = left if two else answer_move(heaps, move, task.split) or left
             if not any(heaps):
                 winner = mover if not any(left) else 1 - mover
                 break
@@ -206,14 +180,3 @@ class HeapsVerdict:
             components={"correct": float(winner == own), "legal": float(legal)},
             info=FrozenMap({"verdict": verdict, "left": list(heaps)}),
         )
-
-
-def _heaps_text(heaps: Stones, mark: str) -> str:
-    return f"{mark}{''.join(map(str, heaps))}>"
-
-
-def _heaps_of(task: Task | TaskView) -> Stones:
-    prompt = task.public["prompt"]
-    if not re.fullmatch("H[0-7]{1,5}>", prompt):
-        raise DataError(f"task {task.id!r}: {prompt!r} is no table of Heaps")
-    return tuple(map(int, prompt[1:-1]))

@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 
 from assay.core.canon import FrozenMap
-from assay.core.errors import ConfigError
 from assay.core.protocols import Environment, Obs, Step, Tool, Verifier
 from assay.core.rollout import ToolResult
 from assay.core.seeds import generator
 from assay.core.task import Message, Task, TaskView
-from assay.tasks.draws import TaskCoordinates, checked_levels, redraw, slip
+from assay.tasks.draws import TaskCoordinates, check_stream, checked_levels, redraw, slip
 from assay.verify.exact import ExactMatch, FormatIs, Together
 from assay_tasks.phases import SingleUse
 
@@ -54,10 +53,7 @@ class KeyValue:
 
     def __post_init__(self) -> None:
         checked_levels("KeyValue", self.levels, 1, 9)
-        if self.spare < 0:
-            raise ConfigError(f"KeyValue.spare must be >= 0, got {self.spare}")
-        if not 0.0 < self.test_share < 1.0:
-            raise ConfigError(f"KeyValue.test_share must be between 0 and 1, got {self.test_share}")
+        check_stream("KeyValue", self.spare, self.test_share)
 
     @property
     def name(self) -> str:
@@ -88,16 +84,11 @@ class KeyValue:
         first = public["prompt"][2:-1]
         keys, value = self._chain(first, level)
         world = FrozenMap({"store": dict(zip(keys, [*keys[1:], value], strict=True)), "calls": level + self.spare})
-        return Task(
-            id=place.id,
-            domain=self.name,
-            arm=arm,
-            level=level,
-            split=split,
-            index=index,
+        return place.make_task(
+            self.name,
             public=public,
             world=world,
-            private=FrozenMap({"answer": value, "solution": f"?{first}"}),
+            private={"answer": value, "solution": f"?{first}"},
         )
 
     def verifier(self) -> Verifier:
@@ -141,7 +132,7 @@ class LookUp:
     A key that is malformed or unknown is answered ``!>``, and the result's ``error`` says what was wrong.
 
     >>> from asyncio import run
-    >>> world = KeyValue().task("keyvalue", 1, "train", 0).exposed()
+    >>> world = KeyValue().task("keyvalue", 1, "train", 0).public_view()
     >>> [run(LookUp().call({"key": key}, world)).content for key in ("oa", "zz")]
     ['=80>', '!>']
     """
@@ -165,7 +156,7 @@ class Store(SingleUse):
         tools: by the mark that an action begins with when it calls the tool.
 
     Args:
-        world: the exposed task; ``world["store"]`` maps keys to values, ``world["calls"]`` is the most calls answered.
+        world: the task view; ``world["store"]`` maps keys to values, ``world["calls"]`` is the most calls answered.
 
     Raises:
         DataError: started twice, stepped before the start or after the end.

@@ -33,7 +33,7 @@ class ToolCalls(SingleUse):
     any depth of ``properties`` and ``items``. What else a schema says is for the tool to look at.
 
     Args:
-        world: the exposed task.
+        world: the task view.
         tools: that may be called.
         turns: turns with calls that are answered; one more ends the rollout. With the answer they are the 8 that `Run.max_turns`
             allows by default.
@@ -46,7 +46,7 @@ class ToolCalls(SingleUse):
 
     >>> from asyncio import run
     >>> from assay_tasks.keyvalue import KeyValue, LookUp
-    >>> bench = ToolCalls(KeyValue().task("keyvalue", 1, "train", 0).exposed(), [LookUp()])
+    >>> bench = ToolCalls(KeyValue().task("keyvalue", 1, "train", 0).public_view(), [LookUp()])
     >>> _ = run(bench.start())
     >>> step = run(bench.step('<tool_call>{"name": "look_up", "arguments": {"key": "oa"}}</tool_call>'))
     >>> [m.content for m in step.obs.messages]

@@ -103,7 +103,7 @@ def test_the_small_routes():
 
 def test_unknown_fields_are_said_once_and_never_refused():
     told: list[str] = []
-    endpoint = AgentEndpoint(lambda secret: session_of(lambda ask: "hello", secret), said=told.append)
+    endpoint = AgentEndpoint(lambda secret: session_of(lambda ask: "hello", secret), notify=told.append)
 
     async def go() -> None:
         async with client_of(endpoint) as client:

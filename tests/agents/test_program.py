@@ -425,4 +425,4 @@ def test_what_an_agent_said_and_what_was_graded_can_be_looked_at(engine: NativeE
     assert second["history"] in ("exact", "spliced") and second["prompt"].endswith(first["prompt"])
     assert not second["prompt"].startswith(first["prompt"]) or second["prompt"] == first["prompt"], "only what was added"
     assert line.answer == found.answer == found.calls[0].text
-    assert [label for label, _ in line.said] == ["call 1: ", "call 2: ", "graded: "]
+    assert [label for label, _ in line.answers] == ["call 1: ", "call 2: ", "graded: "]

@@ -138,11 +138,11 @@ def test_a_template_without_tools_has_them_in_words():
     assert "Else.\n<tool_call>" in recorder.renderer.tokenizer.decode(second.pose.prefix)
     alone = AgentMessage(role="assistant", calls=(ToolCall("", "add", "1"),))
     odd = AgentMessage(role="assistant", calls=(ToolCall("", "add", '{"a": ["\u00e9", 1]}'),))
-    told = recorder_of().renderer.written([odd])[0].content
+    told = recorder_of().renderer.to_messages([odd])[0].content
     assert json.loads(told)["tool_calls"][0]["arguments"] == {"a": [r"\xe9", 1]}
     broken = AgentMessage(role="assistant", calls=(ToolCall("", "add", "{"),))
-    assert '{"input": "{"}' in recorder.renderer.written([broken])[0].content
-    assert '{"input": 1}' in recorder.renderer.written([alone])[0].content
+    assert '{"input": "{"}' in recorder.renderer.to_messages([broken])[0].content
+    assert '{"input": 1}' in recorder.renderer.to_messages([alone])[0].content
     with pytest.raises(AgentRequestError, match="no system or user turn"):
         recorder.begin(ask(RESULT, tools=TOOLS))
 

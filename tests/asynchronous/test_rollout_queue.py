@@ -16,7 +16,7 @@ from assay.core.task import Context
 from assay.core.util.event_loop import run_async
 from assay_tasks import SortDigits
 
-TASK = SortDigits(levels=(1,)).task("sort", 1, "train", 0).exposed()
+TASK = SortDigits(levels=(1,)).task("sort", 1, "train", 0).public_view()
 
 
 def order(key: str) -> GroupRequest:

@@ -125,7 +125,7 @@ def test_a_stand_in_is_sent_where_a_single_answer_ends_the_tasks(tasks: SortDigi
     stand_in = sendable_tasks(tasks)
     assert stand_in == WithoutEnvironments("sort")
     task = SortDigits(levels=(1,)).task("sort", 1, "train", 0)
-    assert stand_in.environment(task.exposed()) is None
+    assert stand_in.environment(task.public_view()) is None
     for ask in (
         stand_in.arms,
         stand_in.verifier,

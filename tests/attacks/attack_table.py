@@ -232,7 +232,7 @@ class _Compiler:
         self._zygote, self.languages = zygote, (one,)
 
     def run(self, program: SandboxProgram, limits: Limits | None = None) -> Result:
-        return self._zygote.run(*program.fitted(limits or Limits()))
+        return self._zygote.run(*program.fit_limits(limits or Limits()))
 
 
 class _Sibling:

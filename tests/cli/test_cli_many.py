@@ -266,7 +266,7 @@ def test_the_table_and_the_exit_code(capsys, tmp_path):
     assert print_summary([good[0], one(5, State.STOPPED, "b", step=3)], tmp_path) == 130
     said = capsys.readouterr()
     assert "mean of b" in said.out and f"1 of 2 runs did not finish; continue with: assay resume {tmp_path}" in said.err
-    assert print_summary([one(0, State.FAILED, said="no memory"), one(1, State.STOPPED)], tmp_path) == 1
+    assert print_summary([one(0, State.FAILED, error="no memory"), one(1, State.STOPPED)], tmp_path) == 1
     assert f"seed-0 failed: no memory ({tmp_path / 'seed-0'}.log)" in capsys.readouterr().err
 
 

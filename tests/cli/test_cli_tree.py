@@ -384,3 +384,18 @@ def test_a_family_is_named_where_tasks_stand() -> None:
         put(run, ("tasks",), "revers")
     with pytest.raises(ConfigError, match="there is no such part"):
         put(run, ("stages", "0", "curriculum"), "reverse")
+
+
+def test_an_unknown_kind_lists_what_is_meant_for_the_place_and_the_nearest_first() -> None:
+    """Guidances, samplers and engines are all settings with a ``build``: what it takes and gives tells them apart."""
+    from assay.recipes import quickstart
+
+    for options, nearest, others in (
+        ("--stages.0.guidance.kind Sele", "Seele", {"PlayerSpec", "Branching", "InProcess", "Native", "Recent", "RowReplay"}),
+        ("--stages.0.sampler.kind Branchin", "Branching", {"Seele", "InProcess", "Recent"}),
+        ("--engine.kind InProces", "InProcess", {"Seele", "Branching", "Recent"}),
+    ):
+        with pytest.raises(ConfigError, match=f"known: {nearest}, ") as found:
+            put(take(quickstart()), tuple(options.split()[0][2:].split(".")[:-1]), options.split()[1])
+        listed = set(str(found.value).split("known: ")[1].split(", "))
+        assert len(listed) > 2 and not listed & others

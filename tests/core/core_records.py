@@ -38,7 +38,7 @@ def task(name: str = "a", level: int = 1, **private: object) -> Task:
 
 
 def context(key: str = "c", **changed: object) -> Context:
-    fields = {"key": key, "group": key, "task": task().exposed(), "messages": (Message("user", "1+1="),)}
+    fields = {"key": key, "group": key, "task": task().public_view(), "messages": (Message("user", "1+1="),)}
     return Context(**{**fields, **changed})
 
 

@@ -36,7 +36,7 @@ def test_supports_are_kept_where_something_is_left_out() -> None:
 
 
 def test_a_completion_with_lists_travels() -> None:
-    task = Task(id="t", domain="d", arm="a", level=1, split="train", index=0, public=FrozenMap({"prompt": "?"})).exposed()
+    task = Task(id="t", domain="d", arm="a", level=1, split="train", index=0, public=FrozenMap({"prompt": "?"})).public_view()
     sampling = Sampling(top_k=2, keep_support=True)
     column = TokenColumn("support", ragged([ids_of([3, 5])]), "engine")
     done = Completion(

@@ -38,7 +38,7 @@ def test_the_room_offers_its_names_lazily() -> None:
 
 def test_a_task_shows_what_it_may() -> None:
     made = task(answer="2")
-    world = made.exposed()
+    world = made.public_view()
     assert isinstance(world, TaskView)
     assert not hasattr(world, "private")
     assert world.messages == (Message("user", "1+1="),)
@@ -50,7 +50,7 @@ def test_a_task_shows_what_it_may() -> None:
 def test_a_task_may_open_with_a_conversation() -> None:
     turns = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "1+1="}]
     made = Task(id="b", domain="d", arm="x", level=1, split="train", index=0, public=FrozenMap({"messages": turns}))
-    assert made.exposed().messages == (Message("system", "Be brief."), Message("user", "1+1="))
+    assert made.public_view().messages == (Message("system", "Be brief."), Message("user", "1+1="))
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.1, float("nan")])
@@ -222,7 +222,7 @@ def test_rounding_refuses_what_it_cannot_round() -> None:
         (manifest_of(1, {"w": np.zeros(2, np.float64)}), "bfloat16", "'w' is float64"),
     ):
         with pytest.raises(DataError, match=said):
-            manifest.rounded(dtype)
+            manifest.round_to(dtype)
 
 
 def test_an_outcome_has_an_advantage_for_each_rollout() -> None:

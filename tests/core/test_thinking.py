@@ -42,11 +42,11 @@ def test_a_thought_may_be_required() -> None:
 
 
 def test_what_the_template_began_counts() -> None:
-    assert T.begun("<|im_start|>assistant\n") == ""
-    begun = T.begun("<|im_start|>assistant\n<think>\n\n</think>\n\n")
+    assert T.thought_start("<|im_start|>assistant\n") == ""
+    begun = T.thought_start("<|im_start|>assistant\n<think>\n\n</think>\n\n")
     assert T.split(begun + "42") == ("", "42")
     assert T.format_answer("42", begun) == "42"
-    assert T.split(T.begun("x<think>\n") + "42") == ("42", "")
+    assert T.split(T.thought_start("x<think>\n") + "42") == ("42", "")
     assert T.format_answer("42", "<think>\n") == "</think>\n\n42"
 
 

@@ -102,7 +102,7 @@ def rollouts(draw: st.DrawFn) -> Rollout:
     tree = draw(trees())
     posed = context(
         "c",
-        task=draw(tasks()).exposed(),
+        task=draw(tasks()).public_view(),
         messages=draw(messages),
         prefill=draw(st.none() | st.builds(Prefill, st.text(), st.floats(0, 1))),
         snapshot=draw(snapshots),

@@ -92,7 +92,7 @@ def test_guesses_are_answered() -> None:
     finally:
         sys.path.remove(str(EXAMPLES))
     source = environment.my_recipe().tasks
-    world = source.task("rows", 1, "train", 0).exposed()
+    world = source.task("rows", 1, "train", 0).public_view()
     number = world.world["number"]
 
     async def play(*guesses: str) -> list[tuple[str, bool]]:

@@ -53,7 +53,7 @@ def test_a_state_and_the_recorded_move_give_the_next_state() -> None:
     async def play() -> None:
         states = TASK.private["states"]
         for now, then in pairwise(states):
-            table = SOURCE.environment(TASK.exposed())
+            table = SOURCE.environment(TASK.public_view())
             assert isinstance(table, Snapshots)
             await table.restore(now)
             await table.step(best(tuple(now["heaps"])))

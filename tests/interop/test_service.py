@@ -51,7 +51,7 @@ def slow(prompt, completion, row):
 verifier = ExactMatch() if sys.argv[1] == "exact" else RewardFunction(slow)
 limits = ServiceLimits(deadline=0.3 if sys.argv[1] == "tight" else 30.0, items=8, megabytes=0.01, waiting=1, parallel=1)
 with ScoringRequestHandler(verifier, sys.argv[1], limits) as desk:
-    serve(desk, port=0, token=sys.argv[2], said=lambda text: print(text, flush=True))
+    serve(desk, port=0, token=sys.argv[2], notify=lambda text: print(text, flush=True))
 """
 
 

@@ -20,7 +20,7 @@ from assay.interop.service import ScoringRequestHandler, serve
 
 counter.HEAD_SECONDS, counter.BODY_SECONDS, counter.CONNECTIONS = 3.0, 3.0, int(sys.argv[1])
 with ScoringRequestHandler(ExactMatch(), "exact") as desk:
-    serve(desk, port=0, said=lambda text: print(text, flush=True))
+    serve(desk, port=0, notify=lambda text: print(text, flush=True))
 """
 BODY = json.dumps({"items": [{"gold": "4", "answer": "4"}]}).encode()
 HEAD = b"POST /score HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: %d\r\n"

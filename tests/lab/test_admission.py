@@ -66,7 +66,7 @@ def run(**changes: Any) -> Run:
         "name": "suite",
         "model": Scratch(),
         "tasks": SUITE,
-        "stages": (Reinforce(steps=3, curriculum=SUITE.balanced()),),
+        "stages": (Reinforce(steps=3, curriculum=SUITE.balance_parts()),),
         "sampling": Sampling(max_new_tokens=8),
     }
     return Run(**(given | changes))
@@ -118,12 +118,12 @@ def test_an_arm_without_a_verdict_is_an_error() -> None:
 def test_a_run_practises_what_is_admitted_and_evaluates_all() -> None:
     """Sorting is warmed up on its lowest level, beside the other arm that is practised; reversal and gates are only evaluated."""
     start = Frontier(start={"sort": 4, "gates": 3})
-    whole = run(stages=(Reinforce(steps=3, curriculum=SUITE.balanced(start)),))
+    whole = run(stages=(Reinforce(steps=3, curriculum=SUITE.balance_parts(start)),))
     narrow = found(sort=0, reverse=0, gates=90).admit(whole)
     warm_up, rl = narrow.stages
     assert isinstance(warm_up, WarmUp) and (warm_up.levels, warm_up.gate) == ({"sort": (3,), "knights": (1,)}, 0.1)
     assert isinstance(rl, Reinforce) and rl.levels == {"sort": (3, 4), "knights": SUITE.arms()["knights"]}
-    assert rl.curriculum == SUITE.balanced(Frontier(start={"sort": 4}))
+    assert rl.curriculum == SUITE.balance_parts(Frontier(start={"sort": 4}))
     assert narrow.evaluation == whole.evaluation and narrow.tasks == SUITE
     assert isinstance(rl.curriculum, Balanced)
     curriculum = rl.curriculum.build(rl.levels, 0)  # pyright: ignore[reportArgumentType]
@@ -224,7 +224,7 @@ def test_a_small_model_practises_what_it_half_knows(tmp_path: Path) -> None:
     model = train(shown(110, sort=(3,), knights=(1,)), tmp_path / "base").folder
     one = admission(model, SUITE, sampling=limits)
     assert {a.arm: a.verdict for a in one.arms} == {"sort": TRAIN, "reverse": HARD, "gates": WARM, "knights": EASY}
-    rl = Reinforce(steps=1, groups=4, group_size=2, curriculum=SUITE.balanced())
+    rl = Reinforce(steps=1, groups=4, group_size=2, curriculum=SUITE.balance_parts())
     whole = run(model=Folder(path=str(model)), stages=(rl,), evaluation=Evaluation(every=0, final_per_level=2, kl_to_base=False))
     narrow = one.admit(whole, WarmUp(steps=300, batch=32, demonstrations=0, noise=0.0, gate=0.1, learner=learner))
     after = admission(train(narrow, tmp_path / "warmed").folder, SUITE, warmed=True, sampling=limits)

@@ -72,7 +72,7 @@ def test_scores_are_those_of_the_readings(run):
     tokenizer, reader = model.tokenizer, LikelihoodReader(model)
     told = MembershipProbe(model=run, **ASKED)(SEEN[:3])
     for i, task in enumerate(SEEN[:3]):
-        prompt = tokenizer.render(task.exposed().messages)
+        prompt = tokenizer.render(task.public_view().messages)
         gold = [*tokenizer.encode(str(task.private["answer"])), tokenizer.eos]
         whole = reader.read([np.concatenate([prompt, gold]).astype(np.int32)])[0].logp
         answer = whole[len(prompt) - 1 :]
@@ -83,7 +83,7 @@ def test_scores_are_those_of_the_readings(run):
         first = reader.read([np.concatenate([prompt, said]).astype(np.int32)])[0].entropy[len(prompt) - 1 :]
         assert told.scores["certainty"][i] == pytest.approx(-first.mean(), abs=1e-5)
         again = tokenizer.render(
-            [*task.exposed().messages, Message("assistant", told.answers[i]), Message("user", task.public["prompt"])]
+            [*task.public_view().messages, Message("assistant", told.answers[i]), Message("user", task.public["prompt"])]
         )
         assert 0.0 <= told.scores["self_critique"][i] <= 1.0 and len(again) > len(prompt)
     repeated = MembershipProbe(model=run, **ASKED)(SEEN[:3])
@@ -131,7 +131,7 @@ def test_any_model_is_asked(family, tmp_path):
     found = membership(MembershipProbe(model=tmp_path / "m", **ASKED), SEEN[:4], FRESH[:4], SOURCE.verifier())
     assert set(found.scores) == set(SCORES) and not found.missing and found.accuracy == 0.0
     told, task = MembershipProbe(model=tmp_path / "m", **ASKED)(SEEN[:1]), SEEN[0]
-    prompt = model.tokenizer.render(task.exposed().messages)
+    prompt = model.tokenizer.render(task.public_view().messages)
     gold = [*model.tokenizer.encode(str(task.private["answer"])), model.tokenizer.eos]
     (read,) = LikelihoodReader(model).read([np.concatenate([prompt, gold]).astype(np.int32)])
     assert told.scores["answer"][0] == pytest.approx(mean_log_prob(read.logp[len(prompt) - 1 :]), abs=1e-4)

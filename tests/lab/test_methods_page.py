@@ -105,7 +105,7 @@ def test_prompts_behind_their_solution() -> None:
         assert (solved.private, solved.split) == (plain.private, "train")
         assert solved.id == plain.id or solved.id == f"{plain.id}-solved"
         assert shown.trace(solved, 0.0, np.random.default_rng(0)) == (Message("assistant", answer),)
-        assert shown.environment(solved.exposed()) is None
+        assert shown.environment(solved.public_view()) is None
         assert shown.verifier()(solved, rollout_of(solved, answer)).primary == 1.0
     left = [plain.level for plain, solved in pairs if plain == solved]
     assert set(left) == {3}

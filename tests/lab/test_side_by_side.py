@@ -106,7 +106,7 @@ def work(heard: Heard, *members: StudyRun, at_once: int = 2) -> dict[str, RunEnd
 
 def test_a_run_that_fails_stops_no_other_and_is_gone_on_with(heard: Heard) -> None:
     found = work(heard, member("a", "fails"), member("b", seed=4), member("c"), at_once=1)
-    assert (found["a"].state, found["a"].said) == (State.FAILED, "assay: the loss is NaN")
+    assert (found["a"].state, found["a"].error) == (State.FAILED, "assay: the loss is NaN")
     b = found["b"]
     assert (b.state, b.seed, b.step, b.digest, b.base, b.greedy, b.sampled, b.gain) == (
         State.FINISHED,
@@ -156,7 +156,7 @@ def test_a_run_whose_process_was_killed_is_told_so(heard: Heard) -> None:
                 os.kill(next(p for p in _pids() if b"stand_in\0sleeps" in _read(p, "cmdline")), signal.SIGKILL)
 
     found = work(Killing(), member("a", "sleeps"), member("b"))
-    assert (found["a"].state, found["a"].said) == (State.FAILED, "was killed by signal 9")
+    assert (found["a"].state, found["a"].error) == (State.FAILED, "was killed by signal 9")
     assert found["b"].state is State.FINISHED
 
 

@@ -163,7 +163,7 @@ CASES: list[tuple[Rule, dict[str, Course | float], Severity, str, str]] = [
     ),
     (
         RewardHacking(),
-        {"check__attempts": 20.0, "check__overpaid": lambda t: 0.02 + 0.3 * (t > 0.5)},
+        {"check__rollouts": 20.0, "check__overpaid": lambda t: 0.02 + 0.3 * (t > 0.5)},
         Severity.ALARM,
         "In steps 91–100 the reward took 32 % of the checked rollouts for right that the independent check takes for wrong, up "
         "from 2.0 % in steps 1–10",
@@ -171,7 +171,7 @@ CASES: list[tuple[Rule, dict[str, Course | float], Severity, str, str]] = [
     ),
     (
         RewardHacking(),
-        {"check__attempts": 20.0, "check__overpaid": 0.2},
+        {"check__rollouts": 20.0, "check__overpaid": 0.2},
         Severity.WARNING,
         "the reward took 20 % of the checked rollouts",
         "differ from the start",
@@ -247,16 +247,16 @@ def test_rule_is_silent_on_health_and_on_nothing(rule: Rule) -> None:
 
 def test_what_is_told_of_a_reward_that_is_hacked() -> None:
     """A share that grew points at the run's start, where it began to grow; one that stands at the steps that it was seen in."""
-    grown = RewardHacking()(run({"check/attempts": 20.0, "check/overpaid": lambda t: 0.02 + 0.3 * (t > 0.5)}))
+    grown = RewardHacking()(run({"check/rollouts": 20.0, "check/overpaid": lambda t: 0.02 + 0.3 * (t > 0.5)}))
     assert grown is not None
     assert (grown.rule, grown.first_step, grown.last_step) == ("RewardHacking", 1, 100)
     assert grown.numbers == pytest.approx({"check/overpaid/start": 0.02, "check/overpaid": 0.32})
-    standing = RewardHacking()(run({"check/attempts": 20.0, "check/overpaid": 0.2}))
+    standing = RewardHacking()(run({"check/rollouts": 20.0, "check/overpaid": 0.2}))
     assert standing is not None
     assert (standing.rule, standing.first_step, standing.last_step) == ("RewardHacking", 91, 100)
     assert standing.numbers == pytest.approx({"check/overpaid/start": 0.2, "check/overpaid": 0.2})
     few = RewardHacking()(
-        run({"check/attempts": lambda t: 90.0 if t > 0.98 else 10.0, "check/overpaid": lambda t: 0.5 * (t > 0.98)})
+        run({"check/rollouts": lambda t: 90.0 if t > 0.98 else 10.0, "check/overpaid": lambda t: 0.5 * (t > 0.98)})
     )
     assert few is not None  # weighted by attempts: 2 of the 10 steps, which had 180 of the 260
     assert few.numbers["check/overpaid"] == pytest.approx(0.5 * 180 / 260)
@@ -331,9 +331,9 @@ def test_learning_begins_behind_imitation() -> None:
 
 
 def test_a_few_attempts_that_the_check_doubts_may_be_chance() -> None:
-    assert RewardHacking()(changed(check__attempts=20.0, check__overpaid=0.03)) is None
-    assert RewardHacking()(changed(check__attempts=20.0, check__overpaid=0.0)) is None
-    found = RewardHacking(most=0.0)(changed(check__attempts=20.0, check__overpaid=0.03))
+    assert RewardHacking()(changed(check__rollouts=20.0, check__overpaid=0.03)) is None
+    assert RewardHacking()(changed(check__rollouts=20.0, check__overpaid=0.0)) is None
+    found = RewardHacking(most=0.0)(changed(check__rollouts=20.0, check__overpaid=0.03))
     assert found is not None
     assert found.numbers == pytest.approx({"check/overpaid/start": 0.03, "check/overpaid": 0.03})
 

@@ -35,7 +35,7 @@ def rollout(group: str, n: int, tokens: int, stop: Stop, entropy: float | None) 
         sampling=Sampling(),
         columns=columns,
     )
-    context = Context(key=f"{group}/{n}", group=group, task=task.exposed(), messages=task.exposed().messages)
+    context = Context(key=f"{group}/{n}", group=group, task=task.public_view(), messages=task.public_view().messages)
     call = Call(id=0, parent=None, prefix=ids_of([1, 2]), completion=completion, text="")
     return Rollout(id=f"{group}/{n}", context=context, calls=(call,), stop=stop, seed=n)
 

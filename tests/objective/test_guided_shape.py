@@ -33,7 +33,7 @@ def weights(of: Batch, weight: GuidedShape) -> list[float]:
 
 def gamma(of: Batch, weight: GuidedShape) -> float:
     stats = weight.local(of)
-    return weight.gamma({**stats, **weight.further(of, stats)})
+    return weight.gamma({**stats, **weight.second_pass(of, stats)})
 
 
 def test_the_shaped_ratio_and_its_slope() -> None:
@@ -68,8 +68,8 @@ def test_gamma_has_a_floor() -> None:
 def test_rows_without_a_hint_have_the_clipped_ratio(hinted: bool | None) -> None:
     plain = batch([1.1, 1.3, 1.3, 0.7, 0.7], [1.0, 1.0, -1.0, -1.0, 1.0], hinted)
     assert weights(plain, GuidedShape()) == pytest.approx([1.1, 0.0, 1.3, 0.0, 0.7])
-    assert GuidedShape().clipped(plain)[plain.token("mask")].tolist() == [False, True, True, True, True]
-    assert not GuidedShape().clipped(batch([3.0], [1.0], True)).any()
+    assert GuidedShape().clip_mask(plain)[plain.token("mask")].tolist() == [False, True, True, True, True]
+    assert not GuidedShape().clip_mask(batch([3.0], [1.0], True)).any()
 
 
 def test_it_keeps_the_laws_of_objectives() -> None:

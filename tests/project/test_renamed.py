@@ -2,6 +2,7 @@
 
 import copy
 import importlib
+import inspect
 import json
 import pickle
 from pathlib import Path
@@ -9,22 +10,38 @@ from typing import Any
 
 import pytest
 
+from assay.agents.rendering import AgentRenderer
+from assay.audit.record import Example
+from assay.core.batch import Batch
 from assay.core.canon import digest
 from assay.core.errors import ConfigError
+from assay.core.manifest import Manifest
 from assay.core.plan import Plan
+from assay.core.task import Task
+from assay.core.thinking import Thinking
 from assay.core.util.exports import lazy_exports
 from assay.core.util.renamed import RENAMED, RenamedMembers, refuse_renamed
 from assay.guide import RowRule
 from assay.guide.cell_curricula import Memory
+from assay.interop.service import serve
+from assay.lab.summary import RunEnding
+from assay.measure import EvalTable
+from assay.measure.rollout_line import RolloutLine
+from assay.measure.trackers.tracker import TrackerSettings
 from assay.objective import CreditTerm, Entropy, grpo, required_inputs
 from assay.objective.credit.base import Credit
+from assay.objective.loss.weights import TokenWeight
 from assay.objective.padded_batch import PaddedInputs
 from assay.rollout.conversation import Conversation
+from assay.rollout.decode_text import AnswerReader
 from assay.runs.metric_names import current_names, digest_names
 from assay.runs.reader import read_record
-from assay.tasks import Problem
+from assay.select import Distillation, Distilled
+from assay.tasks import Form, Problem, TaskMixture
+from assay.tasks.programs import ProgramTask
+from assay.testing import random_batch
 from assay.train import BaseRunner, OneUpdate
-from assay.verify import CompositeVerifier
+from assay.verify import Abilities, CompositeVerifier, Numeric, abilities_of
 from assay.verify.code.base import ProgramVerifier
 
 TABLE = {"assay.core": {"Seed": "derive"}, "assay.verify": {"Old": "New"}}
@@ -107,6 +124,14 @@ def test_every_new_member_is_there(kind: type[RenamedMembers]) -> None:
         (ProgramVerifier, "written_in", "program_language"),
         (Problem, "answered", "format_solution"),
         (RowRule, "ordered_by", "order_score"),
+        (ProgramTask, "made", "make_input"),
+        (ProgramTask, "printed", "run_reference"),
+        (Numeric, "graded", "grade_number"),
+        (TokenWeight, "clipped", "clip_mask"),
+        (TokenWeight, "further", "second_pass"),
+        (TrackerSettings, "called", "tracker_name"),
+        (OneUpdate, "asked_models", "scored_models"),
+        (ProgramVerifier, "beside", "for_workers"),
     ],
 )
 def test_a_part_of_ones_own_with_an_old_member_is_refused(base: type, old: str, new: str) -> None:
@@ -121,16 +146,66 @@ def test_other_members_are_not_looked_at() -> None:
 
 def test_old_members_of_conversations_and_memories_say_the_new_ones() -> None:
     for kind, old, new in ((Conversation, "said", "answer_ids"), (Memory, "moved", "average")):
-        assert kind.renamed_members == {old: new}
+        assert kind.renamed_members[old] == new
     with pytest.raises(AttributeError, match=r"Memory\.moved is called average now"):
         _ = Memory().moved  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [
+        Task,
+        Manifest,
+        Batch,
+        TaskMixture,
+        AgentRenderer,
+        EvalTable,
+        RolloutLine,
+        Distilled,
+        RunEnding,
+        Example,
+        Thinking,
+        AnswerReader,
+    ],
+)
+def test_old_members_of_records_say_the_new_ones(kind: Any) -> None:
+    """Made without `__init__`, whose arguments are of no interest: an old name is no field."""
+    record = object.__new__(kind)
+    for old, new in kind.renamed_members.items():
+        with pytest.raises(AttributeError, match=rf"{kind.__name__}\.{old} is called {new} now"):
+            getattr(record, old)
+        assert new in dir(kind), f"{kind.__name__} has no {new}"
+
+
+def test_an_old_name_of_a_form_and_of_an_ability_says_the_new_one() -> None:
+    with pytest.raises(AttributeError, match=r"Form\.given is called format_answer now"):
+        _ = Form.BOX.given  # type: ignore[attr-defined]
+    assert list(Form) == ["tag", "box", "mark", "plain"]
+    verifier = type("Mine", (), {"beside": lambda self, n: None, "__call__": lambda self, task, rollout: None})()
+    with pytest.raises(ConfigError, match=r"Mine\.beside is called for_workers now"):
+        abilities_of(verifier)
+
+
+@pytest.mark.parametrize(
+    ("call", "old", "new"),
+    [
+        (Distillation, "attempts", "answers"),
+        (random_batch, "attempts", "rollout_columns"),
+        (Abilities, "beside", "for_workers"),
+        (serve, "said", "notify"),
+    ],
+)
+def test_an_old_keyword_says_the_new_one(call: Any, old: str, new: str) -> None:
+    with pytest.raises(ConfigError, match=rf"{call.__name__}\({old}=\.\.\.\) is called {new} now"):
+        call(**{old: 1})
+    assert new in inspect.signature(call).parameters
+
+
 def test_metrics_have_their_present_names_and_their_old_digests(tmp_path: Path) -> None:
-    old = {"loss/total": 1.0, "engine/ess_attempts": 0.5}
+    old = {"loss/total": 1.0, "engine/ess_attempts": 0.5, "check/attempts": 3.0}
     line = {"step": 1, "stage": "rl", "metrics": old}
     (tmp_path / "metrics.jsonl").write_text(json.dumps(line) + "\n")
     (found,) = read_record(tmp_path).metrics
-    assert found.metrics == {"loss/total": 1.0, "engine/ess_rollouts": 0.5}
+    assert found.metrics == {"loss/total": 1.0, "engine/ess_rollouts": 0.5, "check/rollouts": 3.0}
     assert digest_names(found.metrics) == digest_names(old) == old
     assert digest(digest_names(current_names(old))) == digest(old)

@@ -86,7 +86,7 @@ def ask(model: Any, path: str, body: Any = None, key: str = "", said: list[str] 
 
     async def once() -> httpx.Response:
         notes = said if said is not None else []
-        app = application(model, "tiny", key=key, said=notes.append, **made)
+        app = application(model, "tiny", key=key, notify=notes.append, **made)
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://here", timeout=60) as client:
             headers = {"Authorization": f"Bearer {made.get('sent', key)}"} if key else {}
             return await (client.get(path, headers=headers) if body is None else client.post(path, json=body, headers=headers))

@@ -42,7 +42,7 @@ def test_a_wrong_solution_leaves_the_verifier_right(how: str) -> None:
     assert sum(wrong) > 15 and all(a.private["answer"] == b.private["answer"] and a.public == b.public for a, b in pairs)
     told = source.trace(pairs[0][0], 0.0, np.random.default_rng(0))
     assert told is not None and told[0].content == pairs[0][1].private["solution"]
-    assert source.environment(pairs[0][0].exposed()) is None and source.name == "sort"
+    assert source.environment(pairs[0][0].public_view()) is None and source.name == "sort"
     with pytest.raises(UnknownNameError):
         OtherSolutions(source=SortDigits(), how="none")
 

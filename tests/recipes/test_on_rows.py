@@ -68,7 +68,7 @@ def prompts(run: Run, split: str) -> set[str]:
     assert isinstance(tasks, Rows)
     cells = [(arm, level) for arm, levels in tasks.arms().items() for level in levels]
     return {
-        tasks.task(arm, level, split, i).exposed().messages[0].content
+        tasks.task(arm, level, split, i).public_view().messages[0].content
         for arm, level in cells
         for i in range(tasks.size(arm, level, split))
     }

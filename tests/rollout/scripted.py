@@ -140,7 +140,7 @@ def task(prompt: str = "1+1=") -> Task:
 
 
 def posed(key: str = "c", prompt: str = "1+1=", **changed: object) -> Context:
-    exposed = task(prompt).exposed()
+    exposed = task(prompt).public_view()
     return Context(**{"key": key, "group": key, "task": exposed, "messages": exposed.messages, **changed})
 
 

@@ -40,7 +40,7 @@ def talk(tokenizer: Letters | None = None, score: bool = False) -> Conversation:
 
 
 def begun(opening: Block, score: Block | None = None, privileged: Block | None = None) -> Conversation:
-    return Conversation.begun(posed().task, opening, ids_of([]), score, privileged, limit=8, budget=50)
+    return Conversation.begin(posed().task, opening, ids_of([]), score, privileged, limit=8, budget=50)
 
 
 def test_the_room_offers_its_names_lazily() -> None:
@@ -120,7 +120,7 @@ def test_a_restart_shows_messages_behind_each_opening() -> None:
 def test_an_answer_goes_on_behind_what_is_carried() -> None:
     made = talk(score=True)
     call = spoken(made.prefix, "bcd")
-    cut = made.cut_off(call, call.completion.ids[:3])
+    cut = made.continue_answer(call, call.completion.ids[:3])
     assert (cut.cuts, cut.answer_ids.tolist(), cut.prefix.tolist()) == (1, [98, 99, 100], call.tokens.tolist())
     carried = cut.carry(cut.answer_ids[1:], limit=3)
     assert carried.prefix.tolist() == [*made.prefix.tolist(), 99, 100]
@@ -132,13 +132,13 @@ def test_an_answer_goes_on_behind_what_is_carried() -> None:
     assert [(m.content, n) for m, n in after.turns()][-2:] == [("e", 5), ("t", 2)]
     assert (after.cuts, after.allowed) == (0, 8)
     first = begun(render(Letters(), [Message("user", "u")]), render(Letters(), [Message("user", "v")]))
-    first = first.cut_off(spoken(first.prefix, "b"), ids_of([98])).carry(ids_of([98]), 2)
+    first = first.continue_answer(spoken(first.prefix, "b"), ids_of([98])).carry(ids_of([98]), 2)
     assert first.score_prefix.tolist() == [ord("v"), CLOSE, OPEN, 98]
 
 
 def test_only_what_fits_the_moment_is_done() -> None:
     made = talk()
-    cut = made.cut_off(spoken(made.prefix, "b"), ids_of([98]))
+    cut = made.continue_answer(spoken(made.prefix, "b"), ids_of([98]))
     for wrong, words in [
         (lambda: made.carry(ids_of([1]), 5), "cuts=0: it goes on with an answer that was cut off"),
         (lambda: cut.carry(ids_of([1]), 0), r"carry\(limit=0\)"),
@@ -152,7 +152,7 @@ def test_only_what_fits_the_moment_is_done() -> None:
 def test_a_question_to_the_policy_stands_behind_what_was_heard(kept: tuple[int, ...] | None) -> None:
     made = talk() if kept is None else talk().keep(kept)
     assert made.prefix_for([Message("user", "q")]).tolist() == [*made.prefix[:-1].tolist(), ord("q"), CLOSE, OPEN]
-    cut = made.cut_off(spoken(made.prefix, "bc"), ids_of([98, 99]))
+    cut = made.continue_answer(spoken(made.prefix, "bc"), ids_of([98, 99]))
     assert cut.prefix_for([Message("user", "q")]).tolist() == [*cut.prefix.tolist(), EOS, ord("q"), CLOSE, OPEN]
 
 

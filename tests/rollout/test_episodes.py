@@ -171,7 +171,7 @@ def test_a_context_behind_some_actions() -> None:
         for i in range(30)
         if len((t := Heaps().task("heaps", 3, "test", i)).private["answer"]) and sum(map(int, t.public["prompt"][1:-1])) > 9
     )
-    start = replace(posed(), task=task.exposed(), messages=task.exposed().messages)
+    start = replace(posed(), task=task.public_view(), messages=task.public_view().messages)
     later = asyncio.run(context_after(Heaps(), start, [task.private["answer"]]))
     assert later.snapshot["turn"] == 1
     assert sum(later.snapshot["heaps"]) < sum(map(int, task.public["prompt"][1:-1]))
@@ -181,7 +181,7 @@ def test_a_context_behind_some_actions() -> None:
 
 
 def test_who_writes_no_snapshots() -> None:
-    store = KeyValue().task("keyvalue", 1, "train", 0).exposed()
+    store = KeyValue().task("keyvalue", 1, "train", 0).public_view()
     with pytest.raises(ConfigError, match="Store writes no snapshots"):
         asyncio.run(context_after(KeyValue(), replace(posed(), task=store), []))
     with pytest.raises(ConfigError, match="its environment has none"):

@@ -250,7 +250,7 @@ def played(
     source: Any, turns: Sequence[str], tools: Sequence[Any], n: int = 1, deadline: float = 20.0, spec: Any = None, **context: Any
 ) -> list[Rollout]:
     task = source.task(next(iter(source.arms())), next(iter(source.arms().values()))[0], "train", 0)
-    asked = Context(**({"key": "c", "group": "c", "task": task.exposed(), "messages": task.exposed().messages} | context))
+    asked = Context(**({"key": "c", "group": "c", "task": task.public_view(), "messages": task.public_view().messages} | context))
 
     def script(request: str) -> str:
         return turns[int(request.rpartition("#")[2])]
@@ -305,7 +305,7 @@ def test_a_call_that_hangs_ends_its_rollout_and_no_other() -> None:
     def script(request: str) -> str:
         return say("hangs") if "/0#" in request else ("5" if request.endswith("#1") else say("add", a=1))
 
-    task = SortDigits().task("sort", 3, "train", 0).exposed()
+    task = SortDigits().task("sort", 3, "train", 0).public_view()
     context = Context(key="c", group="c", task=task, messages=task.messages)
     sampler = PlayerSpec(tools=(hangs, add)).build(parts(SortDigits(), script, 0.3))
     begun = time.monotonic()
@@ -343,7 +343,7 @@ def test_tools_stand_where_the_template_shows_them() -> None:
         source.declare((Message(TOOLS, '[{"name": "add"}]'), Message("user", "?")), "here")
     task = source.task("sort", 3, "train", 0)
     assert task.public["tools"][0]["name"] == "add" and source.name == "sort"
-    assert task.exposed().messages[0].role == TOOLS
+    assert task.public_view().messages[0].role == TOOLS
 
 
 class Shows(CharCodec):
@@ -364,7 +364,7 @@ def test_tools_are_described_in_words_where_no_template_shows_them() -> None:
         source.declare((Message("assistant", "?"),), "here")
     with pytest.raises(ConfigError, match="a ChatTemplate writes no messages of role 'tools'"):
         source.declare((Message(TOOLS, '[{"name": "own"}]'), Message("user", "?")), "here")
-    assert source.task("sort", 3, "train", 0).exposed().messages[0].content.startswith("You may")
+    assert source.task("sort", 3, "train", 0).public_view().messages[0].content.startswith("You may")
 
 
 def test_two_tools_of_one_name_are_refused() -> None:
@@ -387,7 +387,7 @@ def test_an_answer_that_the_tokenizer_lacks_is_given_in_escapes() -> None:
 
     codec = char_tokenizer(TEXT)
     task = SortDigits().task("sort", 3, "train", 0)
-    environment = ToolSource(SortDigits(), [FunctionTool(odd_text)], codec).environment(task.exposed())
+    environment = ToolSource(SortDigits(), [FunctionTool(odd_text)], codec).environment(task.public_view())
 
     async def heard() -> Obs:
         await environment.start()
@@ -405,7 +405,7 @@ def test_a_game_goes_on_from_a_snapshot_and_names_who_acts() -> None:
         [say("add", a=1), "nonsense", "nonsense", "nonsense"],
         [add],
         snapshot={"heaps": [1, 1], "turn": 0},
-        messages=task.exposed().messages,
+        messages=task.public_view().messages,
     )
     first = rollout.calls[0]
     assert first.results[0].content == "2"

@@ -79,7 +79,7 @@ SAID = [m.content for m in KeyValue().trace(TASK, 0.0, np.random.default_rng(0))
 def played(media: tuple[str, ...] = ("image",), **changed: Any) -> tuple[ScriptedEngine, Rollout]:
     left = list(SAID)
     engine = ScriptedEngine(lambda ask: left.pop(0), CODEC, media=media)
-    world = TASK.exposed()
+    world = TASK.public_view()
     fields = {"source": SOURCE, "sampling": Sampling(max_new_tokens=8, stop_ids=(1,)), "seed": 0, **changed}
     player = Player(engine=engine, tokenizer=CODEC, **fields)
     (rollout,) = asyncio.run(player.collect([Context(key="c", group="c", task=world, messages=world.messages)], 1))
@@ -155,8 +155,8 @@ def test_a_task_may_show_pictures() -> None:
         "media": [{"kind": "image", "digest": SHOWN[0].digest, "size": [4, 6, 3]}],
     }
     task = Task(id="t", domain="d", arm="a", level=1, split="train", index=0, public=FrozenMap({"messages": [shown]}))
-    assert media_in(task.exposed().messages) == (SHOWN[0],)
-    assert task_from_wire(task_to_wire(task)).exposed().messages == task.exposed().messages
+    assert media_in(task.public_view().messages) == (SHOWN[0],)
+    assert task_from_wire(task_to_wire(task)).public_view().messages == task.public_view().messages
 
 
 def test_calls_extend_one_another_with_the_same_pictures_only() -> None:

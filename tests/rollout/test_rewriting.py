@@ -229,5 +229,5 @@ def test_a_request_knows_where_its_answer_begins() -> None:
         return "abcdefghijkl"[request.first :]
 
     play(Scripted(reply), Chunks(head=2, tail=3))
-    assert [r.begun for r in seen] == [0, 5, 5]
+    assert [r.prefix_tokens for r in seen] == [0, 5, 5]
     assert ids_of([1]).flags.writeable is False

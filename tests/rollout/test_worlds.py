@@ -307,7 +307,9 @@ def graded(mood: str, at: str) -> Callable[[], object]:
     def score() -> object:
         source = SortDigits()
         task = source.task("sort", 3, "train", 0)
-        (rollout,) = play(Scripted(says("a")), in_turn(Moody(at=at, mood=mood)), contexts=[replace(posed(), task=task.exposed())])
+        (rollout,) = play(
+            Scripted(says("a")), in_turn(Moody(at=at, mood=mood)), contexts=[replace(posed(), task=task.public_view())]
+        )
         with ScoringPool(source.verifier()) as pool:
             return pool.score([(task, rollout)])[rollout.id]
 

@@ -59,7 +59,7 @@ def batch_of(objective: Objective, seed: int) -> tuple[Batch, dict[str, F]]:
     plan = objective.plan()
     columns = ("logp_engine", *plan.columns, *(f.column for f in plan.forwards))
     rollouts = [name for term in (*objective.credit, *objective.losses) for name in term.rollout_columns]
-    batch = random_batch(seed, columns, groups=GROUPS, size=SIZE, attempts=rollouts)
+    batch = random_batch(seed, columns, groups=GROUPS, size=SIZE, rollout_columns=rollouts)
     stream = streams_of(objective)[np.asarray(batch.rows["rollout"]) % SIZE]
     number = TokenColumn("number", np.arange(int(batch.offsets[-1])))
     batch = replace(batch, rows={**batch.rows, "stream": stream}).with_tokens(number)

@@ -222,7 +222,7 @@ def test_a_thought_that_the_template_begins_only_at_times() -> None:
     )
     t = HubTokenizer(backend(QWEN), eos=0, chat=Chat(template=source, thinking=Thinking()))
     reader = AnswerReader.of(t)
-    assert (t.opener, reader.begun) == ("<think>\n", "<think>\n")
+    assert (t.opener, reader.thought_start) == ("<think>\n", "<think>\n")
     said = [*t.encode("42").tolist(), t.eos]
     done = Completion(
         ids=ids_of(said),

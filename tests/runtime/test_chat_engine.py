@@ -67,7 +67,7 @@ class Worlds:
 
 
 def posed(prompt: str = "hello to the cat", **changed: object) -> Context:
-    task = Task(id="t", domain="d", arm="a", level=1, split="train", index=0, public=FrozenMap({"prompt": prompt})).exposed()
+    task = Task(id="t", domain="d", arm="a", level=1, split="train", index=0, public=FrozenMap({"prompt": prompt})).public_view()
     return Context(**{"key": "c", "group": "c", "task": task, "messages": task.messages, **changed})
 
 
@@ -157,7 +157,9 @@ def asked(engine: NativeEngine, tokenizer: HubTokenizer, n: int = 4, prompt: str
         return await asyncio.gather(
             *(
                 engine.generate(
-                    Request(id=str(i), prompt=tokenizer.encode(prompt), seed=i, sampling=Sampling(**sampling), begun=begun)
+                    Request(
+                        id=str(i), prompt=tokenizer.encode(prompt), seed=i, sampling=Sampling(**sampling), prefix_tokens=begun
+                    )
                 )
                 for i in range(n)
             )

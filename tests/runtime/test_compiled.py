@@ -204,7 +204,7 @@ def test_swapped_weights_are_packed_and_read_back(model, dtype):
             },
         ),
     )
-    manifest = manifest_of(1, {n: t.numpy() for n, t in other.tensors.items()}).rounded(dtype)
+    manifest = manifest_of(1, {n: t.numpy() for n, t in other.tensors.items()}).round_to(dtype)
     asyncio.run(engine.swap(manifest))
     found = asyncio.run(engine.checksums())
     assert {n: found[n] for n in manifest.tensors} == {n: t.digest for n, t in manifest.tensors.items()}

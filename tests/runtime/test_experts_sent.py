@@ -102,7 +102,7 @@ def test_vectors_numbers_and_other_models_go_as_they_are():
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_a_snapshot_of_experts_is_a_checkpoint_and_gives_the_fused_tensors_back(tmp_path, dtype):
     model = hub_model("mixtral")
-    made, parts = manifest(model).rounded(dtype), parts_of(model)
+    made, parts = manifest(model).round_to(dtype), parts_of(model)
     save_model(model, tmp_path / "m")
     snapshot = WeightFiles(str(tmp_path / "w"), tmp_path / "m", "n").full(made, parts)
     assert shapes_in(snapshot.path) == shapes_in(tmp_path / "m")
@@ -271,12 +271,12 @@ def test_numbers_that_no_learner_publishes_are_sent_with_each_version(tmp_path):
     for dtype in ("float32", "bfloat16"):
         book.config["dtype"] = f"torch.{dtype}"
         engine = engine_of(book, model)
-        run(engine.swap(manifest_of(1, published).rounded(dtype)))
+        run(engine.swap(manifest_of(1, published).round_to(dtype)))
         path = next(body["kwargs"]["weights_path"] for p, body in reversed(book.asked) if p == "/collective_rpc")
         assert shapes_in(tmp_path / "m") == shapes_in(type(tmp_path)(path))
         assert engine._weights.newest.array(bias).tolist() == [0.0, 1.0, 2.0, 3.0]
     with pytest.raises(EngineError, match=r"has the unknown tensor .*e_score_correction_bias"):
-        run(engine.swap(manifest_of(2, arrays_of(model)).rounded("bfloat16")))
+        run(engine.swap(manifest_of(2, arrays_of(model)).round_to("bfloat16")))
 
 
 def test_another_model_of_that_name_is_refused(book, model):

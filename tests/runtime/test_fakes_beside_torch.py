@@ -26,12 +26,12 @@ def wrong_tensors(engine: Engine, manifest: Manifest) -> list[str]:
 def test_rounding_of_a_manifest_to_bfloat16_is_torchs() -> None:
     bits = np.random.default_rng(0).integers(0, 2**32, 20000, dtype=np.uint32)
     array = np.concatenate([bits.view(np.float32), np.float32([0.0, -0.0, np.inf, -np.inf, np.nan, 3.4e38, 1e-45])])
-    made = manifest_of(3, {"w": array}).rounded("bfloat16")
+    made = manifest_of(3, {"w": array}).round_to("bfloat16")
     expected = torch.from_numpy(array).to(torch.bfloat16)
     found = torch.from_numpy(np.array((made.payload or {})["w"]).view(np.int16)).view(torch.bfloat16)
     same = (found == expected) | (found.isnan() & expected.isnan())
     assert bool(same.all()) and made.version == 3
-    assert made.tensors["w"].dtype == "bfloat16" and made.rounded("float32") is made
+    assert made.tensors["w"].dtype == "bfloat16" and made.round_to("float32") is made
 
 
 def test_the_native_engine_serves_the_wrong_head() -> None:

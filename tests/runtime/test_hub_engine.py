@@ -311,11 +311,11 @@ def test_bfloat16_takes_serves_and_digests_rounded_weights():
     whole = manifest_of(2, arrays(new))
     with pytest.raises(EngineError, match=r"is float32\(128, 32\), the engine serves bfloat16\(128, 32\)"):
         asyncio.run(engine.swap(whole))
-    unnamed = manifest_of(2, whole.rounded("bfloat16").payload)  # the bits alone could be any 16-bit numbers
+    unnamed = manifest_of(2, whole.round_to("bfloat16").payload)  # the bits alone could be any 16-bit numbers
     with pytest.raises(EngineError, match=r"is uint16\(128, 32\), the engine serves bfloat16"):
         asyncio.run(engine.swap(unnamed))
-    asyncio.run(engine.swap(whole.rounded("bfloat16")))
-    rounded = whole.rounded("bfloat16")
+    asyncio.run(engine.swap(whole.round_to("bfloat16")))
+    rounded = whole.round_to("bfloat16")
     assert (engine.info().dtype, engine.info().version) == ("bfloat16", 2)
     assert asyncio.run(engine.checksums()).items() >= {n: t.digest for n, t in rounded.tensors.items()}.items()
     assert engine.weights.identity() == rounded.digest
@@ -550,7 +550,10 @@ def test_a_compiled_step_gives_the_same_tokens():
 def test_a_bounded_engine_refuses_longer_rows():
     """The bound is the engine's, and the model's own where that is smaller."""
     model = brought("qwen3")
-    assert InProcess(context=64).bounded(160) == 64 and InProcess(context=640).bounded(160) == InProcess().bounded(160) == 160
+    assert (
+        InProcess(context=64).context_for(160) == 64
+        and InProcess(context=640).context_for(160) == InProcess().context_for(160) == 160
+    )
     engine = InProcess(context=24).serve(model)
     assert engine.info().context == 24
     with pytest.raises(ConfigError, match="exceeds the context of 24"):

@@ -441,11 +441,11 @@ def test_a_later_stage_takes_trunk_and_heads_over():
     first, batch = learner(ON, trunks=(replace(TRUNK, tau=0.0),)), random_batch()
     first.step(batch, Plan(live=("logp_new", "b")), Critic(names=("b",)))
     second = learner(ON, V, trunks=(TRUNK,), seed=5)
-    second.heads.carry(first.heads.kept())
+    second.heads.load_heads(first.heads.export_heads())
     assert all((trunk_weights(second)[n] == w).all() for n, w in trunk_weights(first).items())
     assert (head_of(second, "b")[0] == head_of(first, "b")[0]).all()
     on_policy = learner(replace(ON, trunk=""), seed=5)  # the same head on other states means another thing
-    on_policy.heads.carry(first.heads.kept())
+    on_policy.heads.load_heads(first.heads.export_heads())
     assert (head_of(on_policy, "b")[0] != head_of(first, "b")[0]).any()
 
 

@@ -35,7 +35,7 @@ def test_what_a_learner_says_of_itself() -> None:
     learner = TorchLearner(small_model(), LearnerSettings(), total_steps=1)
     assert isinstance(learner, CarriesHeads) and not isinstance(FakeLearner(4), CarriesHeads)
     assert (learner.replays_routing, learner.synchronize, learner.notes(), learner.version) == (False, None, [], 0)
-    learner.carry(learner.kept())
+    learner.load_heads(learner.export_heads())
     fake = FakeLearner(4)
     assert (fake.replays_routing, fake.synchronize, fake.notes(), sorted(fake.model())) == (
         False,

@@ -124,8 +124,8 @@ def learner(family: str = "qwen3") -> TorchLearner:
 def test_published_in_bfloat16_is_what_rounding_by_hand_gives() -> None:
     made = learner()
     whole, rounded = made.publish(), made.publish("bfloat16")
-    assert rounded == whole.rounded("bfloat16")
-    assert all(np.array_equal(rounded.payload[n], a) for n, a in (whole.rounded("bfloat16").payload or {}).items())
+    assert rounded == whole.round_to("bfloat16")
+    assert all(np.array_equal(rounded.payload[n], a) for n, a in (whole.round_to("bfloat16").payload or {}).items())
     w = {"w": torch.tensor([1.0, 1.00390625, -2.0078125])}
     assert [hex(x) for x in published(1, w, "bfloat16", "blake2b").payload["w"].tolist()] == ["0x3f80", "0x3f80", "0xc000"]
 

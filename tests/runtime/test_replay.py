@@ -37,7 +37,7 @@ def learner(family: str, **changes: Any) -> TorchLearner:
 
 def attempt(call: Call, name: str) -> Rollout:
     task = Task(id="t", domain="d", arm="a", level=1, split="train", index=0, public=FrozenMap({"prompt": "?"}))
-    context = Context(key=name, group="g", task=task.exposed(), messages=())
+    context = Context(key=name, group="g", task=task.public_view(), messages=())
     return Rollout(id=name, context=context, calls=(call,), stop=Stop.DONE, seed=0)
 
 

@@ -199,7 +199,7 @@ def test_a_whole_attempt_with_a_tool_that_the_template_shows(name: str) -> None:
     """The policy sees the schema, calls in JSON, hears the answer in the template's own form, and answers."""
     t, seen = tokenizer(name), []
     task = KeyValue().task("keyvalue", 1, "train", 0)
-    world = replace(task.exposed(), public=FrozenMap({"prompt": "What is oa?", "tools": schemas_of([LookUp()])}))
+    world = replace(task.public_view(), public=FrozenMap({"prompt": "What is oa?", "tools": schemas_of([LookUp()])}))
 
     def script(ask: Ask) -> str:
         seen.append(t.backend.decode(ask.ids.tolist(), skip_special_tokens=False))

@@ -452,7 +452,7 @@ def test_another_process_receives_exactly_the_bytes_of_the_manifest(book, model,
     receiver.start()
     transfer = NcclTransfer(settings.update, settings.url, device="cpu")
     engine = VllmEngine(settings, model, None, httpx.MockTransport(book), transfer)
-    made = manifest_of(1, arrays_of(model)).rounded(dtype)
+    made = manifest_of(1, arrays_of(model)).round_to(dtype)
     run(engine.swap(made))
     found = out.get(timeout=60)
     receiver.join(60)

@@ -220,7 +220,7 @@ def folder(model, tmp_path_factory):
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_a_snapshot_holds_the_bytes_of_the_manifest(model, folder, tmp_path, dtype):
-    made = manifest_of(3, arrays_of(model)).rounded(dtype)
+    made = manifest_of(3, arrays_of(model)).round_to(dtype)
     files, parts = WeightFiles(str(tmp_path / "w"), folder, "n"), whole({n: t.shape for n, t in made.tensors.items()})
     snapshot = files.full(made, {**parts, "lm_head.weight": parts["model.embed_tokens.weight"]})
     assert snapshot.path.name == "n-1-v3" and snapshot.manifest.payload is None
@@ -542,7 +542,7 @@ def test_a_shut_gate_holds_requests_back_until_it_opens():
         (lambda m, a: manifest_of(2, {n: x for n, x in a.items() if "norm" not in n}), r"lacks tensor '.*' \(\d such names\)"),
         (lambda m, a: manifest_of(2, a | {"extra": np.zeros(2, np.float32)}), "has the unknown tensor 'extra'"),
         (lambda m, a: manifest_of(2, a | {"model.norm.weight": np.zeros(2, np.float32)}), r"has shape \(2,\) instead of \(8,\)"),
-        (lambda m, a: m.rounded("bfloat16"), "is bfloat16, the server serves float32"),
+        (lambda m, a: m.round_to("bfloat16"), "is bfloat16, the server serves float32"),
         (lambda m, a: manifest_of(2, a | {"model.norm.weight": np.zeros(8)}), "is <f8, the server serves float32"),
     ],
 )

@@ -138,7 +138,7 @@ def test_a_bundle_of_gvisor_is_private_and_goes(tmp_path, monkeypatch):
         assert (root / "box").is_dir() and os.readlink(root / "tmp") == "/box"
         assert not any(path.is_file() and path.stat().st_size for path in root.rglob("*"))
     assert not folder.exists() and "delete --force assay-" in told.read_text()
-    assert (cage.user, cage.veil, "--network=none" in cage.argv) == (1000, True, True)
+    assert (cage.user, cage.hide_proc, "--network=none" in cage.argv) == (1000, True, True)
     assert bundle["root"] == {"path": "root", "readonly": True} and bundle["process"]["env"] == []
     for mount in bundle["mounts"]:
         assert mount["type"] != "bind" or "ro" in mount["options"], mount

@@ -273,10 +273,10 @@ def test_what_was_compiled_is_its_files():
 
 def test_limits_are_raised_by_what_a_runtime_needs():
     program = SandboxProgram(argv=("java", "-Xmx{memory}m"), extra={"memory": 4 << 30, "files": 16})
-    fitted, limits = program.fitted(Limits(memory=128 << 20))
+    fitted, limits = program.fit_limits(Limits(memory=128 << 20))
     assert (fitted.argv[1], limits.memory, limits.files) == ("-Xmx128m", (4 << 30) + (128 << 20), 80)
     plain = SandboxProgram(argv=("echo", "{memory}"))
-    assert plain.fitted(LOOSE) == (plain, LOOSE)
+    assert plain.fit_limits(LOOSE) == (plain, LOOSE)
 
 
 def test_what_a_program_says_of_its_memory():

@@ -21,12 +21,13 @@ from assay.scorers import ReferenceProbability, SpreadFilter
 from assay.scorers.reference import mean_probability, reasoning_of, reference_of, well_formed
 from assay.scorers.spread import SpreadHistory
 from assay.testing import CharCodec, ScriptedScoring, check_filter, check_scorer, graded_group, rollout_of
+from assay.verify.user_reward import abstained
 
 CODE = CharCodec("".join(map(chr, range(32, 127))))
 WHY = "hm <answer>7</answer>"
 
 
-def task_of(answer: Any = "abc") -> Task:
+def task_of(answer: Any = "abc", prompt: str = "Q>") -> Task:
     return Task(
         id="t",
         domain="d",
@@ -34,7 +35,7 @@ def task_of(answer: Any = "abc") -> Task:
         level=1,
         split="train",
         index=0,
-        public=FrozenMap({"prompt": "Q>"}),
+        public=FrozenMap({"prompt": prompt}),
         private=FrozenMap({"answer": answer}),
     )
 
@@ -97,12 +98,30 @@ def test_the_row_is_the_policys_own_reasoning_with_the_reference_behind_it() -> 
 
 
 def test_an_answer_without_a_place_for_the_reference_earns_nothing() -> None:
-    empty = replace(said(task_of(), "x", "g/1"), calls=())
-    group = group_of("no mark")
+    asking = task_of(prompt="Q in <answer>")
+    empty = replace(said(asking, "x", "g/1"), calls=())
+    group = group_of("no mark", task=asking)
     group = replace(group, rollouts=(replace(empty, context=group.context), *group.rollouts))
     alone = replace(group, rollouts=group.rollouts[:1])
-    for score in [x for g in (group, alone) for x in scored(ReferenceProbability(), g, logprob_of=by_length(0.5, 0.1))[0]]:
+    beside = group_of("no mark", WHY)
+    found = [scored(ReferenceProbability(), g, logprob_of=by_length(0.5, 0.1))[0] for g in (group, alone, beside)]
+    for score in (*found[0], *found[1], found[2][0]):
         assert score.valid and score.components["probability"] == score.components["reward"] == score.components["format"] == 0.0
+    assert found[2][1].components["reward"] > 0
+
+
+@pytest.mark.parametrize("spread", [None, SpreadFilter()])
+def test_a_group_that_nothing_asks_for_the_opening_abstains_and_is_counted(spread: SpreadFilter | None) -> None:
+    """No 0 that the filter and the baseline would take for a reward, and the other groups are scored as without it."""
+    scorer, ctx = ReferenceProbability(spread=spread).build(), ScriptedScoring(tokenizer=CODE, logprob_of=by_length(0.5, 0.1))
+    lost, good = group_of("7", "so 7", key="a"), group_of(WHY, "7", key="b")
+    first, second = asyncio.run(scorer.score([lost, good], ctx))
+    assert all(abstained(x) and not x.components and "'<answer>'" in x.info["error"] for x in first)
+    assert scorer.metrics()["reference/abstained"] == 0.5
+    whole = ReferenceProbability(spread=spread).build()
+    assert list(second) == list(asyncio.run(whole.score([good], ctx))[0])
+    assert "reference/abstained" not in whole.metrics()
+    assert {k: v for k, v in scorer.metrics().items() if k != "reference/abstained"} == whole.metrics()
 
 
 def test_it_keeps_what_scorers_promise() -> None:
@@ -129,7 +148,7 @@ def test_it_keeps_what_scorers_promise() -> None:
 def test_the_form(text: str, right: bool) -> None:
     assert well_formed(text, "<answer>", "</answer>") is right
     assert well_formed("so =7", "=", "") and not well_formed("=7=", "=", "")
-    ((score,),) = scored(ReferenceProbability(), group_of(text))
+    ((score,),) = scored(ReferenceProbability(), group_of(text, task=task_of(prompt="Q in <answer>")))
     assert score.components["format"] == float(right)
 
 

@@ -20,7 +20,7 @@ QUIET = np.random.default_rng(0)
 
 def said(source: Bills, actions: list[str], level: int = 2) -> list[tuple[str, bool, bool]]:
     """What is shown to each action, whether it was an error, and whether the episode is over."""
-    world = source.environment(source.task("bills", level, "train", 0).exposed())
+    world = source.environment(source.task("bills", level, "train", 0).public_view())
 
     async def play() -> list[tuple[str, bool, bool]]:
         await world.start()

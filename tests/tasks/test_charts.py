@@ -20,7 +20,7 @@ def shown(source: BarCharts, actions: list[str]) -> list[tuple[str, tuple[int, .
     """Text, heights of the pictured bars and end of each step."""
 
     async def all_of() -> list[tuple[str, tuple[int, ...], bool]]:
-        viewer = source.environment(source.task("charts", 3, "train", 0).exposed())
+        viewer = source.environment(source.task("charts", 3, "train", 0).public_view())
         await viewer.start()
         steps = [await viewer.step(action) for action in actions]
         return [

@@ -132,7 +132,7 @@ def test_a_family_in_one_file_is_copied(tmp_path: Path, monkeypatch: pytest.Monk
     module = importlib.import_module("ones_env")
     tasks = list(module.AssayTaskset(module.AssayTaskset.made[1](num_tasks=3)))
     wanted = in_turn(source_of(f"{tmp_path}/mine.py:CountOnes"), 3, "train")
-    assert [t.data.prompt for t in tasks] == [t.exposed().messages[0].content for t in wanted]
+    assert [t.data.prompt for t in tasks] == [t.public_view().messages[0].content for t in wanted]
     assert tasks[0].data.family == "ones_env.family:CountOnes"
 
 
@@ -194,7 +194,7 @@ def test_rows_and_puzzles_go_along(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         monkeypatch.syspath_prepend(str(tmp_path / module))
         taskset = importlib.import_module(module).AssayTaskset
         (task,) = taskset(taskset.made[1](num_tasks=1))
-        assert task.data.prompt == next(iter(in_turn(source_of(str(file)), 1, "train"))).exposed().messages[0].content
+        assert task.data.prompt == next(iter(in_turn(source_of(str(file)), 1, "train"))).public_view().messages[0].content
 
 
 def test_the_readme_names_the_role_and_the_package(tmp_path: Path) -> None:

@@ -168,7 +168,7 @@ def test_the_commands_of_an_exports_readme_run_and_judge_as_assay_does(
         for level in levels:
             for index in range(60):
                 task = own.task(arm, level, "test", index)
-                prompts.setdefault(task.exposed().messages[-1].content, task)
+                prompts.setdefault(task.public_view().messages[-1].content, task)
 
     def play(heard: list[dict[str, str]]) -> str:
         asked = next(m["content"] for m in heard if m["role"] == "user")

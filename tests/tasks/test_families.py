@@ -225,7 +225,7 @@ def test_wrong_settings_are_refused(make, told: str) -> None:
 
 def play(source: KeyValue, actions: list[str], level: int = 2) -> list[tuple[str, bool, str | None]]:
     async def run() -> list[tuple[str, bool, str | None]]:
-        store = source.environment(source.task("keyvalue", level, "train", 0).exposed())
+        store = source.environment(source.task("keyvalue", level, "train", 0).public_view())
         assert (await store.start()).messages == ()
         seen: list[tuple[str, bool, str | None]] = []
         for action in actions:
@@ -251,7 +251,7 @@ def test_the_store_says_what_is_wrong_with_a_call() -> None:
 
 def test_the_store_answers_through_its_tool() -> None:
     """The policy's ``?`` is a call of a `Tool`, whose schema says which arguments it takes."""
-    world = KeyValue().task("keyvalue", 2, "train", 0).exposed()
+    world = KeyValue().task("keyvalue", 2, "train", 0).public_view()
     store = KeyValue().environment(world)
     assert isinstance(store, Store)
     tool = store.tools["?"]
@@ -273,7 +273,7 @@ def test_the_store_ends_at_its_step_limit() -> None:
 
 
 def test_the_store_is_single_use() -> None:
-    store = KeyValue().environment(KeyValue().task("keyvalue", 1, "train", 0).exposed())
+    store = KeyValue().environment(KeyValue().task("keyvalue", 1, "train", 0).public_view())
     with pytest.raises(DataError, match="step while it is new"):
         asyncio.run(store.step("?oa"))
     check_environment(KeyValue(), KeyValue().task("keyvalue", 3, "test", 1))

@@ -148,7 +148,7 @@ def test_no_action_makes_a_match_raise(arm: str, actions: list[str]) -> None:
 
 def test_environments_are_single_use() -> None:
     async def twice() -> None:
-        world = GAMES.environment(GAMES.task("games/nim", 1, "train", 0).exposed())
+        world = GAMES.environment(GAMES.task("games/nim", 1, "train", 0).public_view())
         assert world is not None and (await world.start()).messages == ()
         with pytest.raises(DataError, match="start while it is open; environments are single use"):
             await world.start()
@@ -441,12 +441,12 @@ def test_a_restored_match_shows_what_was_said_and_heard() -> None:
     task = GAMES.task("games/number", 3, "test", 0)
     trace = GAMES.trace(task, 0.0, np.random.default_rng(0))
     said = [m.content for m in trace if m.role == "assistant"]
-    world = GAMES.environment(task.exposed())
+    world = GAMES.environment(task.public_view())
     assert isinstance(world, Snapshots)
     shown = asyncio.run(world.restore({"actions": said[:1]}))
     assert list(shown.messages) == list(trace[: len(shown.messages)])
     for wrong, words in (({"actions": said}, "the match is over behind the snapshot"), ("x", "'x' is no snapshot of a match")):
-        world = GAMES.environment(task.exposed())
+        world = GAMES.environment(task.public_view())
         assert isinstance(world, Snapshots)
         with pytest.raises(DataError, match=words):
             asyncio.run(world.restore(wrong))

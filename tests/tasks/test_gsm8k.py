@@ -90,4 +90,4 @@ def test_rows_that_are_not_there_and_names_that_are_not_known(source: Gsm8k, tmp
     both = Gsm8k(train=source.train, test=source.train)
     with pytest.raises(UnknownNameError, match="split"):
         both.task("gsm8k", 1, "dev", 0)
-    assert source.environment(source.task("gsm8k", 1, "train", 0).exposed()) is None
+    assert source.environment(source.task("gsm8k", 1, "train", 0).public_view()) is None

@@ -96,10 +96,10 @@ def test_the_family_keeps_the_contract() -> None:
 
 def test_a_snapshot_says_whose_turn_it_is() -> None:
     async def play() -> list[str]:
-        table_ = Heaps().environment(table("H35>").exposed())
+        table_ = Heaps().environment(table("H35>").public_view())
         assert isinstance(table_, Snapshots)
         actors = [(await table_.start()).actor, (await table_.step("a1")).obs.actor]
-        other = Heaps().environment(table("H35>").exposed())
+        other = Heaps().environment(table("H35>").public_view())
         assert isinstance(other, Snapshots)
         shown = await other.restore(await table_.snapshot())
         assert shown.messages[0].content == "=25>"
@@ -112,4 +112,4 @@ def test_what_is_refused() -> None:
     with pytest.raises(ConfigError, match="levels"):
         Heaps(levels=(6,))
     with pytest.raises(DataError, match="is no table of Heaps"):
-        Heaps().environment(table("S35>").exposed())
+        Heaps().environment(table("S35>").public_view())

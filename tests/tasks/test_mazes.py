@@ -130,7 +130,7 @@ def test_a_slip_does_not_lose_the_way() -> None:
         turns = source.trace(task, 0.3, rng)
 
         async def play(said: list[str]) -> list[str]:
-            environment = source.environment(task.exposed())
+            environment = source.environment(task.public_view())
             assert environment is not None
             shown = [m.content for m in (await environment.start()).messages]
             for text in said:

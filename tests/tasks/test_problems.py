@@ -200,7 +200,7 @@ def test_a_mixture_is_its_families_side_by_side() -> None:
         (turn,) = both.trace(task, 0.0, np.random.default_rng(0)) or ()
         assert both.verifier()(task, rollout_of(task, turn.content)).primary == 1.0
         assert both.verifier()(task, rollout_of(task, "junk")).primary == 0.0
-        assert both.environment(task.exposed()) is None
+        assert both.environment(task.public_view()) is None
     assert set(both.verifier().routes) == set(both.arms())  # pyright: ignore
     check_task_source(both, n=4)
 

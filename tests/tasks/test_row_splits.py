@@ -61,7 +61,7 @@ def test_prompts_may_be_turns() -> None:
     turns = [{"role": "system", "content": "Add."}, {"role": "user", "content": "1+1="}]
     source = Rows([{"prompt": turns, "answer": "2"}], test_share=0.0)
     assert source == source
-    assert [m.role for m in source.task("rows", 1, "train", 0).exposed().messages] == ["system", "user"]
+    assert [m.role for m in source.task("rows", 1, "train", 0).public_view().messages] == ["system", "user"]
     assert (
         source.task("rows", 1, "train", 0).content
         == Rows([{"messages": turns, "answer": "2"}], test_share=0.0).task("rows", 1, "train", 0).content

@@ -64,7 +64,7 @@ def test_conversations() -> None:
     turns = [{"role": "system", "content": "s"}, {"role": "user", "content": "u"}]
     source = Rows([{"messages": turns, "answer": "ab", "solution": "because ab"}], test_share=0.0)
     task = source.task("rows", 1, "train", 0)
-    assert task.exposed().messages == (Message("system", "s"), Message("user", "u"))
+    assert task.public_view().messages == (Message("system", "s"), Message("user", "u"))
     assert task.private["solution"] == "because ab"
     assert source.alphabet == "absu"
 
@@ -77,7 +77,7 @@ def test_the_reward_is_used() -> None:
     assert Rows(SUMS, reward=one).verifier()(task, rollout_of(task, answer)).primary == 1.0
     batched = RewardFunction(lambda p, c, r: [0.5] * len(c), batched=True)
     assert Rows(SUMS, reward=batched).verifier() is batched
-    assert Rows(SUMS).environment(task.exposed()) is None
+    assert Rows(SUMS).environment(task.public_view()) is None
 
 
 def test_traces_are_the_answers() -> None:

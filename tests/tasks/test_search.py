@@ -74,7 +74,7 @@ def test_searching() -> None:
 
 def ask(task: Task, *turns: str) -> list[str]:
     async def play() -> list[str]:
-        desk = SEARCH.environment(task.exposed())
+        desk = SEARCH.environment(task.public_view())
         assert isinstance(desk, SearchEnvironment) and (await desk.start()).messages == ()
         shown: list[str] = []
         for turn in turns:
@@ -106,11 +106,11 @@ def test_the_desk_answers_until_the_answer() -> None:
 
 def test_tools_say_what_they_take() -> None:
     (task,) = tasks("search/hops", 1, 1)
-    desk = SEARCH.environment(task.exposed())
+    desk = SEARCH.environment(task.public_view())
     assert isinstance(desk, SearchEnvironment)
     for name, tool in desk.tools.items():
         (needed,) = tool.schema["parameters"]["required"]
-        assert tool.schema["name"] == name and asyncio.run(tool.call({needed: ""}, task.exposed())).error
+        assert tool.schema["name"] == name and asyncio.run(tool.call({needed: ""}, task.public_view())).error
     with pytest.raises(DataError, match="step while it is new"):
         asyncio.run(desk.step("x"))
 

@@ -96,7 +96,7 @@ def test_parts_of_a_suite_have_equal_shares() -> None:
     six = suite("assay-six")
     home = {arm: part for part, families in six.members().items() for of in families.values() for arm in of}
     assert Counter(home[t.arm] for t in in_turn(six, 60, levels=(2,))) == dict.fromkeys(six.members(), 10)
-    for spec in (six.balanced(), six.balanced(SuccessVariance()), six.balanced(Uniform(), shares={"math": 2.0})):
+    for spec in (six.balance_parts(), six.balance_parts(SuccessVariance()), six.balance_parts(Uniform(), shares={"math": 2.0})):
         curriculum, sums = spec.build(six.arms(), 0), defaultdict[str, float](float)
         for (arm, _), p in zip(curriculum.cells, curriculum.propensities, strict=True):
             sums[home[arm]] += float(p)
@@ -105,9 +105,9 @@ def test_parts_of_a_suite_have_equal_shares() -> None:
 
 
 def test_families_whose_arms_are_called_otherwise_are_named_arm_by_arm() -> None:
-    assert SMALL.balanced(Uniform()).parts == {"lists": ("sort", "reverse"), "logic": ("gates",)}
+    assert SMALL.balance_parts(Uniform()).parts == {"lists": ("sort", "reverse"), "logic": ("gates",)}
     odd = TaskMixture(name="odd", sources=(replace(SMALL, name="pair", parts=None),), parts={"all": ("pair",)})
-    assert odd.balanced().parts == {"all": ("sort", "reverse", "gates")}
+    assert odd.balance_parts().parts == {"all": ("sort", "reverse", "gates")}
 
 
 @pytest.mark.parametrize(

@@ -196,7 +196,7 @@ def test_what_judges_is_private() -> None:
     for arm in SWE.arms():
         for level in (1, 5, 8):
             task = _task(arm, level, 2)
-            seen = str(plain(task.exposed().public)) + str(plain(task.exposed().world))
+            seen = str(plain(task.public_view().public)) + str(plain(task.public_view().world))
             repository = Repository.of(plain(task.public["facts"]))
             asks = {repository.text(r["kind"], r["ask"]) for r in plain(task.public["facts"])["reports"]}
             hidden = [(t["code"], t["value"]) for t in plain(task.private["answer"]["tests"]) if t["value"] not in asks]
@@ -266,7 +266,7 @@ def _played(bench: RepositoryEnvironment, *turns: str) -> list[str]:
 
 def test_the_workbench_runs_what_is_there_and_nothing_more() -> None:
     task = _task("swe/repair", 1, 0)
-    bench = SWE.environment(task.exposed())
+    bench = SWE.environment(task.public_view())
     assert isinstance(bench, RepositoryEnvironment)
     hangs = "tests_new.py\n<<<<<<< SEARCH\n=======\nx = 1\n>>>>>>> REPLACE"
     shown = _played(bench, "test", "fix it", "edit\n<<<<<<< SEARCH\nx", hangs, "list", "done")
@@ -274,7 +274,7 @@ def test_the_workbench_runs_what_is_there_and_nothing_more() -> None:
     assert shown[3] == "Changed tests_new.py." and "tests_new.py" in shown[4] and shown[5] == "done"
     with pytest.raises(DataError, match="single use"):
         asyncio.run(bench.step("list"))
-    world = task.exposed()
+    world = task.public_view()
     endless = RepositoryEnvironment(world, {"a.py": "while True:\n    pass\n", "tests/test_a.py": "import a\n"}, 1, [])
     assert _played(endless, "test") == ["done"]
     shown = _played(

@@ -17,7 +17,7 @@ from assay.core.task import TaskView
 from assay_tasks.keyvalue import KeyValue, LookUp
 from assay_tasks.toolcalls import Asked, ToolCalls, calls_of, schemas_of
 
-WORLD = KeyValue().task("keyvalue", 1, "train", 0).exposed()
+WORLD = KeyValue().task("keyvalue", 1, "train", 0).public_view()
 ADD = '{"name": "add", "arguments": {"a": 1, "b": 2}}'
 ADDED = Asked("add", {"a": 1, "b": 2})
 
@@ -223,7 +223,7 @@ def test_a_plain_function_is_a_tool_as_in_a_stage() -> None:
         return 2 * n
 
     assert schemas_of([double])[0]["name"] == "double"
-    bench = ToolCalls(KeyValue().task("keyvalue", 1, "train", 0).exposed(), [LookUp(), double])
+    bench = ToolCalls(KeyValue().task("keyvalue", 1, "train", 0).public_view(), [LookUp(), double])
     asyncio.run(bench.start())
     step = asyncio.run(bench.step('<tool_call>{"name": "double", "arguments": {"n": 4}}</tool_call>'))
     assert [m.content for m in step.obs.messages] == ["8"]

@@ -246,7 +246,7 @@ def test_the_oracle_gets_over_slips() -> None:
 
 def test_environments_are_single_use_and_say_what_is_wrong() -> None:
     task = WEB.task("web/list", 1, "train", 0)
-    environment = WEB.environment(task.exposed())
+    environment = WEB.environment(task.public_view())
     assert environment is not None
     first, odd = _shown(environment, ["jump"])
     assert odd == f"{HELP}\n{first}" and first.startswith("Page: To do")
@@ -263,7 +263,7 @@ def test_a_browser_that_is_not_there_is_said_to_be_missing(monkeypatch: pytest.M
         Chromium("t", Counter({}), 3)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match="web"):
-        web("chromium").environment(WEB.task("web/list", 1, "train", 0).exposed())
+        web("chromium").environment(WEB.task("web/list", 1, "train", 0).public_view())
 
 
 def _shown(environment: Environment, turns: list[str]) -> list[str]:
@@ -309,7 +309,7 @@ def test_a_real_browser_shows_and_stores_the_same(name: str) -> None:
     try:
         for level in (2, 7):
             task = WEB.task(name, level, "train", 3)
-            turns, own, other = _turns(task), WEB.environment(task.exposed()), real.environment(task.exposed())
+            turns, own, other = _turns(task), WEB.environment(task.public_view()), real.environment(task.public_view())
             assert own is not None and isinstance(other, Chromium)
             assert _shown(other, turns) == _shown(own, turns)
             goal = plain(task.world["facts"])["data"]

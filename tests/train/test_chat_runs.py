@@ -99,7 +99,7 @@ def test_demonstrations_are_what_the_template_writes(tmp_path: Path) -> None:
     task = next(t for i in range(20) if (t := tasks.task("keyvalue", 2, "train", i)))
     row = trace_row(tasks, task, AnswerReader.of(tokenizer), 0.0, 0, 0)
     turns = tasks.trace(task, 0.0, np.random.default_rng(0))
-    whole = tokenizer.render([*task.exposed().messages, *turns], answer=False).tolist()
+    whole = tokenizer.render([*task.public_view().messages, *turns], answer=False).tolist()
     assert row.ids.tolist() == whole[: len(row.ids)]  # but for the line end behind the last turn
     assert tokenizer.decode(row.ids[len(row.ids) - 1 :]) == "" and row.ids[-1] == tokenizer.eos
     said = [tokenizer.encode(t.content).tolist() for t in turns if t.role == "assistant"]

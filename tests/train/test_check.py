@@ -59,7 +59,7 @@ def test_what_reward_and_check_say_of_the_same_attempts() -> None:
     found = checker().look(groups)
     assert found.metrics == pytest.approx(
         {
-            "check/attempts": 5.0,
+            "check/rollouts": 5.0,
             "check/faults": 1 / 6,
             "check/reward": 2.5 / 5,
             "check/value": 2.25 / 5,

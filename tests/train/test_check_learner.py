@@ -74,7 +74,7 @@ class Stale(FakeLearner):
         self.start = {n: a.copy() for n, a in self.weights.items()}
 
     def publish(self, dtype: str = "float32", digests: str = "blake2b") -> Manifest:
-        return manifest_of(self.version, self.start).rounded(dtype)
+        return manifest_of(self.version, self.start).round_to(dtype)
 
 
 class Forgets(FakeLearner):

@@ -70,7 +70,7 @@ def distil(teacher: Any, **changes: Any) -> Distillation:
 def test_right_answers_become_rows_to_imitate(tmp_path: Path) -> None:
     found = distil(server(lambda talk, n: right(talk))).run(tmp_path / "rows.jsonl")
     assert (found.rows, found.tasks, found.solved, found.again) == (4, 4, 4, 0)
-    assert found.attempts == {"asked": 16, "right": 16, "repeated": 12, "wrong": 0, "cut_off": 0, "unanswered": 0, "unjudged": 0}
+    assert found.counts == {"asked": 16, "right": 16, "repeated": 12, "wrong": 0, "cut_off": 0, "unanswered": 0, "unjudged": 0}
     made = rows(tmp_path / "rows.jsonl")
     train = {TASKS.task("sort", level, "train", i).public["prompt"] for level in (2, 3) for i in range(8)}
     for row, level in zip(made, (2, 2, 3, 3), strict=True):
@@ -89,8 +89,8 @@ def test_each_attempt_counts_as_what_it_was(tmp_path: Path) -> None:
         gold = right(talk)
         return (gold, gold, "x", (gold, "length"), "", 500)[min(n, 5)]
 
-    found = distil(server(say), attempts=6, per_level=1).run(tmp_path / "rows.jsonl")
-    assert found.attempts == {"asked": 12, "right": 4, "repeated": 2, "wrong": 4, "cut_off": 2, "unanswered": 2, "unjudged": 0}
+    found = distil(server(say), answers=6, per_level=1).run(tmp_path / "rows.jsonl")
+    assert found.counts == {"asked": 12, "right": 4, "repeated": 2, "wrong": 4, "cut_off": 2, "unanswered": 2, "unjudged": 0}
     assert (found.rows, found.solved, found.again) == (2, 2, 0)
 
 
@@ -100,7 +100,7 @@ def test_thoughts_are_kept_between_their_tags_and_judged_by_nobody(tmp_path: Pat
         return f"<think>{thought}</think>\n{right(talk)}"
 
     def contents(**changes: Any) -> list[str]:
-        distil(server(say), per_level=1, attempts=2, levels=(2,), **changes).run(tmp_path / "rows.jsonl")
+        distil(server(say), per_level=1, answers=2, levels=(2,), **changes).run(tmp_path / "rows.jsonl")
         return [row["messages"][1]["content"] for row in rows(tmp_path / "rows.jsonl")]
 
     (first,) = contents()
@@ -121,10 +121,10 @@ def test_environments_answer_and_are_part_of_the_row(tmp_path: Path) -> None:
     for i in range(40):
         task = tasks.task("keyvalue", 2, "train", i)
         turns = tasks.trace(task, 0.0, np.random.default_rng(0))
-        plans[task.public.get("prompt") or task.exposed().messages[0].content] = [
+        plans[task.public.get("prompt") or task.public_view().messages[0].content] = [
             t.content for t in turns if t.role == "assistant"
         ]
-    found = distil(server(say), tasks=tasks, attempts=1, per_level=3).run(tmp_path / "rows.jsonl")
+    found = distil(server(say), tasks=tasks, answers=1, per_level=3).run(tmp_path / "rows.jsonl")
     assert found.solved == 3
     for row in rows(tmp_path / "rows.jsonl"):
         roles = [m["role"] for m in row["messages"]]
@@ -141,7 +141,7 @@ def test_tools_that_a_task_declares_open_its_rows_and_are_imitated_behind(tmp_pa
             return replace(made, public=FrozenMap({**made.public, "tools": [schema]}))
 
     source = Told([{"prompt": f"{a}", "answer": f"{a}"} for a in range(9)])
-    distil(server(lambda talk, n: talk[-1]["content"]), tasks=source, attempts=1, per_level=1, levels=(1,)).run(
+    distil(server(lambda talk, n: talk[-1]["content"]), tasks=source, answers=1, per_level=1, levels=(1,)).run(
         tmp_path / "rows.jsonl"
     )
     (row,) = demonstrations_of(imitate(data=tmp_path / "rows.jsonl", batch=1))
@@ -158,7 +158,7 @@ def test_held_out_questions_are_never_asked(tmp_path: Path) -> None:
     source = Rows(
         [{"prompt": f"{a}{b}", "answer": "".join(sorted(f"{a}{b}"))} for a in range(10) for b in range(10)], test_share=0.3
     )
-    found = distil(server(say), tasks=source, per_level=1000, attempts=1).run(tmp_path / "rows.jsonl")
+    found = distil(server(say), tasks=source, per_level=1000, answers=1).run(tmp_path / "rows.jsonl")
     held = {source.task("rows", 1, "test", i).public["prompt"] for i in range(source.size("rows", 1, "test"))}
     assert found.tasks == source.size("rows", 1, "train") == 100 - len(held) and not held & set(seen)
 
@@ -174,10 +174,10 @@ def test_a_task_that_nobody_answered_is_asked_again(tmp_path: Path) -> None:
 
     made = distil(server(say), at_once=8)
     found = made.run(tmp_path / "rows.jsonl")
-    assert (found.solved, found.again, found.attempts["unanswered"], found.attempts["wrong"]) == (2, 2, 8, 0)
+    assert (found.solved, found.again, found.counts["unanswered"], found.counts["wrong"]) == (2, 2, 8, 0)
     down = False
     found = made.run(tmp_path / "rows.jsonl")
-    assert (found.solved, found.again, found.attempts["unanswered"]) == (4, 0, 0)
+    assert (found.solved, found.again, found.counts["unanswered"]) == (4, 0, 0)
 
 
 def test_a_teacher_that_answers_nothing_ends_it(tmp_path: Path) -> None:
@@ -196,14 +196,14 @@ def fragile(prompt: str, completion: str, row: Any) -> float:
 
 def test_answers_that_the_verifier_fails_on_are_not_wrong(tmp_path: Path) -> None:
     source = Rows([{"prompt": str(i), "answer": "1"} for i in range(30)], reward=fragile)
-    made = distil(server(lambda talk, n: "12x"[n]), tasks=source, attempts=3)
+    made = distil(server(lambda talk, n: "12x"[n]), tasks=source, answers=3)
     found = made.run(tmp_path / "rows.jsonl")
-    assert {k: n for k, n in found.attempts.items() if n} == {"asked": 6, "right": 2, "wrong": 2, "unjudged": 2}
+    assert {k: n for k, n in found.counts.items() if n} == {"asked": 6, "right": 2, "wrong": 2, "unjudged": 2}
     assert (found.again, found.rows) == (0, 2)
-    found = distil(server(lambda talk, n: "x"), tasks=source, attempts=1).run(tmp_path / "again.jsonl")
-    assert (found.attempts["unjudged"], found.attempts["wrong"], found.again, found.rows) == (2, 0, 2, 0)
+    found = distil(server(lambda talk, n: "x"), tasks=source, answers=1).run(tmp_path / "again.jsonl")
+    assert (found.counts["unjudged"], found.counts["wrong"], found.again, found.rows) == (2, 0, 2, 0)
     with pytest.raises(RewardError, match=r"no verdict on 8 of 8 answers; the first failure: RuntimeError: the reward is broken"):
-        distil(server(lambda talk, n: "x"), tasks=source, attempts=4).run(tmp_path / "blind.jsonl")
+        distil(server(lambda talk, n: "x"), tasks=source, answers=4).run(tmp_path / "blind.jsonl")
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ def test_files_of_others_stay_as_they_are(tmp_path: Path) -> None:
     out.unlink()
     made.run(out)
     with pytest.raises(ConfigError, match=r"is the work of another distillation: attempts was 4 and is 2; name another file"):
-        replace(made, attempts=2).run(out)
+        replace(made, answers=2).run(out)
     with pytest.raises(ConfigError, match=r"another process distils into"), (tmp_path / "rows.jsonl.work").open("rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         made.run(out)
@@ -255,7 +255,7 @@ def teacher(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def of(teacher: Path) -> Distillation:
-    return distil(ModelTeacher(model=teacher, max_new_tokens=5), per_level=12, attempts=2, at_once=5, keep=2)
+    return distil(ModelTeacher(model=teacher, max_new_tokens=5), per_level=12, answers=2, at_once=5, keep=2)
 
 
 def test_answers_are_a_function_of_seed_and_task(teacher: Path, tmp_path: Path) -> None:
@@ -282,7 +282,7 @@ def test_a_killed_distillation_goes_on_as_if_nothing_had_happened(teacher: Path,
     assert not (tmp_path / "rows.jsonl").exists()
     heard: list[tuple[int, int]] = []
     again = of(teacher).run(tmp_path / "rows.jsonl", lambda done, of_all, solved: heard.append((done, of_all)))
-    assert again.attempts == whole.attempts
+    assert again.counts == whole.counts
     assert heard == [(15, 24), (20, 24), (24, 24)], "ten tasks were not asked again"
     assert (tmp_path / "rows.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
     more = replace(of(teacher), per_level=14).run(tmp_path / "rows.jsonl")

@@ -99,7 +99,7 @@ def test_a_stored_table_says_what_the_rows_say() -> None:
                     assert back.size(arm, level, split) == size
                     mine, its = ([of.task(arm, level, split, i) for i in range(size)] for of in (made, back))
                     assert mine == its
-                    told = [(t.id, t.exposed().messages[0].content, t.content) for t in mine]
+                    told = [(t.id, t.public_view().messages[0].content, t.content) for t in mine]
                     assert (
                         list(made.row_questions(arm, level, split) or ())
                         == list(back.row_questions(arm, level, split) or ())

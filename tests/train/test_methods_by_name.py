@@ -82,7 +82,7 @@ def weights(s: Any) -> list[np.ndarray]:
     """Of the policy, then those of its heads, which may learn before it."""
     policy = s.parts.learner.publish().payload
     assert policy is not None
-    heads = [t.numpy() for _, own, _ in s.parts.learner.heads.kept().values() for t in own.values()]
+    heads = [t.numpy() for _, own, _ in s.parts.learner.heads.export_heads().values() for t in own.values()]
     return [np.array(a) for a in (*policy.values(), *heads)]
 
 

@@ -159,7 +159,7 @@ def test_several_turns_are_several_calls() -> None:
 
     talk = [{"role": r, "content": c} for r, c in (("user", "1+"), ("assistant", "2"), ("user", "3"), ("assistant", "45"))]
     row = RewardedRow.of({"messages": talk, "logprobs": [-1.0, -2.0, -3.0, -4.0, -5.0]})
-    view = TASKS.task("sort", 1, "train", 0).exposed()
+    view = TASKS.task("sort", 1, "train", 0).public_view()
     context = Context(key="a", group="a", task=view, messages=(Message("user", "1+"),))
     made = row.rollout("a/0", context, AnswerReader.of(char_tokenizer("0123456789+")), 3)
     assert [c.text for c in made.calls] == ["2", "45"] and made.text == "45"

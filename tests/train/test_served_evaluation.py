@@ -19,7 +19,7 @@ from assay.clients import OpenAIClient, RequestRefused
 from assay.core.errors import DataError
 from assay.tasks import Rows
 from assay.train.evaluate import held_out
-from assay.train.served_evaluation import AttemptFile, ServedEvaluation, read_attempts
+from assay.train.served_evaluation import JudgedRolloutFile, ServedEvaluation, read_judged_rollouts
 from assay.train.server_player import ServerPlayer
 from assay.verify import ScoringPool
 
@@ -41,7 +41,7 @@ def run(answer: Any, path: Path | None = None, n: int = 2, attempts: int = 2, **
     client = OpenAIClient("http://here/v1", "m", transport=transport, pause=0.0, attempts=attempts)
     items = held_out(FAMILY, (), 99)
     made = ServedEvaluation(player=ServerPlayer(client=client, max_new_tokens=9), tasks=FAMILY, items=items, n=n, **more)
-    file = AttemptFile(path, {"n": n})
+    file = JudgedRolloutFile(path, {"n": n})
     try:
         with ScoringPool(FAMILY.verifier(), refuse=False) as pool:
             return asyncio.run(made.run(file, pool))
@@ -51,7 +51,7 @@ def run(answer: Any, path: Path | None = None, n: int = 2, attempts: int = 2, **
 
 def test_answers_are_judged_by_the_tasks_own_verifier():
     found = run(lambda body: httpx.Response(200, json=reply(right(body) if "3" not in str(body["messages"]) else "no")))
-    assert len(found.items) == 8 and found.missing == 0 and found.attempts == 16
+    assert len(found.items) == 8 and found.missing == 0 and found.asked == 16
     values = {i["answers"][0]: i["values"] for i in found.items}
     assert values.pop("no") == [0.0, 0.0] and set(map(tuple, values.values())) == {(1.0, 1.0)}
 
@@ -115,7 +115,7 @@ def test_what_is_not_answered_is_missing_and_never_wrong(tmp_path, trouble):
     assert again.missing == 0 and len(asked) == 2
     assert run(lambda body: pytest.fail("asked again"), path).items == again.items
     whole = [{**item, "missing": 0} for item in again.items]
-    assert sorted(read_attempts(path), key=lambda i: i["id"]) == sorted(whole, key=lambda i: i["id"])
+    assert sorted(read_judged_rollouts(path), key=lambda i: i["id"]) == sorted(whole, key=lambda i: i["id"])
 
 
 @pytest.mark.parametrize("status", [0, 400])
@@ -129,7 +129,7 @@ def test_a_server_that_is_gone_or_refuses_all_is_not_asked_for_everything(status
         raise httpx.ConnectError("refused")
 
     found = run(gone, n=20, attempts=1, concurrency=4)
-    assert found.missing == found.attempts == 160 and len(asked) < 25
+    assert found.missing == found.asked == 160 and len(asked) < 25
     assert any("not asked" in reason for reason in found.reasons)
 
 
@@ -148,7 +148,7 @@ def test_a_verdict_that_is_none_is_a_fault():
     client = OpenAIClient("http://here/v1", "m", transport=transport)
     made = ServedEvaluation(player=ServerPlayer(client=client), tasks=family, items=held_out(family, (), 9))
     with ScoringPool(family.verifier(), refuse=False) as pool:
-        found = asyncio.run(made.run(AttemptFile(None, {}), pool))
+        found = asyncio.run(made.run(JudgedRolloutFile(None, {}), pool))
     assert [(i["values"], i["faults"], i["missing"]) for i in found.items] == [([], 1, 0)] * 2
 
 
@@ -164,7 +164,7 @@ def test_files_of_attempts(tmp_path):
     for text in ("[]\n", '{"a": 1}\n', "no\n", whole + '{"task": 1}\n'):
         path.write_text(text)
         with pytest.raises(DataError, match=r"a\.jsonl"):
-            read_attempts(path)
+            read_judged_rollouts(path)
 
 
 # ---- the command -----------------------------------------------------------------------------------------------------

@@ -108,7 +108,7 @@ def test_attempts_are_sorted_to_their_contexts_in_the_order_posed() -> None:
         answered(tasks[1], "b/1", right[1]),
         answered(tasks[0], "a/1", "x"),
     ]
-    posed = [(t, Context(key=key, group=key, task=t.exposed(), messages=())) for t, key in zip(tasks, "abc", strict=True)]
+    posed = [(t, Context(key=key, group=key, task=t.public_view(), messages=())) for t, key in zip(tasks, "abc", strict=True)]
     with ScoringPool(source.verifier()) as pool:
         a, b, none = asyncio.run(verify_rollouts(pool, posed, mixed))
     assert [[r.id for r in x.rollouts] for x in (a, b, none)] == [["a/0", "a/1"], ["b/0", "b/1"], []]

@@ -23,7 +23,7 @@ class Base:
 def test_a_verifier_that_declares_nothing_has_the_defaults() -> None:
     found = abilities_of(Base())
     assert found == Abilities() and found.components == ("reward",) and found.floors == {"reward": 0.0}
-    assert found.named_floors == {} and found.prepare() is found.ready() is found.isolation() is found.beside(3) is None
+    assert found.named_floors == {} and found.prepare() is found.ready() is found.isolation() is found.for_workers(3) is None
 
 
 def test_abilities_stand_in_one_record_or_in_attributes_of_their_names() -> None:

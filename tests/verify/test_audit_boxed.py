@@ -74,14 +74,14 @@ def test_what_it_does_is_found_and_stays_inside(public, monkeypatch) -> None:
     assert not (public / "log").exists()
     assert {"execution", "crashes", "effects", "faults", "hangs"} <= set(found.failed)
     assert found.check("gold").status == "pass"
-    said = " ".join(x.said for name in ("crashes", "faults", "hangs") for x in found.check(name).examples)
+    said = " ".join(x.finding for name in ("crashes", "faults", "hangs") for x in found.check(name).examples)
     assert "exit code 3" in said and "SystemExit" in said and "no verdict within 1 s, twice" in said
     assert {line.name: line.rate.failed > 0 for line in found.check("effects").lines} == {
         "writes_files": True,
         "uses_network": True,
         "starts_programs": False,
     }
-    assert any("exec" in x.said for x in found.check("execution").examples)
+    assert any("exec" in x.finding for x in found.check("execution").examples)
     assert (
         audit(
             resolve(f"{public / 'mine.py'}:reward"),

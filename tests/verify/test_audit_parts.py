@@ -352,7 +352,7 @@ def test_a_second_verifier_that_decides_otherwise() -> None:
     assert same.check("agreement").status is AuditStatus.PASS and same.against == "honest"
     other = audit(ExactMatch(strip=True), cases, against=planted.accepts_anything, settings=QUICK)
     assert other.failed == ("agreement",)
-    assert "value 0 against 1" in {e.said for e in other.check("agreement").examples}
+    assert "value 0 against 1" in {e.finding for e in other.check("agreement").examples}
 
 
 def test_fewer_items_are_drawn_by_seed_and_known_weaknesses_only_inform() -> None:

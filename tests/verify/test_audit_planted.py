@@ -108,7 +108,7 @@ def test_code_that_runs_is_found_by_its_traces(defect) -> None:
     check = found.check("execution")
     assert check.status is AuditStatus.FAIL
     assert "a file was made" in check.says
-    assert any("exec" in example.said for example in check.examples)
+    assert any("exec" in example.finding for example in check.examples)
     if defect is planted.evaluates:
         assert "a connection was opened" in check.says and "environment variable set" in check.says
 
@@ -125,7 +125,7 @@ def test_what_dies_is_replaced_and_named() -> None:
     found = audit(planted.crashes_on_empty, CASES[:2], settings=QUICK)
     assert found.failed == ("crashes",)
     assert found.check("crashes").examples[0].answer == ""
-    assert "exit code 3" in found.check("crashes").examples[0].said
+    assert "exit code 3" in found.check("crashes").examples[0].finding
 
 
 def test_what_is_slow() -> None:

@@ -121,7 +121,7 @@ def test_any_family_can_ask_for_a_confidence() -> None:
     rows = Rows([{"messages": [{"role": "user", "content": "2+2?"}], "answer": "4"}], test_share=0)
     chat = WithConfidence(tasks=rows)
     assert chat.task("rows", 1, "train", 0).public["messages"][0]["content"].startswith("2+2?\nThen state")
-    assert "T" in chat.alphabet and chat.environment(chat.task("rows", 1, "train", 0).exposed()) is None
+    assert "T" in chat.alphabet and chat.environment(chat.task("rows", 1, "train", 0).public_view()) is None
     assert WithConfidence(tasks=KeyValue()).arms() == KeyValue().arms()
 
     class NoOracle(SortDigits):

@@ -36,10 +36,10 @@ class Starts:
 def test_what_starts_programs_is_seen_through_it(make: Any) -> None:
     made: CompositeVerifier = make(CodeCall(workers=6))
     assert not made.trusted and made.isolation() == CodeCall().isolation()
-    alone = made.beside(10**6)
+    alone = made.for_workers(10**6)
     assert alone == make(CodeCall(workers=1))
     quiet: CompositeVerifier = make(ExactMatch())
-    assert quiet.trusted and quiet.isolation() is None and quiet.beside(2) is None
+    assert quiet.trusted and quiet.isolation() is None and quiet.for_workers(2) is None
 
 
 def test_programs_contained_in_several_ways() -> None:

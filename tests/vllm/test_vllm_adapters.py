@@ -149,7 +149,7 @@ def test_a_server_that_answers_with_the_base_instead_is_caught(spare, model):
         asyncio.run(lora.generate(request("a", [5])))
     with pytest.raises(EngineError, match=r"row 0 asked .* answered"):
         asyncio.run(lora.score(rows(1)))
-    asyncio.run(lora.swap(parts.rounded("bfloat16")))
+    asyncio.run(lora.swap(parts.round_to("bfloat16")))
     assert [s.version for s in asyncio.run(lora.generate(request("a", [5]))).spans] == [2]
     asyncio.run(lora.close())
     assert names(spare) == []

@@ -116,12 +116,12 @@ def test_bfloat16(spare, model):
     """Tokens of a server in bfloat16 are not those of fp32: how far they are off is what the bench of mismatch is about."""
     engine, native, texts = VllmEngine(spare.settings(), model), NativeEngine(model), rows(8, 64)
     full = version(model, 1)
-    new = full.rounded("bfloat16")
+    new = full.round_to("bfloat16")
 
     async def around():
         assert engine.info().dtype == "bfloat16"
         with pytest.raises(
-            EngineError, match=r"is <f4, the server serves bfloat16; hand it over as Manifest.rounded\('bfloat16'\)"
+            EngineError, match=r"is <f4, the server serves bfloat16; hand it over as Manifest.round_to\('bfloat16'\)"
         ):
             await engine.swap(full)
         await engine.swap(new)
@@ -145,5 +145,5 @@ def test_bfloat16(spare, model):
     assert gap([made.logp_engine], [scored]) < 0.1
     arrays = arrays_of(model)
     wrong = {n: a * np.float32(1.01) if n == "model.norm.weight" else a for n, a in arrays.items()}
-    asyncio.run(engine.swap(manifest_of(2, wrong).rounded("bfloat16")))
+    asyncio.run(engine.swap(manifest_of(2, wrong).round_to("bfloat16")))
     assert {n for n in told if asyncio.run(engine.checksums())[n] != told[n]} == {"model.norm.weight"}

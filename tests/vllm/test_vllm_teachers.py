@@ -36,10 +36,10 @@ def test_a_distillation_keeps_what_the_verifier_calls_right(client, tmp_path):
     """The random model says noise until its end token; what holds digits counts as right."""
     source = Rows(PROMPTS, reward=has_digits)
     teacher = lambda: ServerTeacher(client=client(), max_new_tokens=300, thinking=None)
-    made = Distillation(teacher=teacher(), tasks=source, per_level=8, attempts=2)
+    made = Distillation(teacher=teacher(), tasks=source, per_level=8, answers=2)
     found = made.run(tmp_path / "rows.jsonl")
     rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
-    counts = found.attempts
+    counts = found.counts
     assert counts["asked"] == 16 and found.tasks == 8
     assert 0 < found.solved == len(rows) == found.rows
     assert sum(n for name, n in counts.items() if name != "asked") == 16
@@ -48,12 +48,12 @@ def test_a_distillation_keeps_what_the_verifier_calls_right(client, tmp_path):
         assert has_digits("", said if isinstance(said, str) else said[-1]["content"], {}) == 1.0
 
     gone = ServerTeacher(client=OpenAIClient("http://127.0.0.1:9/v1", "x", attempts=1), max_new_tokens=300, thinking=None)
-    again = Distillation(teacher=teacher(), tasks=source, per_level=8, attempts=2, prefer="shortest").run(tmp_path / "rows.jsonl")
-    assert (again.tasks, again.solved, again.attempts) == (found.tasks, found.solved, counts)  # nothing was asked again
+    again = Distillation(teacher=teacher(), tasks=source, per_level=8, answers=2, prefer="shortest").run(tmp_path / "rows.jsonl")
+    assert (again.tasks, again.solved, again.counts) == (found.tasks, found.solved, counts)  # nothing was asked again
     with pytest.raises(
         EngineError, match=r"the teacher answered nothing of 2 attempts; the first: POST .* no answer in 1 attempts"
     ):
-        Distillation(teacher=gone, tasks=source, per_level=2, attempts=1).run(tmp_path / "none.jsonl")
+        Distillation(teacher=gone, tasks=source, per_level=2, answers=1).run(tmp_path / "none.jsonl")
 
 
 class Twice:

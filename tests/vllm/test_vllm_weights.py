@@ -178,7 +178,7 @@ def test_what_cannot_be_loaded_is_refused_before_the_server_is_told(engine, mode
         "has the unknown tensor 'extra'": manifest_of(2, arrays | {"extra": np.zeros(2, np.float32)}),
         r"has shape \(2,\) instead of \(128,\)": manifest_of(2, arrays | {"model.norm.weight": np.zeros(2, np.float32)}),
         "carries 0 arrays": replace(full, payload=None),
-        "is bfloat16, the server serves float32": full.rounded("bfloat16"),
+        "is bfloat16, the server serves float32": full.round_to("bfloat16"),
         "is <f8, the server serves float32": manifest_of(2, arrays | {"model.norm.weight": np.zeros(128)}),
     }
     for text, manifest in cases.items():

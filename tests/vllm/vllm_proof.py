@@ -26,7 +26,7 @@ class Trained:
         self.learner = TorchLearner(model, self.settings, total_steps=99)
 
     def manifest(self) -> Any:
-        return replace(self.learner.publish(), version=self.version).rounded("bfloat16")
+        return replace(self.learner.publish(), version=self.version).round_to("bfloat16")
 
     def step(self, lr: float = LR) -> Any:
         rng = generator("trained", self.version)

@@ -42,17 +42,17 @@ class AgentEndpoint:
     Args:
         open_session: makes the session of a secret that is not known; None: there are only those that `add` was given.
         model: name in the list of models.
-        said: told once of each field that is ignored.
+        notify: called with a line for each ignored field, once.
     """
 
     def __init__(
         self,
         open_session: Callable[[str], AgentSession] | None = None,
         model: str = "policy",
-        said: Callable[[str], None] | None = None,
+        notify: Callable[[str], None] | None = None,
     ) -> None:
         self._sessions: dict[str, AgentSession] = {}
-        self._open_session, self.model, self._said = open_session, model, said
+        self._open_session, self.model, self._notify = open_session, model, notify
         self._ignored: set[str] = set()
         self.application = Starlette(
             routes=[Route(path, answer, methods=list(methods)) for path, answer, methods in self._ways()]
@@ -174,8 +174,8 @@ class AgentEndpoint:
     def _tell(self, wire: WireFormat, asked: AgentRequest) -> None:
         for name in set(asked.ignored) - self._ignored:
             self._ignored.add(name)
-            if self._said is not None:
-                self._said(f"{wire.name}: the field {name!r} changes nothing here")
+            if self._notify is not None:
+                self._notify(f"{wire.name}: the field {name!r} changes nothing here")
 
 
 class AgentReply(Response):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from assay.agents.errors import AgentRequestError
 from assay.agents.messages import AgentMessage, AgentRequest
@@ -14,6 +14,7 @@ from assay.core.protocols import ChatTokenizer, Tokenizer
 from assay.core.rollout import Ids, ids_of
 from assay.core.task import CALLS, TOOLS, Message
 from assay.core.thinking import Thinking
+from assay.core.util.renamed import RenamedMembers
 from assay.rollout.conversation import render_following
 
 __all__ = ["AgentRenderer"]
@@ -25,7 +26,7 @@ _DESCRIBED = (
 
 
 @dataclass(slots=True)
-class AgentRenderer:
+class AgentRenderer(RenamedMembers):
     """Renders the conversations of agents for one policy.
 
     Tools are declared by the chat template, or described in words in the system turn where it shows none.
@@ -33,6 +34,8 @@ class AgentRenderer:
     Attributes:
         tokenizer: of the policy.
     """
+
+    renamed_members: ClassVar[Mapping[str, str]] = {"spelled": "escape", "written": "to_messages"}
 
     tokenizer: Tokenizer
     _writes_calls: bool | None = field(default=None, init=False)
@@ -51,11 +54,11 @@ class AgentRenderer:
         try:
             if request.prompt is not None:
                 return self._prompt(request.prompt), ()
-            messages = self.written(request.messages)
+            messages = self.to_messages(request.messages)
             if not request.tools:
                 return self.tokenizer.render(messages), messages
             try:
-                shown = (Message(TOOLS, json.dumps(self._spelled_json(json.loads(request.tools)), ensure_ascii=False)), *messages)
+                shown = (Message(TOOLS, json.dumps(self._escape_json(json.loads(request.tools)), ensure_ascii=False)), *messages)
                 return self.tokenizer.render(shown), shown
             except ConfigError:  # the template shows no tools
                 described = self._described(request.tools, messages)
@@ -71,27 +74,27 @@ class AgentRenderer:
         Raises:
             ConfigError, DataError: the chat template cannot write them there.
         """
-        shown = self.written(messages)
+        shown = self.to_messages(messages)
         return render_following(self.tokenizer, history, shown).ids, shown
 
-    def written(self, messages: Sequence[AgentMessage]) -> tuple[Message, ...]:
+    def to_messages(self, messages: Sequence[AgentMessage]) -> tuple[Message, ...]:
         """Messages as the chat template is given them."""
-        return tuple(self._written(message) for message in messages)
+        return tuple(self._to_message(message) for message in messages)
 
-    def _written(self, message: AgentMessage) -> Message:
+    def _to_message(self, message: AgentMessage) -> Message:
         if message.role != "assistant":
-            return Message(message.role, self.spelled(message.text))
+            return Message(message.role, self.escape(message.text))
         words = message.text
         if message.thought and (tags := self.thinking):
             words = f"{tags.open}\n{message.thought}\n{tags.close}\n\n{words}"
         if not message.calls:
-            return Message("assistant", self.spelled(words))
+            return Message("assistant", self.escape(words))
         calls = [{"name": call.name, "arguments": _object(call.arguments)} for call in message.calls]
         if self.writes_calls:
-            told = self._spelled_json({"content": words, "tool_calls": calls})
+            told = self._escape_json({"content": words, "tool_calls": calls})
             return Message(CALLS, json.dumps(told, ensure_ascii=False))
         written = "\n".join(f"<tool_call>\n{json.dumps(call, ensure_ascii=False)}\n</tool_call>" for call in calls)
-        return Message("assistant", self.spelled(f"{words}\n{written}" if words else written))
+        return Message("assistant", self.escape(f"{words}\n{written}" if words else written))
 
     @property
     def writes_calls(self) -> bool:
@@ -105,7 +108,7 @@ class AgentRenderer:
                 self._writes_calls = False
         return self._writes_calls
 
-    def spelled(self, text: str) -> str:
+    def escape(self, text: str) -> str:
         """A text that the policy can be shown: characters that its tokenizer lacks as escapes."""
         try:
             self.tokenizer.encode(text)
@@ -113,14 +116,14 @@ class AgentRenderer:
             return text.encode("ascii", "backslashreplace").decode()
         return text
 
-    def _spelled_json(self, value: Any) -> Any:
-        """A value whose texts are `spelled`."""
+    def _escape_json(self, value: Any) -> Any:
+        """A value with its texts escaped."""
         if isinstance(value, str):
-            return self.spelled(value)
+            return self.escape(value)
         if isinstance(value, list):
-            return [self._spelled_json(entry) for entry in cast("list[Any]", value)]
+            return [self._escape_json(entry) for entry in cast("list[Any]", value)]
         if isinstance(value, dict):
-            return {self.spelled(k): self._spelled_json(v) for k, v in cast("dict[str, Any]", value).items()}
+            return {self.escape(k): self._escape_json(v) for k, v in cast("dict[str, Any]", value).items()}
         return value
 
     def _prompt(self, prompt: str | tuple[int, ...]) -> Ids:
@@ -134,7 +137,7 @@ class AgentRenderer:
     def _described(self, tools: str, messages: tuple[Message, ...]) -> tuple[Message, ...]:
         """Tools in words in front of the first turn of system or user."""
         schemas = [json.dumps(entry["function"], ensure_ascii=False) for entry in json.loads(tools)]
-        words = self.spelled(_DESCRIBED.format(tools="\n".join(schemas)))
+        words = self.escape(_DESCRIBED.format(tools="\n".join(schemas)))
         first = next((i for i, m in enumerate(messages) if m.role in ("system", "user")), None)
         if first is None:
             raise DataError("tools are declared, and there is no system or user turn in front of which they could be described")

@@ -65,7 +65,7 @@ class AgentSession:
         failure: the engine's error, which ends the run.
         refused: codes of requests that could not be answered, in order.
         refusals: why, in words.
-        told: called with each recorded call.
+        on_call: called with each recorded call.
     """
 
     secret: str
@@ -79,7 +79,7 @@ class AgentSession:
     failure: Exception | None = None
     refused: list[str] = field(default_factory=list[str])
     refusals: list[str] = field(default_factory=list[str])
-    told: Callable[[AgentSession, CallNode], None] | None = None
+    on_call: Callable[[AgentSession, CallNode], None] | None = None
     _tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict[str, "asyncio.Task[None]"])
     _lost: dict[str, CallNode] = field(default_factory=dict[str, CallNode])
     _waiting: dict[str, CallNode] = field(default_factory=dict[str, CallNode])
@@ -182,5 +182,5 @@ class AgentSession:
             self.recorder.end(node, completion)
             if self._waiting.get(digest) is node:
                 del self._waiting[digest]
-        if self.told is not None:
-            self.told(self, node)
+        if self.on_call is not None:
+            self.on_call(self, node)

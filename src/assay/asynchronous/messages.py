@@ -156,11 +156,11 @@ class SamplerFailure:
 
     Attributes:
         error: an error that the run is to end with, because another process would meet it again; None for any other.
-        told: the stack.
+        stack: the stack.
     """
 
     error: Exception | None
-    told: str
+    stack: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,7 +96,7 @@ def _why_not(value: object) -> str:
 def _has_environments(tasks: TaskSource) -> bool:
     """Whether the first task of any arm and level is played in an environment."""
     return any(
-        tasks.environment(tasks.task(arm, level, "train", 0).exposed()) is not None
+        tasks.environment(tasks.task(arm, level, "train", 0).public_view()) is not None
         for arm, levels in tasks.arms().items()
         for level in levels
     )

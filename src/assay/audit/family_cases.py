@@ -49,7 +49,7 @@ def family_cases(source: TaskSource, n: int, seed: int = 0) -> list[AuditCase]:
 def _case(source: TaskSource, task: Task, verifier: Verifier) -> AuditCase:
     unique = isinstance(verifier, ExactMatch)
     turns = source.trace(task, 0.0, generator("audit/oracle", 0, index=task.id))
-    if source.environment(task.exposed()) is not None or (turns is not None and len(turns) != 1):
+    if source.environment(task.public_view()) is not None or (turns is not None and len(turns) != 1):
         raise ConfigError(
             f"{task.arm}: its tasks are answered in several turns, and an audit judges single answers; 'assay tasks check "
             f"{source.name}' plays them; other arms can be audited as FAMILY/ARM"

@@ -80,7 +80,7 @@ def _section(check: Check) -> str:
     )
     examples = "".join(
         f"<li><b>{_e(x.family)}</b> gold <code>{_e(printable(x.gold))}</code>, answer <code>{_e(printable(x.answer))}</code>: "
-        f"{_e(printable(x.said))}</li>"
+        f"{_e(printable(x.finding))}</li>"
         for x in check.examples
     )
     listed = f"<h3>Examples, shortest first</h3><ul>{examples}</ul>" if examples else ""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, ClassVar
 
 from assay.core.canon import plain
 from assay.core.errors import ConfigError
 from assay.core.import_path import filed_as
+from assay.core.util.renamed import RenamedMembers
 from assay.core.util.wilson import wilson_bounds
 
 __all__ = ["Audit", "AuditSettings", "AuditStatus", "Check", "Example", "Latency", "Line", "Rate"]
@@ -135,20 +136,22 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class Example(RenamedMembers):
     """One failure.
 
     Attributes:
         family: of the answer.
         gold: of its problem.
         answer: what was said.
-        said: what the verifier made of it.
+        finding: what the verifier made of it.
     """
+
+    renamed_members: ClassVar[Mapping[str, str]] = {"said": "finding"}
 
     family: str
     gold: str
     answer: str
-    said: str
+    finding: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -148,7 +148,7 @@ def _examples(check: Check) -> None:
         if line.counts and line.rate.failed:
             print(f"  {line.name} ({line.says}): {line.rate}")
     for x in check.examples[:4]:
-        print(f"    gold '{printable(x.gold)}', answer '{printable(x.answer)}': {printable(x.said)}")
+        print(f"    gold '{printable(x.gold)}', answer '{printable(x.answer)}': {printable(x.finding)}")
     print()
 
 

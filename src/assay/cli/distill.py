@@ -92,7 +92,7 @@ def distill_command(args: list[str]) -> int:
             tasks=family,
             levels=levels,
             per_level=own.per_level,
-            attempts=own.n,
+            answers=own.n,
             keep=own.keep,
             prefer=own.prefer,
             threshold=own.threshold,
@@ -114,12 +114,12 @@ def distill_command(args: list[str]) -> int:
 
 
 def _text(found: Distilled) -> None:
-    counts = {name.replace("_", " "): n for name, n in found.attempts.items() if n and name != "asked"}
+    counts = {name.replace("_", " "): n for name, n in found.counts.items() if n and name != "asked"}
     lines(
         {
             str(found.out): f"{found.rows:,} rows to imitate: Imitate(data={str(found.out)!r})",
             "tasks": f"{found.tasks:,}, {found.solved:,} of them answered rightly",
-            "attempts": f"{found.attempts['asked']:,}: {', '.join(f'{n:,} {name}' for name, n in counts.items())}",
+            "attempts": f"{found.counts['asked']:,}: {', '.join(f'{n:,} {name}' for name, n in counts.items())}",
         }
     )
     if found.again:

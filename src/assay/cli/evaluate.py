@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["eval_command", "sample_command"]
 
-_ATTEMPTS = 16
+_ROLLOUTS = 16
 _PER_LEVEL = 64
 
 
@@ -86,9 +86,9 @@ class EvalOptions:
             raise ConfigError("--reward is for rows: give them too, as in --tasks heldout.parquet --reward my_file.py:my_reward")
 
     @property
-    def attempts(self) -> int:
+    def rollouts(self) -> int:
         """As `assay.train.Policy.evaluate` counts them: 0 is greedy."""
-        return 0 if self.greedy else self.n or _ATTEMPTS
+        return 0 if self.greedy else self.n or _ROLLOUTS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +155,7 @@ def eval_command(args: list[str]) -> int:
     if own.reasoning_judge:
         made = replace(made, reasoning=_reasoning(own, made, family))
     other = _evaluated(own.against, own, family, run) if own.against else None
-    value = {"family": family.name, "per_level": own.per_level, "attempts": own.attempts, "seed": own.seed, **made.json()}
+    value = {"family": family.name, "per_level": own.per_level, "attempts": own.rollouts, "seed": own.seed, **made.json()}
     pairs = pairs_of(other, made) if other else []
     if other:
         from assay.measure import paired_json
@@ -225,7 +225,7 @@ def _evaluated(path: Path, own: EvalOptions, family: TaskSource, run: RecordedRu
     with busy(f"evaluating {path} on {family.name}"):
         items = Policy(path).evaluate(
             family,
-            n=own.attempts,
+            n=own.rollouts,
             per_level=own.per_level or _PER_LEVEL,
             levels=own.levels,
             sampling=sampling,

@@ -152,13 +152,13 @@ def _most_new_tokens(own: ServedEvalOptions) -> int:
 def _evaluate(own: ServedEvalOptions, family: TaskSource, per_level: int) -> int:
     from assay.train.evaluate import held_out
     from assay.train.levels import check_levels
-    from assay.train.served_evaluation import AttemptFile, read_attempts
+    from assay.train.served_evaluation import JudgedRolloutFile, read_judged_rollouts
     from assay.verify import ScoringPool
 
     check_levels(family, own.levels, "--levels")
-    before = read_attempts(own.against) if own.against is not None and own.against.is_file() else None
+    before = read_judged_rollouts(own.against) if own.against is not None and own.against.is_file() else None
     made = _evaluation(own, family, held_out(family, own.levels, per_level))
-    file = AttemptFile(own.out, _asked(own, family, per_level))
+    file = JudgedRolloutFile(own.out, _asked(own, family, per_level))
     try:
         with ScoringPool(made.tasks.verifier(), refuse=False) as pool, _progress() as tell:
             outcome = run_async(made.run(file, pool, tell))
@@ -174,7 +174,7 @@ def _evaluate(own: ServedEvalOptions, family: TaskSource, per_level: int) -> int
     other = _other(own, family, before, per_level)
     pairs = pairs_of(other, found) if other else []
     value = {"family": family.name, "per_level": per_level, "attempts": own.answers, "seed": own.seed, "url": own.url}
-    value |= {"missing": outcome.missing, "asked": outcome.attempts, **found.json()}
+    value |= {"missing": outcome.missing, "asked": outcome.asked, **found.json()}
     if other:
         from assay.measure import paired_json
 
@@ -259,7 +259,7 @@ class _Drawn:
 
 
 def _too_many(own: ServedEvalOptions, outcome: ServedOutcome) -> bool:
-    return outcome.missing > own.max_missing * outcome.attempts
+    return outcome.missing > own.max_missing * outcome.asked
 
 
 def _tell_missing(own: ServedEvalOptions, outcome: ServedOutcome) -> None:
@@ -272,15 +272,15 @@ def _tell_missing(own: ServedEvalOptions, outcome: ServedOutcome) -> None:
         return
     reasons = sorted(outcome.reasons.items(), key=lambda pair: -pair[1])
     why = "; ".join(f"{count}: {reason}" for reason, count in reasons[:3])
-    if outcome.missing == outcome.attempts:
-        raise EngineError(f"{own.url} answered none of {outcome.attempts} requests: {why}")
+    if outcome.missing == outcome.asked:
+        raise EngineError(f"{own.url} answered none of {outcome.asked} requests: {why}")
     rest = (
         f"the same command asks for them again (--out {own.out})"
         if own.out
         else "with --out FILE a second run asks for them alone"
     )
     share = "more than --max-missing allows, so this is no result" if _too_many(own, outcome) else "they are left out"
-    note(f"{outcome.missing} of {outcome.attempts} answers are missing, neither right nor wrong: {share}; {rest}\n{why}")
+    note(f"{outcome.missing} of {outcome.asked} answers are missing, neither right nor wrong: {share}; {rest}\n{why}")
 
 
 @contextmanager

@@ -201,7 +201,7 @@ def _sizes(name: str, found: Derived) -> None:
 
 def _stage(s: StageSizes) -> dict[str, str]:
     out = {
-        "rows": f"{s.rows:,} per step, {s.attempts:,} in all",
+        "rows": f"{s.rows:,} per step, {s.rollouts:,} in all",
         "optimiser steps": f"{s.updates:,}",
         "evaluations": f"{s.evaluations:,}, of {s.evaluation_items:,} tasks during the stage",
         "plan": _plan(s.plan),

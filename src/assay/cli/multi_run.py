@@ -255,7 +255,7 @@ def print_summary(endings: Sequence[RunEnding], folder: Path, whose: str = "held
         say(line)
     for e in endings:
         if e.state is State.FAILED:
-            note(f"{e.name} failed: {e.said} ({folder / e.name}.log)")
+            note(f"{e.name} failed: {e.error} ({folder / e.name}.log)")
     open_ = [e for e in endings if e.state is not State.FINISHED]
     if open_:
         note(f"{len(open_)} of {len(endings)} runs did not finish; continue with: assay resume {folder}")

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import ModuleType, NoneType
 from typing import Any, cast, get_args, get_origin
 
-from assay.cli.part_types import fits, missing_members
+from assay.cli.part_types import fits, meant, missing_members
 from assay.cli.user_files import module_of
 from assay.core.errors import ConfigError, UnknownNameError, nearest
 from assay.core.fields import hints_of, union_members
@@ -320,10 +320,11 @@ def _class(word: str, place: str, now: Any, declared: Any, extra: Sequence[str])
         return kind
     known = candidates(now, declared, extra)
     if word not in known:
+        known = {name: kind for name, kind in known.items() if meant(kind, declared)}
         close = _like(word, [*known, *_family_names(declared)])
         hint = f"did you mean {close!r}? " if close else ""
         named = ", or a name of 'assay tasks list'" if _family_names(declared) else ""
-        raise ConfigError(f"{place} {word}: there is no such part; {hint}known: {_listed(known)}{named}")
+        raise ConfigError(f"{place} {word}: there is no such part; {hint}known: {_listed(known, close)}{named}")
     return known[word]
 
 
@@ -334,8 +335,9 @@ def _like(word: str, known: Iterable[str]) -> str | None:
     return min(whole, key=len) if whole else nearest(word, names)
 
 
-def _listed(known: Iterable[str]) -> str:
-    return ", ".join(sorted(known)) or "none"
+def _listed(known: Iterable[str], first: str | None = None) -> str:
+    """The names in alphabetical order, behind ``first`` where it is one of them."""
+    return ", ".join(sorted(known, key=lambda name: (name != first, name))) or "none"
 
 
 def _package(kind: Any) -> str:

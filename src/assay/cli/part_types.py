@@ -9,7 +9,7 @@ from typing import Any
 
 from assay.core.fields import union_members
 
-__all__ = ["fits", "missing_members"]
+__all__ = ["fits", "meant", "missing_members"]
 
 
 def fits(kind: type[Any], declared: Any) -> bool:
@@ -26,7 +26,36 @@ def _fits_one(kind: type[Any], option: Any) -> bool:
         return issubclass(kind, option)
     names = {f.name for f in dataclasses.fields(kind)}
     methods = _members(option) - names
-    return all(hasattr(kind, m) and _called_alike(getattr(kind, m), getattr(option, m, None)) for m in methods)
+    alike = all(hasattr(kind, m) and _called_alike(getattr(kind, m), getattr(option, m, None)) for m in methods)
+    return alike and (methods != {"build"} or _builds_alike(kind, option))
+
+
+def _builds_alike(kind: type[Any], option: type[Any]) -> bool:
+    """Whether what ``build`` gives has the methods of what the protocol's gives: settings that only ``build`` all look alike.
+
+    True where an annotation names no class that can be found here, such as one that only type checkers import.
+    """
+    made, wanted = _built(getattr(kind, "build", None)), _built(getattr(option, "build", None))
+    if made is None or wanted is None or not getattr(wanted, "_is_protocol", False):
+        return True
+    return all(hasattr(made, m) for m in _members(wanted) if callable(getattr(wanted, m, None)))
+
+
+def _built(build: Any) -> type[Any] | None:
+    """The class that the annotation of a method's result names; None where that is not to be found."""
+    named = getattr(build, "__annotations__", {}).get("return")
+    found = getattr(build, "__globals__", {}).get(named) if isinstance(named, str) else named
+    return found if isinstance(found, type) else None
+
+
+def meant(kind: type[Any], declared: Any) -> bool:
+    """Whether a part that `fits` is also written for the place: ``build`` takes what the protocol's takes, by name.
+
+    Settings whose ``build`` gives a class that only type checkers import fit wherever something is built. They are taken where
+    they are asked for, and not listed among what is known.
+    """
+    options = [o for o in union_members(declared) if getattr(o, "_is_protocol", False) and _members(o) - {"build"} == set()]
+    return not options or any(list(signature(kind.build).parameters) == list(signature(o.build).parameters) for o in options)
 
 
 def missing_members(kind: type[Any], declared: Any) -> str:

@@ -125,7 +125,7 @@ def _show(args: list[str]) -> int:
     def text() -> None:
         console = _console()
         for r in shown:
-            prompt, said = (r.raw[0], [("", r.raw[1])]) if own.raw and r.raw else (r.prompt, r.said)
+            prompt, said = (r.raw[0], [("", r.raw[1])]) if own.raw and r.raw else (r.prompt, r.answers)
             _print(console, _head(r), _texts(prompt, (*said, ("gold: ", r.gold), ("", r.reason))))
 
     code = show(own.json, {**told, "rollouts": [asdict(r) | {"verdict": r.verdict} for r in shown]}, text)

@@ -58,7 +58,7 @@ def runs_sync(args: list[str]) -> int:
 
 def _sent(folder: Path, tracker: TrackerSettings) -> dict[str, Any]:
     """What came of sending to one; an error of its library does not keep the others from theirs."""
-    name, error = tracker.called(), ""
+    name, error = tracker.tracker_name(), ""
     try:
         with busy(f"sending to {name}"):
             send_run(folder, tracker)

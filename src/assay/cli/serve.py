@@ -182,7 +182,7 @@ def _model(args: list[str]) -> int:
             host=own.host,
             port=own.port,
             key=key,
-            said=note,
+            notify=note,
         )
     return 0
 
@@ -205,7 +205,7 @@ def _policy(args: list[str]) -> int:
     with busy(f"loading {own.model}"):
         model = TextGenerator(own.model)
     with model:
-        serve_policy(model, sampling, own.name, port=own.port, seed=own.seed, record=own.record, said=note)
+        serve_policy(model, sampling, own.name, port=own.port, seed=own.seed, record=own.record, notify=note)
     return 0
 
 

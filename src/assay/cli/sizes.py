@@ -37,7 +37,7 @@ class StageSizes:
         stage: class of the stage.
         steps: rollout batches, or optimiser steps where rows are given.
         rows: training rows per step; of preferences that differ in their number of answers the most there can be.
-        attempts: rows over all steps; likewise.
+        rollouts: rows over all steps; likewise.
         updates: optimiser steps.
         tokens: sampled at most; 0 where rows are given.
         pool: given rows that the stage walks over; 0 in other stages.
@@ -55,7 +55,7 @@ class StageSizes:
     stage: str
     steps: int
     rows: int
-    attempts: int
+    rollouts: int
     updates: int
     tokens: int
     pool: int
@@ -171,7 +171,7 @@ def _stage(run: Run, stage: Stage, index: int) -> StageSizes:
         stage=type(stage).__name__,
         steps=stage.steps,
         rows=rows.step,
-        attempts=rows.step * stage.steps,
+        rollouts=rows.step * stage.steps,
         updates=stage.steps * stage.updates,
         tokens=rows.tokens,
         pool=rows.pool,

@@ -199,7 +199,7 @@ def _show(args: list[str]) -> int:
     level = known.arms[arm][0] if own.level is None else own.level
     with own_code(own.name):
         task = family.task(arm, level, "train", own.index)
-    messages = [[m.role, m.content] for m in task.exposed().messages]
+    messages = [[m.role, m.content] for m in task.public_view().messages]
     example = {"id": task.id, "arm": arm, "level": level, "messages": messages, "private": dict(task.private)}
     value = {
         "name": known.name,

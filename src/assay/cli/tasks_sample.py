@@ -98,7 +98,7 @@ def _check_form(family: TaskSource, form: str, arms: Sequence[str]) -> None:
                 return  # said where tasks are drawn
             task = family.task(arm, family.arms()[arm][0], "train", 0)
             trace = family.trace(task, 0.0, np.random.default_rng(0))
-            if trace is None or family.environment(task.exposed()) is not None:
+            if trace is None or family.environment(task.public_view()) is not None:
                 continue
             answer = trace[-1].content
             try:

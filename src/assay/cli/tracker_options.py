@@ -106,7 +106,7 @@ def choose_trackers(
         ConfigError: settings that no chosen tracker has, or values that it refuses; all of them.
         UnknownNameError: no tracker of a name.
     """
-    had = {tracker.called(): tracker for tracker in before}
+    had = {tracker.tracker_name(): tracker for tracker in before}
     named = [o for o in about if o.path == TRACKER]
     words = [w for w in named[-1].words if w] if named else []
     if named and not words:
@@ -114,7 +114,7 @@ def choose_trackers(
     chosen = dict(had) if not named and not flags else {}
     for word in [*([] if words == [NONE] else words), *flags]:
         tracker = _tracker(word, named[-1].place if named else word)
-        chosen[tracker.called()] = had.get(tracker.called(), tracker)
+        chosen[tracker.tracker_name()] = had.get(tracker.tracker_name(), tracker)
     settings = [o for o in about if o.path != TRACKER]
     if not settings:
         return tuple(chosen.values())

@@ -138,9 +138,9 @@ def _work(
     with tracked(folder, trackers, watch) as told:
         code = _worked(lambda: job(told), folder, own, begun)
     for tracker in trackers:
-        state = TrackerState.read(folder, tracker.called()) if begun else None
+        state = TrackerState.read(folder, tracker.tracker_name()) if begun else None
         if state is not None and not state.error and (where := tracker.where(folder, state.url)):
-            say(f"{tracker.called()}: {where}")
+            say(f"{tracker.tracker_name()}: {where}")
     return code
 
 

@@ -46,7 +46,7 @@ class Judges:
     def __init__(self, verifier: Verifier, deadline: float, workers: int | None, family: TaskSource | None) -> None:
         with suppress(Exception):  # a worker will meet the same failure, and say so
             abilities_of(verifier).prepare()
-        beside = abilities_of(verifier).beside(workers or cores())
+        beside = abilities_of(verifier).for_workers(workers or cores())
         self.many = workers or (1 if beside is None else cores())
         self._family = family
         self._stack = ExitStack()

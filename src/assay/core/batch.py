@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from assay.core.group import Group
 from assay.core.rollout import Ids
 from assay.core.sample import STREAMS, Sample, Segment, Stream, lay_out, segments
 from assay.core.spans import span_columns
+from assay.core.util.renamed import RenamedMembers
 
 _NOTHING = "an optimiser batch needs at least one row with a loss token; every rollout was empty or faulty"
 
@@ -36,7 +37,7 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Batch:
+class Batch(RenamedMembers):
     """An optimiser batch, or a part of one.
 
     Attributes:
@@ -52,6 +53,8 @@ class Batch:
         counts: of the whole optimiser batch, after filtering.
         drawn: the same before filtering.
     """
+
+    renamed_members: ClassVar[Mapping[str, str]] = {"regrouped": "merge_groups"}
 
     offsets: NDArray[np.int64]
     tokens: Mapping[str, TokenColumn]

@@ -167,10 +167,10 @@ class Learner(Protocol):
 class CarriesHeads(Protocol):
     """A learner whose value heads may go on in the learner of the next stage."""
 
-    def kept(self) -> Any:
+    def export_heads(self) -> Any:
         """Its heads; also of a learner that was closed."""
         ...
 
-    def carry(self, heads: Any) -> None:
+    def load_heads(self, heads: Any) -> None:
         """Takes over those of a learner before that are made alike."""
         ...

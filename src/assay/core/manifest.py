@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 
 from assay.core.canon import array_digests, digest
 from assay.core.columns import Array
 from assay.core.errors import DataError
+from assay.core.util.renamed import RenamedMembers
 
 __all__ = ["Manifest", "TensorInfo", "manifest_of"]
 
@@ -27,7 +29,7 @@ class TensorInfo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manifest:
+class Manifest(RenamedMembers):
     """A weight version.
 
     Attributes:
@@ -40,6 +42,8 @@ class Manifest:
     Raises:
         DataError: another kind, a delta without base, or a full manifest with one.
     """
+
+    renamed_members: ClassVar[Mapping[str, str]] = {"rounded": "round_to"}
 
     version: int
     tensors: Mapping[str, TensorInfo]
@@ -54,14 +58,14 @@ class Manifest:
                 "'delta' has the digest of the version that it changes"
             )
 
-    def rounded(self, dtype: str) -> Manifest:
+    def round_to(self, dtype: str) -> Manifest:
         """The same weights as an engine takes them that serves ``dtype``: ``bfloat16`` arrays are uint16 bit patterns, rounded to
         the nearest, ties to even; their `TensorInfo.dtype` says so.
 
         Raises:
             DataError: another dtype, a delta, or a payload that is missing or not float32.
 
-        >>> made = manifest_of(1, {"w": np.array([1.0, 1.00390625, -2.0078125], np.float32)}).rounded("bfloat16")
+        >>> made = manifest_of(1, {"w": np.array([1.0, 1.00390625, -2.0078125], np.float32)}).round_to("bfloat16")
         >>> made.tensors["w"].dtype, [hex(bits) for bits in made.payload["w"].tolist()]
         ('bfloat16', ['0x3f80', '0x3f80', '0xc000'])
         """

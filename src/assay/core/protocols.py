@@ -12,7 +12,7 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ from assay.core.rollout import Call, Completion, Ids, Rollout, Sampling, ToolRes
 from assay.core.score import Score
 from assay.core.task import Context, Message, Task, TaskView
 from assay.core.thinking import Thinking
+from assay.core.util.renamed import RenamedMembers
 
 __all__ = [
     "AskPolicy",
@@ -341,7 +342,7 @@ class CallTokenizer(ChatTokenizer, Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Request:
+class Request(RenamedMembers):
     """One completion wanted: token in, token out.
 
     Attributes:
@@ -350,16 +351,19 @@ class Request:
         seed: 64-bit seed of the sampling noise.
         first: position of the first new token in the noise stream: how many tokens of the rollout were sampled before.
         sampling: how to draw.
-        begun: how many of the prompt's last tokens belong to the answer already: a text of ``Sampling.stop`` may begin in them.
+        prefix_tokens: how many of the prompt's last tokens belong to the answer already: a text of ``Sampling.stop`` may begin in
+            them.
         media: pictures that the prompt shows, in order; an engine that cannot see them must refuse.
     """
+
+    renamed_members: ClassVar[Mapping[str, str]] = {"begun": "prefix_tokens"}
 
     id: str
     prompt: Ids
     seed: int
     sampling: Sampling
     first: int = 0
-    begun: int = 0
+    prefix_tokens: int = 0
     media: tuple[Media, ...] = ()
 
 
@@ -371,7 +375,7 @@ class EngineInfo:
         version: weight version that it was given last.
         vocabulary: rows of its head.
         context: longest prompt plus completion.
-        dtype: of the weights that it takes and serves, ``float32`` or ``bfloat16`` (`Manifest.rounded`).
+        dtype: of the weights that it takes and serves, ``float32`` or ``bfloat16`` (`Manifest.round_to`).
         columns: token columns that its completions carry.
         digests: how its checksums are made, which those of a manifest must be to be compared: ``blake2b`` of bytes, as
             `array_digest`, or ``mixed``, which the device computes where the weights lie.
@@ -431,7 +435,7 @@ class EngineOfMany(Engine, Protocol):
 class SharesStates(Engine, Protocol):
     """An engine whose computation of sampled tokens the learner's gradient pass can take over."""
 
-    def recorded(self) -> AbstractContextManager[None]:
+    def record_states(self) -> AbstractContextManager[None]:
         """Inside, what is computed of sampled tokens is kept."""
         ...
 

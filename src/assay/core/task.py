@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from assay.core.canon import FrozenMap, digest, plain
 from assay.core.errors import DataError
 from assay.core.import_path import filed_as
 from assay.core.media import PLACEHOLDER, Media
+from assay.core.util.renamed import RenamedMembers
 
 __all__ = ["CALLS", "TOOLS", "Context", "Message", "Prefill", "Task", "TaskView", "media_in", "question_text"]
 
@@ -96,7 +97,7 @@ class TaskView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class Task(RenamedMembers):
     """One problem whose answer a program can check.
 
     Attributes:
@@ -112,9 +113,11 @@ class Task:
 
     >>> t = Task(id="a", domain="d", arm="x", level=1, split="train", index=0,
     ...          public=FrozenMap({"prompt": "1+1="}), private=FrozenMap({"answer": "2"}))
-    >>> hasattr(t.exposed(), "private"), t.exposed().messages[0].content
+    >>> hasattr(t.public_view(), "private"), t.public_view().messages[0].content
     (False, '1+1=')
     """
+
+    renamed_members: ClassVar[Mapping[str, str]] = {"exposed": "public_view"}
 
     id: str
     domain: str
@@ -130,7 +133,7 @@ class Task:
         if "prompt" not in self.public and "messages" not in self.public:
             raise DataError(f"task {self.id!r}: public has neither 'prompt' nor 'messages': {sorted(self.public)}")
 
-    def exposed(self) -> TaskView:
+    def public_view(self) -> TaskView:
         """The task without its private part."""
         return TaskView(
             id=self.id,
@@ -176,7 +179,7 @@ class Context:
     Attributes:
         key: unique in the run; rollout ids and their seeds derive from it.
         group: the key within which rollouts share a baseline.
-        task: the exposed task.
+        task: the task view.
         messages: the conversation shown to the policy.
         prefill: forced answer prefix, never trained.
         snapshot: environment state to start from, as the environment itself wrote it.

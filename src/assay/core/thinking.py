@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from assay.core.errors import ConfigError
+from assay.core.util.renamed import RenamedMembers
 
 __all__ = ["Thinking"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Thinking:
+class Thinking(RenamedMembers):
     r"""The tags between which a model thinks. Verifiers and environments read what stands behind them; tokens stay as sampled.
 
     The answer is what follows the last closing tag. A thought that is opened and never closed leaves no answer: the empty text,
@@ -29,6 +32,8 @@ class Thinking:
     (('7 + 5 is', ''), (None, '12'), (None, ''))
     """
 
+    renamed_members: ClassVar[Mapping[str, str]] = {"begun": "thought_start", "taught": "format_answer"}
+
     open: str = "<think>"
     close: str = "</think>"
     required: bool = False
@@ -37,10 +42,10 @@ class Thinking:
         if not self.open or not self.close or self.open == self.close:
             raise ConfigError(f"Thinking(open={self.open!r}, close={self.close!r}): give two different tags, none of them empty")
 
-    def begun(self, opener: str) -> str:
+    def thought_start(self, opener: str) -> str:
         r"""The part of a template's ``opener`` that belongs to the turn's thought: from its opening tag on; nothing without one.
 
-        >>> Thinking().begun("<|assistant|>\n<think>\n")
+        >>> Thinking().thought_start("<|assistant|>\n<think>\n")
         '<think>\n'
         """
         at = opener.rfind(self.open)

@@ -173,6 +173,6 @@ def plain_context(task: Task, key: str, prefill: Prefill | None = None) -> Conte
     >>> plain_context(task, "k").messages
     (Message(role='user', content='1+1='),)
     """
-    world = task.exposed()
+    world = task.public_view()
     tag = "plain" if prefill is None else "prefix"
     return Context(key=key, group=key, task=world, messages=world.messages, prefill=prefill, tag=tag)

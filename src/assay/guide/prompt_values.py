@@ -244,7 +244,7 @@ class PromptValueCurriculum:
 
 
 def _text(task: Task) -> bytes:
-    said = "\n".join(message.content for message in task.exposed().messages if message.role == "user")
+    said = "\n".join(message.content for message in task.public_view().messages if message.role == "user")
     return said.encode("utf-8", "surrogatepass")[-MOST_BYTES:]
 
 

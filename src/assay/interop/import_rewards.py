@@ -113,7 +113,7 @@ class ForeignReward(ABC):
         return known.taken(offered)
 
     def _prompt(self, task: Task, chat: bool | None) -> Any:
-        turns = task.exposed().messages
+        turns = task.public_view().messages
         conversation = "messages" in task.public if chat is None else chat
         return [{"role": m.role, "content": m.content} for m in turns] if conversation else prompt_of(task)
 

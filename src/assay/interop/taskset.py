@@ -57,7 +57,7 @@ class TasksetReward:
         missing = unjudged(made)
         if missing:
             raise RewardError(f"a task of {self.taskset!r} cannot be judged by its answer alone: {missing}")
-        trace = _trace(made, kind, [(m.role, m.content) for m in task.exposed().messages], rollout.text)
+        trace = _trace(made, kind, [(m.role, m.content) for m in task.public_view().messages], rollout.text)
         settled(made.score(trace))
         values = {name: float(r.score) for name, r in trace.rewards.items() if r is not None}
         if len(values) < len(trace.rewards) or not values:

@@ -324,7 +324,7 @@ class _SeedRunner:
         state, said = self._ended[member.name]
         folder = self._folder / member.name
         known: dict[str, Any] = {"name": member.name, "group": member.group, "seed": member.run.seed}
-        known |= {"state": state, "said": said}
+        known |= {"state": state, "error": said}
         try:
             view = read_run(folder)
         except DataError:  # it never began

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import ClassVar
 
+from assay.core.util.renamed import RenamedMembers
 from assay.measure.intervals import Interval, student
 
 __all__ = ["Difference", "Mean", "RunEnding", "State", "differences", "means"]
@@ -22,13 +24,13 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunEnding:
+class RunEnding(RenamedMembers):
     """What became of a run.
 
     Attributes:
         name, group, seed: which it is.
         state: finished, stopped or failed.
-        said: why it failed; empty otherwise.
+        error: why it failed; empty otherwise.
         step: steps done.
         digest: of a finished run; as alone.
         base, greedy, sampled: held-out accuracy of greedy answers at its start, of greedy and of sampled ones at its end; None
@@ -36,11 +38,13 @@ class RunEnding:
         cpu_seconds: of its steps, evaluation left out.
     """
 
+    renamed_members: ClassVar[Mapping[str, str]] = {"said": "error"}
+
     name: str
     group: str
     seed: int
     state: State
-    said: str = ""
+    error: str = ""
     step: int = 0
     digest: str = ""
     base: float | None = None

@@ -1,6 +1,6 @@
 """How often a model is right: pass@k, avg@k, maj@k and best-of-k from n rollouts per task.
 
-All four are exact expectations over the ``C(n, k)`` ways to choose k of the n attempts: no resampling noise, no seed.
+All four are exact expectations over the ``C(n, k)`` ways to choose k of the n rollouts: no resampling noise, no seed.
 Tables go from tasks to (arm, level) to all; every aggregate is a mean over tasks, with an interval over tasks.
 """
 
@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import comb
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from assay.core.errors import DataError
+from assay.core.util.renamed import RenamedMembers
 from assay.measure.intervals import Interval, mean_interval
 
 __all__ = ["EvalRow", "EvalTable", "TaskOutcomes", "best_of_k", "eval_items", "maj_at_k", "pass_at_k", "tabulate"]
@@ -215,19 +216,21 @@ class EvalRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EvalTable:
+class EvalTable(RenamedMembers):
     """An evaluation at three depths.
 
     Attributes:
         threshold: a rollout passes when its value reaches it.
-        attempts: fewest rollouts of any task; largest k.
+        rollouts: fewest rollouts of any task; largest k.
         total: over all tasks.
         cells: one per (arm, level), sorted.
         tasks: one per task in the given order; their intervals are empty (low = high = value).
     """
 
+    renamed_members: ClassVar[Mapping[str, str]] = {"attempts": "rollouts"}
+
     threshold: float
-    attempts: int
+    rollouts: int
     total: EvalRow
     cells: tuple[EvalRow, ...]
     tasks: tuple[EvalRow, ...]
@@ -276,7 +279,7 @@ def tabulate(
 
     return EvalTable(
         threshold=threshold,
-        attempts=fewest,
+        rollouts=fewest,
         total=row("all", range(len(items)), _common(i.arm for i in items), _common(i.level for i in items)),
         cells=tuple(row(f"{arm} level {level}", index, arm, level) for (arm, level), index in sorted(cells.items())),
         tasks=tuple(

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
+
+from assay.core.util.renamed import RenamedMembers
 
 __all__ = ["RolloutLine", "rollout_line"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RolloutLine:
+class RolloutLine(RenamedMembers):
     """One sampled rollout with its verdict: a line of ``rollouts.jsonl``, or of a recorded step's file in ``rollouts/``.
 
     Attributes:
@@ -29,6 +31,8 @@ class RolloutLine:
             recorded.
         calls: of an agent, each with ``prompt`` (what it sent beyond an earlier call's tokens), ``text`` and ``history``.
     """
+
+    renamed_members: ClassVar[Mapping[str, str]] = {"said": "answers"}
 
     step: int
     stage: str
@@ -65,7 +69,7 @@ class RolloutLine:
         return "faulty" if self.faulty else "right" if self.right else "wrong"
 
     @property
-    def said(self) -> list[tuple[str, str]]:
+    def answers(self) -> list[tuple[str, str]]:
         """Labels and texts of what was answered: the text, or each call of an agent, and what was graded in place of a text."""
         told = [(f"call {i}: ", f"{c['prompt']} -> {c['text'] or '(empty)'}") for i, c in enumerate(self.calls, 1)]
         graded = [("graded: ", self.answer or "(empty)")] if self.answer is not None else []

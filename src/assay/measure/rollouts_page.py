@@ -114,7 +114,7 @@ def _rollout(r: RolloutLine) -> dict[str, Any]:
         "task": r.task,
         "head": f"step {r.step}, {r.arm}, level {r.level}, {r.length} tokens",
         "chips": chips,
-        "texts": [["", _cut(r.prompt)], *([a, _cut(b)] for a, b in r.said), ["gold: ", _cut(r.gold)], ["", r.reason]],
+        "texts": [["", _cut(r.prompt)], *([a, _cut(b)] for a, b in r.answers), ["gold: ", _cut(r.gold)], ["", r.reason]],
     }
 
 

@@ -31,7 +31,7 @@ class RewardHacking:
     deviations: float = 2.0
 
     def __call__(self, history: History) -> Finding | None:
-        overpaid, rollouts = history["check/overpaid"].finite(), history["check/attempts"]
+        overpaid, rollouts = history["check/overpaid"].finite(), history["check/rollouts"]
         first, now = at_start(overpaid), lately(overpaid)
         if not len(now):
             return None

@@ -41,7 +41,7 @@ def evaluation_json(table: EvalTable) -> dict[str, Any]:
     """The same as plain values: ``threshold``, ``attempts``, ``all``, ``cells``, ``tasks``."""
     return {
         "threshold": table.threshold,
-        "attempts": table.attempts,
+        "attempts": table.rollouts,
         "all": plain(table.total),
         "cells": [plain(r) for r in table.cells],
         "tasks": [plain(r) for r in table.tasks],

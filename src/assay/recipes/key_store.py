@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from assay.core.rollout import Sampling
-from assay.guide import SuccessVariance
-from assay.objective.loss.aggregate import Token
-from assay.objective.methods import grpo
-from assay.runtime.settings import AdamW, DecoderShape, LearnerSettings, LearningRateSchedule, Muon
+from assay.recipes.embedded_stages import grpo_stage, warm_up_stage
+from assay.runtime.settings import DecoderShape
 from assay.train.models import Built, Scratch
-from assay.train.reinforce import Reinforce
 from assay.train.run import Evaluation, Run
-from assay.train.stages import WarmUp
 from assay_tasks import KeyValue
 
 __all__ = ["lookups", "lookups_base"]
@@ -25,17 +19,7 @@ def lookups_base(seed: int = 0) -> Run:
         seed=seed,
         model=Scratch(shape=DecoderShape(), seed=seed),
         tasks=KeyValue(),
-        stages=(
-            WarmUp(
-                steps=400,
-                batch=64,
-                demonstrations=10_000,
-                noise=0.05,
-                levels=(1, 2),
-                gate=0.3,
-                learner=LearnerSettings(optimizer=Muon(lr=4e-3), schedule=LearningRateSchedule(kind="linear")),
-            ),
-        ),
+        stages=(warm_up_stage(steps=400, demonstrations=10_000, levels=(1, 2)),),
         sampling=Sampling(max_new_tokens=6),
         evaluation=Evaluation(every=0, final_per_level=32),
         checkpoint_every=200,
@@ -49,18 +33,7 @@ def lookups(seed: int = 0) -> Run:
         seed=seed,
         model=Built(run=lookups_base(seed)),
         tasks=KeyValue(),
-        stages=(
-            Reinforce(
-                steps=100,
-                groups=16,
-                group_size=8,
-                objective=replace(grpo(kl=0.0), aggregate=Token()),
-                curriculum=SuccessVariance(floor=0.1),
-                learner=LearnerSettings(
-                    optimizer=AdamW(lr=5e-4), schedule=LearningRateSchedule(kind="linear", start=0.5, floor=0.1)
-                ),
-            ),
-        ),
+        stages=(grpo_stage(steps=100),),
         sampling=Sampling(max_new_tokens=6),
         evaluation=Evaluation(every=20, final_per_level=32),
     )

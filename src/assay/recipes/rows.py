@@ -174,16 +174,7 @@ def on_rows(
     settings = _settings(source, known, data, given, device, bool(tools))
     data = _fitted(data, known, settings, long_prompts)
     tasks, levels, evaluation = _tasks(data, _Judged(reward, metric, weights), evaluate, test_share)
-    learner = settings.learner(steps)
-    stage = Reinforce(
-        steps=steps,
-        groups=settings.groups,
-        group_size=settings.group_size,
-        minibatches=minibatches,
-        learner=replace(learner, schedule=schedule_of_kind(learner.schedule, lr_schedule)),
-        levels=levels,
-        sampler=PlayerSpec(tools=tuple(tools)),
-    )
+    stage = replace(_stage(settings, steps, lr_schedule, tools), minibatches=minibatches, levels=levels)
     return Run(
         name="rows",
         seed=seed,
@@ -196,6 +187,18 @@ def on_rows(
         threads=settings.threads,
         reward_deadline=float(reward_deadline),
         keep_best=keep_best,
+    )
+
+
+def _stage(settings: ModelSettings, steps: int, lr_schedule: str | None, tools: Sequence[Callable[..., Any]]) -> Reinforce:
+    """The stage as the model's settings have it."""
+    learner = settings.learner(steps)
+    return Reinforce(
+        steps=steps,
+        groups=settings.groups,
+        group_size=settings.group_size,
+        learner=replace(learner, schedule=schedule_of_kind(learner.schedule, lr_schedule)),
+        sampler=PlayerSpec(tools=tuple(tools)),
     )
 
 

@@ -9,7 +9,8 @@ from assay.guide import SuccessVariance
 from assay.objective import Center, MinClip, Objective, PolicyGradient, Scale, TagAdvantage, TokenReward
 from assay.objective.loss.aggregate import Token
 from assay.objective.methods import grpo
-from assay.runtime.settings import AdamW, DecoderShape, LearnerSettings, LearningRateSchedule, Muon
+from assay.recipes.embedded_stages import grpo_stage, warm_up_stage
+from assay.runtime.settings import AdamW, DecoderShape, LearnerSettings, LearningRateSchedule
 from assay.runtime.text.chat import Chat
 from assay.train.models import Built, Folder, Scratch
 from assay.train.reinforce import Reinforce
@@ -31,17 +32,7 @@ def tool_base(seed: int = 0) -> Run:
         seed=seed,
         model=Scratch(shape=DecoderShape(max_positions=192), seed=seed),
         tasks=Bills(),
-        stages=(
-            WarmUp(
-                steps=450,
-                batch=64,
-                demonstrations=3_000,
-                noise=0.05,
-                levels=SHOWN_BILLS,
-                gate=0.3,
-                learner=LearnerSettings(optimizer=Muon(lr=4e-3), schedule=LearningRateSchedule(kind="linear")),
-            ),
-        ),
+        stages=(warm_up_stage(steps=450, demonstrations=3_000, levels=SHOWN_BILLS),),
         sampling=Sampling(max_new_tokens=10),
         max_turns=24,
         evaluation=Evaluation(every=0, final_per_level=32),
@@ -56,18 +47,7 @@ def tools(seed: int = 0) -> Run:
         seed=seed,
         model=Built(run=tool_base(seed)),
         tasks=Bills(),
-        stages=(
-            Reinforce(
-                steps=240,
-                groups=16,
-                group_size=8,
-                objective=replace(grpo(kl=0.0), aggregate=Token()),
-                curriculum=SuccessVariance(floor=0.1),
-                learner=LearnerSettings(
-                    optimizer=AdamW(lr=5e-4), schedule=LearningRateSchedule(kind="linear", start=0.5, floor=0.1)
-                ),
-            ),
-        ),
+        stages=(grpo_stage(steps=240),),
         sampling=Sampling(max_new_tokens=10),
         max_turns=24,
         evaluation=Evaluation(every=40, final_per_level=32),

@@ -154,7 +154,7 @@ class Conversation(RenamedMembers):
         score_prefix, privileged_prefix: what stands for ``prefix`` there; None for the same.
     """
 
-    renamed_members: ClassVar[Mapping[str, str]] = {"said": "answer_ids"}
+    renamed_members: ClassVar[Mapping[str, str]] = {"begun": "begin", "cut_off": "continue_answer", "said": "answer_ids"}
 
     task: TaskView
     opening: Block
@@ -180,7 +180,7 @@ class Conversation(RenamedMembers):
     _cut: list[Conversation] = field(default_factory=list["Conversation"])  # the same, cut into turns
 
     @classmethod
-    def begun(
+    def begin(
         cls,
         task: TaskView,
         opening: Block,
@@ -252,7 +252,7 @@ class Conversation(RenamedMembers):
             return made._whole()
         return made
 
-    def cut_off(self, call: Call, said: Ids) -> Conversation:
+    def continue_answer(self, call: Call, said: Ids) -> Conversation:
         """The conversation as it stands where an answer reached its limit; arguments as in `advance`."""
         return replace(
             self,

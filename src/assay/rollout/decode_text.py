@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from assay.core.protocols import ChatTokenizer, Tokenizer
 from assay.core.rollout import Completion, Ids, Sampling, Stop
 from assay.core.thinking import Thinking
+from assay.core.util.renamed import RenamedMembers
 
 __all__ = ["AnswerReader", "decode_with_special", "end_ids", "text_of", "with_stop"]
 
@@ -59,22 +61,24 @@ def decode_with_special(tokenizer: Tokenizer, ids: Ids) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerReader:
+class AnswerReader(RenamedMembers):
     """Reads turns: thought and answer.
 
     Attributes:
         tokenizer: of the policy.
         thinking: the tags of its thoughts; None: a turn is read as it is.
-        begun: what the chat template has begun of each turn's thought.
+        thought_start: what the chat template has begun of each turn's thought.
 
     >>> from assay.runtime import char_tokenizer
     >>> AnswerReader.of(char_tokenizer("0123456789+=")).format_answer("42")
     '42'
     """
 
+    renamed_members: ClassVar[Mapping[str, str]] = {"begun": "thought_start", "taught": "format_answer"}
+
     tokenizer: Tokenizer
     thinking: Thinking | None = None
-    begun: str = ""
+    thought_start: str = ""
 
     @classmethod
     def of(cls, tokenizer: Tokenizer) -> AnswerReader:
@@ -83,7 +87,7 @@ class AnswerReader:
         if thinking is None:
             return cls(tokenizer)
         assert isinstance(tokenizer, ChatTokenizer)
-        return cls(tokenizer, thinking, thinking.begun(tokenizer.opener))
+        return cls(tokenizer, thinking, thinking.thought_start(tokenizer.opener))
 
     def read(self, opening: Ids, said: Ids, completion: Completion) -> tuple[str | None, str]:
         """Thought, None without one, and answer of a turn.
@@ -95,13 +99,13 @@ class AnswerReader:
         text = text_of(self.tokenizer, said, completion)
         if self.thinking is None:
             return None, text
-        begun = self.begun if self.begun and self._ends(opening) else ""
+        begun = self.thought_start if self.thought_start and self._ends(opening) else ""
         return self.thinking.split(begun + text)
 
     def _ends(self, opening: Ids) -> bool:
         """Whether a prompt ends with what the template begins of a thought."""
-        last = opening[-len(self.begun.encode()) - 2 :]  # a token has a byte at least
-        return self.tokenizer.decode(last).rstrip().endswith(self.begun.rstrip())
+        last = opening[-len(self.thought_start.encode()) - 2 :]  # a token has a byte at least
+        return self.tokenizer.decode(last).rstrip().endswith(self.thought_start.rstrip())
 
     def format_answer(self, answer: str, opening: Ids | None = None) -> str:
         """A turn as it is demonstrated: behind an empty thought where it would else be read as one, or not at all.
@@ -112,5 +116,5 @@ class AnswerReader:
         """
         if self.thinking is None:
             return answer
-        begun = self.begun if self.begun and (opening is None or self._ends(opening)) else ""
+        begun = self.thought_start if self.thought_start and (opening is None or self._ends(opening)) else ""
         return self.thinking.format_answer(answer, begun)

@@ -264,7 +264,7 @@ class Player:
             said, stop = await self._sample(play, talk.prefix, talk.start, talk.answer_ids, talk.allowed, talk)
             if stop is not Stop.LENGTH or len(play.calls) == calls:
                 return talk, said, stop
-            changed = await self._rewritten(play, talk.cut_off(play.calls[-1], said))
+            changed = await self._rewritten(play, talk.continue_answer(play.calls[-1], said))
             if play.interrupted:
                 return talk, said, Stop.PARTIAL
             if changed is None or changed.ended:
@@ -347,7 +347,7 @@ class Player:
             seed=play.seed,
             sampling=sampling,
             first=play.sampled,
-            begun=len(prefix) - start,
+            prefix_tokens=len(prefix) - start,
             media=shown,
         )
 
@@ -382,7 +382,7 @@ class Player:
             for instead in (context.score_messages, context.privileged)
         )
         limit = self.sampling.max_new_tokens
-        return Conversation.begun(
+        return Conversation.begin(
             context.task,
             blocks.block(context.messages + shown.messages),
             forced_ids(blocks.tokenizer, context.prefill),

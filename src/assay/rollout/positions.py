@@ -26,7 +26,7 @@ async def context_after(source: TaskSource, context: Context, actions: Sequence[
 
     >>> import asyncio
     >>> from assay_tasks import Heaps
-    >>> world = Heaps().task("heaps", 2, "test", 0).exposed()
+    >>> world = Heaps().task("heaps", 2, "test", 0).public_view()
     >>> start = Context(key="c", group="c", task=world, messages=world.messages)
     >>> asyncio.run(context_after(Heaps(), start, [])).snapshot
     {'heaps': [3, 6], 'turn': 0}

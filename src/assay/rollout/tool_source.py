@@ -62,7 +62,7 @@ class ToolSource:
     def task(self, arm: str, level: int, split: str, index: int) -> Task:
         """The source's task, with the tools in its opening."""
         task = self.source.task(arm, level, split, index)
-        told = self.declare(task.exposed().messages, f"task {task.id!r}")
+        told = self.declare(task.public_view().messages, f"task {task.id!r}")
         tools, rest = tools_in(told, f"task {task.id!r}")
         public = {name: value for name, value in task.public.items() if name not in ("prompt", "messages", "tools")}
         media = [[{"kind": p.kind, "digest": p.digest, "size": list(p.size)} for p in m.media] for m in rest]
@@ -150,7 +150,7 @@ class ToolEnvironment:
     answers, or, without one, the rollout is done. What is wrong with a call is answered, so that the policy can try again.
 
     Args:
-        world: the exposed task.
+        world: the task view.
         tools: the user's.
         inner: the task's own environment; None where a single answer ends it.
         tokenizer: an answer that it cannot write is given in escapes.

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 from assay.core.errors import ConfigError
+from assay.core.util.renamed import RenamedMembers
 from assay.sandbox.limits import Limits
 
 __all__ = ["Result", "SandboxProgram", "Status"]
@@ -44,7 +45,7 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SandboxProgram:
+class SandboxProgram(RenamedMembers):
     """What is run.
 
     Attributes:
@@ -66,6 +67,8 @@ class SandboxProgram:
     >>> SandboxProgram(code="print(1)").argv
     ()
     """
+
+    renamed_members: ClassVar[Mapping[str, str]] = {"fitted": "fit_limits"}
 
     code: str = ""
     argv: tuple[str, ...] = ()
@@ -89,11 +92,11 @@ class SandboxProgram:
             if any(other.startswith(f"{name}/") for other in self.files):
                 raise ConfigError(f"Program.files[{name!r}] is a folder of another file; give it another name")
 
-    def fitted(self, limits: Limits) -> tuple[SandboxProgram, Limits]:
+    def fit_limits(self, limits: Limits) -> tuple[SandboxProgram, Limits]:
         """It and the limits as a backend runs them: with what its runtime takes for itself.
 
         >>> program, limits = SandboxProgram(argv=("node", "--max-old-space-size={memory}"),
-        ...     extra={"memory": 2 << 30}).fitted(Limits())
+        ...     extra={"memory": 2 << 30}).fit_limits(Limits())
         >>> program.argv[1], limits.memory >> 20
         ('--max-old-space-size=512', 2560)
         """

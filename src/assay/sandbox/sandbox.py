@@ -109,7 +109,7 @@ class Sandbox:
             raise ConfigError(
                 f"the backend {self.backend.name!r} gives no files back, so nothing can be kept or compiled there; use 'strong'"
             )
-        made, allowed = made.fitted(limits or self.limits)
+        made, allowed = made.fit_limits(limits or self.limits)
         for last in (False, True):
             worker = self._take()
             try:

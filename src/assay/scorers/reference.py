@@ -18,6 +18,7 @@ from assay.core.score import Fault, Score
 from assay.core.scoring import RolloutGroup, ScoreContext
 from assay.core.task import Task
 from assay.scorers.spread import SpreadFilter, SpreadHistory
+from assay.verify.user_reward import abstained, abstention
 
 __all__ = ["ReferenceProbability", "ReferenceScorer"]
 
@@ -33,7 +34,9 @@ class ReferenceProbability:
 
     Components: ``reward``, ``probability`` (b), ``base`` (b0), and ``format``: 1 where ``opening`` and ``closing`` stand once
     each and the answer ends the text. An answer without ``opening`` has nowhere to put the reference: its ``probability`` and
-    ``reward`` are 0. The paper's final reward is ``Scalarise(weights=(("reward", 0.9), ("format", 0.1)))``.
+    ``reward`` are 0 where the prompt asks for ``opening`` or another answer of its group has it. Where neither is so the task
+    is not posed for this scorer: the group abstains, without a reward, and is counted in ``reference/abstained``. The paper's
+    final reward is ``Scalarise(weights=(("reward", 0.9), ("format", 0.1)))``.
 
     With ``spread``, each rollout of a group that differs too little carries ``admitted`` 0 (`Score.columns`), else 1;
     ``Reinforce(filter=Admitted())`` leaves such groups out. The paper's penalty on repetition is a credit term,
@@ -106,6 +109,9 @@ class ReferenceScorer:
         found, base = iter(await ctx.logprob(rows)), await ctx.logprob(bare, spec.base)
         scores: list[list[Score]] = []
         for g, of_group, y, b0 in zip(groups, starts, wanted, base, strict=True):
+            if not asks_for(g, spec.opening) and not any(s is not None for s in of_group):
+                scores.append([abstention(f"neither the prompt nor an answer of its group has {spec.opening!r}")] * len(of_group))
+                continue
             behind = [0.0 if s is None else mean_probability(next(found), len(y)) for s in of_group]
             scores.append([self._score(r, b, mean_probability(b0, len(y))) for r, b in zip(g.rollouts, behind, strict=True)])
         return self._admitted(ctx.step, scores)
@@ -115,7 +121,10 @@ class ReferenceScorer:
         return {"reward": 0.0, "probability": 0.0, "base": 0.0, "format": 0.0}
 
     def metrics(self) -> Mapping[str, float]:
-        """``reference/admitted``: share of the groups; ``reference/spread``: running mean of their deviations."""
+        """``reference/admitted``: share of the groups; ``reference/spread``: running mean of their deviations.
+
+        Where any group abstained, ``reference/abstained``: their share.
+        """
         return self._metrics
 
     def state_dict(self) -> State:
@@ -136,14 +145,27 @@ class ReferenceScorer:
         )
 
     def _admitted(self, step: int, scores: list[list[Score]]) -> list[list[Score]]:
+        judged = [of_group for of_group in scores if not any(map(abstained, of_group))]
+        silent = len(scores) - len(judged)
+        self._metrics = {"reference/abstained": silent / len(scores)} if silent else {}
         if self._history is None:
             return scores
-        kept = self._history.admit(step, [float(np.std([x.components["reward"] for x in of_group])) for of_group in scores])
-        self._metrics = {"reference/admitted": sum(kept) / max(1, len(kept)), "reference/spread": self._history.mean or 0.0}
+        kept = self._history.admit(step, [float(np.std([x.components["reward"] for x in of_group])) for of_group in judged])
+        self._metrics |= {"reference/admitted": sum(kept) / max(1, len(kept)), "reference/spread": self._history.mean or 0.0}
+        admitted = iter(kept)
         return [
-            [Score(components=x.components, columns={"admitted": float(k)}, info=x.info) for x in of_group]
-            for of_group, k in zip(scores, kept, strict=True)
+            of_group if any(map(abstained, of_group)) else [_with_admission(x, k) for k in [next(admitted)] for x in of_group]
+            for of_group in scores
         ]
+
+
+def _with_admission(score: Score, admitted: bool) -> Score:
+    return Score(components=score.components, columns={"admitted": float(admitted)}, info=score.info)
+
+
+def asks_for(group: RolloutGroup, opening: str) -> bool:
+    """Whether a message of the prompt shows what an answer begins with."""
+    return any(opening in message.content for message in group.context.messages)
 
 
 def mean_probability(logp: NDArray[np.float32], last: int) -> float:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO, ClassVar, Literal
 
 from assay.core.canon import digest, plain
 from assay.core.errors import ConfigError, DataError, EngineError, RewardError, UnknownNameError
@@ -20,6 +20,7 @@ from assay.core.score import Score
 from assay.core.task import Task
 from assay.core.util.event_loop import run_async
 from assay.core.util.jsonl import object_of
+from assay.core.util.renamed import RenamedMembers, refuse_old_keywords
 from assay.curate.rows import dumped
 from assay.rollout.environments import EnvironmentFailure, ask_environment, open_environment
 from assay.runs.storage import write_text
@@ -41,7 +42,7 @@ _COUNTS = ("asked", "right", "repeated", "wrong", "cut_off", "unanswered", "unju
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Distilled:
+class Distilled(RenamedMembers):
     """What came of a distillation.
 
     Attributes:
@@ -49,24 +50,27 @@ class Distilled:
         rows: how many it has.
         tasks: tasks that were asked.
         solved: those with a right answer.
-        again: those without one that had an attempt without an answer or a verdict; the same command asks them again.
-        attempts: how many were ``asked``: they were ``right`` (``repeated`` of these said what one before said), ``wrong``,
+        again: those without one that had one without an answer or a verdict; the same command asks them again.
+        counts: how many were ``asked``: they were ``right`` (``repeated`` of these said what one before said), ``wrong``,
             ``cut_off``, ``unanswered`` (the teacher or an environment failed), or ``unjudged`` (the verifier failed).
     """
+
+    renamed_members: ClassVar[Mapping[str, str]] = {"attempts": "counts"}
 
     out: Path
     rows: int
     tasks: int
     solved: int
     again: int
-    attempts: Mapping[str, int]
+    counts: Mapping[str, int]
 
 
+@refuse_old_keywords({"attempts": "answers"})
 @dataclass(frozen=True, kw_only=True)
 class Distillation:
     """Answers of a teacher to training tasks, judged: those that are right, as rows that `assay.train.Imitate` reads.
 
-    Only tasks of the split ``train`` are asked. An attempt that was cut off is not kept. One that the teacher could not make, or
+    Only tasks of the split ``train`` are asked. An answer that was cut off is not kept. One that the teacher could not make, or
     that the verifier could not judge, counts as neither right nor wrong.
 
     What was answered is kept beside the file, in ``OUT.work``: a distillation that was stopped or killed goes on with what is
@@ -78,7 +82,7 @@ class Distillation:
         tasks: the family.
         levels: which, of every arm or arm by arm; all when empty.
         per_level: different tasks of each arm and level; a level that has fewer gives all.
-        attempts: answers to each task.
+        answers: answers to each task.
         keep: most right answers kept of each task, all different.
         prefer: which: ``first`` ones, or the ``shortest``, thoughts included.
         threshold: an answer is right from this value of the verifier's on.
@@ -91,7 +95,7 @@ class Distillation:
     tasks: TaskSource
     levels: Levels = ()
     per_level: int = 64
-    attempts: int = 4
+    answers: int = 4
     keep: int = 1
     prefer: Literal["first", "shortest"] = "first"
     threshold: float = 1.0
@@ -100,7 +104,7 @@ class Distillation:
     deadline: float = 5.0
 
     def __post_init__(self) -> None:
-        for name in ("per_level", "attempts", "keep", "at_once"):
+        for name in ("per_level", "answers", "keep", "at_once"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"Distillation.{name}={getattr(self, name)}; use at least 1")
         if not self.deadline > 0:
@@ -141,12 +145,12 @@ class Distillation:
             tasks=len(records),
             solved=sum(bool(r["right"]) for r in records),
             again=sum(r["again"] for r in records),
-            attempts={name: counts[name] for name in _COUNTS},
+            counts={name: counts[name] for name in _COUNTS},
         )
 
     def _settings(self) -> dict[str, Any]:
         """What answers and verdicts depend on."""
-        said = {"tasks": self.tasks.name, "attempts": self.attempts, "threshold": self.threshold}
+        said = {"tasks": self.tasks.name, "attempts": self.answers, "threshold": self.threshold}
         return plain({"teacher": dict(self.teacher.describe()), **said})
 
     async def _ask(
@@ -165,9 +169,9 @@ class Distillation:
             await self.teacher.close()
 
     async def _block(self, tasks: Sequence[Task], pool: ScoringPool) -> list[dict[str, Any]]:
-        made = await self.teacher.ask(self.tasks, tasks, self.attempts)
+        made = await self.teacher.ask(self.tasks, tasks, self.answers)
         missed = [trial for of in made for trial in of if isinstance(trial, str)]
-        if len(missed) == len(tasks) * self.attempts:
+        if len(missed) == len(tasks) * self.answers:
             raise EngineError(f"the teacher answered nothing of {len(missed)} attempts; the first: {missed[0]}")
         attempted = [(t, r) for t, of in zip(tasks, made, strict=True) for r in of if isinstance(r, Rollout)]
         ended = [(task, rollout) for task, rollout in attempted if rollout.stop is not Stop.LENGTH]
@@ -189,7 +193,7 @@ class Distillation:
             counts["right"] += 1
             counts["repeated"] += digest(found["turns"]) in right
             right.setdefault(digest(found["turns"]), found)
-        messages = [[m.role, m.content, None] for m in task.exposed().messages]
+        messages = [[m.role, m.content, None] for m in task.public_view().messages]
         again = not right and counts["unanswered"] + counts["unjudged"] > 0
         head = {"task": task.id, "arm": task.arm, "level": task.level, "content": task.content}
         return {**head, "messages": messages, "counts": dict(counts), "right": list(right.values()), "again": again}

@@ -106,7 +106,7 @@ class MembershipProbe:
         Raises:
             DataError: a prompt that leaves no room for an answer, or holds what the tokenizer lacks; names the task.
         """
-        first = [self._rendered(task, task.exposed().messages) for task in tasks]
+        first = [self._rendered(task, task.public_view().messages) for task in tasks]
         answers = self._greedy(tasks, first)
         said = [text_of(self._model.tokenizer, a.ids, a) for a in answers]
         second = [self._rendered(t, self._asked_again(t, text)) for t, text in zip(tasks, said, strict=True)]
@@ -184,7 +184,7 @@ class MembershipProbe:
     def _asked_again(self, task: Task, answer: str) -> list[Message]:
         question = _question(task)
         again = self.retry.format(question=question, answer=answer)
-        return [*task.exposed().messages, Message("assistant", answer), Message("user", again)]
+        return [*task.public_view().messages, Message("assistant", answer), Message("user", again)]
 
     def _rendered(self, task: Task, messages: Sequence[Message]) -> Ids:
         try:
@@ -301,4 +301,4 @@ def grade_answers(
 
 
 def _question(task: Task) -> str:
-    return "\n".join(question_text(task.exposed().messages))
+    return "\n".join(question_text(task.public_view().messages))

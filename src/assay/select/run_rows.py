@@ -66,7 +66,7 @@ def _name_of(task: Task) -> dict[str, Any]:
         return {"id": own}
     if isinstance(task.public.get("prompt"), str):
         return {"prompt": task.public["prompt"]}
-    return {"prompt": [{"role": m.role, "content": m.content} for m in task.exposed().messages]}
+    return {"prompt": [{"role": m.role, "content": m.content} for m in task.public_view().messages]}
 
 
 def write_measurements(folder: Path, place: Path, epochs: int = 0, run: Run | None = None) -> Path:

@@ -55,7 +55,7 @@ class Teacher(Protocol):
 
 def context_of(task: Task) -> Context:
     """A task as it is asked: its opening conversation."""
-    world = task.exposed()
+    world = task.public_view()
     return Context(
         key=f"distill/{task.arm}/{task.level}/{task.split}/{task.index}", group=task.id, task=world, messages=world.messages
     )

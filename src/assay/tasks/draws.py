@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 import numpy as np
 
-from assay.core.canon import canonical
+from assay.core.canon import FrozenMap, canonical
 from assay.core.errors import ConfigError, DataError, UnknownNameError
 from assay.core.protocols import TaskSource
 from assay.core.seeds import derive, generator, text_split
@@ -19,6 +19,7 @@ __all__ = [
     "SPLITS",
     "TRIES",
     "TaskCoordinates",
+    "check_stream",
     "checked_levels",
     "distinct",
     "in_turn",
@@ -63,6 +64,27 @@ class TaskCoordinates:
     @property
     def _stream(self) -> str:
         return f"{self.arm}/{self.level}/{self.split}"
+
+    def make_task(
+        self,
+        domain: str,
+        *,
+        public: Mapping[str, Any],
+        private: Mapping[str, Any],
+        world: Mapping[str, Any] | None = None,
+    ) -> Task:
+        """The task that stands here, of what the policy may see, scorers know, and environments may use."""
+        return Task(
+            id=self.id,
+            domain=domain,
+            arm=self.arm,
+            level=self.level,
+            split=self.split,
+            index=self.index,
+            public=FrozenMap(public),
+            world=FrozenMap(world or {}),
+            private=FrozenMap(private),
+        )
 
     def check(self, source: TaskSource) -> None:
         """Refuse coordinates that the source does not have.
@@ -272,6 +294,23 @@ def slip(text: str, noise: float, alphabet: str, rng: np.random.Generator) -> st
     before, here, after = text[:at], text[at], text[at + 1 :]
     swapped = before[:-1] + here + before[-1:] + after
     return (before + symbol + after, before + symbol + here + after, before + after, swapped)[kind]
+
+
+def check_stream(family: str, spare: int, test_share: float) -> None:
+    """Refuses settings that families with a budget of calls share.
+
+    Args:
+        family: name of the class, for errors.
+        spare: calls beyond those of the oracle.
+        test_share: share of contents that belong to the test split.
+
+    Raises:
+        ConfigError: fewer than 0 spare calls, or a share that leaves a split empty.
+    """
+    if spare < 0:
+        raise ConfigError(f"{family}.spare must be >= 0, got {spare}")
+    if not 0.0 < test_share < 1.0:
+        raise ConfigError(f"{family}.test_share must be between 0 and 1, got {test_share}")
 
 
 def checked_levels(family: str, levels: tuple[int, ...], least: int, most: int) -> None:

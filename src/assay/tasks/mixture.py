@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.import_path import filed_as
 from assay.core.protocols import Environment, TaskSource, Verifier
 from assay.core.task import Message, Task, TaskView
+from assay.core.util.renamed import RenamedMembers
 from assay.guide.balanced_arms import Balanced
 from assay.guide.cell_curricula import CellRule
 from assay.guide.curriculum import Frontier
@@ -22,7 +24,7 @@ __all__ = ["TaskMixture"]
 
 @filed_as("assay.tasks.mixture:Mixture")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskMixture:
+class TaskMixture(RenamedMembers):
     """The arms of several families side by side; a curriculum chooses among all of them.
 
     Each task is the family's own, and goes to the family's own verifier and environment.
@@ -42,6 +44,8 @@ class TaskMixture:
     >>> dict(both.arms()), both.task("reverse", 3, "train", 0).public["prompt"]
     ({'sort': (3,), 'reverse': (3, 4)}, 'Rabh>')
     """
+
+    renamed_members: ClassVar[Mapping[str, str]] = {"balanced": "balance_parts"}
 
     name: str
     sources: tuple[TaskSource, ...]
@@ -104,7 +108,7 @@ class TaskMixture:
         parts = {self.name: tuple(by_name)} if self.parts is None else self.parts
         return {part: {name: by_name[name] for name in names} for part, names in parts.items()}
 
-    def balanced(self, rule: CellRule | None = None, shares: Mapping[str, float] | None = None) -> Balanced:
+    def balance_parts(self, rule: CellRule | None = None, shares: Mapping[str, float] | None = None) -> Balanced:
         """A curriculum that draws from all parts equally often, and within one from all its families.
 
         Args:

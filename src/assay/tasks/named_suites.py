@@ -35,7 +35,7 @@ def suite_summary(name: str) -> str:
 def suite(name: str) -> TaskMixture:
     """The suite of that name; ``name/part`` is one of its parts alone.
 
-    Where a suite has parts, they count alike, however many families and arms each has: `TaskMixture.balanced` gives the
+    Where a suite has parts, they count alike, however many families and arms each has: `TaskMixture.balance_parts` gives the
     curriculum,
     and `in_turn` takes one task of each part after the other.
 
@@ -45,7 +45,7 @@ def suite(name: str) -> TaskMixture:
     Carries: SynLogic (arXiv 2505.19641), in part.
 
     >>> six = suite("assay-six")
-    >>> list(six.members()), six.balanced().parts["logic"]
+    >>> list(six.members()), six.balance_parts().parts["logic"]
     (['math', 'code', 'science', 'logic', 'simulation', 'tabular'], ('graphs', 'grids', 'knaves', 'riddles', 'sat'))
     >>> list(suite("assay-six/code").members()["code"])
     ['coding', 'sql']

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import StrEnum, nonmember
 from random import Random
 from typing import Any, ClassVar
 
@@ -15,7 +15,7 @@ from assay.core.canon import plain
 from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.protocols import Environment, Verifier
 from assay.core.task import Message, Task, TaskView
-from assay.core.util.renamed import refuse_renamed
+from assay.core.util.renamed import RenamedMembers, refuse_renamed
 from assay.tasks.draws import checked_levels, slip
 from assay.verify.answer_verifier import AnswerPlace
 from assay.verify.exact import ExactMatch
@@ -26,10 +26,12 @@ Facts = Mapping[str, Any]
 """What a question is about, as plain JSON values: it decides the question, its answer and its split, whatever the words."""
 
 
-class Form(StrEnum):
+class Form(RenamedMembers, StrEnum):
     r"""How an answer is to be given: ``tag`` between ``<answer>`` and ``</answer>``, ``box`` in ``\boxed{}``, ``mark`` behind
     ``Answer:`` on the last line, ``plain`` alone.
     """
+
+    renamed_members = nonmember({"given": "format_answer"})  # type: ignore[assignment]
 
     TAG = "tag"
     BOX = "box"

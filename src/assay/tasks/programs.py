@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from assay.core.errors import ConfigError, DataError
 from assay.core.protocols import Verifier
 from assay.core.seeds import derive
+from assay.core.util.renamed import refuse_renamed
 from assay.sandbox import Limits, Sandbox, SandboxProgram
 from assay.tasks.problem import Facts, Form, Problem, Solution
 from assay.tasks.problems import Problems
@@ -87,6 +88,10 @@ class ProgramTask(Problem):
         "{statement}\n\nFind the output for this input:\n\n{input}",
         "A program solves this problem:\n\n{statement}\n\nWhat does it print when it reads the following?\n\n{input}",
     )
+
+    def __init_subclass__(cls) -> None:
+        super(ProgramTask, cls).__init_subclass__()
+        refuse_renamed(cls, {"made": "make_input", "printed": "run_reference"})
 
     def __post_init__(self) -> None:
         Problem.__post_init__(self)

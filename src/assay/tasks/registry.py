@@ -104,7 +104,7 @@ def card(source: TaskSource) -> Card:
         example=example,
         verifier="each family's own" if isinstance(source, TaskMixture) else repr(source.verifier()),
         has_trace=trace is not None,
-        has_tools=source.environment(example.exposed()) is not None,
+        has_tools=source.environment(example.public_view()) is not None,
         trace=tuple((m.role, m.content) for m in trace or ()),
     )
 

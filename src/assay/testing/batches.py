@@ -11,20 +11,24 @@ from numpy.typing import NDArray
 from assay.core.batch import Batch, Counts
 from assay.core.columns import Array, TokenColumn
 from assay.core.seeds import generator
+from assay.core.util.renamed import refuse_old_keywords
 from assay.objective.objective import Objective
 from assay.objective.reducers import F
 
 __all__ = ["head_widths", "random_batch", "random_live", "shard", "split_rows"]
 
 
-def random_batch(seed: int, columns: Sequence[str] = (), groups: int = 3, size: int = 4, attempts: Sequence[str] = ()) -> Batch:
+@refuse_old_keywords({"attempts": "rollout_columns"})
+def random_batch(
+    seed: int, columns: Sequence[str] = (), groups: int = 3, size: int = 4, rollout_columns: Sequence[str] = ()
+) -> Batch:
     """A small graded batch: rows of 2 to 7 tokens, rewards of few values, one faulty rollout, tool tokens outside the mask.
 
     Args:
         seed: everything derives from it.
         columns: further token columns: ``logp_*`` get log-probabilities, ``entropy*`` positive numbers, others any.
         groups, size: groups and rollouts per group.
-        attempts: further columns of the rollouts, each 0, 0.5 or 1: keys as well as shares.
+        rollout_columns: further columns of the rollouts, each 0, 0.5 or 1: keys as well as shares.
 
     Returns:
         ``groups * size`` rollouts, one of them faulty and without rows; arrays are read-only.
@@ -53,7 +57,7 @@ def random_batch(seed: int, columns: Sequence[str] = (), groups: int = 3, size: 
         "tokens": per_attempt,
         "components/correct": reward,
     }
-    extra = {name: rng.integers(0, 3, total) / 2.0 for name in dict.fromkeys(attempts)}
+    extra = {name: rng.integers(0, 3, total) / 2.0 for name in dict.fromkeys(rollout_columns)}
     table = {**extra, **table}
     rows: dict[str, Array] = {"rollout": owner, "stream": np.zeros(len(owner), np.int8)}
     for array in (*tokens.values(), *table.values(), *rows.values()):

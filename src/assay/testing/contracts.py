@@ -194,7 +194,7 @@ def check_environment(source: TaskSource, task: Task, steps: int = 64, deadline:
         ContractError: it breaks one of these.
     """
     subject = f"environment of {source.name}"
-    world = task.exposed()
+    world = task.public_view()
     require(source.environment(world) is not None, subject, f"task {task.id!r} has none")
     trace = source.trace(task, 0.0, np.random.default_rng(0)) or ()
     said = [m.content for m in trace if m.role == "assistant"]
@@ -224,7 +224,7 @@ def _check_pictures(source: TaskSource, task: Task, said: Sequence[str], subject
     """Raises ContractError where a picture is shown that the family does not have, or that is another one."""
 
     async def show() -> tuple[Message, ...]:
-        environment = _fresh(source, task.exposed())
+        environment = _fresh(source, task.public_view())
         messages = (await environment.start()).messages
         for action in said:
             step = await environment.step(action)
@@ -233,7 +233,7 @@ def _check_pictures(source: TaskSource, task: Task, said: Sequence[str], subject
                 break
         return messages
 
-    for media in media_in((*task.exposed().messages, *wait_for(show()))):
+    for media in media_in((*task.public_view().messages, *wait_for(show()))):
         require(isinstance(source, ShowsPictures), subject, f"shows the picture {media.digest}, and the family has no `pictures`")
         assert isinstance(source, ShowsPictures)
         try:

@@ -195,7 +195,7 @@ def contexts_for(count: int = 12) -> list[Context]:
             split="train",
             index=i,
             public=FrozenMap({"prompt": f"{i}?"}),
-        ).exposed()
+        ).public_view()
         for i in range(count)
     ]
     return [Context(key=t.id, group=t.id, task=t, messages=t.messages) for t in tasks]

@@ -168,7 +168,7 @@ class _Check:
                     request,
                     prompt=_joined(request.prompt, found.ids[:half]),
                     first=half,
-                    begun=half,
+                    prefix_tokens=half,
                     sampling=Sampling(max_new_tokens=self.tokens - half),
                 )
                 for request, found in zip(self.requests, together, strict=True)

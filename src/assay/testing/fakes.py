@@ -170,7 +170,7 @@ class ScriptedEngine:
         return Completion(ids=ids_of(ids), logp_engine=logp, spans=spans, stop=stop, sampling=request.sampling)
 
     def _stopped(self, request: Request, ids: Sequence[int]) -> bool:
-        begun: list[int] = request.prompt[len(request.prompt) - request.begun :].tolist()
+        begun: list[int] = request.prompt[len(request.prompt) - request.prefix_tokens :].tolist()
         before, text = (self.tokenizer.decode([*begun, *part]) for part in (ids[:-1], ids))
         return any(text.find(s, max(0, len(before) - len(s) + 1)) >= 0 for s in request.sampling.stop)
 
@@ -277,7 +277,7 @@ class FakeLearner:
         """
         if digests != "blake2b":
             raise ConfigError(f"the fake learner digests by blake2b alone, not by {digests!r}")
-        return manifest_of(self.version, _copied(self.weights)).rounded(dtype)
+        return manifest_of(self.version, _copied(self.weights)).round_to(dtype)
 
     @contextmanager
     def perturbed_weights(self, dtype: str = "float32") -> Generator[PerturbsWeights]:

@@ -106,7 +106,7 @@ def _outcome(objective: Objective, plan: Plan, seed: int) -> RanksOutcome:
 def _random_batch_for(objective: Objective, plan: Plan, seed: int) -> tuple[Batch, dict[str, F]]:
     """A batch with all that the objective reads, and its live columns."""
     rollouts = [name for term in (*objective.credit, *objective.losses) for name in term.rollout_columns]
-    batch = random_batch(seed, (*plan.columns, *(f.column for f in plan.forwards)), attempts=rollouts)
+    batch = random_batch(seed, (*plan.columns, *(f.column for f in plan.forwards)), rollout_columns=rollouts)
     return batch, random_live(batch, plan.live, seed, head_widths(objective))
 
 

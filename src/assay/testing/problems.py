@@ -127,7 +127,7 @@ def _in_all_forms(
     subject: str,
     judge_of: Callable[[Form], tuple[Verifier, ScoringPool | None]],
 ) -> None:
-    if problem.environment(_task(problem, level, facts, solved, "").exposed()) is not None:
+    if problem.environment(_task(problem, level, facts, solved, "").public_view()) is not None:
         return  # one text does not end it; the family's check plays it
     for form in Form:
         text = problem.format_solution(solved, form)

@@ -183,7 +183,7 @@ class _Check:
 
     def privacy(self) -> None:
         for task in self.tasks:
-            world = task.exposed()
+            world = task.public_view()
             require(not hasattr(world, "private"), self.subject, f"the world of task {task.id!r} has a private part")
             seen = _keys(world.public) | _keys(world.world)
             leaked = sorted(set(task.private) & seen)
@@ -241,7 +241,7 @@ class _Check:
         after = dict(zip((t.id for t in self.tasks), self.tasks[1:], strict=False))
         for task in self.close:
             own, following = self.answers.get(task.id), after.get(task.id)
-            for text in {*JUNK, task.exposed().messages[-1].content} - {own}:
+            for text in {*JUNK, task.public_view().messages[-1].content} - {own}:
                 if not _ends_with(own, text):
                     self._at_floor(task, rollout_of(task, text))
             if own and following and self.answers.get(following.id, own) != own and self._differ(following, task):
@@ -298,7 +298,7 @@ class _Check:
 
     def environment(self) -> None:
         task = self.tasks[0]
-        if self.source.environment(task.exposed()) is None:
+        if self.source.environment(task.public_view()) is None:
             return
         report = check_environment(self.source, task)
         self.held(*(f"environment: {name}" for name in report.passed))
@@ -309,7 +309,7 @@ class _Check:
 
     def _played(self, task: Task) -> None:
         trace = self.source.trace(task, 0.0, np.random.default_rng(0))
-        environment = self.source.environment(task.exposed())
+        environment = self.source.environment(task.public_view())
         if trace is None or environment is None:
             return
 

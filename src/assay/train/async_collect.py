@@ -225,7 +225,7 @@ class AsyncCollector:
                     f"{type(s.guidance).__name__} posed task {task.id!r} in no context, and a stage that samples asynchronously "
                     "needs one of each: use another guidance, or leave Reinforce.asynchronous out"
                 )
-            if isinstance(self._tasks, WithoutEnvironments) and s.parts.run.tasks.environment(task.exposed()) is not None:
+            if isinstance(self._tasks, WithoutEnvironments) and s.parts.run.tasks.environment(task.public_view()) is not None:
                 raise ConfigError(
                     f"task {task.id!r} is played in an environment, and the first tasks of all levels are not, so sampler "
                     "processes were sent none: make it so for a whole level, or leave Reinforce.asynchronous out"

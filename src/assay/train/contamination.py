@@ -200,7 +200,7 @@ def _texts(
     and two that differ in numbers, or in one place in most words, ask different things.
     """
     rows = [task for task in own if _size(source, task.arm) is not None]
-    said = [_text(task.exposed().messages) for task in rows]
+    said = [_text(task.public_view().messages) for task in rows]
     items = tuple(EvalItem(HELD_OUT, i, normal(text)) for i, text in enumerate(said))
     index = EvalIndex(items, replace(matching, n=0, near=matching.near if near else 0.0), as_written=True)
     counted = index.templates()
@@ -227,7 +227,7 @@ def _texts(
 def _sentences(source: TaskSource, own: Sequence[Task]) -> int:
     """How many held-out rows have so many words that others may nearly say the same."""
     rows = [task for task in own if _size(source, task.arm) is not None]
-    return sum(len(_text(task.exposed().messages).split()) >= _A_SENTENCE for task in rows)
+    return sum(len(_text(task.public_view().messages).split()) >= _A_SENTENCE for task in rows)
 
 
 def _files(index: EvalIndex, blocks: Sequence[Sequence[_Prompt]]) -> Search:
@@ -249,7 +249,7 @@ def _files(index: EvalIndex, blocks: Sequence[Sequence[_Prompt]]) -> Search:
 
 
 def _of_task(task: Task, kind: str, similarity: float = 1.0) -> dict[str, Any]:
-    text = _text(task.exposed().messages)
+    text = _text(task.public_view().messages)
     return {"kind": kind, "file": "", "line": 0, "task": task.id, "item": text, "run": "", "similarity": round(similarity, 4)}
 
 
@@ -308,7 +308,7 @@ def _of_tasks(run: Run, of: str, sample: int) -> Iterator[_Prompt]:
         for index in range(sample if size is None else size(arm, level, "train")):
             task = run.tasks.task(arm, level, "train", index)
             place = f"{of}task {task.id!r} (arm {arm!r}, level {level})"
-            yield _Prompt(place, _text(task.exposed().messages), task.content)
+            yield _Prompt(place, _text(task.public_view().messages), task.content)
 
 
 def _cells(run: Run) -> list[tuple[str, int]]:

@@ -121,7 +121,7 @@ def by_arm(items: Sequence[Mapping[str, Any]], threshold: float) -> dict[str, fl
 
 def context_of(task: Task) -> Context:
     """A task as an evaluation poses it: its opening conversation."""
-    world = task.exposed()
+    world = task.public_view()
     key = f"evaluate/{task.split}/{task.arm}/{task.level}/{task.index}"
     return Context(key=key, group=task.id, task=world, messages=world.messages)
 

@@ -127,7 +127,7 @@ def _first_of_each_cell(items: Sequence[Mapping[str, Any]], count: int) -> list[
 
 
 def _item(task: Task) -> dict[str, Any]:
-    prompt = shortened("".join(m.content for m in task.exposed().messages))
+    prompt = shortened("".join(m.content for m in task.public_view().messages))
     return {"id": task.id, "arm": task.arm, "level": task.level, "prompt": prompt, "gold": gold_text(task)}
 
 

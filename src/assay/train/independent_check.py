@@ -64,7 +64,7 @@ class IndependentChecker:
         """Judges a sample of graded rollouts once more.
 
         Returns:
-            Scores, and over the rollouts that both judged: ``check/attempts``, their number; ``check/reward`` and
+            Scores, and over the rollouts that both judged: ``check/rollouts``, their number; ``check/reward`` and
             ``check/value``, the mean of the main component as the reward has it and as the check has it; ``check/gap``, the
             difference; ``check/overpaid``, the share that the reward takes for right (at least 1/2) and the check does not.
             Besides ``check/faults``, the share of the sample on which the check gave no verdict.
@@ -85,7 +85,7 @@ class IndependentChecker:
         except RewardError as error:
             raise RewardError(f"Run.check, the second judge beside the reward: {error}") from error
         both = [(paid.primary, scores[r.id].primary) for _, r, paid in drawn if scores[r.id].valid]
-        metrics = {"check/attempts": float(len(both)), "check/faults": 1.0 - len(both) / len(drawn)}
+        metrics = {"check/rollouts": float(len(both)), "check/faults": 1.0 - len(both) / len(drawn)}
         if both:
             reward, value = (sum(column) / len(both) for column in zip(*both, strict=True))
             overpaid = sum(paid >= 0.5 > found for paid, found in both) / len(both)

@@ -337,4 +337,4 @@ def _with(result: StepResult, told: Mapping[str, float]) -> StepResult:
 
 
 def _question(group: Group) -> str:
-    return "\n".join(question_text(group.task.exposed().messages))
+    return "\n".join(question_text(group.task.public_view().messages))

@@ -37,7 +37,7 @@ async def step(s: ReinforceRunner) -> StepResult:
     """Advances a stage by one rollout batch."""
     p, stage, replay = s.parts, s.stage, s.replay
     with StepTimer() as timer:
-        with p.recorded():
+        with p.record_states():
             taken = await collect_groups(s)
         found = IndependentVerdicts()
         if p.checker:

@@ -125,7 +125,7 @@ def _build(
     )
     try:
         if isinstance(before, CarriesHeads):
-            learner.carry(before.kept())
+            learner.load_heads(before.export_heads())
         engine = own_engine(run, stage).build(learner)
         if settings.replay_routing and "routed_experts" not in engine.info().columns:
             raise ConfigError(

@@ -166,7 +166,7 @@ def _count(source: TaskSource, arm: str, level: int, split: str) -> int:
 def _check_prompt(tasks: TaskSource, task: Task, tokenizer: Tokenizer, new: int, context: int, whose: str = "model's") -> int:
     """Tokens of a task's prompt."""
     try:
-        tokens = len(tokenizer.render(task.exposed().messages))
+        tokens = len(tokenizer.render(task.public_view().messages))
     except DataError as error:
         raise DataError(f"task {task.id!r} (arm {task.arm!r}, level {task.level}): {error}") from None
     if tokens + new > context:
@@ -183,7 +183,7 @@ def _told_of_tools(tasks: TaskSource, task: Task, tokenizer: Tokenizer, tokens: 
     """How much of a prompt describes a stage's tools, and what to do; "" where it has none."""
     if not isinstance(tasks, ToolSource):
         return ""
-    bare = len(tokenizer.render(tasks.source.task(task.arm, task.level, task.split, task.index).exposed().messages))
+    bare = len(tokenizer.render(tasks.source.task(task.arm, task.level, task.split, task.index).public_view().messages))
     names, described = ", ".join(str(tool.schema["name"]) for tool in tasks.tools), tokens - bare
     if described > most:
         return f"the description of the tools {names} alone has {described} tokens, so no task fits; shorten their docstrings,"
@@ -222,7 +222,7 @@ def _check_turns(run: Run, task: Task, tokenizer: Tokenizer) -> None:
 
     And the chat template must be able to write what the environment answers.
     """
-    if run.tasks.environment(task.exposed()) is None:
+    if run.tasks.environment(task.public_view()) is None:
         return
     if isinstance(tokenizer, ChatTokenizer) and (task.public.get("tools") or isinstance(run.tasks, ToolSource)):
         _check_heard(task, tokenizer)
@@ -240,7 +240,7 @@ def _check_turns(run: Run, task: Task, tokenizer: Tokenizer) -> None:
 
 def _check_heard(task: Task, tokenizer: ChatTokenizer) -> None:
     """What declared tools answer must be written behind a call, which no trace may show; and behind a thought where there are."""
-    opening, tags = task.exposed().messages, tokenizer.thinking
+    opening, tags = task.public_view().messages, tokenizer.thinking
     word = opening[-1].content  # what the tokenizer can write, as the prompt shows
     for said in (word, *((f"{tags.open}{tags.close}{word}",) if tags else ())):
         try:

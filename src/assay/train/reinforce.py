@@ -157,7 +157,7 @@ class Reinforce(SourceStage):
         return (*self.sources, self.imitate.source) if self.imitate else self.sources
 
     @property
-    def asked_models(self) -> tuple[str, ...]:
+    def scored_models(self) -> tuple[str, ...]:
         """Those that the scorer asks for."""
         return tuple(self.reward.models)
 

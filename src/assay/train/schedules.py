@@ -139,7 +139,7 @@ def _check_turns(run: Run, stage: Reinforce) -> None:
     if isinstance(player, PlayerSpec) and player.tools:
         return
     tasks = [run.tasks.task(arm, levels[0], "train", 0) for arm, levels in arms_of(run.tasks, stage.levels).items()]
-    if tasks and all(run.tasks.environment(task.exposed()) is None for task in tasks):
+    if tasks and all(run.tasks.environment(task.public_view()) is None for task in tasks):
         raise ConfigError(
             f"Reinforce.schedules['max_turns']: tasks of {run.tasks.name!r} are answered in one turn, so that it would do "
             "nothing; leave it out, or give the stage's sampler tools"

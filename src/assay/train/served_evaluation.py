@@ -22,7 +22,7 @@ from assay.train.server_player import ServerPlayer
 from assay.verify import ScoringPool
 from assay.verify.confidence import CONFIDENCE
 
-__all__ = ["AttemptFile", "ServedEvaluation", "ServedOutcome", "read_attempts"]
+__all__ = ["JudgedRolloutFile", "ServedEvaluation", "ServedOutcome", "read_judged_rollouts"]
 
 _ALL = (401, 403, 404)
 """Refusals that every request would meet."""
@@ -53,12 +53,12 @@ class ServedOutcome:
         return sum(item["missing"] for item in self.items)
 
     @property
-    def attempts(self) -> int:
+    def asked(self) -> int:
         """That were asked for."""
         return sum(len(i["values"]) + i["faults"] + i["missing"] for i in self.items)
 
 
-class AttemptFile:
+class JudgedRolloutFile:
     """Attempts of an evaluation as JSON Lines: first what was asked, then each attempt when it is judged.
 
     Args:
@@ -127,7 +127,7 @@ class ServedEvaluation:
     concurrency: int = 16
 
     async def run(
-        self, file: AttemptFile, pool: ScoringPool, tell: Callable[[int, int, int], None] = lambda done, of, missing: None
+        self, file: JudgedRolloutFile, pool: ScoringPool, tell: Callable[[int, int, int], None] = lambda done, of, missing: None
     ) -> ServedOutcome:
         """Asks for all attempts that the file lacks.
 
@@ -153,7 +153,7 @@ class ServedEvaluation:
             state.reasons["not asked: the server gave no answer to anything any more"] += len(wanted)
         return ServedOutcome(items=tuple(self._item(task, file) for task in self.items), reasons=dict(state.reasons))
 
-    async def _work(self, state: _State, file: AttemptFile, pool: ScoringPool) -> None:
+    async def _work(self, state: _State, file: JudgedRolloutFile, pool: ScoringPool) -> None:
         while state.wanted and not state.hopeless(max(_SILENT, self.concurrency)):
             task, number = state.wanted.popleft()
             try:
@@ -169,7 +169,7 @@ class ServedEvaluation:
             file.add(_attempt(task, number, rollout, score))
             state.step()
 
-    def _item(self, task: Task, file: AttemptFile) -> dict[str, Any]:
+    def _item(self, task: Task, file: JudgedRolloutFile) -> dict[str, Any]:
         made = [a for i in range(self.n) if (a := file.known.get((task.id, i))) is not None]
         valid = [a for a in made if a["value"] is not None]
         return {
@@ -238,8 +238,8 @@ def _attempt(task: Task, number: int, rollout: Rollout, score: Any) -> dict[str,
     }
 
 
-def read_attempts(path: Path) -> list[dict[str, Any]]:
-    """The items of an evaluation that an `AttemptFile` holds, as those of `ServedOutcome`.
+def read_judged_rollouts(path: Path) -> list[dict[str, Any]]:
+    """The items of an evaluation that an `JudgedRolloutFile` holds, as those of `ServedOutcome`.
 
     Raises:
         DataError: the file is none.

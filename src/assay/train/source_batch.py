@@ -122,7 +122,7 @@ async def _hosted(s: ReinforceRunner, rows: SourceRows, groups: Sequence[Group])
     reader, found = AnswerReader.of(s.parts.tokenizer), list[tuple[Group, RewardedRow, Context]]()
     for group in groups:
         context = group.rollouts[0].context
-        question = "\n".join(question_text(group.task.exposed().messages))
+        question = "\n".join(question_text(group.task.public_view().messages))
         for n, row in enumerate(rows.questions.get(question, ())[: rows.source.rows]):
             if context.prefill is not None:
                 raise ConfigError(
@@ -163,7 +163,7 @@ def _own(s: ReinforceRunner, rows: SourceRows) -> Iterator[Joined]:
             public=FrozenMap({"messages": messages}),
         )
         rollouts = tuple(
-            row.rollout(f"{key}/{n}", Context(key=key, group=key, task=task.exposed(), messages=opening), reader, version)
+            row.rollout(f"{key}/{n}", Context(key=key, group=key, task=task.public_view(), messages=opening), reader, version)
             for n, row in enumerate(answers)
         )
         scores = tuple(_scored(row, "reward") for row in answers)

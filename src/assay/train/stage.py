@@ -69,6 +69,7 @@ class Stage(Protocol):
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         renamed = {"taught": "effective_objective", "rows_told": "count_rows", "practises": "uses_tasks", "reduced": "shrink"}
+        renamed["asked_models"] = "scored_models"
         refuse_renamed(cls, renamed)
 
     # ---- what it is
@@ -100,7 +101,7 @@ class Stage(Protocol):
         return ()
 
     @property
-    def asked_models(self) -> tuple[str, ...]:
+    def scored_models(self) -> tuple[str, ...]:
         """Models of the learner whose log-probabilities it asks for besides those of its objective."""
         return ()
 

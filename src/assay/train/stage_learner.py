@@ -20,7 +20,7 @@ def learner_of(run: Run, stage: Stage) -> LearnerSettings:
     divergence from the stage's start and no anchor of the stage stays there, or where the stage's scorer asks for it.
     """
     anchors = stage.learner.anchors
-    asked = run.evaluation.kl_to_base or BASE in stage.asked_models
+    asked = run.evaluation.kl_to_base or BASE in stage.scored_models
     if not asked or any(a.is_start for a in anchors):
         return stage.learner
     return replace(stage.learner, anchors=(*anchors, Anchor(BASE)))

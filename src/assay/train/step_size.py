@@ -44,7 +44,7 @@ def _turns(stage: Reinforce, run: Run) -> int:
     """Answers of a rollout at most."""
     arm, levels = next(iter(run.tasks.arms().items()))
     one = run.tasks.task(arm, levels[0], "train", 0)
-    return (stage.sampler.max_turns or run.max_turns) if run.tasks.environment(one.exposed()) is not None else 1
+    return (stage.sampler.max_turns or run.max_turns) if run.tasks.environment(one.public_view()) is not None else 1
 
 
 def half_group_size(stage: Reinforce) -> int:

@@ -142,4 +142,4 @@ def trace_row(source: TaskSource, task: Task, reader: AnswerReader, noise: float
             f"task family {source.name!r} has no oracle traces, so it cannot be demonstrated: leave the WarmUp stage out, or "
             "give rows with an 'answer'"
         )
-    return conversation_row(f"trace/{task.id}/{index}", task.exposed().messages, turns, reader)
+    return conversation_row(f"trace/{task.id}/{index}", task.public_view().messages, turns, reader)

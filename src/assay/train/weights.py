@@ -91,9 +91,9 @@ class ServedWeights:
             async with self.present():
                 await self.proof.calibrate(self.published(), self.stale.engine if self.stale else self.engine, self.learner)
 
-    def recorded(self) -> AbstractContextManager[None]:
+    def record_states(self) -> AbstractContextManager[None]:
         """Inside, what the engine computes of what it samples is kept for the gradient pass, where both can (`Native.recall`)."""
-        return self.engine.recorded() if isinstance(self.engine, SharesStates) else nullcontext()
+        return self.engine.record_states() if isinstance(self.engine, SharesStates) else nullcontext()
 
     def save(self, folder: Path) -> None:
         """Writes the learner's files, and the weights that wait for their turn in the engine."""

@@ -12,6 +12,7 @@ from assay.core.protocols import Verifier
 from assay.core.rollout import Rollout
 from assay.core.score import Score
 from assay.core.task import Task
+from assay.core.util.renamed import refuse_old_keywords
 
 __all__ = ["Abilities", "abilities_of", "ability_of", "measured", "scale_of"]
 
@@ -28,6 +29,7 @@ def _no_other(answers: int) -> Verifier | None:
     return None
 
 
+@refuse_old_keywords({"beside": "for_workers"})
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Abilities:
     """What a verifier declares of itself; the defaults are those of one that declares nothing.
@@ -49,7 +51,7 @@ class Abilities:
         prepare: imports in the fork server what every worker needs.
         ready: raises at once what would fail on every rollout, such as a missing package.
         isolation: what contains the programs that it starts, as plain values; None where it starts none.
-        beside: the same verifier for a worker beside which others judge, so many in all; None where one worker is enough.
+        for_workers: the same verifier for a worker beside which others judge, so many in all; None where one worker is enough.
 
     Raises:
         ConfigError: a floor that is no finite number, or a deadline that is not positive.
@@ -69,7 +71,7 @@ class Abilities:
     prepare: Callable[[], None] = field(default=_no_work)
     ready: Callable[[], None] = field(default=_no_work)
     isolation: Callable[[], Mapping[str, Any] | None] = field(default=_nothing_started)
-    beside: Callable[[int], Verifier | None] = field(default=_no_other)
+    for_workers: Callable[[int], Verifier | None] = field(default=_no_other)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", tuple(self.names))
@@ -126,6 +128,8 @@ def abilities_of(verifier: Verifier) -> Abilities:
     kind = type(verifier).__name__
     if declared is not None:
         raise ConfigError(f"{kind}.abilities is {a_kind(declared)}; give an Abilities(...)")
+    if hasattr(verifier, "beside"):
+        raise ConfigError(f"{kind}.beside is called for_workers now; rename it")
     found: dict[str, Any] = {}
     for ability in fields(Abilities):
         value = getattr(verifier, ability.name, None)
@@ -162,4 +166,4 @@ def measured(names: Collection[str]) -> bool:
 
 
 _NOTHING = Abilities()
-_CALLED = frozenset({"at_once", "key", "prepare", "ready", "isolation", "beside"})
+_CALLED = frozenset({"at_once", "key", "prepare", "ready", "isolation", "for_workers"})

@@ -110,9 +110,9 @@ class CompositeVerifier(ABC):
             "parts": found,
         }
 
-    def beside(self, answers: int) -> Self | None:
+    def for_workers(self, answers: int) -> Self | None:
         """The same verifier where so many answers are judged side by side; None where no part starts programs."""
-        found = [abilities_of(part).beside(answers) for part in self.members]
+        found = [abilities_of(part).for_workers(answers) for part in self.members]
         if not any(found):
             return None
         return self.with_members(tuple(other or part for other, part in zip(found, self.members, strict=True)))

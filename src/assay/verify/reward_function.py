@@ -231,7 +231,7 @@ def _changed(row: Mapping[str, Any], mine: Any) -> str:
 
 def prompt_of(task: Task) -> str:
     """The opening conversation as text: the prompt, or the turns joined by newlines; declared tools are no part of it."""
-    return "\n".join(m.content for m in task.exposed().messages if m.role != TOOLS)
+    return "\n".join(m.content for m in task.public_view().messages if m.role != TOOLS)
 
 
 def row_of(task: Task) -> dict[str, Any]:

@@ -46,7 +46,7 @@ def rollout_of(task: Task, *texts: str, id: str = "r0", group: str = "g0", stop:
     >>> rollout_of(task, "2").text, rollout_of(task, "2").length
     ('2', 1)
     """
-    world = task.exposed()
+    world = task.public_view()
     context = Context(key=id, group=group, task=world, messages=world.messages)
     seen = _points("".join(m.content for m in world.messages))
     calls: list[Call] = []

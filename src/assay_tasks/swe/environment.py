@@ -210,7 +210,7 @@ class RepositoryEnvironment(SingleUse):
         tools: by the name of the command.
 
     Args:
-        world: the exposed task.
+        world: the task view.
         files: as they are at first, tests among them.
         turns: how many commands are answered.
         protected: what is not to be changed.
@@ -289,9 +289,9 @@ class RepairVerifier:
         """What contains the programs."""
         return self.tests.isolation()
 
-    def beside(self, answers: int) -> Verifier:
+    def for_workers(self, answers: int) -> Verifier:
         """The same where so many answers are judged side by side."""
-        return RepairVerifier(self.tests.beside(answers))
+        return RepairVerifier(self.tests.for_workers(answers))
 
     def __call__(self, task: Task, rollout: Rollout) -> Score:
         """Make a rollout's edits again, and run the hidden tests."""

@@ -74,8 +74,8 @@ def test_in_the_worker_of_a_pool() -> None:
 def test_beside_other_answers_the_runs_of_one_share_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(base_module, "cores", lambda: 8)
     check = CodeCall(workers=6)
-    assert [check.beside(n).workers for n in (1, 2, 4, 8, 64)] == [6, 4, 2, 1, 1]
-    assert check.beside(4) == CodeCall(workers=2) and CodeCall(workers=1).beside(2) == CodeCall(workers=1)
+    assert [check.for_workers(n).workers for n in (1, 2, 4, 8, 64)] == [6, 4, 2, 1, 1]
+    assert check.for_workers(4) == CodeCall(workers=2) and CodeCall(workers=1).for_workers(2) == CodeCall(workers=1)
 
 
 PROGRAM = """

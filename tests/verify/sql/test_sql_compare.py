@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from assay.sandbox.sql.guard import Cell, Result, Rows
 from assay.verify.sql.compare import Runs, agree, cardinality, level, precision, settled
-from assay.verify.sql.guard import Cell, Result, Rows
 
 
 def result(rows: Sequence[Sequence[Cell]], width: int = 0) -> Result:

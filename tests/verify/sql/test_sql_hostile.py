@@ -6,8 +6,8 @@ from sql_tasks import judged
 from test_sql_limits import RUNAWAY
 
 from assay.core.score import Fault
+from assay.sandbox.sql.statement import StatementVerdict
 from assay.verify.sql import QueryLimits, SqlMatch
-from assay.verify.sql.statement import StatementVerdict
 
 GOLD = "SELECT name, people FROM city WHERE people > 100 ORDER BY people"
 PIECES = [

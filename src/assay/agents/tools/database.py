@@ -8,8 +8,8 @@ from contextlib import closing
 from pathlib import Path
 
 from assay.core.errors import ConfigError
-from assay.verify.sql.guard import Guard, QueryLimits
-from assay.verify.sql.statement import Refusal
+from assay.sandbox.sql.guard import Guard, QueryLimits
+from assay.sandbox.sql.statement import Refusal
 
 __all__ = ["ReadOnlyDatabase"]
 

@@ -98,12 +98,12 @@ class McpTool(EpisodeTool):
     Attributes:
         server: whose.
         name: of it.
-        told: name, description and JSON schema of the arguments, as the server tells them.
+        declaration: name, description and JSON schema of the arguments, as the server tells them.
     """
 
     server: McpServer
     name: str
-    told: FrozenMap = field(compare=False)
+    declaration: FrozenMap = field(compare=False)
 
     @property
     def owner(self) -> Hashable:
@@ -118,7 +118,7 @@ class McpTool(EpisodeTool):
     @property
     def schema(self) -> Mapping[str, Any]:
         """Name, description and JSON schema of the arguments."""
-        return plain(self.told)
+        return plain(self.declaration)
 
     def make(self, task: TaskView | None) -> McpConnection | _Shared:
         """A connection, or what stands for that of all rollouts.

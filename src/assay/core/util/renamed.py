@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 from assay.core.errors import ConfigError
 
-__all__ = ["RENAMED", "RenamedMembers", "refuse_renamed"]
+__all__ = ["RENAMED", "RenamedMembers", "refuse_old_keywords", "refuse_renamed"]
+
+Made = TypeVar("Made", bound=Callable[..., Any])
 
 RENAMED: Mapping[str, Mapping[str, str]] = {
     "assay.runs": {"guarded": "storage_errors"},
@@ -97,6 +100,40 @@ def refuse_renamed(part: type, renamed: Mapping[str, str]) -> None:
     for old, new in renamed.items():
         if old in vars(part):
             raise ConfigError(f"{part.__qualname__}.{old} is called {new} now; rename it")
+
+
+def refuse_old_keywords(renamed: Mapping[str, str]) -> Callable[[Made], Made]:
+    """A decorator of a function, or of a class that is called to make one: an argument under its old name says the new one.
+
+    Args:
+        renamed: old names of keyword arguments to new ones.
+
+    >>> @refuse_old_keywords({"attempts": "rollouts"})
+    ... def draw(*, rollouts: int) -> int:
+    ...     return rollouts
+    >>> draw(rollouts=3)
+    3
+    >>> draw(attempts=3)
+    Traceback (most recent call last):
+    assay.core.errors.ConfigError: draw(attempts=...) is called rollouts now; write draw(rollouts=...)
+    """
+
+    def decorate(made: Made) -> Made:
+        call: Callable[..., Any] = made.__init__ if isinstance(made, type) else made  # type: ignore[misc]
+
+        @wraps(call)
+        def checked(*args: Any, **keywords: Any) -> Any:
+            for old in renamed.keys() & keywords.keys():
+                name = getattr(made, "__qualname__", str(made))
+                raise ConfigError(f"{name}({old}=...) is called {renamed[old]} now; write {name}({renamed[old]}=...)")
+            return call(*args, **keywords)
+
+        if not isinstance(made, type):
+            return cast("Made", checked)
+        made.__init__ = checked  # type: ignore[misc]
+        return cast("Made", made)
+
+    return decorate
 
 
 class RenamedMembers:

@@ -11,6 +11,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from assay.core.errors import DataError
+from assay.core.util.renamed import refuse_old_keywords
 from assay.interop.service.request_handler import Busy, ScoringRequestHandler, TooMany
 from assay.sandbox.service.http import guarded, listen, refused, sent, table
 
@@ -52,12 +53,13 @@ def application(handler: ScoringRequestHandler, token: str = "") -> Starlette:
     )
 
 
+@refuse_old_keywords({"said": "notify"})
 def serve(
     handler: ScoringRequestHandler,
     host: str = "127.0.0.1",
     port: int = 8900,
     token: str = "",
-    said: Callable[[str], None] = print,
+    notify: Callable[[str], None] = print,
 ) -> None:
     """Serves until Ctrl-C or SIGTERM, which let requests at work end. For the main thread; elsewhere, give `application` to a
     server of your own.
@@ -67,12 +69,12 @@ def serve(
         host: an address of this machine; one beyond it needs a token.
         port: 0 for any that is free.
         token: asked of every request; empty for none.
-        said: told where the service listens.
+        notify: called with a line that says where the service listens.
 
     Raises:
         ConfigError: an address beyond this machine without a token, or one that cannot be had.
     """
-    listen(application(handler, token), handler.name, "POST /score, GET /health", host, port, token, said)
+    listen(application(handler, token), handler.name, "POST /score, GET /health", host, port, token, notify)
 
 
 def _items(data: bytes) -> list[object]:

@@ -72,7 +72,7 @@ def follow_run(folder: Path, tracker: TrackerSettings, run: RunPipe, warn: Calla
         Whether all was sent.
     """
     failed = 0
-    with only_sender(folder, tracker.called(), wait=True):
+    with only_sender(folder, tracker.tracker_name(), wait=True):
         while True:
             last = run.ending is not None
             try:
@@ -104,9 +104,9 @@ def _session(folder: Path, tracker: TrackerSettings, run: RunPipe) -> None:
 
 def _note(folder: Path, tracker: TrackerSettings, text: str) -> None:
     """Keeps what went wrong with what the folder keeps of a tracker."""
-    state = TrackerState.read(folder, tracker.called())
+    state = TrackerState.read(folder, tracker.tracker_name())
     if state is not None:
-        replace(state, error=text).write(folder, tracker.called())
+        replace(state, error=text).write(folder, tracker.tracker_name())
 
 
 def _end_within(seconds: float) -> None:

@@ -87,7 +87,7 @@ class RunTrackers:
 class _Sender:
     def __init__(self, folder: Path, tracker: TrackerSettings) -> None:
         self._folder, self._tracker, self._told = folder, tracker, False
-        log = folder / FOLDER / f"{tracker.called()}.log"
+        log = folder / FOLDER / f"{tracker.tracker_name()}.log"
         with log.open("ab") as file:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", START],
@@ -145,14 +145,14 @@ class _Sender:
 
     def _missing(self) -> str:
         """How far it came, in words."""
-        state = TrackerState.read(self._folder, self._tracker.called())
+        state = TrackerState.read(self._folder, self._tracker.tracker_name())
         sent, last = state.sent if state else -1, last_step(self._folder)
         if sent >= last:
             return " (the last steps may not have arrived)"
         return f" (it has none of {last} steps)" if sent < 0 else f" (it has the steps up to {sent} of {last})"
 
     def _warn(self, text: str) -> None:
-        name = self._tracker.called()
+        name = self._tracker.tracker_name()
         print(f"tracker {name}: {text}: assay runs sync {self._folder} --tracker {name}", file=sys.stderr, flush=True)
 
     def _write(self, line: str) -> None:

@@ -50,7 +50,7 @@ def send_run(folder: Path, tracker: TrackerSettings) -> TrackerState:
     >>> send_run(Path("runs/sums-1"), TensorBoardTracker()).sent  # doctest: +SKIP
     400
     """
-    with only_sender(folder, tracker.called(), wait=False):
+    with only_sender(folder, tracker.tracker_name(), wait=False):
         sender = RunSender(folder, tracker)
         sender.send_new()
         return sender.close()
@@ -68,7 +68,7 @@ class RunSender:
     """
 
     def __init__(self, folder: Path, tracker: TrackerSettings) -> None:
-        self._folder, self._tracker, self._name = folder, tracker, tracker.called()
+        self._folder, self._tracker, self._name = folder, tracker, tracker.tracker_name()
         known = TrackerState.read(folder, self._name)
         before = known or TrackerState(tracker=to_dict(tracker))
         self._journal, self._files = _Lines(folder / "metrics.jsonl"), RolloutFiles(folder)

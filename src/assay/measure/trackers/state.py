@@ -24,7 +24,7 @@ __all__ = ["FOLDER", "TRACKERS", "TrackerState", "only_sender", "recorded_tracke
 FOLDER = "trackers"
 
 TRACKERS: Mapping[str, type[TrackerSettings]] = {
-    kind.called(): kind for kind in (TensorBoardTracker, WandbTracker, TrackioTracker, MlflowTracker)
+    kind.tracker_name(): kind for kind in (TensorBoardTracker, WandbTracker, TrackioTracker, MlflowTracker)
 }
 """Trackers by their names."""
 
@@ -89,8 +89,8 @@ def record_tracker(folder: Path, tracker: TrackerSettings) -> None:
         ConfigError: its settings cannot be written down.
         StorageError: the folder cannot be written.
     """
-    if TrackerState.read(folder, tracker.called()) is None:
-        TrackerState(tracker=to_dict(tracker)).write(folder, tracker.called())
+    if TrackerState.read(folder, tracker.tracker_name()) is None:
+        TrackerState(tracker=to_dict(tracker)).write(folder, tracker.tracker_name())
 
 
 def recorded_trackers(folder: Path) -> tuple[TrackerSettings, ...]:
@@ -107,7 +107,7 @@ def recorded_trackers(folder: Path) -> tuple[TrackerSettings, ...]:
 
 def check_names(trackers: Sequence[TrackerSettings]) -> None:
     """Raises ConfigError where two have one name: each keeps its state under it."""
-    names = [tracker.called() for tracker in trackers]
+    names = [tracker.tracker_name() for tracker in trackers]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise ConfigError(f"two trackers are called {twice[0]!r}; give each once")
 

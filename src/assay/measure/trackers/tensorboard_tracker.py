@@ -23,7 +23,7 @@ class TensorBoardTracker(TrackerSettings):
     Attributes:
         rollouts, report, wait: as of `TrackerSettings`.
 
-    >>> TensorBoardTracker(rollouts=8).called()
+    >>> TensorBoardTracker(rollouts=8).tracker_name()
     'tensorboard'
     """
 

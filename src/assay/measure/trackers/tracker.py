@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, cast
 
 from assay.core.errors import ConfigError, MissingExtraError
+from assay.core.util.renamed import refuse_renamed
 from assay.measure.rollout_line import RolloutLine
 
 __all__ = ["Ending", "RolloutTable", "TrackedRun", "TrackerSession", "TrackerSettings", "load_library", "rollout_table"]
@@ -115,6 +116,10 @@ class TrackerSettings(ABC):
     report: bool = True
     wait: float = 30.0
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        refuse_renamed(cls, {"called": "tracker_name"})
+
     def __post_init__(self) -> None:
         if self.rollouts < 0 or not self.wait >= 0:
             raise ConfigError(
@@ -140,7 +145,7 @@ class TrackerSettings(ABC):
         return url
 
     @classmethod
-    def called(cls) -> str:
+    def tracker_name(cls) -> str:
         """Its name on the command line and in the run folder."""
         return cls.title or cls.__name__.lower()
 

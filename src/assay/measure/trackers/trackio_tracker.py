@@ -28,7 +28,7 @@ class TrackioTracker(TrackerSettings):
         space_id, server_url: a Space of the hub, or a trackio server; this machine when both are empty.
         rollouts, report, wait: as of `TrackerSettings`.
 
-    >>> TrackioTracker(project="sums").called()
+    >>> TrackioTracker(project="sums").tracker_name()
     'trackio'
     """
 

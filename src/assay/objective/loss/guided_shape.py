@@ -70,7 +70,7 @@ class GuidedShape(TokenWeight):
         """How many hinted tokens there are."""
         return {"hinted": Sum(np.array([float(_hinted(batch).sum())]))}
 
-    def further(self, batch: Batch, stats: Partials) -> Partials:
+    def second_pass(self, batch: Batch, stats: Partials) -> Partials:
         """The largest hinted ratios, down to the quantile."""
         return {"largest": Lowest.of(-_ratio(batch)[_hinted(batch)], self._size(stats))}
 
@@ -89,7 +89,7 @@ class GuidedShape(TokenWeight):
         held = ((advantage > 0) & (ratio > 1.0 + self.clip)) | ((advantage < 0) & (ratio < 1.0 - self.clip))
         return np.where(_hinted(batch), gamma * ratio / (ratio + gamma) ** 2, np.where(held, 0.0, ratio))
 
-    def clipped(self, batch: Batch) -> NDArray[np.bool_]:
+    def clip_mask(self, batch: Batch) -> NDArray[np.bool_]:
         """``[N]`` tokens without a hint whose ratio is beyond the bounds."""
         ratio = _ratio(batch)
         return ~_hinted(batch) & ((ratio > 1.0 + self.clip) | (ratio < 1.0 - self.clip))

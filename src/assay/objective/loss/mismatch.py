@@ -103,7 +103,7 @@ class Truncate(Mismatch):
         mean = float(stats["weight"].mean[0]) if self.normalise else 1.0
         return self._cut(batch) / (mean or 1.0)  # 0 where no rank has a row of the streams
 
-    def clipped(self, batch: Batch) -> NDArray[np.bool_]:
+    def clip_mask(self, batch: Batch) -> NDArray[np.bool_]:
         """Weights beyond a bound."""
         w = self.mismatch(batch)
         return (w < self.low) | (w > self.cap)
@@ -137,11 +137,11 @@ class IcePop(Mismatch):
         """Not when it only masks."""
         return not self.unit
 
-    def clipped(self, batch: Batch) -> NDArray[np.bool_]:
+    def clip_mask(self, batch: Batch) -> NDArray[np.bool_]:
         """Weights outside the band."""
         w = self.mismatch(batch)
         return (w < self.low) | (w > self.high)
 
     def weigh(self, batch: Batch, stats: Partials) -> F:
         """Masked weights."""
-        return np.where(self.clipped(batch), 0.0, 1.0 if self.unit else self.mismatch(batch))
+        return np.where(self.clip_mask(batch), 0.0, 1.0 if self.unit else self.mismatch(batch))

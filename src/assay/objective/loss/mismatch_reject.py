@@ -72,7 +72,7 @@ class Reject(TokenWeight):
         """A token or a rollout."""
         return scope_of(self.over)
 
-    def clipped(self, batch: Batch) -> NDArray[np.bool_]:
+    def clip_mask(self, batch: Batch) -> NDArray[np.bool_]:
         """What is left out."""
         return self.weigh(batch, {}) == 0
 

@@ -123,7 +123,7 @@ class PolicyGradient(LossTerm):
         seen = _replayed(batch) if self.ratio.anchor == "old" and self.ratio.level != "none" else batch
         for part in self.weights:
             weight = weight * part.factors(seen, self.streams, reducer)
-            if (cut := part.clipped(seen)) is not None:
+            if (cut := part.clip_mask(seen)) is not None:
                 clipped.append(cut)
         return {"weight": weight} | ({"clipped": np.any(clipped, 0).astype(np.float64)} if clipped else {})
 

@@ -86,18 +86,18 @@ class Ranked(TokenWeight):
         """How many tokens may be picked."""
         return {"eligible": Sum(np.array([float(self.eligible(batch).sum())]))}
 
-    def further(self, batch: Batch, stats: Partials) -> Partials:
+    def second_pass(self, batch: Batch, stats: Partials) -> Partials:
         """The lowest of them."""
         return {"lowest": Lowest.of(self._keys(batch, stats)[self.eligible(batch)], self.size(_count(stats)))}
 
-    def picked(self, batch: Batch, stats: Partials) -> NDArray[np.bool_]:
+    def selection_mask(self, batch: Batch, stats: Partials) -> NDArray[np.bool_]:
         """``[N]`` the tokens that are picked."""
         lowest: Lowest = stats["lowest"]
         return self.eligible(batch) & lowest.holds(self._keys(batch, stats))
 
     def weigh(self, batch: Batch, stats: Partials) -> F:
         """1 where picked, else 0."""
-        return self.picked(batch, stats).astype(np.float64)
+        return self.selection_mask(batch, stats).astype(np.float64)
 
     def _keys(self, batch: Batch, stats: Partials) -> F:
         return np.stack([self.order(batch, stats), token_noise(batch, type(self).__name__)], 1)
@@ -167,7 +167,7 @@ class TopEntropy(Ranked):
         """1, or one over the share that is picked; 0 elsewhere."""
         count = _count(stats)
         factor = count / self.size(count) if self.normalise and count else 1.0
-        return np.where(self.picked(batch, stats), factor, 0.0)
+        return np.where(self.selection_mask(batch, stats), factor, 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,18 +234,18 @@ class ClipCovariance(TopCovariance):
         """Advantages, current and old log-probabilities."""
         return ("advantage", "logp_now", "logp_old")
 
-    def further(self, batch: Batch, stats: Partials) -> Partials:
+    def second_pass(self, batch: Batch, stats: Partials) -> Partials:
         """The candidates with the lowest draws."""
         return {"lowest": Lowest.of(self._draws(batch)[self._candidates(batch, stats)], self.size(_count(stats)))}
 
-    def picked(self, batch: Batch, stats: Partials) -> NDArray[np.bool_]:
+    def selection_mask(self, batch: Batch, stats: Partials) -> NDArray[np.bool_]:
         """``[N]`` the tokens that are silenced."""
         lowest: Lowest = stats["lowest"]
         return self._candidates(batch, stats) & lowest.holds(self._draws(batch))
 
     def weigh(self, batch: Batch, stats: Partials) -> F:
         """0 where picked, else 1."""
-        return np.where(self.picked(batch, stats), 0.0, 1.0)
+        return np.where(self.selection_mask(batch, stats), 0.0, 1.0)
 
     def _candidates(self, batch: Batch, stats: Partials) -> NDArray[np.bool_]:
         gap = np.asarray(batch.token("logp_now"), np.float64) - batch.token("logp_old")

@@ -86,7 +86,7 @@ class Bounded(HardRegion):
     def bounds(self) -> tuple[Bounds, Bounds]:
         """Bounds where ``A > 0`` and where ``A < 0``."""
 
-    def bounded(self, ratio: Tensor, advantage: Tensor) -> Tensor:
+    def clamp(self, ratio: Tensor, advantage: Tensor) -> Tensor:
         """``[n]`` the ratio, clamped by its token's bounds."""
         import torch
 
@@ -98,7 +98,7 @@ class Bounded(HardRegion):
 
     def outside(self, view: View, ratio: Tensor, advantage: Tensor) -> Tensor:
         """``[n]`` whether the ratio is out of bounds."""
-        return self.bounded(ratio, advantage) != ratio
+        return self.clamp(ratio, advantage) != ratio
 
     def weight(self, view: View, ratio: Tensor, advantage: Tensor) -> Tensor:
         """``[n]`` the ratio inside, 0 outside."""
@@ -106,7 +106,7 @@ class Bounded(HardRegion):
 
     def loss(self, view: View, ratio: Tensor, advantage: Tensor) -> Tensor:
         """``[n]`` ``-A`` times the clamped ratio: no gradient outside the bounds."""
-        bounded = self.bounded(ratio, advantage)
+        bounded = self.clamp(ratio, advantage)
         return -advantage * ratio.where(bounded == ratio, bounded.detach())
 
 
@@ -186,11 +186,11 @@ class WeightClip(Bounded):
 
     def weight(self, view: View, ratio: Tensor, advantage: Tensor) -> Tensor:
         """``[n]`` the clipped ratio."""
-        return self.bounded(ratio, advantage)
+        return self.clamp(ratio, advantage)
 
     def loss(self, view: View, ratio: Tensor, advantage: Tensor) -> Tensor:
         """``[n]`` surrogate loss; its value is the published one, ``-sg(g) A logp``."""
-        return -self.bounded(ratio, advantage).detach() * advantage * view.live("logp_new")
+        return -self.clamp(ratio, advantage).detach() * advantage * view.live("logp_new")
 
 
 def _check_bounds(region: Gate | WeightClip) -> None:

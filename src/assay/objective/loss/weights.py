@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from assay.core.batch import Batch
 from assay.core.plan import Scope
+from assay.core.util.renamed import refuse_renamed
 from assay.objective.loss.aggregate import of_streams
 from assay.objective.reducers import F, Partials, Reducer
 
@@ -19,6 +20,10 @@ __all__ = ["TokenWeight"]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenWeight(ABC):
     """Base of all token weights: ``local -> reduce -> weigh``, with a second reduction where the first one must be known."""
+
+    def __init_subclass__(cls) -> None:
+        super(TokenWeight, cls).__init_subclass__()
+        refuse_renamed(cls, {"clipped": "clip_mask", "further": "second_pass"})
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -44,15 +49,15 @@ class TokenWeight(ABC):
         """Partial statistics of the rows on this rank that are of the policy term's streams (maybe none)."""
         return {}
 
-    def further(self, batch: Batch, stats: Partials) -> Partials:
+    def second_pass(self, batch: Batch, stats: Partials) -> Partials:
         """Partial statistics of the same rows that need the merged ones of `local`; the same names on every rank."""
         return {}
 
     @abstractmethod
     def weigh(self, batch: Batch, stats: Partials) -> F:
-        """``[N]`` factors, from the merged statistics of `local` and `further`."""
+        """``[N]`` factors, from the merged statistics of `local` and `second_pass`."""
 
-    def clipped(self, batch: Batch) -> NDArray[np.bool_] | None:
+    def clip_mask(self, batch: Batch) -> NDArray[np.bool_] | None:
         """``[N]`` tokens whose comparison of trainer and sampler it does not take as it is, but cuts off or leaves out, for the
         report; None where it compares no such two.
         """
@@ -62,4 +67,4 @@ class TokenWeight(ABC):
         """``[N]`` factors for the whole optimiser batch, with the statistics of the rows of ``streams``."""
         rows = of_streams(batch, streams)
         stats = reducer.reduce(self.local(rows))
-        return self.weigh(batch, {**stats, **reducer.reduce(self.further(rows, stats))})
+        return self.weigh(batch, {**stats, **reducer.reduce(self.second_pass(rows, stats))})

@@ -15,6 +15,7 @@ from assay.core.errors import ConfigError
 from assay.core.protocols import Request
 from assay.core.rollout import Completion, Sampling
 from assay.core.seeds import derive
+from assay.core.util.renamed import refuse_old_keywords
 from assay.publish.service.text_generator import TextGenerator
 from assay.rollout.decode_text import with_stop
 from assay.sandbox.service.http import listen
@@ -25,6 +26,7 @@ ENDLESS = Budget(calls=10**9, tokens=10**12, concurrency=64)
 """Who tries a policy by hand is not stopped."""
 
 
+@refuse_old_keywords({"said": "notify"})
 def policy_endpoint(
     model: TextGenerator,
     sampling: Sampling,
@@ -32,7 +34,7 @@ def policy_endpoint(
     *,
     seed: int = 0,
     record: Path | None = None,
-    said: Callable[[str], None] = print,
+    notify: Callable[[str], None] = print,
 ) -> AgentEndpoint:
     """An endpoint where every key, and every secret in the path, opens a session.
 
@@ -43,7 +45,7 @@ def policy_endpoint(
         seed: of the noise, with the number of the session and the call.
         record: a file to which a line of JSON is added for each call: session, name, parent, how the prompt came about, ids of
             prompt and answer, log-probabilities, text.
-        said: told once of each field that is ignored.
+        notify: called with a line for each ignored field, once.
     """
     drawn = with_stop(sampling, model.tokenizer)
     renderer, opened = AgentRenderer(model.tokenizer), list[str]()
@@ -61,12 +63,13 @@ def policy_endpoint(
             seed=derive("serve policy", seed, session),
             generate=generate,
             budget=ENDLESS,
-            told=None if record is None else partial(_write, record),
+            on_call=None if record is None else partial(_write, record),
         )
 
-    return AgentEndpoint(open_session, model=name, said=said)
+    return AgentEndpoint(open_session, model=name, notify=notify)
 
 
+@refuse_old_keywords({"said": "notify"})
 def serve_policy(
     model: TextGenerator,
     sampling: Sampling,
@@ -75,7 +78,7 @@ def serve_policy(
     port: int = 8000,
     seed: int = 0,
     record: Path | None = None,
-    said: Callable[[str], None] = print,
+    notify: Callable[[str], None] = print,
 ) -> None:
     """Serves `policy_endpoint` on 127.0.0.1 until Ctrl-C or SIGTERM.
 
@@ -87,9 +90,9 @@ def serve_policy(
             record.touch()
         except OSError as error:
             raise ConfigError(f"--record {record}: {error.strerror}; give a file in a folder that is there") from None
-    endpoint = policy_endpoint(model, sampling, name, seed=seed, record=record, said=said)
+    endpoint = policy_endpoint(model, sampling, name, seed=seed, record=record, notify=notify)
     ways = "OpenAI's chat, completions and responses, Anthropic's messages, Gemini's generateContent"
-    listen(endpoint.application, name, ways, "127.0.0.1", port, "", said, _hint)
+    listen(endpoint.application, name, ways, "127.0.0.1", port, "", notify, _hint)
 
 
 def _hint(address: str) -> str:

@@ -18,6 +18,7 @@ from starlette.routing import Route
 
 from assay.core.errors import AssayError, DataError
 from assay.core.rollout import Completion, Ids
+from assay.core.util.renamed import refuse_old_keywords
 from assay.publish.service.completion_request import (
     KNOWN,
     CompletionRequest,
@@ -47,11 +48,11 @@ class ModelService:
         model: samples.
         name: what it is called.
         defaults: how to draw where a request does not say.
-        said: told once of each field that is ignored.
+        notify: called with a line for each ignored field, once.
     """
 
-    def __init__(self, model: TextGenerator, name: str, defaults: ServedDefaults, said: Callable[[str], None]) -> None:
-        self.model, self.name, self._defaults, self._said = model, name, defaults, said
+    def __init__(self, model: TextGenerator, name: str, defaults: ServedDefaults, notify: Callable[[str], None]) -> None:
+        self.model, self.name, self._defaults, self._notify = model, name, defaults, notify
         self._ignored: set[str] = set()
         self._open = 0
 
@@ -100,7 +101,7 @@ class ModelService:
             )
         for field in sorted(body.keys() - KNOWN[kind] - self._ignored):
             self._ignored.add(field)
-            self._said(f"requests have a field {field!r}, which this server does not know and ignores")
+            self._notify(f"requests have a field {field!r}, which this server does not know and ignores")
         return body
 
     # ---- whole answers ------------------------------------------------------------------------------------------------
@@ -193,7 +194,7 @@ def application(
     name: str = "model",
     defaults: ServedDefaults | None = None,
     key: str = "",
-    said: Callable[[str], None] = print,
+    notify: Callable[[str], None] = print,
 ) -> Starlette:
     """The server as an ASGI application.
 
@@ -205,9 +206,9 @@ def application(
         name: what callers call it.
         defaults: how to draw where a request does not say.
         key: asked for as ``Authorization: Bearer KEY`` by all addresses but ``/health``; empty for none.
-        said: told once of each field of requests that is ignored.
+        notify: called with a line for each ignored field of requests, once.
     """
-    service = ModelService(model, name, defaults or ServedDefaults(), said)
+    service = ModelService(model, name, defaults or ServedDefaults(), notify)
 
     async def chat(request: Request) -> Response:
         return await service.answer(request, chat=True)
@@ -236,6 +237,7 @@ def application(
     return Starlette(routes=[*routes, Route("/health", health, methods=["GET"])])
 
 
+@refuse_old_keywords({"said": "notify"})
 def serve(
     model: TextGenerator,
     name: str = "model",
@@ -244,7 +246,7 @@ def serve(
     host: str = "127.0.0.1",
     port: int = 8000,
     key: str = "",
-    said: Callable[[str], None] = print,
+    notify: Callable[[str], None] = print,
 ) -> None:
     """Serves until Ctrl-C or SIGTERM, which let answers at work end; a second one ends them. For the main thread; elsewhere, give
     `application` to a server of your own.
@@ -253,14 +255,14 @@ def serve(
         model, name, defaults, key: as in `application`.
         host: an address of this machine; one beyond it needs a key.
         port: 0 for any that is free.
-        said: told where the server listens, and of fields that are ignored.
+        notify: called with a line that says where the server listens, and of fields that are ignored.
 
     Raises:
         ConfigError: an address beyond this machine without a key, or one that cannot be had.
     """
-    made = application(model, name, defaults, key, said)
+    made = application(model, name, defaults, key, notify)
     listen(
-        made, name, "an OpenAI-compatible server, /v1", host, port, key, said, lambda address: _hint(address, model, name, key)
+        made, name, "an OpenAI-compatible server, /v1", host, port, key, notify, lambda address: _hint(address, model, name, key)
     )
 
 

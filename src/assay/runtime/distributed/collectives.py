@@ -58,11 +58,11 @@ class Collectives:
         return dist.get_world_size(self.group)
 
     @property
-    def speaks(self) -> bool:
+    def counts(self) -> bool:
         """Whether what this rank found counts: of those that share tokens, all of which find the same, the first's does."""
         return self.share is None or self.share.index == 0
 
-    def dealt(self, parts: Sequence[T]) -> Iterator[tuple[int, T, bool]]:
+    def split_parts(self, parts: Sequence[T]) -> Iterator[tuple[int, T, bool]]:
         """The parts of a batch that this rank computes, with their places: every n-th of n ranks, or sets of ranks that share
         tokens. All get equally many, since each pass is a collective: where the parts run out another is computed that does not
         count (False).

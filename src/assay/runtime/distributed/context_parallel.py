@@ -41,7 +41,7 @@ class Share:
         each = total // self.size
         return slice(self.index * each, (self.index + 1) * each)
 
-    def picked(self, where: Tensor, total: int) -> Tensor:
+    def select_positions(self, where: Tensor, total: int) -> Tensor:
         """Which of the tokens ``where [M]`` are read from a state of this rank's: the one before each."""
         own = self.own(total)
         return torch.nonzero((where - 1 >= own.start) & (where - 1 < own.stop)).flatten()

@@ -192,11 +192,11 @@ class MeshLearner:
         """As `TorchLearner.notes`."""
         return self._own.learner.notes()
 
-    def kept(self) -> Kept:
+    def export_heads(self) -> Kept:
         """As `TorchLearner.kept`; critics are whole on every rank, and stay when the learner is closed."""
-        return self._own.learner.kept()
+        return self._own.learner.export_heads()
 
-    def carry(self, heads: Kept) -> None:
+    def load_heads(self, heads: Kept) -> None:
         """As `TorchLearner.carry`."""
         self._call("carry", heads)
 

@@ -95,7 +95,7 @@ class RankWorker:
         """The learner's; an observer hears what the other ranks' were shown."""
         stats = self.learner.step(batch, plan, loss, observer)
         if observer is not None:
-            observer.exchange(self._ranks.reduce, self._ranks.speaks)
+            observer.exchange(self._ranks.reduce, self._ranks.counts)
         return stats
 
     def open_perturbed(self, dtype: str) -> PerturbsWeights:

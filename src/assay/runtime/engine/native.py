@@ -97,6 +97,6 @@ class NativeEngine(RunningBatch[Any]):
             decode=model.tokenizer.decode,
         )
 
-    def recorded(self) -> AbstractContextManager[None]:
+    def record_states(self) -> AbstractContextManager[None]:
         """Inside, what is computed of sampled tokens is left in the `activation_cache`, where there is one."""
         return self.activation_cache.open() if self.activation_cache else nullcontext()

@@ -24,7 +24,7 @@ def fitting(
     Args:
         manifest: as received.
         sizes: shape of each tensor that is served.
-        dtype: ``float32``, or ``bfloat16`` for uint16 bit patterns that the manifest names so (`Manifest.rounded`).
+        dtype: ``float32``, or ``bfloat16`` for uint16 bit patterns that the manifest names so (`Manifest.round_to`).
         digests: the kind that the engine makes of itself.
         identity: gives the `Manifest.digest` of what is served now by digests of a kind; asked only for a delta, which may name
             what it changes by either.

@@ -46,7 +46,7 @@ def as_served(manifest: Manifest, info: EngineInfo) -> Manifest:
     if manifest.payload is None or (theirs == info.digests and rounded == (info.dtype == "bfloat16")):
         return manifest
     made = manifest_of(manifest.version, manifest.payload, dtype="bfloat16" if rounded else None)
-    return made if rounded else made.rounded(info.dtype)
+    return made if rounded else made.round_to(info.dtype)
 
 
 def digests_of_arrays(manifest: Manifest) -> dict[str, str]:

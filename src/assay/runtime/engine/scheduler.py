@@ -136,7 +136,7 @@ class RunningBatch(Generic[P]):
         return ordered
 
     def _watch(self, request: Request) -> StopWatch:
-        stops, begun = request.sampling.stop, len(request.prompt) - request.begun
+        stops, begun = request.sampling.stop, len(request.prompt) - request.prefix_tokens
         if self._decode is None:
             raise ConfigError(
                 f"request {request.id!r} ends at the texts {stops}, but this engine was given no tokenizer to read by: give it "

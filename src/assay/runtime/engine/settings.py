@@ -273,7 +273,7 @@ class InProcess:
         dtype = self.dtype if self.dtype != "auto" else "bfloat16" if cuda else "float32"
         return f"InProcess in {dtype}, at most {self.max_batch} at once"
 
-    def bounded(self, positions: int) -> int:
+    def context_for(self, positions: int) -> int:
         """The context of an engine whose model has so many positions."""
         return min(positions, self.context or positions)
 
@@ -286,7 +286,7 @@ class InProcess:
         """As `LocalEngineSpec.footprint`."""
         half = self.dtype == "bfloat16" or (self.dtype == "auto" and cuda)
         return EngineFootprint(
-            max_batch=self.max_batch, weight=_HALF if half else _FLOAT, packed=0, context=self.bounded(positions)
+            max_batch=self.max_batch, weight=_HALF if half else _FLOAT, packed=0, context=self.context_for(positions)
         )
 
     def smaller(self) -> list[tuple[str, EngineSpec]]:
@@ -319,7 +319,7 @@ class InProcess:
             _share(module, learner)
         return TransformersEngine(
             module,
-            self.bounded(model.shape.max_positions),
+            self.context_for(model.shape.max_positions),
             max_batch=self.max_batch,
             dtype=dtype,
             device=device,

@@ -92,7 +92,7 @@ def check_buildable(model: Model | HubModel, settings: LearnerSettings) -> None:
         from assay.runtime.models.hub_model import hub_of
         from assay.runtime.models.lora import check_targets
 
-        check_targets(hub_of(model).hollow(), settings.adapter)
+        check_targets(hub_of(model).meta_module(), settings.adapter)
 
 
 def _config_of(model: HubModel) -> Mapping[str, object]:

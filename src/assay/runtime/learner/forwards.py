@@ -147,7 +147,7 @@ class Forwards:
         ids, packing, where = inputs
         if packing.share is None:
             return None, inputs
-        picked = packing.share.picked(where, len(ids))
+        picked = packing.share.select_positions(where, len(ids))
         return picked, (ids, packing, where[picked])
 
     def autocast(self) -> AbstractContextManager[object]:
@@ -194,7 +194,7 @@ class Forwards:
         out = {column: np.zeros(int(batch.offsets[-1]), np.float32) for column in wanted}
         heads = [column for column, kind in wanted.items() if kind in self.heads]
         with torch.no_grad(), self.autocast():
-            for _, rows, counts in self.dealt(self.micro_batches(batch)):
+            for _, rows, counts in self.split_parts(self.micro_batches(batch)):
                 micro = batch.micro(rows)
                 found, states_of = self._read(model, self.inputs(micro, model), micro, wanted, heads)
                 found |= {column: self.heads.values(column, states_of) for column in heads}
@@ -204,18 +204,18 @@ class Forwards:
         self.complete(out)
         return out
 
-    def dealt(self, parts: Sequence[NDArray[np.int64]]) -> Iterator[tuple[int, NDArray[np.int64], bool]]:
+    def split_parts(self, parts: Sequence[NDArray[np.int64]]) -> Iterator[tuple[int, NDArray[np.int64], bool]]:
         """The micro-batches to compute here, with their places, and whether they count: all of them, but on several ranks."""
         if self.ranks is None:
             return ((place, rows, True) for place, rows in enumerate(parts))
-        return self.ranks.dealt(parts)
+        return self.ranks.split_parts(parts)
 
     def complete(self, columns: Mapping[str, NDArray[np.float32]]) -> None:
         """Fills in what other ranks computed: each number stands on one of them, and is 0 on the others."""
         if self.ranks is None:
             return
         for name, values in columns.items():
-            values *= self.ranks.speaks
+            values *= self.ranks.counts
             self.ranks.add(tensor_of(values), f"column {name}")
 
     # ---- with gradient

@@ -140,7 +140,7 @@ class Heads:
 
     # ---- state
 
-    def kept(self) -> Kept:
+    def export_heads(self) -> Kept:
         """What another learner can take over."""
         return {
             name: (
@@ -151,7 +151,7 @@ class Heads:
             for name, part in self._parts.items()
         }
 
-    def carry(self, before: Kept) -> None:
+    def load_heads(self, before: Kept) -> None:
         """Takes the weights and target weights of another learner's heads and trunks that have the same name and meaning."""
         for name, part in self._parts.items():
             if name in before and before[name][0] == part.meaning:

@@ -143,7 +143,7 @@ class TorchLearner:
         batch = pack_rows(made, {"group": np.arange(len(long))})
         every = np.zeros(int(batch.offsets[-1]), np.float32)
         with torch.no_grad():
-            for _, part, counts in self.passes.dealt(self.passes.micro_batches(batch)):
+            for _, part, counts in self.passes.split_parts(self.passes.micro_batches(batch)):
                 micro = batch.micro(part)
                 ids, packing, where = self.passes.inputs(micro, model, exact=True)
                 values = np.zeros(int(micro.offsets[-1]), np.float32)
@@ -232,7 +232,7 @@ class TorchLearner:
         would wait for its passes.
         """
         found: AssayError | None = None
-        for place, part, counts in self.passes.dealt(parts):
+        for place, part, counts in self.passes.split_parts(parts):
             try:
                 self._micro(batch.micro(part), plan, told, totals if counts and not found else None, place)
             except NonFiniteError as error:
@@ -250,7 +250,7 @@ class TorchLearner:
         for name, gradient in self.heads.gradients.items():
             self.ranks.add(gradient, f"gradient of the {name}")
         given, seconds = tally.given, tally.seconds
-        if not self.ranks.speaks:
+        if not self.ranks.counts:
             tally, sums = _Tally(), {}
         total = self.ranks.totals(asdict(tally)) | {"seconds": seconds, "given": given}
         return _Tally(**cast(Any, total)), self.ranks.totals(sums)
@@ -396,13 +396,13 @@ class TorchLearner:
         note = self.policy.note
         return [("rows", f"rows are padded to rectangles: {note}")] if note else []
 
-    def kept(self) -> Kept:
+    def export_heads(self) -> Kept:
         """The critics, for the learner of a later stage."""
-        return self.heads.kept()
+        return self.heads.export_heads()
 
-    def carry(self, heads: Kept) -> None:
+    def load_heads(self, heads: Kept) -> None:
         """Takes over the critics of a learner before, which it `kept`."""
-        self.heads.carry(heads)
+        self.heads.load_heads(heads)
 
     def close(self) -> None:
         """Nothing is held but memory."""

@@ -99,14 +99,14 @@ class HubModel:
         Args:
             tensors: by the names of transformers' module; numbers of any type.
         """
-        return cast(Any, revert_weight_conversion)(self.hollow(), dict(tensors))
+        return cast(Any, revert_weight_conversion)(self.meta_module(), dict(tensors))
 
     def constants(self) -> dict[str, Tensor]:
         """The persistent buffers: numbers that stand in checkpoints and that no learner publishes."""
-        own = {name for name, _ in self.hollow().named_parameters()}
+        own = {name for name, _ in self.meta_module().named_parameters()}
         return {name: tensor for name, tensor in self.tensors.items() if name not in own}
 
-    def hollow(self) -> nn.Module:
+    def meta_module(self) -> nn.Module:
         """A module of transformers without numbers, on torch's device ``meta``."""
         with torch.device("meta"), no_init_weights():
             return cast(Any, AutoModelForCausalLM).from_config(hub_config(self.config))

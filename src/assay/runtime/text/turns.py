@@ -249,7 +249,7 @@ class JinjaTurns:
         if key in self._followed:
             return
         marks = [marked(role, _mark(i)) for i, role in enumerate(roles)]
-        begun = self._tags.begun(self.opener)
+        begun = self._tags.thought_start(self.opener)
         for i in range(last + 1):
             if roles[i] == "assistant" and thoughts[i]:
                 opened = "" if begun else f"{self._tags.open}\n"

@@ -182,7 +182,7 @@ def checked(manifest: Manifest, dtype: str, shapes: Mapping[str, tuple[int, ...]
         told = manifest.tensors[name].dtype
         if (told == "bfloat16") != (dtype == "bfloat16") or array.dtype != _ARRAYS[dtype]:
             raise EngineError(
-                f"{said}: tensor {name!r} is {told}, the server serves {dtype}; hand it over as Manifest.rounded({dtype!r}). "
+                f"{said}: tensor {name!r} is {told}, the server serves {dtype}; hand it over as Manifest.round_to({dtype!r}). "
                 f"{kept.capitalize()}"
             )
         if shapes is not None and tuple(array.shape) != shapes[name]:

@@ -48,7 +48,8 @@ class HeldVersion:
     @classmethod
     def of(cls, manifest: Manifest, parts: Mapping[str, TensorRows]) -> HeldVersion:
         """A manifest with arrays of its own: float32 that a learner hands over may be its live weights, which it trains on.
-        Rounded ones were made for it (`assay.runtime.learner.publishing.published`, `Manifest.rounded`) and are kept as they are.
+        Rounded ones were made for it (`assay.runtime.learner.publishing.published`, `Manifest.round_to`) and are kept as
+        they are.
         """
         arrays = {n: np.array(a) if a.dtype == np.float32 else a for n, a in (manifest.payload or {}).items()}
         return cls(replace(manifest, payload=arrays), parts)

@@ -79,13 +79,13 @@ class ContainerSettings:
     Attributes:
         argv: starts it, with ``python -I -S INSIDE/box.py`` as its process 1.
         user: whom process 1 makes the program become; None where both are the same.
-        veil: whether the program sees no /proc and /sys, because the kernel inside would show it what process 1 holds.
+        hide_proc: whether the program sees no /proc and /sys, because the kernel inside would show it what process 1 holds.
         counted: processes of the program's user beside it that its limit counts; None where no limit of processes holds.
     """
 
     argv: tuple[str, ...]
     user: int | None = None
-    veil: bool = False
+    hide_proc: bool = False
     counted: int | None = None
 
 
@@ -211,7 +211,7 @@ class ContainerWorker:
 
     def _ask(self, order: dict[str, Any], blobs: tuple[bytes, ...], limits: Limits, seconds: float) -> _Said:
         with self._backend.cage(limits) as cage:
-            told = order | {"folder": FOLDER, "user": cage.user, "veil": cage.veil, "counted": cage.counted}
+            told = order | {"folder": FOLDER, "user": cage.user, "veil": cage.hide_proc, "counted": cage.counted}
             told["sizes"] = [len(b) for b in blobs]
             head = marshal.dumps(told, 4)
             stdin = sealed(b"".join((len(head).to_bytes(8, "little"), head, *blobs)))

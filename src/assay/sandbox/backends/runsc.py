@@ -73,7 +73,7 @@ class Runsc(ContainerBackend):
             command = [shutil.which("runsc") or "runsc", "--root", f"{folder}/state", "--network=none"]
             command += ["--ignore-cgroups", "--file-access-mounts=exclusive"]  # nothing shown changes meanwhile
             try:
-                yield ContainerSettings((*command, "run", "--bundle", folder, name), user=_USER, veil=True)
+                yield ContainerSettings((*command, "run", "--bundle", folder, name), user=_USER, hide_proc=True)
             finally:
                 subprocess.run([*command, "delete", "--force", name], env={}, capture_output=True, check=False)
 

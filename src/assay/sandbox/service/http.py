@@ -58,7 +58,7 @@ def listen(
     host: str,
     port: int,
     token: str,
-    said: Callable[[str], None] = print,
+    notify: Callable[[str], None] = print,
     hint: Callable[[str], str] | None = None,
 ) -> None:
     """Serves until Ctrl-C or SIGTERM, which let requests at work end. For the main thread.
@@ -70,7 +70,7 @@ def listen(
         host: an address of this machine; one beyond it needs a token.
         port: 0 for any that is free.
         token: what the application asks for; empty for none.
-        said: told where the service listens.
+        notify: called with a line that says where the service listens.
         hint: given that address, what else is said.
 
     Raises:
@@ -96,7 +96,7 @@ def listen(
         listening.listen(CONNECTIONS)  # before it is said: who reads that may come at once
         with _ended(), suppress(KeyboardInterrupt):
             address = f"http://{where}:{listening.getsockname()[1]}"
-            said(f"serving {what} on {address}: {ways}; Ctrl-C stops" + (f"\n{hint(address)}" if hint else ""))
+            notify(f"serving {what} on {address}: {ways}; Ctrl-C stops" + (f"\n{hint(address)}" if hint else ""))
             server.run([listening])
 
 

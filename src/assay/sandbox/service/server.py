@@ -48,7 +48,7 @@ def application(handler: RunRequestHandler, token: str = "") -> Starlette:
 
 
 def serve(
-    handler: RunRequestHandler, host: str = "127.0.0.1", port: int = 8901, token: str = "", said: Callable[[str], None] = print
+    handler: RunRequestHandler, host: str = "127.0.0.1", port: int = 8901, token: str = "", notify: Callable[[str], None] = print
 ) -> None:
     """Serves until Ctrl-C or SIGTERM, which let programs at work end. For the main thread; elsewhere, give `application` to a
     server of your own.
@@ -58,9 +58,9 @@ def serve(
         host: an address of this machine; one beyond it needs a token.
         port: 0 for any that is free.
         token: asked of every request; empty for none.
-        said: told where the service listens.
+        notify: called with a line that says where the service listens.
 
     Raises:
         ConfigError: an address beyond this machine without a token, or one that cannot be had.
     """
-    listen(application(handler, token), "the sandbox", "POST /run_code, GET /health", host, port, token, said)
+    listen(application(handler, token), "the sandbox", "POST /run_code, GET /health", host, port, token, notify)

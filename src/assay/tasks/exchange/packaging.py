@@ -155,7 +155,7 @@ def _dashed(name: str, origin: FamilyOrigin, *, given: bool) -> str:
 def _plays(source: TaskSource) -> bool:
     """Whether a task of any arm is played in an environment."""
     firsts = (_first_task(source, arm, levels) for arm, levels in source.arms().items())
-    return any(source.environment(task.exposed()) is not None for task in firsts)
+    return any(source.environment(task.public_view()) is not None for task in firsts)
 
 
 def _first_task(source: TaskSource, arm: str, levels: Sequence[int]) -> Task:
@@ -327,7 +327,7 @@ from assay.verify import rollout_of
 source = judged_rows(taskset_rows("{name}", {n}), test_share=0)
 (arm, (level, *_)), *_ = source.arms().items()
 task = source.task(arm, level, "train", 0)
-print(task.exposed().messages[-1].content, source.verifier()(task, rollout_of(task, "my answer")).primary)
+print(task.public_view().messages[-1].content, source.verifier()(task, rollout_of(task, "my answer")).primary)
 ```
 """
 

@@ -189,7 +189,7 @@ def prompt_of(task: Task) -> str | list[dict[str, str]]:
         ConfigError: the task declares tools, shows pictures, or has a message of another role: ``verifiers`` has no place for
             them in a prompt.
     """
-    turns = task.exposed().messages
+    turns = task.public_view().messages
     tools = next((m.content for m in turns if m.role == TOOLS), "")
     if tools:
         names = ", ".join(str(t.get("name")) for t in json.loads(tools))
@@ -225,7 +225,7 @@ def environment_of() -> type[Any]:
             """One episode."""
             own, judge, _ = _task_of(task.data)
             source, _ = _opened(task.data.family, task.data.seed, task.data.form)
-            environment = source.environment(own.exposed())
+            environment = source.environment(own.public_view())
             said: list[str] = []
             if environment is not None:
                 await environment.start()
@@ -279,4 +279,4 @@ def _task_of(data: Any) -> tuple[Task, TasksetJudge, bool]:
     if data.arm not in source.arms():
         raise UnknownNameError(f"arm of {source.name}", data.arm, source.arms())
     task = source.task(data.arm, data.level, data.split, data.index)
-    return task, judge, source.environment(task.exposed()) is not None
+    return task, judge, source.environment(task.public_view()) is not None

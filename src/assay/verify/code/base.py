@@ -91,7 +91,7 @@ class ProgramVerifier(ABC):
         """Finds out how programs are contained here, so that no worker of a pool has to."""
         self.sandbox()
 
-    def beside(self, answers: int) -> Self:
+    def for_workers(self, answers: int) -> Self:
         """The same verifier where so many answers are judged side by side: the runs of one share the cores with the others'.
 
         Args:
@@ -101,7 +101,7 @@ class ProgramVerifier(ABC):
 
     def __init_subclass__(cls) -> None:
         super(ProgramVerifier, cls).__init_subclass__()
-        refuse_renamed(cls, {"found": "extract_program", "written_in": "program_language"})
+        refuse_renamed(cls, {"found": "extract_program", "written_in": "program_language", "beside": "for_workers"})
 
     def program_language(self) -> Language:
         """The language of the programs that it judges."""

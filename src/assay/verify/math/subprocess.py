@@ -102,7 +102,7 @@ def rollout_from_texts(gold: str, answer: str) -> tuple[Task, Rollout]:
         public=FrozenMap({"prompt": ""}),
         private=FrozenMap({"answer": gold}),
     )
-    world = task.exposed()
+    world = task.public_view()
     nothing = Completion(ids=ids_of([]), logp_engine=np.zeros(0, np.float32), spans=(), stop=Stop.DONE, sampling=Sampling())
     call = Call(id=0, parent=None, prefix=ids_of([]), completion=nothing, text=answer)
     context = Context(key="compare", group="compare", task=world, messages=world.messages)

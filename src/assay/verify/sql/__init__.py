@@ -5,20 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from assay.sandbox.sql.guard import QueryLimits
     from assay.verify.sql.database import Database
-    from assay.verify.sql.guard import QueryLimits
     from assay.verify.sql.match import SqlMatch
 
 __all__ = ["Database", "QueryLimits", "SqlMatch"]
 
-_HOME = {"Database": "database", "QueryLimits": "guard", "SqlMatch": "match"}
+_HOME = {"Database": "assay.verify.sql.database", "QueryLimits": "assay.sandbox.sql.guard", "SqlMatch": "assay.verify.sql.match"}
 
 
 def __getattr__(name: str) -> object:
     from importlib import import_module
 
     if name in _HOME:
-        return getattr(import_module(f"assay.verify.sql.{_HOME[name]}"), name)
+        return getattr(import_module(_HOME[name]), name)
     raise AttributeError(f"module 'assay.verify.sql' has no attribute {name!r}")
 
 

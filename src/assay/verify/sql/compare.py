@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from math import isclose
 
-from assay.verify.sql.guard import Cell, Result, Rows
+from assay.sandbox.sql.guard import Cell, Result, Rows
 
 __all__ = ["Runs", "agree", "cardinality", "level", "precision", "settled"]
 

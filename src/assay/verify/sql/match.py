@@ -11,11 +11,11 @@ from assay.core.errors import ConfigError, DataError
 from assay.core.rollout import Rollout, Stop
 from assay.core.score import Fault, Score
 from assay.core.task import Task
+from assay.sandbox.sql.guard import Guard, QueryLimits
+from assay.sandbox.sql.statement import Refusal, Statement, StatementVerdict, extract, read
 from assay.verify.exact import expected
 from assay.verify.sql.compare import Runs, agree, cardinality, level, precision, settled
 from assay.verify.sql.database import Database
-from assay.verify.sql.guard import Guard, QueryLimits
-from assay.verify.sql.statement import Refusal, Statement, StatementVerdict, extract, read
 
 __all__ = ["SqlMatch"]
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from assay.core.errors import ConfigError, DataError
 from assay.core.score import Score
+from assay.core.util.renamed import refuse_renamed
 from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, answer_in, option, ruled
 from assay.verify.language import OR, denied, denied_behind, doubted, is_reason
 from assay.verify.text.numerals import after_hashes, plain_numbers
@@ -101,6 +102,10 @@ class Numeric(AnswerVerifier):
     percent: Percent = Percent.FRACTION
     alone: bool = False
     where: AnswerPlace = AnswerPlace.AUTO
+
+    def __init_subclass__(cls) -> None:
+        super(Numeric, cls).__init_subclass__()
+        refuse_renamed(cls, {"graded": "grade_number"})
 
     def __post_init__(self) -> None:
         for name in ("absolute", "relative"):

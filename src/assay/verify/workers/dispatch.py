@@ -123,7 +123,7 @@ class Dispatcher:
         flight: FlightPlan | None = None,
     ) -> None:
         self._limiter = CpuLimiter(workers)
-        other = abilities_of(verifier).beside(self._limiter.width)
+        other = abilities_of(verifier).for_workers(self._limiter.width)
         self.wide = other is not None and self._limiter.width > 1
         self.supervisor = WorkerSupervisor(other or verifier, counts, memory or cpu.memory() // (1 + self._limiter.width))
         self._deadline = deadline

@@ -2,7 +2,7 @@
 
 import pytest
 
-from assay.verify.sql.statement import Refusal, StatementVerdict, extract, read
+from assay.sandbox.sql.statement import Refusal, StatementVerdict, extract, read
 
 
 @pytest.mark.parametrize(

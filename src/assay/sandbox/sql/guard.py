@@ -9,8 +9,8 @@ from dataclasses import dataclass, fields
 from time import thread_time
 
 from assay.core.errors import ConfigError
-from assay.verify.sql.functions import ALLOWED, Tamed
-from assay.verify.sql.statement import Refusal, StatementVerdict
+from assay.sandbox.sql.functions import ALLOWED, Tamed
+from assay.sandbox.sql.statement import Refusal, StatementVerdict
 
 __all__ = ["Cell", "Guard", "QueryLimits", "Result", "Rows"]
 
