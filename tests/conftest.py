@@ -3,8 +3,11 @@
 import faulthandler
 import gc
 import os
+import subprocess
 import sys
 from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -16,6 +19,7 @@ settings.register_profile("ci", parent=settings.get_profile("local"), derandomiz
 settings.load_profile("ci" if os.environ.get("CI", "").lower() in {"1", "true", "yes"} else "local")
 
 STDERR = os.dup(2)
+LOADS_TORCH = os.environ.get("ASSAY_TESTS_LOAD_TORCH") != "no"
 TIMEOUTS = {"prove": 3600, "gpu": 3600, "vllm": 3600, "evidence": 24 * 3600}
 """Seconds after which a test with a mark fails with the stacks of its threads; others have ``timeout`` of pyproject.toml."""
 
@@ -35,7 +39,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Only a machine that loses its power tells a synced file from another: tests wait for no disk, proofs do."""
     if "not prove" in config.option.markexpr:
         os.fsync = lambda fd: None
-    if os.environ.get("ASSAY_TESTS_LOAD_TORCH") == "no":
+    if not LOADS_TORCH:
         sys.meta_path.insert(0, NoTorch)
 
 
@@ -69,11 +73,45 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 
 @pytest.fixture(scope="session", autouse=True)
-def kernel() -> None:
-    """The compiled library is found once per process, before a test names a cache of its own, in which it would be made anew."""
-    from assay.runtime.compiled import build
+def kernel() -> Generator[None]:
+    """The compiled library is found once per process, before a test names a cache of its own, in which it would be made anew.
+    Tests without torch need none: beside them it is made for those that come after, for which nothing could run meanwhile.
+    """
+    if LOADS_TORCH:
+        from assay.runtime.compiled import build
 
-    build.decoder_identity()
+        build.decoder_identity()
+        yield
+        return
+    first = os.environ.get("PYTEST_XDIST_WORKER", "gw0") == "gw0"
+    find = "from assay.runtime.compiled import build; build.decoder_identity()"
+    finder = subprocess.Popen([sys.executable, "-c", find]) if first else None
+    yield
+    if finder:
+        assert finder.wait() == 0, "the compiled library could not be looked for"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def figures(request: pytest.FixtureRequest) -> Generator[None]:
+    """A second of each report goes into writing its figures as SVG: they are laid out, and their files stay empty but in proofs
+    and in tests/measure, which looks at them.
+    """
+    from assay.measure import plots
+
+    drawn = plots._figure
+
+    @contextmanager
+    def laid_out(*about: Any, **more: Any) -> Generator[Any]:
+        with pytest.MonkeyPatch.context() as patch, drawn(*about, **more) as figure:
+            patch.setattr(
+                "matplotlib.figure.Figure.savefig", lambda figure, file, **told: file.write('<svg viewBox="0 0 1 1"></svg>')
+            )
+            yield figure
+
+    with pytest.MonkeyPatch.context() as patch:
+        if "not prove" in request.config.option.markexpr:
+            patch.setattr(plots, "_figure", laid_out)
+        yield
 
 
 @pytest.fixture(scope="session")

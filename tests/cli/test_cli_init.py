@@ -86,7 +86,17 @@ def test_what_is_written_passes_is_listed_and_trains(
     for command in (look, commands[-1]):
         words = command.split()[1:]
         if words[0] == "train":
-            words += ["--stages.0.steps", "2", "--steps", "2", "--stages.1.groups", "2", "--plain", "--folder", "run"]
+            words += ["--stages.0.steps", "2", "--steps", "2", "--stages.1.groups", "2"]
+            words += [
+                "--evaluation.per-level",
+                "1",
+                "--evaluation.final-per-level",
+                "1",
+                "--plain",
+                "--no-report",
+                "--folder",
+                "run",
+            ]
         said = assay(*words)
         assert said.code == 0, f"{command}\n{said.out}\n{said.err}"
     assert json.loads((folder / "run" / "done.json").read_text())

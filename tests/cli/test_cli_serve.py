@@ -149,6 +149,7 @@ def test_a_sandbox_that_cannot_be_served(capsys: pytest.CaptureFixture[str], mon
     assert "pip install 'assay-rl[serve]'" in capsys.readouterr().err
 
 
+@pytest.mark.prove
 def test_a_policy_is_served_to_agents_and_stopped(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

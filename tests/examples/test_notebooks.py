@@ -56,6 +56,7 @@ def manager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     asyncio.run(first.km.shutdown_kernel(now=True))
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
 def test_the_notebook_runs(path: Path, tmp_path: Path, manager: Any) -> None:
     import nbformat

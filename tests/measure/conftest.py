@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from assay.measure import plots
+
 RUN_TOML = """
 name = "sort"
 seed = 3
@@ -36,6 +38,15 @@ group_size = 8
 [evaluation]
 threshold = 1.0
 """
+
+
+FIGURE = plots._figure
+
+
+@pytest.fixture(autouse=True)
+def figures_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """These tests look at what other tests leave empty."""
+    monkeypatch.setattr(plots, "_figure", FIGURE)
 
 
 def write_lines(path: Path, records: list[dict[str, Any]]) -> None:

@@ -637,6 +637,7 @@ print("the same")
 """
 
 
+@pytest.mark.prove
 def test_states_that_memory_did_not_suffice_for_are_not_there():
     """What such a step had begun to leave is forgotten, and the same requests leave it anew."""
     env = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path]), "OMP_NUM_THREADS": "1"}

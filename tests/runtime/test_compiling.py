@@ -30,6 +30,7 @@ def captured(monkeypatch: pytest.MonkeyPatch) -> object:
     torch._dynamo.reset()
 
 
+@pytest.mark.prove
 def test_compiled_layers_compute_the_same_by_few_graphs_for_any_rows(
     captured: dict[str, dict[str, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

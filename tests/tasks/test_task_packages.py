@@ -72,16 +72,24 @@ def run_assay(folder: Path, *commands: list[str]) -> list[str]:
 
 def test_the_commands_of_the_page_know_the_package(package: Path) -> None:
     commands = re.findall(r"^    assay (tasks (?:show|check|sample) lists.*)$", PAGE, re.MULTILINE)
-    shown, checked, sampled, listed = run_assay(package, *(line.split() for line in commands), ["tasks", "list"])
+    explain = ["explain", *recipe_words()[0]]
+    shown, checked, sampled, listed, explained = run_assay(package, *(c.split() for c in commands), ["tasks", "list"], explain)
     assert "lists/inversions" in shown
     assert "pass" in checked
     assert len(sampled.splitlines()) == 3 and "inversions" in sampled
     assert "lists-and-more" in listed
+    assert "lists/inversions" in explained
 
 
-def test_the_recipes_of_the_page_train_on_it(package: Path) -> None:
+def recipe_words() -> list[list[str]]:
+    """The words behind `assay train` of the page's two recipes."""
     own, other = re.findall(r"^    assay train (.* ?lists.*)$|^    assay train (list_tasks.*)$", PAGE, re.MULTILINE)
-    words = [next(filter(None, found)).split() for found in (own, other)]
+    return [next(filter(None, found)).split() for found in (own, other)]
+
+
+@pytest.mark.prove
+def test_the_recipes_of_the_page_train_on_it(package: Path) -> None:
+    words = recipe_words()
     tiny = [
         "--stages.0.steps",
         "2",

@@ -120,7 +120,7 @@ def test_nothing_is_older_than_promised_and_the_log_replays_to_the_same_digest(p
     assert rows == again and rows  # what was practised, too
 
 
-@pytest.mark.parametrize("policy", ["wait", "continue", "drop"])
+@pytest.mark.parametrize("policy", ["drop", *(pytest.param(name, marks=pytest.mark.prove) for name in ("wait", "continue"))])
 def test_rounds_of_a_guidance_are_sampled_in_the_step_that_asks_for_them_and_replay(policy: str, tmp_path: Path) -> None:
     run = asynchronously(only_rl(steps=6, guidance=Twice()), eta=2, policy=policy)
     train(run, tmp_path / "run", progress=False)
@@ -224,7 +224,7 @@ def test_an_error_that_another_sampler_would_meet_too_ends_the_run(spawner: Thre
 # ---- kills and resume ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("policy", ["wait", "continue", "drop"])
+@pytest.mark.parametrize("policy", ["continue", *(pytest.param(name, marks=pytest.mark.prove) for name in ("wait", "drop"))])
 def test_killed_runs_go_on_and_replay_to_their_digest(policy: str, tmp_path: Path) -> None:
     run = asynchronously(replace(only_rl(steps=9), checkpoint_every=3), eta=2, policy=policy)
     folder = tmp_path / "run"
@@ -256,7 +256,7 @@ def test_killed_runs_go_on_and_replay_to_their_digest(policy: str, tmp_path: Pat
     assert found.equal and found.digest == digest
 
 
-@pytest.mark.parametrize("policy", ["wait", "drop"])
+@pytest.mark.parametrize("policy", ["drop", pytest.param("wait", marks=pytest.mark.prove)])
 def test_a_kill_between_the_log_and_its_checkpoint_costs_nothing(policy: str, tmp_path: Path) -> None:
     """The log of step 6 was begun, and the checkpoint of step 6 was not written; twice."""
     run = asynchronously(replace(only_rl(steps=9), checkpoint_every=3), eta=1, policy=policy)

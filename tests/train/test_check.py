@@ -99,6 +99,7 @@ def lines(folder: Path, name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
+@pytest.mark.prove
 def test_it_changes_nothing_that_is_learned_and_a_resume_is_exact(tmp_path: Path) -> None:
     points = tmp_path / "points.txt"
     digest = trained(checked(tiny(), share=0.5), tmp_path / "checked", lambda: points_into(points))

@@ -67,7 +67,7 @@ EACH_FAMILY = [
 @pytest.mark.parametrize(
     ("family", "adapter"),
     [
-        ("gpt2", None),
+        pytest.param("gpt2", None, marks=pytest.mark.prove),
         pytest.param("gemma3", LORA, marks=pytest.mark.prove),
         ("qwen3", LORA),
     ],
@@ -161,13 +161,19 @@ def mixture_run(base: Path, **changes: Any) -> Run:
     return replace(run, stages=(stage,), **changes)
 
 
-def test_a_run_replays_its_routing_and_goes_on_exactly(tmp_path):
+@pytest.mark.prove
+def test_a_run_that_replays_its_routing_goes_on_exactly(tmp_path):
     run = mixture_run(tmp_path / "base")
     points = tmp_path / "points"
     whole = trained(run, tmp_path / "whole", lambda: points_into(points))
     last = max(i for i, point in enumerate(points.read_text().split()) if point.startswith("renamed:step_"))
     assert in_child(lambda: (kill_at(last), train(run, tmp_path / "killed"))) == -signal.SIGKILL
     assert resumed(tmp_path / "killed") == whole
+
+
+def test_a_run_replays_its_routing(tmp_path):
+    run = mixture_run(tmp_path / "base")
+    train(run, tmp_path / "whole")
     lines = [json.loads(x)["metrics"] for x in (tmp_path / "whole" / "metrics.jsonl").read_text().splitlines()]
     told = [m["engine/router_agreement"] for m in lines if "engine/router_agreement" in m]
     assert len(told) == 4 and 0.9 < min(told) < 1.0, "rounding moves some tokens to other experts"

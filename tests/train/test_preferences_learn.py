@@ -67,7 +67,8 @@ def gain(folder: Path, rows: Sequence[Row], objective: Objective) -> float:
     return margin(load_model(folder / "model"), HELD_OUT) - margin(load_model(folder / "start"), HELD_OUT)
 
 
-@pytest.mark.parametrize("method", [dpo, pytest.param(kto, marks=pytest.mark.prove)])
+@pytest.mark.prove
+@pytest.mark.parametrize("method", [dpo, kto])
 def test_what_is_preferred_becomes_likelier_on_held_out_pairs_and_only_by_the_labels(tmp_path: Path, method: Any) -> None:
     random_ = random.Random(5)
     up = gain(tmp_path / "up", TRAIN, method())

@@ -132,6 +132,7 @@ def test_folders_and_settings_that_cannot_be(sevens: Path, tmp_path: Path) -> No
             RewardModel(**({"path": "x"} | wrong))  # type: ignore[arg-type]
 
 
+@pytest.mark.prove
 def test_a_policy_learns_what_the_reward_model_likes(sevens: Path, tmp_path: Path) -> None:
     def ends(name: str, lr: float) -> tuple[float, float]:
         learner = LearnerSettings(optimizer=AdamW(lr=lr))

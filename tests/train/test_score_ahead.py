@@ -77,7 +77,9 @@ def sometimes(prompt: str, completion: str, row: Any) -> float:
     return len(completion) / 10
 
 
-@pytest.mark.parametrize("reward", [by_length, sometimes], ids=["always", "sometimes none"])
+@pytest.mark.parametrize(
+    "reward", [pytest.param(by_length, id="always"), pytest.param(sometimes, id="sometimes none", marks=pytest.mark.prove)]
+)
 def test_a_run_ends_as_where_rewards_are_computed_by_the_step(reward: Any, tmp_path: Path) -> None:
     run = replace(rewarded(reward), reward_errors="count")
     train(run, tmp_path / "one", progress=False)

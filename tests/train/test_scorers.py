@@ -152,6 +152,7 @@ def flaky(question: str, n: int) -> Any:
     return "500" if share < 20 else kind if share < 70 and n < 2 else ""
 
 
+@pytest.mark.prove
 def test_what_a_judge_likes_is_learned(tmp_path: Path) -> None:
     def mean(folder: Path) -> tuple[float, float]:
         found = [m["metrics"]["reward/mean"] for m in lines(folder, "metrics") if "reward/mean" in m["metrics"]]
@@ -183,8 +184,13 @@ def test_a_server_that_fails_costs_questions_and_no_number_and_a_resume_asks_not
     assert sum(m.get("fault/infra", 0.0) for m in metrics) > 0.0, "what the judge never answered is a fault, and no reward of 0"
     kept = [json.loads(row) for row in (tmp_path / "whole/judgements/critic.jsonl").read_text().splitlines() if row]
     assert len({row["key"] for row in kept if "text" in row}) == sum("text" in row for row in kept) > 0
+    view = read_run(tmp_path / "whole")
+    cost = judge_costs(view.history())["critic"]
+    assert cost.sent > cost.asked > cost.faults > 0 and cost.tokens >= 10 * (cost.asked - cost.faults)
+    assert "Judge critic" in render(view) and "tokens" in render(view)
 
 
+@pytest.mark.prove
 def test_a_judge_that_can_be_hacked_is_told_by_the_doctor_and_an_honest_one_is_not(tmp_path: Path) -> None:
     """The planted judge pays for sevens; the program beside it, which pays nothing, says what is right."""
 
@@ -203,9 +209,6 @@ def test_a_judge_that_can_be_hacked_is_told_by_the_doctor_and_an_honest_one_is_n
         view = read_run(tmp_path / name)
         found = [f for f in diagnose(view.history()) if f.rule == "RewardHacking"]
         assert [f.severity for f in found] == ([Severity.ALARM] if name == "hacked" else []), found
-        cost = judge_costs(view.history())["critic"]
-        assert cost.sent >= cost.asked > 0 and cost.tokens >= 10 * (cost.asked - cost.faults)
-        assert "Judge critic" in render(view) and "tokens" in render(view)
 
 
 def test_a_judge_that_mostly_fails_ends_the_run(tmp_path: Path) -> None:

@@ -242,6 +242,7 @@ def shuffled(line: str, i: int) -> str:
     return "".join(generator("shuffle", 0, "line", i).permutation(letters).tolist())
 
 
+@pytest.mark.prove
 def test_the_loss_falls_on_held_out_text_and_not_so_far_by_the_same_characters_in_disorder(tmp_path: Path) -> None:
     learner = LearnerSettings(optimizer=AdamW(lr=5e-3))
     run = reading(steps=120, batch=8, learner=learner)

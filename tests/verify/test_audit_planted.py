@@ -87,7 +87,12 @@ def seeds_that_differ() -> tuple[int, ...]:
 
 
 @pytest.mark.parametrize(
-    ("defect", "line"), [("random_value", "again"), ("by_time", "again"), ("by_hash", "fresh interpreter 1")]
+    ("defect", "line"),
+    [
+        ("random_value", "again"),
+        pytest.param("by_time", "again", marks=pytest.mark.prove),
+        ("by_hash", "fresh interpreter 1"),
+    ],
 )
 def test_what_differs_from_call_to_call_or_from_process_to_process(monkeypatch, defect: str, line: str) -> None:
     from assay.audit import repeatability

@@ -102,7 +102,7 @@ def test_against_a_second_reader() -> None:
         "Option {} is close.",
         "Not {}.",
     ]
-    for _ in range(2000):
+    for _ in range(700):
         right, *others = rng.sample("BCDE", 4)
         around = [rng.choice(remarks).format(rng.choice(others)) for _ in range(rng.randint(0, 3))]
         said = rng.choice(states).format(right, others[0])
@@ -322,8 +322,8 @@ def test_places() -> None:
 def test_time_grows_with_the_length_and_not_faster(part: str) -> None:
     gold = {"answer": "B", "options": ["Paris", "London"]}
     began = time.process_time()
-    Choice()(*task_and_rollout(gold, part * (60_000 // len(part))))
-    assert time.process_time() - began < 5.0  # what is quadratic takes minutes
+    Choice()(*task_and_rollout(gold, part * (20_000 // len(part))))
+    assert time.process_time() - began < 5.0  # what is quadratic takes a dozen seconds and more
 
 
 def test_styles_inside_styles_and_statements_far_away() -> None:
