@@ -4,8 +4,8 @@
 
 The task is the quickstart's (levels 3 to 5 shown, 3 to 10 practised and judged). Every run starts from the base of its seed and
 ends at the first step at which its steps have used ``BUDGET`` CPU-seconds, evaluation left out. Each arm tries the same learning
-rates on the tuning seeds, and the best by mean accuracy is run on the test seeds; settings of its own are its defaults, or stand in
-``ARMS``. Runs that are in the file are read, not run. The arms of a seed run one after the other, so that load on the machine
+rates on the tuning seeds, and the best by mean accuracy is run on the test seeds; settings of its own are its defaults, or stand
+in ``ARMS``. Runs that are in the file are read, not run. The arms of a seed run one after the other, so that load on the machine
 meets all of them.
 """
 
@@ -168,7 +168,7 @@ def table_of(found: Mapping[str, Any]) -> str:
         shown = " ".join(f"{x:.3f}" for x in row["accuracy"])
         d = row.get("difference")
         said = f"{d[0]:+.3f} [{d[1]:+.3f}, {d[2]:+.3f}] | {row['predicted']} | {row['found']}" if d else "– | – | –"
-        mean = float(np.mean(row["accuracy"]))
+        mean = sum(row["accuracy"]) / len(TEST)
         lines.append(f"| {row['arm']} | {shown} | {mean:.3f} | {said} | {row['steps']:.0f} | {row['tokens']:,.0f} |")
     return "\n".join(lines)
 

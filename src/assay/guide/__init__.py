@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from assay.guide.row_curricula import Bell, HistoryRows
     from assay.guide.row_phases import HardFocus, PromptPair, Retrospective, Rounds
     from assay.guide.scaler import Scaler, ScalerCurriculum
-    from assay.guide.schedules import Piecewise, Ramp, StepSchedule, WhenReached
+    from assay.guide.schedules import Piecewise, Ramp, StepSchedule, WhenFlat, WhenReached
     from assay.guide.shuffled import ShuffledEvents
     from assay.guide.start_states import StartStates
     from assay.guide.trace_prefixes import Quarters, TracePrefix
@@ -87,6 +87,7 @@ __all__ = [
     "SuccessWindow",
     "TracePrefix",
     "Uniform",
+    "WhenFlat",
     "WhenReached",
     "guides",
     "plain_context",
@@ -114,7 +115,7 @@ _HOME = {
     "row_curricula": "Bell HistoryRows",
     "row_phases": "HardFocus PromptPair Retrospective Rounds",
     "scaler": "Scaler ScalerCurriculum",
-    "schedules": "Piecewise Ramp StepSchedule WhenReached",
+    "schedules": "Piecewise Ramp StepSchedule WhenFlat WhenReached",
     "shuffled": "ShuffledEvents",
     "start_states": "StartStates",
     "trace_prefixes": "Quarters TracePrefix",

@@ -360,6 +360,14 @@ _ALL = (
         name="Ramp", kind="schedule", source="", observes="the number of the step", status="own", example="@.points 0 0.9 2 1.0"
     ),
     Guide(
+        name="WhenFlat",
+        kind="schedule",
+        source="MiroMind-M1 (arXiv 2507.14683)",
+        observes="whether a metric of the step still grows",
+        status="unsure",
+        example="@.metric length/mean @.values 0.9 1.0",
+    ),
+    Guide(
         name="WhenReached",
         kind="schedule",
         source="",

@@ -44,7 +44,7 @@ def settle_schedules(stage: Reinforce) -> None:
             raise UnknownNameError("setting in Reinforce.schedules", key, SCHEDULED)
         if not isinstance(spec, ScheduleSpec):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(
-                f"Reinforce.schedules[{key!r}] is {a_kind(spec)}, no schedule; give a Piecewise, Ramp or WhenReached"
+                f"Reinforce.schedules[{key!r}] is {a_kind(spec)}, no schedule; give a Piecewise, Ramp, WhenFlat or WhenReached"
             )
 
 
