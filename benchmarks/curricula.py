@@ -38,7 +38,7 @@ PER_LEVEL = 64
 Parts = Mapping[str, Any]
 """Fields of the stage that an arm sets."""
 
-RATES = (5e-4, 1e-3)
+RATES = (2.5e-4, 5e-4)
 
 ARMS: Mapping[str, Parts] = {
     "uniform": {"curriculum": Uniform()},

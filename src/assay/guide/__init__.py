@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from assay.guide.row_book import RowBook, RowRule
     from assay.guide.row_curricula import Bell, HistoryRows
     from assay.guide.row_phases import HardFocus, PromptPair, Retrospective, Rounds
+    from assay.guide.run_searches import MixtureSearch, TransferSearch
     from assay.guide.scaler import Scaler, ScalerCurriculum
     from assay.guide.schedules import Piecewise, Ramp, StepSchedule, WhenFlat, WhenReached
     from assay.guide.shuffled import ShuffledEvents
@@ -54,6 +55,7 @@ __all__ = [
     "InOrder",
     "Memory",
     "Mixed",
+    "MixtureSearch",
     "Piecewise",
     "Plain",
     "Pope",
@@ -86,6 +88,7 @@ __all__ = [
     "SuccessVariance",
     "SuccessWindow",
     "TracePrefix",
+    "TransferSearch",
     "Uniform",
     "WhenFlat",
     "WhenReached",
@@ -114,6 +117,7 @@ _HOME = {
     "row_book": "RowBook RowRule",
     "row_curricula": "Bell HistoryRows",
     "row_phases": "HardFocus PromptPair Retrospective Rounds",
+    "run_searches": "MixtureSearch TransferSearch",
     "scaler": "Scaler ScalerCurriculum",
     "schedules": "Piecewise Ramp StepSchedule WhenFlat WhenReached",
     "shuffled": "ShuffledEvents",

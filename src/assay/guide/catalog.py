@@ -333,9 +333,10 @@ _ALL = (
     Guide(
         name="Refill",
         kind="refill",
-        source="DAPO (arXiv 2503.14476)",
+        source="DAPO (arXiv 2503.14476), CodeV-R1 (arXiv 2505.24183)",
         observes="how many groups the filter kept",
         needs="a filter",
+        status="unsure",
         example="--stages.0.filter.kind Mixed",
     ),
     Guide(

@@ -80,8 +80,8 @@ class Reinforce(SourceStage):
         screen: which drawn tasks are rolled out, by the policy's greedy answer; None for all.
         reward: what scores rollouts; by default the tasks' verifier. Evaluations always use that verifier.
         sampler: how rollouts are sampled, and with which context manager and tools.
-        schedules: for ``temperature``, ``max_new_tokens``, ``max_turns`` and ``group_size``: values that change by step, or when
-            a metric reaches a bound. The run's and the stage's own values are the upper bounds, except of the temperature.
+        schedules: for ``temperature``, ``max_new_tokens``, ``max_turns``, ``group_size`` and ``annealing_decay``: values that
+            change by step, or by a metric. The run's and the stage's own values are upper bounds of all that are whole numbers.
             Evaluations always use the run's own values.
         asynchronous: sampling beside learning, in processes of its own; None samples in this process, between updates.
         sources: rows of a user's own, learned from beside the rollouts.

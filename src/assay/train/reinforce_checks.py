@@ -20,7 +20,7 @@ from assay.train.row_replay import RowReplay
 from assay.train.row_sources import check_sources, streams_in
 from assay.train.schedules import check_schedules
 from assay.train.stage_learner import learner_of, scoring_model
-from assay.train.support import check_support
+from assay.train.support import check_annealing, check_support
 
 if TYPE_CHECKING:
     from assay.train.reinforce import Reinforce
@@ -46,6 +46,7 @@ def check_stage(run: Run, stage: Reinforce) -> None:
     check_reward(run, stage)
     plan = stage.effective_objective.plan(stage.updates, stage.learner.offers)
     check_temperature(run.sampling)
+    check_annealing(run)
     check_schedules(run, stage)
     check_support(run, stage, plan)
     check_providers(stage.columns, plan)

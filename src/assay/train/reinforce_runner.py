@@ -133,15 +133,14 @@ class ReinforceRunner(BaseRunner):
         """Sets the scheduled values of the step. A sampler has no state, so it can be built anew."""
         before, self.scheduled = self.scheduled, self.schedules.values(self.parts.stage_step)
         changed = {key: value for key, value in self.scheduled.items() if before.get(key) != value}
-        if changed.keys() & {"temperature", "max_new_tokens", "max_turns"}:
+        if changed.keys() - {"group_size"}:
             parts = replace(self.parts.sampler_parts(self.sampling), max_turns=self.max_turns)
             self.sampler = self.stage.sampler.build(parts)
 
     @property
     def sampling(self) -> Sampling:
         """How tokens are drawn in this step."""
-        drawn: Any = {key: self.scheduled[key] for key in ("temperature", "max_new_tokens") if key in self.scheduled}
-        return replace(sampling_of(self.parts.run, self.stage), **drawn)
+        return sampling_of(self.parts.run, self.stage, self.scheduled)
 
     @property
     def max_turns(self) -> int:
