@@ -79,7 +79,7 @@ PARTS: dict[str, dict[str, Any]] = {
     "SCALER": {"curriculum": Scaler(active=1)},
     "adaptive rounds": {"filter": Mixed(), "refill": Refill(rounds=4, adapt=0.3)},
     "longer when flat, CAMPO": {"objective": campo(), "schedules": {"max_new_tokens": CAMPO_LENGTHS}},
-    "8 x 128 rollouts, BroRL": {"objective": pro_rl(), "groups": 8, "group_size": 128, "steps": 38},
+    "4 x 256 rollouts, BroRL": {"objective": pro_rl(), "groups": 4, "group_size": 256, "minibatches": 2, "steps": 38},
     "annealed, EAD": {},
 }
 
