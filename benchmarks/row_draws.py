@@ -10,8 +10,7 @@ from __future__ import annotations
 import argparse
 import time
 
-from assay.core import FrozenMap, Task
-from assay.core.protocols import CurriculumSpec
+from assay.core import CurriculumSpec, FrozenMap, Task
 from assay.guide import Bell, HardFocus, HistoryRows, PromptPair, PromptValue, Retrospective, Rounds
 from assay.testing import as_outcomes, graded_group
 

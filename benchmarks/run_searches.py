@@ -23,7 +23,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from assay.core.seeds import generator
+from assay.core import generator
 from assay.guide import CellRule, MixtureSearch, Standing, TransferSearch, Uniform
 from assay.recipes import quickstart
 from assay.train import Evaluation, Policy, Reinforce, train

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from assay.guide.catalog import Guide, guides
     from assay.guide.cell_curricula import CellBook, CellRule, Memory, Standing
     from assay.guide.classroom import Again
-    from assay.guide.compose import Compose
+    from assay.guide.compose import Compose, Recompose
     from assay.guide.curriculum import Frontier, SuccessVariance, Uniform
     from assay.guide.filters import Admitted, Mixed, Refill, ResampleOnCorrect, SkipSolved, SuccessWindow
     from assay.guide.guidance import Plain, Prefix, Privileged, Stateless, plain_context, solution_of
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from assay.guide.plain_prompt import GuideHint, Rethink
     from assay.guide.pope import AdHint, Pope
     from assay.guide.prompt_values import PromptValue
-    from assay.guide.replay import Recent, RecentBuffer
+    from assay.guide.replay import Deferred, DeferredBuffer, Recent, RecentBuffer
     from assay.guide.row_book import RowBook, RowRule
     from assay.guide.row_curricula import Bell, HistoryRows
     from assay.guide.row_phases import HardFocus, PromptPair, Retrospective, Rounds
@@ -43,6 +43,8 @@ __all__ = [
     "CellBook",
     "CellRule",
     "Compose",
+    "Deferred",
+    "DeferredBuffer",
     "Dump",
     "Exp3",
     "FirstTasks",
@@ -67,6 +69,7 @@ __all__ = [
     "Ramp",
     "Recent",
     "RecentBuffer",
+    "Recompose",
     "Refill",
     "ResampleOnCorrect",
     "Rethink",
@@ -104,7 +107,7 @@ _HOME = {
     "catalog": "Guide guides",
     "cell_curricula": "CellBook CellRule Memory Standing",
     "classroom": "Again",
-    "compose": "Compose",
+    "compose": "Compose Recompose",
     "curriculum": "Frontier SuccessVariance Uniform",
     "filters": "Admitted Mixed Refill ResampleOnCorrect SkipSolved SuccessWindow",
     "guidance": "Plain Prefix Privileged Stateless plain_context solution_of",
@@ -113,7 +116,7 @@ _HOME = {
     "plain_prompt": "GuideHint Rethink",
     "pope": "AdHint Pope",
     "prompt_values": "PromptValue",
-    "replay": "Recent RecentBuffer",
+    "replay": "Deferred DeferredBuffer Recent RecentBuffer",
     "row_book": "RowBook RowRule",
     "row_curricula": "Bell HistoryRows",
     "row_phases": "HardFocus PromptPair Retrospective Rounds",
