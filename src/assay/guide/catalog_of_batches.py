@@ -1,4 +1,4 @@
-"""The parts of `assay.guide.catalog` that decide what a batch is made of: screens, filters, refill, replay, composers, schedules."""
+"""The parts in `assay.guide.catalog` that make a batch: screens, filters, refill, replay, composers and schedules."""
 
 from __future__ import annotations
 
@@ -54,18 +54,15 @@ BATCHES = (
         status="own",
         example="--stages.0.composer.replay_share 0.25 --stages.0.objective grpo",
     ),
+    Guide(
+        name="Deferred",
+        kind="replay",
+        source="RoRecomp (arXiv 2509.25958)",
+        observes="nothing",
+        needs="a composer that learns from a part of each group",
+        example="--stages.0.composer.kind Recompose --stages.0.objective grpo",
+    ),
     Guide(name="Compose", kind="composer", source="", observes="which groups had a signal", status="own"),
-    Guide(
-        name="Piecewise",
-        kind="schedule",
-        source="",
-        observes="the number of the step",
-        status="own",
-        example="@.points 0 0.9 2 1.0",
-    ),
-    Guide(
-        name="Ramp", kind="schedule", source="", observes="the number of the step", status="own", example="@.points 0 0.9 2 1.0"
-    ),
     Guide(
         name="Recompose",
         kind="composer",
@@ -76,12 +73,15 @@ BATCHES = (
         example="--stages.0.replay.kind Deferred --stages.0.objective grpo",
     ),
     Guide(
-        name="Deferred",
-        kind="replay",
-        source="RoRecomp (arXiv 2509.25958)",
-        observes="nothing",
-        needs="a composer that learns from a part of each group",
-        example="--stages.0.composer.kind Recompose --stages.0.objective grpo",
+        name="Piecewise",
+        kind="schedule",
+        source="",
+        observes="the number of the step",
+        status="own",
+        example="@.points 0 0.9 2 1.0",
+    ),
+    Guide(
+        name="Ramp", kind="schedule", source="", observes="the number of the step", status="own", example="@.points 0 0.9 2 1.0"
     ),
     Guide(
         name="WhenFlat",
