@@ -10,13 +10,14 @@ if TYPE_CHECKING:
     from assay.guide.balanced_arms import Balanced
     from assay.guide.bandits import Dump, Exp3, RuleReasoner, Sec
     from assay.guide.box_curricula import AlpGmm
-    from assay.guide.catalog import Guide, guides
+    from assay.guide.catalog import guides
     from assay.guide.cell_curricula import CellBook, CellRule, Memory, Standing
     from assay.guide.classroom import Again
     from assay.guide.compose import Compose, Recompose
     from assay.guide.curriculum import Frontier, SuccessVariance, Uniform
     from assay.guide.filters import Admitted, Mixed, Refill, ResampleOnCorrect, SkipSolved, SuccessWindow
     from assay.guide.guidance import Plain, Prefix, Privileged, Stateless, plain_context, solution_of
+    from assay.guide.guide_record import Guide
     from assay.guide.hints import Ghpo, Seele
     from assay.guide.index_policies import FirstTasks, InOrder
     from assay.guide.plain_prompt import GuideHint, Rethink
@@ -104,13 +105,14 @@ _HOME = {
     "balanced_arms": "Balanced",
     "bandits": "Dump Exp3 RuleReasoner Sec",
     "box_curricula": "AlpGmm",
-    "catalog": "Guide guides",
+    "catalog": "guides",
     "cell_curricula": "CellBook CellRule Memory Standing",
     "classroom": "Again",
     "compose": "Compose Recompose",
     "curriculum": "Frontier SuccessVariance Uniform",
     "filters": "Admitted Mixed Refill ResampleOnCorrect SkipSolved SuccessWindow",
     "guidance": "Plain Prefix Privileged Stateless plain_context solution_of",
+    "guide_record": "Guide",
     "hints": "Ghpo Seele",
     "index_policies": "FirstTasks InOrder",
     "plain_prompt": "GuideHint Rethink",

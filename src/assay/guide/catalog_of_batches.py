@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.guide.catalog import Guide
+from assay.guide.guide_record import Guide
 
 __all__ = ["BATCHES"]
 
