@@ -20,9 +20,7 @@ from assay.testing import graded_group
 
 def of_lengths(key: str, *pairs: tuple[float, int]) -> Group:
     """A group of (success, length)."""
-    return graded_group(
-        task(), [value for value, _ in pairs], key=key, texts={i: "x" * n for i, (_, n) in enumerate(pairs)}
-    )
+    return graded_group(task(), [value for value, _ in pairs], key=key, texts={i: "x" * n for i, (_, n) in enumerate(pairs)})
 
 
 def learned(batch: Batch | None) -> list[str]:
