@@ -15,7 +15,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from assay.core import Annealing
 from assay.guide import (
+    Again,
+    AlpGmm,
     Bell,
     Dump,
     FirstTasks,
@@ -30,16 +33,26 @@ from assay.guide import (
     Retrospective,
     Rounds,
     RuleReasoner,
+    Scaler,
     Sec,
     Seele,
     SkipSolved,
     SuccessWindow,
     Uniform,
+    WhenFlat,
 )
 from assay.lab import RandomReward, Rewarded
-from assay.objective import w_grpo
+from assay.objective import campo, pro_rl, w_grpo
 from assay.recipes import quickstart
 from assay.train import Evaluation, Reinforce, Run, train
+
+AFTER = {"AGAIN, after ALP-GMM": "ALP-GMM"}
+"""Parts that learn from an earlier run, and with which part that has trained."""
+
+CAMPO_LENGTHS = WhenFlat(metric="length/mean", values=(9, 14), window=10)
+
+SAMPLING: dict[str, dict[str, Any]] = {"annealed, EAD": {"annealing": Annealing(peak=1.2, least=0.5, decay=20.0, start=0)}}
+"""Fields of the run's sampling that a part sets."""
 
 PARTS: dict[str, dict[str, Any]] = {
     "uniform": {"curriculum": Uniform()},
@@ -61,27 +74,38 @@ PARTS: dict[str, dict[str, Any]] = {
     "RoC, 4 of 8": {"filter": ResampleOnCorrect(keep=4)},
     "GHPO": {"guidance": Ghpo(text="{prompt}{hint}")},
     "SEELE, 2 rounds": {"guidance": Seele(rounds=2), "group_size": 4},
+    "ALP-GMM": {"curriculum": AlpGmm(fit_every=250)},
+    "AGAIN, after ALP-GMM": {"curriculum": Again(fit_every=250, classroom=("EARLIER",))},
+    "SCALER": {"curriculum": Scaler(active=1)},
+    "adaptive rounds": {"filter": Mixed(), "refill": Refill(rounds=4, adapt=0.3)},
+    "longer when flat, CAMPO": {"objective": campo(), "schedules": {"max_new_tokens": CAMPO_LENGTHS}},
+    "4 x 256 rollouts, BroRL": {"objective": pro_rl(), "groups": 4, "group_size": 256, "minibatches": 2, "steps": 38},
+    "annealed, EAD": {},
 }
 
 
-def run_of(name: str, seed: int, steps: int, control: bool) -> Run:
-    """The quickstart with one part."""
+def run_of(name: str, seed: int, steps: int, control: bool, folder: str) -> Run:
+    """The quickstart with one part; where it learns from an earlier run, that is made in ``folder`` with another seed."""
     run = quickstart(seed)
     (stage,) = run.stages
     assert isinstance(stage, Reinforce)
-    stage = replace(stage, steps=steps, **PARTS[name])
+    stage = replace(stage, **{"steps": steps, **PARTS[name]})
+    if name in AFTER:
+        assert isinstance(stage.curriculum, Again)
+        earlier = train(run_of(AFTER[name], seed + 100, steps, False, folder), Path(folder) / "earlier", progress=False)
+        stage = replace(stage, curriculum=replace(stage.curriculum, classroom=(str(earlier.folder),)))
     tasks = Rewarded(source=run.tasks, scorer=RandomReward()) if control else run.tasks
     quiet = Evaluation(every=0, final_per_level=64, kl_to_base=False)
-    return replace(run, stages=(stage,), tasks=tasks, evaluation=quiet)
+    sampling = replace(run.sampling, **SAMPLING.get(name, {}))
+    return replace(run, stages=(stage,), tasks=tasks, evaluation=quiet, sampling=sampling)
 
 
 def measured(name: str, seed: int, steps: int, control: bool) -> dict[str, Any]:
     """Greedy accuracy before and behind, by the true verifier, and what was spent."""
     from assay.train import Policy
 
-    run = run_of(name, seed, steps, control)
     with tempfile.TemporaryDirectory() as folder:
-        done = train(run, Path(folder) / "run", progress=False)
+        done = train(run_of(name, seed, steps, control, folder), Path(folder) / "run", progress=False)
         lines = [json.loads(line) for line in (done.folder / "metrics.jsonl").read_text().splitlines()]
         tasks = quickstart(seed).tasks
         before, after = (

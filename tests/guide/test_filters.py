@@ -90,6 +90,20 @@ def test_roc_prefers_right_rollouts_with_the_fewest_tool_errors() -> None:
     assert found.rollouts[0].id == "g0/1"
 
 
+def test_rounds_that_adapt_draw_by_the_share_that_was_kept() -> None:
+    adaptive = Refill(adapt=0.25)
+    assert adaptive.tasks_to_draw(missing=128, groups=128, share=0.5) == 256  # CodeV-R1
+    assert adaptive.tasks_to_draw(missing=3, groups=128, share=0.3) == 10  # 3 / 0.3 is a bit more than 10 in floats
+    assert adaptive.tasks_to_draw(missing=128, groups=128, share=None) == 128  # nothing is known yet
+    assert adaptive.tasks_to_draw(missing=128, groups=128, share=0.0) == 512  # bounded where nothing was kept
+    assert adaptive.tasks_to_draw(missing=128, groups=128, share=0.01) == 512
+    assert Refill(adapt=0.25, draws=200).tasks_to_draw(missing=128, groups=128, share=0.5) == 200
+    assert Refill().tasks_to_draw(missing=1, groups=128, share=0.5) == 128
+    assert adaptive.average_share(None, drawn=8, kept=2) == 0.25
+    assert adaptive.average_share(0.25, drawn=8, kept=6) == 0.375  # 3/4 of 1/4, 1/4 of 3/4
+    assert adaptive.average_share(1.0, drawn=4, kept=8) == 1.0  # a guidance may make several groups of a task
+
+
 def test_settings_out_of_range_are_refused() -> None:
     for make, message in (
         (lambda: SuccessWindow(low=0.5, high=0.5), "low < high"),
@@ -97,6 +111,7 @@ def test_settings_out_of_range_are_refused() -> None:
         (lambda: ResampleOnCorrect(keep=4, least=3), "least=3"),
         (lambda: Refill(rounds=1), "rounds=1"),
         (lambda: Refill(draws=-1), "draws=-1"),
+        (lambda: Refill(adapt=1.5), "adapt=1.5"),
         (lambda: Refill(short="wait"), "'train' or 'stop'"),  # pyright: ignore
     ):
         with pytest.raises(ConfigError, match=message):

@@ -10,7 +10,7 @@ import pytest
 from assay.core import ScheduleSpec
 from assay.core.config import dumps_toml, from_dict, loads_toml, to_dict
 from assay.core.errors import ConfigError
-from assay.guide import Piecewise, Ramp, WhenReached
+from assay.guide import Piecewise, Ramp, WhenFlat, WhenReached
 
 
 def test_a_piecewise_schedule_holds_each_value_until_the_next_point() -> None:
@@ -54,6 +54,41 @@ def test_two_bounds_are_a_range() -> None:
         state = spec.advance(state, {"a": value})
     assert spec.at(0, state) == 3
     assert spec.describe() == "1, then 2, then 3: the next when a is at least 1 and at most 2"
+
+
+def test_the_next_value_comes_when_a_metric_no_longer_grows() -> None:
+    spec = WhenFlat(metric="length/mean", values=(8, 16, 24), window=2, tolerance=0.05)
+    state, seen = spec.init(), list[float]()
+    # windows 100 200 | 300 320, 200 300 | 320 310 grow; 300 320 | 310 315 grows by 2.5 of 310, at most 15.5: flat
+    for value in (100, 200, 300, None, 320, 310, 315, 400, 400, 410, 430, 100):
+        seen.append(spec.at(0, state))
+        state = spec.advance(json.loads(json.dumps(state)), {} if value is None else {"length/mean": value})
+    # counted anew: 400 400 | 410 430 grows by exactly 20 of 400, which is no more than 5 in a hundred
+    assert seen == [8, 8, 8, 8, 8, 8, 8, 16, 16, 16, 16, 24]
+    assert state == {"index": 2, "seen": []} and spec.at(0, state) == 24  # behind the last value it stays
+    assert spec.describe() == "8, then 16, then 24: the next when length/mean has grown by at most 0.05 of itself over 2 steps"
+
+
+def test_growth_is_measured_by_the_size_of_the_level_and_a_fall_is_no_growth() -> None:
+    spec = WhenFlat(metric="reward/mean", values=(1, 2), window=1, tolerance=0.5)
+    grown = spec.advance(spec.advance(spec.init(), {"reward/mean": -2.0}), {"reward/mean": -0.9})
+    assert spec.at(0, grown) == 1  # by 1.1, more than half of 2
+    fallen = spec.advance(spec.advance(spec.init(), {"reward/mean": 2.0}), {"reward/mean": 1.0})
+    assert spec.at(0, fallen) == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"values": ()}, r"WhenFlat.values=\(\) is empty"),
+        ({"window": 0}, "WhenFlat.window=0"),
+        ({"tolerance": -0.1}, "WhenFlat.tolerance=-0.1"),
+        ({"metric": "time/step"}, "WhenFlat.metric='time/step'"),
+    ],
+)
+def test_a_schedule_by_growth_refuses_what_it_cannot_do(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        WhenFlat(**({"metric": "length/mean", "values": (1, 2)} | changes))
 
 
 @pytest.mark.parametrize("spec", [Piecewise(points=((0, 1), (2, 3))), WhenReached(metric="a", at_most=1.0, values=(1, 2))])

@@ -91,6 +91,10 @@ FAULTS: dict[str, tuple[Broken, str]] = {
         Broken(before=lambda e, r: replace(r, sampling=replace(r.sampling, temperature=r.sampling.temperature or 1.0))),
         "with temperature=0 the log-probabilities are not 0",
     ),
+    "annealing is ignored": (
+        Broken(before=lambda e, r: replace(r, sampling=replace(r.sampling, annealing=None))),
+        "does not tell the temperature of each token",
+    ),
     "no top_k": (Broken(before=lambda e, r: replace(r, sampling=replace(r.sampling, top_k=0))), "with top_k=1 the log-prob"),
     "no stop ids": (
         Broken(before=lambda e, r: replace(r, sampling=replace(r.sampling, stop_ids=()))),

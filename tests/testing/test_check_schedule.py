@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from assay.core.protocols import State
-from assay.guide import Piecewise, Ramp, StepSchedule, WhenReached
+from assay.guide import Piecewise, Ramp, StepSchedule, WhenFlat, WhenReached
 from assay.testing import ContractError, check_schedule
 
 CALLS = {"n": 0}
@@ -32,6 +32,7 @@ class Sound(StepSchedule):
         Piecewise(points=((0, 1.0), (50, 0.1))),
         Ramp(points=((0, 0.1), (3, 0.3), (100, 0.7))),
         WhenReached(metric="reward/mean", at_least=0.5, values=(1, 2, 3), patience=2),
+        WhenFlat(metric="length/mean", values=(1, 2, 3), window=3, tolerance=0.1),
         WhenReached(metric="eval/greedy/all", at_most=0.5, values=(3, 2, 1)),
     ],
 )

@@ -14,7 +14,7 @@ import pytest
 from live import coin_toss, session, spied, walk
 from tiny_runs import at_named, digest_of, in_child, only_rl, resumed, trained
 
-from assay.core import Group, Outcome, Rollout, Score, Task
+from assay.core import Draw, Group, Outcome, Rollout, Score, Task
 from assay.core.batch import Batch, pack
 from assay.core.errors import ConfigError, GateError
 from assay.core.protocols import Moment, Posed
@@ -22,6 +22,7 @@ from assay.core.score import Fault
 from assay.guide import (
     Bell,
     Compose,
+    Deferred,
     Dump,
     FirstTasks,
     Ghpo,
@@ -31,6 +32,7 @@ from assay.guide import (
     Mixed,
     PromptValue,
     Recent,
+    Recompose,
     Refill,
     ResampleOnCorrect,
     RuleReasoner,
@@ -153,6 +155,30 @@ def test_a_refill_that_must_fill_stops_the_run_and_says_why(tmp_path: Path) -> N
     ):
         train(run, tmp_path / "run")
     assert "GateError" in (tmp_path / "run" / "events.jsonl").read_text()
+
+
+def test_a_refill_that_adapts_draws_as_many_as_should_fill_what_is_missing_by_what_all_steps_kept() -> None:
+    s = session(coin_toss(only_rl(groups=6, group_size=2, filter=Mixed(), refill=Refill(rounds=8, adapt=0.5))))
+    drawn, draw = list[int](), s.curriculum.draw
+
+    def spy(n: int) -> list[Draw]:
+        drawn.append(n)
+        return draw(n)
+
+    s.curriculum.draw = spy  # type: ignore[method-assign]
+    share, sizes = None, list[int]()
+    for result in walk(s, steps=3):
+        kept = at = 0
+        for _ in range(int(result.metrics["filter/rounds"])):
+            assert s.stage.refill is not None
+            size = s.stage.refill.tasks_to_draw(6 - kept, 6, share)
+            mixed = sum(group.informative for group in result.groups[at : at + size])
+            share = mixed / size if share is None else 0.5 * share + 0.5 * mixed / size
+            kept, at = kept + mixed, at + size
+            sizes.append(size)
+        assert len(result.groups) == at and result.metrics["filter/share"] == pytest.approx(share)
+    assert drawn == sizes and len(set(sizes)) > 2
+    assert s.refill is not None and s.refill.state_dict() == {"share": share}
 
 
 def test_a_refill_without_a_filter_is_refused() -> None:
@@ -309,6 +335,7 @@ def test_a_fault_of_the_greedy_answer_solves_nothing_and_a_bound_beyond_1_is_ref
 PARTS: dict[str, dict[str, Any]] = {
     "SEC": {"curriculum": Sec(alpha=0.5)},
     "DUMP, refill": {"curriculum": Dump(window=8), "filter": Mixed(), "refill": Refill(rounds=3)},
+    "adaptive refill": {"curriculum": Uniform(), "filter": Mixed(), "refill": Refill(rounds=3, adapt=0.5)},
     "RuleReasoner, one task": {"curriculum": RuleReasoner(), "index": FirstTasks(n=2)},
     "rows by history": {"curriculum": HistoryRows(pool=2, epochs=2, keep=2)},
     "bell": {"curriculum": Bell(pool=4, sigma=2.0)},
@@ -316,6 +343,7 @@ PARTS: dict[str, dict[str, Any]] = {
     "hard focus, screen": {"curriculum": HardFocus(pool=2, warm=1, sizes=(3, 2), batches=(1, 1)), "screen": SkipSolved()},
     "GHPO": {"guidance": HINTED},
     "SEELE": {"guidance": Seele(rounds=2)},
+    "RoRecomp": {"group_size": 4, "composer": Recompose(), "replay": Deferred(capacity=4, batch=2)},
     "RoC, replay": {
         "group_size": 6,
         "filter": ResampleOnCorrect(keep=4),

@@ -19,7 +19,8 @@ from assay.cli.recipe import settle_all
 from assay.cli.train import TrainOptions
 from assay.core import FrozenMap, Task
 from assay.guide import AlpGmm
-from assay.guide.catalog import PLACES, guides
+from assay.guide.catalog import guides
+from assay.guide.guide_record import PLACES
 from assay.guide.row_book import RowRule
 from assay.testing import as_outcomes, graded_group
 from assay.train import models

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from live import coin_toss
 from tiny_runs import SHAPE, in_child, kill_at, only_rl, reinforce, resumed, trained
@@ -16,12 +17,14 @@ from tiny_runs import SHAPE, in_child, kill_at, only_rl, reinforce, resumed, tra
 from assay.core.config import dumps_toml, from_dict, loads_toml, to_dict
 from assay.core.errors import AssayError, ConfigError, UnknownNameError
 from assay.core.protocols import Environment, Obs, State, Step
-from assay.core.rollout import Rollout, Sampling
+from assay.core.rollout import Annealing, Completion, Rollout, Sampling, Span, Stop, ids_of
+from assay.core.sample import check_annealed
 from assay.core.task import Message, TaskView
 from assay.guide import Compose, Mixed, Piecewise, Ramp, Recent, Refill, ResampleOnCorrect, StepSchedule, WhenReached
 from assay.objective.methods import areal, grpo
 from assay.rollout import Branching, Chunks, PlayerSpec
 from assay.runtime.settings import AdamW, LearnerSettings
+from assay.runtime.vllm.settings import VllmSettings
 from assay.train import models
 from assay.train.driver import train
 from assay.train.opening import open_stage
@@ -311,6 +314,49 @@ def test_a_recipe_is_tried_small_without_schedules_of_sizes() -> None:
     stage = reinforce(schedules=spec)
     assert dict(stage.shrink(2, 2).schedules) == {"temperature": spec["temperature"]}
     assert stage.smaller() == [] and reinforce().smaller()
+
+
+# ---- annealed along rollouts --------------------------------------------------------------------------------------------
+
+
+def annealed(**changes: Any) -> Run:
+    run = scheduled(**{"schedules": {"annealing_decay": Ramp(points=((0, 2.0), (4, 6.0)))}, **changes})
+    return replace(run, sampling=replace(run.sampling, annealing=Annealing(peak=1.4, least=0.3, start=1)))
+
+
+def test_tokens_are_scored_where_the_temperature_stood_that_falls_slower_step_by_step(tmp_path: Path) -> None:
+    s = opened(annealed())
+    for result, decay in zip(stepped(s, 3), (2.0, 3.0, 4.0), strict=True):
+        calls = [c.completion for r in rollouts(result) for c in r.calls]
+        assert {c.sampling.annealing.decay for c in calls if c.sampling.annealing} == {decay}
+        for c in calls:
+            np.testing.assert_array_equal(c.columns["temperature"].values, c.sampling.temperatures(0, len(c.ids)))
+        assert result.metrics["schedule/annealing_decay"] == decay
+        assert result.metrics["engine/mismatch_k3"] < 1e-9
+    whole, part = trained(annealed(steps=6), tmp_path / "whole"), tmp_path / "part"
+    assert in_child(lambda: (kill_at(14), train(annealed(steps=6), part))) == -9
+    assert resumed(part, annealed(steps=6)) == whole
+
+
+def test_a_decay_needs_an_annealing_and_is_above_0() -> None:
+    with pytest.raises(ConfigError, match=r"Run\.sampling\.annealing=None: give it an Annealing"):
+        check_run(scheduled(schedules={"annealing_decay": Ramp(points=((0, 2.0),))}))
+    with pytest.raises(ConfigError, match="reaches 0; a decay is a number of tokens above 0"):
+        check_run(annealed(schedules={"annealing_decay": Ramp(points=((0, 2.0), (5, 0.0)))}))
+
+
+def test_an_engine_that_has_one_temperature_is_refused_before_a_run_and_one_that_hides_its_own_within() -> None:
+    with pytest.raises(ConfigError, match=r"Run\.sampling\.annealing with VllmSettings.*engine=Auto"):
+        check_run(replace(annealed(), engine=VllmSettings()))
+    silent = Completion(
+        ids=ids_of([3]),
+        logp_engine=np.zeros(1, np.float32),
+        spans=(Span(0, 0, 1),),
+        stop=Stop.DONE,
+        sampling=Sampling(annealing=Annealing()),
+    )
+    with pytest.raises(ConfigError, match="Loud was asked to anneal"):
+        check_annealed(silent, "Loud")
 
 
 # ---- resumed, and beside other parts -------------------------------------------------------------------------------------

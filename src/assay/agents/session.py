@@ -15,6 +15,7 @@ from assay.core.fields import check_positive, later
 from assay.core.protocols import Request
 from assay.core.ragged import SUPPORT
 from assay.core.rollout import Completion, Sampling
+from assay.core.sample import check_annealed
 from assay.core.seeds import derive
 
 __all__ = ["AgentSession", "Budget", "Generate"]
@@ -175,6 +176,7 @@ class AgentSession:
                     "the engine was asked for the ids that each token is drawn from, and tells none (Sampling.keep_support); use "
                     "one that does (engine=Auto()), or an objective that corrects for truncation"
                 )
+            check_annealed(completion, "the engine")
         except Exception as error:
             self.failure = self.failure or error
             raise

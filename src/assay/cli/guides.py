@@ -12,7 +12,7 @@ from assay.cli.text_wrap import columns, fill
 from assay.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from assay.guide.catalog import Guide
+    from assay.guide.guide_record import Guide
 
 __all__ = ["guides_command"]
 

@@ -88,7 +88,7 @@ if TYPE_CHECKING:
         Tracker,
         Verifier,
     )
-    from assay.core.rollout import Call, Completion, Ids, Rollout, Sampling, Span, Stop, ToolResult, ids_of
+    from assay.core.rollout import Annealing, Call, Completion, Ids, Rollout, Sampling, Span, Stop, ToolResult, ids_of
     from assay.core.rollout_metrics import ReportsRollouts
     from assay.core.sample import Sample, samples, supervised_sample
     from assay.core.score import Fault, Score, SpanScore
@@ -119,6 +119,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Album",
+    "Annealing",
     "AskPolicy",
     "AssayError",
     "Batch",
@@ -292,7 +293,7 @@ _HOME = {
         "Sampler SamplerParts SamplerSpec ScheduleSpec ServesOldWeights SharesStates Snapshots State Stats "
         "Step SwapMode TaskSource Tokenizer Tool Tracker Verifier VerifierTokenizer"
     ),
-    "rollout": "Call Completion Ids Rollout Sampling Span Stop ToolResult ids_of",
+    "rollout": "Annealing Call Completion Ids Rollout Sampling Span Stop ToolResult ids_of",
     "sample": "Sample samples supervised_sample",
     "score": "Fault Score SpanScore",
     "rollout_metrics": "ReportsRollouts",

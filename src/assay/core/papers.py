@@ -25,6 +25,8 @@ CONTROLS = {
     "docs/evidence/contamination.md": "models that were shown the items beside those that were not",
     "docs/evidence/control.md": "five seeds; the method that it changes, on the same data, settings not tuned alike",
     "docs/evidence/control_methods.md": "two seeds; a control stands beside each method, settings not tuned alike",
+    "docs/evidence/curricula.md": "five seeds; each arm beside uniform draws at equal processor time, tuned alike; and two "
+    "seeds of tasks chosen over runs beside random ones",
     "docs/evidence/guides.md": "one seed, 150 steps, and three for chosen rows; its control is the same run under random "
     "rewards, or on as many random rows",
     "docs/evidence/help.md": "two seeds; its controls are the same run without help, and with help for another task",

@@ -6,6 +6,7 @@ tokens, never their source.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -21,7 +22,7 @@ from assay.core.media import Media
 from assay.core.score import Fault
 from assay.core.task import Context
 
-__all__ = ["ASIDE", "Call", "Completion", "Ids", "Rollout", "Sampling", "Span", "Stop", "ToolResult", "ids_of"]
+__all__ = ["ASIDE", "Annealing", "Call", "Completion", "Ids", "Rollout", "Sampling", "Span", "Stop", "ToolResult", "ids_of"]
 
 Ids = NDArray[np.int32]
 
@@ -55,6 +56,50 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Annealing:
+    """A temperature that falls along a rollout: hot where its course is set, cold where it is carried out.
+
+    Token ``t``, counted from 0 over all that the policy sampled of the rollout, has temperature
+    ``max(1 + peak - exp(t / decay), least)``, which is ``peak`` at the beginning; the first ``start`` tokens have 1. It
+    multiplies `Sampling.temperature`. A schedule of the stage, ``annealing_decay``, makes the fall slower over the steps.
+
+    Source: exploratory annealed decoding, EAD (arXiv 2510.05251), and its code, whose sampler divides by ``20 d``: the ``d`` of
+    25 there is a ``decay`` of 500 here, and grows by 100 a step, up to 800,000. Its code leaves the correction for the annealed
+    sampler off; here every token is scored at the temperature that it was drawn at.
+
+    Attributes:
+        peak: temperature of the first token.
+        least: temperature that it does not fall below.
+        decay: tokens in which the exponential grows by a factor of e.
+        start: first tokens at temperature 1, those of a template.
+
+    Raises:
+        DataError: a number out of range.
+
+    >>> import numpy as np
+    >>> Annealing(decay=1000.0, start=0).at(np.array([0, 100, 500, 1000])).round(4).tolist()
+    [1.2, 1.0948, 0.5513, 0.1]
+    """
+
+    peak: float = 1.2
+    least: float = 0.1
+    decay: float = 500.0
+    start: int = 10
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.least <= self.peak < math.inf:
+            raise DataError(f"Annealing.least={self.least}, peak={self.peak}; use 0 < least <= peak")
+        if not 0.0 < self.decay < math.inf or self.start < 0:
+            raise DataError(f"Annealing.decay={self.decay} must be above 0 and Annealing.start={self.start} at least 0")
+
+    def at(self, tokens: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Temperatures of tokens, by their number in the rollout."""
+        # exp overflows behind 700 times the decay; long before, the temperature is the least
+        fallen = 1.0 + self.peak - np.exp(np.minimum(tokens / self.decay, 50.0))
+        return np.where(tokens < self.start, 1.0, np.maximum(fallen, self.least))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
     r"""How tokens are drawn.
 
@@ -69,6 +114,8 @@ class Sampling:
             before it. An engine that cannot read what it samples refuses them with a ConfigError.
         keep_support: each token of a truncated distribution carries the ids that it was drawn from, as the column ``support``
             (`assay.core.ragged`), and a learner scores it within them. A run sets this where its objective needs it.
+        annealing: lets the temperature fall along a rollout; None for one temperature. Each token then carries its own, as the
+            column ``temperature``, and a learner scores it there. An engine that cannot refuses it with a ConfigError.
 
     Raises:
         DataError: a number out of range, an empty stop text, or ``keep_support`` where nothing is truncated.
@@ -87,6 +134,7 @@ class Sampling:
     stop: tuple[str, ...] = ()
     min_p: float = later(0.0)
     keep_support: bool = later(False)
+    annealing: Annealing | None = later(None)
 
     def __post_init__(self) -> None:
         if not self.temperature >= 0.0:
@@ -118,8 +166,18 @@ class Sampling:
 
     @property
     def whole(self) -> Sampling:
-        """The same without truncation."""
-        return replace(self, top_p=1.0, top_k=0, min_p=0.0, keep_support=False)
+        """The same without truncation, at one temperature."""
+        return replace(self, top_p=1.0, top_k=0, min_p=0.0, keep_support=False, annealing=None)
+
+    def temperatures(self, first: int, count: int) -> NDArray[np.float32]:
+        """``[count]`` the temperature of each token of a rollout, from its token ``first`` on.
+
+        >>> Sampling(temperature=0.5, annealing=Annealing(decay=10.0, start=1)).temperatures(0, 3).round(3).tolist()
+        [0.5, 0.547, 0.489]
+        """
+        if self.annealing is None:
+            return np.full(count, self.temperature, np.float32)
+        return (self.temperature * self.annealing.at(np.arange(first, first + count))).astype(np.float32)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

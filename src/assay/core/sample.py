@@ -15,10 +15,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assay.core.columns import Array, TokenColumn, common_version
-from assay.core.errors import DataError
+from assay.core.errors import ConfigError, DataError
 from assay.core.rollout import Call, Completion, Ids, Rollout, ids_of
 
-__all__ = ["STREAMS", "TEMPERATURE", "Sample", "Segment", "Stream", "lay_out", "samples", "segments", "supervised_sample"]
+__all__ = [
+    "STREAMS",
+    "TEMPERATURE",
+    "Sample",
+    "Segment",
+    "Stream",
+    "check_annealed",
+    "lay_out",
+    "samples",
+    "segments",
+    "supervised_sample",
+]
 
 Stream = str
 """``on_policy``, ``expert``, ``replay``, ``offline`` or ``preference``."""
@@ -188,6 +199,20 @@ def _prefix_columns(call: Call, start: int) -> Mapping[str, TokenColumn]:
         if len(column.values) != len(call.prefix):
             raise DataError(f"prompt column {name!r} has {len(column.values)} tokens, the prefix has {len(call.prefix)}")
     return {name: replace(column, values=column.values[start:]) for name, column in said.items()}
+
+
+def check_annealed(completion: Completion, engine: str) -> None:
+    """Raises ConfigError where an engine was asked to anneal and does not say at which temperature each token was drawn.
+
+    Args:
+        completion: what it returned.
+        engine: its name.
+    """
+    if completion.sampling.annealing and TEMPERATURE not in completion.columns:
+        raise ConfigError(
+            f"{engine} was asked to anneal (Sampling.annealing), and does not tell the temperature of each token, at which a "
+            "learner would score it; use an engine that does (engine=Auto()), or leave annealing out"
+        )
 
 
 def lay_out(parts: Sequence[Segment]) -> dict[str, TokenColumn]:

@@ -13,7 +13,7 @@ from assay.core.canon import FrozenMap
 from assay.core.errors import DataError
 from assay.core.group import Draw, Group
 from assay.core.media import Media
-from assay.core.rollout import Call, Completion, Rollout, Sampling, Span, Stop, ToolResult
+from assay.core.rollout import Annealing, Call, Completion, Rollout, Sampling, Span, Stop, ToolResult
 from assay.core.score import Fault, Score, SpanScore
 from assay.core.task import Context, Message, Prefill, Task, TaskView
 from assay.core.wire_values import (
@@ -210,12 +210,16 @@ def sampling_to_wire(sampling: Sampling) -> Wire:
         "stop": list(sampling.stop),
         **({"min_p": float(sampling.min_p)} if sampling.min_p else {}),
         **({"keep_support": True} if sampling.keep_support else {}),
+        **({"annealing": [float(a.peak), float(a.least), float(a.decay), int(a.start)]} if (a := sampling.annealing) else {}),
     }
 
 
 def sampling_from_wire(data: Mapping[str, Any]) -> Sampling:
     """What `sampling_to_wire` wrote."""
     data = {"stop": (), **data}
+    if given := data.get("annealing"):
+        peak, least, decay, start = given
+        data["annealing"] = Annealing(peak=peak, least=least, decay=decay, start=start)
     return Sampling(**with_changes(data, stop_ids=tuple(data["stop_ids"]), stop=tuple(data["stop"])))
 
 

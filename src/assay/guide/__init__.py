@@ -10,24 +10,26 @@ if TYPE_CHECKING:
     from assay.guide.balanced_arms import Balanced
     from assay.guide.bandits import Dump, Exp3, RuleReasoner, Sec
     from assay.guide.box_curricula import AlpGmm
-    from assay.guide.catalog import Guide, guides
+    from assay.guide.catalog import guides
     from assay.guide.cell_curricula import CellBook, CellRule, Memory, Standing
     from assay.guide.classroom import Again
-    from assay.guide.compose import Compose
+    from assay.guide.compose import Compose, Recompose
     from assay.guide.curriculum import Frontier, SuccessVariance, Uniform
     from assay.guide.filters import Admitted, Mixed, Refill, ResampleOnCorrect, SkipSolved, SuccessWindow
     from assay.guide.guidance import Plain, Prefix, Privileged, Stateless, plain_context, solution_of
+    from assay.guide.guide_record import Guide
     from assay.guide.hints import Ghpo, Seele
     from assay.guide.index_policies import FirstTasks, InOrder
     from assay.guide.plain_prompt import GuideHint, Rethink
     from assay.guide.pope import AdHint, Pope
     from assay.guide.prompt_values import PromptValue
-    from assay.guide.replay import Recent, RecentBuffer
+    from assay.guide.replay import Deferred, DeferredBuffer, Recent, RecentBuffer
     from assay.guide.row_book import RowBook, RowRule
     from assay.guide.row_curricula import Bell, HistoryRows
     from assay.guide.row_phases import HardFocus, PromptPair, Retrospective, Rounds
+    from assay.guide.run_searches import MixtureSearch, TransferSearch
     from assay.guide.scaler import Scaler, ScalerCurriculum
-    from assay.guide.schedules import Piecewise, Ramp, StepSchedule, WhenReached
+    from assay.guide.schedules import Piecewise, Ramp, StepSchedule, WhenFlat, WhenReached
     from assay.guide.shuffled import ShuffledEvents
     from assay.guide.start_states import StartStates
     from assay.guide.trace_prefixes import Quarters, TracePrefix
@@ -42,6 +44,8 @@ __all__ = [
     "CellBook",
     "CellRule",
     "Compose",
+    "Deferred",
+    "DeferredBuffer",
     "Dump",
     "Exp3",
     "FirstTasks",
@@ -54,6 +58,7 @@ __all__ = [
     "InOrder",
     "Memory",
     "Mixed",
+    "MixtureSearch",
     "Piecewise",
     "Plain",
     "Pope",
@@ -65,6 +70,7 @@ __all__ = [
     "Ramp",
     "Recent",
     "RecentBuffer",
+    "Recompose",
     "Refill",
     "ResampleOnCorrect",
     "Rethink",
@@ -86,7 +92,9 @@ __all__ = [
     "SuccessVariance",
     "SuccessWindow",
     "TracePrefix",
+    "TransferSearch",
     "Uniform",
+    "WhenFlat",
     "WhenReached",
     "guides",
     "plain_context",
@@ -97,24 +105,26 @@ _HOME = {
     "balanced_arms": "Balanced",
     "bandits": "Dump Exp3 RuleReasoner Sec",
     "box_curricula": "AlpGmm",
-    "catalog": "Guide guides",
+    "catalog": "guides",
     "cell_curricula": "CellBook CellRule Memory Standing",
     "classroom": "Again",
-    "compose": "Compose",
+    "compose": "Compose Recompose",
     "curriculum": "Frontier SuccessVariance Uniform",
     "filters": "Admitted Mixed Refill ResampleOnCorrect SkipSolved SuccessWindow",
     "guidance": "Plain Prefix Privileged Stateless plain_context solution_of",
+    "guide_record": "Guide",
     "hints": "Ghpo Seele",
     "index_policies": "FirstTasks InOrder",
     "plain_prompt": "GuideHint Rethink",
     "pope": "AdHint Pope",
     "prompt_values": "PromptValue",
-    "replay": "Recent RecentBuffer",
+    "replay": "Deferred DeferredBuffer Recent RecentBuffer",
     "row_book": "RowBook RowRule",
     "row_curricula": "Bell HistoryRows",
     "row_phases": "HardFocus PromptPair Retrospective Rounds",
+    "run_searches": "MixtureSearch TransferSearch",
     "scaler": "Scaler ScalerCurriculum",
-    "schedules": "Piecewise Ramp StepSchedule WhenReached",
+    "schedules": "Piecewise Ramp StepSchedule WhenFlat WhenReached",
     "shuffled": "ShuffledEvents",
     "start_states": "StartStates",
     "trace_prefixes": "Quarters TracePrefix",

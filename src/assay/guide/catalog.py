@@ -5,89 +5,14 @@ One line per part; `assay guides` lists them, and a test fails when a part of th
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
 from functools import cache
-from importlib import import_module
-from typing import Any, Literal, cast
 
 from assay.core.errors import UnknownNameError
+from assay.guide.catalog_of_batches import BATCHES
+from assay.guide.guide_record import Guide
 
-__all__ = ["Guide", "guides"]
-
-Kind = Literal[
-    "curriculum", "row curriculum", "index policy", "guidance", "screen", "filter", "refill", "replay", "schedule", "composer"
-]
-
-PLACES: Mapping[str, str] = {
-    "curriculum": "curriculum",
-    "row curriculum": "curriculum",
-    "index policy": "index",
-    "guidance": "guidance",
-    "screen": "screen",
-    "filter": "filter",
-    "refill": "refill",
-    "replay": "replay",
-    "schedule": "schedules.temperature",
-    "composer": "composer",
-}
-"""Field of `assay.train.Reinforce` where a part of a kind stands."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Guide:
-    """A named part that decides what a step practises, or what it learns from.
-
-    Attributes:
-        name: of its class in `assay.guide`.
-        kind: what it decides.
-        source: where it was published; empty for assay's own.
-        observes: what it goes by.
-        needs: what a run needs for it besides; empty for nothing.
-        status: ``published``; ``unsure`` where a part of the source was not found and the docstring says which; ``own``.
-        example: settings without which it cannot be made.
-    """
-
-    name: str
-    kind: Kind
-    source: str
-    observes: str
-    needs: str = ""
-    status: Literal["published", "unsure", "own"] = "published"
-    example: str = ""
-
-    @property
-    def part(self) -> type[Any]:
-        """The class."""
-        return cast("type[Any]", getattr(import_module("assay.guide"), self.name))
-
-    @property
-    def doc(self) -> str:
-        """Its docstring."""
-        return inspect.cleandoc(self.part.__doc__ or "")
-
-    @property
-    def sentence(self) -> str:
-        """The first sentence of its docstring, on one line."""
-        return " ".join(self.doc.partition("\n\n")[0].split())
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """Settings with their defaults; those without a default have None."""
-        out: dict[str, Any] = {}
-        for f in fields(self.part):
-            out[f.name] = (
-                f.default if f.default is not MISSING else f.default_factory() if f.default_factory is not MISSING else None
-            )
-        return out
-
-    @property
-    def command(self) -> str:
-        """The options that train with it."""
-        place = f"--stages.0.{PLACES[self.kind]}"
-        return " ".join(filter(None, ("assay train quickstart", f"{place}.kind {self.name}", self.example.replace("@", place))))
-
+__all__ = ["guides"]
 
 _HINTS = "--stages.0.guidance.text '{prompt}{hint}'"
 _BOTH = "--stages.0.guidance.text '{prompt}{solution}'"
@@ -301,72 +226,6 @@ _ALL = (
         needs="right answers to the tasks that are trained on, as 'assay distill' writes them",
         example="@.traces traces.jsonl",
     ),
-    Guide(
-        name="SkipSolved",
-        kind="screen",
-        source="The Reasoning Boundary Paradox (arXiv 2510.02230)",
-        observes="the policy's greedy answer to each drawn task",
-        needs="sampling in the learner's process",
-    ),
-    Guide(name="Mixed", kind="filter", source="DAPO (arXiv 2503.14476)", observes="the rewards of a group"),
-    Guide(
-        name="SuccessWindow",
-        kind="filter",
-        source="Online difficulty filtering (arXiv 2504.03380)",
-        observes="the success of a group",
-        status="unsure",
-    ),
-    Guide(
-        name="Admitted",
-        kind="filter",
-        source="RLPR (arXiv 2506.18254)",
-        observes="what the stage's scorer decided of a group",
-        needs="a scorer that admits groups; without one all are kept",
-    ),
-    Guide(
-        name="ResampleOnCorrect",
-        kind="filter",
-        source="rStar2-Agent (arXiv 2508.20722)",
-        observes="success and tool errors of each rollout",
-        needs="a group size above its keep",
-    ),
-    Guide(
-        name="Refill",
-        kind="refill",
-        source="DAPO (arXiv 2503.14476)",
-        observes="how many groups the filter kept",
-        needs="a filter",
-        example="--stages.0.filter.kind Mixed",
-    ),
-    Guide(
-        name="Recent",
-        kind="replay",
-        source="",
-        observes="which groups had a signal",
-        needs="an objective with a ratio, and a share in the composer",
-        status="own",
-        example="--stages.0.composer.replay_share 0.25 --stages.0.objective grpo",
-    ),
-    Guide(name="Compose", kind="composer", source="", observes="which groups had a signal", status="own"),
-    Guide(
-        name="Piecewise",
-        kind="schedule",
-        source="",
-        observes="the number of the step",
-        status="own",
-        example="@.points 0 0.9 2 1.0",
-    ),
-    Guide(
-        name="Ramp", kind="schedule", source="", observes="the number of the step", status="own", example="@.points 0 0.9 2 1.0"
-    ),
-    Guide(
-        name="WhenReached",
-        kind="schedule",
-        source="",
-        observes="a metric of the step or of its evaluation",
-        status="own",
-        example="@.metric reward/mean @.at_least 0.5 @.values 0.9 1.0",
-    ),
 )
 
 
@@ -377,7 +236,7 @@ def guides() -> Mapping[str, Guide]:
     >>> guides()["Dump"].observes
     'the last absolute advantages of each cell, and how many there were'
     """
-    return {guide.name: guide for guide in _ALL}
+    return {guide.name: guide for guide in (*_ALL, *BATCHES)}
 
 
 def guide_named(name: str) -> Guide:

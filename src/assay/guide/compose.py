@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from assay.core.batch import Batch, pack
 from assay.core.errors import ConfigError
 from assay.core.group import Group
 from assay.core.protocols import Replay
 
-__all__ = ["Compose"]
+__all__ = ["Compose", "Recompose"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +64,73 @@ class Compose:
         # The replay may hold this step's groups already; a rollout must not stand in a batch twice.
         fresh = {g.key for g in groups}
         return [g for g in replay.sample(wanted + len(groups)) if g.key not in fresh][:wanted]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recompose:
+    """RoRecomp: learns from the shortest right and the longest wrong rollouts of each group, and from the others later.
+
+    Of the ``c`` right rollouts of a group the ``ceil(share c)`` shortest are learned from now, of its ``w`` wrong ones the
+    ``ceil(share w)`` longest. The others wait in the replay, a `Deferred`: when it is full its oldest groups join a batch, in the
+    stream ``replay``, with just those rollouts. So each rollout is learned from once, and answers become shorter because the
+    short right ones come in batches of their own. Advantages are those of the whole group, at both times: rewards of rollouts
+    that are not learned from stay in its statistics. With ``share=1`` a batch is that of plain RL.
+
+    Source: RoRecomp (arXiv 2509.25958). UNSURE: its share, the size of its buffer, the probability of a compensation batch (here
+    one whenever the buffer is full, in the same update), and that advantages are of the whole group.
+
+    Attributes:
+        share: of right and of wrong rollouts that are learned from at once, in (0, 1].
+        by: what is short: ``tokens``, or ``calls`` of tools, as for agents.
+
+    Raises:
+        ConfigError: a share out of range, or another word.
+    """
+
+    share: float = 0.5
+    by: Literal["tokens", "calls"] = "tokens"
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.share <= 1.0 or self.by not in ("tokens", "calls"):
+            raise ConfigError(f"Recompose.share={self.share} must be in (0, 1], and .by={self.by!r} 'tokens' or 'calls'")
+
+    def compose(self, groups: Sequence[Group], replay: Replay | None, step: int, experts: Sequence[Group] = ()) -> Batch | None:
+        """The batch of a step, or None when no row with a loss token is left.
+
+        Raises:
+            ConfigError: there is no replay for the rollouts that are not learned from at once.
+        """
+        if replay is None:
+            raise ConfigError(
+                "Recompose has no replay, and would lose what it does not learn from at once; give replay=Deferred()"
+            )
+        now = [_learning(group, self.priority(group)) for group in groups]
+        late = [_learning(g, frozenset(range(len(g.rollouts))) - self.priority(g)) for g in replay.sample(len(groups))]
+        late = [group for group in late if _trainable(group)]
+        if not any(map(_trainable, [*now, *late])):
+            return None
+        return replace(_packed(now, late, experts), drawn=_packed(groups, late, experts).counts)
+
+    def priority(self, group: Group) -> frozenset[int]:
+        """Which rollouts of a group are learned from at once."""
+        sizes = [r.length if self.by == "tokens" else sum(len(c.results) for c in r.calls) for r in group.rollouts]
+        valid = [i for i, score in enumerate(group.scores) if score.valid]
+        right = sorted((i for i in valid if group.scores[i].primary >= 0.5), key=lambda i: (sizes[i], i))
+        wrong = sorted((i for i in valid if group.scores[i].primary < 0.5), key=lambda i: (-sizes[i], i))
+        return frozenset(i for of in (right, wrong) for i in of[: math.ceil(self.share * len(of) - 1e-9)])
+
+
+WITHHELD = "withheld"
+"""Policy of calls that are not learned from in a batch: packing gives loss to those of ``policy`` alone."""
+
+
+def _learning(group: Group, chosen: frozenset[int]) -> Group:
+    """The group with all its rewards, of which only some rollouts are learned from."""
+    rollouts = [
+        r if i in chosen else replace(r, calls=tuple(replace(c, policy=WITHHELD) for c in r.calls))
+        for i, r in enumerate(group.rollouts)
+    ]
+    return replace(group, rollouts=tuple(rollouts))
 
 
 def _trainable(group: Group) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from assay.core.errors import ConfigError
+from assay.core.fields import later
 from assay.core.group import Group
 from assay.core.score import Score
 from assay.core.seeds import generator
@@ -159,20 +161,50 @@ class Refill:
 
     What is kept beyond it is cut off. Every graded group is observed, kept or not.
 
+    With ``adapt`` it is CodeV-R1's adaptive form (arXiv 2505.24183): a round draws as many tasks as should fill what is missing,
+    ``ceil(missing / p)``, where ``p`` is the share of drawn tasks that were kept so far, a moving average over the rounds of all
+    steps. UNSURE: the constant of its average, and its bounds.
+
     Attributes:
         rounds: most rounds per step, the first among them.
-        draws: contexts drawn per round; 0 for the stage's ``groups``.
+        draws: tasks drawn per round; 0 for the stage's ``groups``. With ``adapt`` the most that a round draws; 0 for four times
+            ``groups``.
         short: what happens where too few are kept after the last round: ``train`` on those, or ``stop`` the run.
+        adapt: weight of the newest round in the share that is kept, in (0, 1]; 0 for rounds of fixed size.
 
     Raises:
         ConfigError: a number out of range, or another word.
+
+    >>> Refill(adapt=0.5).tasks_to_draw(missing=128, groups=128, share=0.5), Refill().tasks_to_draw(128, 512, 0.5)
+    (256, 512)
     """
 
     rounds: int = 10
     draws: int = 0
     short: Literal["train", "stop"] = "train"
+    adapt: float = later(0.0)
+
+    def tasks_to_draw(self, missing: int, groups: int, share: float | None) -> int:
+        """How many tasks the next round draws.
+
+        Args:
+            missing: groups that the step still wants, at least 1.
+            groups: that a step wants in all.
+            share: of drawn tasks that were kept so far, in [0, 1]; None before the first round.
+        """
+        if not self.adapt:
+            return self.draws or groups
+        most = self.draws or 4 * groups
+        return min(most, math.ceil(missing / share - 1e-9) if share else most if share == 0.0 else missing)
+
+    def average_share(self, share: float | None, drawn: int, kept: int) -> float:
+        """The share of drawn tasks that are kept, after a round that drew and kept so many; at most 1."""
+        newest = min(1.0, kept / drawn)
+        return newest if share is None else (1.0 - self.adapt) * share + self.adapt * newest
 
     def __post_init__(self) -> None:
+        if not 0.0 <= self.adapt <= 1.0:
+            raise ConfigError(f"Refill.adapt={self.adapt}; use a weight in (0, 1], or 0 for rounds of fixed size")
         if self.rounds < 2 or self.draws < 0:
             raise ConfigError(f"Refill.rounds={self.rounds} must be at least 2 and Refill.draws={self.draws} at least 0")
         if self.short not in ("train", "stop"):

@@ -152,11 +152,19 @@ class PromptValueCurriculum:
         self._slots, self._values = np.concatenate(slots), np.concatenate(values)
         lengths = np.repeat(np.sqrt(np.add.reduceat(self._values**2, self._starts[:-1])), np.diff(self._starts))
         self._values /= lengths
+        self._forget()
+
+    def _forget(self) -> None:
+        """What follows from the value model is computed anew when it is asked for."""
+        self._expected: F | None = None
+        self._equal: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]] | None = None
 
     @property
     def values(self) -> F:
         """``[rows]`` expected success of each row; 1/2 where nothing is known yet."""
-        return 0.5 + np.add.reduceat(self._values * self.model[self._slots], self._starts[:-1])
+        if self._expected is None:
+            self._expected = 0.5 + np.add.reduceat(self._values * self.model[self._slots], self._starts[:-1])
+        return self._expected
 
     def draw(self, n: int) -> list[Draw]:
         """``n`` rows, without repeats as long as there are others, in a random order.
@@ -178,7 +186,7 @@ class PromptValueCurriculum:
         u = uniforms(np.array([derive("curriculum/values", self.seed, "", self._turn)], np.uint64), 0, 2 * len(far))[0]
         self._turn += 1
         order, shuffled = u[: len(far)], u[len(far) :]
-        looked = np.argsort(order, kind="stable")[: min(self.spec.candidates * n, len(far))]
+        looked = _least(order, min(self.spec.candidates * n, len(far)))
         best = looked[np.lexsort((order[looked], far[looked]))][:n]
         chances = self._chances(far, n)
         mixed: list[int] = best[np.argsort(shuffled[best], kind="stable")].tolist()
@@ -191,10 +199,19 @@ class PromptValueCurriculum:
     def _chances(self, far: F, n: int) -> F:
         """``[rows]`` probability of being taken: of rows that are equally far, the mean over their ranks."""
         by_rank = chances_of_selection(len(far), min(self.spec.candidates * n, len(far)), n)
-        _, group, sizes = np.unique(far, return_inverse=True, return_counts=True)
-        ends = np.cumsum(sizes)
+        group, sizes, ends = self._equal_rows(far)
         sums = np.concatenate([[0.0], np.cumsum(by_rank)])
         return ((sums[ends] - sums[ends - sizes]) / sizes)[group]
+
+    def _equal_rows(self, far: F) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Groups of equally far rows: ``[rows]`` group of each, and of each group its size and where it ends in the order.
+
+        Metrics ask behind an observation, and the next draw asks the same again: the rows are sorted once for both.
+        """
+        if self._equal is None:
+            _, group, sizes = np.unique(far, return_inverse=True, return_counts=True)
+            self._equal = group, sizes, np.cumsum(sizes)
+        return self._equal
 
     def observe(self, outcomes: Sequence[Outcome]) -> None:
         """Moves the values towards the mean success of each group, row by row; groups of other rows say nothing."""
@@ -202,6 +219,7 @@ class PromptValueCurriculum:
         graded = sorted((row, success) for row, success in seen if success is not None)
         self._groups += len(graded)
         before = self.values
+        self._forget()
         for row, success in graded:
             part = slice(self._starts[row], self._starts[row + 1])
             error = success - 0.5 - float(self._values[part] @ self.model[self._slots[part]])
@@ -241,6 +259,13 @@ class PromptValueCurriculum:
         self._error = float(state["error"])
         self.model[:] = 0.0
         self.model[np.array(state["slots"], np.int64)] = state["weights"]
+        self._forget()
+
+
+def _least(values: F, n: int) -> NDArray[np.int64]:
+    """Where the ``n`` least values stand, in their order; without sorting the others."""
+    found = np.argpartition(values, n - 1)[:n] if n < len(values) else np.arange(len(values))
+    return found[np.argsort(values[found], kind="stable")]
 
 
 def _text(task: Task) -> bytes:

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from assay.core.errors import ConfigError
+from assay.core.fields import check_positive
 from assay.core.group import Group
 from assay.core.protocols import State
 from assay.core.seeds import generator
 
-__all__ = ["Recent", "RecentBuffer"]
+__all__ = ["Deferred", "DeferredBuffer", "Recent", "RecentBuffer"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,3 +81,66 @@ class RecentBuffer:
 
         self._turn = int(state["turn"])
         self._kept = [(int(step), group_from_wire(wire)) for step, wire in state["groups"]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deferred:
+    """Groups of which a part is learned from later, each once: the oldest come back when there are enough (`Recompose`).
+
+    Attributes:
+        capacity: groups that wait before any comes back, so the steps that a rollout waits.
+        batch: groups that come back at once.
+
+    Raises:
+        ConfigError: a number below 1, or a batch above the capacity.
+    """
+
+    capacity: int = 128
+    batch: int = 32
+
+    def __post_init__(self) -> None:
+        check_positive(self, "capacity", "batch")
+        if self.batch > self.capacity:
+            raise ConfigError(f"Deferred.batch={self.batch} exceeds capacity={self.capacity}, which is all that waits")
+
+    def build(self, seed: int) -> DeferredBuffer:
+        """An empty buffer; nothing of it is drawn by chance."""
+        return DeferredBuffer(self)
+
+
+class DeferredBuffer:
+    """The groups that wait, oldest first; implements `assay.core.protocols.Replay`.
+
+    Args:
+        settings: how many wait.
+    """
+
+    def __init__(self, settings: Deferred) -> None:
+        self.settings = settings
+        self._waiting: list[Group] = []
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def put(self, groups: Sequence[Group], step: int) -> None:
+        """Takes the groups of a step that has had its batch."""
+        self._waiting += groups
+
+    def sample(self, n: int) -> list[Group]:
+        """The oldest ``batch`` groups where ``capacity`` wait, and takes them out; ``n`` bounds nothing here."""
+        if len(self._waiting) < self.settings.capacity:
+            return []
+        out, self._waiting = self._waiting[: self.settings.batch], self._waiting[self.settings.batch :]
+        return out
+
+    def state_dict(self) -> State:
+        """The groups, in the wire format of `assay.core`."""
+        from assay.core.wire import group_to_wire
+
+        return {"waiting": [group_to_wire(group) for group in self._waiting]}
+
+    def load_state_dict(self, state: State) -> None:
+        """Continue where `state_dict` was taken."""
+        from assay.core.wire import group_from_wire
+
+        self._waiting = [group_from_wire(wire) for wire in state["waiting"]]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from bisect import bisect_right, insort
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from math import isnan
 from typing import Any
 
@@ -94,6 +95,7 @@ class RowBook:
         cells: arm and level of each cell.
         rows: arm, level, index of each.
         cell, level: ``[rows]`` number of each row's cell, and its level.
+        levels: of the rows, ascending.
         rank: ``[rows]`` place of each row by level, then arm, then index.
         history: per row the mean success of its groups, oldest first; NaN where a group had no valid rollout.
         centre: a number that the rule moves (`RowRule.step`).
@@ -118,6 +120,8 @@ class RowBook:
         self.rows: list[Row] = [(arm, level, i) for (arm, level), size in pairs for i in range(size)]
         self.cell = np.repeat(np.arange(len(sizes)), sizes)
         self.level = np.repeat(np.array([level for _, level in self.cells], np.int64), sizes)
+        self.levels: tuple[int, ...] = tuple(sorted({level for (_, level), size in pairs if size}))
+        self._ends = np.cumsum(sizes)
         self.rank = np.empty(len(self.rows), np.int64)
         self.rank[np.lexsort((self.cell, self.level))] = np.arange(len(self.rows))
         n = len(self.rows)
@@ -228,12 +232,14 @@ class RowBook:
         p = self.propensities()
         out = {
             "curriculum/groups": float(self._met.sum()),
-            "curriculum/rows": float((p > 0).sum()),
-            "curriculum/rows_seen": float((self._met > 0).sum()),
+            "curriculum/rows": float(np.count_nonzero(p)),
+            "curriculum/rows_seen": float(np.count_nonzero(self._met)),
         }
         if type(self.rule).advance is not RowRule.advance:
             out["curriculum/phase"] = float(self.phase)
-        shares = np.bincount(self.cell, weights=p, minlength=len(self.cells)).tolist()
+        # a cell's rows lie together, so its share is a difference of two sums that are there already
+        sums = self._standing()[1]
+        shares = [b - a for a, b in pairwise([0.0, *(float(sums[end - 1]) if end else 0.0 for end in self._ends.tolist())])]
         return out | {f"curriculum/share/{arm}/level_{level}": x for (arm, level), x in zip(self.cells, shares, strict=True)}
 
     def state_dict(self) -> State:

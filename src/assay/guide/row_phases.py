@@ -112,7 +112,7 @@ class Retrospective(RowRule):
 
     def phase_of(self, book: RowBook) -> np.ndarray:
         """``[rows]`` number of the phase that each row belongs to, from 0; rows beyond the last bound belong to none."""
-        return np.searchsorted(np.array(self.bounds or np.unique(book.level)), book.level, side="left")
+        return np.searchsorted(np.array(self.bounds or book.levels), book.level, side="left")
 
     def weights(self, book: RowBook) -> F:
         """``[rows]`` 1 for the phase's rows and those carried along, the ones that were met least in it."""
@@ -122,9 +122,10 @@ class Retrospective(RowRule):
 
     def advance(self, book: RowBook) -> None:
         """The next phase, when this one had its batches and there is another."""
-        own, now = self.phase_of(book), book.phase
-        if now + 1 >= (len(self.bounds) or len(np.unique(book.level))) or book.batches - book.since < self.batches:
+        now = book.phase
+        if book.batches - book.since < self.batches or now + 1 >= len(self.bounds or book.levels):
             return
+        own = self.phase_of(book)
         rates = book.rates
         hard = np.flatnonzero(~np.isnan(rates) & (rates < 1.0))
         carried = hard[np.argsort(rates[hard], kind="stable")][: self.carry]

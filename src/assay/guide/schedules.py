@@ -17,7 +17,7 @@ from assay.core.errors import ConfigError
 from assay.core.fields import check_positive
 from assay.core.protocols import State
 
-__all__ = ["Piecewise", "Ramp", "StepSchedule", "WhenReached"]
+__all__ = ["Piecewise", "Ramp", "StepSchedule", "WhenFlat", "WhenReached"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,11 +167,7 @@ class WhenReached:
             raise ConfigError(
                 f"WhenReached.at_least={self.at_least}, at_most={self.at_most}: no metric satisfies both; swap them"
             )
-        if not self.metric or self.metric.startswith(("time/", "verify/")):
-            raise ConfigError(
-                f"WhenReached.metric={self.metric!r}: seconds and counts of the pool differ between two runs of one seed, so "
-                "that none could be resumed exactly; use another metric of a step, such as reward/mean, or of an evaluation"
-            )
+        _check_repeatable(self.metric, "WhenReached.metric")
 
     @property
     def _bounds(self) -> tuple[float, float]:
@@ -208,6 +204,87 @@ class WhenReached:
         often = f" {self.patience} times in a row" if self.patience > 1 else ""
         values = ", then ".join(f"{value:g}" for value in self.values)
         return f"{values}: the next when {self.metric} is {' and '.join(bounds)}{often}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhenFlat:
+    """Moves on to the next value when a metric no longer grows: its last window is hardly above the window before.
+
+    MiroMind-M1 lets answers be longer in stages, each when the length of answers saturates (CAMPO, arXiv 2507.14683). UNSURE:
+    its numeric rule; here the mean ``a`` of the newest ``window`` observations is compared with the mean ``b`` of the ``window``
+    before them, and ``a - b <= tolerance |b|`` moves on. Observations are counted anew for each value. A step without the metric
+    does not count; the last value stays.
+
+    Attributes:
+        metric: by its name in ``metrics.jsonl``, such as ``length/mean``; as `WhenReached`.
+        values: in order; the first holds from the start.
+        window: observations whose mean is compared with that of as many before.
+        tolerance: relative growth from which the metric still grows, at least 0.
+
+    Raises:
+        ConfigError: no values or one that is not finite, a window below 1, a tolerance below 0, or a metric that no two runs
+            have alike.
+
+    >>> longer = WhenFlat(metric="length/mean", values=(16384, 32768), window=2, tolerance=0.05)
+    >>> state = longer.init()
+    >>> for length in (100, 200, 300, 320, 310, 315):
+    ...     state = longer.advance(state, {"length/mean": length})
+    >>> longer.at(6, state)
+    32768.0
+    """
+
+    metric: str
+    values: tuple[float, ...]
+    window: int = 20
+    tolerance: float = 0.02
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", _checked_values(self.values, "WhenFlat.values"))
+        check_positive(self, "window")
+        if not 0.0 <= self.tolerance < math.inf:
+            raise ConfigError(f"WhenFlat.tolerance={self.tolerance}; use a share of the metric's level, at least 0")
+        _check_repeatable(self.metric, "WhenFlat.metric")
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Its metric."""
+        return (self.metric,)
+
+    def init(self) -> State:
+        """The first value, and no observation."""
+        return {"index": 0, "seen": []}
+
+    def advance(self, state: State, metrics: Mapping[str, float]) -> State:
+        """The state after the metrics of a finished step."""
+        if self.metric not in metrics or int(state["index"]) == len(self.values) - 1:
+            return state
+        seen = [*state["seen"], float(metrics[self.metric])][-2 * self.window :]
+        if len(seen) < 2 * self.window:
+            return {**state, "seen": seen}
+        before, newest = sum(seen[: self.window]) / self.window, sum(seen[self.window :]) / self.window
+        if newest - before > self.tolerance * abs(before):
+            return {**state, "seen": seen}
+        return {"index": int(state["index"]) + 1, "seen": []}
+
+    def at(self, step: int, state: State) -> float:
+        """The value in force."""
+        return self.values[int(state["index"])]
+
+    def describe(self) -> str:
+        """Its values, and what moves it on."""
+        values = ", then ".join(f"{value:g}" for value in self.values)
+        return (
+            f"{values}: the next when {self.metric} has grown by at most {self.tolerance:.3g} of itself over {self.window} steps"
+        )
+
+
+def _check_repeatable(metric: str, place: str) -> None:
+    """Raises ConfigError for a metric that no two runs have alike, or for none."""
+    if not metric or metric.startswith(("time/", "verify/")):
+        raise ConfigError(
+            f"{place}={metric!r}: seconds and counts of the pool differ between two runs of one seed, so "
+            "that none could be resumed exactly; use another metric of a step, such as reward/mean, or of an evaluation"
+        )
 
 
 def _checked_values(values: tuple[float, ...], place: str) -> tuple[float, ...]:

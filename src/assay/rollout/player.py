@@ -24,6 +24,7 @@ from assay.core.protocols import (
 )
 from assay.core.ragged import SUPPORT
 from assay.core.rollout import ASIDE, Call, Completion, Ids, Rollout, Sampling, Stop, ids_of
+from assay.core.sample import check_annealed
 from assay.core.score import Fault
 from assay.core.seeds import derive, derive_each
 from assay.core.task import Context, Message, media_in
@@ -360,6 +361,7 @@ class Player:
                 f"{type(self.engine).__name__} was asked for the ids that each token is drawn from, and tells none "
                 "(Sampling.keep_support); use an engine that does (engine=Auto()), or an objective that corrects for truncation"
             )
+        check_annealed(completion, type(self.engine).__name__)
         turn = concatenate(said, completion.ids) if len(said) else completion.ids
         thought, text = self._reader.read(prefix[:start], turn, completion)
         return Call(

@@ -13,7 +13,8 @@ import numpy as np
 from assay.core.errors import AssayError, ConfigError, DataError, EngineError
 from assay.core.manifest import Manifest
 from assay.core.protocols import Engine, Learner, Request
-from assay.core.rollout import Completion, Ids, Sampling, Stop, ids_of
+from assay.core.rollout import Annealing, Completion, Ids, Sampling, Stop, ids_of
+from assay.core.sample import TEMPERATURE
 from assay.core.seeds import generator
 from assay.testing.contracts import Report, require, wait_for
 
@@ -41,6 +42,8 @@ def check_engine(
       served, and without stop ids it has exactly ``max_new_tokens`` with stop ``length``.
     - The same request gives the same tokens, alone, among others, and cut in two (``Request.first``); another seed gives others.
     - At temperature 0, and with ``top_k=1``, the likeliest token comes, whose log-probability is then 0.
+    - A temperature that falls along the rollout (``Sampling.annealing``) is a ConfigError, or each token's is told, by its place
+      in the rollout; where it does not fall, the draws are those of one temperature.
     - A stop id ends an answer at its first occurrence, is its last token, and the stop is ``done``, at the limit too.
     - A request that fills the context is answered; one token more is a ConfigError; an empty prompt, and an id outside the
       vocabulary, are a DataError.
@@ -107,6 +110,7 @@ class _Check:
             self.whole(together)
             await self.seeded(together)
             await self.greedy()
+            await self.annealed()
             await self.stops(together)
             skipped = await self.context()
             await self.score(together)
@@ -198,6 +202,25 @@ class _Check:
         if self.exact:
             said = [found.ids.tolist() for found in (*likeliest, one)]
             self.require(said[0] == said[1] == said[2], f"draws {said} at temperature 0 by two seeds, and with top_k=1")
+
+    async def annealed(self) -> None:
+        flat, falling = Annealing(peak=0.7, least=0.7, start=0), Annealing(peak=1.5, least=0.5, decay=4.0, start=1)
+        for request in self.requests[:2]:
+            plain = await self.engine.generate(replace(request, sampling=replace(request.sampling, temperature=0.7)))
+            for annealing, first in ((flat, 0), (falling, 0), (falling, 2)):
+                wanted = replace(request.sampling, annealing=annealing)
+                try:
+                    found = await self.engine.generate(replace(request, first=first, sampling=wanted))
+                except ConfigError:
+                    return
+                told = found.columns.get(TEMPERATURE)
+                self.require(
+                    told is not None and bool((told.values == wanted.temperatures(first, len(found.ids))).all()),
+                    f"request {request.id} with {annealing} from token {first} on does not tell the temperature of each token",
+                )
+                if annealing is flat and self.exact:
+                    same = found.ids.tolist() == plain.ids.tolist()
+                    self.require(same, f"request {request.id} draws other tokens with {annealing} than at temperature 0.7")
 
     async def stops(self, together: Sequence[Completion]) -> None:
         for request, found in zip(self.requests[:4], together, strict=False):

@@ -141,6 +141,8 @@ class ScriptedEngine:
             DataError: an empty prompt, or an id outside the vocabulary.
         """
         self.requests.append(request)
+        if request.sampling.annealing:
+            raise ConfigError(f"request {request.id}: the fake model has one temperature; leave Sampling.annealing out")
         if len(request.prompt) + request.sampling.max_new_tokens > self.context:
             raise ConfigError(
                 f"request {request.id}: {len(request.prompt)} ids and {request.sampling.max_new_tokens} new ones exceed the "

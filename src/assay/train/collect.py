@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING
 
-from assay.core.errors import ConfigError, GateError
+from assay.core.errors import ConfigError
 from assay.core.group import Draw, Group
 from assay.core.optional_protocols import SamplerByContext
 from assay.core.protocols import Moment, Posed
@@ -38,7 +38,8 @@ class Collected:
         kept: what is to be learned from: those that no other replaced, as the stage's filter selects them.
         rounds: how often tasks were drawn.
         metrics: ``filter/graded`` and ``filter/kept``, numbers of groups, and ``filter/rounds``; none where nothing selects.
-            With a screen ``screen/drawn`` and ``screen/left_out``, numbers of tasks.
+            With `Refill.adapt` ``filter/share``, which the next round goes by. With a screen ``screen/drawn`` and
+            ``screen/left_out``, numbers of tasks.
     """
 
     graded: list[Group]
@@ -64,36 +65,24 @@ async def collect_groups(s: ReinforceRunner) -> Collected:
     most = stage.refill.rounds if stage.refill else 1
     while rounds < most and (len(kept) < stage.groups or not rounds):
         rounds += 1
-        wanted = stage.refill.draws or stage.groups if stage.refill else stage.groups
+        wanted = s.refill.tasks_to_draw(stage.groups, len(kept)) if s.refill else stage.groups
         groups, replaced = await (s.async_collector.groups(s, wanted) if s.async_collector else draw_and_grade(s, wanted, drawn))
         drawn += wanted
         graded += groups
         standing = [group for group in groups if group.key not in replaced]
-        kept += [g for group in standing if (g := stage.filter.select(group) if stage.filter else group) is not None]
-    if stage.refill:
-        if len(kept) < stage.groups and stage.refill.short == "stop":
-            raise GateError(
-                f"step {s.parts.step + 1}: after {rounds} rounds {len(kept)} of {len(graded)} groups passed {stage.filter}, and "
-                f"{stage.groups} are wanted (Reinforce.groups). Practise other levels, give Reinforce.refill more rounds, or "
-                "let it train on what there is: short='train'"
-            )
-        if len(kept) < stage.groups:
-            if not s.short:
-                s.parts.news.append(("refill", _short(s, len(kept), len(graded), rounds)))
-            s.short += 1
-        kept = kept[: stage.groups]
+        chosen = [g for group in standing if (g := stage.filter.select(group) if stage.filter else group) is not None]
+        kept += chosen
+        if s.refill:
+            s.refill.observe(wanted, len(chosen))
+    adaptive: Mapping[str, float] = {}
+    if s.refill:
+        s.refill.end(s, len(kept), len(graded), rounds)
+        kept, adaptive = kept[: stage.groups], s.refill.metrics()
     screened = {"screen/drawn": float(drawn), "screen/left_out": float(s.screened)} if stage.screen else {}
     if not stage.filter and len(kept) == len(graded):
         return Collected(graded=graded, kept=kept, rounds=rounds, metrics=screened)
-    counts = screened | {"filter/graded": float(len(graded)), "filter/kept": float(len(kept)), "filter/rounds": float(rounds)}
-    return Collected(graded=graded, kept=kept, rounds=rounds, metrics=counts)
-
-
-def _short(s: ReinforceRunner, kept: int, graded: int, rounds: int) -> str:
-    return (
-        f"after {rounds} rounds {kept} of {graded} groups passed {s.stage.filter}, and {s.stage.groups} are wanted: the step "
-        "trains on those. filter/kept counts them at each step; this is said of the first such step alone"
-    )
+    counts = {"filter/graded": float(len(graded)), "filter/kept": float(len(kept)), "filter/rounds": float(rounds)}
+    return Collected(graded=graded, kept=kept, rounds=rounds, metrics={**screened, **counts, **adaptive})
 
 
 async def draw_and_grade(s: ReinforceRunner, number: int, first: int) -> tuple[list[Group], set[str]]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from assay.train.reinforce_runner import ReinforceRunner
     from assay.train.session import Parts
 
-__all__ = ["build_curriculum", "copy_draw_state", "restore_draw_state"]
+__all__ = ["build_curriculum", "copy_draw_state", "optional_parts", "restore_draw_state"]
 
 
 def build_curriculum(stage: Reinforce, parts: Parts) -> Curriculum:
@@ -39,6 +39,7 @@ def copy_draw_state(runner: ReinforceRunner) -> dict[str, Any] | None:
             "guidance": runner.guidance.state_dict(),
             "scorer": runner.scorer.state_dict(),
             "index": runner.parts.index.state_dict(),
+            "refill": runner.refill.state_dict() if runner.refill else {},
         }
     )
 
@@ -50,6 +51,8 @@ def restore_draw_state(runner: ReinforceRunner, before: dict[str, Any] | None) -
     stage, parts = runner.stage, runner.parts
     runner.scorer = stage.reward.build()
     runner.scorer.load_state_dict(before["scorer"])
+    if runner.refill:
+        runner.refill.load_state_dict(before["refill"])
     if runner.async_collector:  # what was drawn waits there
         return
     parts.index = stage.index.build(parts.run.seed)
@@ -58,3 +61,9 @@ def restore_draw_state(runner: ReinforceRunner, before: dict[str, Any] | None) -
     runner.curriculum.load_state_dict(before["curriculum"])
     runner.guidance.load_state_dict(before["guidance"])
     parts.index.load_state_dict(before["index"])
+
+
+def optional_parts(runner: ReinforceRunner) -> list[tuple[str, Any]]:
+    """Parts with a state that only some stages have, by their names in a checkpoint."""
+    parts = {"interleaved": runner.interleaved, "balance": runner.balance, "refill": runner.refill}
+    return [(name, part) for name, part in parts.items() if part]

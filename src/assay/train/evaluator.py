@@ -107,7 +107,7 @@ class Evaluator:
         least = min(plan.per_level, plan.final_per_level)
         self.comparable |= summary(mode, _first_of_each_cell(items, least), plan.threshold)
         # The divergence is of the model's own distribution, so rollouts drawn from another one cannot tell it.
-        own = drawn.temperature == 1.0 and not drawn.truncated
+        own = drawn.temperature == 1.0 and not drawn.truncated and drawn.annealing is None
         return found | ({"kl/base": kl_to_base(parts, rollouts)} if mode == "sampled" and plan.kl_to_base and own else {})
 
     async def _rollouts(self, parts: Parts, tasks: Sequence[Task], sampling: Sampling, n: int) -> list[ScoredRollouts]:

@@ -45,7 +45,7 @@ from assay.train.step_size import check_sizes, count_rollout_rows, half_group_si
 from assay.train.until import Until
 
 if TYPE_CHECKING:
-    from assay.guide import Recent
+    from assay.guide import Deferred, Recent
     from assay.train.interleave import Interleaved
     from assay.train.row_replay import RowReplay
     from assay.train.run import Run
@@ -80,8 +80,8 @@ class Reinforce(SourceStage):
         screen: which drawn tasks are rolled out, by the policy's greedy answer; None for all.
         reward: what scores rollouts; by default the tasks' verifier. Evaluations always use that verifier.
         sampler: how rollouts are sampled, and with which context manager and tools.
-        schedules: for ``temperature``, ``max_new_tokens``, ``max_turns`` and ``group_size``: values that change by step, or when
-            a metric reaches a bound. The run's and the stage's own values are the upper bounds, except of the temperature.
+        schedules: for ``temperature``, ``max_new_tokens``, ``max_turns``, ``group_size`` and ``annealing_decay``: values that
+            change by step, or by a metric. The run's and the stage's own values are upper bounds of all that are whole numbers.
             Evaluations always use the run's own values.
         asynchronous: sampling beside learning, in processes of its own; None samples in this process, between updates.
         sources: rows of a user's own, learned from beside the rollouts.
@@ -103,7 +103,7 @@ class Reinforce(SourceStage):
     curriculum: CurriculumSpec = field(default_factory=SuccessVariance)
     guidance: GuidanceSpec = field(default_factory=Plain)
     composer: BatchComposer = field(default_factory=Compose)
-    replay: Recent | RowReplay | None = None
+    replay: Recent | RowReplay | Deferred | None = None
     experts: bool = False
     levels: Levels = ()
     until: Until | None = None

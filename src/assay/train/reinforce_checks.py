@@ -11,16 +11,15 @@ from assay.core.rollout import Sampling
 from assay.core.sample import STREAMS
 from assay.core.task import Task
 from assay.guide import Compose, Plain, ResampleOnCorrect
-from assay.objective.loss.wrap import unwrapped
 from assay.rollout.decode_text import with_stop
 from assay.train.async_checks import check_asynchronous
 from assay.train.complete_columns import check_providers
 from assay.train.guidance_files import check_guidance_files
-from assay.train.row_replay import RowReplay
+from assay.train.replay_checks import check_replay
 from assay.train.row_sources import check_sources, streams_in
 from assay.train.schedules import check_schedules
 from assay.train.stage_learner import learner_of, scoring_model
-from assay.train.support import check_support
+from assay.train.support import check_annealing, check_support
 
 if TYPE_CHECKING:
     from assay.train.reinforce import Reinforce
@@ -46,6 +45,7 @@ def check_stage(run: Run, stage: Reinforce) -> None:
     check_reward(run, stage)
     plan = stage.effective_objective.plan(stage.updates, stage.learner.offers)
     check_temperature(run.sampling)
+    check_annealing(run)
     check_schedules(run, stage)
     check_support(run, stage, plan)
     check_providers(stage.columns, plan)
@@ -74,31 +74,6 @@ def check_refill(stage: Reinforce) -> None:
             f"{stage.refill.draws * stage.refill.rounds} contexts, and Reinforce.groups={stage.groups} are wanted: "
             "raise one of them"
         )
-
-
-def check_replay(stage: Reinforce) -> None:
-    """Raises ConfigError when a replay is asked for that is not there, or is there and never read.
-
-    Not at construction: a command line changes one field after the other.
-    """
-    by_row = isinstance(stage.replay, RowReplay)
-    if not isinstance(stage.composer, Compose) and not by_row:
-        return
-    share = stage.composer.replay_share if isinstance(stage.composer, Compose) else 0.0
-    if share and stage.replay is None:
-        raise ConfigError(f"Reinforce.composer.replay_share={share}, but there is no replay: give replay=Recent(...)")
-    policy = stage.objective.policy
-    ratio = getattr(unwrapped(policy) if policy else None, "ratio", None)
-    if (share or by_row) and (ratio is None or ratio.level == "none"):
-        place = "Reinforce.replay=RowReplay(...)" if by_row else f"Reinforce.composer.replay_share={share}"
-        raise ConfigError(
-            f"{place}: replayed rollouts come from older weights, and the objective's policy "
-            "term has no ratio to correct for it; use a method with one (grpo, dapo, ...) or leave the replay out"
-        )
-    if by_row and share:
-        raise ConfigError(f"Reinforce.composer.replay_share={share}, and RowReplay replays rollouts at their rows alone; use 0")
-    if stage.replay is not None and not share and not by_row:
-        raise ConfigError("Reinforce.replay is never read: set composer=Compose(replay_share=...), or leave the replay out")
 
 
 def check_streams(stage: Reinforce) -> None:

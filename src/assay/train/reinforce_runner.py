@@ -13,8 +13,9 @@ from assay.core.rollout import Sampling
 from assay.core.scoring import Scorer
 from assay.measure.metrics import throughput
 from assay.train.async_collect import AsyncCollector
-from assay.train.draw_state import build_curriculum, copy_draw_state, restore_draw_state
+from assay.train.draw_state import build_curriculum, copy_draw_state, optional_parts, restore_draw_state
 from assay.train.loop import step
+from assay.train.refill_rounds import RefillRounds
 from assay.train.rollout_metrics import rollout_metrics
 from assay.train.row_replay import RecallsRows
 from assay.train.runner import BaseRunner, StepResult
@@ -50,7 +51,7 @@ class ReinforceRunner(BaseRunner):
         balance: weighs the objective's terms; None without.
         interleaved: supervised updates between its own; None without.
         sources: rows of the stage's sources that were read so far.
-        short: steps since the stage was opened whose refill ended before enough groups were kept.
+        refill: rounds in which a step draws; None without.
     """
 
     stage: Reinforce
@@ -63,7 +64,7 @@ class ReinforceRunner(BaseRunner):
     scheduled: Mapping[str, float] = field(default_factory=dict[str, float])
     async_collector: AsyncCollector | None = None
     screened: int = 0
-    short: int = 0
+    refill: RefillRounds | None = None
     interleaved: InterleaveRunner | None = None
     balance: LossBalance | None = None
     sources: dict[int, SourceRows] = field(default_factory=dict[int, SourceRows])
@@ -82,6 +83,7 @@ class ReinforceRunner(BaseRunner):
             sampler=stage.sampler.build(parts.sampler_parts(sampling_of(run, stage))),
             schedules=StageSchedules(stage.schedules),
             balance=stage.balance.build(parts.program.objective) if stage.balance else None,
+            refill=RefillRounds(stage.refill) if stage.refill else None,
             async_collector=AsyncCollector.of(stage, parts) if stage.asynchronous else None,
         )
         made.interleaved = stage.imitate.build(made) if stage.imitate else None
@@ -131,15 +133,14 @@ class ReinforceRunner(BaseRunner):
         """Sets the scheduled values of the step. A sampler has no state, so it can be built anew."""
         before, self.scheduled = self.scheduled, self.schedules.values(self.parts.stage_step)
         changed = {key: value for key, value in self.scheduled.items() if before.get(key) != value}
-        if changed.keys() & {"temperature", "max_new_tokens", "max_turns"}:
+        if changed.keys() - {"group_size"}:
             parts = replace(self.parts.sampler_parts(self.sampling), max_turns=self.max_turns)
             self.sampler = self.stage.sampler.build(parts)
 
     @property
     def sampling(self) -> Sampling:
         """How tokens are drawn in this step."""
-        drawn: Any = {key: self.scheduled[key] for key in ("temperature", "max_new_tokens") if key in self.scheduled}
-        return replace(sampling_of(self.parts.run, self.stage), **drawn)
+        return sampling_of(self.parts.run, self.stage, self.scheduled)
 
     @property
     def max_turns(self) -> int:
@@ -173,8 +174,7 @@ class ReinforceRunner(BaseRunner):
         }
         scheduled = {"schedules": self.schedules.state_dict()} if self.schedules.specs else {}
         queued = {"async": self.async_collector.state_dict(self.parts.step)} if self.async_collector else {}
-        woven = {"interleaved": self.interleaved.state_dict()} if self.interleaved else {}
-        woven |= {"balance": self.balance.state_dict()} if self.balance else {}
+        woven = {name: part.state_dict() for name, part in optional_parts(self)}
         return {"practice": own, "scorer": self.scorer.state_dict(), **scheduled, **queued, **woven}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -189,9 +189,8 @@ class ReinforceRunner(BaseRunner):
         self.schedules.load_state_dict(state.get("schedules", {}))
         if self.async_collector:
             self.async_collector.load_state_dict(state["async"])
-        for name, part in (("balance", self.balance), ("interleaved", self.interleaved)):
-            if part:
-                part.load_state_dict(state[name])
+        for name, part in optional_parts(self):
+            part.load_state_dict(state.get(name, {}))  # a refill had no state before its rounds could adapt
 
     def on_checkpoint(self) -> None:
         """Forgets what the saved steps have learned from."""

@@ -24,8 +24,11 @@ if TYPE_CHECKING:
 
 __all__ = ["SCHEDULED", "StageSchedules", "check_schedules", "describe_schedules", "settle_schedules"]
 
-SCHEDULED = ("temperature", "max_new_tokens", "max_turns", "group_size")
-"""The settings that a schedule may change; all but the first are whole numbers."""
+SCHEDULED = ("temperature", "max_new_tokens", "max_turns", "group_size", "annealing_decay")
+"""The settings that a schedule may change."""
+
+FRACTIONAL = ("temperature", "annealing_decay")
+"""Those that are no whole numbers, and have no upper bound."""
 
 
 def settle_schedules(stage: Reinforce) -> None:
@@ -44,7 +47,7 @@ def settle_schedules(stage: Reinforce) -> None:
             raise UnknownNameError("setting in Reinforce.schedules", key, SCHEDULED)
         if not isinstance(spec, ScheduleSpec):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(
-                f"Reinforce.schedules[{key!r}] is {a_kind(spec)}, no schedule; give a Piecewise, Ramp or WhenReached"
+                f"Reinforce.schedules[{key!r}] is {a_kind(spec)}, no schedule; give a Piecewise, Ramp, WhenFlat or WhenReached"
             )
 
 
@@ -72,7 +75,11 @@ def _check_range(run: Run, stage: Reinforce, key: str, spec: ScheduleSpec, place
     values = spec.values
     if not values or not all(map(math.isfinite, values)):
         raise ConfigError(f"{place}: its values are {values}; a schedule goes through finite numbers, at least one")
-    if key == "temperature":
+    if key == "annealing_decay" and run.sampling.annealing is None:
+        raise ConfigError(f"{place}, and Run.sampling.annealing=None: give it an Annealing, whose decay this is")
+    if key in FRACTIONAL:
+        if key == "annealing_decay" and min(values) <= 0:
+            raise ConfigError(f"{place} reaches {min(values):g}; a decay is a number of tokens above 0")
         if min(values) <= 0:
             raise ConfigError(
                 f"{place} reaches {min(values):g}: at temperature 0 every rollout of a context is the same, and no group has a "
@@ -194,7 +201,7 @@ class StageSchedules:
                 f"lie between {low:g} and {high:g}: name all in `values`, or keep `at` within them"
             )
         value = min(max(value, low), high)
-        return value if key == "temperature" else round(value)
+        return value if key in FRACTIONAL else round(value)
 
     def observe(self, metrics: Mapping[str, float]) -> None:
         """Advances the states by the metrics of a finished step, and of the evaluation after it if there was one.

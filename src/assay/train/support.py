@@ -7,8 +7,9 @@ the sampling masks of DeepSeek-V3.2 (arXiv 2512.02556).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from assay.core.errors import ConfigError
 from assay.core.plan import Plan
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from assay.train.run import Run
     from assay.train.stage import Stage
 
-__all__ = ["check_support", "keeps_support", "sampling_of", "support_note"]
+__all__ = ["check_annealing", "check_support", "keeps_support", "sampling_of", "support_note"]
 
 
 def keeps_support(sampling: Sampling, stage: Stage) -> bool:
@@ -30,15 +31,36 @@ def keeps_support(sampling: Sampling, stage: Stage) -> bool:
     return sampling.keep_support or not corrects_sampler(stage.objective)
 
 
-def sampling_of(run: Run, stage: Stage) -> Sampling:
+def sampling_of(run: Run, stage: Stage, scheduled: Mapping[str, float] | None = None) -> Sampling:
     """How a stage's rollouts are drawn.
+
+    Args:
+        run, stage: the settings.
+        scheduled: settings that a step changes, with their values: ``temperature``, ``max_new_tokens``, ``annealing_decay``.
 
     >>> from assay.recipes import quickstart
     >>> run = replace(quickstart(), sampling=Sampling(top_k=5))
     >>> sampling_of(run, run.stages[0]).keep_support
     True
     """
-    return replace(run.sampling, keep_support=True) if keeps_support(run.sampling, stage) else run.sampling
+    drawn = replace(run.sampling, keep_support=True) if keeps_support(run.sampling, stage) else run.sampling
+    changed: dict[str, Any] = {k: v for k, v in (scheduled or {}).items() if k in ("temperature", "max_new_tokens")}
+    if drawn.annealing and scheduled and "annealing_decay" in scheduled:
+        changed["annealing"] = replace(drawn.annealing, decay=scheduled["annealing_decay"])
+    return replace(drawn, **changed)
+
+
+def check_annealing(run: Run) -> None:
+    """Refuses a temperature that falls along rollouts where the engine has but one for all tokens.
+
+    Raises:
+        ConfigError: it is one of a server.
+    """
+    if run.sampling.annealing and not getattr(run.engine, "tells_support", False):
+        raise ConfigError(
+            f"Run.sampling.annealing with {type(run.engine).__name__}: a server takes one temperature for all tokens of a "
+            "request; sample in process (engine=Auto()), or leave annealing out"
+        )
 
 
 def check_support(run: Run, stage: Stage, plan: Plan) -> None:

@@ -16,6 +16,7 @@ from assay.core.columns import Array, TokenColumn
 from assay.core.protocols import Request
 from assay.core.ragged import SUPPORT, ragged
 from assay.core.rollout import Completion, Ids, Span, Stop
+from assay.core.sample import TEMPERATURE
 from assay.core.seeds import uniforms
 from assay.runtime.engine.draw import Drawn, Draws
 from assay.runtime.engine.stops import StopWatch
@@ -111,7 +112,7 @@ class SlotTable:
         self.position = np.zeros(capacity, np.int64)
         self.count = np.zeros(capacity, np.int64)
         self.limit = np.zeros(capacity, np.int64)
-        self.temperature = np.ones(capacity, np.float32)
+        self.temperature = np.ones((capacity, width), np.float32)  # of each token of a row
         self.top_k = np.zeros(capacity, np.int64)
         self.top_p = np.ones(capacity, np.float64)
         self.min_p = np.zeros(capacity, np.float64)
@@ -164,7 +165,8 @@ class SlotTable:
         start = n
         for s, size in alike:
             rows, start = slice(start, start + size), start + size
-            self.limit[rows], self.temperature[rows] = s.max_new_tokens, s.temperature
+            self.limit[rows] = s.max_new_tokens
+            self._warm(jobs[start - size - n : start - n], start - size)
             self.top_k[rows], self.top_p[rows], self.min_p[rows] = s.top_k, s.top_p, s.min_p
             self.stop[rows, : len(s.stop_ids)] = s.stop_ids
         self._noise(jobs, n)
@@ -192,6 +194,15 @@ class SlotTable:
             return None
         return np.array([job.request.sampling.keep_support for job in self.jobs], np.bool_)
 
+    def _warm(self, jobs: Sequence[EngineRequest], slot: int) -> None:
+        """The temperatures of rows that draw alike, from ``slot`` on; annealed ones by where in its rollout a row begins."""
+        s = jobs[0].request.sampling
+        if s.annealing is None:
+            self.temperature[slot : slot + len(jobs), : s.max_new_tokens] = s.temperature
+            return
+        for i, job in enumerate(jobs):
+            self.temperature[slot + i, : s.max_new_tokens] = s.temperatures(job.request.first, s.max_new_tokens)
+
     def _noise(self, jobs: Sequence[EngineRequest], n: int) -> None:
         seeds = np.array([j.request.seed for j in jobs], np.uint64)
         first = np.array([j.request.first for j in jobs], np.int64)
@@ -204,8 +215,8 @@ class SlotTable:
         """How the running rows draw their next token."""
         n = len(self.jobs)
         rows = np.arange(n)
-        uniform = self.uniform[rows, self.count[:n]]
-        return Draws(self.temperature[:n], self.top_k[:n], self.top_p[:n], uniform, self.min_p[:n], self.kept())
+        uniform, temperature = self.uniform[rows, self.count[:n]], self.temperature[rows, self.count[:n]]
+        return Draws(temperature, self.top_k[:n], self.top_p[:n], uniform, self.min_p[:n], self.kept())
 
     def record(self, drawn: Drawn, told: Mapping[str, Array]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Appends a token to each row, with what was told of it; returns which rows met a stop id or text, and which reached
@@ -280,6 +291,8 @@ class SlotTable:
             held = {n: TokenColumn(n, v[a:b], "engine", version, fill.get(n, 0)) for n, v in told.items()}
             if job.request.sampling.keep_support:  # a text may have ended it before its last tokens
                 held[SUPPORT] = TokenColumn(SUPPORT, ragged(job.support[: b - a]), "engine", version)
+            if job.request.sampling.annealing and b > a:
+                held[TEMPERATURE] = TokenColumn(TEMPERATURE, self.temperature[job.slot, : b - a].copy(), "engine", version)
             prompt: dict[str, TokenColumn] = {}
             if job.prompt and b > a:
                 prompt = {n: TokenColumn(n, v, "engine", job.marks[0][1], fill[n]) for n, v in job.prompt.items() if n in told}

@@ -42,6 +42,11 @@ def request_body(request: Request, wire: str, model: str, salt: str) -> dict[str
             f"request {request.id!r} wants the ids that each token is drawn from (Sampling.keep_support), which a vLLM server "
             "does not tell; leave it out, or sample in process: engine=InProcess()"
         )
+    if s.annealing:
+        raise ConfigError(
+            f"request {request.id!r} has a temperature for each token (Sampling.annealing), and a vLLM server takes one for all; "
+            "leave it out, or sample in process: engine=InProcess()"
+        )
     sampling: dict[str, Any] = {
         "temperature": s.temperature,
         "top_p": s.top_p,

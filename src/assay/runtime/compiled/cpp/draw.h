@@ -13,7 +13,7 @@ namespace assay {
 struct Table {  // the running rows as numpy holds them, by slot
     int64_t *token, *position, *count;
     const int64_t *limit, *top_k, *stop;
-    const float* temperature;
+    const float* temperature;  // of each token of a row, as uniform
     const double *top_p, *min_p, *uniform;
     int32_t* ids;
     float *logp, *entropy;
@@ -81,7 +81,7 @@ struct Draw {  // one thread's room for drawing
 
     Drawn operator()(float* z, const Engine& e, const Table& t, int slot, int64_t at) {
         int n = e.s.vocabulary, wide = e.logits_wide();
-        float temperature = t.temperature[slot];
+        float temperature = t.temperature[slot * t.width + at];
         bool greedy = temperature == 0.0f;
         if (!greedy && temperature != 1.0f)
             for (int i = 0; i < n; i++) z[i] /= temperature;
