@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -26,11 +27,14 @@ def test_the_arms_differ_in_help_alone() -> None:
     assert isinstance(ours.guidance, Seele) and isinstance(plain.guidance, Plain)
     assert plain.learner == ours.learner and plain.objective == ours.objective and plain.groups == ours.groups
     assert plain.group_size == ours.group_size * ours.guidance.rounds  # as many rollouts of a task
-    assert hard_cell("other", 1).run.stages == hard(1).stages
+    (right,), (wrong,) = hard_cell("pope", 1).run.stages, hard_cell("pope-other", 1).run.stages
+    assert replace(wrong, steps=right.steps) == right and isinstance(hard_cell("pope-other", 1).run.tasks, OtherSolutions)
     assert max(SHOWN) < min(HARD) and set(hard_cell("pope", 0).truth.arms()["gates"]) == set(HARD)
     assert hard_cell("seele", 0, 5).run.steps == 5
     with pytest.raises(UnknownNameError):
         hard_cell("nothing", 0)
+    with pytest.raises(UnknownNameError):
+        hard_cell("pope-nothing", 0)
 
 
 @pytest.mark.parametrize("how", ["other", "shuffled"])

@@ -9,7 +9,7 @@ from typing import Any
 from assay.core.canon import FrozenMap
 from assay.core.errors import UnknownNameError
 from assay.core.rollout import Sampling
-from assay.guide import Ghpo, GuideHint, Plain, Pope, Prefix, Seele, Uniform
+from assay.guide import AdHint, Ghpo, GuideHint, Plain, Pope, Prefix, Seele, Uniform
 from assay.lab.cells import Cell
 from assay.lab.controls import OtherSolutions
 from assay.objective.loss.aggregate import Token
@@ -31,7 +31,8 @@ HARD = (9,)
 """The level that is practised: of 512 answers of the base, half greedy and half sampled, none is right."""
 
 _NEW = 12
-_SHARES = (0.25, 0.5, 0.75)
+_NEAR = (0.25, 0.5, 0.75, 0.9)
+"""Shares of a solution of 9 characters, the last one all but one: the base finishes nothing that lacks more in its answer."""
 
 
 def hard_base(seed: int = 0) -> Run:
@@ -92,39 +93,42 @@ def hard(seed: int = 0) -> Run:
 _GATES = Gates(levels=tuple(range(2, 11)))
 _ARMS: Mapping[str, Mapping[str, Any]] = FrozenMap(
     {
-        "plain": FrozenMap({"guidance": Plain(), "group_size": 8}),
+        "plain": FrozenMap({"guidance": Plain(), "group_size": 8, "steps": 380}),
         "seele": FrozenMap({}),
+        "pope": FrozenMap({"guidance": Pope(text="", shares=(0.125, *_NEAR)), "groups": 16, "group_size": 8, "steps": 250}),
+        "ghpo": FrozenMap({"guidance": Ghpo(text="", shares=_NEAR), "groups": 16, "group_size": 8, "steps": 330}),
+        "adhint": FrozenMap({"guidance": AdHint(), "groups": 16, "group_size": 8}),
         "prefix": FrozenMap({"guidance": Prefix(), "group_size": 8}),
-        "ghpo": FrozenMap({"guidance": Ghpo(text="{prompt}{hint}", shares=_SHARES), "groups": 16, "group_size": 8}),
-        "pope": FrozenMap({"guidance": Pope(text="{prompt}{hint}", shares=_SHARES), "groups": 16, "group_size": 8}),
         "guide": FrozenMap(
             {"guidance": GuideHint(text="{prompt}{hint}", share=0.6), "objective": guide_grpo(), "groups": 16, "group_size": 8}
         ),
-        "other": FrozenMap({}),
-        "shuffled": FrozenMap({}),
     }
 )
-"""Arm of the study to the fields of the stage in which it differs from `hard`."""
+"""Arm of the study to the fields of the stage in which it differs from `hard`; `plain`, `pope` and `ghpo` take as many CPU-seconds."""
 
 
 def hard_cell(kind: str, seed: int, steps: int | None = None) -> Cell:
     """A cell of the study of help: the recipe, one with other help or none, or a control with help that is wrong.
 
-    ``other`` is the recipe with parts of another task's solution, ``shuffled`` with its own characters in another order.
+    ``pope-other`` is ``pope`` with parts of another task's solution, ``pope-shuffled`` with the solution's own characters in
+    another order; so of any help. These have half of the steps: `Pope` tries all parts then, which takes twice the time.
 
     Args:
         kind: which.
         seed: of run and base.
-        steps: fewer or more than the stage's own.
+        steps: fewer or more than the arm's own.
 
     Raises:
         UnknownNameError: no such cell.
     """
-    if kind not in _ARMS:
+    arm, _, wrong = kind.partition("-")
+    if arm not in _ARMS:
         raise UnknownNameError("cell", kind, _ARMS)
     run = hard(seed)
     (stage,) = run.stages
-    changed = replace(stage, **_ARMS[kind])  # pyright: ignore[reportArgumentType]
-    tasks = OtherSolutions(source=_GATES, how=kind) if kind in ("other", "shuffled") else run.tasks
+    changed = replace(stage, **_ARMS[arm])  # pyright: ignore[reportArgumentType]
+    if wrong:
+        changed = replace(changed, steps=changed.steps // 2)
+    tasks = OtherSolutions(source=_GATES, how=wrong) if wrong else run.tasks
     run = replace(run, name=f"hard-{kind}", tasks=tasks, stages=(changed if steps is None else replace(changed, steps=steps),))
     return Cell(run=run, truth=Gates(levels=HARD), per_level=256)
