@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from assay.core.errors import ConfigError, UnknownNameError
-from assay.guide import Plain, Seele
+from assay.guide import Ghpo, Plain
 from assay.lab.controls import OtherSolutions
 from assay.recipes.unsolved import HARD, SHOWN, hard, hard_cell
 from assay.tasks.hinted import WithHints
@@ -23,12 +23,12 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_the_arms_differ_in_help_alone() -> None:
-    (ours,), (plain,) = hard(1).stages, hard_cell("plain", 1).run.stages
-    assert isinstance(ours.guidance, Seele) and isinstance(plain.guidance, Plain)
-    assert plain.learner == ours.learner and plain.objective == ours.objective and plain.groups == ours.groups
-    assert plain.group_size == ours.group_size * ours.guidance.rounds  # as many rollouts of a task
-    (right,), (wrong,) = hard_cell("pope", 1).run.stages, hard_cell("pope-other", 1).run.stages
-    assert replace(wrong, steps=right.steps) == right and isinstance(hard_cell("pope-other", 1).run.tasks, OtherSolutions)
+    (ours,), (plain,), (pope,) = (hard_cell(arm, 1).run.stages for arm in ("ghpo", "plain", "pope"))
+    assert ours == hard(1).stages[0] and isinstance(ours.guidance, Ghpo) and isinstance(plain.guidance, Plain)
+    assert replace(plain, guidance=ours.guidance, groups=ours.groups, steps=ours.steps) == ours
+    assert replace(pope, guidance=ours.guidance, steps=ours.steps) == ours
+    wrong = hard_cell("ghpo-other", 1)
+    assert replace(wrong.run.stages[0], steps=ours.steps) == ours and isinstance(wrong.run.tasks, OtherSolutions)
     assert max(SHOWN) < min(HARD) and set(hard_cell("pope", 0).truth.arms()["gates"]) == set(HARD)
     assert hard_cell("seele", 0, 5).run.steps == 5
     with pytest.raises(UnknownNameError):

@@ -27,18 +27,18 @@ __all__ = ["HARD", "SHOWN", "hard", "hard_base", "hard_cell"]
 SHOWN = (2, 3, 4, 5, 6)
 """Numbers of gates that the base is shown without a hint, or with any part of one."""
 
-HARD = (9,)
+HARD = (10,)
 """The level that is practised: of 512 answers of the base, half greedy and half sampled, none is right."""
 
 _NEW = 12
 _NEAR = (0.25, 0.5, 0.75, 0.9)
-"""Shares of a solution of 9 characters, the last one all but one: the base finishes nothing that lacks more in its answer."""
+"""Shares of a solution of 10 characters, the last one all but one: there one right character and the end are left to find."""
 
 
 def hard_base(seed: int = 0) -> Run:
     """A base that computes rows of 2 to 6 gates, and finishes rows of up to 10 from half of their solution (30 CPU-seconds).
 
-    Without that half its answers to 7 gates and more end where those that it was shown alone ended, so that on 9 gates no rollout
+    Without that half its answers to 10 gates have no end, so that no rollout
     is right, and a group baseline has nothing to compare.
     """
     return Run(
@@ -62,9 +62,9 @@ def hard_base(seed: int = 0) -> Run:
 
 
 def hard(seed: int = 0) -> Run:
-    """GRPO on rows of 9 gates, behind as long a part of the solution as lets half of the rollouts succeed; evaluated without.
+    """GRPO on rows of 10 gates; where all rollouts fail, others behind a longer and longer part of the solution take their place.
 
-    ``--stages.0.guidance.kind Plain --stages.0.group_size 8`` is the same without help, and learns nothing.
+    It is evaluated without. ``--stages.0.guidance.kind Plain --stages.0.groups 32`` is the same without help, and learns nothing.
     """
     return Run(
         name="hard",
@@ -73,13 +73,13 @@ def hard(seed: int = 0) -> Run:
         tasks=_GATES,
         stages=(
             Reinforce(
-                steps=500,
-                groups=32,
-                group_size=4,
+                steps=330,
+                groups=16,
+                group_size=8,
                 levels={"gates": HARD},
                 objective=replace(grpo(kl=0.0), aggregate=Token()),
                 curriculum=Uniform(),
-                guidance=Seele(rounds=2),
+                guidance=Ghpo(text="", shares=_NEAR),
                 learner=LearnerSettings(
                     optimizer=AdamW(lr=3e-4), schedule=LearningRateSchedule(kind="linear", start=0.5, floor=0.1)
                 ),
@@ -93,25 +93,23 @@ def hard(seed: int = 0) -> Run:
 _GATES = Gates(levels=tuple(range(2, 11)))
 _ARMS: Mapping[str, Mapping[str, Any]] = FrozenMap(
     {
-        "plain": FrozenMap({"guidance": Plain(), "group_size": 8, "steps": 380}),
-        "seele": FrozenMap({}),
-        "pope": FrozenMap({"guidance": Pope(text="", shares=(0.125, *_NEAR)), "groups": 16, "group_size": 8, "steps": 250}),
-        "ghpo": FrozenMap({"guidance": Ghpo(text="", shares=_NEAR), "groups": 16, "group_size": 8, "steps": 330}),
-        "adhint": FrozenMap({"guidance": AdHint(), "groups": 16, "group_size": 8}),
-        "prefix": FrozenMap({"guidance": Prefix(), "group_size": 8}),
-        "guide": FrozenMap(
-            {"guidance": GuideHint(text="{prompt}{hint}", share=0.6), "objective": guide_grpo(), "groups": 16, "group_size": 8}
-        ),
+        "plain": FrozenMap({"guidance": Plain(), "groups": 32, "steps": 380}),
+        "ghpo": FrozenMap({}),
+        "pope": FrozenMap({"guidance": Pope(text="", shares=(0.125, *_NEAR)), "steps": 250}),
+        "seele": FrozenMap({"guidance": Seele(rounds=2), "groups": 32, "group_size": 4, "steps": 500}),
+        "adhint": FrozenMap({"guidance": AdHint()}),
+        "prefix": FrozenMap({"guidance": Prefix(), "groups": 32}),
+        "guide": FrozenMap({"guidance": GuideHint(text="{prompt}{hint}", share=0.6), "objective": guide_grpo()}),
     }
 )
-"""Arm of the study to the fields of the stage in which it differs from `hard`; `plain`, `pope` and `ghpo` take as many CPU-seconds."""
+"""Arm of the study to the fields of the stage in which it differs from `hard`: the first three take as many CPU-seconds."""
 
 
 def hard_cell(kind: str, seed: int, steps: int | None = None) -> Cell:
     """A cell of the study of help: the recipe, one with other help or none, or a control with help that is wrong.
 
-    ``pope-other`` is ``pope`` with parts of another task's solution, ``pope-shuffled`` with the solution's own characters in
-    another order; so of any help. These have half of the steps: `Pope` tries all parts then, which takes twice the time.
+    ``ghpo-other`` is ``ghpo`` with parts of another task's solution, ``ghpo-shuffled`` with the solution's own characters in
+    another order; so of any help. These have half of the steps: where no part helps all are tried, which takes twice the time.
 
     Args:
         kind: which.
