@@ -131,8 +131,8 @@ as take about 25 CPU-seconds on rows of 9 gates; CPU-seconds are of the RL steps
 |---|---|{"---|" * len(seeds)}---|---|---|---|
 {chr(10).join(_result(arm, rows, seeds) for arm in arms)}
 
-{verdict} The bounds (`evidence.help_page.PREDICTED`) were written when of these cells only `plain` of seed 2 was known. Intervals are of the mean over seeds, by
-Student's t.
+{verdict} The bounds (`evidence.help_page.PREDICTED`) were written when of these cells only `plain` of seed 2 was
+known. Intervals are of the mean over seeds, by Student's t.
 
 {chr(10).join(f"- `{arm}`: {ARMS[arm]}." for arm in arms)}
 
@@ -154,7 +154,8 @@ Rows of **9** gates came first. There, on the seeds 1 and 2, `ghpo` reached 1.00
 **.68**: a base that solves none of 512 tries can still be right once in ten thousand, and 97,000 rollouts found it. So rows of 10
 gates were taken. Which tasks rewards alone cannot teach is thus a matter of the budget too.
 
-On seed 100, with 9 gates and 250 steps, each kind of help had at most two settings. Accuracy without help at the end, and CPU-seconds:
+On seed 100, with 9 gates and 250 steps, each kind of help had at most two settings. Accuracy without help at the end, and
+CPU-seconds:
 
 | help | setting | accuracy | CPU-s |
 |---|---|---|---|
@@ -166,9 +167,9 @@ On seed 100, with 9 gates and 250 steps, each kind of help had at most two setti
 | `AdHint` | shares from 0 to .6 and noise of .4 | .000 | 16 |
 | `TracePrefix` | right answers to 1,024 tasks, three cuts within .4 to 1 | .000 | 16 |
 
-A base reads hints in its prompt, and learns to use them; what it learned there it does not do without. Prefixes of answers that are
-too short for a first success teach nothing: `AdHint` and `TracePrefix` draw their lengths, `Pope` and `Ghpo` search them. `Seele`
-needs more steps: on 9 gates 500 of them gave .79 and .91 on the seeds 0 and 1.
+A policy that is taught behind hints in its prompt does not do without them. Prefixes with which no rollout succeeds teach
+nothing: `AdHint` and `TracePrefix` draw their lengths, `Pope` and `Ghpo` search them. `Seele` needs more steps: on 9 gates 500 of
+them gave .79 and .91 on two seeds on which `plain` and `Seele` with another task's solution ended at 0.
 """
 
 
