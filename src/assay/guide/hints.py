@@ -64,6 +64,8 @@ class Ghpo(Stateless):
     The last group takes the place of those before it and is learned from under its hinted prompt; all are observed. A group with
     one success is never hinted, nor one in which nothing could be graded.
 
+    Round ``k`` is posed as ``x + y[:w_k |y|]`` where ``max_i r_i = 0`` in round ``k - 1``, with ``w`` of ``shares`` in turn.
+
     Source: Guided Hybrid Policy Optimization (arXiv 2507.10628); shares of the solution's characters. UNSURE: the numbers of its
     cold start, in which no task is tried plainly and every one has a fixed hint; its code has none by default.
 
