@@ -1,4 +1,4 @@
-"""Tasks that the base never solves: rewards alone teach nothing there, parts of the solution that become shorter do."""
+"""Tasks that the base never solves: rewards alone seldom teach them, parts of the solution that become shorter mostly do."""
 
 from __future__ import annotations
 
@@ -64,7 +64,8 @@ def hard_base(seed: int = 0) -> Run:
 def hard(seed: int = 0) -> Run:
     """GRPO on rows of 10 gates; where all rollouts fail, others behind a longer and longer part of the solution take their place.
 
-    It is evaluated without. ``--stages.0.guidance.kind Plain --stages.0.groups 32`` is the same without help, and learns nothing.
+    It is evaluated without. ``--stages.0.guidance.kind Plain --stages.0.groups 32`` is the same without help,
+    and stays at 0 on most seeds.
     """
     return Run(
         name="hard",
