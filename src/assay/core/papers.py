@@ -27,7 +27,7 @@ CONTROLS = {
     "docs/evidence/control_methods.md": "two seeds; a control stands beside each method, settings not tuned alike",
     "docs/evidence/guides.md": "one seed, 150 steps, and three for chosen rows; its control is the same run under random "
     "rewards, or on as many random rows",
-    "docs/evidence/help.md": "four seeds on equal CPU-seconds; its controls are the same run without help, and one seed each "
+    "docs/evidence/help.md": "five seeds on equal CPU-seconds; its controls are the same run without help, and one seed each "
     "with another task's solution and with a shuffled one",
     "docs/evidence/methods.md": "one seed, 40 steps at one learning rate; its control is the base before training, and "
     "random rewards were tried under GRPO and RLOO alone",
