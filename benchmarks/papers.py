@@ -3,7 +3,8 @@
     python benchmarks/papers.py --steps 150 --seeds 1        # prints a table, and JSON lines with --out FILE
 
 OREAL learns from the quickstart's base with its token reward model. GiGPO learns on the tools, over episodes of several calls, so
-that steps of one group meet the same state. Accuracy is greedy, on held-out tasks, by the true verifier.
+that steps of one group meet the same state. CURE continues rollouts from uncertain tokens, or plays all whole. Accuracy is
+greedy, on held-out tasks, by the true verifier; entropy is that of the last step.
 """
 
 from __future__ import annotations
@@ -16,18 +17,19 @@ from pathlib import Path
 from typing import Any
 
 from assay.lab import RandomReward, Rewarded
-from assay.objective import Objective, gigpo, grpo, oreal
+from assay.objective import Objective, cure, gigpo, grpo, oreal
 from assay.recipes import quickstart, tools
+from assay.rollout import CriticalTokens
 from assay.runtime import Anchor, ValueHead
 from assay.train import Evaluation, Policy, Reinforce, Run, TurnState, train
 
-PARTS = ("OREAL, token reward model", "GiGPO on tools")
+PARTS = ("OREAL, token reward model", "GiGPO on tools", "CURE, critical tokens", "CURE, whole rollouts")
 """Rows of the table."""
 
 
 def run_of(name: str, seed: int, steps: int) -> Run:
     """The recipe with the part in it."""
-    run = quickstart(seed) if name.startswith("OREAL") else tools(seed)
+    run = tools(seed) if name.startswith("GiGPO") else quickstart(seed)
     (stage,) = run.stages
     assert isinstance(stage, Reinforce)
     objective: Objective = grpo(kl=0.0)
@@ -40,6 +42,10 @@ def run_of(name: str, seed: int, steps: int) -> Run:
     elif name.startswith("GiGPO"):
         objective = gigpo(state="state")
         more = {**more, "columns": (TurnState(name="state"),)}
+    elif name.startswith("CURE"):
+        objective = cure()
+        sampler = CriticalTokens(characters=1) if name.endswith("tokens") else stage.sampler
+        more = {"group_size": 16, "groups": 16, "sampler": sampler}
     stage = replace(stage, steps=steps, objective=objective, learner=learner, **more)
     return replace(run, stages=(stage,), evaluation=Evaluation(every=0, final_per_level=64, kl_to_base=False))
 
@@ -57,7 +63,9 @@ def measured(name: str, seed: int, steps: int, control: bool) -> dict[str, Any]:
             for items in (Policy(model).evaluate(tasks, n=0) for model in (done.folder / "start", done.folder))
         )
         last = json.loads((done.folder / "metrics.jsonl").read_text().splitlines()[-1])["metrics"]
-    return {"part": name, "seed": seed, "control": control, "before": before, "after": after, "cpu": last["time/cpu"]}
+    entropy = last["entropy/mean"]
+    found = {"part": name, "seed": seed, "control": control, "before": before, "after": after, "cpu": last["time/cpu"]}
+    return found | {"entropy": entropy}
 
 
 def main() -> None:
@@ -68,13 +76,17 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", default=list(PARTS), choices=list(PARTS))
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
-    print("| part | seed | reward | base | trained | CPU-s |\n|---|---|---|---|---|---|")
+    print("| part | seed | reward | base | trained | entropy | CPU-s |\n|---|---|---|---|---|---|---|")
     for name in given.parts:
         for seed in range(given.seeds):
             for control in (False, True):
                 row = measured(name, seed, given.steps, control)
                 reward = "random" if control else "true"
-                print(f"| {name} | {seed} | {reward} | {row['before']:.3f} | {row['after']:.3f} | {row['cpu']:.0f} |", flush=True)
+                print(
+                    f"| {name} | {seed} | {reward} | {row['before']:.3f} | {row['after']:.3f} | "
+                    f"{row['entropy']:.3f} | {row['cpu']:.0f} |",
+                    flush=True,
+                )
                 if given.out:
                     with given.out.open("a") as file:
                         file.write(json.dumps(row) + "\n")

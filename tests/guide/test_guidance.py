@@ -8,6 +8,8 @@ from assay.core import Draw, FrozenMap, Group, Task
 from assay.core.errors import ConfigError, DataError
 from assay.core.protocols import Moment
 from assay.guide import Plain, Prefix, Privileged
+from assay.rollout.conversation import forced_ids
+from assay.runtime import char_tokenizer
 from assay.testing import check_guidance
 
 MOMENT = Moment(key="k")
@@ -57,3 +59,25 @@ def test_tasks_without_words_for_it_are_refused() -> None:
 @pytest.mark.parametrize("spec", [Plain(), Prefix(), Prefix(probability=1.0, seed=3), Privileged()])
 def test_guidance_keeps_its_laws(spec: Plain | Prefix | Privileged) -> None:
     assert check_guidance(spec, task({"answer": "2"})).numbers["rollouts where they are wrong"] == 4
+
+
+def test_roll_ins_leave_as_many_tokens_to_learn_from_as_ppo_plus_plus() -> None:
+    """RLGF: of 5 tokens the guide writes 1 to 4, evenly, in .8 of the rows: .8 * 2.5 + .2 * 5 = 3 are the policy's."""
+    task = Task(
+        id="t",
+        domain="d",
+        arm="x",
+        level=1,
+        split="train",
+        index=0,
+        public=FrozenMap({"prompt": "?"}),
+        private=FrozenMap({"solution": "abcde"}),
+    )
+    spec = Prefix(share=(0.2, 1.0), probability=0.8)
+    forced: list[int] = []
+    for row in range(4000):
+        (posed,) = spec.next(task, [], Moment(key=f"s{row}"))
+        prefill = posed.context.prefill
+        forced.append(len(forced_ids(char_tokenizer("abcde?"), prefill)))
+    assert set(forced) == {0, 1, 2, 3, 4}
+    assert sum(5 - n for n in forced) / len(forced) == pytest.approx(3.0, abs=0.1)  # four standard errors are .1

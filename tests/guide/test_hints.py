@@ -34,7 +34,7 @@ def rolled(posed: Posed, of: Task, *values: float) -> Group:
     return Group(key=context.group, task=of, draw=Draw("x", 1, 1.0), rollouts=tuple(rollouts), scores=scores)
 
 
-@pytest.mark.parametrize("spec", [Ghpo(), Ghpo(shares=(0.5,)), Seele(), Seele(rounds=1, target=0.25)])
+@pytest.mark.parametrize("spec", [Ghpo(), Ghpo(shares=(0.5,)), Ghpo(cold_until=9), Seele(), Seele(rounds=1, target=0.25)])
 def test_they_keep_the_laws_of_guidance(spec: Ghpo | Seele) -> None:
     check_guidance(spec, task())
 
@@ -49,6 +49,18 @@ def test_ghpo_gives_a_quarter_then_half_then_three_quarters() -> None:
         history.append(rolled(one, task(), 0.0, 0.0))
     # Ten characters: round(2.5) is 3, halves going up, then 5, then 8; at most four rounds.
     assert texts == ["1+1=", "1+1=|abc", "1+1=|abcde", "1+1=|abcdefgh"]
+
+
+def test_ghpo_begins_cold_with_one_fixed_hint_for_every_task() -> None:
+    spec = Ghpo(text="{prompt}|{hint}", cold_until=2, cold_share=0.3)
+    (cold,) = spec.next(task(), [], Moment(key="s1/0", step=1))
+    assert cold.context.messages[-1].content == "1+1=|abc" and cold.context.tag == "hint"
+    assert spec.next(task(), [rolled(cold, task(), 0.0, 0.0)], Moment(key="s1/0", step=1)) == ()
+    (plain,) = spec.next(task(), [], Moment(key="s2/0", step=2))
+    assert plain.context.messages[-1].content == "1+1="
+    for wrong in ({"cold_until": -1}, {"cold_share": 0.0}, {"cold_share": 1.0}):
+        with pytest.raises(ConfigError, match="cold_until"):
+            Ghpo(**wrong)  # pyright: ignore[reportArgumentType]
 
 
 def test_ghpo_never_hints_a_group_with_a_success() -> None:

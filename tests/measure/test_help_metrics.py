@@ -10,7 +10,7 @@ from assay.core import FrozenMap, Group, Score, Task
 from assay.core.protocols import Moment
 from assay.core.score import Fault
 from assay.core.task import Context, Prefill
-from assay.guide import GuideHint, Privileged, ShuffledEvents, plain_context
+from assay.guide import GuideHint, Pope, Privileged, ShuffledEvents, plain_context
 from assay.measure.help_metrics import had_help, help_metrics
 from assay.measure.metrics import group_metrics
 from assay.testing import graded_group
@@ -52,3 +52,11 @@ def test_success_with_and_without_help_by_level() -> None:
 def test_without_guidance_there_are_no_such_numbers() -> None:
     assert help_metrics([group(plain_context(task(1), "k"), 1, 1.0)]) == {}
     assert not any(name.startswith("help/") for name in group_metrics([group(plain_context(task(1), "k"), 1, 1.0)]))
+
+
+def test_a_prefix_is_a_share_of_the_solution_however_it_was_cut() -> None:
+    (half,) = (p for p in Pope(shares=(0.5,), text="").build(0).next(task(1), [], Moment(key="k")) if p.context.prefill)
+    assert half.context.prefill == Prefill("1"), "cut by characters before, all of it given"
+    assert help_metrics([group(half.context, 1, 1.0)])["help/prefix"] == 0.5
+    stored = plain_context(task(1), "s", Prefill("other", 0.25))
+    assert help_metrics([group(stored, 1, 1.0)])["help/prefix"] == 0.25

@@ -35,6 +35,7 @@ from assay.objective import (
     rloo,
     scale_rl,
 )
+from assay.objective.loss.trust_soft import GammaWeight
 from assay.testing.objective import evaluate, over_ranks, shard
 
 INF = float("inf")
@@ -220,6 +221,19 @@ def test_reports_what_the_ratio_did() -> None:
     assert outcome.metrics["policy/kl_old"] == pytest.approx((math.e - 2) / 2)
     free = run(Objective(policy=PolicyGradient(trust=None), aggregate=Token()), batch, [-2.0, -1.0])
     assert "policy/clip_fraction" not in free.metrics
+
+
+def test_reports_what_the_ratio_did_to_tokens_of_others() -> None:
+    """Four tokens, the first two of an expert; of all of them the second and the third are beyond the border."""
+    streams = ["expert", "expert", "on_policy", "on_policy"]
+    batch = tiny([1.0, 1.0, 1.0, 1.0], streams=streams, columns={"logp_old": [-1.0, -2.0, -2.0, -1.0]})
+    both = PolicyGradient(streams=("on_policy", "expert"))
+    hard = run(Objective(policy=both, aggregate=Token()), batch, [-1.0] * 4).metrics
+    assert (hard["policy/others"], hard["policy/clip_others"], hard["policy/clip_fraction"]) == (0.5, 0.25, 0.5)
+    soft = run(Objective(policy=replace(both, trust=GammaWeight()), aggregate=Token()), batch, [-1.0] * 4).metrics
+    assert soft["policy/weight_others"] == pytest.approx((1 + math.exp(2 + 3 * (1 - math.e))) / 4)
+    own = tiny([1.0, 1.0], columns={"logp_old": -2.0})
+    assert "policy/others" not in run(Objective(policy=PolicyGradient(), aggregate=Token()), own, [-1.0] * 2).metrics
 
 
 def test_reported_means_are_over_the_tokens_that_have_an_advantage() -> None:

@@ -18,7 +18,7 @@ from assay.core.papers import Paper, load_papers
 ROOT = Path(__file__).resolve().parents[2]
 ALL = load_papers()
 WITHOUT_FORMULA = {
-    "agentgym-rl", "bmgq", "codev-r1", "drive", "g1-graphs", "ghpo", "golongrl", "grpo-roc", "gsm-infinite", "hybridflow",
+    "agentgym-rl", "bmgq", "codev-r1", "drive", "g1-graphs", "golongrl", "grpo-roc", "gsm-infinite", "hybridflow",
     "hyperparameters-in-rl", "ifeval", "internbootcamp", "keep-sampling-mask", "masksearch", "min-k-prob", "oorl",
     "open-rl-benchmark", "polaris", "reseek", "ruler", "seele", "self", "starling", "supo", "swe-rl", "theory-of-mind",
     "verltool", "warm-up-before-you-train", "webagent-r1",

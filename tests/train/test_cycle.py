@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from tiny_runs import SCHEDULE, at_named, in_child, resumed, tiny, trained, warm_up
 
+from assay.cli.recipe import settle
 from assay.core import dumps_toml, from_dict, loads_toml, to_dict
 from assay.core.errors import AssayError, ConfigError, UnknownNameError
 from assay.runs.journal import Journal
@@ -95,6 +96,27 @@ def test_a_cycle_is_its_stages_round_by_round_in_a_file_too() -> None:
     assert from_dict(Run, table) == made
     short = to_dict(made) | {"stages": [to_dict(Cycle(stages=(collect(), learn()), rounds=3, from_="first"))]}
     assert from_dict(Run, loads_toml(dumps_toml(short))) == made
+
+
+@dataclass(frozen=True)
+class NoOptions:
+    """A command without options of its own."""
+
+
+def test_a_cycle_on_the_command_line_and_in_a_file_of_settings(tmp_path: Path) -> None:
+    """Both give what Python gives, and the run folder's file says it stage by stage."""
+    expected = Cycle(stages=(Collect(steps=3), ImitateCollected(steps=4)), rounds=2, from_="first").expanded
+    typed = ["kind Cycle", "rounds 2", "from_ first", "stages.0.kind Collect", "stages.0.steps 3"]
+    typed += ["stages.1.kind ImitateCollected", "stages.1.steps 4"]
+    words = [word for option in typed for word in f"--stages.0.{option}".split()]
+    assert settle(NoOptions, "quickstart", words, "prog")[1].stages == expected
+    file = tmp_path / "cycle.toml"
+    inner = '[[stages.stages]]\nkind = "Collect"\nsteps = 3\n[[stages.stages]]\nkind = "ImitateCollected"\nsteps = 4\n'
+    file.write_text(f'[[stages]]\nkind = "Cycle"\nrounds = 2\nfrom_ = "first"\n{inner}')
+    run = settle(NoOptions, "quickstart", ["--config", str(file)], "prog")[1]
+    assert run.stages == expected and from_dict(Run, loads_toml(dumps_toml(to_dict(run)))) == run
+    with pytest.raises(ConfigError, match=r"Cycle.stages is empty"):
+        settle(NoOptions, "quickstart", ["--stages.0.kind", "Cycle"], "prog")
 
 
 def test_a_round_begins_from_the_first_weights_or_goes_on(tmp_path: Path) -> None:

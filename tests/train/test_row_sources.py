@@ -63,7 +63,22 @@ def test_a_demonstration_joins_the_group_of_its_prompt_and_the_verifier_grades_i
     assert batch.rollout("components/correct")[expert].tolist() == [1.0] * n
     assert result.metrics["sources/expert"] == n and 0.0 < result.metrics["sources/share"] < 1.0
     assert result.metrics["sources/logprob"] < 0.0 and 0.0 <= result.metrics["sources/unlikely"] <= 1.0
+    assert result.metrics["sources/entropy"] > 0.0 and "policy/others" not in result.metrics
     assert all(len(g.rollouts) == 4 for g in result.groups), "curriculum and journal see the policy's own rollouts"
+
+
+def test_what_the_trust_region_does_to_tokens_of_others(batches: list[Batch]) -> None:
+    """In the first update the policy is the old one; later ones have moved, and some tokens of demonstrations are cut off."""
+    objective = visurf(clip=1e-4)
+    metrics = walk(session(mixing(RowSource(data=shown()), objective=objective, epochs=4)))[0].metrics
+    assert 0.0 < metrics["sources/clipped"] < 1.0 and metrics["sources/ratio"] != 1.0 and metrics["sources/moved"] >= 0.0
+    once = walk(session(mixing(RowSource(data=shown()), objective=objective)))[0].metrics
+    assert once["sources/clipped"] == 0.0
+
+
+def test_the_oracle_s_answers_are_watched_like_rows_of_a_file(batches: list[Batch]) -> None:
+    metrics = walk(session(mixing(experts=True)))[0].metrics
+    assert metrics["sources/expert"] > 0 and metrics["sources/logprob"] < 0.0 and metrics["sources/entropy"] > 0.0
 
 
 def test_a_row_says_its_reward_itself(batches: list[Batch]) -> None:

@@ -29,7 +29,8 @@ CONTROLS = {
     "seeds of tasks chosen over runs beside random ones",
     "docs/evidence/guides.md": "one seed, 150 steps, and three for chosen rows; its control is the same run under random "
     "rewards, or on as many random rows",
-    "docs/evidence/help.md": "two seeds; its controls are the same run without help, and with help for another task",
+    "docs/evidence/help.md": "five seeds on equal CPU-seconds; its controls are the same run without help, and one seed each "
+    "with another task's solution and with a shuffled one",
     "docs/evidence/methods.md": "one seed, 40 steps at one learning rate; its control is the base before training, and "
     "random rewards were tried under GRPO and RLOO alone",
     "docs/evidence/papers.md": "one seed; its control stands beside it on that page",

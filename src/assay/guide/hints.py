@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from assay.core.errors import ConfigError, DataError
+from assay.core.fields import later
 from assay.core.group import Group, Outcome
 from assay.core.protocols import Moment, Posed, State
 from assay.core.task import Context, Prefill, Task
@@ -63,16 +64,21 @@ class Ghpo(Stateless):
     The last group takes the place of those before it and is learned from under its hinted prompt; all are observed. A group with
     one success is never hinted, nor one in which nothing could be graded.
 
-    Source: Guided Hybrid Policy Optimization (arXiv 2507.10628); shares of the solution's characters. UNSURE: the paper's
-    cold-start phase, in which some tasks have a fixed hint; left out.
+    Round ``k`` is posed as ``x + y[:w_k |y|]`` where ``max_i r_i = 0`` in round ``k - 1``, with ``w`` of ``shares`` in turn.
+
+    Source: Guided Hybrid Policy Optimization (arXiv 2507.10628); shares of the solution's characters. UNSURE: the numbers of its
+    cold start, in which no task is tried plainly and every one has a fixed hint; its code has none by default.
 
     Attributes:
         shares: of the solution's characters, ascending, in (0, 1): one more round each.
         text: the last user turn; ``{prompt}`` and ``{hint}`` stand in it once each. Empty: the answer itself begins with the
             hint, for models that read no hints.
+        cold_until: step of the run before which each task is posed once, behind ``cold_share`` of its solution; 0 for no cold
+            start.
+        cold_share: of the solution's characters, in (0, 1).
 
     Raises:
-        ConfigError: shares out of range or order, or another text.
+        ConfigError: shares out of range or order, another text, or a step below 0.
 
     >>> from assay.core import FrozenMap, Moment, Task
     >>> task = Task(id="a", domain="d", arm="x", level=1, split="train", index=0,
@@ -83,19 +89,29 @@ class Ghpo(Stateless):
 
     shares: tuple[float, ...] = (0.25, 0.5, 0.75)
     text: str = "{prompt}\nThe first part of a solution, to go on from:\n{hint}\n"
+    cold_until: int = later(0)
+    cold_share: float = later(0.5)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "shares", tuple(self.shares))
         check_shares(self, self.shares)
         check_text(self, self.text)
+        if self.cold_until < 0 or not 0.0 < self.cold_share < 1.0:
+            raise ConfigError(
+                f"Ghpo(cold_until={self.cold_until}, cold_share={self.cold_share}): a step of 0 or more, and a share in (0, 1)"
+            )
 
     def next(self, task: Task, history: Sequence[Group], moment: Moment) -> Sequence[Posed]:
-        """The prompt; after groups without success the next hint; nothing after a success, after a group whose rollouts are all
-        faults, or when all hints were given.
+        """The prompt, or in a cold start its hint alone; after groups without success the next hint; nothing after a success,
+        after a group whose rollouts are all faults, or when all hints were given.
 
         Raises:
             DataError: the task has no user turn, or neither a solution nor an answer that is text.
         """
+        if moment.step < self.cold_until:
+            solution = solution_of(task, "a hint")
+            fixed = guided_context(task, f"{moment.key}/cold", solution, self.cold_share, self.text)
+            return () if history else (Posed(context=fixed),)
         if not history:
             return (Posed(context=plain_context(task, moment.key)),)
         posed = list(dict.fromkeys(rollout.context.key for group in history for rollout in group.rollouts))

@@ -8,7 +8,7 @@ from math import nan
 import numpy as np
 
 from assay.core.group import Group
-from assay.core.task import Context
+from assay.core.task import Context, Prefill, Task
 
 __all__ = ["had_help", "help_metrics"]
 
@@ -47,12 +47,27 @@ def help_metrics(groups: Sequence[Group]) -> dict[str, float]:
     ]
     if not any(helped for _, _, helped, _ in rows):
         return {}
-    contexts = {r.context.key: r.context.prefill for g in groups for r in g.rollouts}
+    given = {r.context.key: given_share(g.task, r.context.prefill) for g in groups for r in g.rollouts if r.context.prefill}
     out = {f"help/{name}": value for name, value in _of((h, v) for _, _, h, v in rows).items()}
     for arm, level in sorted({row[:2] for row in rows}):
         cell = _of((h, v) for a, lv, h, v in rows if (a, lv) == (arm, level))
         out |= {f"help/{name}/{arm}/level_{level}": value for name, value in cell.items()}
-    return out | {"help/prefix": _mean([p.share for p in contexts.values() if p is not None and p.share > 0.0])}
+    return out | {"help/prefix": _mean([share for share in given.values() if share > 0.0])}
+
+
+def given_share(task: Task, prefill: Prefill) -> float:
+    """The share of a task's solution with which an answer begins, by its characters; that of the prefill's own text where this is
+    no part of the solution, as a stored answer.
+
+    >>> from assay.core import FrozenMap, Prefill, Task
+    >>> task = Task(id="a", domain="d", arm="x", level=1, split="train", index=0, private=FrozenMap({"solution": "1234"}))
+    >>> given_share(task, Prefill("12")), given_share(task, Prefill("1234", 0.25))
+    (0.5, 0.25)
+    """
+    solution = task.private.get("solution", task.private.get("answer"))
+    if isinstance(solution, str) and solution.startswith(prefill.text) and solution:
+        return prefill.share * len(prefill.text) / len(solution)
+    return prefill.share
 
 
 def _of(rows: Iterable[tuple[bool, float]]) -> dict[str, float]:

@@ -81,6 +81,24 @@ PANELS = (
         "give no help.",
     ),
     Panel(
+        title="Tokens of others",
+        percent=(True, False, False),
+        labels=("share", "nats", "ratio"),
+        metrics=[
+            [("sources/share", "of the loss tokens"), ("sources/unlikely", "unlikely"), ("sources/clipped", "clipped")],
+            [("sources/entropy", "entropy"), ("sources/logprob", "log-probability")],
+            [("sources/ratio", "to the old policy"), ("sources/gradient_weight", "gradient weight")],
+        ],
+        caption="Tokens that the policy did not sample: demonstrations, stored and replayed answers. Unlikely are those to which it "
+        "gives less than 0.1; clipped are those beyond the trust region, from which nothing is learned.",
+    ),
+    Panel(
+        title="Forgetting",
+        metrics=[[("forgetting/greedy", "passed before, fails now")]],
+        percent=(True,),
+        caption="Of the held-out tasks that an earlier evaluation passed, those that fail now. Greedy answers.",
+    ),
+    Panel(
         title="Age of rollouts",
         percent=(False, False),
         labels=("steps", "dropped"),

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from assay.rollout.branching import Branching, BranchingSampler
     from assay.rollout.chunks import Chunks
     from assay.rollout.context import KeepAll, KeepLast
+    from assay.rollout.critical_tokens import CriticalTokens, CriticalTokenSampler
     from assay.rollout.decode_text import AnswerReader
     from assay.rollout.function_tool import FunctionTool
     from assay.rollout.player import Player
@@ -23,6 +24,8 @@ __all__ = [
     "Branching",
     "BranchingSampler",
     "Chunks",
+    "CriticalTokenSampler",
+    "CriticalTokens",
     "FunctionTool",
     "KeepAll",
     "KeepLast",
@@ -38,6 +41,7 @@ _HOME = {
     "branching": "Branching BranchingSampler",
     "chunks": "Chunks",
     "context": "KeepAll KeepLast",
+    "critical_tokens": "CriticalTokenSampler CriticalTokens",
     "function_tool": "FunctionTool",
     "player": "Player",
     "decode_text": "AnswerReader",

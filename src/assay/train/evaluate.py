@@ -20,7 +20,7 @@ from assay.train.levels import Levels, arms_of
 from assay.verify import ScoringPool
 from assay.verify.confidence import CONFIDENCE
 
-__all__ = ["by_arm", "calibration", "context_of", "evaluate", "greedy", "held_out", "items_of", "summary"]
+__all__ = ["by_arm", "calibration", "context_of", "evaluate", "greedy", "held_out", "items_of", "passed", "summary"]
 
 
 def held_out(source: TaskSource, levels: Levels, per_level: int, split: str = "test") -> list[Task]:
@@ -75,6 +75,16 @@ def items_of(rollouts: Sequence[ScoredRollouts]) -> list[dict[str, Any]]:
             item["confidence"] = [s.columns.get(CONFIDENCE) for s, _ in valid]
         out.append(item)
     return out
+
+
+def passed(items: Sequence[Mapping[str, Any]], threshold: float) -> set[str]:
+    """Ids of the items whose rollouts all reach ``threshold``; an item without a verdict is in no such set.
+
+    >>> items = [{"id": "a", "values": [1.0]}, {"id": "b", "values": [0.0]}, {"id": "c", "values": []}]
+    >>> passed(items, 0.5)
+    {'a'}
+    """
+    return {item["id"] for item in items if item["values"] and min(item["values"]) >= threshold}
 
 
 def summary(mode: str, items: Sequence[Mapping[str, Any]], threshold: float) -> dict[str, float]:

@@ -13,7 +13,7 @@ from assay.core.task import Task
 from assay.core.timing import span
 from assay.runs.journal import Journal
 from assay.runs.rollout_files import RolloutFiles
-from assay.train.evaluate import by_arm, calibration, evaluate, greedy, held_out, items_of, summary
+from assay.train.evaluate import by_arm, calibration, evaluate, greedy, held_out, items_of, passed, summary
 from assay.train.grade import ScoredRollouts
 from assay.train.metrics import gold_text, shortened
 from assay.train.run import Run
@@ -45,6 +45,7 @@ class Evaluator:
         self._tasks: dict[int, Sequence[Task]] = {}
         self.comparable: dict[str, float] = {}
         self.items, self.part = 0, False
+        self._passed: set[str] | None = None
         self.at_work: Literal["before", "behind"] | None = None
 
     async def evaluate(self, runner: StageRunner, full: bool) -> dict[str, float]:
@@ -104,11 +105,25 @@ class Evaluator:
             {"step": parts.step, "stage": parts.stage.name, "split": plan.split, "mode": mode, "full": full, "items": items},
         )
         found = summary(mode, items, plan.threshold) | calibration(mode, items, plan.threshold)
+        found |= self._forgotten(items, parts.step) if mode == "greedy" else {}
         least = min(plan.per_level, plan.final_per_level)
         self.comparable |= summary(mode, _first_of_each_cell(items, least), plan.threshold)
         # The divergence is of the model's own distribution, so rollouts drawn from another one cannot tell it.
         own = drawn.temperature == 1.0 and not drawn.truncated and drawn.annealing is None
         return found | ({"kl/base": kl_to_base(parts, rollouts)} if mode == "sampled" and plan.kl_to_base and own else {})
+
+    def _forgotten(self, items: Sequence[Mapping[str, Any]], step: int) -> dict[str, float]:
+        """``forgetting/greedy``: of the items that an earlier greedy evaluation of the run passed, the share that fail now.
+
+        Nothing where none was passed before. A resumed run reads what was passed from its journal.
+        """
+        if self._passed is None:
+            records = [r for r in self._journal.records("evals") if r["mode"] == "greedy" and r["step"] < step]
+            self._passed = {name for r in records for name in passed(r["items"], self.run.evaluation.threshold)}
+        now = passed(items, self.run.evaluation.threshold)
+        judged = [item["id"] for item in items if item["values"] and item["id"] in self._passed]
+        self._passed |= now
+        return {"forgetting/greedy": sum(name not in now for name in judged) / len(judged)} if judged else {}
 
     async def _rollouts(self, parts: Parts, tasks: Sequence[Task], sampling: Sampling, n: int) -> list[ScoredRollouts]:
         with span("evaluate"):

@@ -25,7 +25,7 @@ from assay.train.metrics import step_metrics
 from assay.train.row_replay import join_replayed
 from assay.train.runner import StepResult
 from assay.train.source_batch import join_sources
-from assay.train.source_metrics import SourceObserver, source_counts, source_metrics
+from assay.train.source_metrics import SourceObserver, has_others, of_trust, source_counts, source_metrics, with_entropy
 
 if TYPE_CHECKING:
     from assay.train.reinforce_runner import ReinforceRunner
@@ -69,7 +69,7 @@ async def step(s: ReinforceRunner) -> StepResult:
         p.remember(graded)
         metrics = step_metrics(graded, batch, stats, s.metrics(), timer.seconds())
         metrics = p.agreement.reported(metrics | {**taken.metrics, **apart})
-        metrics |= source_counts(batch) if s.brings_rows and batch is not None else {}
+        metrics |= source_counts(batch) if batch is not None and (s.brings_rows or has_others(batch)) else {}
         metrics |= {**found.metrics, "proof/state": float(p.proved)}
         return StepResult(metrics=metrics, groups=tuple(graded), found=found, outcomes=tuple(outcomes))
 
@@ -99,16 +99,19 @@ def update(s: ReinforceRunner, batch: Batch) -> Mapping[str, float]:
     p = s.parts
     minibatches = [batch] if s.stage.updates == 1 else _minibatches(s, batch)
     first = p.agreement.observer(p.version)
-    watches = [SourceObserver(None if i else first) for i in range(s.stage.updates)] if s.brings_rows else []
+    watched = has_others(batch)
+    watches = [SourceObserver(None if i else first) for i in range(s.stage.updates)] if watched else []
+    plan = with_entropy(p.plan) if watched else p.plan
     observers = watches or chain([first], repeat(None))
     with span("update"):
         stats = [
-            p.learner.step(complete_update(s, rows, i), p.plan, p.program, observer)
+            p.learner.step(complete_update(s, rows, i), plan, p.program, observer)
             for i, (rows, observer) in enumerate(zip(minibatches, observers, strict=False))
         ]
     p.learner.skip(s.stage.updates - len(stats))
     p.untrained = stats[-1].untrained
-    return {**p.program.metrics(), **first.metrics(), **_together([x.metrics for x in stats]), **source_metrics(watches)}
+    together = of_trust(_together([x.metrics for x in stats]))
+    return {**p.program.metrics(), **first.metrics(), **together, **source_metrics(watches)}
 
 
 def _together(stats: Sequence[Mapping[str, float]]) -> dict[str, float]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from assay.clients.judge import Judge
 from assay.core.errors import ConfigError, UnknownNameError, a_kind
@@ -18,7 +18,7 @@ from assay.core.rollout import Sampling
 from assay.curate.evaluation import Matching
 from assay.runtime.engine.settings import Auto, EngineSpec
 from assay.runtime.settings import Mesh
-from assay.train.cycle import with_cycles
+from assay.train.cycle import Cycle, with_cycles
 from assay.train.independent_check import IndependentCheck
 from assay.train.levels import Levels, check_levels, settle_levels
 from assay.train.method_names import names_in
@@ -27,6 +27,10 @@ from assay.train.stage import Stage
 
 __all__ = ["ContaminationCheck", "Evaluation", "ModelSource", "Run", "Stage", "anchor_models"]
 
+if TYPE_CHECKING:
+    Stages = tuple[Stage, ...]
+else:  # files and command lines may give a cycle too, which a run holds as the stages that it stands for
+    Stages = tuple[Stage | Cycle, ...]
 
 _FILED = {"WarmUp": "warmup", "Imitate": "imitate", "Prefer": "prefer", "Reinforce": "reinforce", "Until": "until"}
 """Parts that files know by a name in this module (`assay.core.import_path.filed_as`), and the modules that have them."""
@@ -162,7 +166,7 @@ class Run:
     seed: int = 0
     model: ModelSource
     tasks: TaskSource
-    stages: tuple[Stage, ...]
+    stages: Stages
     sampling: Sampling = field(default_factory=Sampling)
     evaluation: Evaluation = field(default_factory=Evaluation)
     engine: EngineSpec = field(default_factory=Auto)

@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from assay.core.batch import Batch
+from assay.core.plan import Plan
 from assay.core.sample import STREAMS
 
 if TYPE_CHECKING:
     from assay.core.protocols import PassObserver
 
-__all__ = ["SourceObserver", "source_counts", "source_metrics"]
+__all__ = ["SourceObserver", "has_others", "of_trust", "source_counts", "source_metrics", "with_entropy"]
 
 UNLIKELY = math.log(0.1)
 """Below this log-probability a token counts as unlikely."""
@@ -28,12 +29,12 @@ RANGE = 0.2
 """How far from 1 a token's ratio may be before it counts as moved."""
 
 _ON_POLICY = STREAMS.index("on_policy")
-_NAMES = ("tokens", "logprob", "unlikely", "entropy", "entropies", "ratios", "moved", "own_logprob", "own_tokens")
+_NAMES = ("tokens", "logprob", "unlikely", "entropy", "entropies", "ratios", "moved", "own_logprob", "own_tokens", "ratio")
 
 
 @dataclass(frozen=True, slots=True)
 class _Sums:
-    """``[9]`` sums over tokens, in the order of ``_NAMES``."""
+    """``[10]`` sums over tokens, in the order of ``_NAMES``."""
 
     values: NDArray[np.float64]
 
@@ -74,6 +75,7 @@ class SourceObserver:
             ratio = np.exp(np.clip(theirs - np.asarray(batch.token("logp_old"), np.float64)[others], -20, 20))
             known = np.isfinite(ratio)
             found |= {"ratios": float(known.sum()), "moved": float((np.abs(ratio[known] - 1) > RANGE).sum())}
+            found["ratio"] = float(ratio[known].sum())
         self._sums = self._sums.merge(_Sums(np.array([found[name] for name in _NAMES])))
 
     def exchange(self, reduce: Callable[[Mapping[str, Any]], Mapping[str, Any]], counts: bool) -> None:
@@ -91,9 +93,9 @@ class SourceObserver:
 
 def source_metrics(observers: Sequence[SourceObserver]) -> dict[str, float]:
     """Means over the tokens that the policy did not sample, at every update: ``sources/logprob``, in nats, beside
-    ``sources/own_logprob`` of its own; ``sources/unlikely``, the share to which it gives less than 0.1; ``sources/entropy``
-    where the objective asks for entropies; ``sources/moved``, the share whose ratio to the old policy is further than 0.2 from
-    1, where there are old probabilities. Nothing where there were no such tokens.
+    ``sources/own_logprob`` of its own; ``sources/unlikely``, the share to which it gives less than 0.1; ``sources/entropy``, its
+    entropy there, in nats; ``sources/ratio``, their mean ratio to the old policy, and ``sources/moved``, the share whose ratio is
+    further than 0.2 from 1, where there are old probabilities. Nothing where there were no such tokens.
     """
     total = sum((o.sums.values for o in observers), np.zeros(len(_NAMES)))
     s: dict[str, float] = dict(zip(_NAMES, total.tolist(), strict=True))
@@ -103,8 +105,39 @@ def source_metrics(observers: Sequence[SourceObserver]) -> dict[str, float]:
         "own_logprob": ("own_logprob", "own_tokens"),
         "entropy": ("entropy", "entropies"),
         "moved": ("moved", "ratios"),
+        "ratio": ("ratio", "ratios"),
     }
     return {f"sources/{name}": s[of] / s[by] for name, (of, by) in pairs.items() if s["tokens"] and s[by]}
+
+
+def of_trust(stats: Mapping[str, float]) -> dict[str, float]:
+    """An update's numbers, with what the trust regions did to tokens that the policy did not sample as shares of these.
+
+    ``sources/clipped``: the share of them beyond the region's border, from which nothing is learned; where there is no border
+    ``sources/gradient_weight``, the mean ``g`` of ``- A g grad logp``. Both are of `assay.objective.PolicyGradient` terms, which
+    report them over all their tokens as ``TERM/clip_others`` and ``TERM/weight_others`` beside ``TERM/others``.
+
+    >>> of_trust({"policy/others": 0.5, "policy/clip_others": 0.125, "loss/policy": 2.0})
+    {'loss/policy': 2.0, 'sources/clipped': 0.25}
+    """
+    shares = {word: sum(v for name, v in stats.items() if name.endswith(f"/{word}")) for word in _OF_TERMS}
+    kept = {name: v for name, v in stats.items() if name.rpartition("/")[2] not in _OF_TERMS}
+    there = {name.rpartition("/")[2] for name in stats}
+    pairs = {"sources/clipped": "clip_others", "sources/gradient_weight": "weight_others"}
+    return kept | {new: shares[of] / shares["others"] for new, of in pairs.items() if of in there and shares["others"]}
+
+
+_OF_TERMS = ("others", "clip_others", "weight_others")
+
+
+def has_others(batch: Batch) -> bool:
+    """Whether a batch has rows that the policy did not sample."""
+    return bool((batch.rows["stream"] != _ON_POLICY).any())
+
+
+def with_entropy(plan: Plan) -> Plan:
+    """The plan, with entropies among what the gradient pass computes."""
+    return plan if "entropy" in plan.live else replace(plan, live=(*plan.live, "entropy"))
 
 
 def source_counts(batch: Batch) -> dict[str, float]:

@@ -138,7 +138,8 @@ class PolicyGradient(LossTerm):
 
     def report(self, view: View) -> Mapping[str, Tensor]:
         """``kl_ANCHOR``: KL(anchor||pi) by k3; ``clip_fraction``: share of the tokens beyond the trust region's border; where it
-        has none ``gradient_weight``: mean of ``g``.
+        has none ``gradient_weight``: mean of ``g``. With rows that the policy did not sample also ``others``, the share of their
+        tokens, and ``clip_others`` and ``weight_others``: as the two before, with 0 at the policy's own tokens.
         """
         if self.ratio.level == "none":
             return {}
@@ -151,7 +152,17 @@ class PolicyGradient(LossTerm):
             numbers["gradient_weight"] = self.trust.weight(view, ratio, advantage)
         if out is not None:
             numbers["clip_fraction"] = out.to(ratio.dtype)
-        return numbers
+        return numbers | _of_others(view, numbers)
+
+
+def _of_others(view: View, numbers: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """What the trust region does to the tokens of rows that the policy did not sample; 0 at its own."""
+    stream = np.repeat(view.batch.rows["stream"], view.batch.lengths)[view.index]
+    others = view.tensor(stream != STREAMS.index("on_policy"))
+    if not bool(others.any()):
+        return {}
+    found = {"clip_others": "clip_fraction", "weight_others": "gradient_weight"}
+    return {"others": others} | {new: numbers[of] * others for new, of in found.items() if of in numbers}
 
 
 def _replayed(batch: Batch) -> Batch:

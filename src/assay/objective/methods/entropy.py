@@ -175,7 +175,7 @@ def cure(low: float = 0.2, high: float = 0.28, overlong: Overlong | DropTruncate
     from there; all 16 have one group, and the shared prefix is context, without loss. From about step 300 it is plain DAPO, with
     16 full rollouts.
 
-    Source: CURE (arXiv 2508.11016), in part.
+    Source: CURE (arXiv 2508.11016).
     """
     return dapo(low=low, high=high, overlong=overlong)
 
