@@ -1,8 +1,11 @@
 """The page of agents: the recipe `tools`, its controls, and published methods trained on it.
 
-    python -m evidence.agents_page --seeds 3 [--arms true random lies ...] [--work FOLDER]
+    python -m evidence.agents_page --seeds 1 2 3 4 5 [--arms true random lies ...] [--work FOLDER]
 
 Each run is made once and kept in the work folder. The page and its numbers are written from all that are there.
+
+Predicted before the runs of seeds 1 to 5, at bills that were never shown: the base solves at most 0.3 and the recipe
+brings it to at least 0.8, in the mean of the seeds, in at most 600 CPU-s of a seed; each control ends no higher than its base.
 """
 
 from __future__ import annotations
@@ -153,14 +156,14 @@ def main() -> None:
     """Makes runs that are not there yet, and writes the page."""
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
     parser.add_argument("--arms", nargs="+", default=list(ARMS), choices=list(ARMS))
     parser.add_argument("--work", type=Path, default=Path("runs/agents-page"))
     parser.add_argument("--out", type=Path, default=Path("docs/evidence"))
     given = parser.parse_args()
     given.work.mkdir(parents=True, exist_ok=True)
-    for seed in range(given.seeds):
-        for name in given.arms:
+    for name in given.arms:
+        for seed in given.seeds:
             print(json.dumps(measure(name, seed, given.work)), flush=True)
     rows = [json.loads(file.read_text()) for file in sorted(given.work.glob("*.json"))]
     write_json(given.out / "agents.json", {"rows": rows})
