@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from assay.objective.credit.transform import (
         AddBonus, ClipAdvantage, ConfidenceBonus, PositivePart, ScaleByPrompt, ScaleBySample, SignSplit,
     )
+    from assay.objective.credit.uncertainty import ScaleByEntropy
     from assay.objective.evaluation import ObjectiveEvaluation, resolve_method, evaluate
     from assay.objective.logits import Logits
     from assay.objective.loss.aggregate import Aggregation, Constant, Prompt, Selection, SeqMean, SeqSum, Token
@@ -81,7 +82,7 @@ if TYPE_CHECKING:
     from assay.objective.loss.trust import Bounded, Gate, HardRegion, MinClip, TrustRegion, WeightClip
     from assay.objective.loss.trust_masks import DivergenceMask, Within
     from assay.objective.loss.trust_penalty import Proximal
-    from assay.objective.loss.trust_soft import GammaWeight, SoftGate
+    from assay.objective.loss.trust_soft import ClipWithGradient, GammaWeight, SoftGate
     from assay.objective.loss.vocab import (
         ChoiceLogp, Floor, MaxLogp, MeanLogp, MinP, PowerLogp, SquaredMass, Support, SupportLogp, TopKEntropy, TopP,
     )
@@ -92,10 +93,10 @@ if TYPE_CHECKING:
     from assay.objective.loss.weights import TokenWeight
     from assay.objective.loss.wrap import Where, Wrapped
     from assay.objective.methods import (
-        Method, a2po, a_lol, agentic_reinforce, aot, apo, archer, areal, b_coder, bco, calib_rl, campo, cispo, cispo_masked,
-        clip_cov, constrained, copg, cpl, cpo, cure, dapo, direct_advantage, discopop, dispo, dph_rl, dpo, dppo, dr_grpo, dro,
-        dvao, echo, entropy_only, exo, expert_iteration, f_dpo, gdc, gdpo, geo_mask, gigpo, gkd, gmpo, gpg, gpg_nonzero, grpo,
-        grpo_entropy, grpo_leave_one_out, grpo_passk, grpo_process, grpo_s, gspo, gui_g1, guide_grpo, hierarchical_grpo, hispo,
+        Method, a2po, a_lol, aepo, agentic_reinforce, aot, apo, archer, areal, b_coder, bco, calib_rl, campo, cispo,
+        cispo_masked, clip_cov, constrained, copg, cpl, cpo, cure, dapo, delethink, direct_advantage, discopop, dispo, dph_rl,
+        dpo, dppo, dr_grpo, dro, dvao, echo, entropy_only, exo, expert_iteration, f_dpo, gdc, gdpo, geo_mask, gigpo, gkd, gmpo,
+        gpg, gpg_nonzero, grpo, grpo_entropy, grpo_leave_one_out, grpo_passk, grpo_process, grpo_s, gspo, gui_g1, guide_grpo, hierarchical_grpo, hispo,
         hypervolume_weighting, icepop, inpo, ipo, iw_opd, kd_estimator, kd_topk, kdrl, kimi15, kl_cov, kl_rl, kto, ld_dpo,
         lite_ppo, log_tamed, loop, lp_reg, luspo, m2po, masked_is, maxrl, mpo, build_method, nca, nll, nlpo, one_shot, opd,
         opd_advantage, opd_clipped, opo, opsm, oreal, orpo, otb, pacs, pairwise_rl, pass_at_k_training, pf_grpo, pf_ppo, ppo,
@@ -140,6 +141,7 @@ __all__ = [
     "ChoiceLogp",
     "ClipAdvantage",
     "ClipCovariance",
+    "ClipWithGradient",
     "ColumnTarget",
     "ComponentNorm",
     "Confidence",
@@ -272,6 +274,7 @@ __all__ = [
     "Scalarise",
     "Scale",
     "ScaleByClass",
+    "ScaleByEntropy",
     "ScaleByMean",
     "ScaleByPrompt",
     "ScaleBySample",
@@ -335,9 +338,9 @@ __all__ = [
     "Whiten",
     "Within",
     "Wrapped",
-    "a2po", "a_lol", "agentic_reinforce", "aot", "apo", "archer", "areal", "b_coder", "bco", "calib_rl", "campo", "cispo",
-    "cispo_masked", "clip_cov", "resolve_method", "constrained", "copg", "cpl", "cpo", "cure", "dapo", "direct_advantage",
-    "discopop",
+    "a2po", "a_lol", "aepo", "agentic_reinforce", "aot", "apo", "archer", "areal", "b_coder", "bco", "calib_rl", "campo",
+    "cispo", "cispo_masked", "clip_cov", "resolve_method", "constrained", "copg", "cpl", "cpo", "cure", "dapo", "delethink",
+    "direct_advantage", "discopop",
     "dispo", "dph_rl", "dpo", "dppo", "dr_grpo", "dro", "dvao", "echo", "entropy_only", "evaluate", "exo", "expert_iteration",
     "f_dpo", "gdc", "gdpo", "geo_mask", "gigpo", "gkd", "gmpo", "gpg", "gpg_nonzero", "grpo", "grpo_entropy",
     "grpo_leave_one_out", "grpo_passk", "grpo_process", "grpo_s", "gspo", "gui_g1", "guide_grpo", "hierarchical_grpo", "hispo",
@@ -379,6 +382,7 @@ _HOME = {
     "credit.teacher": "TeacherAdvantage",
     "credit.tilt": "Tilt",
     "credit.transform": "AddBonus ClipAdvantage ConfidenceBonus PositivePart ScaleByPrompt ScaleBySample SignSplit",
+    "credit.uncertainty": "ScaleByEntropy",
     "evaluation": "ObjectiveEvaluation evaluate resolve_method",
     "logits": "Logits",
     "loss.aggregate": "Aggregation Constant Prompt Selection SeqMean SeqSum Token",
@@ -416,15 +420,15 @@ _HOME = {
     "loss.trust": "Bounded Gate HardRegion MinClip TrustRegion WeightClip",
     "loss.trust_masks": "DivergenceMask Within",
     "loss.trust_penalty": "Proximal",
-    "loss.trust_soft": "GammaWeight SoftGate",
+    "loss.trust_soft": "ClipWithGradient GammaWeight SoftGate",
     "loss.vocab": "ChoiceLogp Floor MaxLogp MeanLogp MinP PowerLogp SquaredMass Support SupportLogp TopKEntropy TopP",
     "loss.vocab_divergence": "AlphaDivergence FDivergence FullKl Jsd ModelStat PowerKl",
     "loss.vocab_terms": "AdaptiveEntropy ProxyKl RestrictedGradient ReweightedKl SelectedKl StatLoss",
     "loss.weights": "TokenWeight",
     "loss.wrap": "Where Wrapped",
     "methods": (
-        "Method a2po a_lol agentic_reinforce aot apo archer areal b_coder bco calib_rl campo cispo "
-        "cispo_masked clip_cov constrained copg cpl cpo cure dapo direct_advantage discopop dispo dph_rl "
+        "Method a2po a_lol aepo agentic_reinforce aot apo archer areal b_coder bco calib_rl campo cispo "
+        "cispo_masked clip_cov constrained copg cpl cpo cure dapo delethink direct_advantage discopop dispo dph_rl "
         "dpo dppo dr_grpo dro dvao echo entropy_only exo expert_iteration f_dpo gdc gdpo geo_mask gigpo "
         "gkd gmpo gpg gpg_nonzero grpo grpo_entropy grpo_leave_one_out grpo_passk grpo_process grpo_s "
         "gspo gui_g1 guide_grpo hierarchical_grpo hispo hypervolume_weighting icepop inpo ipo iw_opd kd_estimator "
