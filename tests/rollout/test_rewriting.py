@@ -60,7 +60,7 @@ def test_evaluations_may_summarise_more_often_than_training() -> None:
     assert PlayerSpec().for_evaluation() == PlayerSpec()
     found = []
     for settings in (spec, spec.for_evaluation()):
-        said = lambda r: "s" if ord("u") in r.prompt[-8:].tolist() else "get b"  # noqa: E731
+        said = lambda r: "s" if ord("u") in r.prompt[-8:].tolist() else "get b"
         rollout = play(Scripted(said), settings.context, Worlds(Echo), max_turns=50)
         found.append((rollout.stop, sum(c.role == ASIDE for c in rollout.calls)))
     assert found == [(Stop.LENGTH, 2), (Stop.LENGTH, 4)]

@@ -77,8 +77,8 @@ class GammaWeight(TrustRegion):
 class ClipWithGradient(Bounded):
     """PPO's clip whose upper side keeps its gradient (AEPO): ``-A (1 + high) r / sg(r)`` where ``A > 0`` and ``r > 1 + high``.
 
-    The value is that of `MinClip` everywhere. ``g = min(r, 1 + high)`` where ``A > 0``; elsewhere ``r``, and 0 below ``1 - low``. So
-    a token that was rare when it was sampled, as those behind tools' answers are, is still learned from after it has risen.
+    The value is that of `MinClip` everywhere. ``g = min(r, 1 + high)`` where ``A > 0``; elsewhere ``r``, and 0 below ``1 - low``.
+    So a token that was rare when it was sampled, as those behind tools' answers are, is still learned from after it has risen.
 
     Attributes:
         low, high: distances from 1.

@@ -37,8 +37,8 @@ def aepo(coef: float = 0.2, low: float = 0.2, high: float = 0.28) -> Objective:
 
 @method("The Markovian Thinker, 2025, arXiv 2510.06557")
 def delethink(low: float = 0.2, high: float = 0.26) -> Objective:
-    """Delethink (2025): one GRPO advantage for all chunks of an answer, ``-1/G sum_i 1/T_i sum_chunks sum_t min(r_t A_i, clip(r_t,
-    1 - low, 1 + high) A_i)``; ``R = 0`` for an answer that its last chunk cuts off, whatever the verifier says of it.
+    """Delethink (2025): one GRPO advantage for all chunks of an answer, ``-1/G sum_i 1/T_i sum_t min(r_t A_i, clip(r_t, 1 - low,
+    1 + high) A_i)``; ``R = 0`` for an answer that its last chunk cuts off, whatever the verifier says of it.
 
     Args:
         low, high: distances of the ratio's bounds from 1.
