@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 from credit_batches import after, around, chains, flat, near, per_attempt, wide
 from objective_batches import run, tiny
 
 from assay.core.batch import Batch
 from assay.core.errors import ConfigError, PlanError
-from assay.objective import Center, DropTruncated, MinClip, Scale, ScaleByEntropy, TruncatedReward, aepo, delethink, grpo
+from assay.objective import (
+    Center,
+    DropTruncated,
+    MinClip,
+    PolicyGradient,
+    Scale,
+    ScaleByEntropy,
+    TruncatedReward,
+    aepo,
+    delethink,
+    grpo,
+)
 from assay.objective.loss.trust_soft import ClipWithGradient
 from assay.testing.objective import check_objective, check_term
 
@@ -63,7 +73,8 @@ def test_aepo_is_grpo_s_advantage_by_entropy_under_a_clip_that_keeps_its_gradien
     """Rewards 1 and 0 of one token each: A = +-1/sqrt(2), z = -+1, so .8 A and 1.2 A."""
     batch = uncertain([1.0, 0.0], [[1.0], [2.0]])
     near(flat(batch, *aepo().credit), [0.8 / math.sqrt(2), -1.2 / math.sqrt(2)], 1e-5)
-    assert aepo().policy is not None and aepo().policy.trust == ClipWithGradient(low=0.2, high=0.28)
+    policy = aepo().policy
+    assert isinstance(policy, PolicyGradient) and policy.trust == ClipWithGradient(low=0.2, high=0.28)
     assert aepo(coef=0.0).credit == grpo().credit
 
 
@@ -78,7 +89,7 @@ def test_delethink_averages_an_answer_over_the_tokens_of_all_its_chunks() -> Non
     """Rewards 1 and 0 with 3 and 1 tokens on policy: each rollout weighs 1/2, whatever its length; bounds .8 and 1.26."""
     batch = tiny([1.0, -1.0], lengths=[3, 1], columns={"logp_old": -1.0})
     objective = delethink()
-    assert objective.policy is not None and objective.policy.trust == MinClip(low=0.2, high=0.26)
+    assert isinstance(objective.policy, PolicyGradient) and objective.policy.trust == MinClip(low=0.2, high=0.26)
     bare = type(objective)(policy=objective.policy, aggregate=objective.aggregate)
     gradients = run(bare, batch, -1.0).gradients["logp_new"][batch.token("mask")]
     near(gradients, [-1 / 6] * 3 + [1 / 2], 1e-12)

@@ -95,15 +95,15 @@ if TYPE_CHECKING:
     from assay.objective.methods import (
         Method, a2po, a_lol, aepo, agentic_reinforce, aot, apo, archer, areal, b_coder, bco, calib_rl, campo, cispo,
         cispo_masked, clip_cov, constrained, copg, cpl, cpo, cure, dapo, delethink, direct_advantage, discopop, dispo, dph_rl,
-        dpo, dppo, dr_grpo, dro, dvao, echo, entropy_only, exo, expert_iteration, f_dpo, gdc, gdpo, geo_mask, gigpo, gkd, gmpo,
-        gpg, gpg_nonzero, grpo, grpo_entropy, grpo_leave_one_out, grpo_passk, grpo_process, grpo_s, gspo, gui_g1,
-        guide_grpo, hierarchical_grpo, hispo, hypervolume_weighting, icepop, inpo, ipo, iw_opd, kd_estimator, kd_topk, kdrl, kimi15, kl_cov, kl_rl, kto, ld_dpo,
-        lite_ppo, log_tamed, loop, lp_reg, luspo, m2po, masked_is, maxrl, mpo, build_method, nca, nll, nlpo, one_shot, opd,
-        opd_advantage, opd_clipped, opo, opsm, oreal, orpo, otb, pacs, pairwise_rl, pass_at_k_training, pf_grpo, pf_ppo, ppo,
-        ppo_hl_gauss, prime_rl, prime_rl_ipo, pro_rl, pro_rl_v2, progrpo, prpo, r_gold, rae, rapo, real, ref_kl, reinforce,
-        reinforce_discounted, reinforce_pp, reinforce_pp_baseline, remax, rest_grpo, rl_plus, rloo, rollout_is, rover, rso,
-        sapo, scale_rl, sdft, sdpo, simpo, skywork_or1, sppo, srpo, steer, tis, tmn_reweight, top_entropy, topr, univg_r1, vapo,
-        vespo, visurf, w_grpo, weighted_bc,
+        dpo, dppo, dr_grpo, dro, dvao, echo, entropy_only, exo, expert_iteration, f_dpo, gdc, gdpo, geo_mask, gigpo, gkd,
+        gmpo, gpg, gpg_nonzero, grpo, grpo_entropy, grpo_leave_one_out, grpo_passk, grpo_process, grpo_s, gspo, gui_g1,
+        guide_grpo, hierarchical_grpo, hispo, hypervolume_weighting, icepop, inpo, ipo, iw_opd, kd_estimator, kd_topk, kdrl,
+        kimi15, kl_cov, kl_rl, kto, ld_dpo, lite_ppo, log_tamed, loop, lp_reg, luspo, m2po, masked_is, maxrl, mpo,
+        build_method, nca, nll, nlpo, one_shot, opd, opd_advantage, opd_clipped, opo, opsm, oreal, orpo, otb, pacs,
+        pairwise_rl, pass_at_k_training, pf_grpo, pf_ppo, ppo, ppo_hl_gauss, prime_rl, prime_rl_ipo, pro_rl, pro_rl_v2,
+        progrpo, prpo, r_gold, rae, rapo, real, ref_kl, reinforce, reinforce_discounted, reinforce_pp, reinforce_pp_baseline,
+        remax, rest_grpo, rl_plus, rloo, rollout_is, rover, rso, sapo, scale_rl, sdft, sdpo, simpo, skywork_or1, sppo, srpo,
+        steer, tis, tmn_reweight, top_entropy, topr, univg_r1, vapo, vespo, visurf, w_grpo, weighted_bc,
     )
     from assay.objective.objective import Objective
     from assay.objective.padded_loss import Prepared, TorchLoss, torch_loss
