@@ -19,11 +19,11 @@ from assay.core import Sampling, TaskSource
 from assay.lab import RandomReward, Rewarded
 from assay.measure import student
 from assay.objective import DropTruncated, aepo, dapo, delethink
-from assay.recipes import SHOWN_BILLS, lookups, quickstart, tools, tools_rlvmr, tools_scaling_inter
+from assay.recipes import SHOWN_BILLS, lookups, quickstart, tools, tools_reseek, tools_rlvmr, tools_scaling_inter
 from assay.rollout import Branching, Chunks, PlayerSpec, Summarise
 from assay.runs import write_json, write_text
 from assay.train import Evaluation, Policy, Reinforce, Run, train
-from assay_tasks import Bills, KeyValue, SortDigits
+from assay_tasks import Bills, JudgedBills, KeyValue, SortDigits
 
 __all__ = ["ARMS", "RECIPE", "SYSTEMS", "Arm", "main", "page"]
 
@@ -84,6 +84,7 @@ class Arm:
 
 
 _KEYS: dict[str, Any] = {"tasks": KeyValue(), "shown": (1, 2)}
+_JUDGED: dict[str, Any] = {"tasks": JudgedBills(), "shown": (1, 2)}
 _DIGITS: dict[str, Any] = {"tasks": SortDigits(), "shown": (3, 4, 5)}
 
 RECIPE: Mapping[str, Arm] = {
@@ -115,6 +116,14 @@ SYSTEMS: Mapping[str, Arm] = {
         steps=50,
         expected="not up",
         **_KEYS,
+    ),
+    "reseek": Arm(what="ReSeek (`tools-reseek`)", made=tools_reseek, steps=120, expected="up", **_JUDGED),
+    "reseek-random": Arm(
+        what="control of ReSeek: outcomes drawn at random, judgements paid as before",
+        made=lambda seed: _random(tools_reseek(seed)),
+        steps=60,
+        expected="not up",
+        **_JUDGED,
     ),
     "delethink": Arm(
         what="Delethink (`quickstart` with `delethink` and `Chunks`)", made=_delethink, steps=120, expected="up", **_DIGITS
@@ -198,7 +207,8 @@ def page(rows: list[dict[str, Any]]) -> str:
         "## Published systems",
         "",
         "Each on one seed beside a control, at tasks that its base was never shown: bills as above; for SUPO look-ups by three",
-        "keys in a working context of 16 tokens; for Delethink lists of 6 to 10 digits in chunks of 8 tokens.",
+        "keys in a working context of 16 tokens; for ReSeek bills of 3 and 4 lines whose look-ups may bring another line; for Delethink",
+        "lists of 6 to 10 digits in chunks of 8 tokens.",
         "",
         "    python -m evidence.agents_page --seeds 0 --arms rlvmr rlvmr-random scaling-inter aepo aepo-random ...",
         "",

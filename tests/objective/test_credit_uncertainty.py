@@ -21,6 +21,7 @@ from assay.objective import (
     aepo,
     delethink,
     grpo,
+    reseek,
 )
 from assay.objective.loss.trust_soft import ClipWithGradient
 from assay.testing.objective import check_objective, check_term
@@ -93,3 +94,11 @@ def test_delethink_averages_an_answer_over_the_tokens_of_all_its_chunks() -> Non
     bare = type(objective)(policy=objective.policy, aggregate=objective.aggregate)
     gradients = run(bare, batch, -1.0).gradients["logp_new"][batch.token("mask")]
     near(gradients, [-1 / 6] * 3 + [1 / 2], 1e-12)
+
+
+def test_reseek_gives_a_turn_its_return_less_the_group_s_mean() -> None:
+    """Turns earn .3 and 1 against -.6 and 0: returns 1.3, 1 and -.6, 0; mean .35, deviation 1.9 / sqrt(2)."""
+    columns = {"call": [[0, 1], [0, 1]], "judge_reward": [[0.3, 0.0], [-0.6, 0.0]]}
+    batch = chains([1.0, 0.0], [[1, 1], [1, 1]], columns=columns)
+    sd = 1.9 / math.sqrt(2)
+    near(flat(batch, *reseek().credit), [0.95 / sd, 0.65 / sd, -0.95 / sd, -0.35 / sd], 1e-5)

@@ -102,8 +102,8 @@ if TYPE_CHECKING:
         build_method, nca, nll, nlpo, one_shot, opd, opd_advantage, opd_clipped, opo, opsm, oreal, orpo, otb, pacs,
         pairwise_rl, pass_at_k_training, pf_grpo, pf_ppo, ppo, ppo_hl_gauss, prime_rl, prime_rl_ipo, pro_rl, pro_rl_v2,
         progrpo, prpo, r_gold, rae, rapo, real, ref_kl, reinforce, reinforce_discounted, reinforce_pp, reinforce_pp_baseline,
-        remax, rest_grpo, rl_plus, rloo, rollout_is, rover, rso, sapo, scale_rl, sdft, sdpo, simpo, skywork_or1, sppo, srpo,
-        steer, tis, tmn_reweight, top_entropy, topr, univg_r1, vapo, vespo, visurf, w_grpo, weighted_bc,
+        remax, reseek, rest_grpo, rl_plus, rloo, rollout_is, rover, rso, sapo, scale_rl, sdft, sdpo, simpo, skywork_or1, sppo,
+        srpo, steer, tis, tmn_reweight, top_entropy, topr, univg_r1, vapo, vespo, visurf, w_grpo, weighted_bc,
     )
     from assay.objective.objective import Objective
     from assay.objective.padded_loss import Prepared, TorchLoss, torch_loss
@@ -350,7 +350,8 @@ __all__ = [
     "nll", "nlpo", "one_shot", "opd", "opd_advantage", "opd_clipped", "opo", "opsm", "oreal", "orpo", "otb", "pacs",
     "pairwise_rl", "pass_at_k_training", "pf_grpo", "pf_ppo", "ppo", "ppo_hl_gauss", "preference_batch", "preference_rows",
     "prime_rl", "prime_rl_ipo", "pro_rl", "pro_rl_v2", "progrpo", "prpo", "r_gold", "rae", "rapo", "real", "ref_kl",
-    "reinforce", "reinforce_discounted", "reinforce_pp", "reinforce_pp_baseline", "remax", "required_inputs", "rest_grpo",
+    "reinforce", "reinforce_discounted", "reinforce_pp", "reinforce_pp_baseline", "remax", "required_inputs", "reseek",
+    "rest_grpo",
     "rl_plus", "rloo", "rollout_is", "rover", "rso", "sapo", "scale_rl", "sdft", "sdpo", "simpo", "skywork_or1", "sppo", "srpo",
     "steer", "tis", "tmn_reweight", "top_entropy", "topr", "torch_loss", "univg_r1", "vapo", "vespo", "visurf", "w_grpo",
     "weighted_bc",
@@ -436,7 +437,7 @@ _HOME = {
         "maxrl mpo build_method nca nll nlpo one_shot opd opd_advantage opd_clipped opo opsm oreal orpo otb pacs "
         "pairwise_rl pass_at_k_training pf_grpo pf_ppo ppo ppo_hl_gauss prime_rl prime_rl_ipo pro_rl "
         "pro_rl_v2 progrpo prpo r_gold rae rapo real ref_kl reinforce reinforce_discounted reinforce_pp "
-        "reinforce_pp_baseline remax rest_grpo rl_plus rloo rollout_is rover rso sapo scale_rl sdft sdpo "
+        "reinforce_pp_baseline remax reseek rest_grpo rl_plus rloo rollout_is rover rso sapo scale_rl sdft sdpo "
         "simpo skywork_or1 sppo srpo steer tis tmn_reweight top_entropy topr univg_r1 vapo vespo visurf "
         "w_grpo weighted_bc"
     ),

@@ -8,17 +8,19 @@ from assay.core.rollout import Sampling
 from assay.guide import Piecewise, SuccessVariance
 from assay.objective import Center, MinClip, Objective, PolicyGradient, Scale, TagAdvantage, TokenReward
 from assay.objective.loss.aggregate import Token
-from assay.objective.methods import grpo
+from assay.objective.methods import grpo, reseek
 from assay.runtime.settings import AdamW, DecoderShape, LearnerSettings, LearningRateSchedule, Muon
 from assay.runtime.text.chat import Chat
+from assay.train.judge_rewards import JudgeReward
 from assay.train.models import Built, Folder, Scratch
 from assay.train.reinforce import Reinforce
 from assay.train.run import Evaluation, Run
 from assay.train.stages import WarmUp
 from assay.train.turn_rewards import INVALID, META_TAG, MetaReasoning
 from assay_tasks import Bills
+from assay_tasks.judged_bills import JudgedBills, SameLine
 
-__all__ = ["SHOWN_BILLS", "tool_base", "tools", "tools_hub", "tools_of", "tools_rlvmr", "tools_scaling_inter"]
+__all__ = ["SHOWN_BILLS", "tool_base", "tools", "tools_hub", "tools_of", "tools_reseek", "tools_rlvmr", "tools_scaling_inter"]
 
 SHOWN_BILLS = (1, 2, 3)
 """Lines of the bills whose traces the base is shown; longer ones it must find by itself."""
@@ -103,6 +105,19 @@ def tools_scaling_inter(seed: int = 0) -> Run:
     (stage,) = run.stages
     rounds = Piecewise(points=((0, 8), (80, 16), (160, 24)))
     return replace(run, name="tools-scaling-inter", stages=(replace(stage, schedules={"max_turns": rounds}),))
+
+
+def tools_reseek(seed: int = 0) -> Run:
+    """Bills of up to four lines whose look-ups may bring another one, which the policy judges (ReSeek); the base is shown two."""
+    base = tool_base(seed)
+    (warm,) = base.stages
+    tasks = JudgedBills()
+    base = replace(base, name="base-judged", tasks=tasks, stages=(replace(warm, levels=(1, 2)),))
+    run = tools(seed)
+    (stage,) = run.stages
+    judged = JudgeReward(relevance=SameLine(), yes="^y$", no="^n$")
+    stage = replace(stage, objective=reseek(), columns=(judged,))
+    return replace(run, name="tools-reseek", model=Built(run=base), tasks=tasks, stages=(stage,))
 
 
 def tools_hub(seed: int = 0) -> Run:

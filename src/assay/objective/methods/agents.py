@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from assay.objective.credit.baseline import Center
 from assay.objective.credit.length import TruncatedReward
+from assay.objective.credit.normalise import Scale
+from assay.objective.credit.returns import TokenReward, Turns
 from assay.objective.credit.uncertainty import ScaleByEntropy
 from assay.objective.loss.aggregate import SeqMean, Token
 from assay.objective.loss.policy import PolicyGradient
@@ -12,7 +15,7 @@ from assay.objective.methods.registry import method
 from assay.objective.methods.shared import GROUP_NORM
 from assay.objective.objective import Objective
 
-__all__ = ["aepo", "delethink"]
+__all__ = ["aepo", "delethink", "reseek"]
 
 
 @method("Agentic Entropy-Balanced Policy Optimization, 2025, arXiv 2510.14545", status="unsure")
@@ -50,3 +53,24 @@ def delethink(low: float = 0.2, high: float = 0.26) -> Objective:
     """
     policy = PolicyGradient(trust=MinClip(low=low, high=high))
     return Objective(credit=(TruncatedReward(), *GROUP_NORM), policy=policy, aggregate=SeqMean())
+
+
+@method("ReSeek, 2025, arXiv 2510.00568", status="unsure")
+def reseek(column: str = "judge_reward", gamma: float = 1.0, clip: float = 0.2) -> Objective:
+    """ReSeek (2025): the rewards of judging turns beside the outcome, ``G_k = r_k + gamma G_(k+1)`` for all tokens of turn ``k``,
+    less the group's mean return and over its standard deviation.
+
+    Args:
+        column: token column with each turn's own reward, as `assay.train.JudgeReward` provides it.
+        gamma: worth of the next turn.
+        clip: distance of the bounds from 1.
+
+    Token mean, no divergence.
+
+    Unsure: ``gamma``, and whether the paper's GRPO gives a turn the return from it on, as here, or the whole rollout's.
+
+    Source: ReSeek (arXiv 2510.00568).
+    """
+    credit = (TokenReward(column), Turns("call", gamma), Center("group"), Scale("group"))
+    policy = PolicyGradient(trust=MinClip(low=clip, high=clip))
+    return Objective(credit=credit, policy=policy, aggregate=Token(), brings=(column,))
