@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -84,14 +85,14 @@ class JudgedBills(Bills):
         lines: Mapping[str, tuple[int, str]] = task.world["lines"]
         total = 0
         for key in lines:
-            for asked in range(3):
+            found, says, asked = "", NO, 0
+            while says == NO:
                 found = _found(key, asked > 0, task.world)
                 says = (NO, YES)[asked == 2 or (found[:2] == key) != (rng.random() < noise)]
                 turns += [Message("assistant", f"?{key}"), Message("tool", f"={found}>")]
                 turns += [Message("assistant", says), Message("tool", ".>")]
-                if says == YES:
-                    break
-            price = int("".join(c for c in found[2:4] if c in _DIGITS))
+                asked += 1
+            price = int(re.findall("[0-9]+", found)[0])
             total += price
             turns += [Message("assistant", f"#{price}"), Message("tool", f"={total}>")]
         return (*turns, Message("assistant", slip(str(total), noise, _DIGITS, rng)))
