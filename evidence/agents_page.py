@@ -83,7 +83,7 @@ class Arm:
     shown: tuple[int, ...] = SHOWN_BILLS
 
 
-_KEYS: dict[str, Any] = {"tasks": KeyValue(), "shown": (1, 2)}
+_KEYS: dict[str, Any] = {"tasks": KeyValue(), "shown": (1,)}
 _JUDGED: dict[str, Any] = {"tasks": JudgedBills(), "shown": (1, 2)}
 _DIGITS: dict[str, Any] = {"tasks": SortDigits(), "shown": (3, 4, 5)}
 
@@ -109,11 +109,11 @@ SYSTEMS: Mapping[str, Arm] = {
     "aepo-random": Arm(
         what="control of AEPO: rewards drawn at random", made=lambda seed: _random(_aepo(seed)), steps=60, expected="not up"
     ),
-    "supo": Arm(what="SUPO (`lookups` with `Summarise`)", made=_supo, steps=100, expected="up", **_KEYS),
+    "supo": Arm(what="SUPO (`lookups` with `Summarise`)", made=_supo, steps=400, expected="up", **_KEYS),
     "supo-random": Arm(
         what="control of SUPO: rewards drawn at random",
         made=lambda seed: _random(_supo(seed)),
-        steps=50,
+        steps=200,
         expected="not up",
         **_KEYS,
     ),
@@ -207,8 +207,9 @@ def page(rows: list[dict[str, Any]]) -> str:
         "## Published systems",
         "",
         "Each on one seed beside a control, at tasks that its base was never shown: bills as above; for ReSeek bills of 3 and 4",
-        "lines whose look-ups may bring another line; for SUPO look-ups by three keys in a working context of 16 tokens; for",
-        "Delethink lists of 6 to 10 digits in chunks of 8 tokens.",
+        "lines whose look-ups may bring another line; for Delethink lists of 6 to 10 digits in chunks of 8 tokens; for SUPO look-ups",
+        "by two and three keys, which in a working context of 16 tokens need summaries (100 steps, tried first, brought two keys to",
+        "0.125 and three to none).",
         "",
         "    python -m evidence.agents_page --seeds 0 --arms rlvmr rlvmr-random scaling-inter aepo aepo-random ...",
         "",
