@@ -10,6 +10,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from assay.agents.watchdog import VARIABLE
+
 TRAINER = """
 import asyncio, sys
 from pathlib import Path
@@ -127,6 +129,33 @@ def test_an_agent_between_fork_and_exec_ends_too(tmp_path: Path) -> None:
         _until(lambda: not _alive(pids[0]), 15.0)
     finally:
         _end(trainer, pids)
+
+
+def test_a_trainer_that_is_an_agent_itself_has_a_helper_that_outlives_it(tmp_path: Path) -> None:
+    """The outer trainer's helper kills what has its mark: the inner trainer, whose own helper then ends the inner agent."""
+    outer = {**os.environ, VARIABLE: "outer"}
+    trainer = subprocess.Popen([sys.executable, "-c", STARTING, str(tmp_path)], env=outer)
+    pids: list[int] = []
+    try:
+        file = tmp_path / "0" / "work" / "pid"
+        _until(lambda: (tmp_path / "begun").exists() and file.exists() and file.read_text().strip())
+        pids = [int(file.read_text())]
+        mark = f"{VARIABLE}=outer".encode()
+        marked = [int(p.name) for p in Path("/proc").iterdir() if p.name.isdigit() and mark in _environment(p)]
+        assert trainer.pid in marked and pids[0] not in marked
+        for pid in marked:
+            os.kill(pid, signal.SIGKILL)
+        trainer.wait()
+        _until(lambda: not _alive(pids[0]), 15.0)
+    finally:
+        _end(trainer, pids)
+
+
+def _environment(process: Path) -> bytes:
+    try:
+        return (process / "environ").read_bytes()
+    except OSError:
+        return b""
 
 
 def _end(trainer: subprocess.Popen[bytes], pids: list[int]) -> None:

@@ -105,7 +105,8 @@ def _working() -> _Helper:
     if _helper is None or not _helper.works:
         mark, nowhere = secrets.token_hex(16), subprocess.DEVNULL
         words = [sys.executable, "-I", "-S", "-c", _HELPER, f"{VARIABLE}={mark}"]
-        made = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=nowhere, stderr=nowhere, start_new_session=True)
+        own = {name: value for name, value in os.environ.items() if name != VARIABLE}  # another trainer's agent may train too
+        made = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=nowhere, stderr=nowhere, start_new_session=True, env=own)
         _helper = _Helper(os.getpid(), mark, made)
     return _helper
 
