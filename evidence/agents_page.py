@@ -246,13 +246,28 @@ def _means(rows: list[dict[str, Any]]) -> list[str]:
             f"- {arm.what}, {len(found)} seeds: base {student(before)}, trained {student(after)}, gain {gain}; "
             f"at most {max(row['cpu'] for row in found):.0f} CPU-s"
         )
-    return [*lines, "", *PREDICTION]
+    return [*lines, "", *PREDICTION, _verdict(rows)]
 
 
 PREDICTION = (
     "Predicted before the runs of seeds 1 to 5: the base solves at most 0.3 of what it was never shown and the recipe brings",
     "it to at least 0.8, in the mean of the seeds, in at most 600 CPU-s of a seed; each control ends no higher than its base.",
 )
+
+
+def _verdict(rows: list[dict[str, Any]]) -> str:
+    """Which parts of the prediction came true, over the seeds that there are."""
+    new = [row for row in rows if row["seed"] != TUNED_ON]
+    own = [row for row in new if row["arm"] == "true"]
+    flat = [_mean(r, "after", shown=False) <= _mean(r, "before", shown=False) for r in new if r["arm"] in ("random", "lies")]
+    parts = {
+        "base": sum(_mean(row, "before", shown=False) for row in own) <= 0.3 * len(own),
+        "trained": sum(_mean(row, "after", shown=False) for row in own) >= 0.8 * len(own),
+        "CPU-s": all(row["cpu"] <= 600 for row in own),
+        "controls": bool(flat) and all(flat),
+    }
+    said = ", ".join(f"{name} {'yes' if true else 'no'}" for name, true in parts.items())
+    return f"So it came, over {len(own)} seeds of the recipe and {len(flat)} runs of controls: {said}."
 
 
 def _notes(rows: list[dict[str, Any]]) -> list[str]:
@@ -274,7 +289,7 @@ def main() -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
-    parser.add_argument("--arms", nargs="+", default=list(ARMS), choices=list(ARMS))
+    parser.add_argument("--arms", nargs="+", default=list(RECIPE), choices=list(ARMS))
     parser.add_argument("--work", type=Path, default=Path("runs/agents-page"))
     parser.add_argument("--out", type=Path, default=Path("docs/evidence"))
     given = parser.parse_args()
