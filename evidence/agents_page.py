@@ -267,7 +267,7 @@ def _verdict(rows: list[dict[str, Any]]) -> str:
         "controls": bool(flat) and all(flat),
     }
     said = ", ".join(f"{name} {'yes' if true else 'no'}" for name, true in parts.items())
-    return f"So it came, over {len(own)} seeds of the recipe and {len(flat)} runs of controls: {said}."
+    return f"So it came over {len(own)} seeds of the recipe and {len(flat)} runs of controls: {said}."
 
 
 def _notes(rows: list[dict[str, Any]]) -> list[str]:
