@@ -14,7 +14,7 @@ __all__ = ["Summarise"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summarise:
-    """Behind a conversation of more than ``share`` of its context the policy is asked for a summary, and goes on from the task's
+    """Behind a conversation with ``tokens > share * context`` the policy is asked for a summary, and goes on from the task's
     opening and that (SUPO, arXiv 2510.06727).
 
     The summary is a call of the rollout: it stands in the row of the turns that it sums up, and is trained with the rollout's one
