@@ -63,6 +63,7 @@ BROUGHT: Mapping[str, tuple[str, str]] = {
     "pairwise_rl": ("columns", "`win` and `loss` against the right answer: 1/2 and 1/2 for a right rollout, else 0 and 1"),
     "r_gold": ("stored", ""),
     "rae": ("columns", "`role` is the level"),
+    "reseek": ("columns", "`judge_reward` is 0: nothing is looked up here, so nothing is judged"),
     "weighted_bc": ("stored", ""),
 }
 """Methods for which the study brings something, by kind, and what."""

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from assay_tasks.charts import BarCharts
     from assay_tasks.gsm8k import Gsm8k, worked_rows
     from assay_tasks.heaps import Heaps
+    from assay_tasks.judged_bills import JudgedBills
     from assay_tasks.keyvalue import KeyValue
     from assay_tasks.math.arithmetic import Expression
     from assay_tasks.puzzles.difficulty import Size, difficulty, size_of
@@ -29,6 +30,7 @@ __all__ = [
     "Expression",
     "Gsm8k",
     "Heaps",
+    "JudgedBills",
     "KeyValue",
     "Reverse",
     "Size",
@@ -54,6 +56,7 @@ _HOME = {
     "bills": "Bills",
     "gsm8k": "Gsm8k worked_rows",
     "heaps": "Heaps",
+    "judged_bills": "JudgedBills",
     "keyvalue": "KeyValue",
     "math.arithmetic": "Expression",
     "puzzles.difficulty": "Size difficulty size_of",

@@ -7,7 +7,10 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
+
+from assay.agents.watchdog import VARIABLE
 
 TRAINER = """
 import asyncio, sys
@@ -64,3 +67,100 @@ def test_a_killed_trainer_leaves_no_agent_behind(tmp_path: Path) -> None:
     finally:
         trainer.kill()
         trainer.wait()
+
+
+STARTING = """
+import asyncio, os, sys, time
+from pathlib import Path
+from assay.agents import program_process
+
+def never(group):
+    (Path(sys.argv[1]) / "begun").touch()
+    time.sleep(600)
+
+program_process.watch_group = never
+folder = Path(sys.argv[1]) / "0" / "work"
+folder.mkdir(parents=True)
+words = ["sh", "-c", "setsid sleep 600 & echo $! > child; echo $$ > pid; wait"]
+asyncio.run(program_process.run_program(words, {"PATH": "/bin:/usr/bin"}, folder, 300.0))
+"""
+
+
+def test_an_agent_that_was_not_watched_yet_ends_too_and_with_it_what_left_its_group(tmp_path: Path) -> None:
+    trainer = subprocess.Popen([sys.executable, "-c", STARTING, str(tmp_path)])
+    pids: list[int] = []
+    try:
+        files = [tmp_path / "0" / "work" / name for name in ("pid", "child")]
+        _until(lambda: (tmp_path / "begun").exists() and all(file.exists() and file.read_text().strip() for file in files))
+        pids = [int(file.read_text()) for file in files]
+        trainer.send_signal(signal.SIGKILL)
+        trainer.wait()
+        _until(lambda: not any(map(_alive, pids)), 15.0)
+    finally:
+        _end(trainer, pids)
+
+
+FORKED = """
+import os, sys, time
+from pathlib import Path
+from assay.agents.watchdog import watched_environment
+
+environment = {"PATH": "/bin:/usr/bin", **watched_environment()}
+pid = os.fork()
+if not pid:
+    os.setsid()
+    time.sleep(0.5)  # between fork and exec, the trainer is killed
+    os.execve("/bin/sleep", ["sleep", "600"], environment)
+(Path(sys.argv[1]) / "pid").write_text(str(pid))
+time.sleep(600)
+"""
+
+
+def test_an_agent_between_fork_and_exec_ends_too(tmp_path: Path) -> None:
+    trainer = subprocess.Popen([sys.executable, "-c", FORKED, str(tmp_path)])
+    pids: list[int] = []
+    try:
+        file = tmp_path / "pid"
+        _until(lambda: file.exists() and file.read_text().strip())
+        pids = [int(file.read_text())]
+        trainer.send_signal(signal.SIGKILL)
+        trainer.wait()
+        assert _alive(pids[0])
+        _until(lambda: not _alive(pids[0]), 15.0)
+    finally:
+        _end(trainer, pids)
+
+
+def test_a_trainer_that_is_an_agent_itself_has_a_helper_that_outlives_it(tmp_path: Path) -> None:
+    """The outer trainer's helper kills what has its mark: the inner trainer, whose own helper then ends the inner agent."""
+    outer = {**os.environ, VARIABLE: "outer"}
+    trainer = subprocess.Popen([sys.executable, "-c", STARTING, str(tmp_path)], env=outer)
+    pids: list[int] = []
+    try:
+        file = tmp_path / "0" / "work" / "pid"
+        _until(lambda: (tmp_path / "begun").exists() and file.exists() and file.read_text().strip())
+        pids = [int(file.read_text())]
+        mark = f"{VARIABLE}=outer".encode()
+        marked = [int(p.name) for p in Path("/proc").iterdir() if p.name.isdigit() and mark in _environment(p)]
+        assert trainer.pid in marked and pids[0] not in marked
+        for pid in marked:
+            os.kill(pid, signal.SIGKILL)
+        trainer.wait()
+        _until(lambda: not _alive(pids[0]), 15.0)
+    finally:
+        _end(trainer, pids)
+
+
+def _environment(process: Path) -> bytes:
+    try:
+        return (process / "environ").read_bytes()
+    except OSError:
+        return b""
+
+
+def _end(trainer: subprocess.Popen[bytes], pids: list[int]) -> None:
+    trainer.kill()
+    trainer.wait()
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)

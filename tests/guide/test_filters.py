@@ -11,7 +11,6 @@ from assay.core.errors import ConfigError
 from assay.core.protocols import GroupFilter
 from assay.core.score import Fault
 from assay.guide import Mixed, Refill, ResampleOnCorrect, SuccessWindow
-from assay.guide.filters import penalty
 from assay.testing import check_filter, graded_group
 
 
@@ -22,7 +21,14 @@ def group(*values: float | Score) -> Group:
 
 @pytest.mark.parametrize(
     "part",
-    [Mixed(), SuccessWindow(), SuccessWindow(low=0.0, high=1.0), ResampleOnCorrect(keep=2), ResampleOnCorrect(keep=8, least=2)],
+    [
+        Mixed(),
+        SuccessWindow(),
+        SuccessWindow(low=0.0, high=1.0),
+        ResampleOnCorrect(keep=2),
+        ResampleOnCorrect(keep=8, least=2),
+        ResampleOnCorrect(keep=2, tags=("<answer>", "</answer>")),
+    ],
 )
 def test_they_keep_the_laws_of_filters(part: GroupFilter) -> None:
     assert check_filter(part).numbers["kept"] > 0
@@ -84,7 +90,7 @@ def test_roc_prefers_right_rollouts_with_the_fewest_tool_errors() -> None:
         replace(r, calls=(replace(r.calls[0], results=results.get(i, ())), *r.calls[1:])) for i, r in enumerate(given.rollouts)
     )
     played = replace(given, rollouts=rollouts)
-    assert [penalty(played, i) for i in range(3)] == [0.5, 0.0, 0.5]
+    assert [ResampleOnCorrect().penalty(played, i) for i in range(3)] == [0.5, 0.0, 0.5]
     found = ResampleOnCorrect(keep=2).select(played)
     assert found is not None
     assert found.rollouts[0].id == "g0/1"
@@ -104,11 +110,30 @@ def test_rounds_that_adapt_draw_by_the_share_that_was_kept() -> None:
     assert adaptive.average_share(1.0, drawn=4, kept=8) == 1.0  # a guidance may make several groups of a task
 
 
+def test_roc_prefers_right_rollouts_with_one_answer_in_tags() -> None:
+    """No tool was called: 1/2. One answer adds 0, three in two turns 1, two in two turns 1/2, none or an open one 1."""
+    roc = ResampleOnCorrect(keep=2, tags=("<a>", "</a>"))
+    said = [["so", "<a>1</a>"], ["<a>1</a>", "<a>2</a><a>1</a>"], ["<a>2</a>", "<a>1</a>"], ["1", "2"], ["<a>1", "2"]]
+    given = group(*[1.0] * 5, 0.0)
+    rollouts = tuple(
+        replace(r, calls=tuple(replace(r.calls[0], id=k, text=text) for k, text in enumerate(texts)))
+        for r, texts in zip(given.rollouts, said, strict=False)
+    )
+    played = replace(given, rollouts=(*rollouts, given.rollouts[5]))
+    assert [roc.penalty(played, i) for i in range(5)] == [0.5, 1.5, 1.0, 1.5, 1.5]
+    assert ResampleOnCorrect(keep=2).penalty(played, 1) == 0.5
+    found = roc.select(replace(played, rollouts=played.rollouts[::-1], scores=played.scores[::-1]))
+    assert found is not None
+    assert [r.id for r in found.rollouts if r.id != "g0/5"] == ["g0/0"]
+
+
 def test_settings_out_of_range_are_refused() -> None:
     for make, message in (
         (lambda: SuccessWindow(low=0.5, high=0.5), "low < high"),
         (lambda: ResampleOnCorrect(keep=1), "keep=1"),
         (lambda: ResampleOnCorrect(keep=4, least=3), "least=3"),
+        (lambda: ResampleOnCorrect(tags=("", "</a>")), "two different texts"),
+        (lambda: ResampleOnCorrect(tags=("|", "|")), "two different texts"),
         (lambda: Refill(rounds=1), "rounds=1"),
         (lambda: Refill(draws=-1), "draws=-1"),
         (lambda: Refill(adapt=1.5), "adapt=1.5"),

@@ -27,7 +27,7 @@ from assay.objective.loss.base import View
 from assay.objective.loss.trust import HardRegion
 from assay.objective.loss.trust_masks import DivergenceMask, Within
 from assay.objective.loss.trust_penalty import Proximal
-from assay.objective.loss.trust_soft import GammaWeight, SoftGate
+from assay.objective.loss.trust_soft import ClipWithGradient, GammaWeight, SoftGate
 from assay.testing.objective import check_objective, check_term, evaluate
 
 INF = float("inf")
@@ -75,6 +75,10 @@ REGIONS: list[tuple[TrustRegion, Weight]] = [
     (WeightClip(positive=(1.0, 1.0), negative=(0.0, 1.0)), lambda a, r, p, q: np.ones_like(r) if a > 0 else np.minimum(r, 1)),
     (SoftGate(), sapo(1.0, 1.05)),
     (SoftGate(positive=2.0, negative=0.5), sapo(2.0, 0.5)),
+    (
+        ClipWithGradient(),
+        lambda a, r, p, q: np.minimum(r, 1.28) if a > 0 else np.where(r >= 0.8, r, 0),
+    ),
     (GammaWeight(), vespo((2, 3), (3, 2))),
     (GammaWeight(positive=(2.0, 1.5), negative=(4.0, 2.5)), vespo((2, 1.5), (4, 2.5))),
     (DivergenceMask(anchor="old"), divergence("tv", 0.2, 0.2)),
@@ -146,6 +150,24 @@ def test_extreme_moves_stay_finite(trust: TrustRegion, closed: Weight) -> None:
     outcome = run(Objective(policy=PolicyGradient(trust=trust)), batch, [-1e30, 900.0, -700.0, -1e-9])
     assert math.isfinite(outcome.loss)
     assert np.isfinite(outcome.gradients["logp_new"]).all()
+
+
+def test_the_clip_with_a_gradient_has_the_clip_s_value_and_keeps_1_28_above_it() -> None:
+    """Ratios 2, 1, .5 under A = 1 and -1: values of PPO's clip; slopes 1.28 A, not 0, at ratio 2, and 0 at .5 under A = -1."""
+    ratios = np.log([2.0, 1.0, 0.5])
+    for sign, values, weights in ((1.0, [1.28, 1, 0.5], [1.28, 1, 0.5]), (-1.0, [2, 1, 0.8], [2, 1, 0])):
+        batch = tiny([sign] * 3, columns={"logp_old": OLD})
+        for trust in (ClipWithGradient(), MinClip(high=0.28)):
+            objective = Objective(policy=PolicyGradient(trust=trust), aggregate=SeqSum())
+            assert run(objective, batch, OLD + ratios).loss == pytest.approx(-sign * sum(values) / 3)
+        kept = Objective(policy=PolicyGradient(trust=ClipWithGradient()), aggregate=SeqSum())
+        np.testing.assert_allclose(slopes(kept, batch, OLD + ratios) * -3 * sign, weights, atol=1e-12)
+
+
+@pytest.mark.parametrize("given", [{"low": 1.5}, {"high": -0.1}, {"high": INF}])
+def test_a_clip_with_a_gradient_has_bounds(given: dict[str, float]) -> None:
+    with pytest.raises(ConfigError, match="ClipWithGradient"):
+        ClipWithGradient(**given)
 
 
 # ---- values that are published ------------------------------------------------------------------------------------------

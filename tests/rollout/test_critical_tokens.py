@@ -17,7 +17,7 @@ from assay.testing import check_sampler
 
 def says(request: Request) -> str:
     """The entropy of a token is its id here, as `Scripted` has ``-logp``: of "a b0z" the z is the most uncertain one."""
-    return "a b0z" if not request.begun else f"{request.seed % 997}"
+    return "a b0z" if not request.prefix_tokens else f"{request.seed % 997}"
 
 
 def grown(n: int, reply: Any = says, **changed: Any) -> list[Rollout]:

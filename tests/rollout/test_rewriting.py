@@ -13,7 +13,7 @@ from assay.core import Call, Context, Message, Prefill, Rollout, Sampling, Stop,
 from assay.core.errors import ConfigError
 from assay.core.protocols import AskPolicy, Conversation, Request
 from assay.core.rollout import ASIDE
-from assay.rollout import Chunks, Player, Summarise
+from assay.rollout import Chunks, Player, PlayerSpec, Summarise
 from assay.tasks.turns import actions_of
 
 
@@ -50,6 +50,20 @@ def test_the_defaults_are_the_published_ones() -> None:
     assert (Summarise().share, Summarise().most) == (0.95, 7)
     assert Summarise(context=4096).working(100, 10) == 3891
     assert Summarise().working(990, 10) == 950
+
+
+def test_evaluations_may_summarise_more_often_than_training() -> None:
+    """Two summaries and then the end in training; four in an evaluation of the same settings."""
+    spec = PlayerSpec(context=replace(SHORT, most_evaluated=4))
+    assert spec.for_evaluation() == PlayerSpec(context=replace(SHORT, most=4))
+    assert PlayerSpec(context=SHORT).for_evaluation() == PlayerSpec(context=SHORT)
+    assert PlayerSpec().for_evaluation() == PlayerSpec()
+    found = []
+    for settings in (spec, spec.for_evaluation()):
+        said = lambda r: "s" if ord("u") in r.prompt[-8:].tolist() else "get b"
+        rollout = play(Scripted(said), settings.context, Worlds(Echo), max_turns=50)
+        found.append((rollout.stop, sum(c.role == ASIDE for c in rollout.calls)))
+    assert found == [(Stop.LENGTH, 2), (Stop.LENGTH, 4)]
 
 
 def test_without_overflow_nothing_changes() -> None:
@@ -111,7 +125,8 @@ def test_a_world_that_breaks_hears_the_same_and_nothing_is_asked_again() -> None
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"share": 0.0}, {"share": 1.5}, {"most": 0}, {"context": -1}, {"limit": -1}, {"shown": "no place"}]
+    "wrong",
+    [{"share": 0.0}, {"share": 1.5}, {"most": 0}, {"most_evaluated": 0}, {"context": -1}, {"limit": -1}, {"shown": "no place"}],
 )
 def test_what_a_summary_refuses(wrong: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=rf"Summarise.{next(iter(wrong))}="):

@@ -51,7 +51,10 @@ SMALL = [
     "4",
 ]
 FEW = ["--stages.0.groups", "4"]  # rollouts as the recipe has them: no baseline asks for more
-MORE = {"grpo_passk": ["--stages.0.group_size", "2"]}  # it learns from groups with a lone right answer
+MORE = {
+    "grpo_passk": ["--stages.0.group_size", "2"],  # it learns from groups with a lone right answer
+    "delethink": ["--sampling.max_new_tokens", "16"],  # it pays nothing for answers that do not end
+}
 TAUGHT = [name for name, m in methods().items() if "teacher" in models_of(m.objective(**m.requires.settings))]
 
 

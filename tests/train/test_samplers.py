@@ -21,13 +21,13 @@ from assay.objective import DropTruncated
 from assay.objective.methods import dapo, rae
 from assay.rollout import Branching, Chunks, KeepLast, PlayerSpec, Summarise
 from assay.rollout.positions import context_after
-from assay.train import models
+from assay.train import evaluator, models
 from assay.train.driver import train
 from assay.train.opening import open_stage
 from assay.train.policy import Policy
 from assay.train.providers import PlayerRole
 from assay.train.reinforce import Reinforce
-from assay.train.run import Run
+from assay.train.run import Evaluation, Run
 from assay.verify import ScoringPool
 from assay_tasks import Heaps, KeyValue
 from assay_tasks.heaps import best
@@ -88,6 +88,21 @@ def test_rewritten_conversations_are_trained_token_for_token(context: Any, monke
             len(np.unique(advantage[(batch.rows["rollout"][batch.row_of_token] == i) & batch.token("mask")])) <= 1
             for i in range(len(played))
         )
+
+
+def test_an_evaluation_summarises_as_often_as_its_settings_say(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    most: list[int] = []
+    true = evaluator.evaluate
+
+    async def told(player: Any, *rest: Any) -> Any:
+        most.append(player.manager.most)
+        return await true(player, *rest)
+
+    monkeypatch.setattr(evaluator, "evaluate", told)
+    run = running(PlayerSpec(context=replace(SHOWN, most=2, most_evaluated=5)), steps=1)
+    train(replace(coin_toss(run), evaluation=Evaluation(every=0, final_per_level=1, kl_to_base=False)), tmp_path / "run")
+    assert set(most) == {5}
+    assert session(coin_toss(run)).parts.player(run.sampling).manager.most == 2  # type: ignore[attr-defined]
 
 
 def test_summaries_are_made_and_learned(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,7 @@ from assay.core.sample import check_annealed
 from assay.core.task import Message, TaskView
 from assay.guide import Compose, Mixed, Piecewise, Ramp, Recent, Refill, ResampleOnCorrect, StepSchedule, WhenReached
 from assay.objective.methods import areal, grpo
+from assay.recipes import tools_scaling_inter
 from assay.rollout import Branching, Chunks, PlayerSpec
 from assay.runtime.settings import AdamW, LearnerSettings
 from assay.runtime.vllm.settings import VllmSettings
@@ -208,6 +209,19 @@ LESS = WhenReached(metric="reward/mean", at_least=0.5, values=(2, 4))
 def test_values_that_a_run_is_not_planned_for_are_refused(schedules: Any, changes: Any, text: str) -> None:
     with pytest.raises(ConfigError, match=text):
         check_run(only_rl(schedules=schedules, **changes))
+
+
+def test_a_horizon_grows_by_steps_as_published() -> None:
+    """ScalingInter-RL on SciWorld: 10 rounds up to step 99, 20 up to 199, 30 from there on; and the recipe's horizon."""
+    rounds = Piecewise(points=((0, 10), (100, 20), (200, 30)))
+    assert [rounds.at(step, {}) for step in (0, 99, 100, 199, 200, 10_000)] == [10, 10, 20, 20, 30, 30]
+    run = tools_scaling_inter(3)
+    (stage,) = run.stages
+    assert isinstance(stage, Reinforce)
+    check_run(run)
+    horizon = stage.schedules["max_turns"]
+    assert [horizon.at(step, {}) for step in (0, 79, 80, 159, 160, stage.steps)] == [8, 8, 16, 16, 24, 24]
+    assert (run.max_turns, run.seed) == (24, 3)
 
 
 def test_turns_are_bounded_by_the_run_and_said_in_one_place() -> None:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from assay.agents.watchdog import forget_group, watch_group
+from assay.agents.watchdog import forget_group, watch_group, watched_environment
 from assay.core.errors import ConfigError
 
 __all__ = ["ProgramEnd", "command_words", "program_end", "run_program", "with_absolute_paths"]
@@ -90,11 +90,11 @@ async def run_program(words: list[str], environment: Mapping[str, str], folder: 
     """Runs a program until it ends, or its deadline; then every process of its group is killed.
 
     Standard input is closed. A program that is asked to end might not: the group gets SIGKILL at once. It gets it too when this
-    process itself is killed.
+    process itself is killed, at whatever moment (`watchdog`).
 
     Args:
         words: program and arguments.
-        environment: all of it.
+        environment: all of it, but for the mark by which the program is found after a kill.
         folder: where it works; its output is kept beside that.
         deadline: seconds.
 
@@ -109,7 +109,7 @@ async def run_program(words: list[str], environment: Mapping[str, str], folder: 
                 stdout=out,
                 stderr=err,
                 cwd=folder,
-                env=dict(environment),
+                env={**environment, **watched_environment()},
                 start_new_session=True,
             )
         except OSError as error:

@@ -39,7 +39,14 @@ if TYPE_CHECKING:
     from assay.core.group import Draw, Group, Outcome
     from assay.core.manifest import Manifest, TensorInfo, manifest_of
     from assay.core.media import Album, Media, Pictures, media_of
-    from assay.core.optional_protocols import CountsRows, ReadsTasks, SamplerByContext, ShowsPictures, TaskScreen
+    from assay.core.optional_protocols import (
+        CountsRows,
+        DiffersInEvaluation,
+        ReadsTasks,
+        SamplerByContext,
+        ShowsPictures,
+        TaskScreen,
+    )
     from assay.core.plan import Forward, Offers, Plan, Scope
     from assay.core.protocols import (
         AskPolicy,
@@ -140,6 +147,7 @@ __all__ = [
     "Curriculum",
     "CurriculumSpec",
     "DataError",
+    "DiffersInEvaluation",
     "Draw",
     "Engine",
     "EngineError",
@@ -284,7 +292,7 @@ _HOME = {
     "group": "Draw Group Outcome",
     "manifest": "Manifest TensorInfo manifest_of",
     "media": "Album Media Pictures media_of",
-    "optional_protocols": "CountsRows ReadsTasks SamplerByContext ShowsPictures TaskScreen",
+    "optional_protocols": "CountsRows DiffersInEvaluation ReadsTasks SamplerByContext ShowsPictures TaskScreen",
     "plan": "Forward Offers Plan Scope",
     "protocols": (
         "AskPolicy BatchComposer BeginsTexts CallTokenizer CarriesHeads ChatTokenizer ContextManager Conversation Curriculum "

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
 
 from assay.core.media import Pictures
-from assay.core.protocols import Curriculum, TaskSource
+from assay.core.protocols import ContextManager, Curriculum, TaskSource
 from assay.core.rollout import Rollout
 from assay.core.score import Score
 from assay.core.task import Context, Task
 
-__all__ = ["CountsRows", "ReadsTasks", "SamplerByContext", "ShowsPictures", "TaskScreen"]
+__all__ = ["CountsRows", "DiffersInEvaluation", "ReadsTasks", "SamplerByContext", "ShowsPictures", "TaskScreen"]
 
 
 @runtime_checkable
@@ -20,6 +20,15 @@ class CountsRows(TaskSource, Protocol):
 
     def size(self, arm: str, level: int, split: str) -> int:
         """Different rows of a cell."""
+        ...
+
+
+@runtime_checkable
+class DiffersInEvaluation(ContextManager, Protocol):
+    """A context manager that treats an evaluation's conversations otherwise than those of training."""
+
+    def for_evaluation(self) -> ContextManager:
+        """The one of evaluations."""
         ...
 
 

@@ -19,7 +19,8 @@ from assay.core.errors import ConfigError, DataError, UnknownNameError
 __all__ = ["CONTROLS", "Paper", "load_papers", "paper_named"]
 
 CONTROLS = {
-    "docs/evidence/agents.md": "one seed; its control is the same run under random rewards, or with tools that answer wrongly",
+    "docs/evidence/agents.md": "one seed, several for the recipe `tools`; its control is the same run under random rewards, or "
+    "with tools that answer wrongly",
     "docs/evidence/calibration.md": "five seeds; its control is the same run, rewarded for a right answer in the stated form",
     "docs/evidence/comparison.md": "each arm beside the others on equal budgets, tuned alike",
     "docs/evidence/contamination.md": "models that were shown the items beside those that were not",

@@ -9,6 +9,7 @@ from typing import Literal
 from assay.core.errors import ConfigError
 from assay.core.fields import later
 from assay.core.group import Group
+from assay.core.rollout import ASIDE
 from assay.core.score import Score
 from assay.core.seeds import generator
 from assay.core.task import Task
@@ -106,34 +107,40 @@ class ResampleOnCorrect:
     """GRPO-RoC: of more rollouts than are learned from, keeps right ones with the least faults on their way, and any wrong ones.
 
     Of ``N`` valid rollouts, ``Z`` wrong and ``C`` right, it keeps ``round(Z keep / N)`` wrong ones, without preference, and right
-    ones for the rest, lowest penalty first; at least ``least`` of each as far as there are so many. The penalty is the share of
-    tool results that were errors, 1/2 where no tool was called. Groups with fewer valid rollouts than ``keep`` are left out,
-    those whose rollouts are all alike too. Set ``group_size`` to about twice ``keep``.
+    ones for the rest, lowest penalty first; at least ``least`` of each as far as there are so many. Groups with fewer valid
+    rollouts than ``keep`` are left out, those whose rollouts are all alike too. Set ``group_size`` to about twice ``keep``.
 
-    Source: rStar2-Agent (arXiv 2508.20722), of whose penalty the part on answer tags is left out: it is the verifier's to say.
-    Its authors' code keeps the first wrong rollouts; here they are drawn, as its paper intends.
+    The penalty is ``p_err + p_format``: ``p_err`` the share of tool results that were errors, 1/2 where no tool was called; with
+    ``tags``, ``p_format = min((answers - 1) / turns, 1)``, and 1 where no answer stands in tags or one is not closed.
+
+    Source: rStar2-Agent (arXiv 2508.20722). Its authors' code keeps the first wrong rollouts; here they are drawn, as its paper
+    intends.
 
     Attributes:
         keep: rollouts learned from per group, at least 2.
         least: of right and of wrong ones each.
+        tags: what opens and what closes an answer, as ``("<answer>", "</answer>")``; None: the form of answers is not looked at.
 
     Raises:
-        ConfigError: a number out of range.
+        ConfigError: a number out of range, or tags that are empty or alike.
     """
 
     keep: int = 4
     least: int = 1
+    tags: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:
         if self.keep < 2 or not 0 <= self.least <= self.keep // 2:
             raise ConfigError(f"ResampleOnCorrect.keep={self.keep} must be at least 2 and .least={self.least} at most half of it")
+        if self.tags is not None and (not all(self.tags) or self.tags[0] == self.tags[1]):
+            raise ConfigError(f"ResampleOnCorrect.tags={self.tags}; give two different texts, as ('<answer>', '</answer>')")
 
     def select(self, group: Group) -> Group | None:
         """The group with ``keep`` rollouts, or None."""
         valid = [i for i, score in enumerate(group.scores) if score.valid]
         if len(valid) < self.keep or not group.informative:
             return None
-        right = sorted((i for i in valid if correct(group.scores[i])), key=lambda i: (penalty(group, i), i))
+        right = sorted((i for i in valid if correct(group.scores[i])), key=lambda i: (self.penalty(group, i), i))
         order: list[int] = generator("filter/roc", 0, group.key).permutation(len(valid)).tolist()
         wrong = [valid[k] for k in order if not correct(group.scores[valid[k]])]
         fair = int(len(wrong) * self.keep / len(valid) + 0.5)  # halves up: both quotas rounded to even could lose one
@@ -143,16 +150,23 @@ class ResampleOnCorrect:
         kept = sorted([*wrong[:quota], *right[: self.keep - quota]])
         return replace(group, rollouts=tuple(group.rollouts[i] for i in kept), scores=tuple(group.scores[i] for i in kept))
 
+    def penalty(self, group: Group, i: int) -> float:
+        """What speaks against a right rollout, from 0 to 2."""
+        calls = [call for call in group.rollouts[i].calls if call.role != ASIDE]
+        results = [result for call in calls for result in call.results]
+        errors = sum(r.error is not None for r in results) / len(results) if results else 0.5
+        return errors if self.tags is None else errors + _format_penalty([call.text for call in calls], *self.tags)
+
 
 def correct(score: Score) -> bool:
     """Whether a rollout counts as right: its main component is at least 1/2."""
     return score.primary >= 0.5
 
 
-def penalty(group: Group, i: int) -> float:
-    """Share of a rollout's tool results that were errors; 1/2 where it called none."""
-    results = [result for call in group.rollouts[i].calls for result in call.results]
-    return sum(r.error is not None for r in results) / len(results) if results else 0.5
+def _format_penalty(turns: list[str], opening: str, closing: str) -> float:
+    """Of the turns' texts, from 0 for one answer in tags to 1."""
+    answers, closed = (sum(turn.count(tag) for turn in turns) for tag in (opening, closing))
+    return 1.0 if not answers or answers != closed else min((answers - 1) / len(turns), 1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

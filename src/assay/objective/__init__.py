@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from assay.objective.credit.transform import (
         AddBonus, ClipAdvantage, ConfidenceBonus, PositivePart, ScaleByPrompt, ScaleBySample, SignSplit,
     )
+    from assay.objective.credit.uncertainty import ScaleByEntropy
     from assay.objective.evaluation import ObjectiveEvaluation, resolve_method, evaluate
     from assay.objective.logits import Logits
     from assay.objective.loss.aggregate import Aggregation, Constant, Prompt, Selection, SeqMean, SeqSum, Token
@@ -81,7 +82,7 @@ if TYPE_CHECKING:
     from assay.objective.loss.trust import Bounded, Gate, HardRegion, MinClip, TrustRegion, WeightClip
     from assay.objective.loss.trust_masks import DivergenceMask, Within
     from assay.objective.loss.trust_penalty import Proximal
-    from assay.objective.loss.trust_soft import GammaWeight, SoftGate
+    from assay.objective.loss.trust_soft import ClipWithGradient, GammaWeight, SoftGate
     from assay.objective.loss.vocab import (
         ChoiceLogp, Floor, MaxLogp, MeanLogp, MinP, PowerLogp, SquaredMass, Support, SupportLogp, TopKEntropy, TopP,
     )
@@ -92,17 +93,17 @@ if TYPE_CHECKING:
     from assay.objective.loss.weights import TokenWeight
     from assay.objective.loss.wrap import Where, Wrapped
     from assay.objective.methods import (
-        Method, a2po, a_lol, agentic_reinforce, aot, apo, archer, areal, b_coder, bco, calib_rl, campo, cispo, cispo_masked,
-        clip_cov, constrained, copg, cpl, cpo, cure, dapo, direct_advantage, discopop, dispo, dph_rl, dpo, dppo, dr_grpo, dro,
-        dvao, echo, entropy_only, exo, expert_iteration, f_dpo, gdc, gdpo, geo_mask, gigpo, gkd, gmpo, gpg, gpg_nonzero, grpo,
-        grpo_entropy, grpo_leave_one_out, grpo_passk, grpo_process, grpo_s, gspo, gui_g1, guide_grpo, hierarchical_grpo, hispo,
-        hypervolume_weighting, icepop, inpo, ipo, iw_opd, kd_estimator, kd_topk, kdrl, kimi15, kl_cov, kl_rl, kto, ld_dpo,
-        lite_ppo, log_tamed, loop, lp_reg, luspo, m2po, masked_is, maxrl, mpo, build_method, nca, nll, nlpo, one_shot, opd,
-        opd_advantage, opd_clipped, opo, opsm, oreal, orpo, otb, pacs, pairwise_rl, pass_at_k_training, pf_grpo, pf_ppo, ppo,
-        ppo_hl_gauss, prime_rl, prime_rl_ipo, pro_rl, pro_rl_v2, progrpo, prpo, r_gold, rae, rapo, real, ref_kl, reinforce,
-        reinforce_discounted, reinforce_pp, reinforce_pp_baseline, remax, rest_grpo, rl_plus, rloo, rollout_is, rover, rso,
-        sapo, scale_rl, sdft, sdpo, simpo, skywork_or1, sppo, srpo, steer, tis, tmn_reweight, top_entropy, topr, univg_r1, vapo,
-        vespo, visurf, w_grpo, weighted_bc,
+        Method, a2po, a_lol, aepo, agentic_reinforce, aot, apo, archer, areal, b_coder, bco, calib_rl, campo, cispo,
+        cispo_masked, clip_cov, constrained, copg, cpl, cpo, cure, dapo, delethink, direct_advantage, discopop, dispo, dph_rl,
+        dpo, dppo, dr_grpo, dro, dvao, echo, entropy_only, exo, expert_iteration, f_dpo, gdc, gdpo, geo_mask, gigpo, gkd,
+        gmpo, gpg, gpg_nonzero, grpo, grpo_entropy, grpo_leave_one_out, grpo_passk, grpo_process, grpo_s, gspo, gui_g1,
+        guide_grpo, hierarchical_grpo, hispo, hypervolume_weighting, icepop, inpo, ipo, iw_opd, kd_estimator, kd_topk, kdrl,
+        kimi15, kl_cov, kl_rl, kto, ld_dpo, lite_ppo, log_tamed, loop, lp_reg, luspo, m2po, masked_is, maxrl, mpo,
+        build_method, nca, nll, nlpo, one_shot, opd, opd_advantage, opd_clipped, opo, opsm, oreal, orpo, otb, pacs,
+        pairwise_rl, pass_at_k_training, pf_grpo, pf_ppo, ppo, ppo_hl_gauss, prime_rl, prime_rl_ipo, pro_rl, pro_rl_v2,
+        progrpo, prpo, r_gold, rae, rapo, real, ref_kl, reinforce, reinforce_discounted, reinforce_pp, reinforce_pp_baseline,
+        remax, reseek, rest_grpo, rl_plus, rloo, rollout_is, rover, rso, sapo, scale_rl, sdft, sdpo, simpo, skywork_or1, sppo,
+        srpo, steer, tis, tmn_reweight, top_entropy, topr, univg_r1, vapo, vespo, visurf, w_grpo, weighted_bc,
     )
     from assay.objective.objective import Objective
     from assay.objective.padded_loss import Prepared, TorchLoss, torch_loss
@@ -140,6 +141,7 @@ __all__ = [
     "ChoiceLogp",
     "ClipAdvantage",
     "ClipCovariance",
+    "ClipWithGradient",
     "ColumnTarget",
     "ComponentNorm",
     "Confidence",
@@ -272,6 +274,7 @@ __all__ = [
     "Scalarise",
     "Scale",
     "ScaleByClass",
+    "ScaleByEntropy",
     "ScaleByMean",
     "ScaleByPrompt",
     "ScaleBySample",
@@ -335,9 +338,9 @@ __all__ = [
     "Whiten",
     "Within",
     "Wrapped",
-    "a2po", "a_lol", "agentic_reinforce", "aot", "apo", "archer", "areal", "b_coder", "bco", "calib_rl", "campo", "cispo",
-    "cispo_masked", "clip_cov", "resolve_method", "constrained", "copg", "cpl", "cpo", "cure", "dapo", "direct_advantage",
-    "discopop",
+    "a2po", "a_lol", "aepo", "agentic_reinforce", "aot", "apo", "archer", "areal", "b_coder", "bco", "calib_rl", "campo",
+    "cispo", "cispo_masked", "clip_cov", "resolve_method", "constrained", "copg", "cpl", "cpo", "cure", "dapo", "delethink",
+    "direct_advantage", "discopop",
     "dispo", "dph_rl", "dpo", "dppo", "dr_grpo", "dro", "dvao", "echo", "entropy_only", "evaluate", "exo", "expert_iteration",
     "f_dpo", "gdc", "gdpo", "geo_mask", "gigpo", "gkd", "gmpo", "gpg", "gpg_nonzero", "grpo", "grpo_entropy",
     "grpo_leave_one_out", "grpo_passk", "grpo_process", "grpo_s", "gspo", "gui_g1", "guide_grpo", "hierarchical_grpo", "hispo",
@@ -347,7 +350,8 @@ __all__ = [
     "nll", "nlpo", "one_shot", "opd", "opd_advantage", "opd_clipped", "opo", "opsm", "oreal", "orpo", "otb", "pacs",
     "pairwise_rl", "pass_at_k_training", "pf_grpo", "pf_ppo", "ppo", "ppo_hl_gauss", "preference_batch", "preference_rows",
     "prime_rl", "prime_rl_ipo", "pro_rl", "pro_rl_v2", "progrpo", "prpo", "r_gold", "rae", "rapo", "real", "ref_kl",
-    "reinforce", "reinforce_discounted", "reinforce_pp", "reinforce_pp_baseline", "remax", "required_inputs", "rest_grpo",
+    "reinforce", "reinforce_discounted", "reinforce_pp", "reinforce_pp_baseline", "remax", "required_inputs", "reseek",
+    "rest_grpo",
     "rl_plus", "rloo", "rollout_is", "rover", "rso", "sapo", "scale_rl", "sdft", "sdpo", "simpo", "skywork_or1", "sppo", "srpo",
     "steer", "tis", "tmn_reweight", "top_entropy", "topr", "torch_loss", "univg_r1", "vapo", "vespo", "visurf", "w_grpo",
     "weighted_bc",
@@ -379,6 +383,7 @@ _HOME = {
     "credit.teacher": "TeacherAdvantage",
     "credit.tilt": "Tilt",
     "credit.transform": "AddBonus ClipAdvantage ConfidenceBonus PositivePart ScaleByPrompt ScaleBySample SignSplit",
+    "credit.uncertainty": "ScaleByEntropy",
     "evaluation": "ObjectiveEvaluation evaluate resolve_method",
     "logits": "Logits",
     "loss.aggregate": "Aggregation Constant Prompt Selection SeqMean SeqSum Token",
@@ -416,15 +421,15 @@ _HOME = {
     "loss.trust": "Bounded Gate HardRegion MinClip TrustRegion WeightClip",
     "loss.trust_masks": "DivergenceMask Within",
     "loss.trust_penalty": "Proximal",
-    "loss.trust_soft": "GammaWeight SoftGate",
+    "loss.trust_soft": "ClipWithGradient GammaWeight SoftGate",
     "loss.vocab": "ChoiceLogp Floor MaxLogp MeanLogp MinP PowerLogp SquaredMass Support SupportLogp TopKEntropy TopP",
     "loss.vocab_divergence": "AlphaDivergence FDivergence FullKl Jsd ModelStat PowerKl",
     "loss.vocab_terms": "AdaptiveEntropy ProxyKl RestrictedGradient ReweightedKl SelectedKl StatLoss",
     "loss.weights": "TokenWeight",
     "loss.wrap": "Where Wrapped",
     "methods": (
-        "Method a2po a_lol agentic_reinforce aot apo archer areal b_coder bco calib_rl campo cispo "
-        "cispo_masked clip_cov constrained copg cpl cpo cure dapo direct_advantage discopop dispo dph_rl "
+        "Method a2po a_lol aepo agentic_reinforce aot apo archer areal b_coder bco calib_rl campo cispo "
+        "cispo_masked clip_cov constrained copg cpl cpo cure dapo delethink direct_advantage discopop dispo dph_rl "
         "dpo dppo dr_grpo dro dvao echo entropy_only exo expert_iteration f_dpo gdc gdpo geo_mask gigpo "
         "gkd gmpo gpg gpg_nonzero grpo grpo_entropy grpo_leave_one_out grpo_passk grpo_process grpo_s "
         "gspo gui_g1 guide_grpo hierarchical_grpo hispo hypervolume_weighting icepop inpo ipo iw_opd kd_estimator "
@@ -432,7 +437,7 @@ _HOME = {
         "maxrl mpo build_method nca nll nlpo one_shot opd opd_advantage opd_clipped opo opsm oreal orpo otb pacs "
         "pairwise_rl pass_at_k_training pf_grpo pf_ppo ppo ppo_hl_gauss prime_rl prime_rl_ipo pro_rl "
         "pro_rl_v2 progrpo prpo r_gold rae rapo real ref_kl reinforce reinforce_discounted reinforce_pp "
-        "reinforce_pp_baseline remax rest_grpo rl_plus rloo rollout_is rover rso sapo scale_rl sdft sdpo "
+        "reinforce_pp_baseline remax reseek rest_grpo rl_plus rloo rollout_is rover rso sapo scale_rl sdft sdpo "
         "simpo skywork_or1 sppo srpo steer tis tmn_reweight top_entropy topr univg_r1 vapo vespo visurf "
         "w_grpo weighted_bc"
     ),

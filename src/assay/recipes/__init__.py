@@ -17,7 +17,16 @@ if TYPE_CHECKING:
     from assay.recipes.school import gsm8k, gsm8k_lora
     from assay.recipes.sorting import base, quickstart
     from assay.recipes.suite import Suite
-    from assay.recipes.tool_use import SHOWN_BILLS, tool_base, tools, tools_hub, tools_of, tools_rlvmr
+    from assay.recipes.tool_use import (
+        SHOWN_BILLS,
+        tool_base,
+        tools,
+        tools_hub,
+        tools_of,
+        tools_reseek,
+        tools_rlvmr,
+        tools_scaling_inter,
+    )
     from assay.recipes.unsolved import hard, hard_base, hard_cell
 
 __all__ = [
@@ -48,7 +57,9 @@ __all__ = [
     "tools",
     "tools_hub",
     "tools_of",
+    "tools_reseek",
     "tools_rlvmr",
+    "tools_scaling_inter",
     "traces",
     "traces_base",
 ]
@@ -59,7 +70,9 @@ RECIPES = {
     "tools": "assay.recipes.tool_use:tools",
     "tool-base": "assay.recipes.tool_use:tool_base",
     "tools-hub": "assay.recipes.tool_use:tools_hub",
+    "tools-reseek": "assay.recipes.tool_use:tools_reseek",
     "tools-rlvmr": "assay.recipes.tool_use:tools_rlvmr",
+    "tools-scaling-inter": "assay.recipes.tool_use:tools_scaling_inter",
     "lookups": "assay.recipes.key_store:lookups",
     "lookups-base": "assay.recipes.key_store:lookups_base",
     "mixed": "assay.recipes.mixture:mixed",
@@ -87,7 +100,7 @@ _HOME = {
     "school": "gsm8k gsm8k_lora",
     "sorting": "base quickstart",
     "suite": "Suite",
-    "tool_use": "SHOWN_BILLS tool_base tools tools_hub tools_of tools_rlvmr",
+    "tool_use": "SHOWN_BILLS tool_base tools tools_hub tools_of tools_reseek tools_rlvmr tools_scaling_inter",
     "unsolved": "hard hard_base hard_cell",
 }
 

@@ -5,21 +5,23 @@ from __future__ import annotations
 from dataclasses import replace
 
 from assay.core.rollout import Sampling
-from assay.guide import SuccessVariance
+from assay.guide import Piecewise, SuccessVariance
 from assay.objective import Center, MinClip, Objective, PolicyGradient, Scale, TagAdvantage, TokenReward
 from assay.objective.loss.aggregate import Token
-from assay.objective.methods import grpo
+from assay.objective.methods import grpo, reseek
 from assay.recipes.embedded_stages import grpo_stage, warm_up_stage
 from assay.runtime.settings import AdamW, DecoderShape, LearnerSettings, LearningRateSchedule
 from assay.runtime.text.chat import Chat
+from assay.train.judge_rewards import JudgeReward
 from assay.train.models import Built, Folder, Scratch
 from assay.train.reinforce import Reinforce
 from assay.train.run import Evaluation, Run
 from assay.train.stages import WarmUp
 from assay.train.turn_rewards import INVALID, META_TAG, MetaReasoning
 from assay_tasks import Bills
+from assay_tasks.judged_bills import JudgedBills, SameLine
 
-__all__ = ["SHOWN_BILLS", "tool_base", "tools", "tools_hub", "tools_of", "tools_rlvmr"]
+__all__ = ["SHOWN_BILLS", "tool_base", "tools", "tools_hub", "tools_of", "tools_reseek", "tools_rlvmr", "tools_scaling_inter"]
 
 SHOWN_BILLS = (1, 2, 3)
 """Lines of the bills whose traces the base is shown; longer ones it must find by itself."""
@@ -69,6 +71,33 @@ def tools_rlvmr(seed: int = 0) -> Run:
     )
     meta = MetaReasoning(planning="^(?=#)", explore="^(?=[?])", reflection="")
     return replace(run, name="tools-rlvmr", stages=(replace(stage, objective=objective, columns=(meta,)),))
+
+
+def tools_scaling_inter(seed: int = 0) -> Run:
+    """The recipe `tools` with a horizon that grows (ScalingInter-RL): ``h = rounds[step // every]``, of 8, 16 and 24 turns.
+
+    A rollout that reaches its horizon is cut off, and earns nothing unless it has answered. A bill of ``n`` lines takes ``2 n +
+    1`` turns, so that the first third of the steps can finish bills of three lines. Evaluations have all 24 turns.
+
+    Source: AgentGym-RL (arXiv 2509.08755).
+    """
+    run = tools(seed)
+    (stage,) = run.stages
+    rounds = Piecewise(points=((0, 8), (80, 16), (160, 24)))
+    return replace(run, name="tools-scaling-inter", stages=(replace(stage, schedules={"max_turns": rounds}),))
+
+
+def tools_reseek(seed: int = 0) -> Run:
+    """Bills of up to four lines whose look-ups may bring another one, which the policy judges (ReSeek); the base is shown two."""
+    base = tool_base(seed)
+    (warm,) = base.stages
+    tasks = JudgedBills()
+    base = replace(base, name="base-judged", tasks=tasks, stages=(replace(warm, levels=(1, 2)),))
+    run = tools(seed)
+    (stage,) = run.stages
+    judged = JudgeReward(relevance=SameLine(), yes="^y$", no="^n$")
+    stage = replace(stage, objective=reseek(), columns=(judged,))
+    return replace(run, name="tools-reseek", model=Built(run=base), tasks=tasks, stages=(stage,))
 
 
 def tools_hub(seed: int = 0) -> Run:

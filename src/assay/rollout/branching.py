@@ -31,7 +31,7 @@ class Branching:
 
     A branch shares the calls before its turn, which carry loss in the rollout that sampled them. Entropies are means over the
     tokens of a turn as shares of ``log(vocabulary)``, from the column ``entropy``, or estimated by ``-logp`` where an engine has
-    none. The paper's clip with a kept gradient and its advantage by entropy belong to an objective and are not here.
+    none. The paper's clip with a kept gradient and its advantage by entropy are the objective's: `assay.objective.aepo`.
 
     Attributes:
         play: how single rollouts are played.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from assay.core.errors import ConfigError
 from assay.core.fields import later
 from assay.core.import_path import load_part, name_of
+from assay.core.optional_protocols import DiffersInEvaluation
 from assay.core.protocols import ContextManager, SamplerParts, Tool
 from assay.rollout.context import KeepAll
 from assay.rollout.player import Player
@@ -61,6 +62,11 @@ class PlayerSpec:
             pictures=parts.pictures,
             tools=self.all_tools(),
         )
+
+    def for_evaluation(self) -> PlayerSpec:
+        """The settings of evaluations: the same, unless the context manager has others there."""
+        context = self.context
+        return replace(self, context=context.for_evaluation()) if isinstance(context, DiffersInEvaluation) else self
 
     def all_tools(self) -> tuple[Tool, ...]:
         """The tools, each method of a class for itself."""

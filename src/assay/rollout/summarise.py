@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from assay.core.errors import ConfigError
 from assay.core.protocols import AskPolicy, Conversation
@@ -14,7 +14,7 @@ __all__ = ["Summarise"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summarise:
-    """Behind a conversation of more than ``share`` of its context the policy is asked for a summary, and goes on from the task's
+    """Behind a conversation with ``tokens > share * context`` the policy is asked for a summary, and goes on from the task's
     opening and that (SUPO, arXiv 2510.06727).
 
     The summary is a call of the rollout: it stands in the row of the turns that it sums up, and is trained with the rollout's one
@@ -28,6 +28,8 @@ class Summarise:
         context: tokens of the working context; 0 for the engine's whole context.
         share: of it that the conversation may fill (.95 in the paper).
         most: summaries of a rollout (7 in the paper, of a context of 4096).
+        most_evaluated: those of a rollout in an evaluation, where a policy may go on for longer than it was trained to (23 after
+            2 in the paper); None for ``most``.
         instruction: what asks for a summary.
         shown: how it is shown; ``{summary}`` stands for it.
         limit: most tokens of a summary; 0 for those of any call.
@@ -45,17 +47,26 @@ class Summarise:
     instruction: str = "Summarise what you have found out and done so far, and what is left to do. You will go on from it alone."
     shown: str = "Your summary of what was done so far:\n{summary}"
     limit: int = 0
+    most_evaluated: int | None = None
 
     def __post_init__(self) -> None:
         if not 0.0 < self.share <= 1.0:
             raise ConfigError(f"Summarise.share={self.share}; use a share of the context in (0, 1]")
         if self.most < 1:
             raise ConfigError(f"Summarise.most={self.most}; allow at least 1 summary, or use KeepAll()")
+        if self.most_evaluated is not None and self.most_evaluated < 1:
+            raise ConfigError(
+                f"Summarise.most_evaluated={self.most_evaluated}; allow at least 1 summary, or None for those of training"
+            )
         for name in ("context", "limit"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"Summarise.{name}={getattr(self, name)}; use a number of tokens, or 0")
         if "{summary}" not in self.shown:
             raise ConfigError(f"Summarise.shown={self.shown!r}; write {{summary}} where the summary is to stand")
+
+    def for_evaluation(self) -> Summarise:
+        """The same with ``most_evaluated`` summaries."""
+        return self if self.most_evaluated is None else replace(self, most=self.most_evaluated, most_evaluated=None)
 
     def working(self, budget: int, limit: int) -> int:
         """Tokens that the conversation may have; the engine's context is ``budget + limit``."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from assay.train.imitate_collected import ImitateCollected
     from assay.train.independent_check import IndependentCheck
     from assay.train.interleave import ImitateByGradient, ImitateFailures
+    from assay.train.judge_rewards import JudgeReward, MentionsAnswer
     from assay.train.memory import memory_of, weights_of
     from assay.train.method_names import NamedMethod
     from assay.train.mismatch import MismatchCheck, TokenObserver
@@ -84,7 +85,9 @@ __all__ = [
     "ImitateCollected",
     "ImitateFailures",
     "IndependentCheck",
+    "JudgeReward",
     "Level",
+    "MentionsAnswer",
     "MetaReasoning",
     "MismatchCheck",
     "NamedMethod",
@@ -162,6 +165,7 @@ _HOME = {
     "outcome": "RunOutcome",
     "policy": "Policy",
     "prefer": "Prefer",
+    "judge_rewards": "JudgeReward MentionsAnswer",
     "turn_rewards": "MetaReasoning ToolReward",
     "providers": "Age ConstantValue FailureRate GreedyReward Level PairwiseOutcome Peers PlayerRole PromptConfidence RightSoFar "
     "TurnState",

@@ -127,7 +127,7 @@ class Evaluator:
 
     async def _rollouts(self, parts: Parts, tasks: Sequence[Task], sampling: Sampling, n: int) -> list[ScoredRollouts]:
         with span("evaluate"):
-            return await evaluate(parts.player(sampling), parts.pool, tasks, n)
+            return await evaluate(parts.evaluation_player(sampling), parts.pool, tasks, n)
 
 
 def _first_of_each_cell(items: Sequence[Mapping[str, Any]], count: int) -> list[Mapping[str, Any]]:

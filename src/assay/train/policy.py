@@ -148,7 +148,8 @@ class Policy:
             deadline=environment_deadline,
             pictures=pictures,
         )
-        sampler = (player or PlayerSpec()).player.build(parts)
+        single = (player or PlayerSpec()).player
+        sampler = (single.for_evaluation() if isinstance(single, PlayerSpec) else single).build(parts)
         items = held_out(tasks, levels, per_level, split)
         with ScoringPool(tasks.verifier(), deadline) as pool, span("sample"):
             return items_of(run_async(evaluate(sampler, pool, items, n or 1)))

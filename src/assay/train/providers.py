@@ -20,6 +20,7 @@ from assay.core.score import Score
 from assay.core.task import Task
 from assay.objective.credit.transform import ConfidenceBonus, confidence
 from assay.train.columns import ColumnProvider, Live, Moment, with_steps, with_values
+from assay.train.judge_rewards import JudgeReward
 from assay.train.reference_value import ReferenceValue
 
 __all__ = [
@@ -334,6 +335,7 @@ DEFAULTS: Mapping[str, ColumnProvider] = AUTOMATIC | {
     p.name: p
     for p in (
         Level(name="difficulty"),
+        JudgeReward(),
         PlayerRole(),
         FailureRate(),
         ConstantValue(name="responsiveness"),

@@ -16,6 +16,7 @@ from assay.core.rollout import Sampling
 from assay.core.score import Score
 from assay.core.timing import span
 from assay.objective.program import Program
+from assay.rollout.spec import PlayerSpec
 from assay.runtime.settings import LearnerSettings
 from assay.train.independent_check import IndependentChecker
 from assay.train.judgements import RunJudges
@@ -97,8 +98,14 @@ class Parts(ServedWeights):
         )
 
     def player(self, sampling: Sampling) -> Sampler:
-        """What plays single rollouts, as in evaluations: in the contexts of training, without search."""
+        """What plays single rollouts in the contexts of training, without search."""
         return self.stage.sampler.player.build(self.sampler_parts(sampling))
+
+    def evaluation_player(self, sampling: Sampling) -> Sampler:
+        """What plays single rollouts of evaluations; its context manager may differ there from training."""
+        player = self.stage.sampler.player
+        spec = player.for_evaluation() if isinstance(player, PlayerSpec) else player
+        return spec.build(self.sampler_parts(sampling))
 
     def state_dict(self) -> dict[str, Any]:
         """Everything but the learner and the runner, JSON-able."""

@@ -14,7 +14,7 @@ from assay.core.rollout import ASIDE, Call, Rollout
 from assay.core.score import Score, SpanScore
 from assay.train.columns import Live, Moment
 
-__all__ = ["INVALID", "META_TAG", "MetaReasoning", "ToolReward"]
+__all__ = ["INVALID", "META_TAG", "MetaReasoning", "ToolReward", "at_end", "is_turn"]
 
 META_TAG, INVALID = "meta_tag", "invalid_action"
 """Token columns: the number of a turn's tag, and 1 where its action failed, at its last token."""
@@ -54,7 +54,7 @@ class ToolReward:
         return [_with_spans(group, [self._of(r) for r in group.rollouts]) for group in rows]
 
     def _of(self, rollout: Rollout) -> list[SpanScore]:
-        return [_at_end(call, self.name, self._paid(call)) for call in rollout.calls if _is_turn(call)]
+        return [at_end(call, self.name, self._paid(call)) for call in rollout.calls if is_turn(call)]
 
     def _paid(self, call: Call) -> float:
         return sum((self.failed if r.error is not None else self.answered) - self.cost * r.cost for r in call.results)
@@ -112,7 +112,7 @@ class MetaReasoning:
         taken: set[str] = set()
         before: tuple[str, bool] | None = None  # the last turn's action, and whether it was valid
         for call in rollout.calls:
-            if not _is_turn(call):
+            if not is_turn(call):
                 continue
             tag, action = self.read(call.text)
             valid = all(result.error is None for result in call.results)
@@ -123,7 +123,7 @@ class MetaReasoning:
             )
             earned = self.magnitude * rules[tag - 1] if valid and tag else 0.0
             numbers = {self.name: earned, META_TAG: float(tag * valid), INVALID: float(not valid)}
-            spans += [_at_end(call, name, value) for name, value in numbers.items()]
+            spans += [at_end(call, name, value) for name, value in numbers.items()]
             if valid:
                 taken.add(action)
             before = (action, valid)
@@ -142,11 +142,13 @@ class MetaReasoning:
         return 0, text.strip()
 
 
-def _is_turn(call: Call) -> bool:
+def is_turn(call: Call) -> bool:
+    """Whether a call is a turn of the policy that this rollout sampled, and not an aside."""
     return call.role != ASIDE and not call.shared and len(call.completion.ids) > 0
 
 
-def _at_end(call: Call, name: str, value: float) -> SpanScore:
+def at_end(call: Call, name: str, value: float) -> SpanScore:
+    """A value at a turn's last token."""
     return SpanScore(call.id, 0, len(call.completion.ids), name, value)
 
 

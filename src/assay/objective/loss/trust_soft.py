@@ -1,4 +1,4 @@
-"""Trust regions without a border: the gradient weight fades as the policy moves away."""
+"""Trust regions whose gradient weight fades as the policy moves away, or stays at its bound."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from assay.core.errors import ConfigError
 from assay.objective.loss.base import View
-from assay.objective.loss.trust import TrustRegion
+from assay.objective.loss.trust import Bounded, Bounds, TrustRegion, straight
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["GammaWeight", "SoftGate"]
+__all__ = ["ClipWithGradient", "GammaWeight", "SoftGate"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,3 +71,42 @@ class GammaWeight(TrustRegion):
     def loss(self, view: View, ratio: Tensor, advantage: Tensor) -> Tensor:
         """``[n]`` surrogate loss; its value is the published one, ``-sg(g) A logp``."""
         return -self.weight(view, ratio, advantage) * advantage * view.live("logp_new")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClipWithGradient(Bounded):
+    """PPO's clip whose upper side keeps its gradient (AEPO): ``-A (1 + high) r / sg(r)`` where ``A > 0`` and ``r > 1 + high``.
+
+    The value is that of `MinClip` everywhere. ``g = min(r, 1 + high)`` where ``A > 0``; elsewhere ``r``, and 0 below ``1 - low``.
+    So a token that was rare when it was sampled, as those behind tools' answers are, is still learned from after it has risen.
+
+    Attributes:
+        low, high: distances from 1.
+
+    Raises:
+        ConfigError: a distance out of range.
+
+    Source: AEPO (arXiv 2510.14545).
+    """
+
+    low: float = 0.2
+    high: float = 0.28
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.low <= 1 or not 0 <= self.high < float("inf"):
+            raise ConfigError(f"ClipWithGradient(low={self.low}, high={self.high}): use 0 <= low <= 1 and a finite high >= 0")
+
+    @property
+    def bounds(self) -> tuple[Bounds, Bounds]:
+        """From above where ``A > 0``, from below where ``A < 0``."""
+        return (0.0, 1.0 + self.high), (1.0 - self.low, float("inf"))
+
+    def weight(self, view: View, ratio: Tensor, advantage: Tensor) -> Tensor:
+        """``[n]`` the clipped ratio where ``A > 0``; elsewhere the ratio, 0 beyond the bound."""
+        return self.bounded(ratio, advantage).where((advantage > 0) | ~self.outside(view, ratio, advantage), ratio.new_zeros(()))
+
+    def loss(self, view: View, ratio: Tensor, advantage: Tensor) -> Tensor:
+        """``[n]`` ``-A`` times the clamped ratio; above the upper bound with the gradient of a ratio of that size."""
+        bounded = self.bounded(ratio, advantage).detach()
+        beyond = straight(view, bounded).where(advantage > 0, bounded)
+        return -advantage * ratio.where(bounded == ratio, beyond)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from assay.objective.objective import Objective
 
     # fmt: off
+    from assay.objective.methods.agents import aepo, delethink, reseek
     from assay.objective.methods.anchors import dph_rl, pro_rl, pro_rl_v2
     from assay.objective.methods.classical import loop, nll, reinforce, reinforce_pp, reinforce_pp_baseline, rloo
     from assay.objective.methods.combined import constrained, dvao, hypervolume_weighting, log_tamed, tmn_reweight
@@ -52,8 +53,10 @@ if TYPE_CHECKING:
 
 # fmt: off
 __all__ = [
-    "Method", "a2po", "a_lol", "agentic_reinforce", "aot", "apo", "archer", "areal", "b_coder", "bco", "calib_rl", "campo",
-    "cispo", "cispo_masked", "clip_cov", "constrained", "copg", "cpl", "cpo", "cure", "dapo", "direct_advantage", "discopop",
+    "Method", "a2po", "a_lol", "aepo", "agentic_reinforce", "aot", "apo", "archer", "areal", "b_coder", "bco", "calib_rl",
+    "campo",
+    "cispo", "cispo_masked", "clip_cov", "constrained", "copg", "cpl", "cpo", "cure", "dapo", "delethink", "direct_advantage",
+    "discopop",
     "dispo", "dph_rl", "dpo", "dppo", "dr_grpo", "dro", "dvao", "echo", "entropy_only", "exo", "expert_iteration", "f_dpo",
     "gdc", "gdpo", "geo_mask", "gigpo", "gkd", "gmpo", "gpg", "gpg_nonzero", "grpo", "grpo_entropy", "grpo_leave_one_out",
     "grpo_passk", "grpo_process", "grpo_s", "gspo", "gui_g1", "guide_grpo", "hierarchical_grpo", "hispo", "hypervolume_weighting",
@@ -63,13 +66,15 @@ __all__ = [
     "one_shot", "opd", "opd_advantage", "opd_clipped", "opo", "opsm", "oreal", "orpo", "otb", "pacs", "pairwise_rl",
     "pass_at_k_training", "pf_grpo", "pf_ppo", "ppo", "ppo_hl_gauss", "prime_rl", "prime_rl_ipo", "pro_rl", "pro_rl_v2",
     "progrpo", "prpo", "r_gold", "rae", "rapo", "real", "ref_kl", "reinforce", "reinforce_discounted", "reinforce_pp",
-    "reinforce_pp_baseline", "remax", "rest_grpo", "rl_plus", "rloo", "rollout_is", "rover", "rso", "sapo", "scale_rl", "sdft",
+    "reinforce_pp_baseline", "remax",
+    "reseek", "rest_grpo", "rl_plus", "rloo", "rollout_is", "rover", "rso", "sapo", "scale_rl", "sdft",
     "sdpo", "simpo", "skywork_or1", "sppo", "srpo", "steer", "tis", "tmn_reweight", "top_entropy", "topr", "univg_r1", "vapo",
     "vespo", "visurf", "w_grpo", "weighted_bc",
 ]
 # fmt: on
 
 _HOME = {
+    "agents": "aepo delethink reseek",
     "anchors": "dph_rl pro_rl pro_rl_v2",
     "classical": "loop nll reinforce reinforce_pp reinforce_pp_baseline rloo",
     "combined": "constrained dvao hypervolume_weighting log_tamed tmn_reweight",
@@ -109,7 +114,7 @@ def methods() -> Mapping[str, Method]:
 
     >>> from assay.objective.methods import methods
     >>> list(methods())[:3]
-    ['a2po', 'a_lol', 'agentic_reinforce']
+    ['a2po', 'a_lol', 'aepo']
     """
     for module in _HOME:
         import_module(f"assay.objective.methods.{module}")
