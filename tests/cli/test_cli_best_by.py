@@ -14,7 +14,7 @@ def broken(prompt, completion, row):
     raise RuntimeError("no reward today")
 
 def brittle(prompt, completion, row):
-    return 1 / (sum(map(ord, str(completion))) % 2)
+    return 1 / (sum(map(ord, str(completion))) % 5)
 """
 
 
@@ -45,7 +45,9 @@ def test_a_selector_that_fails_is_no_score_of_zero(assay, folder: Path) -> None:
     said = assay("eval", folder, "--per-level", "2", "-n", "2", "--best-by", "rewards.py:broken")
     assert said.code == 1 and "no verdict on" in said.err and "no reward today" in said.err
     words = ("eval", folder, "--per-level", "6", "-n", "4", "--best-by", "rewards.py:brittle")
-    found = assay(*words, "--json").json
+    told = assay(*words, "--json")
+    assert told.code == 0, told.err
+    found = told.json
     answers = 4 * len(found["tasks"])
     assert 0 < found["selection"]["unscored"] < answers
     assert found["faults"] == 0, "the verdicts stay"

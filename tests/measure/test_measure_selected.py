@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from assay.core.errors import DataError
-from assay.measure import best_of_k, selected_of_k, selection_of
+from assay.measure import best_of_k, selected_accuracy, selected_of_k
 
 
 def brute(values: list[float], scores: list[float], k: int) -> float:
@@ -51,7 +51,7 @@ def test_a_selection_leaves_out_what_was_not_scored() -> None:
         {"id": "c", "values": [1], "selector": [None]},
         {"id": "d", "values": [], "selector": []},
     ]
-    found = selection_of(items, "mine")
+    found = selected_accuracy(items, "mine")
     assert {k: v.value for k, v in found.metrics.items()} == {"selected@1": pytest.approx((1 / 2 + 2 / 3) / 2), "selected@2": 0.5}
     assert (found.tasks, found.unscored, found.selector) == (2, 2, "mine")
 
@@ -65,6 +65,6 @@ def test_bad_input_is_named() -> None:
         with pytest.raises(DataError, match=f"selected@{k} needs k from 1 to the 2 answers"):
             selected_of_k([1, 0], [1, 2], k)
     with pytest.raises(DataError, match="'a': give 'selector'"):
-        selection_of([{"id": "a", "values": [1]}], "mine")
+        selected_accuracy([{"id": "a", "values": [1]}], "mine")
     with pytest.raises(DataError, match="mine gave no answer a score"):
-        selection_of([{"id": "a", "values": [1], "selector": [None]}], "mine")
+        selected_accuracy([{"id": "a", "values": [1], "selector": [None]}], "mine")

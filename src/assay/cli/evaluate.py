@@ -224,7 +224,7 @@ def _with_count(own: EvalOptions, family: TaskSource, run: RecordedRun | None) -
 
 
 def _evaluated(path: Path, own: EvalOptions, family: TaskSource, run: RecordedRun | None) -> Evaluated:
-    from assay.measure import selection_of
+    from assay.measure import selected_accuracy
     from assay.train.policy import Policy
 
     sampling = sampling_of(run, own)
@@ -240,7 +240,7 @@ def _evaluated(path: Path, own: EvalOptions, family: TaskSource, run: RecordedRu
             **(run.limits if run else {}),
         )
     made = Evaluated.of(str(path), items, family, run.evaluation.threshold if run else 1.0, own.seed)
-    return replace(made, selection=selection_of(items, own.best_by, made.table.threshold, own.seed)) if own.best_by else made
+    return replace(made, selection=selected_accuracy(items, own.best_by, made.table.threshold, own.seed)) if own.best_by else made
 
 
 def _family(own: EvalOptions, run: RecordedRun | None) -> TaskSource:

@@ -12,7 +12,7 @@ from assay.core.errors import RewardError
 from assay.core.protocols import TaskSource
 
 if TYPE_CHECKING:
-    from assay.measure import Boundary, BoundaryRate, Calibration, CotPass, EvalRow, EvalTable, Interval, Paired, Selection
+    from assay.measure import Boundary, BoundaryRate, Calibration, CotPass, EvalRow, EvalTable, Interval, Paired, SelectedAccuracy
 
 __all__ = ["Evaluated", "calibration_line", "pairs_of", "print_evaluations"]
 
@@ -33,7 +33,7 @@ class Evaluated:
     table: EvalTable
     items: Sequence[dict[str, Any]]
     reasoning: CotPass | None = None
-    selection: Selection | None = None
+    selection: SelectedAccuracy | None = None
 
     @classmethod
     def of(cls, name: str, items: Sequence[dict[str, Any]], family: TaskSource, threshold: float, seed: int) -> Evaluated:
@@ -193,7 +193,7 @@ def _by_rule(found: EvalTable, voted: CotPass) -> None:
         note(f"{voted.unjudged} right answers without a vote; they are left out")
 
 
-def _by_selector(found: EvalTable, chosen: Selection) -> None:
+def _by_selector(found: EvalTable, chosen: SelectedAccuracy) -> None:
     """One row per k: the answer that the selector takes, and what a perfect one would reach."""
     rows = [
         [k, _shown(taken), _shown(found.total.metrics.get(f"pass@{k}"))]

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     )
     from assay.measure.rules_tools import ToolErrors, UnusedTools
     from assay.measure.runs import EvalLine, RunComparison, RunView, compare, read_metrics, read_run
-    from assay.measure.selected import Selection, selected_of_k, selection_of
+    from assay.measure.selected import SelectedAccuracy, selected_accuracy, selected_of_k
     from assay.measure.tables import (
         comparison_json,
         comparison_table,
@@ -120,7 +120,7 @@ __all__ = [
     "RunComparison",
     "RunTrackers",
     "RunView",
-    "Selection",
+    "SelectedAccuracy",
     "Series",
     "Severity",
     "StalledSteps",
@@ -186,8 +186,8 @@ __all__ = [
     "recorded_trackers",
     "render",
     "reward_stats",
+    "selected_accuracy",
     "selected_of_k",
-    "selection_of",
     "self_critique",
     "send_run",
     "signal_fraction",
@@ -224,7 +224,7 @@ _HOME = {
     "rules_machinery": "EngineMismatch GraderHangs RisingFaults UnprovenWeights UntrainedWeights",
     "rules_policy": "EntropyCollapse EntropyExplosion FormatFailure LengthTruncation NoSignal NotFinite StalledSteps",
     "rules_tools": "ToolErrors UnusedTools",
-    "selected": "Selection selected_of_k selection_of",
+    "selected": "SelectedAccuracy selected_of_k selected_accuracy",
     "runs": "RunComparison EvalLine RunView compare read_metrics read_run",
     "tables": "comparison_json comparison_table evaluation_json evaluation_table paired_json paired_table render",
     "trackers.mlflow_tracker": "MlflowTracker",

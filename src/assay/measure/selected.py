@@ -18,7 +18,7 @@ import numpy as np
 from assay.core.errors import DataError
 from assay.measure.intervals import Interval, mean_interval
 
-__all__ = ["Selection", "selected_of_k", "selection_of"]
+__all__ = ["SelectedAccuracy", "selected_of_k", "selected_accuracy"]
 
 
 def selected_of_k(values: Sequence[float], scores: Sequence[float], k: int) -> float:
@@ -54,7 +54,7 @@ def selected_of_k(values: Sequence[float], scores: Sequence[float], k: int) -> f
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
+class SelectedAccuracy:
     """What a selector reaches on an evaluation.
 
     Attributes:
@@ -71,7 +71,9 @@ class Selection:
     unscored: int
 
 
-def selection_of(items: Sequence[Mapping[str, Any]], selector: str, threshold: float = 1.0, seed: int = 0) -> Selection:
+def selected_accuracy(
+    items: Sequence[Mapping[str, Any]], selector: str, threshold: float = 1.0, seed: int = 0
+) -> SelectedAccuracy:
     """What a selector reaches on the items of an evaluation.
 
     Args:
@@ -84,7 +86,7 @@ def selection_of(items: Sequence[Mapping[str, Any]], selector: str, threshold: f
     Raises:
         DataError: an item without ``selector``, or no answer with a score.
 
-    >>> found = selection_of([{"id": "a", "values": [1, 0, 0], "selector": [0.2, 0.9, None]}], "length")
+    >>> found = selected_accuracy([{"id": "a", "values": [1, 0, 0], "selector": [0.2, 0.9, None]}], "length")
     >>> found.metrics["selected@1"].value, found.metrics["selected@2"].value, found.unscored
     (0.5, 0.0, 1)
     """
@@ -103,4 +105,4 @@ def selection_of(items: Sequence[Mapping[str, Any]], selector: str, threshold: f
         raise DataError(f"the selector {selector} gave no answer a score: try it on one with 'assay verify run'")
     ks = [2**p for p in range(min(len(values) for values, _ in scored).bit_length())]
     metrics = {f"selected@{k}": mean_interval(np.array([selected_of_k(v, s, k) for v, s in scored]), seed=seed) for k in ks}
-    return Selection(selector=selector, metrics=metrics, tasks=len(scored), unscored=unscored)
+    return SelectedAccuracy(selector=selector, metrics=metrics, tasks=len(scored), unscored=unscored)

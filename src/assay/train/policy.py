@@ -129,7 +129,7 @@ class Policy:
             pictures: as of `Run`.
             split: ``test``; with ``train`` it is no held-out evaluation, but one by which training may be decided.
             player: how rollouts are played, as `Reinforce.sampler` says; one by one, with nothing dropped, when None.
-            best_by: a selector, whose value of each answer is recorded too (`assay.measure.selection_of`); none when None.
+            best_by: a selector, whose value of each answer is recorded too (`assay.measure.selected_accuracy`); none when None.
 
         Returns:
             Per task ``id, arm, level, values, answers, faults``; with ``best_by`` also ``selector``, None where it failed.
