@@ -224,7 +224,7 @@ _HOME = {
     "rules_machinery": "EngineMismatch GraderHangs RisingFaults UnprovenWeights UntrainedWeights",
     "rules_policy": "EntropyCollapse EntropyExplosion FormatFailure LengthTruncation NoSignal NotFinite StalledSteps",
     "rules_tools": "ToolErrors UnusedTools",
-    "selected": "SelectedAccuracy selected_of_k selected_accuracy",
+    "selected": "SelectedAccuracy selected_accuracy selected_of_k",
     "runs": "RunComparison EvalLine RunView compare read_metrics read_run",
     "tables": "comparison_json comparison_table evaluation_json evaluation_table paired_json paired_table render",
     "trackers.mlflow_tracker": "MlflowTracker",
