@@ -11,7 +11,7 @@ from assay.cli.evaluation_output import Evaluated, boundary_between, pairs_of, p
 from assay.cli.options import parse
 from assay.cli.output import busy, note, show
 from assay.cli.row_recipe import names_rows
-from assay.cli.sources import held_out_rows, source
+from assay.cli.sources import held_out_rows, scorer, source
 from assay.core.canon import plain
 from assay.core.errors import ConfigError
 from assay.core.protocols import TaskSource
@@ -50,6 +50,8 @@ class EvalOptions:
             right answers: CoT-Pass@K beside pass@k.
         reasoning_model: its name on that server.
         reasoning_votes: votes on each right answer.
+        best_by: a verifier, reward or reward model that would choose among k answers, by name or my_file.py:my_reward: how often
+            the answer that it takes is right, beside pass@k, which a perfect chooser reaches.
         seed: seed of the sampling noise and the intervals.
         json: print JSON, with the verdicts of every task.
     """
@@ -70,6 +72,7 @@ class EvalOptions:
     reasoning_judge: str | None = field(default=None, metadata={"arg": {"metavar": "URL"}})
     reasoning_model: str = "judge"
     reasoning_votes: int = 3
+    best_by: str | None = field(default=None, metadata={"arg": {"metavar": "NAME"}})
     seed: int = 0
     json: bool = False
 
@@ -78,6 +81,8 @@ class EvalOptions:
             raise ConfigError(f"--reasoning-votes {self.reasoning_votes}: give at least 1 vote")
         if self.greedy and any(x is not None for x in (self.n, self.temperature, self.top_p, self.top_k, self.min_p)):
             raise ConfigError("--greedy gives the same answer every time: leave out --n, --temperature and the like, or --greedy")
+        if self.best_by is not None and self.rollouts < 2:
+            raise ConfigError(f"--best-by {self.best_by} chooses among several answers: give --n 2 or more, without --greedy")
         if self.n is not None and self.n < 1:
             raise ConfigError(f"--n {self.n}: give at least 1 rollout; --greedy takes the most likely answer")
         if self.per_level is not None and self.per_level < 0:
@@ -219,6 +224,7 @@ def _with_count(own: EvalOptions, family: TaskSource, run: RecordedRun | None) -
 
 
 def _evaluated(path: Path, own: EvalOptions, family: TaskSource, run: RecordedRun | None) -> Evaluated:
+    from assay.measure import selected_accuracy
     from assay.train.policy import Policy
 
     sampling = sampling_of(run, own)
@@ -230,9 +236,11 @@ def _evaluated(path: Path, own: EvalOptions, family: TaskSource, run: RecordedRu
             levels=own.levels,
             sampling=sampling,
             seed=own.seed,
+            best_by=scorer(own.best_by, {}) if own.best_by else None,
             **(run.limits if run else {}),
         )
-    return Evaluated.of(str(path), items, family, run.evaluation.threshold if run else 1.0, own.seed)
+    made = Evaluated.of(str(path), items, family, run.evaluation.threshold if run else 1.0, own.seed)
+    return replace(made, selection=selected_accuracy(items, own.best_by, made.table.threshold, own.seed)) if own.best_by else made
 
 
 def _family(own: EvalOptions, run: RecordedRun | None) -> TaskSource:

@@ -12,7 +12,7 @@ from assay.core.errors import RewardError
 from assay.core.protocols import TaskSource
 
 if TYPE_CHECKING:
-    from assay.measure import Boundary, BoundaryRate, Calibration, CotPass, EvalRow, EvalTable, Interval, Paired
+    from assay.measure import Boundary, BoundaryRate, Calibration, CotPass, EvalRow, EvalTable, Interval, Paired, SelectedAccuracy
 
 __all__ = ["Evaluated", "calibration_line", "pairs_of", "print_evaluations"]
 
@@ -26,12 +26,14 @@ class Evaluated:
         table: its metrics.
         items: per task what `assay.train.Policy.evaluate` gives.
         reasoning: what a judge said of the reasoning of right answers; None where none was asked.
+        selection: what a selector among k answers reaches; None where none was named.
     """
 
     name: str
     table: EvalTable
     items: Sequence[dict[str, Any]]
     reasoning: CotPass | None = None
+    selection: SelectedAccuracy | None = None
 
     @classmethod
     def of(cls, name: str, items: Sequence[dict[str, Any]], family: TaskSource, threshold: float, seed: int) -> Evaluated:
@@ -66,7 +68,8 @@ class Evaluated:
         found = self.calibration
         stated = {} if found is None else {"calibration": plain(found)}
         voted = {} if self.reasoning is None else {"reasoning": _reasoning_json(self.reasoning)}
-        return {"model": self.name, "faults": self.faults, **stated, **voted, **evaluation_json(self.table)}
+        picked = {} if self.selection is None else {"selection": plain(self.selection)}
+        return {"model": self.name, "faults": self.faults, **stated, **voted, **picked, **evaluation_json(self.table)}
 
 
 def pairs_of(first: Evaluated, second: Evaluated) -> list[tuple[str, Paired]]:
@@ -110,6 +113,8 @@ def print_evaluations(family: str, made: Evaluated, other: Evaluated | None, pai
             print(calibration_line(found))
         if one.reasoning is not None:
             _by_rule(one.table, one.reasoning)
+        if one.selection is not None:
+            _by_selector(one.table, one.selection)
         if one.faults:
             note(f"{one.name}: {one.faults} rollouts without a verdict (the verifier or the machine failed); they are left out")
     if other:
@@ -186,6 +191,17 @@ def _by_rule(found: EvalTable, voted: CotPass) -> None:
     print(f"reasoning right where the answer is ({voted.right} answers), by votes: {shares}")
     if voted.unjudged:
         note(f"{voted.unjudged} right answers without a vote; they are left out")
+
+
+def _by_selector(found: EvalTable, chosen: SelectedAccuracy) -> None:
+    """One row per k: the answer that the selector takes, and what a perfect one would reach."""
+    rows = [
+        [k, _shown(taken), _shown(found.total.metrics.get(f"pass@{k}"))]
+        for k, taken in ((name.partition("@")[2], taken) for name, taken in chosen.metrics.items())
+    ]
+    grid(("k", f"best by {chosen.selector}, right", "by a perfect selector (pass@k)"), rows, range(3))
+    if chosen.unscored:
+        note(f"{chosen.unscored} answers that {chosen.selector} failed on; they are left out of what it chooses from")
 
 
 def _reasoning_json(voted: CotPass) -> dict[str, Any]:

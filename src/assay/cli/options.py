@@ -2,6 +2,8 @@
 
 tyro derives options from types, but a field declared as a protocol has no useful type. So the tree is mirrored: a dataclass per
 part, its fields typed by what is declared and what stands there, and tyro prints the help of that.
+
+What reads and names parts is imported where an option is given or help is asked for: most listings are asked for without any.
 """
 
 from __future__ import annotations
@@ -16,16 +18,14 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from functools import cache
 from itertools import takewhile
 from types import NoneType
-from typing import Annotated, Any, NoReturn, TextIO, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO, TypeVar, cast
 
-from assay.cli.apply_options import apply_options
-from assay.cli.given_options import Mistakes, split_options
-from assay.cli.leaf_options import NONE, Flag, flag_of
-from assay.cli.part_tree import MISSING, Node, candidates, class_word, hints, put, take
 from assay.cli.text_wrap import fill
-from assay.cli.wrong_values import explain_wrong_value
 from assay.core.errors import ConfigError
-from assay.core.fields import union_members
+
+if TYPE_CHECKING:
+    from assay.cli.leaf_options import Flag
+    from assay.cli.part_tree import Node
 
 __all__ = ["helps_of", "option_rows", "parse", "parse_with", "print_all"]
 
@@ -69,9 +69,13 @@ def parse_with(
         ConfigError: options that are not there, values that cannot be read or that a part refuses: all of them.
         SystemExit: 0 after ``--help``.
     """
+    from assay.cli.apply_options import apply_options
+    from assay.cli.given_options import Mistakes, split_options
+    from assay.cli.part_tree import put, take
+
     strays, given = split_options(args)
     if asked := [o for o in given if o.path in ("h", "help")]:
-        root = cast(Node, take(value))
+        root = cast("Node", take(value))
         for option in given:
             if option not in asked and option.path.endswith((".kind", ".class")) and option.words:
                 put(root, option.path.split(".")[:-1], option.words[0], modules)
@@ -133,6 +137,8 @@ def _one_line(options: type[Any], args: Sequence[str]) -> Generator[None]:
         with redirect_stderr(held):
             yield
     except SystemExit as stop:
+        from assay.cli.wrong_values import explain_wrong_value
+
         if stop.code and (said := explain_wrong_value(held.getvalue().replace(_COMMA, ","), options, args)) is not None:
             raise ConfigError(said) from None
         err.write(held.getvalue().replace(_COMMA, ","))
@@ -186,6 +192,9 @@ def _mirror(node: Node) -> type[Any]:
     """A dataclass with one field per field of ``node`` that a command line can hold; small parts first."""
     import tyro
 
+    from assay.cli.leaf_options import NONE, flag_of
+    from assay.cli.part_tree import MISSING, Node, candidates, class_word
+
     fields: list[Any] = []
     helps = helps_of(node.kind)
     for name, child in sorted(node.fields.items(), key=lambda item: _depth(item[1])):
@@ -229,6 +238,8 @@ def _is_open(node: Node) -> bool:
 
 
 def _depth(child: Any) -> int:
+    from assay.cli.part_tree import Node
+
     return 1 + max((_depth(c) for c in child.fields.values()), default=0) if isinstance(child, Node) else 0
 
 
@@ -251,6 +262,8 @@ def _explained(options: type[Any]) -> type[Any]:
     """The mirror of a command's options: help from the docstring, positions and names of values from the fields' metadata."""
     import tyro
 
+    from assay.cli.part_tree import hints
+
     fields: list[Any] = []
     types, helps = hints(options), helps_of(options)
     for f in dataclasses.fields(options):
@@ -267,6 +280,8 @@ def _explained(options: type[Any]) -> type[Any]:
 
 def option_rows(options: type[Any]) -> dict[str, str]:
     """A command's options with their help, for a list without boxes."""
+    from assay.cli.part_tree import hints
+
     types, helps = hints(options), helps_of(options)
     out: dict[str, str] = {}
     for f in dataclasses.fields(options):
@@ -278,6 +293,8 @@ def option_rows(options: type[Any]) -> dict[str, str]:
 
 def _metavar(kind: Any) -> str | None:
     """``INT`` for an option that may also be left out; None leaves it to tyro."""
+    from assay.core.fields import union_members
+
     given = [o for o in union_members(kind) if o is not NoneType]
     return given[0].__name__.upper() if len(given) == 1 and given != [kind] else None
 

@@ -7,10 +7,10 @@ import math
 import sys
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, cast
 
 from assay.cli.text_wrap import columns
-from assay.core.canon import plain
 from assay.core.errors import UnknownNameError
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ __all__ = ["busy", "cell", "choose", "grid", "lines", "note", "show", "table", "
 def show(as_json: bool, value: Any, render: Callable[[], None]) -> int:
     """Prints ``value`` as JSON, or whatever ``render`` prints; returns exit code 0."""
     if as_json:
+        from assay.core.canon import plain
+
         print(json.dumps(_finite(plain(value)), indent=1, ensure_ascii=False, allow_nan=False))
     else:
         render()
@@ -62,8 +64,13 @@ def grid(columns: Sequence[str], rows: Sequence[Sequence[object]], right: Collec
     table(made)
 
 
-def choose(command: str, args: list[str], known: Mapping[str, tuple[Callable[[list[str]], int], str]]) -> int:
+def choose(command: str, args: list[str], known: Mapping[str, tuple[Callable[[list[str]], int] | str, str]]) -> int:
     """Runs a sub-command, or prints which there are.
+
+    Args:
+        command: whose they are.
+        args: its arguments.
+        known: name to what runs it and its help; a function, or ``module:function``, imported where it is asked for.
 
     Raises:
         UnknownNameError: no such sub-command; says the nearest.
@@ -75,7 +82,11 @@ def choose(command: str, args: list[str], known: Mapping[str, tuple[Callable[[li
         return 0 if args else 2
     if args[0] not in known:
         raise UnknownNameError(f"command of 'assay {command}'", args[0], known)
-    return known[args[0]][0](args[1:])
+    runs = known[args[0]][0]
+    if isinstance(runs, str):
+        module, _, name = runs.partition(":")
+        runs = cast("Callable[[list[str]], int]", getattr(import_module(module), name))
+    return runs(args[1:])
 
 
 def note(text: str) -> None:

@@ -5,19 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from assay.cli.listing_cache import kept_rows, task_packages
 from assay.cli.options import parse
-from assay.cli.output import busy, cell, choose, grid, lines, note, show, unquoted
-from assay.cli.sources import own_code, source
-from assay.cli.tasks_admit import admit
-from assay.cli.tasks_check import check_family
-from assay.cli.tasks_exchange import export_family, import_rows
-from assay.cli.tasks_sample import sample
-from assay.core.canon import plain
+from assay.cli.output import busy, cell, choose, grid, lines, show, unquoted
+from assay.cli.task_listing import task_rows
 from assay.core.errors import ConfigError, UnknownNameError
-from assay.core.protocols import TaskSource
+
+if TYPE_CHECKING:
+    from assay.core.protocols import TaskSource
 
 __all__ = ["tasks_command"]
 
@@ -84,13 +81,16 @@ def tasks_command(args: list[str]) -> int:
         {
             "list": (_list, "the task families"),
             "show": (_show, "arms, levels, verifier and an example of a family"),
-            "sample": (sample, "tasks of a family as JSON Lines, with or without their answers"),
+            "sample": ("assay.cli.tasks_sample:sample", "tasks of a family as JSON Lines, with or without their answers"),
             "import": (
-                import_rows,
+                "assay.cli.tasks_exchange:import_rows",
                 "rows of files, reasoning-gym or verifiers, each with its verifier, tried before they are taken",
             ),
-            "export": (export_family, "a family as an installable environment of the library verifiers"),
-            "admit": (admit, "which arms of a suite a model may practise, and which are only evaluated"),
+            "export": (
+                "assay.cli.tasks_exchange:export_family",
+                "a family as an installable environment of the library verifiers",
+            ),
+            "admit": ("assay.cli.tasks_admit:admit", "which arms of a suite a model may practise, and which are only evaluated"),
             "check": (_check, "hold a family to its contract, also one of your own: my_file.py:my_source"),
         },
     )
@@ -99,7 +99,7 @@ def tasks_command(args: list[str]) -> int:
 def _list(args: list[str]) -> int:
     own = parse(TasksListOptions, args, "assay tasks list")
     with busy("reading the families"):
-        every = kept_rows("tasks", _rows, task_packages())
+        every = kept_rows("tasks", task_rows, task_packages())
     rows, whole = [r for r in every if r["parts"] is None], [r for r in every if r["parts"] is not None]
 
     def text() -> None:
@@ -141,48 +141,14 @@ def _list(args: list[str]) -> int:
     return show(own.json, rows + whole, text)
 
 
-def _rows() -> list[dict[str, Any]]:
-    """A row for each family and suite; a package that is broken is told of, and the others are listed."""
-    from assay.tasks import families, suites
-    from assay.tasks.packages import installed
-
-    for package, why in installed().broken.items():
-        note(f"package of tasks {package} cannot be read: {why}")
-    rows: list[dict[str, Any]] = []
-    for name in (*families(), *suites()):
-        try:
-            rows.append(_listed(name))
-        except ConfigError as error:
-            note(str(error))
-    return rows
-
-
-def _listed(name: str) -> dict[str, Any]:
-    """A family or a suite as a row of the list; only a suite has ``parts``."""
-    from assay.tasks import Rows, TaskMixture, card, family
-    from assay.tasks.packages import installed
-
-    source = family(name)
-    c = card(source)
-    said = installed().summary(name) if isinstance(source, Rows) else ""
-    parts = {part: list(of) for part, of in source.members().items()} if isinstance(source, TaskMixture) else None
-    return {
-        "name": name,
-        "summary": said or c.summary,
-        "domains": sorted(set(c.domains.values())),
-        "arms": {a: list(ls) for a, ls in c.arms.items()},
-        "problems": {a: {"domain": c.domains[a], "summary": c.summaries[a]} for a in c.arms},
-        "oracle": c.has_trace,
-        "tools": c.has_tools,
-        "parts": parts,
-    }
-
-
 def _json(value: Any) -> str:
+    from assay.core.canon import plain
+
     return json.dumps(plain(value), ensure_ascii=False)
 
 
 def _show(args: list[str]) -> int:
+    from assay.cli.sources import own_code, source
     from assay.tasks import TaskMixture, card
     from assay.tasks.judged import judge_of, spec_of
     from assay.train.levels import check_levels
@@ -248,6 +214,9 @@ def _offered(family: TaskSource, arms: Mapping[str, Sequence[int]]) -> dict[str,
 
 
 def _check(args: list[str]) -> int:
+    from assay.cli.sources import source
+    from assay.cli.tasks_check import check_family
+
     own = parse(TasksCheckOptions, args, "assay tasks check")
     if own.n < 1:
         raise ConfigError(f"-n {own.n}: check at least one task of each cell")

@@ -10,12 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from assay.cli.audit import audit_leaf
 from assay.cli.listing_cache import kept_rows
 from assay.cli.options import parse
 from assay.cli.output import cell, choose, grid, note, show, unquoted
-from assay.cli.sources import scorer, source
-from assay.core.canon import plain
 from assay.core.errors import ConfigError
 
 __all__ = ["gathered", "settings_of", "verify_command"]
@@ -68,7 +65,10 @@ def verify_command(args: list[str]) -> int:
         {
             "list": (_list, "the verifiers, their components and golds"),
             "run": (_run, "score answers, JSON lines in and out; also with a function of your own"),
-            "audit": (audit_leaf, "audit a verifier, or your own reward: what it refuses, accepts and executes"),
+            "audit": (
+                "assay.cli.audit:audit_leaf",
+                "audit a verifier, or your own reward: what it refuses, accepts and executes",
+            ),
         },
     )
 
@@ -87,6 +87,7 @@ def _list(args: list[str]) -> int:
 
 
 def _rows() -> list[dict[str, Any]]:
+    from assay.core.canon import plain
     from assay.verify.catalog import about, verifiers
 
     return [
@@ -107,6 +108,8 @@ def _rows() -> list[dict[str, Any]]:
 
 
 def _run(args: list[str]) -> int:
+    from assay.cli.sources import scorer, source
+
     own = parse(VerifyRunOptions, gathered(args), "assay verify run")
     if not own.deadline > 0:
         raise ConfigError(f"--deadline {own.deadline}: give seconds above 0")

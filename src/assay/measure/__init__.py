@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     )
     from assay.measure.rules_tools import ToolErrors, UnusedTools
     from assay.measure.runs import EvalLine, RunComparison, RunView, compare, read_metrics, read_run
+    from assay.measure.selected import SelectedAccuracy, selected_accuracy, selected_of_k
     from assay.measure.tables import (
         comparison_json,
         comparison_table,
@@ -119,6 +120,7 @@ __all__ = [
     "RunComparison",
     "RunTrackers",
     "RunView",
+    "SelectedAccuracy",
     "Series",
     "Severity",
     "StalledSteps",
@@ -184,6 +186,8 @@ __all__ = [
     "recorded_trackers",
     "render",
     "reward_stats",
+    "selected_accuracy",
+    "selected_of_k",
     "self_critique",
     "send_run",
     "signal_fraction",
@@ -220,6 +224,7 @@ _HOME = {
     "rules_machinery": "EngineMismatch GraderHangs RisingFaults UnprovenWeights UntrainedWeights",
     "rules_policy": "EntropyCollapse EntropyExplosion FormatFailure LengthTruncation NoSignal NotFinite StalledSteps",
     "rules_tools": "ToolErrors UnusedTools",
+    "selected": "SelectedAccuracy selected_accuracy selected_of_k",
     "runs": "RunComparison EvalLine RunView compare read_metrics read_run",
     "tables": "comparison_json comparison_table evaluation_json evaluation_table paired_json paired_table render",
     "trackers.mlflow_tracker": "MlflowTracker",

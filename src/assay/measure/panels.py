@@ -89,8 +89,8 @@ PANELS = (
             [("sources/entropy", "entropy"), ("sources/logprob", "log-probability")],
             [("sources/ratio", "to the old policy"), ("sources/gradient_weight", "gradient weight")],
         ],
-        caption="Tokens that the policy did not sample: demonstrations, stored and replayed answers. Unlikely are those to which it "
-        "gives less than 0.1; clipped are those beyond the trust region, from which nothing is learned.",
+        caption="Tokens that the policy did not sample: demonstrations, stored and replayed answers. Unlikely are those to which "
+        "it gives less than 0.1; clipped are those beyond the trust region, from which nothing is learned.",
     ),
     Panel(
         title="Forgetting",

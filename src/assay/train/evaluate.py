@@ -20,7 +20,7 @@ from assay.train.levels import Levels, arms_of
 from assay.verify import ScoringPool
 from assay.verify.confidence import CONFIDENCE
 
-__all__ = ["by_arm", "calibration", "context_of", "evaluate", "greedy", "held_out", "items_of", "passed", "summary"]
+__all__ = ["by_arm", "calibration", "context_of", "evaluate", "greedy", "held_out", "items_of", "passed", "select_by", "summary"]
 
 
 def held_out(source: TaskSource, levels: Levels, per_level: int, split: str = "test") -> list[Task]:
@@ -49,6 +49,21 @@ async def evaluate(player: Sampler, pool: ScoringPool, tasks: Sequence[Task], n:
     posed = [(task, context_of(task)) for task in tasks]
     rollouts = await player.collect([context for _, context in posed], n)
     return await verify_rollouts(pool, posed, rollouts)
+
+
+async def select_by(pool: ScoringPool, found: Sequence[ScoredRollouts]) -> list[list[float | None]]:
+    """Another verifier's value of each rollout that has a verdict, per task, in the order of the ``values`` of `items_of`; None
+    where it failed.
+
+    Raises:
+        RewardError: it failed on all.
+    """
+    posed = [(a.task, a.context) for a in found]
+    again = await verify_rollouts(pool, posed, [rollout for a in found for rollout in a.rollouts])
+    return [
+        [other.primary if other.valid else None for own, other in zip(a.scores, b.scores, strict=True) if own.valid]
+        for a, b in zip(found, again, strict=True)
+    ]
 
 
 def greedy(sampling: Sampling) -> Sampling:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from assay.core.errors import ConfigError
-from assay.core.protocols import Request, SamplerParts, SamplerSpec, TaskSource
+from assay.core.protocols import Request, SamplerParts, SamplerSpec, TaskSource, Verifier
 from assay.core.rollout import Completion, Sampling
 from assay.core.seeds import derive
 from assay.core.task import Message
@@ -18,7 +18,7 @@ from assay.core.util.event_loop import run_async
 from assay.core.util.threads import sleeping
 from assay.rollout.decode_text import text_of, with_stop
 from assay.rollout.spec import PlayerSpec
-from assay.train.evaluate import evaluate, greedy, held_out, items_of
+from assay.train.evaluate import evaluate, greedy, held_out, items_of, select_by
 from assay.train.levels import Levels, check_levels
 from assay.train.models import Folder, check_tokenizer, model_folder
 from assay.verify import ScoringPool
@@ -112,6 +112,7 @@ class Policy:
         pictures: Literal["refuse", "placeholder"] = "refuse",
         split: str = "test",
         player: SamplerSpec | None = None,
+        best_by: Verifier | None = None,
     ) -> list[dict[str, Any]]:
         """Rollouts at held-out tasks, as records that `assay.measure` reads.
 
@@ -127,11 +128,11 @@ class Policy:
             environment_deadline: seconds that an environment may take for one start or step.
             pictures: as of `Run`.
             split: ``test``; with ``train`` it is no held-out evaluation, but one by which training may be decided.
-
             player: how rollouts are played, as `Reinforce.sampler` says; one by one, with nothing dropped, when None.
+            best_by: a selector, whose value of each answer is recorded too (`assay.measure.selected_accuracy`); none when None.
 
         Returns:
-            Per task ``id, arm, level, values, answers, faults``.
+            Per task ``id, arm, level, values, answers, faults``; with ``best_by`` also ``selector``, None where it failed.
         """
         from assay.runtime.engine.settings import engine_for
 
@@ -152,4 +153,10 @@ class Policy:
         sampler = (single.for_evaluation() if isinstance(single, PlayerSpec) else single).build(parts)
         items = held_out(tasks, levels, per_level, split)
         with ScoringPool(tasks.verifier(), deadline) as pool, span("sample"):
-            return items_of(run_async(evaluate(sampler, pool, items, n or 1)))
+            found = run_async(evaluate(sampler, pool, items, n or 1))
+        records = items_of(found)
+        if best_by is not None:
+            with ScoringPool(best_by, deadline) as pool:
+                scores = run_async(select_by(pool, found))
+            records = [{**record, "selector": of_task} for record, of_task in zip(records, scores, strict=True)]
+        return records
