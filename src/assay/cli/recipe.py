@@ -94,7 +94,8 @@ def settle_all(options: type[O], args: Sequence[str], prog: str) -> Settled[O]:
         trackers += typed_trackers
     word = _recipe_word(named, tables, f"{prog} RECIPE {' '.join(args)}")
     for stray in named[1:]:
-        mistakes.add([], f"{stray} belongs to no option")
+        dashes = f"; an option begins with dashes: --{stray}" if "=" in stray else ""
+        mistakes.add([], f"{stray} belongs to no option{dashes}")
     recipe = find(word)
     seed, typed = seed_of([*_seeds(tables), *given], mistakes)
     taken: list[GivenOption] = []
