@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from assay.cli.given_options import GivenOption
 from assay.core.errors import ConfigError
@@ -49,8 +49,8 @@ class StageOfRun:
 
 
 def with_kl(at: StageOfRun, option: GivenOption) -> Settings:
-    """The coefficient of the divergence: the method's setting, else that of the term that stands there, else of a new term ``Kl``;
-    0 takes the term away.
+    """The coefficient of the divergence: the method's setting, else that of the term there, else of a new term ``Kl``; 0 takes it
+    away.
     """
     held = _positions(at, "terms", ("Kl",)) or _positions(at, "credit", ("KlInReward",), own=True)
     return _with_term(at, option, "kl", held, lambda: (_free(at, "terms"), "assay.objective:Kl"))
@@ -78,7 +78,7 @@ def with_clip(at: StageOfRun, option: GivenOption) -> Settings:
     Raises:
         ConfigError: other than one or two values, or the objective has no such bounds.
     """
-    words = option.words or tuple(map(str, option.value if isinstance(option.value, list) else ()))
+    words = option.words or tuple(map(str, cast("list[Any]", option.value) if isinstance(option.value, list) else ()))
     if len(words) not in (1, 2):
         raise ConfigError(
             f"{option.typed} needs one value for both bounds of the ratio, or the one below and the one above: 0.2 0.28"
