@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from assay.cli.given_options import GivenOption
 from assay.core.errors import ConfigError
@@ -78,7 +78,8 @@ def with_clip(at: StageOfRun, option: GivenOption) -> Settings:
     Raises:
         ConfigError: other than one or two values, or the objective has no such bounds.
     """
-    words = option.words or tuple(map(str, cast("list[Any]", option.value) if isinstance(option.value, list) else ()))
+    listed: list[Any] = option.value if isinstance(option.value, list) else []
+    words = option.words or tuple(map(str, listed))
     if len(words) not in (1, 2):
         raise ConfigError(
             f"{option.typed} needs one value for both bounds of the ratio, or the one below and the one above: 0.2 0.28"

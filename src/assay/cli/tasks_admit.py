@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from assay.cli.asked_model import check_model
 from assay.cli.options import parse
 from assay.cli.output import busy, cell, grid, note, show
 from assay.cli.sources import source
@@ -53,11 +54,8 @@ class TasksAdmitOptions:
 def admit(args: list[str]) -> int:
     """``assay tasks admit RUN_OR_MODEL SUITE``."""
     own = parse(TasksAdmitOptions, args, "assay tasks admit")
-    from assay.cli.run_request import missing
-    from assay.train.models import model_folder
 
-    missing(own.model)
-    model_folder(own.model)
+    check_model(own.model)
     if own.out is not None and own.out.exists():
         raise ConfigError(f"--out {own.out} is there already; name a new file")
     family = source(own.name)
