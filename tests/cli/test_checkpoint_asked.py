@@ -24,13 +24,13 @@ def test_a_run_is_asked_at_a_checkpoint(assay, finished: Path, tmp_path: Path) -
     at = assay("eval", "runs/early1@2", *few)
     assert at.code == 0, at.err
     by_folder = assay("eval", "runs/early1/checkpoints/step_0000002", *few)
-    assert by_folder.json["overall"] == at.json["overall"]
+    assert by_folder.json["all"] == at.json["all"]
     exported = assay("export", "runs/early1@2", "--to", "out")
     assert exported.code == 0 and "step 2" in exported.out
     same = assay("eval", "out", "--against", "runs/early1", *few)
     assert same.code == 0, same.err  # at the tasks of the run
-    assert same.json["overall"] == at.json["overall"] and same.json["family"] == at.json["family"]
-    assert assay("eval", "runs/early1@3", *few).json["overall"] == assay("eval", "runs/early1", *few).json["overall"]
+    assert same.json["all"] == at.json["all"] and same.json["family"] == at.json["family"]
+    assert assay("eval", "runs/early1@3", *few).json["all"] == assay("eval", "runs/early1", *few).json["all"]
     wrong = assay("export", "runs/early1@2", "--step", "3", "--to", "out3")
     assert wrong.code == 2 and "names step 2, and step=3 (--step) another" in wrong.err
 

@@ -32,8 +32,8 @@ class EvalOptions:
     A server is evaluated by its address; 'assay eval http://HOST:PORT/v1 --help' has its options.
 
     Attributes:
-        model: a run folder, RUN@STEP or RUN/checkpoints/step_N for a checkpoint, or a model folder in Hugging Face format (RUN/start
-            holds a run's starting weights).
+        model: a run folder, RUN@STEP or RUN/checkpoints/step_N for a checkpoint, or a model folder in Hugging Face format
+            (RUN/start holds a run's starting weights).
         tasks: a task family, my_file.py:my_source, or rows (file, folder, hub:OWNER/NAME), all of which are taken; the
             run's own when not given, or those of the run of --against.
         reward: my_file.py:my_reward for rows; else a row's own verifier judges, or its answer is matched.

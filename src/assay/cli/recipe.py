@@ -236,6 +236,8 @@ class _Written:
 
         try:
             text = self.path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            raise ConfigError(f"cannot read a run from {self.path}: there is no such file") from None
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"cannot read a run from {self.path}: {error}") from None
         with rows_beside(self.path.parent):
