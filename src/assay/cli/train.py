@@ -127,8 +127,8 @@ def _refuse_settings(args: Sequence[str]) -> None:
         if option.path not in known and not option.path.startswith("no_"):
             run = strays[0] if strays else "RUN"
             raise ConfigError(
-                f"{option.place}: a resume goes on with the settings that the run has, and changes its steps alone (--steps); for "
-                f"others begin a new run from its weights: assay train RECIPE --model {run}/model {option.place}"
+                f"{option.place}: a resume goes on with the settings that the run has, and changes its steps alone (--steps); "
+                f"for others begin a new run from its weights: assay train RECIPE --model {run}/model {option.place}"
             )
 
 

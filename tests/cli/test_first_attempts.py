@@ -18,15 +18,13 @@ from assay.core.errors import ConfigError
 @pytest.mark.parametrize(
     ("words", "name"),
     [
-        ("--kl 0.25", "grpo >> Token()"),
+        ("--kl 0.125", "grpo + kl 0.125 >> Token()"),
         ("--kl 0.25 --entropy 0.5 --clip 0.2 0.28", "grpo + kl 0.25 + entropy 0.5, clip 0.2 0.28 >> Token()"),
         ("--objective gspo --kl 0.25", "gspo + kl 0.25"),
         ("--kl-in-reward 0.25", "grpo + kl in the reward 0.25 >> Token()"),
     ],
 )
 def test_an_objective_is_named_by_its_method_and_what_stands_beside(words: str, name: str) -> None:
-    if words == "--kl 0.25":
-        words, name = "--kl 0.125", "grpo + kl 0.125 >> Token()"
     stage = settle(TrainOptions, "quickstart", words.split(), "assay train")[1].stages[0]
     assert objective_name(to_dict(stage.objective)) == name
 
