@@ -88,11 +88,12 @@ def expected_reward(history: History, name: str, window: Series) -> float | None
         arm, _, level = cell.removeprefix("curriculum/share/").rpartition("/")
         mode = name.removesuffix("/all")
         share = history[cell].finite()
-        scores = next((s for place in (f"{arm}/", "") if len(s := history[f"{mode}/{place}{level}"].finite())), None)
+        of_arm, of_all = (history[f"{mode}/{place}{level}"].finite() for place in (f"{arm}/", ""))
+        scores = of_arm if len(of_arm) else of_all
         drawn = share.values[np.isin(share.steps, window.steps)]
-        if scores is None or not len(drawn):
+        if not len(scores) or not len(drawn):
             return None
-        at = max(int(np.searchsorted(scores.steps, window.steps[-1], side="right")) - 1, 0)
+        at = max(int((scores.steps <= window.span[1]).sum()) - 1, 0)
         total += float(drawn.mean()) * float(scores.values[at])
     return total if cells else None
 
