@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from assay.cli.asked_model import check_model
 from assay.cli.options import parse
 from assay.cli.output import busy, cell, grid, note, show
 from assay.cli.sources import source
@@ -54,6 +53,8 @@ class TasksAdmitOptions:
 def admit(args: list[str]) -> int:
     """``assay tasks admit RUN_OR_MODEL SUITE``."""
     own = parse(TasksAdmitOptions, args, "assay tasks admit")
+
+    from assay.cli.asked_model import check_model  # loads the run's parts, which lists of families do not need
 
     check_model(own.model)
     if own.out is not None and own.out.exists():
