@@ -186,7 +186,7 @@ def test_how_a_job_can_end(done, monkeypatch, capsys):
     assert told == f"assay: broke\nthe run stopped with an error; once mended, continue with: assay resume {done}\n"
     assert (done / "report.html").exists()
     assert work(RewardError("yours"), done) == 1  # mended, it is other code
-    assert capsys.readouterr().err.endswith(f"once mended, continue with: assay resume {done} --allow-inexact\n")
+    assert capsys.readouterr().err.endswith(f"once your code is mended, continue with: assay resume {done} --allow-inexact\n")
     with pytest.raises(EngineError):
         work(EngineError("broke"), done / "nothing")  # its folder was freed again
     assert capsys.readouterr().err == ""

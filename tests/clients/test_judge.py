@@ -72,6 +72,34 @@ def test_a_judge_of_which_no_answer_can_be_read_is_given_up_after_eight() -> Non
         assert ask(client, "four") == [4]
 
 
+def test_a_server_that_gives_no_answer_at_all_is_not_waited_for_with_each_question() -> None:
+    with JudgeServer(length, lambda question, n: "500") as server:
+        client = JudgeClient(settings(server, attempts=3, concurrency=1), MemoryStore())
+        found = ask(client, "a", "bb", "ccc", "dddd")
+        assert all(isinstance(error, EngineError) for error in found)
+        assert client.counts["sent"] == 3 and "has given no answer at all" in str(found[-1]) and "status 500" in str(found[-1])
+        client.retry()
+        ask(client, "e")
+        assert client.counts["sent"] == 6, "it is asked again at the next step"
+    came: list[Any] = []
+    with JudgeServer(length, lambda question, n: came.append(n) or ("500" if len(came) > 1 else "")) as server:
+        client = JudgeClient(settings(server, attempts=3, concurrency=1), MemoryStore())
+        found = ask(client, "a", "bb", "ccc")
+    assert sum(answer == 1 for answer in found) == 1 and client.counts["sent"] == 7, (
+        "a server that has answered once may do so again"
+    )
+
+
+def test_a_judge_at_whose_address_no_server_listens_is_refused() -> None:
+    with JudgeServer(length, lambda question, n: "500") as server:
+        asyncio.run(JudgeClient(settings(server), MemoryStore()).check_reachable())
+        gone = settings(server)
+    with pytest.raises(
+        EngineError, match=r"cannot be reached: .*no server listens at this address; start its server, or give Judge.url"
+    ):
+        asyncio.run(JudgeClient(gone, MemoryStore()).check_reachable())
+
+
 def test_a_judge_that_was_read_once_is_never_given_up() -> None:
     with JudgeServer(length, lambda question, n: "words" if n else "") as server:
         client = JudgeClient(settings(server, pause=0.0), MemoryStore())

@@ -195,3 +195,20 @@ def test_settings_that_cannot_be(more, text):
         OpenAIClient("http://host/v1", "m", **more)
     with pytest.raises(ConfigError, match="'host' is no address"):
         OpenAIClient("host", "m")
+
+
+def test_what_came_instead_of_an_answer_is_told_when_the_time_is_over():
+    def refuse(request):
+        raise httpx.ConnectError("All connection attempts failed")
+
+    made = OpenAIClient("http://host/v1", "m", transport=httpx.MockTransport(refuse), pause=5.0, seconds=0.2)
+    with pytest.raises(
+        EngineError, match=r"no answer within 0\.2 s; the last attempt: ConnectError: .*no server listens at this address"
+    ):
+        ask(made)
+
+
+def test_an_address_without_its_version_is_told():
+    made = OpenAIClient("http://host:8000", "m", transport=httpx.MockTransport(lambda request: httpx.Response(404)))
+    with pytest.raises(ConfigError, match=r"'/v1' may be missing from the address: http://host:8000/v1"):
+        ask(made)

@@ -21,6 +21,7 @@ from assay.measure.rules_policy import (
     NotFinite,
     StalledSteps,
 )
+from assay.measure.rules_rate import LearningRateTooHigh
 from assay.measure.rules_tools import ToolErrors, UnusedTools
 from assay.runs import MetricLine
 
@@ -72,6 +73,13 @@ def test_a_healthy_run_has_nothing_wrong() -> None:
 def test_an_empty_run_has_nothing_to_say() -> None:
     assert doctor.diagnose(History.of([])) == ()
 
+
+DESTROYED: dict[str, Course | float] = {
+    "lr": 0.05,
+    "reward__mean": lambda t: 0.3 * (t == 0),
+    "eval__sampled__all": lambda t: 0.4 * (t == 0),
+    "kl__base_train": lambda t: 1.4 * (0 < t < 0.1),
+}
 
 CASES: list[tuple[Rule, dict[str, Course | float], Severity, str, str]] = [
     (NoSignal(), {"signal__fraction": 0.04, "reward__mean": 0.02}, Severity.WARNING, "steps 91–100 only 4.0 %", "easier levels"),
@@ -196,6 +204,13 @@ CASES: list[tuple[Rule, dict[str, Course | float], Severity, str, str]] = [
         Severity.WARNING,
         "mean level of 5.0",
         "easier",
+    ),
+    (
+        LearningRateTooHigh(),
+        DESTROYED,
+        Severity.ALARM,
+        "rate of up to 0.05: the reward fell from 0.30 (step 1) to 0.00 (steps 2–100), and held-out accuracy from 40 % to 0 %.",
+        "(--lr 0.005)",
     ),
     (StalledSteps(), {"grad__norm": lambda t: 0.3 * (t < 0.7)}, Severity.WARNING, "30 of the 100 steps", "nothing was left"),
     (StalledSteps(), {"loss__total": 1e-6}, Severity.NOTE, "gradient norm is 0.3", "That is normal"),
@@ -345,6 +360,38 @@ def test_flat_held_out_needs_a_rise_in_reward_and_room_to_grow() -> None:
     found = SuspectVerifier()(run(greedy))
     assert found is not None
     assert found.numbers["eval/greedy/all"] == 0.4
+
+
+def test_what_a_learning_rate_destroyed_is_told_once() -> None:
+    shown = {"signal__fraction": 0.0, "format__rate": 0.0, "length__truncated": 1.0, "grad__norm": lambda t: 0.3 * (t < 0.1)}
+    found = doctor.diagnose(changed(**DESTROYED, **shown, eval__greedy__all=lambda t: 0.4 * (t == 0)))
+    assert [f.rule for f in found] == ["LearningRateTooHigh"]
+    for healthier in (
+        {"kl__base_train": 0.01, "entropy__mean": 0.5},  # the policy is the one of before: the reward broke
+        {"reward__mean": lambda t: 0.3 * (t < 0.5)},  # late: something else
+        {"reward__mean": lambda t: 0.3 * (t < 0.1 or t > 0.8)},  # it recovered
+        {"eval__sampled__all": 0.4},
+        {"reward__mean": 0.0},
+    ):
+        assert LearningRateTooHigh()(changed(**{**DESTROYED, **healthier})) is None, healthier
+
+
+def test_a_verifier_is_not_suspected_for_levels_that_are_practised_more() -> None:
+    """Reward 0.3 to 0.7 at accuracies of 1 and 0 that stay, while the share of the easy level goes from 0.3 to 0.7."""
+    levels = {
+        "reward__mean": lambda t: 0.3 + 0.4 * t,
+        "eval__sampled__all": 0.5,
+        "eval__sampled__level_2": 1.0,
+        "eval__sampled__level_5": 0.0,
+        "curriculum__share__sort__level_2": lambda t: 0.3 + 0.4 * t,
+        "curriculum__share__sort__level_5": lambda t: 0.7 - 0.4 * t,
+    }
+    assert SuspectVerifier()(changed(**levels)) is None
+    steady = {"curriculum__share__sort__level_2": 0.3, "curriculum__share__sort__level_5": 0.7}
+    found = SuspectVerifier()(changed(**{**levels, **steady}))
+    assert found is not None and "curriculum" not in found.action
+    other_scale = {"reward__mean": lambda t: 3.0 + 0.4 * t}
+    assert SuspectVerifier()(changed(**{**levels, **other_scale})) is not None
 
 
 def test_faults_that_fall_are_no_rise() -> None:

@@ -71,7 +71,9 @@ def test_a_name_that_means_the_same_works_as_a_keyword(given: dict[str, Any], re
     [
         ({"num_train_epochs": 3}, "here it is the keyword steps"),
         ({"n_samples_per_prompt": 3}, "here it is the keyword group_size"),
-        ({"init_kl_coef": 0.1}, "here it is the keyword kl"),
+        ({"init_kl_coef": 0.1}, "here it is objective=replace(objective, credit=(KlInReward(coef=...), *objective.credit))"),
+        ({"kl_loss_coef": 0.1}, "here it is the keyword kl"),
+        ({"entropy_coef": 0.1}, "here it is objective=replace(objective, terms=(*objective.terms, Entropy(coef=...)))"),
         ({"per_device_train_batch_size": 8}, "here it is the keywords groups and group_size"),
         ({"reward_funcs": [right]}, "here it is the argument reward"),
         ({"train_dataset": ROWS}, "here it is the argument rows"),
@@ -199,7 +201,7 @@ def test_every_hint_works_as_it_is_printed() -> None:
 
 @pytest.mark.parametrize("objective", ["dapo", "gspo", "cispo", "reinforce"])
 def test_hints_of_bounds_fit_the_objective_at_hand(objective: str) -> None:
-    for name in ("epsilon", "epsilon_low", "epsilon_high"):
+    for name in ("actor_rollout_ref.actor.clip_ratio_low", "epsilon_low", "epsilon_high"):
         words = hinted(name, "0.15", f"--objective {objective}")
         assert "0.15" in words
         settle(

@@ -273,3 +273,17 @@ def test_a_run_on_rows_says_what_judges_them(rows: list[dict[str, Any]], line: s
     alone = replace(run, tasks=judged_rows([{"prompt": "1+1=", "answer": "2"}], default=MathAnswer()))
     assert explain_settings(alone, tmp_path)[-1] == "answers are judged by `MathAnswer`"
     assert not any("judged" in said for said in explain_settings(quickstart(), tmp_path))
+
+
+def test_a_run_that_a_judge_rewards_says_who_and_that_accuracy_is_another(tmp_path: Path) -> None:
+    from assay.clients import Judge
+    from assay.recipes import on_rows
+    from assay.scorers import Criterion, Rubric, RubricJudge
+
+    run = on_rows([{"prompt": "1+1=", "answer": "2"}], steps=1)
+    scorer = RubricJudge(rubric=Rubric(criteria=(Criterion(name="polite", text="Is it polite?"),)))
+    judge = Judge(url="http://127.0.0.1:9/v1", model="small")
+    judged = replace(run, stages=(replace(run.stages[0], reward=scorer),), judges=(judge,))  # pyright: ignore[reportCallIssue]
+    reward, accuracy = explain_settings(judged, tmp_path)[-2:]
+    assert reward == "the reward is RubricJudge; judge 'judge': model 'small' at http://127.0.0.1:9/v1"
+    assert accuracy.startswith("accuracy alone, not the reward: answers are judged by an exact match")

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from assay.cli.given_options import GivenOption, Mistakes
+from assay.cli.objective_aliases import Settings, StageOfRun, coef_of, with_clip, with_entropy, with_kl, with_kl_in_reward
 from assay.core.errors import ConfigError
 from assay.recipes.setting_names import SHORT
 from assay.runtime.learning_rate import schedule_of_kind
@@ -39,47 +40,10 @@ class Alias:
     metavar: str
     says: str
     important: bool = True
-    make: Callable[[_Place, GivenOption], list[tuple[str, tuple[str, ...]]]] | None = None
+    make: Callable[[StageOfRun, GivenOption], Settings] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """The run, the number of its stage, the method that is named for it, and the paths that are given already."""
-
-    run: Run
-    stage: int
-    method: str
-    paths: Collection[str]
-
-    @property
-    def path(self) -> str:
-        return f"stages.{self.stage}"
-
-
-Settings = list[tuple[str, tuple[str, ...]]]
-"""Paths with their words."""
-
-
-def _with_kl(at: _Place, option: GivenOption) -> Settings:
-    """The coefficient of the divergence: the method's setting, else a term's, which is added, or for 0 taken away."""
-    from assay.objective.methods import methods
-
-    path, stage = f"{at.path}.objective", at.run.stages[at.stage]
-    method = methods().get(at.method)
-    if method and "kl" in method.settings:
-        return [(f"{path}.kl", option.words)]
-    objective = method.objective() if method else stage.objective
-    off = len(option.words) == 1 and _number(option.words[0]) == 0.0
-    for name, terms in (("credit", objective.credit), ("terms", objective.terms)):
-        for index, term in enumerate(terms):
-            if type(term).__name__ in ("Kl", "KlInReward"):
-                place = f"{path}.{name}.{index}"
-                return [(f"{place}.kind", ("none",))] if off else [(f"{place}.coef", option.words)]
-    place = f"{path}.terms.{len(objective.terms)}"
-    return [] if off else [(f"{place}.kind", ("assay.objective:Kl",)), (f"{place}.coef", option.words)]
-
-
-def _with_lora(at: _Place, option: GivenOption) -> Settings:
+def _with_lora(at: StageOfRun, option: GivenOption) -> Settings:
     """Rank or factor of an adapter, which is put there if need be; rank 0 trains all weights."""
     path = f"{at.path}.learner.adapter"
     if option.path == "lora_rank" or option.path == "lora_r":
@@ -88,22 +52,22 @@ def _with_lora(at: _Place, option: GivenOption) -> Settings:
         setting = (f"{path}.rank", option.words)
     else:
         setting = (f"{path}.alpha", option.words)
-    there = at.run.stages[at.stage].learner.adapter is not None or f"{path}.kind" in at.paths
+    there = at.run.stages[at.stage].learner.adapter is not None or at.has(f"{path}.kind")
     return [setting] if there else [(f"{path}.kind", ("Lora",)), setting]
 
 
-def _with_samplers(at: _Place, option: GivenOption) -> Settings:
+def _with_samplers(at: StageOfRun, option: GivenOption) -> Settings:
     """A setting of sampling beside learning, which is put there if need be; 0 samplers sample in the run's own process."""
     path = f"{at.path}.asynchronous"
     dashed = option.path.replace("_", "-")
     name = next(p for n, (others, p) in SHORT.items() if dashed in (n, *others.split())).rpartition(".")[2]
     if name == "samplers" and option.words == ("0",):
         return [(f"{path}.kind", ("none",))]
-    there = at.run.stages[at.stage].asynchronous is not None or f"{path}.kind" in at.paths
+    there = at.run.stages[at.stage].asynchronous is not None or at.has(f"{path}.kind")
     return [*([] if there else [(f"{path}.kind", ("Asynchronous",))]), (f"{path}.{name}", option.words)]
 
 
-def _with_schedule(at: _Place, option: GivenOption) -> Settings:
+def _with_schedule(at: StageOfRun, option: GivenOption) -> Settings:
     """Another kind of schedule, with where it begins and ends if the one that stands there is of another kind."""
     path, now = f"{at.path}.learner.schedule", at.run.stages[at.stage].learner.schedule
     kind = [(f"{path}.kind", option.words)]
@@ -113,24 +77,17 @@ def _with_schedule(at: _Place, option: GivenOption) -> Settings:
     shape = [
         (f"{path}.{name}", (str(getattr(new, name)),))
         for name in ("start", "floor")
-        if getattr(new, name) != getattr(now, name) and f"{path}.{name}" not in at.paths
+        if getattr(new, name) != getattr(now, name) and not at.has(f"{path}.{name}")
     ]
     return [*shape, *kind]
 
 
-def _with_model(at: _Place, option: GivenOption) -> Settings:
+def _with_model(at: StageOfRun, option: GivenOption) -> Settings:
     """Weights from a folder or the hub."""
     from assay.train.models import Folder
 
-    there = isinstance(at.run.model, Folder) or "model.kind" in at.paths
+    there = isinstance(at.run.model, Folder) or at.has("model.kind")
     return [*([] if there else [("model.kind", ("Folder",))]), ("model.path", option.words)]
-
-
-def _number(word: str) -> float | None:
-    try:
-        return float(word)
-    except ValueError:
-        return None
 
 
 def _alias(name: str, metavar: str, says: str, important: bool = True, make: Any = None) -> Alias:
@@ -141,7 +98,10 @@ def _alias(name: str, metavar: str, says: str, important: bool = True, make: Any
 ALIASES: dict[str, tuple[Alias, ...]] = {
     "method": (
         _alias("objective", "NAME", "a method by name, with all that it needs"),
-        _alias("kl", "FLOAT", "coefficient of the divergence from the start", make=_with_kl),
+        _alias("kl", "FLOAT", "coefficient of the divergence from the start", make=with_kl),
+        _alias("kl-in-reward", "FLOAT", "coefficient of the divergence that the reward loses", False, with_kl_in_reward),
+        _alias("entropy", "FLOAT", "coefficient of the entropy bonus", make=with_entropy),
+        _alias("clip", "FLOAT", "clip range: bounds of the ratio, from 1", make=with_clip),
         _alias("epochs", "INT", "passes over the rollouts of a step"),
         _alias("minibatches", "INT", "optimiser steps per pass"),
         _alias("lag", "INT", "age in steps of the weights that sample", important=False),
@@ -152,8 +112,8 @@ ALIASES: dict[str, tuple[Alias, ...]] = {
         _alias("group-size", "INT", "rollouts per prompt"),
         _alias("max-new-tokens", "INT", "longest answer in tokens"),
         _alias("temperature", "FLOAT", "divides the logits"),
-        _alias("top-p", "FLOAT", "probability that is kept; 1 for all"),
-        _alias("top-k", "INT", "tokens that are kept; 0 for all"),
+        _alias("top-p", "FLOAT", "probability that is kept; 1 for all", important=False),
+        _alias("top-k", "INT", "tokens that are kept; 0 for all", important=False),
         _alias("min-p", "FLOAT", "least share of the likeliest", important=False),
         _alias("max-turns", "INT", "answers per rollout", important=False),
         _alias("samplers", "INT", "processes that sample beside learning", make=_with_samplers),
@@ -188,6 +148,9 @@ ALIASES: dict[str, tuple[Alias, ...]] = {
 
 OWN_ALIASES = {"out": "folder", "output_dir": "folder", "run_dir": "folder", "max_steps": "steps", "num_seeds": "seeds"}
 """Other names of a command's own options, by which they are called."""
+
+_OBJECTIVE = "{stage}.objective."
+"""How the place begins of what changes an objective but names none."""
 
 _BY_NAME = {name.replace("-", "_"): alias for group in ALIASES.values() for alias in group for name in alias.names}
 
@@ -227,11 +190,13 @@ def replace_aliases(run: Run, options: Sequence[GivenOption], own: Collection[st
         mistakes: takes those that cannot be placed.
     """
     out: list[GivenOption] = []
-    for option in options:
+    for index, option in enumerate(options):
         alias = alias_named(option.path)
         if alias is None or option.path == "seed" or (option.path in own and not option.file):
             out.append(option)
             continue
+        if alias.path.startswith(_OBJECTIVE) and any(alias_named(o.path) is alias for o in options[index + 1 :]):
+            continue  # the last one counts, and no term may be added for those before it
         try:
             out += _settings(run, alias, option, [*out, *options])
         except ConfigError as error:
@@ -244,8 +209,11 @@ def _settings(run: Run, alias: Alias, option: GivenOption, others: Sequence[Give
     if alias.make is None:
         return [replace(option, path=alias.path.format(stage=f"stages.{stage}"))]
     named = f"stages.{stage}.objective"
-    methods = [o.words[0] for o in others if o.path in (named, f"{named}.kind", "objective", "algorithm") and o.words]
-    place = _Place(run, stage, methods[-1] if methods else "", {o.path for o in others})
+    methods = [o for o in others if o.path in (named, f"{named}.kind", "objective", "algorithm") and o.words]
+    since, name = (methods[-1].layer, methods[-1].words[0]) if methods else (0, "")
+    if alias.path.startswith(_OBJECTIVE):  # a method that a later layer names takes none of these away
+        others, option = [o for o in others if o.layer >= since], replace(option, layer=max(option.layer, since))
+    place = StageOfRun(run, stage, name, others)
     return [replace(option, path=path, words=words, value=None) for path, words in alias.make(place, option)]
 
 
@@ -258,10 +226,13 @@ def shown_value(run: Run, alias: Alias) -> str:
         return "–"
     if "objective" in alias.names:
         return ""
-    if "kl" in alias.names:
-        objective = run.stages[stages[0]].objective
-        terms: list[Any] = [*objective.credit, *objective.terms]
-        return next((str(t.coef) for t in terms if type(t).__name__ in ("Kl", "KlInReward")), "0")
+    for name, classes in (("kl", ("Kl", "KlInReward")), ("kl-in-reward", ("KlInReward",)), ("entropy", ("Entropy",))):
+        if name in alias.names:
+            return coef_of(run, stages[0], classes)
+    if "clip" in alias.names:
+        trust = getattr(run.stages[stages[0]].objective.policy, "trust", None)
+        sides = [str(getattr(trust, side)) for side in ("low", "high") if hasattr(trust, side)]
+        return " ".join(dict.fromkeys(sides)) or "–"
     value: Any = run
     for name in alias.path.format(stage=f"stages.{stages[0] if stages else 0}").split("."):
         value = value[int(name)] if name.isdecimal() else getattr(value, name, None)

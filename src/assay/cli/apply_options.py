@@ -115,7 +115,7 @@ def _leaf_of(option: GivenOption, root: Node) -> str:
 def _put_parts(root: Node, kinds: Sequence[GivenOption], modules: Sequence[str], mistakes: Mistakes) -> list[str]:
     """Puts other parts in their places, outer ones first; the places where that failed."""
     refused: list[str] = []
-    for option in sorted(kinds, key=lambda o: o.path.count(".")):
+    for option in sorted(kinds, key=lambda o: _order(o.path)):
         path = option.path.rpartition(".")[0]
         try:
             if not option.words or not option.words[0]:
@@ -129,6 +129,12 @@ def _put_parts(root: Node, kinds: Sequence[GivenOption], modules: Sequence[str],
             mistakes.add([option], error)
             refused.append(path)
     return refused
+
+
+def _order(path: str) -> tuple[int, list[int]]:
+    """Outer parts first, and the entries of a tuple in their order, since each is put behind the last one."""
+    words = path.split(".")
+    return len(words), [int(word) if word.isdecimal() else 0 for word in words]
 
 
 def _set(root: Node, path: str, about: Sequence[GivenOption], mistakes: Mistakes) -> None:

@@ -12,6 +12,9 @@ from assay.core.config import from_dict, loads_toml
 from assay.core.errors import ConfigError, DataError
 from assay.core.protocols import TaskSource
 from assay.core.rollout import Sampling
+from assay.runs import checkpoint
+from assay.runs.storage import read_json
+from assay.train.checkpoint_weights import checkpoint_place
 from assay.train.models import model_folder
 
 if TYPE_CHECKING:
@@ -40,7 +43,13 @@ class SamplingOptions(Protocol):
 
 
 def check_model(path: Path) -> None:
-    """Refuses what is neither a model nor a run with one, before anything slow is loaded."""
+    """Refuses what is neither a model nor a run with one, nor a run at a checkpoint, before anything slow is loaded."""
+    if (named := checkpoint_place(path)) is not None:
+        folder, step = named
+        done = folder / "done.json"
+        if not (done.exists() and int(read_json(done)["step"]) == step):
+            checkpoint.named(folder, step)
+        return
     missing(path)
     model_folder(path)
 
@@ -73,8 +82,9 @@ class RecordedRun:
 
     @classmethod
     def of(cls, path: Path) -> RecordedRun | None:
-        """Of a run folder, or of a model folder inside one; None for a model from elsewhere."""
-        folder = next((f for f in (path, path.parent) if (f / "run.toml").exists()), None)
+        """Of a run folder, of a run at a checkpoint, or of a model folder inside one; None for a model from elsewhere."""
+        named = checkpoint_place(path)
+        folder = named[0] if named else next((f for f in (path, path.parent) if (f / "run.toml").exists()), None)
         if folder is None:
             return None
         try:

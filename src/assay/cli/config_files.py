@@ -50,6 +50,8 @@ def read_config(path: Path) -> dict[str, Any]:
     """
     try:
         return loads_toml(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"cannot read settings from {path}: there is no such file") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read settings from {path}: {error}") from None
     except ConfigError as error:

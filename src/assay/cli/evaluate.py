@@ -32,9 +32,10 @@ class EvalOptions:
     A server is evaluated by its address; 'assay eval http://HOST:PORT/v1 --help' has its options.
 
     Attributes:
-        model: a run folder, or a model folder in Hugging Face format (RUN/start holds a run's starting weights).
-        tasks: a task family, my_file.py:my_source, or rows (file, folder, hub:OWNER/NAME), all of which are taken; a run's own
-            family when not given.
+        model: a run folder, RUN@STEP or RUN/checkpoints/step_N for a checkpoint, or a model folder in Hugging Face format
+            (RUN/start holds a run's starting weights).
+        tasks: a task family, my_file.py:my_source, or rows (file, folder, hub:OWNER/NAME), all of which are taken; the
+            run's own when not given, or those of the run of --against.
         reward: my_file.py:my_reward for rows; else a row's own verifier judges, or its answer is matched.
         n: sampled rollouts per task; 16 when not given.
         per_level: tasks per arm and level, 0 for all there are; as at the run's end, else 64, when not given.
@@ -101,7 +102,7 @@ class SampleOptions:
     """Prints a model's answers to a prompt.
 
     Attributes:
-        model: a run folder, or a model folder in Hugging Face format.
+        model: a run folder, RUN@STEP, or a model folder in Hugging Face format.
         prompt: text of one user turn.
         n: how many answers.
         greedy: the most likely answer, as --temperature 0.
@@ -154,6 +155,8 @@ def eval_command(args: list[str]) -> int:
     for path in (own.model, own.against) if own.against else (own.model,):
         check_model(path)
     run = RecordedRun.of(own.model)
+    if run is None and own.tasks is None and own.against:  # a model from elsewhere beside a run: both at the run's tasks
+        run = RecordedRun.of(own.against)
     family = _family(own, run)
     own = _with_count(own, family, run)
     made = _evaluated(own.model, own, family, run)
@@ -251,7 +254,8 @@ def _family(own: EvalOptions, run: RecordedRun | None) -> TaskSource:
     if run is None:
         known = ", ".join(families())
         raise ConfigError(
-            f"{own.model} is no run, so it has no tasks of its own: give --tasks, one of {known}, or my_file.py:my_source"
+            f"{own.model} is no run, so it has no tasks of its own: compare it with a run, whose tasks it then gets (--against "
+            f"RUN), or give --tasks, one of {known}, or my_file.py:my_source"
         )
     if run.tasks is None:
         raise ConfigError(f"the tasks of {own.model} cannot be loaded: {run.trouble}; give --tasks")

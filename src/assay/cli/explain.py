@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from assay.cli.output import lines, note, show
 from assay.cli.part_tree import Node, take
@@ -84,9 +84,16 @@ def explain_command(args: list[str]) -> int:
         print(end="\n" if chosen else "")
         _text(run, found, wires)
         if server:
+            if isinstance(run.model, Built):
+                print("the engine's server must be there before the run, with the base that is built first: build it once, as by")
+                print(f"  assay train {asked.recipe} --engine.kind Auto --steps 1 --folder {_BUILT}")
             print(f"start the engine's server before the run\n  {server}\n")
 
     return show(own.json, value, text)
+
+
+_BUILT = "runs/base"
+"""Folder of the run that builds a base for a server."""
 
 
 def _server(run: Run) -> str:
@@ -96,7 +103,7 @@ def _server(run: Run) -> str:
     if not isinstance(run.engine, VllmSettings):
         return ""
     ranks = [s.learner.adapter.rank for s in run.stages if s.learner.adapter is not None]
-    return run.engine.command(run.model.path if isinstance(run.model, Folder) else "RUN/start", max(ranks, default=0))
+    return run.engine.command(run.model.path if isinstance(run.model, Folder) else f"{_BUILT}/start", max(ranks, default=0))
 
 
 def _chosen(run: Run) -> tuple[str, ...]:
@@ -129,15 +136,11 @@ def _json(found: Derived) -> dict[str, Any]:
 
 
 def _text(run: Run, found: Derived, wires: Sequence[WiredPart] = ()) -> None:
-    print("settings")
-    for line in _tree(take(run), 1):
-        print(line)
-    print()
+    _sizes(run.name, found)
     for name in dict.fromkeys(w.method for w in wires):
         print(f"wired for {name}")
         lines({f"  {w.place}": f"{w.value}\n{w.why}" for w in wires if w.method == name})
         print()
-    _sizes(run.name, found)
     for index, stage in enumerate(run.stages):
         if stage.updates:
             lr = describe_schedule(stage.learner.schedule, stage.learner.optimizer.lr, stage.steps * stage.updates)
@@ -152,6 +155,14 @@ def _text(run: Run, found: Derived, wires: Sequence[WiredPart] = ()) -> None:
         if schedules := describe_schedules(stage):
             print(f"schedules of stage {index}, in training alone")
             lines({f"  {key}": text for key, text in schedules.items()})
+            print()
+    tree = cast(Node, take(run))
+    base = cast(Node, tree.fields["model"]).fields.pop("run", None) if isinstance(run.model, Built) else None
+    for title, part in (("settings", tree), ("settings of the base that is built first (--model.run.NAME)", base)):
+        if part is not None:
+            print(title)
+            for line in _tree(part, 1):
+                print(line)
             print()
 
 

@@ -18,7 +18,7 @@ class ExportOptions:
     """Writes the model of a run as a folder in Hugging Face format, with a model card, and loads it again to verify it.
 
     Attributes:
-        model: a run folder, finished or stopped, or a model folder.
+        model: a run folder, finished or stopped, RUN@STEP or RUN/checkpoints/step_N, or a model folder.
         to: the new folder.
         merged: all weights, an adapter added to them (the default).
         adapter: the adapter alone, in PEFT's format.

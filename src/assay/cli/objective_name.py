@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["objective_name", "objective_table"]
 
+_BESIDE = {"Kl": "kl", "KlInReward": "kl in the reward", "Entropy": "entropy"}
+"""Terms that are told beside a method's name."""
+
 _MOST = 60  # characters of a composition
 
 
@@ -54,7 +57,30 @@ def objective_name(table: Mapping[str, Any]) -> str:
     for name, objective in known:
         if replace(objective, aggregate=found.aggregate) == found:
             return f"{name} >> {written(found.aggregate)}"
-    return _cut(composition(found))
+    return _with_terms(found) or _cut(composition(found))
+
+
+def _with_terms(found: Objective) -> str:
+    """The method, and what stands beside it in words: ``grpo + kl 0.001 + entropy 0.001, clip 0.2 0.28``; empty where that is not
+    all that differs.
+    """
+    more = [(field, term) for field in ("credit", "terms") for term in getattr(found, field) if type(term).__name__ in _BESIDE]
+    bare = replace(
+        found, **{field: tuple(t for t in getattr(found, field) if (field, t) not in more) for field in ("credit", "terms")}
+    )
+    said = "".join(f" + {_BESIDE[type(term).__name__]} {getattr(term, 'coef', 0):g}" for _, term in more)
+    trust: Any = getattr(bare.policy, "trust", None)
+    for name, objective in _known():
+        plain: Any = getattr(objective.policy, "trust", None)
+        clip = ""
+        other = bare
+        if type(trust) is type(plain) and hasattr(trust, "low") and hasattr(trust, "high") and bare.policy is not None:
+            other = replace(bare, policy=replace(bare.policy, **{"trust": replace(trust, low=plain.low, high=plain.high)}))
+            clip = f", clip {trust.low:g} {trust.high:g}" if other != bare else ""
+        if (more or clip) and replace(objective, aggregate=found.aggregate) == other:
+            beside = "" if objective == other else f" >> {type(found.aggregate).__name__}()"
+            return f"{name.removesuffix('(kl=0.0)')}{said}{clip}{beside}"
+    return ""
 
 
 @cache

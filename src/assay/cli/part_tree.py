@@ -35,6 +35,8 @@ class Unset(Enum):
 
 
 MISSING, GONE = Unset.MISSING, Unset.GONE
+FIRST = "first"
+"""The position in a tuple that adds an entry before all others."""
 _PACKAGES = (
     "assay.guide",
     "assay.objective",
@@ -130,7 +132,8 @@ def put(root: Node, path: Sequence[str], kind: str, extra: Sequence[str] = ()) -
 
     Args:
         root: the tree, changed in place.
-        path: names down to the place; in a tuple, the position behind the last one adds an entry, in a mapping any new name.
+        path: names down to the place; in a tuple, the position behind the last one adds an entry and ``first`` one before all
+            others, in a mapping any new name adds one.
         kind: ``module:Class``; or a bare name from the package or module of the part that stands there; or ``none``, which takes
             an entry out of a tuple too.
         extra: further modules in which a bare name is looked up.
@@ -157,7 +160,7 @@ def put(root: Node, path: Sequence[str], kind: str, extra: Sequence[str] = ()) -
     name = path[-1]
     declared, now = parent.declared_at(name), parent.fields.get(name)
     if kind in ("none", "None"):
-        if parent.kind is tuple and name in parent.fields:
+        if parent.kind is tuple:  # behind the last entry stands one that another option would add
             parent.fields[name] = GONE
             return
         if NoneType not in union_members(declared) and declared is not Any:
@@ -166,6 +169,8 @@ def put(root: Node, path: Sequence[str], kind: str, extra: Sequence[str] = ()) -
         return
     names = _family_names(declared) if kind not in candidates(now, declared, extra) else ()
     made = _family(kind) if kind.partition("/")[0] in names else None
+    if parent.kind is tuple and name == FIRST:
+        parent.fields = {FIRST: None, **parent.fields}
     parent.fields[name] = _fresh(_class(kind, place, now, declared, extra), declared) if made is None else take(made, declared)
 
 
@@ -270,9 +275,11 @@ def _fresh(kind: Any, declared: Any) -> Node:
 
 
 def _places(node: Node) -> list[str]:
-    """Names of the fields that hold a part or may; in a tuple also the position behind its last entry."""
+    """Names of the fields that hold a part or may; in a tuple also the positions behind its last entry and before its first."""
     out = [name for name, child in node.fields.items() if isinstance(child, Node) or _may_hold_part(node.declared_at(name))]
-    return [*out, str(len(node.fields))] if node.kind is tuple else out
+    if node.kind is not tuple:
+        return out
+    return list(dict.fromkeys([*out, str(sum(name != FIRST for name in node.fields)), FIRST]))
 
 
 def _homes_of(name: str, root: Node) -> list[list[str]]:

@@ -94,7 +94,8 @@ def settle_all(options: type[O], args: Sequence[str], prog: str) -> Settled[O]:
         trackers += typed_trackers
     word = _recipe_word(named, tables, f"{prog} RECIPE {' '.join(args)}")
     for stray in named[1:]:
-        mistakes.add([], f"{stray} belongs to no option")
+        dashes = f"; an option begins with dashes: --{stray}" if "=" in stray else ""
+        mistakes.add([], f"{stray} belongs to no option{dashes}")
     recipe = find(word)
     seed, typed = seed_of([*_seeds(tables), *given], mistakes)
     taken: list[GivenOption] = []
@@ -235,6 +236,8 @@ class _Written:
 
         try:
             text = self.path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            raise ConfigError(f"cannot read a run from {self.path}: there is no such file") from None
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"cannot read a run from {self.path}: {error}") from None
         with rows_beside(self.path.parent):

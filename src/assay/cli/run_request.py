@@ -12,6 +12,7 @@ from assay.cli.train_options import TrainOptions
 from assay.cli.user_files import module_of
 from assay.core.errors import CheckpointError, ConfigError, DataError, UnknownNameError, nearest
 from assay.runs import storage
+from assay.train.checkpoint_weights import checkpoint_place
 from assay.train.driver import load_run
 from assay.train.run import Run
 
@@ -95,9 +96,12 @@ def missing(path: Path) -> None:
         UnknownNameError: a run beside it has a name much like it.
         DataError: it would lie in a folder of runs.
     """
-    if path.exists():
+    if path.exists() or checkpoint_place(path) is not None:
         return
+    name, at, step = path.name.rpartition("@")
     beside = [p.parent.name for p in path.parent.glob("*/run.toml")]
+    if at and step.isdecimal() and nearest(name, beside):
+        raise UnknownNameError(f"run in {path.parent}", name, beside)
     if nearest(path.name, beside):
         raise UnknownNameError(f"run in {path.parent}", path.name, beside)
     if beside or path.parent.name == "runs":

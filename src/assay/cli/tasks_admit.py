@@ -53,11 +53,10 @@ class TasksAdmitOptions:
 def admit(args: list[str]) -> int:
     """``assay tasks admit RUN_OR_MODEL SUITE``."""
     own = parse(TasksAdmitOptions, args, "assay tasks admit")
-    from assay.cli.run_request import missing
-    from assay.train.models import model_folder
 
-    missing(own.model)
-    model_folder(own.model)
+    from assay.cli.asked_model import check_model  # loads the run's parts, which lists of families do not need
+
+    check_model(own.model)
     if own.out is not None and own.out.exists():
         raise ConfigError(f"--out {own.out} is there already; name a new file")
     family = source(own.name)

@@ -98,7 +98,8 @@ def choose_trackers(
     """The trackers that options choose.
 
     Args:
-        about: `split_trackers`, in the order in which they count. A later ``--tracker`` replaces an earlier one.
+        about: `split_trackers`, in the order in which they count. A later ``--tracker`` replaces an earlier one,
+            with what files say of trackers that it leaves out.
         flags: names that are chosen besides.
         before: those that the run had: where no option names any they are chosen, and a chosen one keeps its settings.
 
@@ -115,10 +116,15 @@ def choose_trackers(
     for word in [*([] if words == [NONE] else words), *flags]:
         tracker = _tracker(word, named[-1].place if named else word)
         chosen[tracker.tracker_name()] = had.get(tracker.tracker_name(), tracker)
-    settings = [o for o in about if o.path != TRACKER]
+    settings = [o for o in about if o.path != TRACKER and not (o.file and words and not _is_chosen(o, chosen))]
     if not settings:
         return tuple(chosen.values())
     return _changed(chosen, settings)
+
+
+def _is_chosen(option: GivenOption, chosen: Mapping[str, TrackerSettings]) -> bool:
+    """Whether a file's settings are of a tracker that is chosen: the last choice wins, and takes those of others with it."""
+    return option.path.removeprefix(f"{TRACKER}.").partition(".")[0] in chosen
 
 
 def _tracker(word: str, place: str) -> TrackerSettings:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import signal
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 from assay.cli import ignore_interrupts
 from assay.cli.gc_pause import Loading, loading
+from assay.cli.given_options import split_options
 from assay.cli.launched import check_ranks, meshed, with_ranks
 from assay.cli.multi_run import Study, resume_all, train_many
 from assay.cli.options import parse
@@ -21,7 +22,7 @@ from assay.cli.tracker_options import choose_trackers, split_words
 from assay.cli.train_options import ResumeOptions, TrainOptions, ViewOptions
 from assay.cli.usage import asks_usage, usage
 from assay.cli.user_objects import user_files
-from assay.core.errors import AssayError, CallbackError, ConfigError, MissingExtraError, RewardError
+from assay.core.errors import AssayError, CallbackError, ConfigError, EngineError, MissingExtraError, RewardError
 from assay.core.protocols import Tracker
 from assay.measure.trackers.state import TrackerState, recorded_trackers
 from assay.measure.trackers.tracker import TrackerSettings
@@ -80,6 +81,7 @@ def resume_command(args: list[str]) -> int:
 
 def _resume(args: list[str], launch: Launch | None) -> int:
     about, args = split_words(args)
+    _refuse_settings(args)
     own = parse(ResumeOptions, args, "assay resume")
     own = replace(own, run=named_run(own.run))
     if study := Study.read(own.run):
@@ -111,6 +113,23 @@ def _resume(args: list[str], launch: Launch | None) -> int:
             loaded,
             trackers,
         )
+
+
+def _refuse_settings(args: Sequence[str]) -> None:
+    """Refuses settings of a run behind a resume, which goes on as the run was.
+
+    Raises:
+        ConfigError: names the option, and how a new run begins from these weights.
+    """
+    known = {f.name for f in fields(ResumeOptions)} | {"help", "h", "n"}
+    strays, given = split_options(args)
+    for option in given:
+        if option.path not in known and not option.path.startswith("no_"):
+            run = strays[0] if strays else "RUN"
+            raise ConfigError(
+                f"{option.place}: a resume goes on with the settings that the run has, and changes its steps alone (--steps); "
+                f"for others begin a new run from its weights: assay train RECIPE --model {run}/model {option.place}"
+            )
 
 
 # ---- working ----------------------------------------------------------------------------------------------------------
@@ -153,8 +172,9 @@ def _worked(job: Callable[[], RunOutcome], folder: Path, own: ViewOptions, begun
             raise
         note(f"assay: {error}")
         _report(folder, own)
-        mended = " --allow-inexact" if isinstance(error, (RewardError, CallbackError)) else ""  # it will be other code then
-        note(f"the run stopped with an error; once mended, continue with: assay resume {folder}{mended}")
+        code = isinstance(error, (RewardError, CallbackError)) and not isinstance(error.__cause__, EngineError)
+        what, how = ("your code is mended", " --allow-inexact") if code else ("mended", "")
+        note(f"the run stopped with an error; once {what}, continue with: assay resume {folder}{how}")
         return 1
     except KeyboardInterrupt:
         ignore_interrupts()

@@ -62,8 +62,18 @@ def named_object(word: str, what: str) -> object:
     module = sys.modules[module_of(where)] if where.endswith(".py") else _module(where)
     if not hasattr(module, name):
         offered = getattr(module, "__all__", None) or [n for n, v in vars(module).items() if _own(n, v, module)]
+        if what == "recipe":  # called without arguments: neither rows nor rewards
+            offered = [n for n in offered if _is_recipe(vars(module).get(n))]
         raise UnknownNameError(f"{what} in {where}", name, offered)
     return getattr(module, name)
+
+
+def _is_recipe(value: object) -> bool:
+    """Whether something may be a recipe: a function that can be called without arguments."""
+    if not isinstance(value, FunctionType):
+        return False
+    parameters = inspect.signature(value).parameters.values()
+    return all(p.default is not p.empty or p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters)
 
 
 def _own(name: str, value: object, module: ModuleType) -> bool:

@@ -64,7 +64,8 @@ class JudgeClient:
 
     A question goes to the server once: equal questions that are asked at the same time wait for one answer, and answers that
     could be read are kept in the store. A judge whose first 8 answers could all not be read is asked nothing more until `retry`:
-    the rubric, the template or the model is wrong, and time would change nothing.
+    the rubric, the template or the model is wrong, and time would change nothing. Nor is one that gave no answer at all when the
+    attempts of a first question were used up: its server is down, and each further question would wait as long.
 
     Args:
         judge: settings.
@@ -82,6 +83,7 @@ class JudgeClient:
         self.counts: Counter[str] = Counter()
         self._waiting: dict[str, asyncio.Task[str]] = {}
         self._unread, self._was_read, self._last = 0, False, ""
+        self._answered, self._silent = False, ""  # what came instead of the first answer, after all attempts
         self._slots = asyncio.Semaphore(judge.concurrency)  # a deadline begins when a question's turn has come
 
     async def ask(self, messages: Sequence[Message], read: Callable[[str], _T], *, sample: int = 0) -> _T:
@@ -117,7 +119,21 @@ class JudgeClient:
 
     def retry(self) -> None:
         """Asks again after it gave up, as at the next step of a run."""
-        self._unread = 0
+        self._unread, self._silent = 0, ""
+
+    async def check_reachable(self) -> None:
+        """Refuses a judge at whose address no server listens.
+
+        Raises:
+            EngineError: no connection; says how to name another address.
+        """
+        try:
+            await self._made().check_reachable()
+        except EngineError as error:
+            raise EngineError(
+                f"judge {self.judge.name!r} cannot be reached: {error}; start its server, or give Judge.url "
+                "(--judges.N.url URL, N from 0)"
+            ) from None
 
     async def close(self) -> None:
         """Closes connections; a question after that opens new ones."""
@@ -147,12 +163,17 @@ class JudgeClient:
             async with asyncio.timeout(self.judge.seconds):
                 for attempt in range(_READINGS):
                     self._check_given_up()
-                    (answer,) = await client.chat(
-                        messages,
-                        temperature=self.judge.temperature,
-                        max_tokens=self.judge.max_tokens,
-                        seed=self.judge.seed + sample + _APART * attempt,
-                    )
+                    try:
+                        (answer,) = await client.chat(
+                            messages,
+                            temperature=self.judge.temperature,
+                            max_tokens=self.judge.max_tokens,
+                            seed=self.judge.seed + sample + _APART * attempt,
+                        )
+                    except EngineError as error:
+                        self._silent = self._silent or str(error)
+                        raise
+                    self._answered = True
                     try:
                         read(answer.text)
                     except (ValueError, DataError) as error:
@@ -172,6 +193,8 @@ class JudgeClient:
         raise EngineError(f"judge {self.judge.name!r}: none of {_READINGS} answers could be read; the last: {said}")
 
     def _check_given_up(self) -> None:
+        if self._silent and not self._answered:
+            raise EngineError(f"judge {self.judge.name!r} has given no answer at all: {self._silent}")
         if not self._was_read and self._unread >= _GIVE_UP:
             raise EngineError(
                 f"judge {self.judge.name!r}: none of its first {self._unread} answers could be read; the last: {self._last}"

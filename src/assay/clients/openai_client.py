@@ -134,6 +134,20 @@ class OpenAIClient:
         body = {"prompt": prompt, "n": n, "temperature": temperature, "max_tokens": max_tokens, **more}
         return await self._answers("/completions", body, n)
 
+    async def check_reachable(self) -> None:
+        """Refuses an address where no server listens; one that is slow, or that fails, is a server.
+
+        Raises:
+            EngineError: no connection.
+        """
+        _, client = self._here()
+        try:
+            await client.get(f"{self.base_url}/models", timeout=10.0)
+        except httpx.ConnectError as error:
+            raise EngineError(f"{self.base_url}: {_in_words(error)}") from error
+        except httpx.HTTPError:
+            return
+
     async def context_length(self) -> int | None:
         """Tokens that a prompt and its answer may have together, as ``/models`` says it (``max_model_len`` of vLLM and of
         ``assay serve model``); None where the server does not say, or does not answer within 10 s.
@@ -162,13 +176,13 @@ class OpenAIClient:
 
     async def _answers(self, path: str, body: Mapping[str, Any], n: int) -> list[Answer]:
         slots, client = self._here()
+        came: list[str] = []
         try:
             async with asyncio.timeout(self._seconds), slots:
-                return await self._request(client, path, {"model": self.model, **body}, n)
+                return await self._request(client, path, {"model": self.model, **body}, n, came)
         except TimeoutError as error:
-            raise EngineError(
-                f"{self._where(path)}: no answer within {self._seconds:g} s; raise OpenAIClient(seconds=...)"
-            ) from error
+            what = f"; the last attempt: {came[-1]}" if came else "; raise OpenAIClient(seconds=...), of a command --seconds"
+            raise EngineError(f"{self._where(path)}: no answer within {self._seconds:g} s{what}") from error
 
     def _here(self) -> tuple[asyncio.Semaphore, httpx.AsyncClient]:
         loop = asyncio.get_running_loop()
@@ -178,7 +192,10 @@ class OpenAIClient:
             self._loop = (loop, asyncio.Semaphore(self._concurrency), client)
         return self._loop[1], self._loop[2]
 
-    async def _request(self, client: httpx.AsyncClient, path: str, body: Mapping[str, Any], n: int) -> list[Answer]:
+    async def _request(
+        self, client: httpx.AsyncClient, path: str, body: Mapping[str, Any], n: int, came: list[str]
+    ) -> list[Answer]:
+        """Answers after as many attempts as it takes; ``came`` gets what came instead, attempt by attempt."""
         said, where = "", self._where(path)
         for attempt in range(self._attempts):
             wait = self._pause * 2**attempt
@@ -188,7 +205,7 @@ class OpenAIClient:
                     self.base_url + path, json=body, headers=self._headers(), timeout=self._request_seconds
                 )
             except httpx.HTTPError as error:
-                said = f"{type(error).__name__}: {error}"
+                said = _in_words(error)
             else:
                 if answer.status_code == 200:
                     try:
@@ -200,6 +217,7 @@ class OpenAIClient:
                     if answer.status_code < 500 and answer.status_code not in _LATER:
                         raise self._refused(answer.status_code, path, said)
                     wait = max(wait, _asked_for(answer))
+            came.append(said)
             if attempt + 1 < self._attempts:
                 await asyncio.sleep(min(wait, max(_LONGEST, self._pause)))
         raise EngineError(f"{where}: no answer in {self._attempts} attempts; the last: {said}")
@@ -237,15 +255,23 @@ class OpenAIClient:
         return text.replace(key, "[key]") if key else text
 
     def _refused(self, status: int, path: str, said: str) -> RequestRefused:
+        short = not self.base_url.endswith("/v1")
+        address = f"'/v1' may be missing from the address: {self.base_url}/v1" if short else "look at the address"
         fix = {
             401: "look at the key" if self._key_name else "name the variable that holds the key in OpenAIClient(api_key_env=...)",
             403: "look at what the key allows",
-            404: f"look at base_url, and whether the server has a model {self.model!r}",
+            404: f"{address}, and whether the server has a model {self.model!r}",
         }.get(status, "the server does not take this request")
         return RequestRefused(f"{self._where(path)} was refused with {said}; {fix}", status)
 
     def _where(self, path: str) -> str:
         return f"POST {self.base_url}{path} (model {self.model!r})"
+
+
+def _in_words(error: httpx.HTTPError) -> str:
+    """What went wrong, with the reason of a connection that was not made."""
+    said = f"{type(error).__name__}: {error}".removesuffix(": ")
+    return f"{said}: no server listens at this address" if isinstance(error, httpx.ConnectError) else said
 
 
 def _conversation(messages: Sequence[Message]) -> dict[str, Any]:

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
         NotFinite,
         StalledSteps,
     )
+    from assay.measure.rules_rate import LearningRateTooHigh
     from assay.measure.rules_tools import ToolErrors, UnusedTools
     from assay.measure.runs import EvalLine, RunComparison, RunView, compare, read_metrics, read_run
     from assay.measure.selected import SelectedAccuracy, selected_accuracy, selected_of_k
@@ -105,6 +106,7 @@ __all__ = [
     "ItemChange",
     "ItemDiff",
     "JudgeCost",
+    "LearningRateTooHigh",
     "LengthTruncation",
     "MlflowTracker",
     "NoSignal",
@@ -222,6 +224,7 @@ _HOME = {
     "rules_check": "RewardHacking",
     "rules_heldout": "CurriculumStuck HeldOutDropped SuspectVerifier",
     "rules_machinery": "EngineMismatch GraderHangs RisingFaults UnprovenWeights UntrainedWeights",
+    "rules_rate": "LearningRateTooHigh",
     "rules_policy": "EntropyCollapse EntropyExplosion FormatFailure LengthTruncation NoSignal NotFinite StalledSteps",
     "rules_tools": "ToolErrors UnusedTools",
     "selected": "SelectedAccuracy selected_accuracy selected_of_k",

@@ -19,12 +19,14 @@ from assay.measure.rules_policy import (
     NotFinite,
     StalledSteps,
 )
+from assay.measure.rules_rate import CONSEQUENCES, LearningRateTooHigh
 from assay.measure.rules_tools import ToolErrors, UnusedTools
 
 __all__ = ["RULES", "diagnose"]
 
 RULES: tuple[Rule, ...] = (
     NotFinite(),
+    LearningRateTooHigh(),
     UnprovenWeights(),
     UntrainedWeights(),
     EngineMismatch(),
@@ -48,7 +50,8 @@ RULES: tuple[Rule, ...] = (
 
 
 def diagnose(history: History, rules: Iterable[Rule] = RULES) -> tuple[Finding, ...]:
-    """What the rules find in the reinforcement-learning part of a run, alarms first.
+    """What the rules find in the reinforcement-learning part of a run, alarms first. What follows from a learning rate that
+    destroyed the policy is left out.
 
     Args:
         history: all metrics of the run.
@@ -61,5 +64,7 @@ def diagnose(history: History, rules: Iterable[Rule] = RULES) -> tuple[Finding, 
     """
     part = history.learning()
     found = [finding for rule in rules if (finding := rule(part))]
+    if any(finding.rule == "LearningRateTooHigh" for finding in found):
+        found = [finding for finding in found if finding.rule not in CONSEQUENCES]
     order = list(Severity)
     return tuple(sorted(found, key=lambda f: order.index(f.severity)))

@@ -228,8 +228,8 @@ class StalledSteps:
                     "was zero or there was no batch."
                 ),
                 action=(
-                    "Look at the signal fraction and at what filters removed: nothing was left to learn from. Change "
-                    "the tasks, not the optimiser."
+                    "Look at the signal fraction and at what filters removed: nothing was left to learn from. If it was so from "
+                    "the start, change the tasks or the reward; if it came after a fall of the reward, the learning rate (--lr)."
                 ),
                 first_step=idle[0],
                 last_step=idle[-1],

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from assay.core.config import from_dict
-from assay.core.errors import CheckpointError, ConfigError, UnknownNameError
+from assay.core.errors import ConfigError, UnknownNameError
 from assay.measure import RunView, read_run
 from assay.publish.card import Provenance, card_text
-from assay.runs import checkpoint, storage
+from assay.runs import storage
 from assay.runtime.models.adapter_base import whole_of
+from assay.train.checkpoint_weights import checkpoint_place, weights_of_run
 from assay.train.models import model_folder
 from assay.train.proof import probe_rows
 
@@ -66,7 +66,7 @@ def export(
     the run recorded. It appears when it is whole and, with ``check``, was loaded again by transformers and found equal.
 
     Args:
-        source: a run folder, finished or stopped, or a model folder.
+        source: a run folder, finished or stopped, also as RUN@STEP or the folder of a checkpoint, or a model folder.
         to: the new folder; absent or empty.
         form: ``merged``: all weights, an adapter added to them; ``adapter``: the adapter alone, in PEFT's format.
         dtype: ``float32`` (as weights are trained), ``bfloat16`` or ``float16``, rounded to the nearest, ties to even.
@@ -83,6 +83,10 @@ def export(
     from assay.runtime.models.exported import reloaded, write_exported
 
     place, target = Path(source), Path(to)
+    if (named := checkpoint_place(place)) is not None:
+        if step not in (None, named[1]):
+            raise ConfigError(f"{place} names step {named[1]}, and step={step} (--step) another; leave one out")
+        place, step = named
     for what, value, known in (("form of an export", form, FORMS), ("dtype of an export", dtype, DTYPES)):
         if value not in known:
             raise UnknownNameError(what, value, known)
@@ -117,34 +121,10 @@ def weights_at(place: Path, step: int | None) -> tuple[AnyModel, Path, int | Non
     """
     from assay.runtime.models.hf import load_model
 
-    done = place / "done.json"
     if not (place / "run.toml").exists():
         folder = model_folder(place)
         return load_model(folder), whole_of(folder), None
-    if done.exists() and step in (None, int(storage.read_json(done)["step"])):
-        return load_model(place / "model"), place / "model", int(storage.read_json(done)["step"])
-    path = checkpoint.latest(place) if step is None else checkpoint.named(place, step)
-    if path is None:
-        raise CheckpointError(
-            f"run {place} has no checkpoint yet, so no weights of its own: go on with it by 'assay resume {place}'"
-        )
-    return _restored(place, path)
-
-
-def _restored(place: Path, path: Path) -> tuple[AnyModel, Path, int]:
-    """The model of a checkpoint: what its learner trained, on the weights that its stage began with."""
-    from assay.runtime.models.exported import with_weights
-    from assay.runtime.models.hf import load_model
-    from assay.runtime.settings import Lora
-
-    state = storage.read_json(path / "state.json")
-    index, step = int(state["stage"]), int(state["session"]["step"])
-    table = read_run(place).settings
-    learner: Mapping[str, Any] = table["stages"][index].get("learner", {})
-    adapter = from_dict(Lora, learner["adapter"]) if isinstance(learner.get("adapter"), Mapping) else None
-    kept = place / "bases" / f"stage_{index}"
-    start = kept if index and adapter is not None else place / "start"
-    return with_weights(load_model(start), path / "learner" / "weights.safetensors", adapter), start, step
+    return weights_of_run(place, step)
 
 
 def _generation(place: Path, run: RunView | None) -> dict[str, Any]:

@@ -25,6 +25,8 @@ class PeerSetting:
 
 _LOW, _HIGH = ("--stages.{stage}.objective.policy.trust." + side + " {value}" for side in ("low", "high"))
 _CLIP = "objective=dapo(low=..., high=...), of assay.objective.methods"
+_CLIPS = "objective=grpo(clip=...), of assay.objective.methods"
+_KL_IN_REWARD = "objective=replace(objective, credit=(KlInReward(coef=...), *objective.credit)), of assay.objective"
 _BOUNDS = "distance of the ratio's bounds from 1, below and above"
 
 PEERS: tuple[tuple[PeerSetting, str], ...] = (
@@ -93,14 +95,28 @@ PEERS: tuple[tuple[PeerSetting, str], ...] = (
         clip-grad""",
     ),
     (
-        PeerSetting("--kl COEFFICIENT", "0 leaves the divergence out"),
-        """init-kl-coef algo.kl.init-coef kl-loss-coef actor-rollout-ref.actor.kl-loss-coef
-        actor-rollout-ref.actor.use-kl-loss algorithm.kl-ctrl.kl-coef algorithm.use-kl-in-reward use-kl-loss kl-coeff kl-penalty
-        kl-weight kl-ctrl""",
+        PeerSetting("--kl COEFFICIENT", "a term of the loss; 0 leaves the divergence out"),
+        """actor-rollout-ref.actor.use-kl-loss use-kl-loss kl-penalty kl-weight""",
     ),
     (
-        PeerSetting(f"{_LOW} {_HIGH}", _BOUNDS, "objective=grpo(clip=...), of assay.objective.methods"),
-        """epsilon eps-clip clip-ratio actor-rollout-ref.actor.clip-ratio cliprange clip-eps actor.eps-clip clip-range clip""",
+        PeerSetting("--kl {value}", "a term of the loss; 0 leaves the divergence out"),
+        "kl-loss-coef actor-rollout-ref.actor.kl-loss-coef kl-coeff",
+    ),
+    (
+        PeerSetting(
+            "--kl-in-reward {value}",
+            "subtracted from the reward; as a term of the loss (use_kl_loss) it is --kl {value}",
+            _KL_IN_REWARD,
+        ),
+        "init-kl-coef algo.kl.init-coef algorithm.kl-ctrl.kl-coef kl-ctrl.kl-coef",
+    ),
+    (
+        PeerSetting("--kl-in-reward COEFFICIENT", "subtracted from the reward; --kl is a term of the loss", _KL_IN_REWARD),
+        "algorithm.use-kl-in-reward use-kl-in-reward algorithm.kl-penalty kl-ctrl",
+    ),
+    (
+        PeerSetting("--clip {value}", _BOUNDS, _CLIPS),
+        "actor-rollout-ref.actor.clip-ratio actor.eps-clip",
     ),
     (
         PeerSetting(_LOW, f"{_BOUNDS}: this one is below", _CLIP),
@@ -115,10 +131,7 @@ PEERS: tuple[tuple[PeerSetting, str], ...] = (
         "delta clip-ratio-c actor-rollout-ref.actor.clip-ratio-c",
     ),
     (
-        PeerSetting(
-            f"{_LOW.replace('{value}', 'LOW')} {_HIGH.replace('{value}', 'HIGH')}",
-            _BOUNDS,
-        ),
+        PeerSetting("--clip LOW HIGH", _BOUNDS, _CLIP),
         "actor.eps-clip-low-high eps-clip-low-high",
     ),
     (
@@ -131,11 +144,11 @@ PEERS: tuple[tuple[PeerSetting, str], ...] = (
     ),
     (
         PeerSetting(
-            "--stages.{stage}.objective.terms.{term}.kind Entropy --stages.{stage}.objective.terms.{term}.coef {value}",
+            "--entropy {value}",
             "a term of the loss",
-            "on_rows(..., objective=replace(objective, terms=(*objective.terms, Entropy(coef=...)))), of assay.objective",
+            "objective=replace(objective, terms=(*objective.terms, Entropy(coef=...))), of assay.objective",
         ),
-        """entropy-coef entropy-coeff actor-rollout-ref.actor.entropy-coeff actor.entropy-coef ent-coef""",
+        """actor-rollout-ref.actor.entropy-coeff actor.entropy-coef""",
     ),
     (
         PeerSetting("--max-new-tokens {value}"),
@@ -188,8 +201,52 @@ PEERS: tuple[tuple[PeerSetting, str], ...] = (
         "actor.gradient-checkpointing-enable actor-rollout-ref.model.enable-gradient-checkpointing",
     ),
     (
-        PeerSetting("--engine.kind VllmSettings", "the default, 'auto', takes vLLM where it fits", "engine=VllmSettings(...)"),
-        "use-vllm vllm-mode vllm vllm-num-engines actor-rollout-ref.rollout.name rollout.name",
+        PeerSetting(
+            "--engine.kind VllmSettings --engine.url http://localhost:8000/v1",
+            "a server that you start; the default, 'Auto', samples in the run's own process and never takes vLLM",
+            "engine=VllmSettings(url=...), of assay.runtime",
+        ),
+        "use-vllm vllm-mode vllm vllm-server-base-url actor-rollout-ref.rollout.name rollout.name",
+    ),
+    (
+        PeerSetting(
+            "",
+            "an option of the vLLM server, which you start yourself ('vllm serve'), with --tensor-parallel-size, "
+            "--gpu-memory-utilization and --max-model-len; a run only names it: --engine.kind VllmSettings --engine.url URL",
+        ),
+        """tensor-model-parallel-size actor-rollout-ref.rollout.tensor-model-parallel-size rollout.tensor-model-parallel-size
+        tensor-parallel-size vllm-tensor-parallel-size gpu-memory-utilization vllm-gpu-memory-utilization
+        actor-rollout-ref.rollout.gpu-memory-utilization rollout.gpu-memory-utilization vllm-max-model-length
+        actor-rollout-ref.rollout.max-model-len max-model-len enforce-eager actor-rollout-ref.rollout.enforce-eager
+        vllm-num-engines max-num-batched-tokens actor-rollout-ref.rollout.max-num-batched-tokens""",
+    ),
+    (
+        PeerSetting(
+            "",
+            "not here: weights, gradients and optimiser stay on the device; what needs less memory is --lora-rank RANK, "
+            "--gradient-checkpointing, a smaller --micro-tokens, or --mesh.data COUNT, which shares them by FSDP2",
+        ),
+        """param-offload optimizer-offload offload cpu-offload adam-offload actor-rollout-ref.actor.fsdp-config.param-offload
+        actor-rollout-ref.actor.fsdp-config.optimizer-offload actor-rollout-ref.ref.fsdp-config.param-offload
+        fsdp-config.param-offload fsdp-config.optimizer-offload vllm-enable-sleep""",
+    ),
+    (
+        PeerSetting("", "not here: the learner shares weights and rows by FSDP2 alone (--mesh.data COUNT)"),
+        """pipeline-model-parallel-size context-parallel-size ulysses-sequence-parallel-size ring-attn-size
+        actor-rollout-ref.actor.ulysses-sequence-parallel-size ds-tensor-parallel-size""",
+    ),
+    (
+        PeerSetting("", "the recipe's reward; for rows of your own: assay train ROWS.jsonl --reward FILE.py:FUNCTION", "reward"),
+        "reward-manager reward-model.reward-manager custom-reward-function.path custom-reward-function.name",
+    ),
+    (
+        PeerSetting("--evaluation.n {value}", "sampled answers per held-out item"),
+        "val-kwargs.n actor-rollout-ref.rollout.val-kwargs.n",
+    ),
+    (
+        PeerSetting("", "nothing to set: held-out items are answered greedily and with the sampling of training"),
+        """val-kwargs.do-sample val-kwargs.temperature actor-rollout-ref.rollout.val-kwargs.do-sample
+        actor-rollout-ref.rollout.val-kwargs.temperature""",
     ),
     (
         PeerSetting("--mesh.data COUNT"),
@@ -290,7 +347,14 @@ PEERS: tuple[tuple[PeerSetting, str], ...] = (
         "eval-on-start eval-at-start do-eval val-before-train trainer.val-before-train",
     ),
     (PeerSetting("--eval-every STEPS"), "eval-strategy evaluation-strategy"),
-    (PeerSetting("--checkpoint-every STEPS", "the last two are kept"), "save-strategy save-total-limit"),
+    (PeerSetting("--checkpoint-every STEPS", "when one is written"), "save-strategy"),
+    (
+        PeerSetting(
+            "", "nothing to set: the last two checkpoints are kept; 'assay export RUN@STEP --to FOLDER' keeps a model of one"
+        ),
+        """save-total-limit max-actor-ckpt-to-keep trainer.max-actor-ckpt-to-keep max-critic-ckpt-to-keep
+        trainer.max-critic-ckpt-to-keep max-ckpt-num max-ckpt-to-keep""",
+    ),
     (
         PeerSetting(
             "--stages.{stage}.learner.optimizer.kind CLASS",

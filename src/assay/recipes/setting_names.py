@@ -15,6 +15,9 @@ __all__ = ["SHORT", "PeerSetting", "keyword_of", "misnamed_keyword", "path_of", 
 SHORT: dict[str, tuple[str, str]] = {
     "objective": ("algorithm", "{stage}.objective"),
     "kl": ("beta kl-coef", "{stage}.objective.kl"),
+    "kl-in-reward": ("", "{stage}.objective.credit"),
+    "entropy": ("entropy-coeff entropy-coef ent-coef", "{stage}.objective.terms"),
+    "clip": ("epsilon clip-ratio eps-clip clip-range cliprange clip-eps", "{stage}.objective.policy.trust"),
     "epochs": ("num-iterations ppo-epochs", "{stage}.epochs"),
     "minibatches": ("", "{stage}.minibatches"),
     "lag": ("staleness", "{stage}.lag"),
@@ -54,6 +57,13 @@ SHORT: dict[str, tuple[str, str]] = {
 
 _KEYWORDS = {"lr": "learning_rate", "lora-rank": "lora", "reward-weights": "weights"}
 """Keywords of `on_rows` that are not the short name itself."""
+
+_IN_PYTHON = {
+    "kl-in-reward": "objective=replace(objective, credit=(KlInReward(coef=...), *objective.credit)), of assay.objective",
+    "entropy": "objective=replace(objective, terms=(*objective.terms, Entropy(coef=...))), of assay.objective",
+    "clip": "objective=grpo(clip=...), of assay.objective.methods",
+}
+"""Short names that are no single place in a run: what stands for them in Python."""
 
 _FIRST = {name: first for first, (others, _) in SHORT.items() for name in (first, *others.split())}
 
@@ -98,12 +108,16 @@ def path_of(name: str, stage: int = 0) -> str | None:
     ('stages.0.epochs', 'checkpoint_every', None)
     """
     word = _dashed(name)
+    if _FIRST.get(word) in _IN_PYTHON:
+        return None
     if word not in _FIRST:
         peer = _BY_NAME.get(word)
         flags = [w[2:] for w in peer.option.split() if w.startswith("--")] if peer and not peer.python else []
         if len(flags) != 1 or (flags[0] not in _FIRST and "." not in flags[0] and flags[0] != "name"):
             return None
         word = flags[0]
+        if _FIRST.get(word) in _IN_PYTHON:
+            return None
     path = SHORT[_FIRST[word]][1] if word in _FIRST else word.replace("stages.{stage}", "{stage}")
     if ".asynchronous." in path:  # of a part that is not there by default: `misnamed_keyword` says how to put it there
         return None
@@ -133,6 +147,9 @@ def misnamed_keyword(name: str, keywords: Collection[str]) -> str:
     flags = [w[2:] for w in peer.option.split() if w.startswith("--")] if peer else []
     found = [k for flag in flags if (k := keyword_of(flag, keywords))]
     known = f"{name} is another library's name; here it is"
+    short = _FIRST.get(_dashed(name), "")
+    if short in _IN_PYTHON:
+        return f"{known if short != _dashed(name) else f'{place}; here it is'} {_IN_PYTHON[short]}"
     if peer and peer.python in keywords:
         return f"{known} the argument {peer.python}"
     if peer and found and len(found) == len(flags):

@@ -88,7 +88,16 @@ def _notes(run: Run) -> tuple[str, ...]:
     verifier: object = run.tasks.verifier()
     if isinstance(verifier, UserReward):
         return (*notes, _accuracy(verifier, run.evaluation.threshold))
-    return (*notes, *_judged_by(run.tasks))
+    rewards: list[object] = [getattr(stage, "reward", None) for stage in run.stages]
+    rewarded = [scorer for scorer in rewards if scorer is not None and type(scorer).__name__ != "FromTasks"]
+    if not rewarded:
+        return (*notes, *_judged_by(run.tasks))
+    asked: set[str] = {name for scorer in rewarded for name in getattr(scorer, "judges", ())}
+    where = "".join(f"; judge {j.name!r}: model {j.model!r} at {j.url}" for j in run.judges if j.name in asked)
+    kinds = ", ".join(dict.fromkeys(type(scorer).__name__ for scorer in rewarded))
+    said = [f"the reward is {kinds}{where}"]
+    said += [f"accuracy alone, not the reward: {line}" for line in _judged_by(run.tasks)]
+    return (*notes, *said)
 
 
 def _judged_by(source: object) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ from assay.runs.folder import SETTINGS, remove_leftovers
 from assay.runtime.distributed.launch import check_first
 from assay.train import contamination, models, record
 from assay.train.callbacks import Callback
+from assay.train.judgements import check_judges
 from assay.train.outcome import RunOutcome
 from assay.train.preflight import check_fits, check_run
 from assay.train.progress_view import say, should_show, with_view
@@ -86,6 +87,7 @@ def train(
         with lock.worker(path):
             record.refuse_used(path)
             try:
+                check_judges(run.judges)
                 if prepare is not None:
                     prepare(path)
                 outcome = begin(RunDriver(run, path, told, profile, callbacks))

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import IO, Self
 
 from assay.clients.judge import Judge
-from assay.clients.judge_client import JudgeClient
+from assay.clients.judge_client import JudgeClient, MemoryStore
 from assay.core.errors import AssayError, DataError, EngineError, UnknownNameError
+from assay.core.util.event_loop import run_async
 from assay.core.util.jsonl import object_of
 from assay.runs import storage
 
-__all__ = ["JudgementFile", "RunJudges"]
+__all__ = ["check_judges", "JudgementFile", "RunJudges"]
 
 
 class JudgementFile:
@@ -99,6 +100,25 @@ class JudgementFile:
                     self._file.write("\n")  # behind what a kill may have left half
             self._file.write(json.dumps(row, ensure_ascii=False) + "\n")
             self._file.flush()
+
+
+def check_judges(judges: Sequence[Judge]) -> None:
+    """Refuses judges at whose address no server listens, before a run begins.
+
+    Raises:
+        EngineError: names the first one.
+    """
+
+    async def ask() -> None:
+        for judge in judges:
+            client = JudgeClient(judge, MemoryStore())
+            try:
+                await client.check_reachable()
+            finally:
+                await client.close()
+
+    if judges:
+        run_async(ask())
 
 
 class RunJudges:

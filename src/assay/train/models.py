@@ -21,6 +21,7 @@ from assay.runs.storage import fresh_folder
 from assay.runtime.models.hub_names import ADAPTER_CONFIG, hub_name, on_hub
 from assay.runtime.settings import DecoderShape
 from assay.runtime.text.chat import Chat
+from assay.train.checkpoint_weights import checkpoint_place
 
 if TYPE_CHECKING:
     from assay.core.learner import Learner
@@ -225,6 +226,10 @@ def model_folder(path: Path) -> Path:
         raise ConfigError(f"run {path.parent} keeps no best model; train with --keep-best (Run.keep_best=True)")
     if (path / "run.toml").exists():
         raise ConfigError(f"run {path} has not finished, so it has no model yet: assay resume {path}")
+    if (named := checkpoint_place(path)) is not None:
+        raise ConfigError(
+            f"{path} is a checkpoint, not a model folder; make one of it: assay export {named[0]}@{named[1]} --to FOLDER"
+        )
     what = "does not exist" if not path.exists() else "holds neither config.json nor model/config.json"
     raise ConfigError(f"{path} {what}; give a model folder in Hugging Face format, a finished run folder, or a name on the hub")
 

@@ -18,6 +18,7 @@ from assay.core.util.event_loop import run_async
 from assay.core.util.threads import sleeping
 from assay.rollout.decode_text import text_of, with_stop
 from assay.rollout.spec import PlayerSpec
+from assay.train.checkpoint_weights import checkpoint_place, weights_of_run
 from assay.train.evaluate import evaluate, greedy, held_out, items_of, select_by
 from assay.train.levels import Levels, check_levels
 from assay.train.models import Folder, check_tokenizer, model_folder
@@ -34,10 +35,12 @@ class Policy:
     """A model folder, loaded on use.
 
     Attributes:
-        path: a model folder in Hugging Face format, or a run folder.
+        path: a model folder in Hugging Face format, or a run folder; ``RUN@STEP``, or a checkpoint's folder, for the model of a
+            run at a step.
 
     Raises:
-        ConfigError: neither is there.
+        ConfigError: none of these is there.
+        CheckpointError: the run has no checkpoint of this step.
     """
 
     path: str | Path
@@ -49,6 +52,8 @@ class Policy:
             from assay.runtime.models.hf import load_model
 
         calm()
+        if (named := checkpoint_place(Path(self.path))) is not None:
+            return weights_of_run(*named)[0]
         model = load_model(model_folder(Path(self.path)))
         check_tokenizer(Folder(str(self.path)), model.tokenizer)
         return model

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from assay.core.errors import RewardError
+from assay.core.errors import EngineError, RewardError
 from assay.core.protocols import Tokenizer
 from assay.core.rollout import Ids, Rollout, Stop
-from assay.core.score import Score
+from assay.core.score import Fault, Score
 from assay.core.scoring import JudgePort, RolloutGroup
 from assay.core.timing import span
 from assay.scorers import FromTasks
@@ -106,8 +106,10 @@ async def grade_rollouts(
         failed = [(r, x) for r, x in failed if not abstained(x)]
     if 2 * len(failed) > shown:
         rollout, score = failed[0]
+        outside = all(x.fault is Fault.INFRA for _, x in failed)  # no code of the user's is to be changed
+        cause = EngineError(str(score.info.get("error", score.fault))) if outside else None
         raise RewardError(
             f"{type(s.scorer).__name__} gave no score on {len(failed)} of {shown} rollouts; training on the rest would be "
             f"blind. The first failure: {score.info.get('error', score.fault)}, on the answer {rollout.text[:200]!r}"
-        )
+        ) from cause
     return graded
