@@ -76,6 +76,20 @@ def test_an_empty_run_has_nothing_to_say() -> None:
 CASES: list[tuple[Rule, dict[str, Course | float], Severity, str, str]] = [
     (NoSignal(), {"signal__fraction": 0.04, "reward__mean": 0.02}, Severity.WARNING, "steps 91–100 only 4.0 %", "easier levels"),
     (NoSignal(), {"signal__fraction": 0.04, "reward__mean": 0.97}, Severity.NOTE, "mean reward of 0.97", "nearly solved"),
+    (
+        NoSignal(),
+        {"signal__fraction": 0.0, "reward__mean": 1.0},
+        Severity.NOTE,
+        "mean reward of 1.00",
+        "the reward is constant, or",
+    ),
+    (
+        NoSignal(),
+        {"signal__fraction": lambda t: 0.2 * (1 - t) ** 9, "reward__mean": 1.0},
+        Severity.NOTE,
+        "of 1.00",
+        "nearly solved",
+    ),
     (NoSignal(), {"signal__fraction": 0.04, "reward__mean": 0.6}, Severity.WARNING, "mean reward of 0.60", "temperature"),
     (NoSignal(), {"signal__fraction": 0.0, "reward__mean": 0.36}, Severity.WARNING, "mean reward of 0.36", "get the same reward"),
     (

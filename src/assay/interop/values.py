@@ -26,7 +26,8 @@ def listed(value: Any, n: int, what: str, fn: Any) -> list[Any]:
         return [plain]
     if not isinstance(plain, list | tuple):
         raise RewardError(
-            f"{what} is {a_kind(value)} ({value!r}); return one number per completion, {n} here. The function is {describe_function(fn)}"
+            f"{what} is {a_kind(value)} ({value!r}); return one number per completion, {n} here. The function is "
+            f"{describe_function(fn)}"
         )
     many = cast("Sequence[Any]", plain)
     if len(many) != n:

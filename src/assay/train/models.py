@@ -96,7 +96,9 @@ class Scratch:
 
     def describe(self) -> str:
         """One line for people."""
-        return f"{self.shape.parameters:,} fresh parameters"
+        from assay.train.model_facts import facts_of_scratch  # not above: it knows these classes
+
+        return f"{facts_of_scratch(self).shape.parameters:,} fresh parameters"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

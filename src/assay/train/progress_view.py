@@ -198,7 +198,7 @@ class RunProgress:
 
     @property
     def rewards(self) -> tuple[tuple[str, str], ...]:
-        """What is shown of the reward, each with its metric: of several rewards the one that says what is right, and their sum."""
+        """What is shown of the reward, each with its metric: of several the one that says what is right, and their sum."""
         if SUM in self.now and "reward/component/correct" in self.now:
             return (("correct", "reward/mean"), ("reward", SUM))
         return (("reward", "reward/mean"),) if "reward/mean" in self.now else ()
