@@ -41,6 +41,7 @@ def test_one_method(assay):
     assert "low=0.0003, high=0.0004" in text and "logp_old" in text
     assert "elsewhere    " in text and "openrlhf:gspo" in text
     assert "settings     none" in assay("methods", "nll").out
+    assert "namesakes    trl:dapo" in assay("methods", "dapo").out and "namesakes" not in assay("methods", "nll").out
     assert assay("methods", "nll", "--json").json["needs"] == []
 
 

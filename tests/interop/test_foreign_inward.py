@@ -271,7 +271,7 @@ def test_openrlhf_logs_and_its_mistakes() -> None:
     assert OpenRlhfReward(lambda queries, prompts, labels: 0.25)(*RIGHT).primary == 0.25
     with pytest.raises(RewardError, match="without 'rewards'"):
         OpenRlhfReward(lambda queries, prompts, labels: {"score": [1.0]})(*RIGHT)
-    with pytest.raises(RewardError, match="has 1 values for 2"):
+    with pytest.raises(RewardError, match="has 1 value for 2"):
         OpenRlhfReward(lambda queries, prompts, labels: [1.0]).many([RIGHT, WRONG])
     with pytest.raises(RewardError, match="return one number per completion"):
         OpenRlhfReward(lambda queries, prompts, labels: 1.0).many([RIGHT, WRONG])

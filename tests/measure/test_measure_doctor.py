@@ -7,9 +7,9 @@ import pytest
 
 from assay.measure import doctor
 from assay.measure.findings import Finding, Rule, Severity
-from assay.measure.history import History
+from assay.measure.history import History, Practised
 from assay.measure.rules_check import RewardHacking
-from assay.measure.rules_heldout import CurriculumStuck, HeldOutDropped, SuspectVerifier, drawn_level
+from assay.measure.rules_heldout import CurriculumStuck, HeldOutDropped, Overfitting, SuspectVerifier, drawn_level
 from assay.measure.rules_help import OnlyWithHelp
 from assay.measure.rules_machinery import EngineMismatch, GraderHangs, RisingFaults, UnprovenWeights, UntrainedWeights
 from assay.measure.rules_policy import (
@@ -84,6 +84,20 @@ DESTROYED: dict[str, Course | float] = {
 CASES: list[tuple[Rule, dict[str, Course | float], Severity, str, str]] = [
     (NoSignal(), {"signal__fraction": 0.04, "reward__mean": 0.02}, Severity.WARNING, "steps 91–100 only 4.0 %", "easier levels"),
     (NoSignal(), {"signal__fraction": 0.04, "reward__mean": 0.97}, Severity.NOTE, "mean reward of 0.97", "nearly solved"),
+    (
+        NoSignal(),
+        {"signal__fraction": 0.0, "reward__mean": 1.0},
+        Severity.NOTE,
+        "mean reward of 1.00",
+        "the reward is constant, or",
+    ),
+    (
+        NoSignal(),
+        {"signal__fraction": lambda t: 0.2 * (1 - t) ** 9, "reward__mean": 1.0},
+        Severity.NOTE,
+        "of 1.00",
+        "nearly solved",
+    ),
     (NoSignal(), {"signal__fraction": 0.04, "reward__mean": 0.6}, Severity.WARNING, "mean reward of 0.60", "temperature"),
     (NoSignal(), {"signal__fraction": 0.0, "reward__mean": 0.36}, Severity.WARNING, "mean reward of 0.36", "get the same reward"),
     (
@@ -278,7 +292,7 @@ def test_what_is_told_of_a_reward_that_is_hacked() -> None:
 
 
 def test_every_rule_has_a_case() -> None:
-    assert {type(r).__name__ for r in doctor.RULES} == {type(case[0]).__name__ for case in CASES}
+    assert {type(r).__name__ for r in doctor.RULES} == {type(case[0]).__name__ for case in CASES} | {"Overfitting"}  # below
 
 
 def test_low_entropy_is_no_collapse_while_reward_is_high_or_rising() -> None:
@@ -498,3 +512,44 @@ def test_series_windows() -> None:
 )
 def test_help_that_is_no_crutch_is_not_warned_of(numbers: dict[str, float]) -> None:
     assert OnlyWithHelp()(run({"help__share": 0.5, **numbers})) is None
+
+
+def over_rows(before: float, after: float, held: tuple[int, int], items: int = 40, times: int = 14) -> History:
+    """A run that drew 160 rows some times each; so many held-out items were right before and after."""
+    scores = {s: {f"i{i}": float(i < right) for i in range(items)} for s, right in zip((0, 99), held, strict=True)}
+    error = ((before * (1 - before) + after * (1 - after)) / 160) ** 0.5
+    practised = Practised(rows=160, groups=160 * times, before=before, after=after, error=error)
+    rising = {s: before + (after - before) * s / 99 for s in range(100)}
+    evaluated = {s: {"eval/sampled/all": sum(found.values()) / items} for s, found in scores.items()}
+    lines = [MetricLine(step=s, stage="rl", metrics={"reward/mean": r, **evaluated.get(s, {})}) for s, r in rising.items()]
+    return replace(History.of(lines), item_scores={"eval/sampled/all": scores}, practised=practised)
+
+
+def test_rows_learned_by_heart_are_a_finding_of_their_own() -> None:
+    """0.30 to 0.63 on 160 rows with 2 and 3 of 40 held-out items: by hand 0.33 - 0.025 less two errors of 0.053 and 0.070."""
+    history = over_rows(0.30, 0.63, (2, 3))
+    found = Overfitting()(history)
+    assert found is not None and found.severity is Severity.ALARM
+    assert (
+        "160 training rows: drawn 14 times each" in found.sentence and "from 5.0 % (step 0) to 7.5 % (step 99)" in found.sentence
+    )
+    assert SuspectVerifier(flat=0.1)(history) is None, "one explanation is enough"
+    assert SuspectVerifier(flat=0.1)(replace(history, practised=None)) is not None
+    assert Overfitting(gap=0.14)(history) is None
+    assert "Overfitting" in [f.rule for f in doctor.diagnose(over_rows(0.27, 0.70, (4, 0)))]
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        over_rows(0.30, 0.63, (12, 25)),  # held-out items rise alike
+        over_rows(0.30, 0.90, (4, 16)),  # harder ones, which rise less
+        over_rows(0.30, 0.40, (2, 2)),  # a rise by chance
+        over_rows(0.30, 0.63, (2, 3), times=2),  # too few draws to know a row by heart
+        over_rows(0.30, 0.63, (0, 1), items=6),  # too few items
+        replace(over_rows(0.30, 0.63, (2, 3)), held_out=False),
+        replace(over_rows(0.30, 0.63, (2, 3)), practised=None),
+    ],
+)
+def test_what_is_no_learning_by_heart(history: History) -> None:
+    assert Overfitting()(history) is None

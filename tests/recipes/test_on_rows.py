@@ -280,12 +280,21 @@ LONG = [{"prompt": "12"}, {"prompt": "1" * 30}, {"prompt": "2" * 20, "answer": "
 def test_long_prompts_are_counted_and_refused() -> None:
     with pytest.raises(DataError, match=r"2 of 3 prompts exceed the 12 tokens .* row 2, has 30"):
         fit_prompts(LONG, char_tokenizer("12"), 16, 4)
+    with pytest.raises(DataError, match=r"2 of 2 .* has 30. Cut off their beginning"):  # no fewer tokens, and none to leave out
+        fit_prompts(LONG[1:], char_tokenizer("12"), 16, 4)
+    with pytest.raises(DataError, match=r"1 of 2 .* has 20. Lower max_new_tokens to 4 or less; or leave them out .*; or cut"):
+        fit_prompts(LONG[::2], char_tokenizer("12"), 24, 8)
     rows = [*ROWS, {"prompt": "S" + "1" * 200 + ">", "answer": "1"}]
+    with pytest.raises(DataError, match="the embedded base writes single characters and only sorts digits; give model="):
+        on_rows(rows)
     with pytest.raises(DataError, match="1 of 37 prompts exceed the 112 tokens"):
         on_rows(rows)
-    with pytest.warns(UserWarning, match="training rows: 1 of 37 prompts left out"):
+    with pytest.warns(UserWarning, match="training rows: 1 of 37 prompts left out") as warned:
         assert len(on_rows(rows, long_prompts="skip").tasks.rows) == 36  # pyright: ignore
-    with pytest.warns(UserWarning, match="evaluation rows: 1 of 1 prompts cut at their front to 112 tokens"):
+    assert warned[0].filename == __file__, "the line that calls on_rows"
+    with pytest.warns(
+        UserWarning, match="evaluation rows: 1 of 1 prompts cut at their front, with any instruction there, to 112 tokens"
+    ):
         assert on_rows(ROWS, evaluate=rows[-1:], long_prompts="truncate").steps == 100
 
 

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -196,3 +197,24 @@ def test_load_jsonl(tmp_path: Path) -> None:
             load_jsonl(path)
     with pytest.raises(DataError, match="cannot read rows"):
         load_jsonl(tmp_path / "absent.jsonl")
+
+
+def test_a_column_that_a_reward_reads_must_be_in_every_row() -> None:
+    """Of TRL's signature too, which once got another column's gold, or None."""
+
+    def trl(prompts: list[str], completions: list[str], answer: list[str], **columns: Any) -> list[float]:
+        return [float(c == a) for c, a in zip(completions, answer, strict=True)]
+
+    def own(completion: str, answer: str, hint: str = "") -> float:
+        return float(completion == answer)
+
+    def other(completions: list[str], solution: list[str], **columns: Any) -> list[float]:
+        return [1.0 for _ in completions]
+
+    rows = [{"prompt": "1+1=", "answer": "2"}, {"prompt": "2+2="}]
+    for reward in (trl, own, {"right": trl, "form": lambda completion: 1.0}):
+        with pytest.raises(DataError, match=r"row 2 has no 'answer', which the reward .*test_rows.py:\d+\) takes; add it"):
+            Rows(rows, reward=reward)
+        assert Rows([rows[0], {**rows[1], "answer": None}], reward=reward, test_share=0).size("rows", 1, "train") == 2
+    with pytest.raises(DataError, match=r"takes the column 'solution', and the rows have .*rename the parameter to 'answer'"):
+        Rows(rows[:1], reward=other)

@@ -159,7 +159,7 @@ def test_held_out_rows_that_training_rows_repeat(tmp_path, change, kind):
     assert {e["kind"] for e in found["examples"]} == ({kind} if kind else set())
     if kind:
         said = refused(on(alike(change)), tmp_path / "none")
-        assert "the held-out task 'rows/rows/1/" in said and "'assay curate IN OUT'" in said
+        assert "the held-out task 'rows/rows/1/" in said and "'assay curate IN OUT --against HELD_OUT.jsonl'" in said
 
 
 class Leaky(SortDigits):
@@ -340,3 +340,39 @@ def test_a_short_item_that_stands_whole_in_a_prompt_is_told(tmp_path: Path) -> N
     assert look(on(rows, against=(changed,)), tmp_path)["contaminated"] == 0
     variants = on(rows, against=(changed,), matching=Matching(variants=True), mode="report")
     assert look(variants, tmp_path)["contaminated"] == 1
+
+
+def test_what_the_starting_weights_were_trained_on_is_no_held_out_row(tmp_path: Path) -> None:
+    """A run, a run that began with it, and the model that the first one began with, which knows nothing yet."""
+    rows = questions()
+    first, second = tmp_path / "first", tmp_path / "second"
+    seen = [Rows(rows, test_share=0).task("rows", 1, "train", i).id for i in range(39)]  # all but one
+    for folder, model in ((first, ""), (second, f'[model]\npath = "{first}/model"\n')):
+        folder.mkdir()
+        (folder / "run.toml").write_text(model)
+    (first / "row_history.jsonl").write_text(json.dumps({"step": 1, "id": seen}) + '\n{"step": 2, "id": ["ro')
+    plain = on(rows)
+    held = [plain.tasks.task("rows", 1, "test", i).id for i in range(plain.tasks.size("rows", 1, "test"))]
+    both = len(set(held) & set(seen))
+    for model in (first, second, first / "model"):
+        words = refused(replace(plain, model=Folder(str(model))), tmp_path)
+        assert words.startswith(
+            f"{both} of {40 - len(held) + both} training prompts contain {both} of {len(held)} evaluation items"
+        )
+        assert (
+            f"a row that trained the model, in {first}, is the same as the held-out task 'rows/rows/1/" in words
+            and "Hold out what that run did not train on" in words
+        )
+    for name in "ab":
+        (tmp_path / name).mkdir()
+    assert look(replace(plain, model=Folder(str(first / "start"))), tmp_path / "a")["contaminated"] == 0
+    theirs = replace(plain, tasks=Rows([*rows, *questions(9, seed=7)], tests=9), model=Folder(str(first)))
+    assert look(theirs, tmp_path / "b")["contaminated"] == 0
+
+
+def test_what_was_not_looked_for_is_said_once_in_a_folder_of_runs(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    for folder, found in ((one, {"unsearched": 3}), (other, {"items": 3})):
+        folder.mkdir()
+        (folder / "contamination.json").write_text(json.dumps(found))
+    assert contamination.told_before(other) and not contamination.told_before(one)

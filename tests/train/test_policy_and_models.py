@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tiny_runs import SHAPE, on_tiny_base, only_rl, tiny
+from tiny_runs import on_tiny_base, only_rl, tiny
 
 import assay.train
 from assay.core.errors import ConfigError, DataError
@@ -92,7 +92,7 @@ def test_sources_describe_themselves(run: Path) -> None:
     assert isinstance(base, Built)
     assert base.describe() == "base 'tiny-base', built on first use (8 steps)"
     assert Folder(str(run)).describe() == str(run)
-    assert Scratch(shape=SHAPE).describe().endswith("fresh parameters")
+    assert Scratch().describe() == "342,048 fresh parameters", "with 98 rows of the embedding, which the alphabet needs"
 
 
 def test_a_run_continues_from_a_folder(run: Path, tmp_path: Path) -> None:

@@ -101,9 +101,35 @@ def test_where_nothing_was_earned_from_the_start_the_view_says_what_to_do(run, c
     live.log(1, {"eval/sampled/all": 0.0, "reward/mean": 0.0})
     console.print(live.panel())
     live.close()
-    assert "no answer was right and none has earned a reward" in flat(console.file.getvalue())
+    assert "no answer was right, and none has earned a reward" in flat(console.file.getvalue())
     p.take(2, {"reward/mean": 0.2})
     assert p.hint == ""
+
+
+def test_of_several_rewards_the_metric_and_the_sum_are_shown(run, clock, capsys):
+    """``reward/mean`` is then of the reward that says what is right, and training learns from the sum."""
+    of = {"reward": 0.747, "correct": 0.547, "form": 1.0}
+    metrics = {"reward/mean": 0.547, **{f"reward/component/{name}": value for name, value in of.items()}}
+    live = LiveView(run, "t", console := Console(file=io.StringIO(), width=90), clock)
+    for one in (PlainView(run, "t"), live):
+        one.log(40, metrics)
+    console.print(live.panel())
+    live.close()
+    assert "correct 0.547  reward 0.747" in capsys.readouterr().out
+    drawn = [line.split()[1:3] for line in console.file.getvalue().splitlines() if "0.547" in line or "0.747" in line]
+    assert drawn[-2:] == [["correct", "0.547"], ["reward", "0.747"]]
+    alone = RunProgress(run, clock)
+    alone.take(1, {"reward/mean": 0.5, "reward/component/reward": 0.5})
+    assert alone.rewards == (("reward", "reward/mean"),)
+
+
+def test_a_reward_that_is_earned_is_not_denied(run, clock):
+    p = RunProgress(run, clock)
+    p.take(0, {"eval/sampled/all": 0.0})
+    p.take(
+        1, {"reward/mean": 0.0, **{f"reward/component/{n}": v for n, v in {"correct": 0.0, "reward": 0.01, "form": 0.04}.items()}}
+    )
+    assert p.hint.startswith("no answer was right, although 'form' gave a reward: begin with")
 
 
 def test_time_left_counts_evaluations_and_not_the_start(run, clock):

@@ -100,7 +100,7 @@ def test_a_name_changes_no_number_of_updates_and_says_where_a_ratio_cannot_move(
     assert "minibatches" not in places("opo") + places("pacs") + places("grpo", reinforce(minibatches=2))
     assert "minibatches" not in places("grpo", reinforce(lag=1)), "what is old already differs"
     (told, *_) = wire(reinforce(), "grpo")[1]
-    assert told.value == "1" and "its ratio is 1 and clips nothing" in told.why
+    assert told.value == "1" and "a clip range has no effect; --minibatches 2" in told.why
 
 
 def test_a_group_as_large_as_the_baseline_asks() -> None:

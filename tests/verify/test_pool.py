@@ -23,6 +23,7 @@ from assay.core.errors import ConfigError, DataError, RewardError
 from assay.core.rollout import Rollout, Stop
 from assay.core.score import Fault, Score
 from assay.core.task import Task
+from assay.interop import TrlReward
 from assay.testing import rollout_of
 from assay.verify import ExactMatch, FormatIs, RewardFunction, ScoringPool, Together, task_and_rollout
 from assay.verify.verdict import broken
@@ -223,7 +224,7 @@ def test_a_batch_that_fails_is_scored_one_by_one(culprit: str, fault: Fault) -> 
 
 def test_the_wrong_count_is_an_error() -> None:
     pool = ScoringPool(RewardFunction(lambda p, c, r: [1.0, 1.0, 1.0], batched=True), LONG)
-    with pool, pytest.raises(RewardError, match="returned 3 values for 1 completions; return one per completion"):
+    with pool, pytest.raises(RewardError, match="returned 3 values for 2 completions; return one for each"):
         pool.score(items("a", "b"))
 
 
@@ -424,6 +425,7 @@ def test_a_worker_that_ends_behind_its_last_verdict_has_given_it(monkeypatch: py
 SCRIPT = """
 import os, sys
 from assay.core import FrozenMap, Task
+from assay.interop import TrlReward
 from assay.testing import rollout_of
 from assay.verify import RewardFunction, ScoringPool
 
@@ -549,3 +551,32 @@ def test_what_the_verifier_itself_blames_on_the_policy_is_a_verdict() -> None:
     with ScoringPool(Minds(), LONG) as pool:
         verdicts = pool.score(items("huge", "huge", "huge", "huge", "fine"))
     assert [s.primary for s in verdicts.values()] == [0.0, 0.0, 0.0, 0.0, 1.0]
+
+
+@pytest.mark.parametrize("returned", ["one", "one fewer"])
+@pytest.mark.parametrize("form", ["rows", "trl"])
+def test_a_list_of_another_length_stops_the_batch_and_no_single_call_hides_it(form: str, returned: str) -> None:
+    """One value for one completion is right: asked one by one, such a function would be believed."""
+
+    def listed(completions: list[str]) -> list[float]:
+        return [1.0] if returned == "one" else [1.0 for _ in completions][:-1] or [0.0]
+
+    def trl(prompts: list[str], completions: list[str], **columns: object) -> list[float]:
+        return listed(completions)
+
+    rows = RewardFunction(lambda prompts, completions, rows: listed(completions), batched=True)
+    with (
+        ScoringPool(rows if form == "rows" else TrlReward(trl), LONG) as pool,
+        pytest.raises(RewardError, match=f"(?s){1 if returned == 'one' else 3} values? for 4 completions.*test_pool.py"),
+    ):
+        pool.score(items("yes", "no", "yes", "no!"))
+    assert pool.news() == []
+
+
+def test_answers_that_got_none_are_told_as_such_and_a_row_is_shown_once() -> None:
+    with ScoringPool(RewardFunction(lambda p, c, row: None), LONG) as pool, pytest.raises(RewardError) as nothing:
+        pool.score(items("yes", "no"))
+    assert "the reward function returned None" in str(nothing.value) and "'return'" in str(nothing.value)
+    with ScoringPool(RewardFunction(lambda p, c, row: "1.0"), LONG) as pool, pytest.raises(RewardError) as text:
+        pool.score(items("yes", "no"))
+    assert str(text.value).count("'answer':") == 1 and "hung" not in str(text.value)

@@ -94,6 +94,8 @@ def _show(as_json: bool, name: str) -> int:
     method = known[name]
     settings = {k: None if v is inspect.Parameter.empty else v for k, v in method.settings.items()}
     elsewhere = [f"{m.peer}:{m.name}" for m in matches() if re.search(rf"\b{name}\(", m.code)]
+    namesakes = [said for m in matches() if m.name == name and (said := f"{m.peer}:{m.name}") not in elsewhere]
+    ask = f"assay methods --peer {namesakes[0].partition(':')[0]}" if namesakes else ""
     doc = inspect.cleandoc(method.make.__doc__ or "")
     wired = [{"place": place, "value": set_to, "why": why} for place, set_to, why in _wired(name)]
     value: dict[str, Any] = {
@@ -102,6 +104,7 @@ def _show(as_json: bool, name: str) -> int:
         "doc": doc,
         "wired": wired,
         "elsewhere": elsewhere,
+        "namesakes": namesakes,
     }
 
     def text() -> None:
@@ -114,6 +117,7 @@ def _show(as_json: bool, name: str) -> int:
                 "source": method.source,
                 "status": method.status,
                 "elsewhere": ", ".join(elsewhere) or "–",
+                **({"namesakes": f"{', '.join(namesakes)}, of other parts: {ask}"} if namesakes else {}),
                 "settings": ", ".join(f"{k}={v!r}" for k, v in settings.items()) or "none",
                 "wires": "\n".join(f"{w['place']} {w['value']}: {w['why']}".removeprefix(" : ") for w in wired) or "nothing",
                 "in a run": f"assay train quickstart --stages.0.objective.kind {name}; 'assay explain' says what comes with it",

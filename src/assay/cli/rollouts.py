@@ -144,7 +144,9 @@ def _steps(steps: Sequence[int]) -> str:
 
 
 def _head(r: RolloutLine) -> str:
-    parts = [f"{r.verdict.upper():<6} step {r.step}", f"{r.arm} level {r.level}", r.task, f"{r.length} tokens"]
+    plain = r.level == 1 and r.task.startswith(f"{r.arm}/{r.arm}/1/")  # a row: its id says that already
+    place = [] if plain else [f"{r.arm} level {r.level}"]
+    parts = [f"{r.verdict.upper():<6} step {r.step}", *place, r.task, f"{r.length} tokens"]
     parts += [" ".join(f"{name} {value:g}" for name, value in sorted(r.components.items()))] if r.components else []
     parts += [f"advantage {r.advantage:+.3f}"] if r.advantage is not None else []
     parts += [f"fault {r.fault}"] if r.fault != "none" else []

@@ -90,7 +90,7 @@ class StudyTable:
                 Text(state, style="cyan" if state == "running" else "dim"),
                 f"{run.step}/{run.steps}",
                 run.show_change(GREEDY),
-                run.show("reward/mean"),
+                run.show(run.rewards[-1][1] if run.rewards else "reward/mean"),
                 run.eta if state == "running" else "",
             )
         return made
@@ -108,8 +108,7 @@ def _worded(state: State, said: str) -> str:
 
 def _parts(run: RunProgress) -> list[str]:
     parts = [f"step {run.step}/{run.steps}"]
-    parts += [
-        f"{word} {run.show(name)}" for word, name in (("reward", "reward/mean"), ("loss", "loss/total")) if name in run.now
-    ][:1]
+    shown = run.rewards or (("loss", "loss/total"),)
+    parts += [f"{word} {run.show(name)}" for word, name in shown if name in run.now]
     parts += [f"{run.whose} greedy {run.show(GREEDY)}"] if GREEDY in run.now else []
     return parts + ([f"left {run.eta}"] if run.eta and run.step < run.steps else [])

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         PlanError,
         RankError,
         RewardError,
+        RewardLengthError,
         SandboxError,
         StorageError,
         ToolchainError,
@@ -196,6 +197,7 @@ __all__ = [
     "Request",
     "Restorable",
     "RewardError",
+    "RewardLengthError",
     "Rollout",
     "ReportsRollouts",
     "RolloutGroup",
@@ -287,7 +289,7 @@ _HOME = {
     "errors": (
         "AssayError CheckpointError ConfigError DataError EngineError GateError HubError InexactResumeError "
         "CallbackError MismatchError MissingExtraError NonFiniteError OutOfMemoryError PlanError RankError RewardError "
-        "SandboxError StorageError ToolchainError UnknownNameError WeightProofError nearest"
+        "RewardLengthError SandboxError StorageError ToolchainError UnknownNameError WeightProofError nearest"
     ),
     "group": "Draw Group Outcome",
     "manifest": "Manifest TensorInfo manifest_of",

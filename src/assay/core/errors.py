@@ -138,6 +138,10 @@ class RewardError(AssayError):
     """A reward function broke its contract so often that training on it would be blind."""
 
 
+class RewardLengthError(RewardError):
+    """A reward function judged several answers in one call, and returned another number of values."""
+
+
 class EngineError(AssayError, RuntimeError):
     """Generation failed; the request's id is in the message."""
 

@@ -148,7 +148,7 @@ class VerlReward(ForeignReward):
         keywords = {f"{name}s": [one[name] for one in each] for name in each[0]} if self.batch else each[0]
 
         def read(value: Any) -> list[Score]:
-            values = listed(value, len(views), "the reward") if self.batch else [value]
+            values = listed(value, len(views), "the reward", self.fn) if self.batch else [value]
             return [self._one(one, row_of(task)) for one, (task, _) in zip(values, views, strict=True)]
 
         return _begun(self.fn(**self._keywords(self.fn, keywords, None, "the reward function")), read)
@@ -210,7 +210,7 @@ class TrlReward(ForeignReward):
         keywords = self._keywords(self.fn, offered, golds if any(g is not None for g in golds) else None, "the reward function")
 
         def read(value: Any) -> list[Score]:
-            values = listed(value, len(items), "the list of rewards")
+            values = listed(value, len(items), "the list of rewards", self.fn)
             return [scored(one, row, self.fn) for one, row in zip(values, rows, strict=True)]
 
         return _begun(self.fn(**keywords), read)
@@ -250,10 +250,10 @@ class OpenRlhfReward(ForeignReward):
             if "rewards" not in named:
                 raise RewardError(f"the reward function returned a dict without 'rewards': {sorted(named)}")
             parts: dict[str, Any] = {"score": named.get("scores"), **(named.get("extra_logs") or {})}
-            lists = {name: listed(v, len(items), f"{name!r}") for name, v in parts.items() if v is not None}
+            lists = {name: listed(v, len(items), f"{name!r}", self.fn) for name, v in parts.items() if v is not None}
             logs = [numbers_in({name: values[i] for name, values in lists.items()}) for i in range(len(items))]
             found = named["rewards"]
-        values = listed(found, len(items), "the list of rewards")
+        values = listed(found, len(items), "the list of rewards", self.fn)
         return [scored(v, row_of(t), self.fn, extra=log) for v, (t, _), log in zip(values, items, logs, strict=True)]
 
 

@@ -6,28 +6,35 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from assay.core.canon import FrozenMap
-from assay.core.errors import RewardError, a_kind
+from assay.core.errors import RewardError, RewardLengthError, a_kind
 from assay.core.score import Score
 from assay.verify.reward_function import finite
-from assay.verify.user_reward import abstention, settled
+from assay.verify.user_reward import abstention, describe_function, settled
 
 __all__ = ["listed", "scored", "settled"]
 
 
-def listed(value: Any, n: int, what: str) -> list[Any]:
+def listed(value: Any, n: int, what: str, fn: Any) -> list[Any]:
     """One value per item from a list, tuple, array or tensor; a single item's may stand alone.
 
     Raises:
-        RewardError: another number of values, or no sequence.
+        RewardLengthError: another number of values.
+        RewardError: no sequence.
     """
     plain: Any = value.tolist() if hasattr(value, "tolist") else value
     if n == 1 and not isinstance(plain, list | tuple):
         return [plain]
     if not isinstance(plain, list | tuple):
-        raise RewardError(f"{what} is {a_kind(value)} ({value!r}); return one number per completion, {n} here")
+        raise RewardError(
+            f"{what} is {a_kind(value)} ({value!r}); return one number per completion, {n} here. The function is "
+            f"{describe_function(fn)}"
+        )
     many = cast("Sequence[Any]", plain)
     if len(many) != n:
-        raise RewardError(f"{what} has {len(many)} values for {n} completions; return one per completion")
+        raise RewardLengthError(
+            f"{what} has {len(many)} value{'s' * (len(many) != 1)} for {n} completions; return one for each. The function is "
+            f"{describe_function(fn)}"
+        )
     return list(many)
 
 

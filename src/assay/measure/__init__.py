@@ -48,7 +48,7 @@ if TYPE_CHECKING:
         read_rollouts,
     )
     from assay.measure.rules_check import RewardHacking
-    from assay.measure.rules_heldout import CurriculumStuck, HeldOutDropped, SuspectVerifier
+    from assay.measure.rules_heldout import CurriculumStuck, HeldOutDropped, Overfitting, SuspectVerifier
     from assay.measure.rules_machinery import EngineMismatch, GraderHangs, RisingFaults, UnprovenWeights, UntrainedWeights
     from assay.measure.rules_policy import (
         EntropyCollapse,
@@ -111,6 +111,7 @@ __all__ = [
     "MlflowTracker",
     "NoSignal",
     "NotFinite",
+    "Overfitting",
     "Paired",
     "RewardHacking",
     "RisingFaults",
@@ -222,7 +223,7 @@ _HOME = {
     "rollout_line": "RolloutLine",
     "rollouts": "ItemChange ItemDiff RolloutFilter Rollouts diff_items evaluation_at read_rollouts",
     "rules_check": "RewardHacking",
-    "rules_heldout": "CurriculumStuck HeldOutDropped SuspectVerifier",
+    "rules_heldout": "CurriculumStuck HeldOutDropped Overfitting SuspectVerifier",
     "rules_machinery": "EngineMismatch GraderHangs RisingFaults UnprovenWeights UntrainedWeights",
     "rules_rate": "LearningRateTooHigh",
     "rules_policy": "EntropyCollapse EntropyExplosion FormatFailure LengthTruncation NoSignal NotFinite StalledSteps",

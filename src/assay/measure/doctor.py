@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from assay.measure.findings import Finding, Rule, Severity
 from assay.measure.history import History
 from assay.measure.rules_check import RewardHacking
-from assay.measure.rules_heldout import CurriculumStuck, HeldOutDropped, SuspectVerifier
+from assay.measure.rules_heldout import CurriculumStuck, HeldOutDropped, Overfitting, SuspectVerifier
 from assay.measure.rules_help import OnlyWithHelp
 from assay.measure.rules_machinery import EngineMismatch, GraderHangs, RisingFaults, UnprovenWeights, UntrainedWeights
 from assay.measure.rules_policy import (
@@ -31,6 +31,7 @@ RULES: tuple[Rule, ...] = (
     UntrainedWeights(),
     EngineMismatch(),
     RewardHacking(),
+    Overfitting(),
     SuspectVerifier(),
     HeldOutDropped(),
     RisingFaults(),

@@ -69,6 +69,28 @@ class Series:
         return int(self.steps[0]), int(self.steps[-1])
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Practised:
+    """How well the training rows of a run were answered when it first met them all, and the last time.
+
+    Attributes:
+        rows, groups: rows met, and groups drawn of them.
+        before, after: mean success over the first and the last ``rows`` groups.
+        error: standard error of ``after - before``.
+    """
+
+    rows: int
+    groups: int
+    before: float
+    after: float
+    error: float
+
+    @property
+    def times(self) -> float:
+        """How often each row was drawn, on average."""
+        return self.groups / self.rows
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class History:
     """All series of a run.
@@ -82,6 +104,7 @@ class History:
         item_scores: ``eval/MODE/all`` to step to item id to score, so that evaluations of different sizes can be compared on the
             items that both have; empty when unknown.
         held_out: whether the evaluations are of tasks that training never sees.
+        practised: how the training rows were answered; None when unknown.
 
     >>> from assay.runs import MetricLine
     >>> h = History.of([MetricLine(step=s, stage="rl", metrics={"reward/mean": s / 4}) for s in range(1, 5)])
@@ -98,6 +121,7 @@ class History:
         default_factory=dict[str, Mapping[int, Mapping[str, float]]], kw_only=True
     )
     held_out: bool = field(default=True, kw_only=True)
+    practised: Practised | None = field(default=None, kw_only=True)
 
     @staticmethod
     def of(lines: Iterable[MetricLine], eval_items: int = 0) -> History:

@@ -10,7 +10,7 @@ import numpy as np
 from assay.measure.findings import Finding, Severity, at_start, lately, percent, steps_of
 from assay.measure.history import History, Series
 
-__all__ = ["CurriculumStuck", "HeldOutDropped", "SuspectVerifier"]
+__all__ = ["CurriculumStuck", "HeldOutDropped", "Overfitting", "SuspectVerifier"]
 
 
 def held_out(history: History) -> tuple[str, Series]:
@@ -124,6 +124,8 @@ class SuspectVerifier:
         found = change(history, name, 0)
         if found is None or found.after - found.before > self.flat or found.before >= 0.95:
             return None
+        if Overfitting()(history):  # which explains it
+            return None
         before, after = found.before, found.after
         first, last = (expected_reward(history, name, window) for window in (start, now))
         if first is not None and last is not None and abs(start.mean - first) <= self.scale:
@@ -147,6 +149,58 @@ class SuspectVerifier:
             first_step=start.span[0],
             last_step=now.span[1],
             numbers={"reward/start": start.mean, "reward/mean": now.mean, f"{name}/first": before, name: after},
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overfitting:
+    """Few training rows, drawn again and again, are answered better and better; held-out ones are not.
+
+    The rise on the rows must exceed that on held-out items by ``gap`` and two standard errors of both, and the held-out rise must
+    be within two of its own: rows that are only easier than the held-out ones are no finding. Four items, two of them right, are
+    added to each accuracy (Agresti and Coull), so that 0 of 40 has an error too.
+
+    Attributes:
+        times: how often each row must have been drawn, on average.
+        gap: by how much the rise on the rows must exceed the held-out one.
+    """
+
+    times: float = 3.0
+    gap: float = 0.05
+
+    def __call__(self, history: History) -> Finding | None:
+        rows, (name, accuracy) = history.practised, held_out(history)
+        if rows is None or rows.times < self.times or not history.held_out or len(accuracy) < 2:
+            return None
+        found = change(history, name, 0)
+        if found is None or not found.items:
+            return None
+        shrunk = [(p * found.items + 2) / (found.items + 4) for p in (found.before, found.after)]
+        error = sqrt(sum(p * (1 - p) / (found.items + 4) for p in shrunk))
+        rise, gain = rows.after - rows.before, found.after - found.before
+        if rise - gain - 2 * sqrt(rows.error**2 + error**2) < self.gap or gain > 2 * error:
+            return None
+        return Finding(
+            rule="Overfitting",
+            severity=Severity.ALARM,
+            sentence=(
+                f"The run memorises its {rows.rows} training rows: drawn {rows.times:.0f} times each, their success went from "
+                f"{percent(rows.before)} to {percent(rows.after)}, while held-out accuracy went from {percent(found.before)} "
+                f"(step {found.step}) to {percent(found.after)} (step {accuracy.span[1]}){found.where}."
+            ),
+            action=(
+                "Use more rows, or fewer steps: --keep-best keeps the model of the best evaluation. Imitation of the same rows "
+                "beforehand memorises too; make that stage shorter."
+            ),
+            first_step=found.step,
+            last_step=accuracy.span[1],
+            numbers={
+                "rows": rows.rows,
+                "rows/drawn": rows.times,
+                "rows/before": rows.before,
+                "rows/after": rows.after,
+                name: found.after,
+            },
         )
 
 

@@ -46,7 +46,13 @@ class NoSignal:
         if not len(now) or now.mean >= self.least:
             return None
         solved = reward.mean >= self.mastered
-        if solved:
+        first, earned = at_start(history["signal/fraction"]), at_start(history["reward/mean"])
+        if solved and not any(first.values) and len(set(earned.values.tolist())) == 1:
+            action = (
+                "Every answer got the same reward from the first step on: the reward is constant, or the model could do all "
+                "of it before."
+            )
+        elif solved:
             action = "The tasks are nearly solved: stop here, or add harder levels to the curriculum."
         elif len(reward) and reward.mean > self.hopeless:
             action = (
@@ -163,7 +169,7 @@ class LengthTruncation:
             severity=Severity.WARNING,
             sentence=f"In {steps_of(now)} {percent(now.mean)} of the answers were cut off at the length limit{mean}.",
             action=(
-                "Raise Sampling.max_new_tokens, or, if answers ramble, make truncation cost reward or mask cut answers "
+                "Raise max_new_tokens (--max-new-tokens), or, if answers ramble, make truncation cost reward or mask cut answers "
                 "from the loss."
             ),
             first_step=now.span[0],

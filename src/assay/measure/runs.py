@@ -8,12 +8,15 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
+
 from assay.core.errors import DataError
 from assay.measure.accuracy_at_k import TaskOutcomes, eval_items
-from assay.measure.history import History
+from assay.measure.history import History, Practised
 from assay.measure.intervals import Interval, Paired, mean_interval, paired_difference
 from assay.measure.rollout_line import RolloutLine, rollout_line
 from assay.runs.reader import MetricLine, RunRecord, metric_line, read_document, read_lines, read_record
+from assay.runs.row_history import RowHistory
 
 __all__ = ["EvalLine", "RolloutLine", "RunComparison", "RunView", "compare", "read_metrics", "read_run", "rollout_line"]
 
@@ -155,7 +158,27 @@ class RunView(RunRecord):
         }
         own = History.of(self.metrics)
         first = own.first_update if self.metrics else history.first_update
-        return replace(history, stages=own.stages, first_update=first, item_scores=scores, held_out=self.held_out)
+        return replace(
+            history,
+            stages=own.stages,
+            first_update=first,
+            item_scores=scores,
+            held_out=self.held_out,
+            practised=self._practised(),
+        )
+
+    def _practised(self) -> Practised | None:
+        """What the history of rows says of them; None where they were not all met twice."""
+        seen = RowHistory.read(self.folder)
+        if seen is None:
+            return None
+        mine = seen.unhelped & ~np.isnan(seen.reward)
+        rewards, rows = seen.reward[mine], len(np.unique(seen.id[mine]))
+        if not rows or len(rewards) < 2 * rows:
+            return None
+        first, last = rewards[:rows], rewards[-rows:]
+        error = float(np.sqrt((np.var(first) + np.var(last)) / rows))
+        return Practised(rows=rows, groups=len(rewards), before=float(first.mean()), after=float(last.mean()), error=error)
 
 
 # ---- reading ----------------------------------------------------------------------------------------------------------

@@ -11,12 +11,18 @@ from assay.core.errors import ConfigError, DataError, UnknownNameError
 from assay.core.protocols import Tokenizer
 from assay.core.task import Message
 
-__all__ = ["LongPrompts", "fit_prompts", "longest_answer", "longest_prompt", "question_bytes", "turns_of"]
+__all__ = ["NOT_FOR_TEXT", "LongPrompts", "fit_prompts", "longest_answer", "longest_prompt", "question_bytes", "turns_of"]
 
 LongPrompts = Literal["error", "skip", "truncate"]
 Row = Mapping[str, Any]
 
 _MODES = ("error", "skip", "truncate")
+NOT_FOR_TEXT = (
+    "take a model that reads text: the embedded base writes single characters and only sorts digits; give model=, or begin with "
+    "Scratch and Imitate (docs/tutorials/own-rows.md)"
+)
+"""What helps where the embedded base is given long prompts."""
+
 _SLACK = 8
 """Tokens by which texts beside a template's may differ in how they join it."""
 _ANSWERS = 64
@@ -81,7 +87,7 @@ def longest_answer(rows: Sequence[Row], tokenizer: Tokenizer) -> int:
 
 
 def fit_prompts(
-    rows: Sequence[Row], tokenizer: Tokenizer, context: int, new: int, mode: LongPrompts = "error"
+    rows: Sequence[Row], tokenizer: Tokenizer, context: int, new: int, mode: LongPrompts = "error", advice: str = ""
 ) -> tuple[Sequence[Row], str]:
     """Rows whose prompts leave room for an answer.
 
@@ -92,6 +98,7 @@ def fit_prompts(
         new: most tokens of an answer.
         mode: ``error``, ``skip`` to leave out those that are too long, or ``truncate`` to drop the beginning of their longest
             turn that is not the system's.
+        advice: what else helps with this model.
 
     Returns:
         The rows, and what was done, in a sentence; empty where nothing was.
@@ -104,7 +111,8 @@ def fit_prompts(
     >>> from assay.runtime import char_tokenizer
     >>> rows = [{"prompt": "12"}, {"prompt": "121212"}]
     >>> fit_prompts(rows, char_tokenizer("12"), 6, 3, "truncate")
-    (({'prompt': '12'}, {'prompt': '212'}), '1 of 2 prompts cut at their front to 3 tokens; the longest had 6')
+    (({'prompt': '12'}, {'prompt': '212'}), \
+'1 of 2 prompts cut at their front, with any instruction there, to 3 tokens; the longest had 6')
     """
     if mode not in _MODES:
         raise UnknownNameError("long_prompts", mode, _MODES)
@@ -121,9 +129,16 @@ def fit_prompts(
         return rows, ""
     count, worst = f"{len(over):,} of {len(rows):,} prompts", max(over, key=lambda at: over[at])
     if mode == "error":
+        fixes = [
+            f"lower max_new_tokens to {context - over[worst]:,} or less" if over[worst] < context else "",
+            advice,
+            "leave them out (long_prompts='skip')" if len(over) < len(rows) else "",
+            "cut off their beginning, with any instruction that stands there (long_prompts='truncate')",
+        ]
+        first, *others = filter(None, fixes)
         raise DataError(
             f"{count} exceed the {most:,} tokens that a context of {context:,} leaves beside answers of {new:,}; the longest, "
-            f"row {worst + 1}, has {over[worst]:,}: lower max_new_tokens, or say long_prompts='skip' or 'truncate'"
+            f"row {worst + 1}, has {over[worst]:,}. {'; or '.join([first[0].upper() + first[1:], *others])}"
         )
     if mode == "skip":
         kept = tuple(row for at, row in enumerate(rows) if at not in over)
@@ -131,7 +146,7 @@ def fit_prompts(
             raise DataError(f"all {len(rows):,} prompts exceed {most:,} tokens, so that long_prompts='skip' leaves none")
         return kept, f"{count} left out, for they exceed {most:,} tokens; the longest had {over[worst]:,}"
     cut = tuple(_cut(row, at, ruler, most) if at in over else row for at, row in enumerate(rows))
-    return cut, f"{count} cut at their front to {most:,} tokens; the longest had {over[worst]:,}"
+    return cut, f"{count} cut at their front, with any instruction there, to {most:,} tokens; the longest had {over[worst]:,}"
 
 
 def _too_long(rows: Sequence[Row], ruler: _Ruler, most: int) -> dict[int, int]:

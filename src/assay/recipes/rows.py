@@ -13,7 +13,7 @@ from assay.core.errors import ConfigError, HubError, a_kind
 from assay.core.protocols import TaskSource
 from assay.core.rollout import Sampling
 from assay.objective.objective import Objective
-from assay.recipes.prompt_lengths import LongPrompts, fit_prompts, longest_answer, longest_prompt
+from assay.recipes.prompt_lengths import NOT_FOR_TEXT, LongPrompts, fit_prompts, longest_answer, longest_prompt
 from assay.recipes.row_keywords import accepts_other_names, check_rows_arguments, named_settings, with_divergence
 from assay.recipes.school import CONFIGS
 from assay.recipes.sorting import base
@@ -172,7 +172,7 @@ def on_rows(
     data = _Data.of(rows, evaluate, split)
     known = _Known.of(source)
     settings = _settings(source, known, data, given, device, bool(tools))
-    data = _fitted(data, known, settings, long_prompts)
+    data = _fitted(data, known, settings, long_prompts, NOT_FOR_TEXT if _is_base(source) else "")
     tasks, levels, evaluation = _tasks(data, _Judged(reward, metric, weights), evaluate, test_share)
     stage = replace(_stage(settings, steps, lr_schedule, tools), minibatches=minibatches, levels=levels)
     return Run(
@@ -253,10 +253,15 @@ def _source(model: str | Path | ModelSource, chat: Chat | None, seed: int) -> Mo
     return model
 
 
+def _is_base(source: ModelSource) -> bool:
+    """Whether a model is the embedded base."""
+    return isinstance(source, Built) and source.run.name == "base-sort"
+
+
 def _settings(
     source: ModelSource, known: _Known, data: _Data, given: GivenSettings, device: str | None, turns: bool
 ) -> ModelSettings:
-    if isinstance(source, Built) and source.run.name == "base-sort":
+    if _is_base(source):
         found = _BASE.overridden(given)
         return found if device is None else replace(found, device=device)
     tokenizer = known.tokenizer
@@ -335,16 +340,16 @@ def _is_file(text: str) -> bool:
     return text.startswith("hub:") or "." in Path(text).name or Path(text).exists()
 
 
-def _fitted(data: _Data, known: _Known, settings: ModelSettings, mode: LongPrompts) -> _Data:
+def _fitted(data: _Data, known: _Known, settings: ModelSettings, mode: LongPrompts, advice: str) -> _Data:
     """The rows whose prompts fit; says what became of others."""
     if known.tokenizer is None:
         return data
-    limits = known.tokenizer, known.facts.shape.max_positions, settings.max_new_tokens, mode
+    limits = known.tokenizer, known.facts.shape.max_positions, settings.max_new_tokens, mode, advice
     train, said = fit_prompts(data.train, *limits)
     test, also = fit_prompts(data.test, *limits) if data.test is not None else (None, "")
     for what, text in (("training", said), ("evaluation", also)):
         if text:
-            warnings.warn(f"{what} rows: {text}", UserWarning, stacklevel=3)
+            warnings.warn(f"{what} rows: {text}", UserWarning, stacklevel=4)  # the line that calls on_rows
     return replace(data, train=train, test=test)
 
 

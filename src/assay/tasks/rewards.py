@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from assay.core.errors import ConfigError, DataError, a_kind
 from assay.interop.import_rewards import GOLD_NAMES, OpenRlhfReward, TrlReward, VerlReward
+from assay.interop.signature import parameters_of
 from assay.verify.reward_function import RewardFunction
 from assay.verify.user_reward import UserReward, describe_function, name_of
 from assay.verify.weighted_rewards import RewardPart, WeightedRewards
 
-__all__ = ["ENVIRONMENTS", "Metric", "Reward", "reward_verifier", "weighted_rewards"]
+__all__ = ["ENVIRONMENTS", "Metric", "Reward", "check_fields", "reward_verifier", "weighted_rewards"]
 
 Reward = Callable[..., Any] | UserReward | Mapping[str, Any] | Sequence[Any]
 """A function, a `UserReward`, or several: by name, each alone or with its weight as a pair, or in a list."""
@@ -95,14 +96,46 @@ def _by_names(reward: Callable[..., Any], parameters: list[inspect.Parameter], c
 
 
 def _trl(reward: Callable[..., Any], required: Sequence[str], columns: Collection[str]) -> TrlReward:
-    golds = any(name in columns for name in (*GOLD_NAMES, "reward_model"))
-    lacking = [n for n in required if n not in _TRL and n not in columns and not (golds and n in GOLD_NAMES)]
+    lacking = [n for n in required if n not in _TRL and n not in columns]
     if lacking:
+        gold = next((name for name in GOLD_NAMES if name in columns), None) if lacking[0] in GOLD_NAMES else None
+        renamed = f"rename the parameter to {gold!r}" if gold else "rename the parameter"
         raise DataError(
             f"the reward {describe_function(reward)}, with TRL's signature, takes the column {lacking[0]!r}, and the rows have "
-            f"{sorted(columns)}; add it, or rename the parameter"
+            f"{sorted(columns)}; add it, or {renamed}"
         )
     return TrlReward(reward)
+
+
+def check_fields(verifier: UserReward, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Raises DataError where a row lacks a field that a reward function takes by a parameter without default.
+
+    >>> right = reward_verifier(lambda completion, answer: completion == answer, ["prompt", "answer"])
+    >>> check_fields(right, [{"prompt": "1+1=", "answer": "2"}, {"prompt": "2+2="}])
+    Traceback (most recent call last):
+        ...
+    assay.core.errors.DataError: row 2 has no 'answer', which the reward '<lambda>' ... takes; add it (null where there is none)
+    """
+    parts = [part.verifier for part in verifier.parts] if isinstance(verifier, WeightedRewards) else [verifier]
+    needed = {field: part for part in parts for field in _fields(part)}
+    for number, row in enumerate(rows if needed else (), 1):
+        for field, part in needed.items():
+            if field not in row:
+                raise DataError(
+                    f"row {number} has no {field!r}, which the reward {describe_function(cast('Any', part).fn)} takes; add it "
+                    "(null where there is none)"
+                )
+
+
+def _fields(verifier: UserReward) -> list[str]:
+    """Fields of the rows that a function takes by parameters without default."""
+    if isinstance(verifier, TrlReward):
+        known, own = parameters_of(verifier.fn).required, {*_TRL, *GOLD_NAMES} if verifier.gold else _TRL
+    elif isinstance(verifier, RewardFunction) and verifier.takes is not None:
+        known, own = parameters_of(verifier.fn).required, frozenset(_OWN)
+    else:
+        return []
+    return [name for name in known if name not in own]
 
 
 def _own(

@@ -9,6 +9,7 @@ from typing import Any, cast
 from assay.core.canon import check_row_text
 from assay.core.errors import ConfigError, DataError, UnknownNameError, a_kind
 from assay.curate.rows import entries, parsed, read_rows, split_of
+from assay.tasks.row_table import QUESTIONS, without_question
 
 __all__ = ["TEST", "TRAIN", "read_splits", "train_and_test"]
 
@@ -124,4 +125,6 @@ def _read(file: Path) -> list[Mapping[str, Any]]:
         except DataError as error:
             raise DataError(f"{place}: {error}") from None
         check_row_text(rows[-1], place)
+        if not {"prompt", "messages", *QUESTIONS} & set(rows[-1]):
+            raise DataError(f"{place} {without_question(rows[-1])}")
     return rows

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from assay.tasks.rows import Rows
 
 __all__ = [
+    "QUESTIONS",
     "RowTable",
     "frozen_row",
     "private_fields",
@@ -27,6 +28,7 @@ __all__ = [
     "table_to_bytes",
     "tabulate",
     "with_prompts",
+    "without_question",
 ]
 
 _ROLES = ("system", "user", "assistant", "tool")
@@ -210,6 +212,24 @@ def _split(source: Rows, number: int, public: bytes) -> str:
     return "test" if number >= len(source.rows) - source.tests else "train"
 
 
+def without_question(row: Mapping[str, Any]) -> str:
+    """What is to be done about a row without ``prompt`` and ``messages``, behind its number.
+
+    >>> without_question({"query": "1+1="})
+    "has no 'prompt' and no 'messages'; add one, or call the question 'question', 'problem' or 'instruction'. It has ['query']"
+    """
+    questions = [name for name in QUESTIONS if name in row]
+    close = nearest("prompt", row) or nearest("messages", row)
+    hint = (
+        f"rename {close!r}"
+        if close
+        else f"add one, or call the question {', '.join(map(repr, QUESTIONS[:-1]))} or {QUESTIONS[-1]!r}"
+    )
+    if questions:
+        hint = f"rename the one of {', '.join(map(repr, questions))} that is the question to 'prompt'"
+    return f"has no 'prompt' and no 'messages'; {hint}. It has {sorted(row)}"
+
+
 def public_fields(number: int, row: Mapping[str, Any]) -> dict[str, Any]:
     """What a row asks: its prompt, or its messages.
 
@@ -224,12 +244,7 @@ def public_fields(number: int, row: Mapping[str, Any]) -> dict[str, Any]:
             raise DataError(f"row {number + 1}, field 'prompt': {row['prompt']!r} is not text with at least one character")
         return {"prompt": row["prompt"]}
     if place not in row:
-        questions = [name for name in QUESTIONS if name in row]
-        close = nearest("prompt", row) or nearest("messages", row)
-        hint = f"rename {close!r}" if close else "add one"
-        if questions:
-            hint = f"rename the one of {', '.join(map(repr, questions))} that is the question to 'prompt'"
-        raise DataError(f"row {number + 1} has no 'prompt' and no 'messages'; {hint}. It has {sorted(row)}")
+        raise DataError(f"row {number + 1} {without_question(row)}")
     turns = row[place]
     if not isinstance(turns, list | tuple) or not turns:
         raise DataError(f"row {number + 1}, field {place!r}: {turns!r} is not a list of turns")

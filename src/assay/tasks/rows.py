@@ -21,7 +21,7 @@ from assay.core.util.garbage import pause_collection
 from assay.core.util.jsonl import object_of
 from assay.tasks.draws import SPLITS, TaskCoordinates, slip
 from assay.tasks.gold_text import task_gold_text
-from assay.tasks.rewards import Metric, Reward, reward_verifier, weighted_rewards
+from assay.tasks.rewards import Metric, Reward, check_fields, reward_verifier, weighted_rewards
 from assay.tasks.row_splits import train_and_test
 from assay.tasks.row_table import (
     RowTable,
@@ -34,6 +34,7 @@ from assay.tasks.row_table import (
     with_prompts,
 )
 from assay.verify.exact import ExactMatch
+from assay.verify.user_reward import UserReward
 
 __all__ = ["Rows", "load_jsonl"]
 
@@ -112,7 +113,9 @@ class Rows:
             object.__setattr__(self, "reward", several)
             object.__setattr__(self, "weights", ())
         object.__setattr__(self, "metric", None)  # it is the rewards' now
-        self.verifier()  # says at once what is wrong with the reward
+        verifier = self.verifier()  # says at once what is wrong with the reward
+        if isinstance(verifier, UserReward) and not (isinstance(self.rows, RowFile) and self.rows.notes):
+            check_fields(verifier, self.rows)
 
     @property
     def _columns(self) -> Sequence[str]:

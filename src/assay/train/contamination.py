@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from assay.core.canon import digest
 from assay.core.config import to_dict
-from assay.core.errors import ConfigError, DataError
+from assay.core.errors import ConfigError, DataError, how_to_install
 from assay.core.protocols import TaskSource
 from assay.core.rowfile import rows_beside
 from assay.core.task import Message, Task, question_text
@@ -22,15 +22,19 @@ from assay.curate.rows import entries
 from assay.curate.text import normal, numbers, sketch_library, words_differ
 from assay.runs import storage
 from assay.train.data import data_digests
+from assay.train.earlier_rows import earlier_rows, key_of_row
 from assay.train.evaluate import held_out
 from assay.train.levels import arms_of
-from assay.train.models import Built
+from assay.train.models import Built, Folder
 from assay.train.run import Run
 
-__all__ = ["FILE", "look", "sentence", "unsearched"]
+__all__ = ["FILE", "look", "sentence", "told_before", "unsearched"]
 
 FILE = "contamination.json"
 """Where a run folder keeps what was found."""
+
+MADE = "a row that trained the model, in "
+"""Begins the place of a prompt that the starting weights were trained on."""
 
 HELD_OUT = "held out"
 """Stands for a file's name at items of the run's own test split."""
@@ -111,8 +115,14 @@ def unsearched(found: Mapping[str, Any]) -> str:
         return ""
     return (
         f"{found['unsearched']} held-out rows were looked for as they are written; training rows that differ from them in a few "
-        "words are found with the extra curate: pip install 'assay-rl[curate]'"
+        f"words are found with the extra curate: {how_to_install('curate')}"
     )
+
+
+def told_before(folder: Path) -> bool:
+    """Whether another run beside ``folder`` has said already what `unsearched` says."""
+    others = (path for path in folder.absolute().parent.glob(f"*/{FILE}") if path.parent.name != folder.name)
+    return any('"unsearched"' in path.read_text("utf-8") for path in others)
 
 
 def sentence(found: Mapping[str, Any]) -> str:
@@ -132,8 +142,9 @@ def _looked(run: Run) -> dict[str, Any]:
     """Everything that the record says, but for the mode."""
     check = run.contamination
     prompts, whole = _prompts(run)
-    seen = _Found(len(prompts))
     own = _held_out(run)
+    prompts += _of_model(run, own)
+    seen = _Found(len(prompts))
     near = bool(check.matching.near) and find_spec("rensa") is not None
     if check.against and check.matching.near:
         sketch_library()
@@ -291,6 +302,13 @@ def _with_bases(run: Run) -> Iterator[tuple[Run, str]]:
     yield run, ""
 
 
+def _of_model(run: Run, own: Sequence[Task]) -> list[_Prompt]:
+    """Held-out rows that the run which made the starting weights trained on."""
+    known = earlier_rows(run.model.path) if isinstance(run.model, Folder) else {}
+    rows = [(task, folder) for task in own if (folder := known.get(key_of_row(task.id)))]
+    return [_Prompt(f"{MADE}{folder},", _text(task.exposed().messages), task.content) for task, folder in rows]
+
+
 def _of_rows(run: Run, of: str) -> Iterator[_Prompt]:
     """Texts of the rows that stages are given."""
     for stage in run.stages:
@@ -337,7 +355,9 @@ def _inputs(run: Run) -> str:
     stages = [{k: s[k] for k in ("kind", "levels", "data") if k in s} for s in table["stages"]]
     told = {k: table[k] for k in ("model", "tasks", "evaluation", "contamination")}
     files = {str(p): _digest(p) for place in run.contamination.against for p in entries(place)}
-    return digest([told, stages, files, data_digests(run), find_spec("rensa") is not None])
+    known = sorted(earlier_rows(run.model.path)) if isinstance(run.model, Folder) else []
+    more = [known] if known else []
+    return digest([told, stages, files, data_digests(run), find_spec("rensa") is not None, *more])
 
 
 def _digest(path: Path) -> str:
@@ -350,11 +370,14 @@ def _digest(path: Path) -> str:
 
 def _refusal(run: Run, found: Mapping[str, Any]) -> str:
     files = {example["file"] for example in found["examples"]} - {""}
-    clean = f"'assay curate IN OUT --against {' '.join(sorted(files))}'" if files else "'assay curate IN OUT'"
+    clean = f"'assay curate IN OUT --against {' '.join(sorted(files)) or 'HELD_OUT.jsonl'}'"
+    fix = f"Take such rows out by {clean}"
+    if found["examples"][0]["prompt"].startswith(MADE):
+        fix = "Hold out what that run did not train on (--evaluate, evaluate=), or begin with another model"
     return (
         f"{found['contaminated']} of {found['prompts']} training prompts contain {found['found']} of {found['items']} evaluation "
-        f"items, so that no evaluation of this run would mean what it says. The first: {_hit_text(found['examples'][0])}. Take "
-        f"such rows out by {clean}; or train all the same, and have the report say so: --allow-contamination, or "
+        f"items, so that no evaluation of this run would mean what it says. The first: {_hit_text(found['examples'][0])}. {fix}; "
+        f"or train all the same, and have the report say so: --allow-contamination, or "
         "contamination=ContaminationCheck(mode='report')"
     )
 

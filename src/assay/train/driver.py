@@ -260,7 +260,7 @@ def _set_threads(d: RunDriver) -> None:
 
 def _tell_contamination(d: RunDriver, step: int, found: Mapping[str, Any]) -> None:
     """Says what evaluation items a run trains on, where it was told to, and what could not be looked for."""
-    if line := contamination.unsearched(found):
+    if (line := contamination.unsearched(found)) and not contamination.told_before(d.folder):
         print(f"note: {line}", file=sys.stderr, flush=True)
     if line := contamination.sentence(found):
         print(f"contamination: {line}", file=sys.stderr, flush=True)

@@ -35,7 +35,6 @@ Kind = Literal["base", "chat", "thinking"]
 """Without a chat template; with one; with one that lets the model think."""
 
 _SMALL_FILES = ("*.json", "*.jinja")
-_SPECIAL = 2  # ids of a character tokenizer besides its alphabet: padding and end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +114,7 @@ def facts_of_config(config: Mapping[str, Any], kind: Kind = "base") -> ModelFact
 
 def facts_of_scratch(source: Scratch) -> ModelFacts:
     """The facts of fresh weights."""
-    shape = replace(source.shape, vocab_size=len(source.alphabet) + _SPECIAL)
+    shape = source.decoder
     return ModelFacts(shape=shape, weights=weights_of(shape), family="fresh")
 
 

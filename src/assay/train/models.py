@@ -44,6 +44,7 @@ __all__ = [
 ]
 
 _SOURCES = {".py", ".cpp", ".h"}
+_SPECIAL = 2  # ids of a character tokenizer besides its alphabet: padding and end
 
 Builder = Callable[["Run", Path], Path]
 """Runs a recipe in a folder and returns the folder of the model it made."""
@@ -97,7 +98,12 @@ class Scratch:
 
     def describe(self) -> str:
         """One line for people."""
-        return f"{self.shape.parameters:,} fresh parameters"
+        return f"{self.decoder.parameters:,} fresh parameters"
+
+    @property
+    def decoder(self) -> DecoderShape:
+        """The shape with as many rows of its embedding as the alphabet needs."""
+        return replace(self.shape, vocab_size=len(self.alphabet) + _SPECIAL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,11 +32,15 @@ __all__ = [
 ]
 
 BARS = "▁▂▃▄▅▆▇█"
+COMPONENT = "reward/component/"
+SUM = f"{COMPONENT}reward"
+"""Of several rewards, what a stage learns from; ``reward/mean`` is then of the one that says what is right."""
 GREEDY, SAMPLED = "eval/greedy/all", "eval/sampled/all"
 ROWS = (
     ("held-out, greedy", GREEDY, ".3f"),
     ("held-out, sampled", SAMPLED, ".3f"),
-    ("reward", "reward/mean", ".3f"),
+    ("correct", "reward/mean", ".3f"),
+    ("reward", SUM, ".3f"),
     ("pairs in order", "score/accuracy", ".3f"),
     ("loss", "loss/total", ".3f"),
     ("entropy, nats", "entropy/mean", ".3f"),
@@ -187,10 +191,17 @@ class RunProgress:
         rewards = self.history.get("reward/mean", [])
         if not rewards or any(rewards) or any(self.history.get(SAMPLED, [1.0])):
             return ""
-        return (
-            "no answer was right and none has earned a reward: begin with easier rows, or with demonstrations "
-            "(docs/add/demonstrations.md)"
-        )
+        parts = {name.removeprefix(COMPONENT): values for name, values in self.history.items() if name.startswith(COMPONENT)}
+        earned = [repr(name) for name, values in parts.items() if name not in ("reward", "correct") and any(values)]
+        what = f"although {' and '.join(earned)} gave a reward" if earned else "and none has earned a reward"
+        return f"no answer was right, {what}: begin with easier rows, or with demonstrations (docs/add/demonstrations.md)"
+
+    @property
+    def rewards(self) -> tuple[tuple[str, str], ...]:
+        """What is shown of the reward, each with its metric: of several the one that says what is right, and their sum."""
+        if SUM in self.now and "reward/component/correct" in self.now:
+            return (("correct", "reward/mean"), ("reward", SUM))
+        return (("reward", "reward/mean"),) if "reward/mean" in self.now else ()
 
     def show(self, name: str, form: str = ".3f") -> str:
         """The newest value, or a dash."""
@@ -259,7 +270,7 @@ class PlainView:
         parts = [f"step {step}/{self._p.steps}"]
         if "reward/mean" in metrics:
             parts += [
-                f"reward {self._p.show('reward/mean')}",
+                *(f"{label} {self._p.show(name)}" for label, name in self._p.rewards),
                 f"signal {self._p.show('signal/fraction', '.2f')}",
                 f"entropy {self._p.show('entropy/mean')}",
                 f"tok/s {self._p.show('time/tokens_per_second', ',.0f')}",
@@ -339,8 +350,10 @@ class LiveView:
         grid = Table.grid(padding=(0, 2))
         for _ in range(3):
             grid.add_column(no_wrap=True)
+        labels = {name: label for label, name in p.rewards}
         for label, name, form in ROWS:
-            if name in p.now and not (name == "loss/total" and "reward/mean" in p.now):
+            label = labels.get(name, label)
+            if name in p.now and not (name == "loss/total" and "reward/mean" in p.now) and (name != SUM or name in labels):
                 value = p.show_change(name, form) if name in (GREEDY, SAMPLED) else p.show(name, form)
                 course = "" if name.startswith("time/") else p.spark(name, max(8, width - 44))
                 label = label.replace("held-out", p.whose)

@@ -188,8 +188,8 @@ class Wiring:
         if stage.updates == 1 and not stage.lag and updates_of(objective) > 1 and not self._gave("minibatches", "epochs"):
             # No method changes the updates by its name: two names are then compared at equal numbers of steps.
             why = (
-                "one update per batch, as without a name: the policy is then the one that drew, its ratio is 1 and clips "
-                "nothing; more updates make it act: --minibatches 2"
+                "one update per batch, as without a name: the ratio to the policy that drew is then 1, and a clip range has no "
+                "effect; --minibatches 2 makes it act"
             )
             self.wires.append(WiredPart(method=self.method.name, place="minibatches", value="1", why=why))
         own = {stream for source in stage.sources for stream in streams_in(source)}

@@ -14,7 +14,7 @@ from typing import Any, cast
 import numpy as np
 
 from assay.core.canon import FrozenMap, plain
-from assay.core.errors import ConfigError, RewardError, a_kind
+from assay.core.errors import ConfigError, RewardError, RewardLengthError, a_kind
 from assay.core.fields import later
 from assay.core.rollout import Rollout
 from assay.core.score import Score
@@ -195,9 +195,9 @@ class RewardFunction:
             )
         many = cast("Sequence[Any]", returned)
         if len(many) != len(rows):
-            raise RewardError(
-                f"the reward function returned {len(many)} values for {len(rows)} completions; return one per completion. It is "
-                f"{describe_function(self.fn)}; the first row is {rows[0]!r}"
+            raise RewardLengthError(
+                f"the reward function returned {len(many)} value{'s' * (len(many) != 1)} for {len(rows)} completions; return one "
+                f"for each. It is {describe_function(self.fn)}; the first row is {rows[0]!r}"
             )
         return [_components(value, row, self.fn) for value, row in zip(many, rows, strict=True)]
 

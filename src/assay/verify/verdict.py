@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from assay.core.canon import FrozenMap
-from assay.core.errors import RewardError, a_kind
+from assay.core.errors import RewardError, RewardLengthError, a_kind
 from assay.core.protocols import Verifier
 from assay.core.rollout import Rollout, Stop
 from assay.core.score import Fault, Score
@@ -16,7 +16,10 @@ from assay.core.task import Task
 from assay.verify.abilities import abilities_of, measured
 from assay.verify.workers.fork import in_worker
 
-__all__ = ["broken", "checked", "failed_rollout", "judge"]
+__all__ = ["WHOLE_CALL", "broken", "checked", "failed_rollout", "judge"]
+
+WHOLE_CALL = "whole call"
+"""``info["verdict"]`` of a fault of a call that judged several answers: a call for each of them would hide it."""
 
 _PACKAGE = str(Path(__file__).parents[1]) + os.sep
 """Where assay's own files are."""
@@ -96,7 +99,8 @@ def broken(error: BaseException) -> Score:
         text, message = "".join(_own_lines(error).format()), f"{type(error).__name__}: {error}"
     except Exception:  # its own __str__ raises
         text = message = type(error).__name__
-    return Score(components={}, fault=Fault.VERIFIER, info=FrozenMap({"error": _cut(message), "traceback": _cut(text)}))
+    kind = {"verdict": WHOLE_CALL} if isinstance(error, RewardLengthError) else {}
+    return Score(components={}, fault=Fault.VERIFIER, info=FrozenMap({"error": _cut(message), "traceback": _cut(text), **kind}))
 
 
 def _own_lines(error: BaseException) -> traceback.TracebackException:

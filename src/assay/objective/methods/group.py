@@ -70,7 +70,8 @@ def dapo(
     Args:
         low, high: distances of the bounds from 1.
         filter_groups: drop groups whose task metric does not vary, and count only what is kept. Dynamic sampling, which draws
-            others in their place, is the stage's: ``filter=Mixed(), refill=Refill()`` of `assay.guide`.
+            others in their place, is the stage's: ``filter=Mixed(), refill=Refill()`` of `assay.guide`, or
+            ``--stages.0.filter.kind Mixed --stages.0.refill.kind Refill``.
         overlong: ``Overlong(limit=..., cache=...)`` for the soft penalty (20480 and 4096 in the paper), ``DropTruncated()`` to
             mask; None for neither.
 

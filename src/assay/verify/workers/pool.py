@@ -16,7 +16,7 @@ from assay.core.score import Fault, Score
 from assay.core.task import Task
 from assay.verify.abilities import abilities_of, measured
 from assay.verify.user_reward import UserReward
-from assay.verify.verdict import failed_rollout, judge
+from assay.verify.verdict import WHOLE_CALL, failed_rollout, judge
 from assay.verify.workers.cache import VerdictCache
 from assay.verify.workers.connections import UNREACHED, FlightPlan
 from assay.verify.workers.dispatch import Dispatcher, JudgingEnd, JudgingJob, JudgingOutcome
@@ -314,8 +314,9 @@ class ScoringPool:
         return {places[at]: outcome for at, outcome in dispatcher.fly([items[i] for i in places], fresh=fresh).items()}
 
     def _given_up(self, outcome: JudgingOutcome) -> bool:
-        """Whether all tries of an asynchronous call have been made."""
-        return self._awaits and outcome.score.info.get("verdict") == UNREACHED
+        """Whether all tries of an asynchronous call have been made, or a call for this answer alone would hide what is wrong."""
+        verdict = outcome.score.info.get("verdict")
+        return verdict == WHOLE_CALL or (self._awaits and verdict == UNREACHED)
 
     def _judge_again(self, items: Sequence[_Pair], places: Sequence[int], dispatcher: Dispatcher) -> dict[int, JudgingOutcome]:
         """Second outcomes of answers on which the function failed, on a worker that has judged nothing."""

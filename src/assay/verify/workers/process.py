@@ -20,7 +20,7 @@ from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from assay.core.canon import FrozenMap
-from assay.core.errors import RewardError
+from assay.core.errors import RewardError, RewardLengthError
 from assay.core.protocols import Verifier
 from assay.core.rollout import Rollout
 from assay.core.score import Score
@@ -265,6 +265,8 @@ def _judge_together(verifier: Any, items: Sequence[Item], loop: _Loop) -> list[S
         return [checked(score) for score in scores]
     except MemoryError:
         raise
+    except RewardLengthError as error:  # of every answer: a call for one alone would take its list of one value for right
+        return [broken(error)] * len(items)
     except BaseException as error:
         return unreached(error) if is_connection_error(error) else broken(error)
 

@@ -59,9 +59,18 @@ def refuse_blindness(items: Sequence[tuple[Task, Rollout]], verdicts: Sequence[S
     if 2 * len(failed) <= len(items):
         return
     raise RewardError(
-        f"no verdict on {len(failed)} of {len(items)} answers: the reward function failed, hung, or ended its process; "
+        f"no verdict on {len(failed)} of {len(items)} answers: {_what_happened([s for _, s in failed])}; "
         f"training on the rest would be blind. The first failure:\n{failure_text(*failed[0])}{_late(s for _, s in failed)}"
     )
+
+
+def _what_happened(scores: Sequence[Score]) -> str:
+    """In what ways a function gave no verdict."""
+    if all(map(abstained, scores)):
+        return "the reward function returned None, which says that it has none (a 'return' that is missing returns None too)"
+    stopped = [s for s in scores if s.fault is not Fault.VERIFIER]
+    ways = ["failed"] * (len(stopped) < len(scores)) + ["hung, ended its process, or did not reach its service"] * bool(stopped)
+    return f"the reward function {', or '.join(ways)}"
 
 
 def _late(scores: Iterable[Score]) -> str:
@@ -82,7 +91,9 @@ def _late(scores: Iterable[Score]) -> str:
 def failure_text(item: tuple[Task, Rollout], score: Score) -> str:
     """A failure with the lines of the function, the row and the answer."""
     detail = str(score.info.get("traceback", score.info.get("error", "no detail"))).rstrip()
-    return f"{detail}\nrow: {row_of(item[0])!r}\ncompletion: {item[1].text!r}{_printed(score)}"
+    row = repr(row_of(item[0]))
+    shown = "" if row in detail else f"row: {row}\n"
+    return f"{detail}\n{shown}completion: {item[1].text!r}{_printed(score)}"
 
 
 def _printed(score: Score) -> str:
