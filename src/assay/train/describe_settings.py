@@ -8,12 +8,14 @@ from typing import Any, cast
 
 from assay.runtime.engine.settings import DescribedEngineSpec
 from assay.runtime.settings import AdamW
+from assay.scorers.from_tasks import FromTasks
 from assay.train.memory import memory_of
 from assay.train.model_facts import ModelFacts, facts_in
 from assay.train.model_settings import MachineFacts, learning_rate, this_machine
 from assay.train.models import Folder
 from assay.train.reinforce import Reinforce
 from assay.train.run import Run
+from assay.verify.abilities import ability_of
 from assay.verify.exact import ExactMatch
 from assay.verify.routing import Routed
 from assay.verify.user_reward import UserReward, name_of
@@ -88,7 +90,7 @@ def _notes(run: Run) -> tuple[str, ...]:
     verifier: object = run.tasks.verifier()
     if isinstance(verifier, UserReward):
         return (*notes, _accuracy(verifier, run.evaluation.threshold))
-    return (*notes, *_judged_by(run.tasks))
+    return (*notes, *(_judged_by(run.tasks) if _by_tasks(run) else ()), *_learned_from(run))
 
 
 def _judged_by(source: object) -> tuple[str, ...]:
@@ -96,6 +98,29 @@ def _judged_by(source: object) -> tuple[str, ...]:
     parts: tuple[Any, ...] = getattr(source, "sources", (source,))
     judges: list[object] = [part.verifier() for part in parts if hasattr(part, "rows")]
     return tuple(f"answers are judged by {_described(judge)}" for judge in judges)
+
+
+def _by_tasks(run: Run) -> bool:
+    """Whether any stage learns from the tasks' own verifier, and not from a judge or another scorer alone."""
+    stages = [s for s in run.stages if isinstance(s, Reinforce)]
+    return not stages or any(isinstance(s.reward, FromTasks) for s in stages)
+
+
+def _learned_from(run: Run) -> tuple[str, ...]:
+    """Which component is learned from, where the verifier gives both ``correct`` and ``reward``; what stages that do not ask it
+    learn from, and what accuracy is then.
+    """
+    verifier = run.tasks.verifier()
+    stages = [s for s in run.stages if isinstance(s, Reinforce) and isinstance(s.reward, FromTasks)]
+    if not _by_tasks(run):
+        reward = next(type(s.reward).__name__ for s in run.stages if isinstance(s, Reinforce))
+        kinds = [line.partition(" by ")[2] for line in _judged_by(run.tasks)]
+        return (f"learns from `{reward}`; accuracy is by {kinds[0]} and is not what it learns",) if kinds else ()
+    if not stages or not {"correct", "reward"} <= set(ability_of(verifier, "names")) or stages[0].objective.scalarise.combines:
+        return ()
+    if ability_of(verifier, "weighted_sum"):
+        return ("learns from `reward`, the verifier's partial credit; accuracy is of `correct`",)
+    return ("learns from `correct`; `reward` is only reported: declare weighted_sum = True in the verifier to learn from it",)
 
 
 def _described(judge: object) -> str:
