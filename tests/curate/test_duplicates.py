@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.core.errors import ConfigError
-from assay.curate.exact_duplicates import _question  # pyright: ignore[reportPrivateUsage]
 from assay.curate import Exact, HashedTexts, NearDuplicates, Substrings, jaccard, normal, row_id, shingles
+from assay.curate.exact_duplicates import _question  # pyright: ignore[reportPrivateUsage]
 
 SMALL = st.lists(st.lists(st.sampled_from(["a", "b", "c3", "d"]), min_size=1, max_size=9).map(" ".join), min_size=1, max_size=12)
 
