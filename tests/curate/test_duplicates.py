@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from assay.core.errors import ConfigError
 from assay.curate import Exact, HashedTexts, NearDuplicates, Substrings, jaccard, normal, row_id, shingles
+from assay.curate.exact_duplicates import _question  # pyright: ignore[reportPrivateUsage]
 
 SMALL = st.lists(st.lists(st.sampled_from(["a", "b", "c3", "d"]), min_size=1, max_size=9).map(" ".join), min_size=1, max_size=12)
 
@@ -194,3 +195,9 @@ def test_laws_of_deduplication(
     # what is left has no pair that a band proposed and the similarity confirms; and every reason for a row is itself kept
     kept = set(contents(found))
     assert all(r["evidence"]["of"] in kept or r["step"] != "substrings" for r in found.rejected)
+
+
+def test_a_space_before_the_mark_of_an_inner_sentence_makes_no_other_question() -> None:
+    options = "a. oxygen b. carbon"
+    assert _question(f"which gas do plants take in ? {options}") == _question(f"which gas do plants take in? {options}")
+    assert _question("what is a ? b") != _question("what is a b")

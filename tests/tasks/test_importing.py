@@ -384,3 +384,8 @@ def test_reasoning_gym_itself(tmp_path: Path) -> None:
     verifier = load_rows(out, test_share=0).verifier()
     assert verifier(task, rollout_of(task, f" {task.private['answer']}\n")).primary == 1.0
     assert verifier(task, rollout_of(task, "0")).primary == 0.0
+
+
+def test_open_questions_beside_a_verifier_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"--choices open --verifier.*leave one of the two out"):
+        Importer(choices="open", verifier="numeric")

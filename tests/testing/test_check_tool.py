@@ -80,3 +80,9 @@ def test_broken_tools_are_found(tool: Any, cases: Any, words: str) -> None:
 
 def test_an_argument_of_any_type_is_no_fault() -> None:
     assert check_tool(takes_all, [({"a": [1]}, "")]).passed
+
+
+def test_an_answer_may_be_the_value_that_the_function_returns() -> None:
+    assert "answers" in check_tool(half, [({"of": 3.0}, 1.5), ({"of": 5.0}, "2.5"), ({"of": -1.0}, None)]).passed
+    with pytest.raises(ContractError, match=r"with '1.5', not '2.5'"):
+        check_tool(half, [({"of": 3.0}, 2.5)])

@@ -5,6 +5,7 @@ import os
 import sys
 import tempfile
 from dataclasses import replace
+from importlib.util import spec_from_file_location
 from pathlib import Path
 
 import planted
@@ -196,3 +197,20 @@ def test_verdicts_as_scores() -> None:
     assert lost.fault is Fault.VERIFIER and lost.info["error"] == "no"
     assert sandboxed_verifier._score({"value": 0.5, "seconds": 0.1}).primary == 0.5
     assert ExactMatch()(*task_and_rollout("1", "1")).primary == 1.0
+
+
+def test_a_module_found_by_a_finder_alone_is_read_in_there(public, monkeypatch) -> None:
+    """As an editable installation has it: on no folder of Python's import path."""
+    (public / "src").mkdir()
+    (public / "src/found_alone.py").write_text("def reward(prompt, completion, row):\n    return completion == row['answer']\n")
+    for path in (public / "src", public / "src/found_alone.py"):
+        path.chmod(0o755)
+
+    class Finder:
+        @staticmethod
+        def find_spec(name, path=None, target=None):
+            return spec_from_file_location(name, public / "src/found_alone.py") if name == "found_alone" else None
+
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, Finder])
+    found = audit(resolve("found_alone:reward"), CASES, settings=ONCE)
+    assert found.check("gold").status == "pass" and found.isolation.startswith(("strong", "landlock"))

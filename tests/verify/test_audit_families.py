@@ -130,7 +130,7 @@ def test_an_audit_says_what_it_did_not_try_and_counts_what_counts() -> None:
     both, alone = of(STRICT, LAX), of(STRICT)
     found = run_audit(Subject("doubled", both.verifier(), None, both), settings=replace(QUICK, skip=(*QUICK.skip, "others")))
     half = "(on 2 of 4 items)"
-    assert found.untried == (f"near misses {half}", f"hedges and denials {half}", "constants (not counted)")
+    assert found.untried == (f"near misses {half}", f"hedges and denials {half}", "constants (tried, not counted)")
     assert found.json()["untried"] == list(found.untried)
     lines = found.check("wrong_answers").lines
     counted = sum(line.rate.of for line in lines if line.name != "constants")

@@ -28,7 +28,9 @@ def audit_page(found: Audit) -> str:
     """
     title = f"Audit of {found.name}"
     against = f", against {found.against}" if found.against else ""
-    verdict = "No check is over its threshold." if found.passed else f"Over its threshold: {', '.join(found.failed)}."
+    verdict = f"Over its threshold: {', '.join(found.failed)}."
+    if found.passed:
+        verdict = "No check is over its threshold." if found.verdict == "passed" else f"P{found.verdict[1:]}."
     left = f", {found.left_out} left out after too many had stopped their judge" if found.left_out else ""
     untried = f"<p>Untried: {_e(', '.join(found.untried))}.</p>" if found.untried else ""
     versions = ", ".join(f"{name} {version}" for name, version in found.versions.items())

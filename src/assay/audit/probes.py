@@ -10,7 +10,9 @@ from enum import StrEnum
 from assay.audit.answer_variants import Kind, kind_of, lookalike, near_misses, respelled, same
 from assay.audit.cases import AuditCase
 from assay.audit.hostile import TRICKS, Canary, payloads
+from assay.audit.record import NOT_COUNTED
 from assay.core.seeds import generator
+from assay.tasks.one_answer import PLACE
 
 __all__ = [
     "FAMILIES",
@@ -26,7 +28,6 @@ __all__ = [
     "wrong_answers",
 ]
 
-PLACE = "{answer}"
 TEMPLATES = (
     PLACE,
     rf"\boxed{{{PLACE}}}",
@@ -194,7 +195,7 @@ def untried(
     >>> from assay.audit import case_of
     >>> case = case_of({"gold": "42", "unique": False})
     >>> untried([case], [AuditProbe("a", case, "constants", "1")], ("near",), ("constants",))
-    ('other items', 'hedges and denials', 'constants (not counted)')
+    ('other items', 'hedges and denials', 'constants (tried, not counted)')
     """
     tried: dict[str, set[str]] = {}
     for probe in probes:
@@ -205,7 +206,7 @@ def untried(
         if without and family not in skip:
             out.append(words if without == len(cases) else f"{words} (on {without} of {len(cases)} items)")
     uncounted = (f for f in tried if f in inform and f in FAMILIES and FAMILIES[f].side is Side.WRONG and f not in skip)
-    return (*out, *(f"{family} (not counted)" for family in uncounted))
+    return (*out, *(f"{family}{NOT_COUNTED}" for family in uncounted))
 
 
 def _around_gold(gold: str, other: str, template: str) -> Iterator[tuple[str, str]]:

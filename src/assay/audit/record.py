@@ -17,6 +17,9 @@ __all__ = ["Audit", "AuditSettings", "AuditStatus", "Check", "Example", "Latency
 
 _SHOWN = 160
 
+NOT_COUNTED = " (tried, not counted)"
+"""What `Audit.untried` says of a family of answers whose acceptance fails no audit."""
+
 
 @filed_as("assay.verify.audit.record:Status")
 class AuditStatus(StrEnum):
@@ -47,6 +50,7 @@ class AuditSettings:
         inform: families of wrong answers whose acceptance is known and documented, and effects likewise: they are shown, and do
             not fail the audit.
         skip: checks and families to leave out.
+        unique: whether every item has one right answer alone; None for what its case or family says.
         max_fn: share of right answers refused.
         max_fp: share of wrong answers accepted.
         max_disagreement: share of answers on which a second verifier decides otherwise.
@@ -68,6 +72,7 @@ class AuditSettings:
     must: tuple[str, ...] = ()
     inform: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
+    unique: bool | None = None
     max_fn: float = 0.02
     max_fp: float = 0.01
     max_disagreement: float = 0.02
@@ -240,6 +245,21 @@ class Audit:
     def failed(self) -> tuple[str, ...]:
         """Names of the checks that are."""
         return tuple(check.name for check in self.checks if check.status in (AuditStatus.FAIL, AuditStatus.UNTRIED))
+
+    @property
+    def verdict(self) -> str:
+        """The result in a sentence: what failed, or that all passed; and where kinds of wrong answers were not tried, that a
+        verifier which accepts them passes as well.
+        """
+        if self.failed:
+            return f"failed: {', '.join(self.failed)}"
+        left = [kind for kind in self.untried if not kind.endswith(NOT_COUNTED)]
+        if not left:
+            return "passed"
+        return (
+            f"passed what was tried. Not tried: {', '.join(left)}, as several answers may be right there: a verifier that "
+            "accepts all of these passes too. If each item has one right answer, try them with --unique yes"
+        )
 
     def check(self, name: str) -> Check:
         """The check of that name.

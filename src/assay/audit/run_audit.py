@@ -79,12 +79,14 @@ def audit(
     _check_names(asked)
     if cases is None and subject.family is not None:
         cases = family_cases(subject.family, asked.items, asked.seed)
-        asked = _of_family(asked, cases)
+        asked = _of_family(asked, asked.unique if asked.unique is not None else all(case.unique for case in cases))
     elif cases is None:
         cases = cases_of(subject.built_in, subject.name, asked.seed, asked.items)
         asked = _as_documented(asked, subject.built_in)
     else:
         cases = _sample_cases(cases, asked)
+    if asked.unique is not None:
+        cases = [replace(case, unique=asked.unique) for case in cases]
     sandbox, isolation = _sandbox([s for s in (subject, second) if s is not None], asked)
     with sandbox or nullcontext(), audit_context(asked, sandbox) as place:
         template = asked.template or _template(subject, cases, asked, place)
@@ -208,11 +210,11 @@ def _as_documented(settings: AuditSettings, name: str | None) -> AuditSettings:
     )
 
 
-def _of_family(settings: AuditSettings, cases: Sequence[AuditCase]) -> AuditSettings:
+def _of_family(settings: AuditSettings, unique: bool) -> AuditSettings:
     """A family's tasks always have their gold; where other answers than the oracle's may be right, a constant may be; and a
     verifier of an installed package may run what it judges, in the sandbox.
     """
-    inform = (*EFFECTS, *(() if all(case.unique for case in cases) else ("constants",)))
+    inform = (*EFFECTS, *(() if unique else ("constants",)))
     return replace(
         settings,
         inform=tuple(dict.fromkeys((*settings.inform, *inform))),

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import Any, cast
@@ -98,7 +99,10 @@ class SandboxedVerifier:
     def _begin(self) -> None:
         own = Path(__file__).parents[3]
         source = _START.format(
-            paths=[str(own), *_importable()], recipe=self._recipe, token=self._canary.token, port=self._canary.port
+            paths=[str(own), *_importable(), *_homes([str(self._recipe["name"])])],
+            recipe=self._recipe,
+            token=self._canary.token,
+            port=self._canary.port,
         )
         result = self._scope.run(source, self._limits)
         if result.status is not Status.OK:
@@ -139,11 +143,28 @@ def reads_of(names: Sequence[str]) -> tuple[str, ...]:
     """Folders that subjects of these names need: what Python imports from, and where their files are."""
     own = [str(Path(__file__).parents[3])]
     files = [str(Path(name.rpartition(":")[0]).resolve().parent) for name in names if ".py:" in name]
-    return tuple(dict.fromkeys(path for path in (*own, *_importable(), *files) if path != "/"))
+    return tuple(dict.fromkeys(path for path in (*own, *_importable(), *_homes(names), *files) if path != "/"))
 
 
 def _importable() -> list[str]:
     return [str(Path(path or os.getcwd()).resolve()) for path in sys.path if Path(path or os.getcwd()).is_dir()]
+
+
+def _homes(names: Sequence[str]) -> list[str]:
+    """Folders of modules that are named and found by no folder of Python's import path, as those of an editable installation."""
+    found: list[str] = []
+    for name in names:
+        module, colon, _ = name.partition(":")
+        if not colon or module.endswith(".py"):
+            continue
+        try:
+            spec = find_spec(module.partition(".")[0])
+        except (ImportError, ValueError):  # said where it is imported
+            continue
+        if spec is not None and spec.origin is not None and Path(spec.origin).is_file():
+            levels = 1 if spec.submodule_search_locations is None else 2
+            found.append(str(Path(spec.origin).resolve().parents[levels - 1]))
+    return [path for path in dict.fromkeys(found) if path not in _importable()]
 
 
 def _absolute(recipe: Mapping[str, Any]) -> dict[str, Any]:

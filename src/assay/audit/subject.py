@@ -95,9 +95,12 @@ def resolve(
     if name in verifiers():
         return Subject(name, named(name), recipe)
     known = (*installed().families, *suites())
-    if name.partition("/")[0] not in known:
-        raise UnknownNameError("verifier or task family (or write package.module:name)", name, (*verifiers(), *known))
-    source = family(name)
+    try:
+        source = family(name)
+    except UnknownNameError:
+        if name.partition("/")[0] in known:
+            raise
+        raise UnknownNameError("verifier or task family (or write package.module:name)", name, (*verifiers(), *known)) from None
     return Subject(name, source.verifier(), recipe, source)
 
 

@@ -17,6 +17,8 @@ __all__ = ["audit_leaf"]
 
 _PLACE: dict[str, str] = {"metavar": "NAMES"}
 
+_SEVERAL = "if such an answer is right too, say so: 'unique = False' in its Problem, or --unique no for all"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditOptions:
@@ -41,6 +43,8 @@ class AuditOptions:
         must: forms of a right answer that must be accepted, comma-separated: whitespace,boxed,tag,...
         inform: families of wrong answers that may be accepted, comma-separated.
         skip: checks and families to leave out, comma-separated.
+        unique: yes if every item has one right answer alone, so that near misses, hedges and denials are wrong; no if several may
+            be right. When not given, cases say it, and families.
         max_fn: share of right answers that may be refused.
         max_fp: share of wrong answers that may be accepted, in any family.
         max_disagreement: share of answers on which the second verifier may decide otherwise.
@@ -66,6 +70,7 @@ class AuditOptions:
     must: str = field(default="", metadata={"arg": _PLACE})
     inform: str = field(default="", metadata={"arg": _PLACE})
     skip: str = field(default="", metadata={"arg": _PLACE})
+    unique: Literal["yes", "no"] | None = None
     max_fn: float = 0.02
     max_fp: float = 0.01
     max_disagreement: float = 0.02
@@ -98,6 +103,7 @@ def audit_leaf(args: list[str]) -> int:
         must=_names(own.must),
         inform=_names(own.inform),
         skip=_names(own.skip),
+        unique=None if own.unique is None else own.unique == "yes",
         max_fn=own.max_fn,
         max_fp=own.max_fp,
         max_disagreement=own.max_disagreement,
@@ -118,11 +124,11 @@ def audit_leaf(args: list[str]) -> int:
     if own.html is not None:
         own.html.write_text(audit_page(found), encoding="utf-8")
         note(f"written: {own.html}")
-    show(own.json, found.json(), lambda: _print(found))
+    show(own.json, found.json(), lambda: _print(found, own.unique is None and subject.family is not None))
     return 0 if found.passed else 1
 
 
-def _print(found: Audit) -> None:
+def _print(found: Audit, of_family: bool) -> None:
     grid(("check", "", "verdict"), [[c.name, str(c.status), c.says] for c in found.checks])
     for check in found.checks:
         if check.status == "fail" and check.examples:
@@ -134,8 +140,9 @@ def _print(found: Audit) -> None:
             "judged": f"{found.probes} answers to {found.items} items{left}; written as {found.template!r}",
             **({"called as": found.signature} if found.signature else {}),
             "isolation": found.isolation,
+            **({"else": _SEVERAL} if of_family and "wrong_answers" in found.failed else {}),
             **({"untried": ", ".join(found.untried)} if found.untried else {}),
-            "result": "passed" if found.passed else f"failed: {', '.join(found.failed)}",
+            "result": found.verdict,
         }
     )
 

@@ -85,7 +85,7 @@ _INNER_MARK = re.compile(r"(?<=[^\W\d_]{2})[,;:.?]+(?= )")
 """After a word of two letters or more: ``n!``, ``1,2`` and ``a ? b`` are parts of a question."""
 _SPACED = re.compile(r"(?<=[\d)\]}]|\b[a-z]) ([+*/=<>^-]|[<>!=]=) (?=[\d(\[{\\.-]|[a-z]\b)|(?<=[\d)\]}]|\b[a-z]) (=)$")
 """An operator with spaces on both sides: with one alone it may be the sign of a number, as in ``1 -2``."""
-_LOOSE_SPACE = re.compile(r" (?=[,;](?: |$))|(?<=[(\[{]) (?=[\w-])|(?<=\w) (?=[)\]}])")
+_LOOSE_SPACE = re.compile(r" (?=[,;](?: |$))|(?<=[^\W\d_]{2}) (?=[?](?: |$))|(?<=[(\[{]) (?=[\w-])|(?<=\w) (?=[)\]}])")
 
 
 def _question(normal: str) -> str:

@@ -114,6 +114,11 @@ class Problem(ABC):
     templates: ClassVar[tuple[str, ...]] = ()
     """Wordings: texts in which ``{field}`` stands for one of `fields`."""
 
+    unique: ClassVar[bool | None] = None
+    """Whether the answer of `solve` is the only right one: audits and checks then try near misses, hedges and denials. None: so
+    it is where the verifier compares texts, or is one of your own and the gold is a text (`assay.tasks.one_answer`).
+    """
+
     hidden: ClassVar[bool] = False
     """Whether the facts hold what the policy is to find out: then they stand in ``world["facts"]``, and a digest is public."""
 

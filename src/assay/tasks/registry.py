@@ -65,7 +65,7 @@ def families() -> tuple[str, ...]:
 
 def family(name: str) -> TaskSource:
     """The family or suite of that name with its default settings; ``family/problem`` gives one of its arms alone, ``suite/part``
-    one part.
+    one part. An arm whose own name begins with another word is found by it, and behind its family's name too.
 
     Raises:
         UnknownNameError: no such family, suite, arm or part; says the nearest name.
@@ -74,15 +74,32 @@ def family(name: str) -> TaskSource:
     >>> family("sort").arms()["sort"][0], list(family("arithmetic/expression").arms())
     (3, ['arithmetic/expression'])
     """
-    head, slash, _ = name.partition("/")
+    head, slash, rest = name.partition("/")
     if head in suites():
         return suite(name)
+    if slash and head not in installed().families and (home := _home_of_arm(name)) is not None:
+        return home.only(name)
     found = installed().family(head)
     if not slash:
         return found
     if not isinstance(found, Problems):
         raise UnknownNameError(f"arm of {head}", name, found.arms())
-    return found.only(name)
+    return found.only(rest if rest in found.arms() and name not in found.arms() else name)
+
+
+def _home_of_arm(arm: str) -> Problems | None:
+    """The family of somebody's package that has this arm; of assay's own, arms begin with the family's name."""
+    known = installed()
+    for name, what in known.families.items():
+        if what.startswith("assay_tasks.") or name in known.clashes:
+            continue
+        try:
+            found = known.family(name)
+        except ConfigError:  # a package that is broken spoils no other
+            continue
+        if isinstance(found, Problems) and arm in found.arms():
+            return found
+    return None
 
 
 def card(source: TaskSource) -> Card:

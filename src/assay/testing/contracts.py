@@ -23,7 +23,7 @@ from assay.core.rollout import Rollout
 from assay.core.score import Fault, Score
 from assay.core.task import Message, Task, TaskView, media_in
 from assay.testing.malformed_actions import why_unanswered
-from assay.verify.abilities import abilities_of
+from assay.verify.abilities import abilities_of, ability_of
 from assay.verify.routing import Routed
 from assay.verify.workers.pool import ScoringPool
 
@@ -123,7 +123,8 @@ def verdict(verifier: Verifier, task: Task, rollout: Rollout, *, again: bool = T
     declared = abilities_of(own)
     if declared.names and first.valid:
         found = sorted(first.components)
-        require(found == sorted(declared.names), subject, f"declares {declared.names} but gave {found} for {case}")
+        given = {*declared.names, *(("reward",) if own is not verifier and ability_of(verifier, "weighted_sum") else ())}
+        require(found == sorted(given), subject, f"declares {declared.names} but gave {found} for {case}")
     if first.fault is Fault.NONE:
         low = {name: value for name, value in first.components.items() if value < declared.floor_of(name)}
         require(not low, subject, f"gave {low} for {case}, below the floor that it declares, {declared.floor}")

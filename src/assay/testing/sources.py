@@ -20,8 +20,10 @@ from assay.core.rollout import Rollout
 from assay.core.seeds import content_split
 from assay.core.task import CALLS, Task
 from assay.tasks.gold_text import task_gold_text
+from assay.tasks.one_answer import PLACE, has_one_answer, oracle_answer
 from assay.tasks.problem import Form
 from assay.testing.contracts import ContractError, Report, check_environment, guard, most_common, require, verdict, wait_for
+from assay.verify.abilities import ability_of
 from assay.verify.rollouts import rollout_of
 from assay.verify.workers.pool import ScoringPool
 
@@ -31,6 +33,9 @@ SPLITS = ("train", "test")
 
 JUNK = ("", " ", "\n", "junk", "\x00\ud7ff", "None", "0", "1", "-1", "A", "yes", "[]", "9" * 300, "I do not know.")
 """Answers that no task asks for, but for those whose gold is one of them."""
+
+AROUND = ("{other} or {answer}", "{answer} or {other}", "not {answer}", "{other} {answer} {other}")
+"""Wrong answers in which the right one stands: two at once, a denial, and the right one inside a longer text."""
 
 STRANGERS = 0.3
 """Largest share of tasks on which the answer to another of the same arm and level may be right: small graphs, for example, often
@@ -103,6 +108,7 @@ class _Check:
     skipped: list[str] = field(default_factory=list[str])
     numbers: dict[str, float] = field(default_factory=dict[str, float])
     answers: dict[str, str] = field(default_factory=dict[str, str])
+    best: dict[str, float] = field(default_factory=dict[str, float])  # the oracle's reward, where it is not the task's metric
 
     def held(self, *names: str) -> None:
         """Promises that held."""
@@ -224,6 +230,12 @@ class _Check:
                 f"the oracle's answer {said[-1]!r} to task {task.id!r} scores {score.primary}, not 1",
             )
             self.answers[task.id] = said[-1]
+            if {"correct", "reward"} <= score.components.keys():
+                self.best[task.id] = score.components["reward"]
+        if self.best:
+            name = "partial credit: training learns from 'reward', evaluations count 'correct'"
+            self.skipped += [] if self._learned else [_REPORTED]
+            self.held(*((name,) if self._learned else ()))
         if self.answers:
             self.held("the oracle scores 1")
         else:
@@ -237,7 +249,7 @@ class _Check:
         return None if text is None else [text]
 
     def wrong(self, constant: float) -> None:
-        strangers, compared = list[bool](), 0
+        strangers, compared, hedged = list[bool](), 0, 0
         after = dict(zip((t.id for t in self.tasks), self.tasks[1:], strict=False))
         for task in self.close:
             own, following = self.answers.get(task.id), after.get(task.id)
@@ -250,6 +262,7 @@ class _Check:
                     strangers.append(self._primary(task, other) > self.floor)
                 else:
                     self._at_floor(task, other)
+                hedged += self._around(task, following)
             if own is None:
                 continue
             require(
@@ -264,7 +277,33 @@ class _Check:
             require(share <= STRANGERS, self.subject, f"another task's answer is right on {share:.0%} of the tasks")
         if compared:
             self.held("another task's answer is wrong")
+        name = "the answer beside another one, denied, or inside a longer text is wrong"
+        if hedged:
+            self.held(name)
+        elif compared and self._one_turn:
+            self.skipped.append(f"{name}: several answers may be right; declare 'unique = True' where one alone is")
         self._constants(constant)
+
+    def _around(self, task: Task, following: Task) -> int:
+        """Tries answers in which the right one stands, where no other is right; returns how many."""
+        if not self._one_turn or not has_one_answer(self.source, task):
+            return 0
+        answer, form = oracle_answer(self.source, task, self.answers[task.id])
+        other, _ = oracle_answer(self.source, following, self.answers[following.id])
+        for pattern in AROUND:
+            text = form.replace(PLACE, pattern.replace("{other}", other).replace(PLACE, answer))
+            value = self._primary(task, rollout_of(task, text))
+            require(
+                value < 1.0,
+                self.subject,
+                f"the answer {text[-80:]!r} to task {task.id!r} scores {value:g} as {answer[:60]!r} alone does: its verifier "
+                "accepts what contains the answer; if several answers are right, declare 'unique = False' in its Problem",
+            )
+        return len(AROUND)
+
+    @property
+    def _one_turn(self) -> bool:
+        return self.source.environment(self.tasks[0].exposed()) is None
 
     def _differ(self, one: Task, other: Task) -> bool:
         """Whether two tasks of one cell have different answers; lists, which may hold several right ones, share none."""
@@ -275,11 +314,29 @@ class _Check:
 
     def _at_floor(self, task: Task, rollout: Rollout) -> None:
         value = self._primary(task, rollout)
-        require(value <= self.floor, self.subject, f"the wrong answer {rollout.text[:60]!r} to task {task.id!r} scores {value}")
+        partial = "" if value >= 1.0 else _PARTIAL
+        require(
+            value <= self.floor,
+            self.subject,
+            f"the wrong answer {rollout.text[:60]!r} to task {task.id!r} scores {value}{partial}",
+        )
 
     def _primary(self, task: Task, rollout: Rollout) -> float:
         score = verdict(self.verifier, task, rollout, pool=self.pool)
+        if self._learned and task.id in self.best and score.valid and score.primary < 1.0:
+            own, best = score.components.get("reward", 0.0), self.best[task.id]
+            require(
+                own < best,
+                self.subject,
+                f"the wrong answer {rollout.text[:60]!r} to task {task.id!r} has the reward {own:g}, and the oracle's {best:g}: "
+                "training learns from 'reward', which must be largest where the answer is right",
+            )
         return score.primary if score.valid else self.floor
+
+    @property
+    def _learned(self) -> bool:
+        """Whether training learns from ``reward``, and not from ``correct``."""
+        return bool(ability_of(self.verifier, "weighted_sum"))
 
     def _constants(self, most: float) -> None:
         tasks = [t for t in self.close if t.id in self.answers]
@@ -325,6 +382,14 @@ class _Check:
         require(
             shown == wanted, self.subject, f"task {task.id!r}: the environment shows {shown}, the oracle's trace says {wanted}"
         )
+
+
+_PARTIAL = "; for partial credit give 'correct' too, which is 1 for a right answer alone (docs/add/verifier.md, Partial credit)"
+
+_REPORTED = (
+    "partial credit: training learns from 'correct', and 'reward' is only reported; declare 'weighted_sum: ClassVar[bool] = True' "
+    "in the verifier to learn from 'reward'"
+)
 
 
 def _tagged(calls: str) -> str:

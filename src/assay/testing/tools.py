@@ -26,7 +26,7 @@ _WRONG: Mapping[str, Any] = {
 }
 
 
-def check_tool(tool: Callable[..., Any] | str, cases: Sequence[tuple[Mapping[str, Any], str | None]]) -> Report:
+def check_tool(tool: Callable[..., Any] | str, cases: Sequence[tuple[Mapping[str, Any], Any]]) -> Report:
     """Holds a function to what `PlayerSpec.tools` asks of it, with calls whose answers are known.
 
     Its annotations make a schema that a file and a chat template can hold; calls are answered as told, and again the same (a
@@ -35,7 +35,8 @@ def check_tool(tool: Callable[..., Any] | str, cases: Sequence[tuple[Mapping[str
 
     Args:
         tool: the function, or its import path.
-        cases: arguments, and the answer; None where the function raises, which is answered as an error.
+        cases: arguments, and the answer: as text, or as the value that the function returns, which is told as JSON; None where
+            the function raises, which is answered as an error.
 
     Raises:
         ContractError: it breaks one of these.
@@ -51,7 +52,8 @@ def check_tool(tool: Callable[..., Any] | str, cases: Sequence[tuple[Mapping[str
     subject, parameters = f"tool {name}", made.schema["parameters"]
     require(json.loads(json.dumps(made.schema)) == made.schema, subject, "its schema does not survive JSON")
     require(bool(cases), subject, "give at least one call with its answer")
-    for arguments, wanted in cases:
+    for arguments, value in cases:
+        wanted = value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         wrong = fault_of(Asked(name, arguments), {name: made})
         require(not wrong, subject, f"cannot be called with {arguments}: {wrong}")
         first, second = _answer(made, arguments, subject), _answer(made, arguments, subject)

@@ -8,12 +8,14 @@ from typing import Any, cast
 
 from assay.runtime.engine.settings import DescribedEngineSpec
 from assay.runtime.settings import AdamW
+from assay.scorers.from_tasks import FromTasks
 from assay.train.memory import memory_of
 from assay.train.model_facts import ModelFacts, facts_in
 from assay.train.model_settings import MachineFacts, learning_rate, this_machine
 from assay.train.models import Folder
 from assay.train.reinforce import Reinforce
 from assay.train.run import Run
+from assay.verify.abilities import ability_of
 from assay.verify.exact import ExactMatch
 from assay.verify.routing import Routed
 from assay.verify.user_reward import UserReward, name_of
@@ -88,16 +90,18 @@ def _notes(run: Run) -> tuple[str, ...]:
     verifier: object = run.tasks.verifier()
     if isinstance(verifier, UserReward):
         return (*notes, _accuracy(verifier, run.evaluation.threshold))
-    rewards: list[object] = [getattr(stage, "reward", None) for stage in run.stages]
-    rewarded = [scorer for scorer in rewards if scorer is not None and type(scorer).__name__ != "FromTasks"]
-    if not rewarded:
-        return (*notes, *_judged_by(run.tasks))
-    asked: set[str] = {name for scorer in rewarded for name in getattr(scorer, "judges", ())}
+    if _by_tasks(run):
+        return (*notes, *_judged_by(run.tasks), *_learned_from(run))
+    return (*notes, *_rewarded_by(run))
+
+
+def _rewarded_by(run: Run) -> tuple[str, ...]:
+    """The scorers that stages learn from, where their judges are asked, and what accuracy is then."""
+    scorers = [s.reward for s in run.stages if isinstance(s, Reinforce)]
+    asked: set[str] = {name for scorer in scorers for name in getattr(scorer, "judges", ())}
     where = "".join(f"; judge {j.name!r}: model {j.model!r} at {j.url}" for j in run.judges if j.name in asked)
-    kinds = ", ".join(dict.fromkeys(type(scorer).__name__ for scorer in rewarded))
-    said = [f"the reward is {kinds}{where}"]
-    said += [f"accuracy alone, not the reward: {line}" for line in _judged_by(run.tasks)]
-    return (*notes, *said)
+    kinds = ", ".join(dict.fromkeys(type(scorer).__name__ for scorer in scorers))
+    return (f"the reward is {kinds}{where}", *(f"accuracy alone, not the reward: {line}" for line in _judged_by(run.tasks)))
 
 
 def _judged_by(source: object) -> tuple[str, ...]:
@@ -105,6 +109,23 @@ def _judged_by(source: object) -> tuple[str, ...]:
     parts: tuple[Any, ...] = getattr(source, "sources", (source,))
     judges: list[object] = [part.verifier() for part in parts if hasattr(part, "rows")]
     return tuple(f"answers are judged by {_described(judge)}" for judge in judges)
+
+
+def _by_tasks(run: Run) -> bool:
+    """Whether any stage learns from the tasks' own verifier, and not from a judge or another scorer alone."""
+    stages = [s for s in run.stages if isinstance(s, Reinforce)]
+    return not stages or any(isinstance(s.reward, FromTasks) for s in stages)
+
+
+def _learned_from(run: Run) -> tuple[str, ...]:
+    """Which component is learned from, where the verifier gives both ``correct`` and ``reward``."""
+    verifier = run.tasks.verifier()
+    stages = [s for s in run.stages if isinstance(s, Reinforce) and isinstance(s.reward, FromTasks)]
+    if not stages or not {"correct", "reward"} <= set(ability_of(verifier, "names")) or stages[0].objective.scalarise.combines:
+        return ()
+    if ability_of(verifier, "weighted_sum"):
+        return ("learns from `reward`, the verifier's partial credit; accuracy is of `correct`",)
+    return ("learns from `correct`; `reward` is only reported: declare weighted_sum = True in the verifier to learn from it",)
 
 
 def _described(judge: object) -> str:

@@ -43,8 +43,8 @@ class Abilities:
             because of what the policy said, scores this.
         trusted: it neither hangs nor crashes on any text, so it may run in the training process.
         by_text: its verdict on a task depends on nothing but how a rollout ended and its last text.
-        weighted_sum: its component ``reward`` is the weighted sum of the others: a stage learns from that, and not from
-            ``correct``.
+        weighted_sum: its component ``reward``, a weighted sum of the others or partial credit, is what a stage learns from, and
+            not ``correct``, which evaluations count.
         deadline: most seconds that one verdict may take; None for the pool's own.
         at_once: the verdict that needs no worker, or None, where only some rollouts need one.
         key: names a question: rollouts with the same key have the same verdict, and one of them is judged.

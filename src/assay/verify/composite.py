@@ -70,6 +70,11 @@ class CompositeVerifier(ABC):
         return type(self).__call__ is CompositeVerifier.__call__ and all(ability_of(part, "by_text") for part in self.members)
 
     @property
+    def weighted_sum(self) -> bool:
+        """Whether a stage learns from the component ``reward``: so it does of any part."""
+        return any(ability_of(part, "weighted_sum") for part in self.members)
+
+    @property
     def deadline(self) -> float:
         """Seconds that the parts may take; without end where one of them does not say."""
         return sum(map(seconds_of, self.members))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Any, Literal, cast
 
@@ -72,11 +72,18 @@ class Routed(CompositeVerifier):
 
     def __call__(self, task: Task, rollout: Rollout) -> Score:
         """Judge one rollout by its task's verifier."""
-        return self.route(task)(task, rollout)
+        return self._rewarded(self.route(task)(task, rollout))
 
     def at_once(self, task: Task, rollout: Rollout) -> Score | None:
         """The verdict, where the task's verifier gives its own without a worker."""
-        return at_once(self.route(task), task, rollout)
+        score = at_once(self.route(task), task, rollout)
+        return None if score is None else self._rewarded(score)
+
+    def _rewarded(self, score: Score) -> Score:
+        """The verdict; where another part's ``reward`` is learned from, with one of its own: the task's metric."""
+        if "reward" in score.components or not score.components or not self.weighted_sum:
+            return score
+        return replace(score, components={**score.components, "reward": score.primary})
 
     @property
     def by_text(self) -> bool:

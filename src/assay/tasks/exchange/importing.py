@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from assay.core.canon import canonical, check_row_text, digest, plain
-from assay.core.errors import AssayError, DataError
+from assay.core.errors import AssayError, ConfigError, DataError
 from assay.core.protocols import Verifier
 from assay.core.rollout import Rollout
 from assay.core.task import Task
@@ -92,6 +92,9 @@ class Importer:
         deadline: seconds for one verdict.
         option_base: number of the first option, 0 or 1, where golds are numbers; None: the rows of each file tell it together.
         choices: multiple choice stays so (``keep``), or is asked without its options and answered in words (``open``).
+
+    Raises:
+        ConfigError: ``choices`` is ``open`` beside a ``verifier``, which would judge letters.
     """
 
     prompt: str = ""
@@ -103,6 +106,13 @@ class Importer:
     deadline: float = 5.0
     option_base: int | None = None
     choices: Literal["keep", "open"] = "keep"
+
+    def __post_init__(self) -> None:
+        if self.choices == "open" and self.verifier is not None:
+            raise ConfigError(
+                f"Importer(choices='open', verifier={self.verifier!r}) (--choices open --verifier): a question asked without its "
+                "options is judged by what its right option says, and its verifier follows from that; leave one of the two out"
+            )
 
     def run(self, found: Iterable[ImportableRows], summary: Summary) -> Iterator[dict[str, Any] | Rejected]:
         """Each row as it is taken, or why not, in the order of what was found; counted in ``summary``."""

@@ -338,7 +338,8 @@ Tasks of the family `{family}` as an environment of `verifiers`. It needs {needs
     pip install . uv
 
 What your index does not have goes into the same line by the folder of its source: `pip install {folders} . uv`. `assay-rl`
-without extras brings no PyTorch. `uv` runs the programs of `verifiers`.
+without extras brings no PyTorch; `pip install 'assay-rl[train]'` adds it, to train. Leave assay's `constraints.txt` out here:
+`verifiers` pins other versions. `uv` runs the programs of `verifiers`.
 
 Check {tasks} without a model: each task's own solution must be right, and no answer at all must not be.
 
