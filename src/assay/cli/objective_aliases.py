@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from assay.cli.given_options import GivenOption
 from assay.core.errors import ConfigError
@@ -78,7 +78,7 @@ def with_clip(at: StageOfRun, option: GivenOption) -> Settings:
     Raises:
         ConfigError: other than one or two values, or the objective has no such bounds.
     """
-    listed: list[Any] = option.value if isinstance(option.value, list) else []
+    listed = cast("list[Any]", option.value) if isinstance(option.value, list) else []
     words = option.words or tuple(map(str, listed))
     if len(words) not in (1, 2):
         raise ConfigError(

@@ -34,9 +34,7 @@ class Unset(Enum):
     GONE = "gone"
 
 
-MISSING, GONE = Unset.MISSING, Unset.GONE
-FIRST = "first"
-"""The position in a tuple that adds an entry before all others."""
+MISSING, GONE, FIRST = Unset.MISSING, Unset.GONE, "first"  # "first" is the position in a tuple before all others
 _PACKAGES = (
     "assay.guide",
     "assay.objective",

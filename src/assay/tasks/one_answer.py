@@ -26,7 +26,8 @@ def has_one_answer(source: TaskSource, task: Task) -> bool:
 
     What the family declares as ``unique`` holds: of `Problems` the arm's `Problem.unique`, of any other family its attribute.
     Where it declares nothing, there is one answer if the verifier compares texts (`ExactMatch`), or is none of assay's own and
-    the private answer is a text: a verifier of one's own is taken for strict until its author says that several answers are right.
+    the private answer is a text: a verifier of one's own is taken for strict until its author says that several answers are
+    right.
 
     >>> from assay.tasks import family
     >>> arithmetic = family("arithmetic")

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import os
 import pickle
-import subprocess
-import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 import numpy as np
 
-from assay.core.canon import digest, plain
+from assay.core.canon import digest
 from assay.core.errors import ConfigError, DataError
 from assay.core.protocols import TaskSource, Verifier
 from assay.core.rollout import Rollout
@@ -21,8 +17,8 @@ from assay.core.seeds import content_split
 from assay.core.task import CALLS, Task
 from assay.tasks.gold_text import task_gold_text
 from assay.tasks.one_answer import PLACE, has_one_answer, oracle_answer
-from assay.tasks.problem import Form
 from assay.testing.contracts import ContractError, Report, check_environment, guard, most_common, require, verdict, wait_for
+from assay.testing.source_comparisons import describe_difference, digest_elsewhere, ends_with, keys_of, tag_calls
 from assay.verify.abilities import ability_of
 from assay.verify.rollouts import rollout_of
 from assay.verify.workers.pool import ScoringPool
@@ -30,6 +26,13 @@ from assay.verify.workers.pool import ScoringPool
 __all__ = ["check_task_source"]
 
 SPLITS = ("train", "test")
+
+_PARTIAL = "; for partial credit give 'correct' too, which is 1 for a right answer alone (docs/add/verifier.md, Partial credit)"
+
+_REPORTED = (
+    "partial credit: training learns from 'correct', and 'reward' is only reported; declare "
+    "'weighted_sum: ClassVar[bool] = True' in the verifier to learn from 'reward'"
+)
 
 JUNK = ("", " ", "\n", "junk", "\x00\ud7ff", "None", "0", "1", "-1", "A", "yes", "[]", "9" * 300, "I do not know.")
 """Answers that no task asks for, but for those whose gold is one of them."""
@@ -154,7 +157,7 @@ class _Check:
                 again = self.source.task(arm, level, split, i) if self._is_close(i) else task
                 if task != again:
                     raise ContractError(
-                        f"{self.subject}: is not pure: {asked} gave task {task.id!r} twice{_difference(task, again)}"
+                        f"{self.subject}: is not pure: {asked} gave task {task.id!r} twice{describe_difference(task, again)}"
                     )
             self.tasks += found
             if (different := len({task.content for task in found})) < self.n:
@@ -191,7 +194,7 @@ class _Check:
         for task in self.tasks:
             world = task.public_view()
             require(not hasattr(world, "private"), self.subject, f"the world of task {task.id!r} has a private part")
-            seen = _keys(world.public) | _keys(world.world)
+            seen = keys_of(world.public) | keys_of(world.world)
             leaked = sorted(set(task.private) & seen)
             require(not leaked, self.subject, f"the world of task {task.id!r} shows the private fields {leaked}")
         self.held("private parts stay private")
@@ -208,7 +211,7 @@ class _Check:
             return
         places = [(t.arm, t.level, t.split, t.index) for t in self.close]
         require(
-            _elsewhere(blob, places) == digest(self.close),
+            digest_elsewhere(blob, places) == digest(self.close),
             self.subject,
             f"{name}: they differ; use assay.core.seeds, never hash()",
         )
@@ -254,7 +257,7 @@ class _Check:
         for task in self.close:
             own, following = self.answers.get(task.id), after.get(task.id)
             for text in {*JUNK, task.public_view().messages[-1].content} - {own}:
-                if not _ends_with(own, text):
+                if not ends_with(own, text):
                     self._at_floor(task, rollout_of(task, text))
             if own and following and self.answers.get(following.id, own) != own and self._differ(following, task):
                 other, compared = rollout_of(task, self.answers[following.id]), compared + 1
@@ -303,7 +306,7 @@ class _Check:
 
     @property
     def _one_turn(self) -> bool:
-        return self.source.environment(self.tasks[0].exposed()) is None
+        return self.source.environment(self.tasks[0].public_view()) is None
 
     def _differ(self, one: Task, other: Task) -> bool:
         """Whether two tasks of one cell have different answers; lists, which may hold several right ones, share none."""
@@ -374,7 +377,7 @@ class _Check:
             shown = [m.content for m in (await environment.start()).messages]
             for turn in trace:
                 if turn.role in ("assistant", CALLS):
-                    said = turn.content if turn.role == "assistant" else _tagged(turn.content)
+                    said = turn.content if turn.role == "assistant" else tag_calls(turn.content)
                     shown += [m.content for m in (await environment.step(said)).obs.messages]
             return shown
 
@@ -382,70 +385,3 @@ class _Check:
         require(
             shown == wanted, self.subject, f"task {task.id!r}: the environment shows {shown}, the oracle's trace says {wanted}"
         )
-
-
-_PARTIAL = "; for partial credit give 'correct' too, which is 1 for a right answer alone (docs/add/verifier.md, Partial credit)"
-
-_REPORTED = (
-    "partial credit: training learns from 'correct', and 'reward' is only reported; declare 'weighted_sum: ClassVar[bool] = True' "
-    "in the verifier to learn from 'reward'"
-)
-
-
-def _tagged(calls: str) -> str:
-    """Calls of tools as a model says them."""
-    return "".join(f"<tool_call>{json.dumps(call)}</tool_call>" for call in json.loads(calls))
-
-
-def _difference(task: Task, again: Task) -> str:
-    """What differs between two tasks that should be the same: the first field in which they do, with both values."""
-    for f in fields(Task):
-        first, second = getattr(task, f.name), getattr(again, f.name)
-        if first != second:
-            return f", with another {f.name}: {_short(plain(first))}, then {_short(plain(second))}"
-    return ", and the two are not equal"
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 200 else f"{text[:200]}..."
-
-
-def _ends_with(gold: str | None, text: str) -> bool:
-    """Whether a text is what an oracle's words end on, in whatever form: a verifier need not insist on the form."""
-    return gold is not None and text != "" and any(gold.casefold().endswith(f.format_answer(text).casefold()) for f in Form)
-
-
-def _keys(value: object) -> set[str]:
-    if isinstance(value, Mapping):
-        items = cast("Mapping[str, Any]", value)
-        return set(items) | {key for v in items.values() for key in _keys(v)}
-    if isinstance(value, tuple):
-        return {key for v in cast("tuple[Any, ...]", value) for key in _keys(v)}
-    return set()
-
-
-_CHILD = """
-import pickle, sys
-path, blob, places = pickle.load(sys.stdin.buffer)
-sys.path[:0] = path
-from assay.core.canon import digest, plain
-source = pickle.loads(blob)
-print(digest([source.task(*place) for place in places]))
-"""
-
-
-def _elsewhere(blob: bytes, places: Sequence[tuple[str, int, str, int]]) -> str:
-    """Digest of the tasks in a fresh interpreter with another hash seed."""
-    seed = "54321" if os.environ.get("PYTHONHASHSEED") == "12345" else "12345"
-    path = [p for p in sys.path if p]
-    done = subprocess.run(
-        [sys.executable, "-c", _CHILD],
-        input=pickle.dumps((path, blob, places)),
-        capture_output=True,
-        check=False,
-        env={**os.environ, "PYTHONHASHSEED": seed},
-    )
-    if done.returncode:
-        raise ContractError(f"the source fails in a fresh interpreter: {done.stderr.decode(errors='replace')[-800:]}")
-    return done.stdout.decode().split()[-1]

@@ -306,7 +306,7 @@ def _of_model(run: Run, own: Sequence[Task]) -> list[_Prompt]:
     """Held-out rows that the run which made the starting weights trained on."""
     known = earlier_rows(run.model.path) if isinstance(run.model, Folder) else {}
     rows = [(task, folder) for task in own if (folder := known.get(key_of_row(task.id)))]
-    return [_Prompt(f"{MADE}{folder},", _text(task.exposed().messages), task.content) for task, folder in rows]
+    return [_Prompt(f"{MADE}{folder},", _text(task.public_view().messages), task.content) for task, folder in rows]
 
 
 def _of_rows(run: Run, of: str) -> Iterator[_Prompt]:

@@ -97,7 +97,7 @@ def _notes(run: Run) -> tuple[str, ...]:
 
 def _rewarded_by(run: Run) -> tuple[str, ...]:
     """The scorers that stages learn from, where their judges are asked, and what accuracy is then."""
-    scorers = [s.reward for s in run.stages if isinstance(s, Reinforce)]
+    scorers = _rewards(run)
     asked: set[str] = {name for scorer in scorers for name in getattr(scorer, "judges", ())}
     where = "".join(f"; judge {j.name!r}: model {j.model!r} at {j.url}" for j in run.judges if j.name in asked)
     kinds = ", ".join(dict.fromkeys(type(scorer).__name__ for scorer in scorers))
@@ -113,14 +113,20 @@ def _judged_by(source: object) -> tuple[str, ...]:
 
 def _by_tasks(run: Run) -> bool:
     """Whether any stage learns from the tasks' own verifier, and not from a judge or another scorer alone."""
-    stages = [s for s in run.stages if isinstance(s, Reinforce)]
-    return not stages or any(isinstance(s.reward, FromTasks) for s in stages)
+    rewards = _rewards(run)
+    return not rewards or any(isinstance(reward, FromTasks) for reward in rewards)
+
+
+def _rewards(run: Run) -> list[object]:
+    """The scorers of the stages that have one."""
+    found: list[object] = [getattr(stage, "reward", None) for stage in run.stages]
+    return [scorer for scorer in found if scorer is not None]
 
 
 def _learned_from(run: Run) -> tuple[str, ...]:
     """Which component is learned from, where the verifier gives both ``correct`` and ``reward``."""
     verifier = run.tasks.verifier()
-    stages = [s for s in run.stages if isinstance(s, Reinforce) and isinstance(s.reward, FromTasks)]
+    stages: list[Any] = [s for s in run.stages if isinstance(getattr(s, "reward", None), FromTasks)]
     if not stages or not {"correct", "reward"} <= set(ability_of(verifier, "names")) or stages[0].objective.scalarise.combines:
         return ()
     if ability_of(verifier, "weighted_sum"):

@@ -103,10 +103,10 @@ class ClipWithGradient(Bounded):
 
     def weight(self, view: View, ratio: Tensor, advantage: Tensor) -> Tensor:
         """``[n]`` the clipped ratio where ``A > 0``; elsewhere the ratio, 0 beyond the bound."""
-        return self.bounded(ratio, advantage).where((advantage > 0) | ~self.outside(view, ratio, advantage), ratio.new_zeros(()))
+        return self.clamp(ratio, advantage).where((advantage > 0) | ~self.outside(view, ratio, advantage), ratio.new_zeros(()))
 
     def loss(self, view: View, ratio: Tensor, advantage: Tensor) -> Tensor:
         """``[n]`` ``-A`` times the clamped ratio; above the upper bound with the gradient of a ratio of that size."""
-        bounded = self.bounded(ratio, advantage).detach()
+        bounded = self.clamp(ratio, advantage).detach()
         beyond = straight(view, bounded).where(advantage > 0, bounded)
         return -advantage * ratio.where(bounded == ratio, beyond)
