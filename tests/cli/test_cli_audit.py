@@ -15,8 +15,8 @@ REWARD = """
 def reward(prompt, completion, row):
     return float(completion.strip() == row["answer"])
 
-def lax(prompts, completions, solution, **columns):
-    return [float(s in c) for s, c in zip(solution, completions)]
+def lax(prompts, completions, answer, **columns):
+    return [float(s in c) for s, c in zip(answer, completions)]
 
 def chatty(completions, key, **columns):
     return [float(c[0]["content"].strip() == k) for c, k in zip(completions, key)]

@@ -32,7 +32,7 @@ QUICK = [name for name in families() if not isinstance(family(name), Problems)] 
 
 @pytest.mark.parametrize("name", QUICK)
 def test_families_keep_the_contract(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    monkeypatch.setattr(sources, "_elsewhere", _here)  # the next test takes one interpreter for all of them
+    monkeypatch.setattr(sources, "digest_elsewhere", _here)  # the next test takes one interpreter for all of them
     source = family(name)
     report = check_task_source(source, n=max(1, 30 // sum(map(len, source.arms().values()))), closely=24)
     assert report.skipped == ()
@@ -50,7 +50,7 @@ def test_no_task_depends_on_the_hash_seed() -> None:
     arms = TaskMixture.arms(pickle.loads(blob))
     places = [(arm, level, "train", index) for arm, levels in arms.items() for level in levels for index in range(2)]
     assert len(places) > 200
-    assert sources._elsewhere(blob, places) == _here(blob, places)
+    assert sources.digest_elsewhere(blob, places) == _here(blob, places)
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ CALLS = {"n": 0}
 def one_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests of what has nothing to do with hash seeds: the tasks that a fresh interpreter would make are made in this one."""
     monkeypatch.setattr(
-        "assay.testing.sources._elsewhere", lambda blob, places: digest([pickle.loads(blob).task(*p) for p in places])
+        "assay.testing.sources.digest_elsewhere", lambda blob, places: digest([pickle.loads(blob).task(*p) for p in places])
     )
 
 
@@ -272,7 +272,7 @@ def test_of_many_tasks_few_are_looked_at_closely() -> None:
     source = Counted()
     report = check_task_source(source, n=20, closely=8)  # two levels and two splits: the first two of each
     assert (report.numbers["tasks"], report.numbers["tasks looked at closely"]) == (80, 8)
-    assert report.skipped == () and report.passed == check_task_source(Base(), n=4).passed
+    assert report.skipped == () and set(report.passed) >= set(check_task_source(Base(), n=4).passed)
     close = {t for t in source.made if int(t.rpartition("/")[2]) < 2}
     assert {t: n for t, n in source.made.items() if n > 1} == dict.fromkeys(close, 2)
     assert {t for t, n in source.judged.items() if n > 1} == close and len(source.judged) == 80

@@ -217,7 +217,7 @@ class Beside:
 
     names = ("correct", "among")
 
-    def beside(self, answers: int) -> Self:
+    def for_workers(self, answers: int) -> Self:
         return replace(self, among=answers)
 
     def __call__(self, task: Task, rollout: Rollout) -> Score:

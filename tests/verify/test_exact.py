@@ -246,7 +246,7 @@ def test_batched_reward_function() -> None:
 
 @pytest.mark.parametrize(
     ("returned", "told"),
-    [([1.0], "1 values for 2"), ([1.0] * 3, "3 values for 2"), (1.0, "list of 2 numbers, got a float"), ("12", "got a str")],
+    [([1.0], "1 value for 2"), ([1.0] * 3, "3 values for 2"), (1.0, "list of 2 numbers, got a float"), ("12", "got a str")],
 )
 def test_batched_reward_function_must_return_one_value_each(returned: object, told: str) -> None:
     with pytest.raises(RewardError, match=told):

@@ -78,7 +78,8 @@ def with_clip(at: StageOfRun, option: GivenOption) -> Settings:
     Raises:
         ConfigError: other than one or two values, or the objective has no such bounds.
     """
-    listed = cast("list[Any]", option.value) if isinstance(option.value, list) else []
+    given: object = option.value
+    listed = cast("list[object]", given) if isinstance(given, list) else []
     words = option.words or tuple(map(str, listed))
     if len(words) not in (1, 2):
         raise ConfigError(

@@ -280,11 +280,8 @@ class _Check:
             require(share <= STRANGERS, self.subject, f"another task's answer is right on {share:.0%} of the tasks")
         if compared:
             self.held("another task's answer is wrong")
-        name = "the answer beside another one, denied, or inside a longer text is wrong"
         if hedged:
-            self.held(name)
-        elif compared and self._one_turn:
-            self.skipped.append(f"{name}: several answers may be right; declare 'unique = True' where one alone is")
+            self.held("the answer beside another one, denied, or inside a longer text is wrong")
         self._constants(constant)
 
     def _around(self, task: Task, following: Task) -> int:
@@ -293,6 +290,8 @@ class _Check:
             return 0
         answer, form = oracle_answer(self.source, task, self.answers[task.id])
         other, _ = oracle_answer(self.source, following, self.answers[following.id])
+        if "\n" in answer:  # the patterns are of one line; a verifier may read the lines of an answer one by one
+            return 0
         for pattern in AROUND:
             text = form.replace(PLACE, pattern.replace("{other}", other).replace(PLACE, answer))
             value = self._primary(task, rollout_of(task, text))
