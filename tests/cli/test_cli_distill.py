@@ -56,7 +56,7 @@ def test_a_server_teaches_and_is_not_asked_twice(assay, tmp_path, monkeypatch):
         assert {(body["model"], body["max_tokens"], key) for body, key in seen} == {("big", 2048, "Bearer secret")}
         assert len(seen) == 6
         found = assay(*words, "--json").json
-        assert len(seen) == 6 and (found["rows"], found["solved"], found["attempts"]["asked"]) == (3, 3, 6)
+        assert len(seen) == 6 and (found["rows"], found["solved"], found["counts"]["asked"]) == (3, 3, 6)
         assert assay(*words, "--per-level", "4", "--json").json["tasks"] == 4 and len(seen) == 8
     assert "secret" not in (tmp_path / "out.jsonl.work").read_text()
     assert {row["level"] for row in map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines())} == {3}
@@ -66,7 +66,7 @@ def test_a_model_teaches_what_it_knows(assay, mine, tmp_path):
     assert assay("train", "mine.py:tiny", "--folder", "run", "--plain", "--no-report").code == 0
     words = ("distill", "run", "sort", "out.jsonl", "--arm", "sort", *SMALL, "--max-new-tokens", "4")
     found = assay(*words, "--json")
-    assert found.json["attempts"]["asked"] == 6 and found.code == (0 if found.json["rows"] else 1)
+    assert found.json["counts"]["asked"] == 6 and found.code == (0 if found.json["rows"] else 1)
     said = assay(*words, "--temperature", "0.5")
     assert said.code == 2 and "is the work of another distillation: teacher was" in said.err
 

@@ -81,7 +81,7 @@ def here(assay, mine, tmp_path):
         ("explain quickstart --tasks.kind srot", "did you mean 'sort'"),
         ("explain quickstart --model.kind Fodler", "did you mean 'Folder'"),
         ("explain quickstart --sampling.kind X", "there is no such part; known: Sampling"),
-        ("explain quickstart --stages.0.replay.kind Recen", "did you mean 'Recent'? known: Recent, RowReplay\n"),
+        ("explain quickstart --stages.0.replay.kind Recen", "did you mean 'Recent'? known: Recent, DeferredReplay, RowReplay\n"),
         ("explain quickstart --stages.0.curriculum.kind uniform", "did you mean 'Uniform'"),
         ("explain quickstart --stages.0.objective.terms.0.kind entropy", "did you mean 'Entropy'"),
         ("explain quickstart --stagez.0.kind WarmUp", "did you mean 'stages'"),

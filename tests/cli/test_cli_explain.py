@@ -32,7 +32,7 @@ def test_sizes_of_a_tiny_run(assay, mine):
     assert found["context"] == 24
     assert found["final_items"] == 2 * 3
     stage = found["stages"][0]
-    assert (stage["stage"], stage["steps"], stage["rows"], stage["attempts"], stage["updates"]) == ("Reinforce", 3, 4, 12, 3)
+    assert (stage["stage"], stage["steps"], stage["rows"], stage["rollouts"], stage["updates"]) == ("Reinforce", 3, 4, 12, 3)
     assert stage["tokens"] == 12 * 4
     assert stage["levels"] == {"sort": [1, 2]}
     assert stage["evaluations"] == 2 + 1  # before, after step 2, at the end
@@ -109,7 +109,7 @@ def test_quickstart_names_its_base_and_whether_it_is_cached(assay, tmp_path):
     found = assay("explain", "quickstart", "--json").json
     base = found["derived"]["base"]
     assert base["stages"][0]["stage"] == "WarmUp"
-    assert base["stages"][0]["attempts"] == 600 * 64
+    assert base["stages"][0]["rollouts"] == 600 * 64
     assert base["stages"][0]["tokens"] == 0
     assert found["derived"]["cached"] is None
     text = assay("explain", "quickstart")
@@ -129,7 +129,7 @@ def test_quickstart_names_its_base_and_whether_it_is_cached(assay, tmp_path):
 def test_tools_count_turns(assay):
     found = assay("explain", "tools", "--json").json
     run, stage = found["settings"], found["derived"]["stages"][0]
-    assert stage["tokens"] == stage["attempts"] * run["sampling"]["max_new_tokens"] * run["max_turns"]
+    assert stage["tokens"] == stage["rollouts"] * run["sampling"]["max_new_tokens"] * run["max_turns"]
 
 
 def test_toml_is_a_recipe(assay, tmp_path):
@@ -253,7 +253,7 @@ def test_explain_begins_with_what_train_says_of_the_model_and_the_machine(assay,
     (tmp_path / "mine_model.py").write_text(ON_A_MODEL)
     said = assay("explain", "mine_model.py:on_a_model")
     assert said.code == 0, said.err
-    lines = said.out[: said.out.index("\n\n")].splitlines()
+    lines = said.out[said.out.index("model small: ") :].splitlines()
     assert (
         lines[0].startswith("model small: 2,848 weights")  # two norms of heads of 8, not 16
         and "trains all weights in fp32, lr" in lines[1]

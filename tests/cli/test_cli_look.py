@@ -257,7 +257,7 @@ def test_a_list_says_how_a_run_was_asked_for(assay, runs):
         (gspo(), "gspo"),
         (dapo(), "cure/dapo"),  # one composition; what else CURE needs is wired beside it
         (dr_grpo(), "dr_grpo"),
-        (replace(grpo(), credit=(Center("group"),)), "Center() >> PolicyGradient(Ratio(), MinClip()) >> SeqMean..."),
+        (replace(grpo(), credit=(Center("group"),)), "dr_grpo + kl 0.001 >> SeqMean()"),
     ],
 )
 def test_an_objective_is_called_by_the_method_that_it_equals(assay, runs, objective, said):

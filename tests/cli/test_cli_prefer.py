@@ -29,7 +29,7 @@ def pairs(tmp_path, mine):
 
 def test_explain_tells_rows_epochs_and_plan(assay, pairs):
     stage = assay("explain", *PREFER, "--json").json["derived"]["stages"][0]
-    assert (stage["stage"], stage["steps"], stage["rows"], stage["attempts"], stage["updates"]) == ("Prefer", 3, 8, 24, 3)
+    assert (stage["stage"], stage["steps"], stage["rows"], stage["rollouts"], stage["updates"]) == ("Prefer", 3, 8, 24, 3)
     assert (stage["pool"], stage["tokens"], stage["levels"]) == (6, 0, {})
     assert stage["evaluations"] == 2 + 1  # before, after step 2, at the end
     assert [f["column"] for f in stage["plan"]["forwards"]] == ["logp_ref", "logp_now"]

@@ -78,7 +78,7 @@ class Half(StepSchedule):
     ("words", "said"),
     [
         (("temprature.kind", "Ramp", "temprature.points", "0", "1"), "did you mean 'temperature'?"),
-        (("temperature.kind", "Rump"), "did you mean 'Ramp'? known: Piecewise, Ramp, WhenFlat, WhenReached"),
+        (("temperature.kind", "Rump"), "did you mean 'Ramp'? known: Ramp, Piecewise, WhenFlat, WhenReached"),
         (("temperature.kind", "Ramp"), "--stages.0.schedules.temperature.points"),
         (("temperature.kind", "Ramp", "temperature.points", "5", "1"), "begin with step 0"),
         (("temperature.kind", "Ramp", "temperature.points", "0", "0"), "use temperatures above 0"),

@@ -31,7 +31,7 @@ def test_an_objective_is_named_by_its_method_and_what_stands_beside(words: str, 
 
 def trackers(words: str, table: dict[str, object]) -> list[str]:
     about = [*file_options(Path("a.toml"), {"tracker": table}), *split_trackers(split_options(words.split())[1])[0]]
-    return [tracker.called() for tracker in choose_trackers(about)]
+    return [tracker.tracker_name() for tracker in choose_trackers(about)]
 
 
 def test_the_command_line_turns_a_files_tracker_off() -> None:

@@ -14,7 +14,7 @@ from assay.core.errors import ConfigError
 from assay.core.group import Group
 from assay.core.sample import STREAMS
 from assay.core.score import Score
-from assay.guide import Compose, Deferred, Recompose
+from assay.guide import Compose, DeferredReplay, Recompose
 from assay.testing import graded_group
 
 
@@ -56,7 +56,7 @@ def test_no_right_rollout_put_off_is_shorter_and_no_wrong_one_longer(pairs: list
 
 
 def test_each_rollout_is_learned_from_once_with_the_statistics_of_its_whole_group() -> None:
-    composer, replay = Recompose(share=0.5), Deferred(capacity=2, batch=2).build(0)
+    composer, replay = Recompose(share=0.5), DeferredReplay(capacity=2, batch=2).build(0)
     seen: list[str] = []
     for step in range(4):
         groups = [of_lengths(f"s{step}/{i}", (1.0, 5), (1.0, 3), (0.0, 4), (0.0, 8)) for i in range(2)]
@@ -75,9 +75,9 @@ def test_each_rollout_is_learned_from_once_with_the_statistics_of_its_whole_grou
 
 def test_with_all_at_once_it_is_plain_packing() -> None:
     groups = [MIXED, group("h", 0.0, 1.0)]
-    one, two = Recompose(share=1.0).compose(groups, Deferred().build(0), 0), Compose().compose(groups, None, 0)
+    one, two = Recompose(share=1.0).compose(groups, DeferredReplay().build(0), 0), Compose().compose(groups, None, 0)
     assert one is not None and two is not None and same(one, two)
-    replay = Deferred(capacity=2, batch=2).build(0)
+    replay = DeferredReplay(capacity=2, batch=2).build(0)
     replay.put(groups, 0)
     late = Recompose(share=1.0).compose(groups, replay, 1)
     assert late is not None and same(late, two)  # of the groups that come back nothing is left to learn from
@@ -85,15 +85,15 @@ def test_with_all_at_once_it_is_plain_packing() -> None:
 
 def test_rollouts_without_a_verdict_are_never_first_and_a_batch_of_nothing_is_none() -> None:
     assert Recompose().priority(group("f", FAULT, Score(components={"correct": 1.0}))) == {1}
-    assert Recompose().compose([group("f", FAULT, FAULT)], Deferred().build(0), 0) is None
-    with pytest.raises(ConfigError, match=r"give replay=Deferred\(\)"):
+    assert Recompose().compose([group("f", FAULT, FAULT)], DeferredReplay().build(0), 0) is None
+    with pytest.raises(ConfigError, match=r"give replay=DeferredReplay\(\)"):
         Recompose().compose([MIXED], None, 0)
 
 
 def test_the_groups_that_wait_go_on_from_a_checkpoint() -> None:
-    replay = Deferred(capacity=3, batch=2).build(0)
+    replay = DeferredReplay(capacity=3, batch=2).build(0)
     replay.put([of_lengths(f"g{i}", (1.0, 5), (0.0, 3)) for i in range(3)], 0)
-    other = Deferred(capacity=3, batch=2).build(7)
+    other = DeferredReplay(capacity=3, batch=2).build(7)
     other.load_state_dict(json.loads(json.dumps(replay.state_dict())))
     assert [g.key for g in other.sample(1)] == [g.key for g in replay.sample(1)] == ["g0", "g1"]
     assert other.sample(1) == [] == replay.sample(1) and len(other) == 1
@@ -103,7 +103,7 @@ def test_settings_out_of_range_are_refused() -> None:
     for make, message in (
         (lambda: Recompose(share=0.0), "share=0.0"),
         (lambda: Recompose(by="words"), "'tokens' or 'calls'"),  # pyright: ignore
-        (lambda: Deferred(capacity=2), "batch=32 exceeds capacity=2"),
+        (lambda: DeferredReplay(capacity=2), "batch=32 exceeds capacity=2"),
     ):
         with pytest.raises(ConfigError, match=message):
             make()

@@ -22,7 +22,7 @@ from assay.core.score import Fault
 from assay.guide import (
     Bell,
     Compose,
-    Deferred,
+    DeferredReplay,
     Dump,
     FirstTasks,
     Ghpo,
@@ -343,7 +343,7 @@ PARTS: dict[str, dict[str, Any]] = {
     "hard focus, screen": {"curriculum": HardFocus(pool=2, warm=1, sizes=(3, 2), batches=(1, 1)), "screen": SkipSolved()},
     "GHPO": {"guidance": HINTED},
     "SEELE": {"guidance": Seele(rounds=2)},
-    "RoRecomp": {"group_size": 4, "composer": Recompose(), "replay": Deferred(capacity=4, batch=2)},
+    "RoRecomp": {"group_size": 4, "composer": Recompose(), "replay": DeferredReplay(capacity=4, batch=2)},
     "RoC, replay": {
         "group_size": 6,
         "filter": ResampleOnCorrect(keep=4),

@@ -30,7 +30,9 @@ def right(completion: str, answer: str) -> bool:
 def test_a_reward_that_its_own_answers_earn_says_nothing() -> None:
     assert gold(right) == ""
     assert gold(lambda completion, answer: float(completion.endswith("#" + answer))) == "", "the solution earns it"
-    assert gold(right, [{"prompt": f"{n}", "key": n} for n in range(9)] + [{"prompt": "a", "answer": "b"}] * 3) == ""
+    assert (
+        gold(right, [{"prompt": f"{n}", "key": n, "answer": None} for n in range(9)] + [{"prompt": "a", "answer": "b"}] * 3) == ""
+    )
 
 
 def test_a_reward_that_cannot_be_earned_is_told_with_a_row() -> None:

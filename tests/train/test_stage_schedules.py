@@ -150,13 +150,13 @@ def test_a_metric_moves_the_value_on() -> None:
 
 def test_evaluations_keep_the_settings_of_the_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     seen: list[Sampling] = []
-    player = Parts.player
+    player = Parts.evaluation_player
 
     def spy(self: Parts, sampling: Sampling) -> Any:
         seen.append(sampling)
         return player(self, sampling)
 
-    monkeypatch.setattr(Parts, "player", spy)
+    monkeypatch.setattr(Parts, "evaluation_player", spy)
     run = scheduled(schedules={"temperature": Ramp(points=((0, 0.5), (2, 0.7))), "max_new_tokens": Piecewise(points=((0, 2),))})
     train(replace(run, evaluation=Evaluation(every=2, per_level=1, final_per_level=1)), tmp_path / "run")
     assert {(s.temperature, s.max_new_tokens) for s in seen} == {(0.0, 5), (1.0, 5)}

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from assay.core.config import from_dict, to_dict
-from assay.core.errors import ConfigError, DataError, RewardError
+from assay.core.errors import ConfigError, DataError
 from assay.interop import OpenRlhfReward, RubricReward, TrlReward, VerlReward
 from assay.tasks import Rows
 from assay.testing import rollout_of
@@ -81,7 +81,7 @@ def scores(reward: Any, **settings: Any) -> list[float]:
             [float(q == p + a) for q, p, a in zip(queries, prompts, labels, strict=True)]
         ),
         trl,
-        lambda completions, ground_truth: [float(c == g) for c, g in zip(completions, ground_truth, strict=True)],
+        lambda completions, answer: [float(c == g) for c, g in zip(completions, answer, strict=True)],
     ],
 )
 def test_what_says_how_it_is_called_is_accepted(reward: Any) -> None:
@@ -144,11 +144,11 @@ def test_a_function_that_does_not_say_is_called_by_position() -> None:
 
 def test_a_row_without_a_field_that_the_function_takes_is_named() -> None:
     rows = [{"prompt": "a", "answer": "1", "unit": "m"}, {"prompt": "b", "answer": "2"}]
-    source = Rows(rows, reward=lambda completion, unit: 1.0, test_share=0.0)
+    with pytest.raises(DataError, match=r"row 2 has no 'unit', which the reward .* takes; add it"):
+        Rows(rows, reward=lambda completion, unit: 1.0, test_share=0.0)
+    source = Rows([{**rows[0]}, {**rows[1], "unit": None}], reward=lambda completion, unit: float(unit == "m"), test_share=0.0)
     tasks = {t.public["prompt"]: t for t in (source.task("rows", 1, "train", i) for i in range(2))}
-    assert source.verifier()(tasks["a"], rollout_of(tasks["a"], "1")).primary == 1.0
-    with pytest.raises(RewardError, match=r"takes 'unit', and the row has only \['answer', 'prompt'\].*'prompt': 'b'"):
-        source.verifier()(tasks["b"], rollout_of(tasks["b"], "1"))
+    assert [source.verifier()(tasks[p], rollout_of(tasks[p], "1")).primary for p in "ab"] == [1.0, 0.0]
     with pytest.raises(ConfigError, match="leave it out, or batched"):
         RewardFunction(plain, batched=True, takes=("completion",))
 

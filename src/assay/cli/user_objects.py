@@ -63,7 +63,7 @@ def named_object(word: str, what: str) -> object:
     if not hasattr(module, name):
         offered = getattr(module, "__all__", None) or [n for n, v in vars(module).items() if _own(n, v, module)]
         if what == "recipe":  # called without arguments: neither rows nor rewards
-            offered = [n for n in offered if _is_recipe(vars(module).get(n))]
+            offered = [n for n in offered if _is_recipe(getattr(module, n, None))]
         raise UnknownNameError(f"{what} in {where}", name, offered)
     return getattr(module, name)
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from assay.guide.plain_prompt import GuideHint, Rethink
     from assay.guide.pope import AdHint, Pope
     from assay.guide.prompt_values import PromptValue
-    from assay.guide.replay import Deferred, DeferredBuffer, Recent, RecentBuffer
+    from assay.guide.replay import DeferredBuffer, DeferredReplay, Recent, RecentBuffer
     from assay.guide.row_book import RowBook, RowRule
     from assay.guide.row_curricula import Bell, HistoryRows
     from assay.guide.row_phases import HardFocus, PromptPair, Retrospective, Rounds
@@ -44,7 +44,7 @@ __all__ = [
     "CellBook",
     "CellRule",
     "Compose",
-    "Deferred",
+    "DeferredReplay",
     "DeferredBuffer",
     "Dump",
     "Exp3",
@@ -118,7 +118,7 @@ _HOME = {
     "plain_prompt": "GuideHint Rethink",
     "pope": "AdHint Pope",
     "prompt_values": "PromptValue",
-    "replay": "Deferred DeferredBuffer Recent RecentBuffer",
+    "replay": "DeferredReplay DeferredBuffer Recent RecentBuffer",
     "row_book": "RowBook RowRule",
     "row_curricula": "Bell HistoryRows",
     "row_phases": "HardFocus PromptPair Retrospective Rounds",

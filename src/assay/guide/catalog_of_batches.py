@@ -55,7 +55,7 @@ BATCHES = (
         example="--stages.0.composer.replay_share 0.25 --stages.0.objective grpo",
     ),
     Guide(
-        name="Deferred",
+        name="DeferredReplay",
         kind="replay",
         source="RoRecomp (arXiv 2509.25958)",
         observes="nothing",
@@ -70,7 +70,7 @@ BATCHES = (
         observes="length and success of each rollout",
         needs="a replay of groups that wait",
         status="unsure",
-        example="--stages.0.replay.kind Deferred --stages.0.objective grpo",
+        example="--stages.0.replay.kind DeferredReplay --stages.0.objective grpo",
     ),
     Guide(
         name="Piecewise",

@@ -11,7 +11,7 @@ from assay.core.group import Group
 from assay.core.protocols import State
 from assay.core.seeds import generator
 
-__all__ = ["Deferred", "DeferredBuffer", "Recent", "RecentBuffer"]
+__all__ = ["DeferredReplay", "DeferredBuffer", "Recent", "RecentBuffer"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,7 @@ class RecentBuffer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deferred:
+class DeferredReplay:
     """Groups of which a part is learned from later, each once: the oldest come back when there are enough (`Recompose`).
 
     Attributes:
@@ -101,7 +101,7 @@ class Deferred:
     def __post_init__(self) -> None:
         check_positive(self, "capacity", "batch")
         if self.batch > self.capacity:
-            raise ConfigError(f"Deferred.batch={self.batch} exceeds capacity={self.capacity}, which is all that waits")
+            raise ConfigError(f"DeferredReplay.batch={self.batch} exceeds capacity={self.capacity}, which is all that waits")
 
     def build(self, seed: int) -> DeferredBuffer:
         """An empty buffer; nothing of it is drawn by chance."""
@@ -115,7 +115,7 @@ class DeferredBuffer:
         settings: how many wait.
     """
 
-    def __init__(self, settings: Deferred) -> None:
+    def __init__(self, settings: DeferredReplay) -> None:
         self.settings = settings
         self._waiting: list[Group] = []
 

@@ -45,7 +45,7 @@ from assay.train.step_size import check_sizes, count_rollout_rows, half_group_si
 from assay.train.until import Until
 
 if TYPE_CHECKING:
-    from assay.guide import Deferred, Recent
+    from assay.guide import DeferredReplay, Recent
     from assay.train.interleave import Interleaved
     from assay.train.row_replay import RowReplay
     from assay.train.run import Run
@@ -103,7 +103,7 @@ class Reinforce(SourceStage):
     curriculum: CurriculumSpec = field(default_factory=SuccessVariance)
     guidance: GuidanceSpec = field(default_factory=Plain)
     composer: BatchComposer = field(default_factory=Compose)
-    replay: Recent | RowReplay | Deferred | None = None
+    replay: Recent | RowReplay | DeferredReplay | None = None
     experts: bool = False
     levels: Levels = ()
     until: Until | None = None

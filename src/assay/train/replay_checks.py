@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from assay.core.errors import ConfigError
-from assay.guide import Compose, Deferred, Recompose
+from assay.guide import Compose, DeferredReplay, Recompose
 from assay.objective.loss.wrap import unwrapped
 from assay.train.row_replay import RowReplay
 
@@ -21,7 +21,7 @@ def check_replay(stage: Reinforce) -> None:
     Not at construction: a command line changes one field after the other.
     """
     by_row = isinstance(stage.replay, RowReplay)
-    if isinstance(stage.composer, Recompose) or isinstance(stage.replay, Deferred):
+    if isinstance(stage.composer, Recompose) or isinstance(stage.replay, DeferredReplay):
         _check_recompose(stage)
         return
     if not isinstance(stage.composer, Compose) and not by_row:
@@ -38,12 +38,12 @@ def check_replay(stage: Reinforce) -> None:
 
 
 def _check_recompose(stage: Reinforce) -> None:
-    if not isinstance(stage.replay, Deferred) or not isinstance(stage.composer, Recompose):
+    if not isinstance(stage.replay, DeferredReplay) or not isinstance(stage.composer, Recompose):
         raise ConfigError(
             f"Reinforce.composer is {type(stage.composer).__name__} and .replay {type(stage.replay).__name__}: Recompose puts "
-            "off rollouts, which wait in a Deferred; give composer=Recompose() and replay=Deferred() together"
+            "off rollouts, which wait in a DeferredReplay; give composer=Recompose() and replay=DeferredReplay() together"
         )
-    _check_ratio(stage, "Reinforce.replay=Deferred(...)")
+    _check_ratio(stage, "Reinforce.replay=DeferredReplay(...)")
 
 
 def _check_ratio(stage: Reinforce, place: str) -> None:
