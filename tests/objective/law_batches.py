@@ -39,7 +39,7 @@ def check_mixed(
     read = [n for t in objective.credit for n in t.rollout_columns]
     for seed in seeds:
         live = laws.random_live(mixed(seed), plan.live, seed)
-        outcome = laws.evaluate(objective.compile(), mixed(seed, columns, attempts=read), live)
+        outcome = laws.evaluate(objective.compile(), mixed(seed, columns, rollout_columns=read), live)
         taught = taught or any(bool(np.any(g)) for g in outcome.gradients.values())
     assert taught
     patch.setattr(laws, "random_batch", mixed)

@@ -53,7 +53,7 @@ def task_gold_text(task: Task) -> str | None:
     >>> task_gold_text(Rows([{"prompt": "2+2?", "answer": 4}], test_share=0).task("rows", 1, "train", 0))
     '4'
     """
-    if "answer" not in task.private:
+    if task.private.get("answer") is None:
         return None
     answer: Any = task.private["answer"]
     row: Any = task.private.get("row")
