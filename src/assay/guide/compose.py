@@ -72,9 +72,9 @@ class Recompose:
 
     Of the ``c`` right rollouts of a group the ``ceil(share c)`` shortest are learned from now, of its ``w`` wrong ones the
     ``ceil(share w)`` longest. The others wait in the replay, a `DeferredReplay`: when it is full its oldest groups join a batch,
-    in the stream ``replay``, with just those rollouts. So each rollout is learned from once, and answers become shorter because the
-    short right ones come in batches of their own. Advantages are those of the whole group, at both times: rewards of rollouts
-    that are not learned from stay in its statistics. With ``share=1`` a batch is that of plain RL.
+    in the stream ``replay``, with just those rollouts. So each rollout is learned from once, and answers become shorter because
+    the short right ones come in batches of their own. Advantages are those of the whole group, at both times: rewards of
+    rollouts that are not learned from stay in its statistics. With ``share=1`` a batch is that of plain RL.
 
     Source: RoRecomp (arXiv 2509.25958). UNSURE: its share, the size of its buffer, the probability of a compensation batch (here
     one whenever the buffer is full, in the same update), and that advantages are of the whole group.
