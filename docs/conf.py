@@ -52,6 +52,7 @@ nitpick_ignore_regex = [
 ]
 # Types that signatures of public names mention and that no package offers: protocols and parts which a reader never writes down.
 nitpick_ignore = [
+    ("py:class", "assay.measure.history.Practised"),
     ("py:class", "assay.train.judge_rewards.Relevance"),
     ("py:class", "assay.curate.phrase_frequency.Common"),
     ("py:class", "assay.curate.question_keys.Questions"),

@@ -7,6 +7,7 @@ import tempfile
 from dataclasses import replace
 from importlib.util import spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 
 import planted
 import pytest
@@ -214,3 +215,8 @@ def test_a_module_found_by_a_finder_alone_is_read_in_there(public, monkeypatch) 
     monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, Finder])
     found = audit(resolve("found_alone:reward"), CASES, settings=ONCE)
     assert found.check("gold").status == "pass" and found.isolation.startswith(("strong", "landlock"))
+
+
+def test_a_module_without_a_spec_needs_no_folder(monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "made_by_hand", ModuleType("made_by_hand"))
+    assert sandboxed_verifier.reads_of(["made_by_hand:reward"]) == sandboxed_verifier.reads_of([])
