@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from hashlib import blake2b
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -54,9 +55,8 @@ def own_folder() -> Path:
 
 def own_names() -> frozenset[str]:
     """Names of the families and suites that ``assay_tasks`` offers."""
-    from assay_tasks.catalog import FAMILIES, SUITES
-
-    return frozenset((*FAMILIES, *SUITES))
+    catalog = import_module("assay_tasks.catalog")  # by its name, as the catalogs of other packages are found
+    return frozenset((*catalog.FAMILIES, *catalog.SUITES))
 
 
 def declared_rows(folder: Path) -> Mapping[str, dict[str, Any]]:
