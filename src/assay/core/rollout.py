@@ -172,7 +172,7 @@ class Sampling:
     def temperatures(self, first: int, count: int) -> NDArray[np.float32]:
         """``[count]`` the temperature of each token of a rollout, from its token ``first`` on.
 
-        >>> Sampling(temperature=0.5, annealing=Annealing(decay=10.0, start=1)).temperatures(0, 3).round(3).tolist()
+        >>> [round(float(t), 3) for t in Sampling(temperature=0.5, annealing=Annealing(decay=10.0, start=1)).temperatures(0, 3)]
         [0.5, 0.547, 0.489]
         """
         if self.annealing is None:
