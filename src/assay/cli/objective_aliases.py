@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from assay.cli.given_options import GivenOption
+from assay.cli.part_tree import FIRST
 from assay.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -17,9 +18,6 @@ __all__ = ["Settings", "StageOfRun", "coef_of", "with_clip", "with_entropy", "wi
 
 Settings = list[tuple[str, tuple[str, ...]]]
 """Paths with their words."""
-
-FIRST = "first"
-"""The position of an entry of a tuple that goes before those that stand there."""
 
 
 @dataclass(frozen=True, slots=True)
