@@ -43,6 +43,7 @@ def test_the_temperature_falls_as_the_exponential_grows() -> None:
         assert at(decay, before)[0] >= 1.0 >= at(decay, behind)[0]
         assert Annealing(decay=decay, start=0).at(np.array([floor - 1, floor]))[0] > 0.1 == at(decay, floor)[0]
     assert at(25, 100) == [0.1]  # the decay of the paper's code without its factor of 20
+    assert Sampling(temperature=0.5).temperatures(3, 2).tolist() == [0.5, 0.5]  # without one
     assert Annealing().at(np.array([0, 9, 10, 100_000_000])).round(4).tolist() == [1.0, 1.0, 1.1798, 0.1]
 
 

@@ -149,6 +149,9 @@ def test_a_row_without_a_field_that_the_function_takes_is_named() -> None:
     source = Rows([{**rows[0]}, {**rows[1], "unit": None}], reward=lambda completion, unit: float(unit == "m"), test_share=0.0)
     tasks = {t.public["prompt"]: t for t in (source.task("rows", 1, "train", i) for i in range(2))}
     assert [source.verifier()(tasks[p], rollout_of(tasks[p], "1")).primary for p in "ab"] == [1.0, 0.0]
+    other = RewardFunction(lambda completion, size: 1.0, takes=("completion", "size"))
+    with pytest.raises(RewardError, match=r"takes 'size', and the row has only \['answer', 'prompt', 'unit'\]"):
+        other(tasks["a"], rollout_of(tasks["a"], "1"))
     with pytest.raises(ConfigError, match="leave it out, or batched"):
         RewardFunction(plain, batched=True, takes=("completion",))
 

@@ -13,7 +13,7 @@ from collections import Counter
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import pytest
 from foreign_code import LONG, act, alive, items, pids, task
@@ -27,6 +27,7 @@ from assay.interop import TrlReward
 from assay.testing import rollout_of
 from assay.verify import ExactMatch, FormatIs, RewardFunction, ScoringPool, Together, task_and_rollout
 from assay.verify.verdict import broken
+from assay.verify.workers import process
 from assay.verify.workers.process import ForkServer
 from assay.verify.workers.results import ResultsFile
 
@@ -226,6 +227,14 @@ def test_the_wrong_count_is_an_error() -> None:
     pool = ScoringPool(RewardFunction(lambda p, c, r: [1.0, 1.0, 1.0], batched=True), LONG)
     with pool, pytest.raises(RewardError, match="returned 3 values for 2 completions; return one for each"):
         pool.score(items("a", "b"))
+
+
+def test_the_wrong_count_is_the_verdict_on_every_answer() -> None:
+    """Asked alone, an answer would take the list's one value for its own."""
+    reward = RewardFunction(lambda p, c, r: [1.0], batched=True)
+    verdicts = process._judge_together(reward, process.views(reward, list(items("a", "b"))), cast("Any", None))
+    assert isinstance(verdicts, list) and [s.fault for s in verdicts] == [Fault.VERIFIER] * 2
+    assert all("1 value for 2 completions" in str(dict(s.info)) for s in verdicts)
 
 
 def test_any_verifier_runs_in_the_pool() -> None:
