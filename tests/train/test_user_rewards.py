@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from assay.core.config import from_dict, to_dict
-from assay.core.errors import ConfigError, DataError
+from assay.core.errors import ConfigError, DataError, RewardError
 from assay.interop import OpenRlhfReward, RubricReward, TrlReward, VerlReward
 from assay.tasks import Rows
 from assay.testing import rollout_of
