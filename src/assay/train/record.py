@@ -53,6 +53,8 @@ FILES = RunFiles(
 
 BY_THE_CLOCK = ("time/", "verify/", "async/")
 """Metrics of how a step went, not of what came out: they depend on the machine's load, as a verifier's deadline does."""
+NOT_DIGESTED = (*BY_THE_CLOCK, "forgetting/")
+"""Metrics that no digest holds: those, and what is computed of the items of evaluations, which digests hold themselves."""
 
 
 def refuse_used(folder: Path) -> None:
@@ -201,10 +203,10 @@ def ids_digest(before: str, groups: Sequence[Group]) -> str:
 def run_digest(folder: Path, parts: Parts) -> str:
     """Digest of a finished run.
 
-    Weights, optimiser, anchors, sampled ids, evaluation items, and all metrics outside ``time/``, ``verify/`` and ``async/``.
+    Weights, optimiser, anchors, sampled ids, evaluation items, and all metrics but `NOT_DIGESTED`.
     """
     records: list[dict[str, Any]] = [r for name in ("metrics", "evals", "rollouts") for r in Journal(folder).records(name)]
     for record in records:
         if "metrics" in record:
-            record["metrics"] = {k: v for k, v in digest_names(record["metrics"]).items() if not k.startswith(BY_THE_CLOCK)}
+            record["metrics"] = {k: v for k, v in digest_names(record["metrics"]).items() if not k.startswith(NOT_DIGESTED)}
     return digest([parts.learner.state_digest(), parts.ids, records])

@@ -107,7 +107,7 @@ def _compared(source: Path, place: Path, digest: str) -> Replay:
 def _numbers(folder: Path) -> dict[int, dict[str, Any]]:
     """What came out of each step."""
     lines = {int(r["step"]): current_names(r["metrics"]) for r in Journal(folder).records("metrics")}
-    return {step: {n: v for n, v in line.items() if not n.startswith(record.BY_THE_CLOCK)} for step, line in lines.items()}
+    return {step: {n: v for n, v in line.items() if not n.startswith(record.NOT_DIGESTED)} for step, line in lines.items()}
 
 
 def _difference(step: int, wanted: dict[str, Any], got: dict[str, Any]) -> str:
