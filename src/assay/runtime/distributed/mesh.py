@@ -198,7 +198,7 @@ class MeshLearner:
 
     def load_heads(self, heads: Kept) -> None:
         """As `TorchLearner.carry`."""
-        self._call("carry", heads)
+        self._call("load_heads", heads)
 
     # ---- ranks
 
