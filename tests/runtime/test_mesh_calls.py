@@ -18,4 +18,4 @@ def test_every_call_to_a_rank_is_a_method_there() -> None:
         and isinstance(node.args[0], ast.Constant)
     }
     assert {"step", "publish", "load_heads"} <= names
-    assert [name for name in names if not hasattr(TorchLearner, name) and not hasattr(worker.WorkerSettings, name)] == []
+    assert [name for name in names if not hasattr(TorchLearner, name) and not hasattr(worker.RankWorker, name)] == []
