@@ -228,7 +228,8 @@ item: .5 says nothing, 1 tells all apart. Means over {len(SEEDS)} seeds, each wi
     python -m evidence contamination        # about {minutes} CPU-minutes in one process; cells that are done are read
 
 Asked beforehand: on a base that saw neither, each score is within {BAR} of .5; and facts seen 64 times are told by the likelihood
-of their answers, at {FOUND} or more. {verdict} The other numbers have no bars.
+of their answers, at {FOUND} or more. {verdict} The other numbers have no bars. *min-20%* is Min-K% Prob
+at 20 %.
 
 Machine: {"; ".join(sorted({r["machine"] for r in records}))}. Numbers and digests: `contamination.json`.
 

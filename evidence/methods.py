@@ -74,6 +74,7 @@ NOTES: Mapping[str, str] = {
     "160 steps. On the policy's own states critics learn which prompts are hard, not which answers are right, and it falls",
     "b_coder": "`alpha=0.01` and values with target weights: at its default worth a nat is worth a whole right answer; "
     "the head learns at 3e-3, 15 steps before the policy; 80 steps",
+    "constrained": "no thresholds are given, so no multiplier acts: this trains its main component alone",
     "discopop": "`tau=1`: at its default of 0.05 the loss rises with the margin where policy and reference are one (its slope "
     "there is `(1 - log 2) / (4 tau) - 3/4`, +0.78), which parts pairs the wrong way: 0.283 after 40 steps",
     "echo": "the family's answers stand in for those of an environment",

@@ -36,7 +36,12 @@ class Trained:
     @classmethod
     def of(cls, record: Mapping[str, Any], curve: Mapping[int, float]) -> Trained:
         """With its interval."""
-        return cls(record=record, curve=curve, interval=(0.0, 0.0) if "failed" in record else change(record, "sampled"))
+        if "failed" in record:
+            return cls(record=record, curve=curve)
+        if "says" in record:  # of the committed page, without its items
+            low, high = record["change"]
+            return cls(record=record, curve={int(k): v for k, v in record["curve"].items()}, interval=(low, high))
+        return cls(record=record, curve=curve, interval=change(record, "sampled"))
 
     @property
     def name(self) -> str:
@@ -58,7 +63,7 @@ class Trained:
         """Its line in a table."""
         if self.failed:
             return f"| `{self.name}` | | | {self.says} |"
-        (low, high), now = self.interval, accuracy(self.record["now_sampled"])
+        (low, high), now = self.interval, _share_right(self.record["now_sampled"])
         return f"| `{self.name}` | {now:.3f} | [{low:+.3f}, {high:+.3f}] | {self.says} |"
 
     @property
@@ -71,7 +76,7 @@ class Trained:
         }
         if self.failed:
             return kept
-        found = {k: accuracy(self.record[k]) for k in ("base_greedy", "base_sampled", "now_greedy", "now_sampled")}
+        found = {k: _share_right(self.record[k]) for k in ("base_greedy", "base_sampled", "now_greedy", "now_sampled")}
         return (
             kept | found | {"change": list(self.interval), "says": self.says, "curve": {str(k): v for k, v in self.curve.items()}}
         )
@@ -89,18 +94,36 @@ def judged(low: float, high: float) -> str:
 def make_page(folder: Path) -> list[str]:
     """Runs the cells that are not done yet, and writes ``methods.md``, ``methods.json`` and ``methods.svg``.
 
+    Cells of the page in ``folder`` that this machine has no record of keep the page's numbers; without ``methods.json`` there all
+    run.
+
     Returns:
         Controls that trained and cells that broke, in words.
     """
     work = cache_folder() / "studies" / "methods"
-    run_cells(MAKER, cells()[:1], work, WORKERS, go_on=True)  # the teacher, before those that it teaches
-    records = run_cells(MAKER, cells(), work, WORKERS, go_on=True)
-    found = [Trained.of(r, _curve(work / f"{r['kind']}-{r['seed']}")) for r in records]
+    kept = {k: c for k, c in _committed(folder).items() if not (work / f"{k}-{c['seed']}.json").exists()}
+    wanted = [cell for cell in cells() if cell[0] not in kept]
+    if wanted:
+        run_cells(MAKER, cells()[:1], work, WORKERS, go_on=True)  # the teacher, before those that it teaches
+    records = kept | {r["kind"]: r for r in run_cells(MAKER, wanted, work, WORKERS, go_on=True)}
+    found = [Trained.of(r, _curve(work / f"{kind}-{r['seed']}")) for kind, _, _ in cells() for r in [records[kind]]]
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "methods.json", {"cells": [t.numbers for t in found]})
     grid({t.name: _share(t.curve) for t in _in_order(found) if len(t.curve) > 1}, folder / "methods.svg")
     write_text(folder / "methods.md", _page(found))
     return [f"methods: {t.name} {t.says}" for t in found if t.failed or (t.name in CONTROLS and t.says == "trains")]
+
+
+def _committed(folder: Path) -> dict[str, dict[str, Any]]:
+    """Name to numbers of the cells on the page that is there, those that broke left out."""
+    path = folder / "methods.json"
+    cells_there = json.loads(path.read_text(encoding="utf-8"))["cells"] if path.exists() else []
+    return {c["kind"]: c for c in cells_there if "failed" not in c}
+
+
+def _share_right(items: Any) -> float:
+    """Accuracy of items, or as the committed page has it."""
+    return items if isinstance(items, float) else accuracy(items)
 
 
 def _curve(folder: Path) -> dict[int, float]:
@@ -129,7 +152,7 @@ def _page(found: Sequence[Trained]) -> str:
     shown = {t.name: t for t in found}
     said = [t.says.partition(":")[0] for t in found if t.name not in CONTROLS]
     count = ", ".join(f"{said.count(word)} {word}" for word in ("trains", "no change", "fell", "broke") if word in said)
-    loads, base = [x for r in done for x in r["load"]], accuracy(done[0]["base_sampled"])
+    loads, base = [x for r in done for x in r["load"]], _share_right(done[0]["base_sampled"])
     tables = [_table(kind, title, [n for n in kinds if kinds[n] == kind], shown) for kind, title in KINDS.items()]
     two = sum(updates_of(objective_of(name)) == 2 for name in methods())
     return f"""# Methods: does each train the small model?
@@ -148,7 +171,8 @@ the middle on. Methods with a ratio that a second optimiser step can move ({two}
 accuracy of one sampled answer to each of 512 held-out items behind the last step. *Change*: the paired 95 % bootstrap interval,
 over items, of the gain on the base. *Trains*: it lies above 0. *Fell*: below. *No change*: it holds 0.
 
-Machine: {"; ".join(sorted({r["machine"] for r in done}))}; {WORKERS} cells at a time, load average {min(loads):.1f} to
+Machine, a cell on one of them: {"; ".join(sorted({r["machine"] for r in done}))}.
+{WORKERS} cells at a time, load average {min(loads):.1f} to
 {max(loads):.1f}. CPU-seconds of all steps: {sum(r["cpu_seconds"] for r in done):,.0f}. Numbers, curves, digests: `methods.json`.
 
 ## Controls

@@ -213,3 +213,23 @@ def test_a_control_that_trains_and_a_cell_that_breaks_fail_the_study(
     page = (tmp_path / "methods.md").read_text(encoding="utf-8")
     assert "| `dapo` | | | broke: PlanError: no such column |" in page
     assert ", 1 broke." in page
+
+
+def test_cells_of_the_page_that_are_not_on_this_machine_keep_its_numbers(
+    made: dict[str, dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert make(tmp_path / "docs", ["methods"]) == 0
+    path = tmp_path / "docs" / "methods.json"
+    before = path.read_text(encoding="utf-8")
+    data = json.loads(before)
+    path.write_text(json.dumps({"cells": [c for c in data["cells"] if c["kind"] != "dapo"]}), encoding="utf-8")
+    asked: list[list[str]] = []
+
+    def run(maker: str, wanted: Sequence[tuple[str, int, int | None]], *_: Any, go_on: bool) -> list[dict[str, Any]]:
+        asked.append([kind for kind, _, _ in wanted])
+        return [made[kind] for kind, _, _ in wanted]
+
+    monkeypatch.setattr(methods_page, "run_cells", run)
+    assert make(tmp_path / "docs", ["methods"]) == 0
+    assert asked == [[TEACHER], ["dapo"]]
+    assert json.loads(path.read_text(encoding="utf-8")) == data

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ALL = load_papers()
 WITHOUT_FORMULA = {
     "bmgq", "codev-r1", "drive", "g1-graphs", "golongrl", "gsm-infinite", "hybridflow",
-    "hyperparameters-in-rl", "ifeval", "internbootcamp", "keep-sampling-mask", "masksearch", "min-k-prob", "oorl",
+    "hyperparameters-in-rl", "ifeval", "internbootcamp", "keep-sampling-mask", "masksearch", "oorl",
     "open-rl-benchmark", "polaris", "ruler", "seele", "self", "starling", "swe-rl", "theory-of-mind",
     "verltool", "warm-up-before-you-train", "webagent-r1",
 }  # fmt: skip

@@ -70,6 +70,8 @@ def mean_log_prob(logp: ArrayLike) -> float:
 def min_k_prob(logp: ArrayLike, share: float = 0.2) -> float:
     """Mean log-probability of the least likely ``share`` of an item's tokens, one at least.
 
+    ``1 / |E| * sum_(t in E) log p(x_t | x_<t)``, ``E`` the ``max(1, floor(share * n))`` least likely of ``n`` tokens.
+
     Raises:
         ConfigError: a share outside (0, 1].
         DataError: no token, or a value that is not finite.
