@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from assay.core.errors import ConfigError
+from assay.core.errors import ConfigError, UnknownNameError
+from assay.core.fields import later
 from assay.core.group import Outcome
 from assay.guide.cell_curricula import CellRule, Memory, Standing
 
@@ -135,16 +137,21 @@ class RuleReasoner(CellRule):
     A cell weighs ``exp(max(0, target - r) / temperature) + floor``, with ``r`` 0 before the cell was seen.
 
     Source: RuleReasoner (arXiv 2506.08672), the paper's form; in its authors' code the floor stands inside the exponential, where
-    it cancels, and a domain that a batch lacks is never drawn again.
+    it cancels, and a domain that a batch lacks is never drawn again. Its variant over a queue of the last ``queue`` batches that
+    had the cell takes for ``r`` the mean of their means, the newest with weight 1 and the ``k``-th before it with ``1 / (k + 1)``
+    (``harmonic``) or ``1 / 2^k`` (``geometric``).
 
     Attributes:
-        decay: share of the old average kept per batch, in [0, 1).
+        decay: share of the old average kept per batch, in [0, 1); without a queue.
         temperature: of the softmax.
         floor: added to each cell's weight.
         target: success at which nothing is left to gain.
+        queue: batches of a cell that are remembered one by one; 0 for the average.
+        fading: how the weights in a queue fall with age.
 
     Raises:
         ConfigError: a value out of range.
+        UnknownNameError: another fading.
 
     >>> RuleReasoner().build({"sort": (3, 4)}, seed=0).propensities.tolist()
     [0.5, 0.5]
@@ -154,20 +161,40 @@ class RuleReasoner(CellRule):
     temperature: float = 0.5
     floor: float = 0.1
     target: float = 1.0
+    queue: int = later(0)
+    fading: Literal["harmonic", "geometric"] = later("harmonic")
 
     def __post_init__(self) -> None:
         _check(self, ["temperature", "floor"], ["target"])
+        if self.queue < 0:
+            raise ConfigError(f"RuleReasoner.queue={self.queue}; use a number of batches, or 0 for the average")
+        if self.fading not in ("harmonic", "geometric"):
+            raise UnknownNameError("RuleReasoner.fading", self.fading, ("harmonic", "geometric"))
         if not 0.0 <= self.decay < 1.0:
             raise ConfigError(f"RuleReasoner.decay={self.decay}; use a share in [0, 1), or the average never moves")
 
     @property
     def memory(self) -> Memory:
-        """One move per batch; the first batch counts whole."""
-        return Memory(decay=self.decay, prior=None, per_batch=True)
+        """One move per batch; the first batch counts whole. With a queue, the means of the last batches."""
+        return Memory(decay=self.decay, prior=None, per_batch=True, window=self.queue, by_batch=self.queue > 0)
+
+    def rewards(self, standing: Standing) -> NDArray[np.float64]:
+        """``[cells]`` the average, or the mean over the queue.
+
+        >>> standing = Standing((("a", 1),), *[np.zeros(1)] * 5, recent=((0.0, 0.5, 1.0),))
+        >>> [round(float(RuleReasoner(queue=3, fading=how).rewards(standing)[0]), 4) for how in ("harmonic", "geometric")]
+        [0.6818, 0.7143]
+        """
+        if not self.queue:
+            return standing.success
+        ages = np.arange(self.queue)
+        fall = 1.0 / (ages + 1.0) if self.fading == "harmonic" else 0.5**ages
+        found = [np.average(seen[::-1], weights=fall[: len(seen)]) if seen else 0.0 for seen in standing.recent]
+        return np.array(found, np.float64)
 
     def weights(self, standing: Standing) -> NDArray[np.float64]:
         """``[cells]`` exponential of the gaps, and the floor."""
-        power = np.maximum(0.0, self.target - standing.success) / self.temperature
+        power = np.maximum(0.0, self.target - self.rewards(standing)) / self.temperature
         # A constant factor changes no share: without it a low temperature gives powers beyond the largest number.
         shift = max(0.0, float(power.max()) - 700.0)
         return np.exp(power - shift) + self.floor * np.exp(-shift)

@@ -1,0 +1,135 @@
+"""Small bases for `benchmarks.parts`: families of assay's in fewer letters, so that a third of a million weights can read them.
+
+Facts, solutions and verifiers are the families' own; only the wording is shorter, and answers stand alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+from typing import Any, ClassVar
+
+from assay.core.rollout import Sampling
+from assay.runtime import AdamW, DecoderShape, LearnerSettings, LearningRateSchedule, Muon
+from assay.tasks import Problems
+from assay.tasks.problem import Facts, Form
+from assay.train import Built, Evaluation, Run, Scratch, WarmUp
+from assay_tasks.graphs.counts import Degree
+from assay_tasks.graphs.net import Net
+from assay_tasks.logic.saturn import Planted, Stage, clauses_of
+from assay_tasks.math.arithmetic import Expression
+from assay_tasks.puzzles.load import load_puzzle
+
+__all__ = ["FARM", "GRAPHS", "SUMS", "base_of", "formulas", "slow"]
+
+ROOT = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShortExpression(Expression):
+    """An expression of RandomCalculation with nothing around it: ``7×3-5=``."""
+
+    most: int = 9
+    levels: tuple[int, ...] = (1, 2)
+    templates: ClassVar[tuple[str, ...]] = ("{expression}=",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShortDegree(Degree):
+    """The degree of a node, from a list of edges: ``ab,bc,bd:b``."""
+
+    levels: tuple[int, ...] = (4, 5, 6, 7, 8)
+
+    def draw(self, level: int, rng: Random) -> dict[str, Any]:
+        """As `Degree`, with letters for names."""
+        facts = super(ShortDegree, self).draw(level, rng)
+        return {**facts, "names": " ".join("abcdefgh"[:level])}
+
+    @property
+    def variants(self) -> int:
+        """One."""
+        return 1
+
+    def word(self, facts: Facts, variant: int) -> str:
+        """Edges, then the node."""
+        net: Net = self.net(facts)
+        edges = ",".join(net.names[a] + net.names[b] for a, b in net.edges)
+        return f"{edges}:{self.fields(facts)['source']}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShortFormula(Planted):
+    """A formula with a planted solution: ``abC,aBd:``, a capital for a negation; ``a=1,b=0,...`` answers."""
+
+    def draw(self, level: int, rng: Random) -> dict[str, Any]:
+        """As `Planted`, with letters for names."""
+        facts = super(ShortFormula, self).draw(level, rng)
+        return {**facts, "names": " ".join("abcdefgh"[: len(str(facts["names"]).split(" "))])}
+
+    @property
+    def variants(self) -> int:
+        """One."""
+        return 1
+
+    def word(self, facts: Facts, variant: int) -> str:
+        """The clauses."""
+        names = str(facts["names"]).split(" ")
+        return ",".join("".join(names[x - 1] if x > 0 else names[-x - 1].upper() for x in c) for c in clauses_of(facts)) + ":"
+
+    def solve(self, facts: Facts) -> Any:
+        """As `Planted`, in digits."""
+        found = super(ShortFormula, self).solve(facts)
+        short = found.answer.replace("true", "1").replace("false", "0").replace(" ", "")
+        return replace(found, answer=short)
+
+
+def formulas(*stages: Stage) -> Problems:
+    """Planted formulas of these stages, a level each."""
+    problem = ShortFormula(stages=stages, levels=tuple(range(1, len(stages) + 1)))
+    return Problems(name="sat", problems=(problem,), form=Form.PLAIN)
+
+
+def _farm() -> Problems:
+    spec = load_puzzle(ROOT / "docs" / "add" / "puzzles" / "farm.toml")
+    short = replace(
+        spec,
+        texts=("{heads} heads {legs} legs: hens?",),
+        levels=(1, 2),
+        by_level={"1": {}, "2": {"h": [2, 19], "c": [2, 19]}},
+    )
+    return Problems(name="farm", problems=(short,), form=Form.PLAIN)
+
+
+SUMS = Problems(name="arithmetic", problems=(ShortExpression(),), form=Form.PLAIN)
+GRAPHS = Problems(name="graphs", problems=(ShortDegree(),), form=Form.PLAIN)
+FARM = _farm()
+
+
+def base_of(tasks: Problems, seed: int, *, levels: tuple[int, ...], steps: int, new: int) -> Built:
+    """0.34M fresh weights, shown some levels of a family for so many steps of 64 traces, a slip in one of ten."""
+    shown = WarmUp(
+        steps=steps,
+        batch=64,
+        demonstrations=0,
+        noise=0.1,
+        levels=levels,
+        learner=LearnerSettings(optimizer=Muon(lr=4e-3), schedule=LearningRateSchedule(kind="linear")),
+    )
+    return Built(
+        run=Run(
+            name=f"base-{tasks.name}",
+            seed=seed,
+            model=Scratch(shape=DecoderShape(), seed=seed, alphabet="".join(map(chr, range(32, 127))) + "×÷\n"),
+            tasks=tasks,
+            stages=(shown,),
+            sampling=Sampling(max_new_tokens=new),
+            evaluation=Evaluation(every=0, final_per_level=1, kl_to_base=False),
+            checkpoint_every=1000,
+        )
+    )
+
+
+def slow(rate: float) -> LearnerSettings:
+    """AdamW at a rate that falls to a tenth over the second half."""
+    return LearnerSettings(optimizer=AdamW(lr=rate), schedule=LearningRateSchedule(kind="linear", start=0.5, floor=0.1))
