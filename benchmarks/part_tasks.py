@@ -7,21 +7,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from random import Random
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from assay.core.rollout import Sampling
 from assay.runtime import AdamW, DecoderShape, LearnerSettings, LearningRateSchedule, Muon
 from assay.tasks import Problems
-from assay.tasks.problem import Facts, Form
+from assay.tasks.problem import Form
 from assay.train import Built, Evaluation, Run, Scratch, WarmUp
-from assay_tasks.graphs.counts import Degree
-from assay_tasks.graphs.net import Net
-from assay_tasks.logic.saturn import Planted, Stage, clauses_of
 from assay_tasks.math.arithmetic import Expression
 from assay_tasks.puzzles.load import load_puzzle
 
-__all__ = ["FARM", "GRAPHS", "SUMS", "base_of", "formulas", "slow"]
+__all__ = ["FARM", "SUMS", "base_of", "slow"]
 
 ROOT = Path(__file__).parents[1]
 
@@ -33,61 +29,6 @@ class ShortExpression(Expression):
     most: int = 9
     levels: tuple[int, ...] = (1, 2)
     templates: ClassVar[tuple[str, ...]] = ("{expression}=",)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShortDegree(Degree):
-    """The degree of a node, from a list of edges: ``ab,bc,bd:b``."""
-
-    levels: tuple[int, ...] = (4, 5, 6, 7, 8)
-
-    def draw(self, level: int, rng: Random) -> dict[str, Any]:
-        """As `Degree`, with letters for names."""
-        facts = super(ShortDegree, self).draw(level, rng)
-        return {**facts, "names": " ".join("abcdefgh"[:level])}
-
-    @property
-    def variants(self) -> int:
-        """One."""
-        return 1
-
-    def word(self, facts: Facts, variant: int) -> str:
-        """Edges, then the node."""
-        net: Net = self.net(facts)
-        edges = ",".join(net.names[a] + net.names[b] for a, b in net.edges)
-        return f"{edges}:{self.fields(facts)['source']}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShortFormula(Planted):
-    """A formula with a planted solution: ``abC,aBd:``, a capital for a negation; ``a=1,b=0,...`` answers."""
-
-    def draw(self, level: int, rng: Random) -> dict[str, Any]:
-        """As `Planted`, with letters for names."""
-        facts = super(ShortFormula, self).draw(level, rng)
-        return {**facts, "names": " ".join("abcdefgh"[: len(str(facts["names"]).split(" "))])}
-
-    @property
-    def variants(self) -> int:
-        """One."""
-        return 1
-
-    def word(self, facts: Facts, variant: int) -> str:
-        """The clauses."""
-        names = str(facts["names"]).split(" ")
-        return ",".join("".join(names[x - 1] if x > 0 else names[-x - 1].upper() for x in c) for c in clauses_of(facts)) + ":"
-
-    def solve(self, facts: Facts) -> Any:
-        """As `Planted`, in digits."""
-        found = super(ShortFormula, self).solve(facts)
-        short = found.answer.replace("true", "1").replace("false", "0").replace(" ", "")
-        return replace(found, answer=short)
-
-
-def formulas(*stages: Stage) -> Problems:
-    """Planted formulas of these stages, a level each."""
-    problem = ShortFormula(stages=stages, levels=tuple(range(1, len(stages) + 1)))
-    return Problems(name="sat", problems=(problem,), form=Form.PLAIN)
 
 
 def _farm() -> Problems:
@@ -102,7 +43,6 @@ def _farm() -> Problems:
 
 
 SUMS = Problems(name="arithmetic", problems=(ShortExpression(),), form=Form.PLAIN)
-GRAPHS = Problems(name="graphs", problems=(ShortDegree(),), form=Form.PLAIN)
 FARM = _farm()
 
 

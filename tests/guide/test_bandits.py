@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -221,4 +222,4 @@ def test_a_queue_needs_a_size_and_a_known_fading() -> None:
     with pytest.raises(ConfigError, match="queue=-1"):
         RuleReasoner(queue=-1)
     with pytest.raises(UnknownNameError, match="linear"):
-        RuleReasoner(fading="linear")  # pyright: ignore[reportArgumentType]
+        RuleReasoner(fading=cast("Any", "linear"))
