@@ -9,13 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
-from assay.core.rollout import Sampling
+from assay.core import Sampling
 from assay.runtime import AdamW, DecoderShape, LearnerSettings, LearningRateSchedule, Muon
-from assay.tasks import Problems
-from assay.tasks.problem import Form
+from assay.tasks import Form, Problems
 from assay.train import Built, Evaluation, Run, Scratch, WarmUp
-from assay_tasks.math.arithmetic import Expression
-from assay_tasks.puzzles.load import load_puzzle
+from assay_tasks import Expression, load_puzzle
 
 __all__ = ["FARM", "SUMS", "base_of", "slow"]
 

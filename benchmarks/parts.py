@@ -1,6 +1,6 @@
 """Train with a part, and beside it a control: the sign of the difference is written here before the first run.
 
-    OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE python benchmarks/parts.py [--arms NAME ...] [--seeds 2]
+    OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE python -m benchmarks.parts [--arms NAME ...] [--seeds 2]
 
 Records go to ``docs/evidence/parts.json``, of which ``docs/evidence/parts.md`` is made; runs that are there are read, not run.
 Every run starts from the base of its seed and is judged by the true verifier, greedily, on held-out items. No part was tuned.
@@ -18,8 +18,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from assay.core.protocols import TaskSource
-from assay.core.rollout import Sampling
+from assay.core import Sampling, TaskSource
 from assay.guide import PromptPair, RuleReasoner, Uniform
 from assay.lab import Inverted, RandomReward, Rewarded
 from assay.objective import Token, grpo, pro_rl, w_grpo
@@ -194,7 +193,7 @@ verifier, greedily and without help, on the same held-out items, 48 of each leve
 little: found is a sign that both seeds have, there is no interval, and no part was tuned. Steps or rollouts are equal, not
 the cost.
 
-    OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE python benchmarks/parts.py
+    OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE python -m benchmarks.parts
 
 | part | base | part | control | difference | predicted | found | tokens sampled, both |
 |---|---|---|---|---|---|---|---|

@@ -129,6 +129,24 @@ class Dump(CellRule):
         return softmax(mean + bound, self.temperature)
 
 
+def faded_means(queues: Sequence[Sequence[float]], fading: Literal["harmonic", "geometric"]) -> NDArray[np.float64]:
+    """``[cells]`` the mean of each queue, oldest first, by weights that fall with age; 0 where it is empty.
+
+    >>> [round(float(faded_means([[0.0, 0.5, 1.0]], how)[0]), 4) for how in ("harmonic", "geometric")]
+    [0.6818, 0.7143]
+    """
+    ages = np.arange(max(map(len, queues), default=0))
+    fall = 1.0 / (ages + 1.0) if fading == "harmonic" else 0.5**ages
+    return np.array([np.average(seen[::-1], weights=fall[: len(seen)]) if len(seen) else 0.0 for seen in queues], np.float64)
+
+
+def _check_queue(queue: int, fading: str) -> None:
+    if queue < 0:
+        raise ConfigError(f"RuleReasoner.queue={queue}; use a number of batches, or 0 for the average")
+    if fading not in ("harmonic", "geometric"):
+        raise UnknownNameError("RuleReasoner.fading", fading, ("harmonic", "geometric"))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleReasoner(CellRule):
     """RuleReasoner's domain-aware sampling: cells are drawn by how far their reward is from a target.
@@ -166,10 +184,7 @@ class RuleReasoner(CellRule):
 
     def __post_init__(self) -> None:
         _check(self, ["temperature", "floor"], ["target"])
-        if self.queue < 0:
-            raise ConfigError(f"RuleReasoner.queue={self.queue}; use a number of batches, or 0 for the average")
-        if self.fading not in ("harmonic", "geometric"):
-            raise UnknownNameError("RuleReasoner.fading", self.fading, ("harmonic", "geometric"))
+        _check_queue(self.queue, self.fading)
         if not 0.0 <= self.decay < 1.0:
             raise ConfigError(f"RuleReasoner.decay={self.decay}; use a share in [0, 1), or the average never moves")
 
@@ -178,23 +193,10 @@ class RuleReasoner(CellRule):
         """One move per batch; the first batch counts whole. With a queue, the means of the last batches."""
         return Memory(decay=self.decay, prior=None, per_batch=True, window=self.queue, by_batch=self.queue > 0)
 
-    def rewards(self, standing: Standing) -> NDArray[np.float64]:
-        """``[cells]`` the average, or the mean over the queue.
-
-        >>> standing = Standing((("a", 1),), *[np.zeros(1)] * 5, recent=((0.0, 0.5, 1.0),))
-        >>> [round(float(RuleReasoner(queue=3, fading=how).rewards(standing)[0]), 4) for how in ("harmonic", "geometric")]
-        [0.6818, 0.7143]
-        """
-        if not self.queue:
-            return standing.success
-        ages = np.arange(self.queue)
-        fall = 1.0 / (ages + 1.0) if self.fading == "harmonic" else 0.5**ages
-        found = [np.average(seen[::-1], weights=fall[: len(seen)]) if seen else 0.0 for seen in standing.recent]
-        return np.array(found, np.float64)
-
     def weights(self, standing: Standing) -> NDArray[np.float64]:
         """``[cells]`` exponential of the gaps, and the floor."""
-        power = np.maximum(0.0, self.target - self.rewards(standing)) / self.temperature
+        reward = faded_means(standing.recent, self.fading) if self.queue else standing.success
+        power = np.maximum(0.0, self.target - reward) / self.temperature
         # A constant factor changes no share: without it a low temperature gives powers beyond the largest number.
         shift = max(0.0, float(power.max()) - 700.0)
         return np.exp(power - shift) + self.floor * np.exp(-shift)
