@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any, Literal, cast
 
 import numpy as np
 import pytest
 
 from assay.core import Draw, FrozenMap, Group, Outcome, Task
 from assay.core.canon import canonical
-from assay.core.errors import ConfigError
+from assay.core.errors import ConfigError, UnknownNameError
 from assay.guide import CellRule, Dump, Exp3, RuleReasoner, Sec
+from assay.guide.bandits import faded_means
 from assay.guide.cell_curricula import CellBook, Standing
 from assay.testing import check_curriculum, graded_group
 
@@ -46,6 +48,7 @@ def standing(value: Sequence[float], count: Sequence[int], recent: Sequence[tupl
         Dump(window=3),
         RuleReasoner(),
         RuleReasoner(decay=0.0),
+        RuleReasoner(queue=3, fading="geometric"),
         Exp3(),
         Exp3(gamma=1.0),
     ],
@@ -199,3 +202,27 @@ def test_settings_out_of_range_are_refused(make: object, message: str) -> None:
 def test_a_rule_without_weights_is_none() -> None:
     with pytest.raises(TypeError, match="abstract method weights"):
         CellRule()  # pyright: ignore[reportAbstractUsage]
+
+
+def test_rule_reasoner_over_a_queue_weighs_the_last_batches_by_age() -> None:
+    """Batches of mean .5, 0 and 1, newest last: harmonic (1 + 0/2 + .5/3) / (11/6) = 7/11, geometric (1 + .5/4) / 1.75 = 9/14."""
+    cases: tuple[tuple[Literal["harmonic", "geometric"], float], ...] = (("harmonic", 7 / 11), ("geometric", 9 / 14))
+    for fading, expected in cases:
+        rule = RuleReasoner(queue=3, fading=fading)
+        book = rule.build(ARMS, seed=0)
+        for mean in (1.0, 0.5, 0.0, 1.0):  # the first leaves the queue
+            values = (1.0,) * round(2 * mean) + (0.0,) * round(2 - 2 * mean)
+            book.observe([Outcome(group=group("a", *values)), Outcome(group=group("a", *values))])
+        np.testing.assert_allclose(faded_means(book.standing.recent, rule.fading), [expected, 0.0, 0.0])
+        gaps = np.exp(np.array([1.0 - expected, 1.0, 1.0]) / 0.5) + 0.1  # one never seen has the whole gap
+        np.testing.assert_allclose(book.propensities, gaps / gaps.sum())
+        again = rule.build(ARMS, seed=0)
+        again.load_state_dict(json.loads(json.dumps(book.state_dict())))
+        np.testing.assert_array_equal(again.propensities, book.propensities)
+
+
+def test_a_queue_needs_a_size_and_a_known_fading() -> None:
+    with pytest.raises(ConfigError, match="queue=-1"):
+        RuleReasoner(queue=-1)
+    with pytest.raises(UnknownNameError, match="linear"):
+        RuleReasoner(fading=cast("Any", "linear"))

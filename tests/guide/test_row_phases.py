@@ -49,6 +49,7 @@ def practise(book: RowBook, success: Callable[[int], float], batches: int = 1, n
         Retrospective(pool=2, bounds=(1, 2), batches=1),
         Rounds(pool=3, batches=1),
         PromptPair(pool=2, probes=1),
+        PromptPair(pool=2, probes=1, hard_levels=(1,)),
         PromptValue(pool=5),
         PromptValue(pool=3, candidates=1),
         PromptValue(pool=2, candidates=50, learning_rate=1.0),
@@ -142,6 +143,19 @@ def test_the_pair_is_the_hardest_solvable_and_the_easiest_brittle_row_chosen_onc
     assert lone.phase == 0  # none is solved sometimes: all are tried again
     practise(lone, lambda i: 0.5, 8)
     assert lone.phase == 1
+
+
+def test_each_of_the_pair_is_sought_in_its_own_pool() -> None:
+    """Rows 0 and 1 are of level 1, 2 and 3 of level 2, 4 and 5 of level 3: hard from 3, easy from 1, and 2 is not tried."""
+    book = PromptPair(pool=2, probes=1, hard_levels=(3,), easy_levels=(1,)).build({"a": (1, 2, 3)}, seed=0)
+    rates = (0.25, 0.875, 0.125, 0.875, 0.5, 0.25)
+    assert practise(book, lambda i: rates[i], 2) == {0, 1, 4, 5} and book.phase == 1
+    assert practise(book, lambda i: 1.0, 2, n=2) == {1, 5}
+    easy = PromptPair(pool=1, probes=1, hard_levels=(2,), easy_levels=(1,)).build({"a": (1, 2)}, seed=0)
+    practise(easy, lambda i: float(i == 0) or 0.5, 2)
+    assert easy.phase == 0  # the easy pool has no brittle row
+    with pytest.raises(ConfigError, match=r"hard_levels=\(9,\)"):
+        PromptPair(hard_levels=(9,)).build({"a": (1, 2)}, seed=0).draw(1)
 
 
 def test_a_phase_continues_after_a_state_was_saved() -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from assay.core.errors import ConfigError
+from assay.core.errors import ConfigError, UnknownNameError
+from assay.core.fields import later
 from assay.core.group import Outcome
 from assay.guide.cell_curricula import CellRule, Memory, Standing
 
@@ -127,6 +129,24 @@ class Dump(CellRule):
         return softmax(mean + bound, self.temperature)
 
 
+def faded_means(queues: Sequence[Sequence[float]], fading: Literal["harmonic", "geometric"]) -> NDArray[np.float64]:
+    """``[cells]`` the mean of each queue, oldest first, by weights that fall with age; 0 where it is empty.
+
+    >>> [round(float(faded_means([[0.0, 0.5, 1.0]], how)[0]), 4) for how in ("harmonic", "geometric")]
+    [0.6818, 0.7143]
+    """
+    ages = np.arange(max(map(len, queues), default=0))
+    fall = 1.0 / (ages + 1.0) if fading == "harmonic" else 0.5**ages
+    return np.array([np.average(seen[::-1], weights=fall[: len(seen)]) if len(seen) else 0.0 for seen in queues], np.float64)
+
+
+def _check_queue(queue: int, fading: str) -> None:
+    if queue < 0:
+        raise ConfigError(f"RuleReasoner.queue={queue}; use a number of batches, or 0 for the average")
+    if fading not in ("harmonic", "geometric"):
+        raise UnknownNameError("RuleReasoner.fading", fading, ("harmonic", "geometric"))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleReasoner(CellRule):
     """RuleReasoner's domain-aware sampling: cells are drawn by how far their reward is from a target.
@@ -135,16 +155,21 @@ class RuleReasoner(CellRule):
     A cell weighs ``exp(max(0, target - r) / temperature) + floor``, with ``r`` 0 before the cell was seen.
 
     Source: RuleReasoner (arXiv 2506.08672), the paper's form; in its authors' code the floor stands inside the exponential, where
-    it cancels, and a domain that a batch lacks is never drawn again.
+    it cancels, and a domain that a batch lacks is never drawn again. Its variant over a queue of the last ``queue`` batches that
+    had the cell takes for ``r`` the mean of their means, the newest with weight 1 and the ``k``-th before it with ``1 / (k + 1)``
+    (``harmonic``) or ``1 / 2^k`` (``geometric``).
 
     Attributes:
-        decay: share of the old average kept per batch, in [0, 1).
+        decay: share of the old average kept per batch, in [0, 1); without a queue.
         temperature: of the softmax.
         floor: added to each cell's weight.
         target: success at which nothing is left to gain.
+        queue: batches of a cell that are remembered one by one; 0 for the average.
+        fading: how the weights in a queue fall with age.
 
     Raises:
         ConfigError: a value out of range.
+        UnknownNameError: another fading.
 
     >>> RuleReasoner().build({"sort": (3, 4)}, seed=0).propensities.tolist()
     [0.5, 0.5]
@@ -154,20 +179,24 @@ class RuleReasoner(CellRule):
     temperature: float = 0.5
     floor: float = 0.1
     target: float = 1.0
+    queue: int = later(0)
+    fading: Literal["harmonic", "geometric"] = later("harmonic")
 
     def __post_init__(self) -> None:
         _check(self, ["temperature", "floor"], ["target"])
+        _check_queue(self.queue, self.fading)
         if not 0.0 <= self.decay < 1.0:
             raise ConfigError(f"RuleReasoner.decay={self.decay}; use a share in [0, 1), or the average never moves")
 
     @property
     def memory(self) -> Memory:
-        """One move per batch; the first batch counts whole."""
-        return Memory(decay=self.decay, prior=None, per_batch=True)
+        """One move per batch; the first batch counts whole. With a queue, the means of the last batches."""
+        return Memory(decay=self.decay, prior=None, per_batch=True, window=self.queue, by_batch=self.queue > 0)
 
     def weights(self, standing: Standing) -> NDArray[np.float64]:
         """``[cells]`` exponential of the gaps, and the floor."""
-        power = np.maximum(0.0, self.target - standing.success) / self.temperature
+        reward = faded_means(standing.recent, self.fading) if self.queue else standing.success
+        power = np.maximum(0.0, self.target - reward) / self.temperature
         # A constant factor changes no share: without it a low temperature gives powers beyond the largest number.
         shift = max(0.0, float(power.max()) - 700.0)
         return np.exp(power - shift) + self.floor * np.exp(-shift)

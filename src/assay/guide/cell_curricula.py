@@ -43,6 +43,7 @@ class Memory(RenamedMembers):
         per_batch: a batch moves an average once, however many groups it has of the cell.
         window: how many of a cell's last signals are kept one by one.
         total: signals are summed instead of averaged. The average of success is not affected.
+        by_batch: what the window keeps one by one are the means of batches.
 
     Raises:
         ConfigError: a value out of range.
@@ -61,6 +62,7 @@ class Memory(RenamedMembers):
     per_batch: bool = False
     window: int = 0
     total: bool = False
+    by_batch: bool = False
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.decay < 1.0:
@@ -251,7 +253,8 @@ class CellBook:
                 known = bool(self._count[cell])
                 self._value[cell] = old + sum(sorted(values)) if memory.total else memory.average(old, known, values)
                 self._count[cell] += len(values)
-                self._recent[cell] = (*self._recent[cell], *values)[-memory.window :] if memory.window else ()
+                kept = (sum(sorted(values)) / len(values),) if memory.by_batch else values
+                self._recent[cell] = (*self._recent[cell], *kept)[-memory.window :] if memory.window else ()
 
     def metrics(self) -> Mapping[str, float]:
         """``curriculum/success/ARM/level_L`` and ``curriculum/share/ARM/level_L`` per cell, the signal where it is another

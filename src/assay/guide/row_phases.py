@@ -7,9 +7,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from assay.core.errors import ConfigError
+from assay.core.fields import later
 from assay.guide.row_book import F, RowBook, RowRule, check_pool
+
+B = NDArray[np.bool_]
 
 __all__ = ["HardFocus", "PromptPair", "Retrospective", "Rounds", "least_met"]
 
@@ -194,8 +198,9 @@ class PromptPair(RowRule):
     """W-GRPO's prompts: one that is hard but solvable, and one that is easy but brittle, over and over.
 
     Every row is tried until it has ``probes`` groups. Then the pair is chosen, once: the row of lowest success above 0, and the
-    row of highest success below 1, at least ``1 - most_wrong``, if there is one, else the highest below 1. Where no row was
-    solved sometimes, all are tried again.
+    row of highest success below 1, at least ``1 - most_wrong``, if there is one, else the highest below 1. Each is sought in a
+    pool of its own where ``hard_levels`` or ``easy_levels`` name one, and rows of neither pool are not tried. Where a pool has no
+    row that was solved sometimes, all are tried again.
 
     Source: Beyond Variance (arXiv 2602.03452), from its abstract and a second source. With the objective ``w_grpo`` rare
     successes on the one and rare failures on the other get large advantages. UNSURE: how many rollouts probe a row.
@@ -204,33 +209,56 @@ class PromptPair(RowRule):
         pool: rows of each (arm, level), the first of its stream.
         probes: groups of each row before the choice.
         most_wrong: share of wrong rollouts up to which a row is easy, in (0, 1].
+        hard_levels, easy_levels: levels of the pool of hard and of that of easy rows, where each is sought; all when empty.
 
     Raises:
         ConfigError: a number out of range.
+
+    >>> book = PromptPair(pool=1, hard_levels=(9,), easy_levels=(3,)).build({"sort": (3, 6, 9)}, seed=0)
+    >>> sorted(draw.level for draw in book.draw(2))
+    [3, 9]
     """
 
     pool: int = 64
     probes: int = 2
     most_wrong: float = 0.25
+    hard_levels: tuple[int, ...] = later(())
+    easy_levels: tuple[int, ...] = later(())
 
     def __post_init__(self) -> None:
         check_pool(self)
         if self.probes < 1 or not 0.0 < self.most_wrong <= 1.0:
             raise ConfigError(f"PromptPair.probes={self.probes} must be at least 1 and .most_wrong={self.most_wrong} in (0, 1]")
 
+    def pools(self, book: RowBook) -> tuple[B, B]:
+        """``[rows]`` which are in the pool of hard rows, and which in that of easy ones.
+
+        Raises:
+            ConfigError: a pool without rows.
+        """
+        found = [np.isin(book.level, levels or book.levels) for levels in (self.hard_levels, self.easy_levels)]
+        if not all(rows.any() for rows in found):
+            raise ConfigError(
+                f"PromptPair.hard_levels={self.hard_levels} and .easy_levels={self.easy_levels}: each must name a level that is "
+                f"practised, of {list(book.levels)}, or none"
+            )
+        return found[0], found[1]
+
     def weights(self, book: RowBook) -> F:
-        """``[rows]`` those met least, while rows are tried; then 1 for each of the pair."""
-        return book.active.astype(np.float64) if book.phase else least_met(book)
+        """``[rows]`` those of the pools that were met least, while rows are tried; then 1 for each of the pair."""
+        hard, easy = self.pools(book)
+        return book.active.astype(np.float64) if book.phase else _least(book, hard | easy)
 
     def advance(self, book: RowBook) -> None:
-        """Chooses the pair when every row has had its groups and some were solved sometimes."""
-        if book.phase or book.visits.min() < self.probes:
+        """Chooses the pair when every row of the pools has had its groups and some were solved sometimes."""
+        hard, easy = self.pools(book)
+        if book.phase or book.visits[hard | easy].min() < self.probes:
             return
         rates = book.rates
-        mixed = np.flatnonzero((rates > 0.0) & (rates < 1.0))
-        if not len(mixed):
+        mixed = (rates > 0.0) & (rates < 1.0)
+        solvable, brittle = np.flatnonzero(mixed & hard), np.flatnonzero(mixed & easy)
+        if not len(solvable) or not len(brittle):
             return
-        hard = mixed[np.argmin(rates[mixed])]
-        easy = mixed[rates[mixed] >= 1.0 - self.most_wrong]
-        brittle = easy if len(easy) else mixed
-        book.begin_phase(np.unique([hard, brittle[np.argmax(rates[brittle])]]))
+        near = brittle[rates[brittle] >= 1.0 - self.most_wrong]
+        brittle = near if len(near) else brittle
+        book.begin_phase(np.unique([solvable[np.argmin(rates[solvable])], brittle[np.argmax(rates[brittle])]]))

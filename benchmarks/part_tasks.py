@@ -1,0 +1,73 @@
+"""Small bases for `benchmarks.parts`: families of assay's in fewer letters, so that a third of a million weights can read them.
+
+Facts, solutions and verifiers are the families' own; only the wording is shorter, and answers stand alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar
+
+from assay.core import Sampling
+from assay.runtime import AdamW, DecoderShape, LearnerSettings, LearningRateSchedule, Muon
+from assay.tasks import Form, Problems
+from assay.train import Built, Evaluation, Run, Scratch, WarmUp
+from assay_tasks import Expression, load_puzzle
+
+__all__ = ["FARM", "SUMS", "base_of", "slow"]
+
+ROOT = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShortExpression(Expression):
+    """An expression of RandomCalculation with nothing around it: ``7×3-5=``."""
+
+    most: int = 9
+    levels: tuple[int, ...] = (1, 2)
+    templates: ClassVar[tuple[str, ...]] = ("{expression}=",)
+
+
+def _farm() -> Problems:
+    spec = load_puzzle(ROOT / "docs" / "add" / "puzzles" / "farm.toml")
+    short = replace(
+        spec,
+        texts=("{heads} heads {legs} legs: hens?",),
+        levels=(1, 2),
+        by_level={"1": {}, "2": {"h": [2, 19], "c": [2, 19]}},
+    )
+    return Problems(name="farm", problems=(short,), form=Form.PLAIN)
+
+
+SUMS = Problems(name="arithmetic", problems=(ShortExpression(),), form=Form.PLAIN)
+FARM = _farm()
+
+
+def base_of(tasks: Problems, seed: int, *, levels: tuple[int, ...], steps: int, new: int) -> Built:
+    """0.34M fresh weights, shown some levels of a family for so many steps of 64 traces, a slip in one of ten."""
+    shown = WarmUp(
+        steps=steps,
+        batch=64,
+        demonstrations=0,
+        noise=0.1,
+        levels=levels,
+        learner=LearnerSettings(optimizer=Muon(lr=4e-3), schedule=LearningRateSchedule(kind="linear")),
+    )
+    return Built(
+        run=Run(
+            name=f"base-{tasks.name}",
+            seed=seed,
+            model=Scratch(shape=DecoderShape(), seed=seed, alphabet="".join(map(chr, range(32, 127))) + "×÷\n"),
+            tasks=tasks,
+            stages=(shown,),
+            sampling=Sampling(max_new_tokens=new),
+            evaluation=Evaluation(every=0, final_per_level=1, kl_to_base=False),
+            checkpoint_every=1000,
+        )
+    )
+
+
+def slow(rate: float) -> LearnerSettings:
+    """AdamW at a rate that falls to a tenth over the second half."""
+    return LearnerSettings(optimizer=AdamW(lr=rate), schedule=LearningRateSchedule(kind="linear", start=0.5, floor=0.1))
