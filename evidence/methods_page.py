@@ -117,7 +117,7 @@ def make_page(folder: Path) -> list[str]:
 def _committed(folder: Path) -> dict[str, dict[str, Any]]:
     """Name to numbers of the cells on the page that is there, those that broke left out."""
     path = folder / "methods.json"
-    cells_there = json.loads(path.read_text(encoding="utf-8"))["cells"] if path.exists() else []
+    cells_there: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["cells"] if path.exists() else []
     return {c["kind"]: c for c in cells_there if "failed" not in c}
 
 

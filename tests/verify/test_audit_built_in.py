@@ -52,8 +52,22 @@ def test_what_is_documented_is_audited(name: str) -> None:
     assert [line.name for line in found.check("formats").lines if line.counts] == list(BUILT_IN[name].must)
 
 
+RUNS_PROGRAMS = [n for n in verifiers() if about(n).kind.startswith(("assay.verify.code", "assay.verify.hardware"))]
+"""Verifiers whose every verdict starts processes. They are audited on ten solutions each, on two dozen in the long study."""
+
+
 @pytest.mark.prove
 @pytest.mark.parametrize("name", with_tools(verifiers()))
 def test_it_passes_its_audit(name: str) -> None:
-    found = audit(name, settings=AuditSettings(deadline=20.0, max_p99=5.0))
+    _passes(name, AuditSettings(items=10 if name in RUNS_PROGRAMS else 24, deadline=20.0, max_p99=5.0))
+
+
+@pytest.mark.evidence
+@pytest.mark.parametrize("name", with_tools(RUNS_PROGRAMS))
+def test_it_passes_its_audit_on_two_dozen_solutions(name: str) -> None:
+    _passes(name, AuditSettings(items=24, deadline=20.0, max_p99=5.0))
+
+
+def _passes(name: str, settings: AuditSettings) -> None:
+    found = audit(name, settings=settings)
     assert found.passed, [(c.name, c.says, c.examples[:3]) for c in found.checks if c.name in found.failed]
