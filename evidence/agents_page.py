@@ -18,9 +18,9 @@ from typing import Any
 from assay.core import Sampling, TaskSource
 from assay.lab import RandomReward, Rewarded
 from assay.measure import student
-from assay.objective import DropTruncated, aepo, dapo, delethink
+from assay.objective import DropTruncated, aepo, dapo, delethink, m_grpo
 from assay.recipes import SHOWN_BILLS, lookups, quickstart, tools, tools_reseek, tools_rlvmr, tools_scaling_inter
-from assay.rollout import Branching, Chunks, PlayerSpec, Summarise
+from assay.rollout import Branching, Chunks, HideOlder, PlayerSpec, Summarise
 from assay.runs import write_json, write_text
 from assay.train import Evaluation, Policy, Reinforce, Run, train
 from assay_tasks import Bills, JudgedBills, KeyValue, SortDigits
@@ -28,6 +28,7 @@ from assay_tasks import Bills, JudgedBills, KeyValue, SortDigits
 __all__ = ["ARMS", "RECIPE", "SYSTEMS", "Arm", "main", "page"]
 
 PER_LEVEL = 32
+_MANY_KEYS = KeyValue(levels=(1, 2, 3, 4, 5, 6))
 TUNED_ON = 0
 """The seed by which the settings of the recipe `tools` were chosen; it stands in no mean."""
 
@@ -62,6 +63,12 @@ def _delethink(seed: int) -> Run:
     return replace(run, sampling=Sampling(max_new_tokens=8))
 
 
+def _webagent(seed: int) -> Run:
+    """Up to six look-ups of which the last answer alone is shown, from a base that was shown traces of one and two."""
+    run = _with(lookups(seed), objective=m_grpo(kl=0.0), sampler=PlayerSpec(context=HideOlder(n=1, placeholder="=>")))
+    return replace(run, tasks=_MANY_KEYS)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arm:
     """One kind of run.
@@ -83,6 +90,7 @@ class Arm:
     shown: tuple[int, ...] = SHOWN_BILLS
 
 
+_PAGES: dict[str, Any] = {"tasks": _MANY_KEYS, "shown": (1, 2)}
 _KEYS: dict[str, Any] = {"tasks": KeyValue(), "shown": (1,)}
 _JUDGED: dict[str, Any] = {"tasks": JudgedBills(), "shown": (1, 2)}
 _DIGITS: dict[str, Any] = {"tasks": SortDigits(), "shown": (3, 4, 5)}
@@ -124,6 +132,16 @@ SYSTEMS: Mapping[str, Arm] = {
         steps=60,
         expected="not up",
         **_JUDGED,
+    ),
+    "webagent": Arm(
+        what="WebAgent-R1 (`lookups` with `m_grpo` and `HideOlder`)", made=_webagent, steps=100, expected="up", **_PAGES
+    ),
+    "webagent-random": Arm(
+        what="control of WebAgent-R1: rewards drawn at random",
+        made=lambda seed: _random(_webagent(seed)),
+        steps=50,
+        expected="not up",
+        **_PAGES,
     ),
     "delethink": Arm(
         what="Delethink (`quickstart` with `delethink` and `Chunks`)", made=_delethink, steps=120, expected="up", **_DIGITS
@@ -209,7 +227,8 @@ def page(rows: list[dict[str, Any]]) -> str:
         "Each on one seed beside a control, at tasks that its base was never shown: bills as above; for ReSeek bills of 3 and 4",
         "lines whose look-ups may bring another line; for Delethink lists of 6 to 10 digits in chunks of 8 tokens; for SUPO",
         "look-ups by two and three keys, which in a working context of 16 tokens need summaries (100 steps, tried first, brought",
-        "two keys to 0.125 and three to none).",
+        "two keys to 0.125 and three to none); for WebAgent-R1 look-ups by three to six keys, of whose answers the newest alone",
+        "is shown, from a base that was shown traces of one and two; its divergence from the base is left out.",
         "",
         "    python -m evidence.agents_page --seeds 0 --arms rlvmr rlvmr-random scaling-inter aepo aepo-random ...",
         "",

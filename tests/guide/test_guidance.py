@@ -8,7 +8,7 @@ from assay.core import Draw, FrozenMap, Group, Task
 from assay.core.errors import ConfigError, DataError
 from assay.core.protocols import Moment
 from assay.guide import Plain, Prefix, Privileged
-from assay.rollout.conversation import forced_ids
+from assay.rollout.block import forced_ids
 from assay.runtime import char_tokenizer
 from assay.testing import check_guidance
 

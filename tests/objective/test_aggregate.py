@@ -2,10 +2,13 @@
 
 import numpy as np
 import pytest
-from objective_batches import run, slopes, tiny
+from credit_batches import chains
+from objective_batches import run, slopes, spread, tiny
 
-from assay.core.batch import Counts
+from assay.core.batch import Counts, pack_rows
+from assay.core.columns import TokenColumn
 from assay.core.errors import ConfigError, DataError, PlanError
+from assay.core.sample import Sample
 from assay.objective import (
     Aggregation,
     Center,
@@ -19,7 +22,11 @@ from assay.objective import (
     SeqMean,
     SeqSum,
     Token,
+    TurnMean,
+    m_grpo,
 )
+from assay.objective.reducers import Reducer
+from assay.testing.objective import evaluate, over_ranks, shard
 
 
 def nll(aggregate: Aggregation, **kwargs: object) -> Objective:
@@ -93,6 +100,23 @@ def test_a_term_may_have_its_own_aggregation() -> None:
     np.testing.assert_allclose(slopes(objective, batch), [-0.25 - 0.5] + [-0.25 - 1 / 6] * 3)
 
 
+def test_a_turn_weighs_as_another_however_long_it_is() -> None:
+    """Turns of 2 and 4 tokens beside a rollout of one turn of T=5: weights 1/8, 1/16 and 1/(2T), and those of `SeqMean` where
+    each rollout has one turn."""
+    calls = [[0, 0, 7, 1, 1, 1, 1], [0] * 5]
+    batch = chains([1, 0], [[1, 1, 0, 1, 1, 1, 1], [1] * 5], columns={"call": calls})
+    objective = nll(TurnMean())
+    expected = [1 / 8] * 2 + [1 / 16] * 4 + [1 / 10] * 5
+    found = run(objective, batch, -1.0).gradients["logp_new"]
+    np.testing.assert_allclose(-found[batch.token("mask")], expected, rtol=1e-12)
+    assert m_grpo().aggregate == TurnMean() and m_grpo(kl=0.0).terms == ()
+    short = chains([1, 0], [[1, 1], [1] * 5], columns={"call": [[0, 0], [3] * 5]})
+    one, other = (run(nll(a), short, -1.0).gradients["logp_new"] for a in (TurnMean(), SeqMean()))
+    np.testing.assert_allclose(one, other, rtol=1e-12)
+    with pytest.raises(DataError, match=r"TurnMean reads the token column .call.*SeqMean"):
+        run(objective, tiny([1, 0]), -1.0)
+
+
 def test_everything_dropped_is_a_loss_of_zero() -> None:
     batch = tiny([1, 1])
     objective = Objective(
@@ -120,3 +144,32 @@ def test_bad_settings_are_named() -> None:
         nll(Constant()).plan()
     with pytest.raises(TypeError, match="abstract"):
         Aggregation()  # type: ignore[abstract]
+
+
+def test_a_rollout_s_turns_are_counted_over_all_its_rows() -> None:
+    """Turns of 2 and 4 tokens in a row each, on one rank; on another one a rollout of one turn of 5."""
+    table = {
+        "group": np.arange(2),
+        "components/correct": np.array([1.0, 0.0]),
+        "valid": np.ones(2, bool),
+        "length": np.array([6, 5]),
+        "truncated": np.zeros(2, bool),
+    }
+    rows = [(owner, row_of(owner, call, length)) for owner, call, length in ((0, 0, 2), (0, 1, 4), (1, 0, 5))]
+    batch, objective = pack_rows(rows, table), nll(TurnMean())
+    ranks = [shard(batch, [0]), shard(batch, [1])]
+
+    def run_rank(rank: int, reducer: Reducer) -> np.ndarray:
+        part = ranks[rank]
+        found = evaluate(objective.compile(reducer=reducer), part, {"logp_new": spread(part, -1.0)}).gradients["logp_new"]
+        return found[part.token("mask")]
+
+    first, second = over_ranks(run_rank, 2)
+    np.testing.assert_allclose(-first, [1 / 8] * 2 + [1 / 16] * 4, rtol=1e-12)
+    np.testing.assert_allclose(-second, [1 / 10] * 5, rtol=1e-12)
+
+
+def row_of(owner: int, call: int, length: int) -> Sample:
+    mask = np.arange(length + 1) > 0
+    columns = {"call": TokenColumn("call", np.full(length + 1, call), "test")}
+    return Sample(rollout=str(owner), ids=np.arange(length + 1, dtype=np.int32), mask=mask, columns=columns)

@@ -24,7 +24,6 @@ LONGER = {
     "curate/probes.py": 425,
     "curate/rows.py": 410,
     "objective/__init__.py": 550,  # the table of names
-    "rollout/conversation.py": 435,
     "rollout/player.py": 410,
     "runtime/learner/learner.py": 515,
     "runtime/settings.py": 550,

@@ -21,7 +21,7 @@ WITHOUT_FORMULA = {
     "bmgq", "codev-r1", "drive", "g1-graphs", "golongrl", "gsm-infinite", "hybridflow",
     "hyperparameters-in-rl", "ifeval", "internbootcamp", "keep-sampling-mask", "masksearch", "oorl",
     "open-rl-benchmark", "polaris", "ruler", "seele", "self", "starling", "swe-rl", "theory-of-mind",
-    "verltool", "warm-up-before-you-train", "webagent-r1",
+    "verltool", "warm-up-before-you-train",
 }  # fmt: skip
 """Tasks, tools and systems, whose papers define no quantity that a part here computes."""
 

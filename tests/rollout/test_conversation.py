@@ -13,8 +13,10 @@ from scripted import CLOSE, EOS, OPEN, Letters, Rewriting, posed
 from assay import rollout as room
 from assay.core import Call, Completion, Message, Prefill, Sampling, Span, Stop, ids_of
 from assay.core.errors import ConfigError, DataError
-from assay.rollout import KeepAll, KeepLast
-from assay.rollout.conversation import Block, Conversation, check_prefix, forced_ids, render
+from assay.rollout import HideOlder, KeepAll, KeepLast
+from assay.rollout.block import Block, check_prefix, forced_ids, render
+from assay.rollout.conversation import Conversation
+from assay.testing import check_context_manager
 
 TURNS = [Message("system", "s"), Message("user", "u")] + [
     Message("assistant", "a"),
@@ -95,6 +97,69 @@ def test_kept_turns_keep_their_ids() -> None:
 def test_indices_that_make_no_sense(kept: tuple[int, ...]) -> None:
     with pytest.raises(ConfigError, match=r"Conversation.keep was given .* for 4 turns"):
         talk().keep(kept)
+
+
+def talk_of_two(score: bool = False) -> Conversation:
+    made = talk(score=score)
+    call = spoken(made.prefix, "b")
+    return made.advance(call, call.completion.ids, render(Letters(), [Message("tool", "w"), Message("tool", "x")]))
+
+
+def test_a_placeholder_stands_for_what_the_environment_answered_earlier() -> None:
+    """The opening is su, the policy said a and b; of the pages t, w and x the last one or two are shown."""
+    made, letters = talk_of_two(score=True), Letters()
+    hidden = asyncio.run(HideOlder(n=1, placeholder="--").rewrite(made, None))
+    behind = [
+        OPEN,
+        ord("a"),
+        EOS,
+        ord("-"),
+        ord("-"),
+        CLOSE,
+        OPEN,
+        ord("b"),
+        EOS,
+        ord("-"),
+        ord("-"),
+        CLOSE,
+        ord("x"),
+        CLOSE,
+        OPEN,
+    ]
+    assert hidden.prefix.tolist() == [ord("s"), CLOSE, ord("u"), CLOSE, *behind] and hidden.start == len(hidden.prefix)
+    assert hidden.score_prefix.tolist() == [ord("u"), CLOSE, *behind] and hidden.privileged_prefix is None
+    assert [m.content for m, _ in hidden.turns()] == ["s", "u", "a", "--", "b", "--", "x"]
+    assert asyncio.run(HideOlder(n=1, placeholder="--").rewrite(hidden, None)) is None
+    assert [m.content for m, _ in asyncio.run(HideOlder(n=2, placeholder="--").rewrite(made, None)).turns()][3:] == [
+        "--",
+        "b",
+        "w",
+        "x",
+    ]
+    assert asyncio.run(HideOlder(n=3).rewrite(made, None)) is None
+    last = made.replace_messages({6: Message("tool", "y")})  # the opener of the next turn comes with the last message
+    assert last.prefix.tolist() == [*made.prefix[:-3].tolist(), ord("y"), CLOSE, OPEN]
+    call = spoken(hidden.prefix, "c")
+    after = hidden.hear(call, call.completion.ids, [Message("tool", "z")])
+    assert after.prefix.tolist() == [*call.tokens.tolist(), *letters.render([Message("tool", "z")]).tolist()]
+    assert [m.content for m, _ in after.turns()] == ["s", "u", "a", "--", "b", "--", "x", "c", "z"]
+
+
+def test_only_answers_of_the_environment_are_replaced() -> None:
+    made = talk_of_two()
+    for i in (-1, 0, 1, 2, 4, 7):
+        with pytest.raises(ConfigError, match=rf"replace_messages was given {i} for 7 turns, of which the policy's first is 2"):
+            made.replace_messages({i: Message("tool", "n")})
+    cut = made.continue_answer(spoken(made.prefix, "c"), ids_of([99]))
+    assert asyncio.run(HideOlder().rewrite(cut, None)) is None
+    with pytest.raises(ConfigError, match="an answer is in progress"):
+        cut.replace_messages({3: Message("tool", "n")})
+    with pytest.raises(ConfigError, match=r"HideOlder.n=0"):
+        HideOlder(n=0)
+    with pytest.raises(ConfigError, match="placeholder is empty"):
+        HideOlder(placeholder="")
+    assert check_context_manager(HideOlder()).passed[0] == "each token once"
+    assert HideOlder(n=2).hidden(["system", "tool", "assistant", "tool", "user", "assistant", "tool"]) == (3,)
 
 
 def test_learning_under_another_opening_needs_the_whole_one() -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from assay.core import Completion, Context, FrozenMap, Message, Prefill, Request, Sampling, Span, Stop, Task, ids_of, samples
 from assay.core.errors import ConfigError, DataError
 from assay.core.protocols import Environment, Obs, Step
-from assay.rollout import KeepAll, KeepLast, Player
+from assay.rollout import HideOlder, KeepAll, KeepLast, Player
 from assay.rollout.decode_text import text_of
 from assay.runtime.engine.native import NativeEngine
 from assay.runtime.engine.stops import StopWatch
@@ -87,7 +87,7 @@ def played(tokenizer: HubTokenizer, role: str, manager: object = None, turns: in
 
 
 @pytest.mark.parametrize("name", ["chatml", "qwen", "llama", "phi", "gemma", "mistral"])
-@pytest.mark.parametrize("manager", [KeepAll(), KeepLast(1)])
+@pytest.mark.parametrize("manager", [KeepAll(), KeepLast(1), HideOlder(placeholder="no longer shown")])
 def test_turns_with_tools_keep_what_was_sampled(name: str, manager: object, tmp_path: Path) -> None:
     """Every sampled token stands in one row, under the log-probability that it was sampled with."""
     t = HubTokenizer.load(folder_of(FAMILIES[name], tmp_path / "m"))

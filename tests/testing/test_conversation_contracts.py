@@ -13,7 +13,7 @@ from assay.core import Message, ids_of
 from assay.core.errors import ConfigError
 from assay.core.protocols import AskPolicy, Conversation
 from assay.rollout import Branching, Chunks, KeepAll, KeepLast, Player, PlayerSpec, Summarise
-from assay.rollout.conversation import concatenate
+from assay.rollout.block import concatenate
 from assay.testing import ContractError, check_context_manager, check_sampler
 from assay.testing.contracts import wait_for
 from assay.testing.conversations import contexts_for, parts_for, trained_once

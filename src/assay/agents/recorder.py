@@ -13,7 +13,7 @@ from assay.core.canon import digest
 from assay.core.errors import ConfigError, DataError
 from assay.core.rollout import Call, Completion, Ids, Stop, ids_of
 from assay.core.task import Message
-from assay.rollout.conversation import concatenate
+from assay.rollout.block import concatenate
 from assay.rollout.decode_text import AnswerReader, text_of
 from assay.rollout.tool_calls import calls_of
 

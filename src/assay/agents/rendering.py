@@ -15,7 +15,7 @@ from assay.core.rollout import Ids, ids_of
 from assay.core.task import CALLS, TOOLS, Message
 from assay.core.thinking import Thinking
 from assay.core.util.renamed import RenamedMembers
-from assay.rollout.conversation import render_following
+from assay.rollout.block import render_following
 
 __all__ = ["AgentRenderer"]
 

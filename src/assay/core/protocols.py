@@ -230,6 +230,10 @@ class Conversation(Protocol):
         """Some of the turns alone, ascending."""
         ...
 
+    def replace_messages(self, instead: Mapping[int, Message]) -> Conversation:
+        """Other messages stand for some of the environment's answers, by their indices in `turns`."""
+        ...
+
     def restart(self, messages: Sequence[Message]) -> Conversation:
         """The opening, then these messages; an answer in progress is given up."""
         ...

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from assay.objective.credit.uncertainty import ScaleByEntropy
     from assay.objective.evaluation import ObjectiveEvaluation, resolve_method, evaluate
     from assay.objective.logits import Logits
-    from assay.objective.loss.aggregate import Aggregation, Constant, Prompt, Selection, SeqMean, SeqSum, Token
+    from assay.objective.loss.aggregate import Aggregation, Constant, Prompt, Selection, SeqMean, SeqSum, Token, TurnMean
     from assay.objective.loss.base import LossTerm, View
     from assay.objective.loss.distill import TeacherGradient, TeacherKl
     from assay.objective.loss.divergence import AnchorDivergence
@@ -98,7 +98,7 @@ if TYPE_CHECKING:
         dpo, dppo, dr_grpo, dro, dvao, echo, entropy_only, exo, expert_iteration, f_dpo, gdc, gdpo, geo_mask, gigpo, gkd,
         gmpo, gpg, gpg_nonzero, grpo, grpo_entropy, grpo_leave_one_out, grpo_passk, grpo_process, grpo_s, gspo, gui_g1,
         guide_grpo, hierarchical_grpo, hispo, hypervolume_weighting, icepop, inpo, ipo, iw_opd, kd_estimator, kd_topk, kdrl,
-        kimi15, kl_cov, kl_rl, kto, ld_dpo, lite_ppo, log_tamed, loop, lp_reg, luspo, m2po, masked_is, maxrl, mpo,
+        kimi15, kl_cov, kl_rl, kto, ld_dpo, lite_ppo, log_tamed, loop, lp_reg, luspo, m2po, m_grpo, masked_is, maxrl, mpo,
         build_method, nca, nll, nlpo, one_shot, opd, opd_advantage, opd_clipped, opo, opsm, oreal, orpo, otb, pacs,
         pairwise_rl, pass_at_k_training, pf_grpo, pf_ppo, ppo, ppo_hl_gauss, prime_rl, prime_rl_ipo, pro_rl, pro_rl_v2,
         progrpo, prpo, r_gold, rae, rapo, real, ref_kl, reinforce, reinforce_discounted, reinforce_pp, reinforce_pp_baseline,
@@ -328,6 +328,7 @@ __all__ = [
     "TruncatedReward",
     "TrustRegion",
     "TurnAdvantage",
+    "TurnMean",
     "Turns",
     "TwoHot",
     "Value",
@@ -345,8 +346,8 @@ __all__ = [
     "f_dpo", "gdc", "gdpo", "geo_mask", "gigpo", "gkd", "gmpo", "gpg", "gpg_nonzero", "grpo", "grpo_entropy",
     "grpo_leave_one_out", "grpo_passk", "grpo_process", "grpo_s", "gspo", "gui_g1", "guide_grpo", "hierarchical_grpo", "hispo",
     "hypervolume_weighting", "icepop", "inpo", "ipo", "iw_opd", "kd_estimator", "kd_topk", "kdrl", "kimi15", "kl_cov", "kl_rl",
-    "kto", "ld_dpo", "lite_ppo", "log_tamed", "loop", "lp_reg", "luspo", "m2po", "masked_is", "maxrl", "mpo", "build_method",
-    "nca",
+    "kto", "ld_dpo", "lite_ppo", "log_tamed", "loop", "lp_reg", "luspo", "m2po", "m_grpo", "masked_is", "maxrl", "mpo",
+    "build_method", "nca",
     "nll", "nlpo", "one_shot", "opd", "opd_advantage", "opd_clipped", "opo", "opsm", "oreal", "orpo", "otb", "pacs",
     "pairwise_rl", "pass_at_k_training", "pf_grpo", "pf_ppo", "ppo", "ppo_hl_gauss", "preference_batch", "preference_rows",
     "prime_rl", "prime_rl_ipo", "pro_rl", "pro_rl_v2", "progrpo", "prpo", "r_gold", "rae", "rapo", "real", "ref_kl",
@@ -386,7 +387,7 @@ _HOME = {
     "credit.uncertainty": "ScaleByEntropy",
     "evaluation": "ObjectiveEvaluation evaluate resolve_method",
     "logits": "Logits",
-    "loss.aggregate": "Aggregation Constant Prompt Selection SeqMean SeqSum Token",
+    "loss.aggregate": "Aggregation Constant Prompt Selection SeqMean SeqSum Token TurnMean",
     "loss.base": "LossTerm View",
     "loss.distill": "TeacherGradient TeacherKl",
     "loss.divergence": "AnchorDivergence",
@@ -433,7 +434,7 @@ _HOME = {
         "dpo dppo dr_grpo dro dvao echo entropy_only exo expert_iteration f_dpo gdc gdpo geo_mask gigpo "
         "gkd gmpo gpg gpg_nonzero grpo grpo_entropy grpo_leave_one_out grpo_passk grpo_process grpo_s "
         "gspo gui_g1 guide_grpo hierarchical_grpo hispo hypervolume_weighting icepop inpo ipo iw_opd kd_estimator "
-        "kd_topk kdrl kimi15 kl_cov kl_rl kto ld_dpo lite_ppo log_tamed loop lp_reg luspo m2po masked_is "
+        "kd_topk kdrl kimi15 kl_cov kl_rl kto ld_dpo lite_ppo log_tamed loop lp_reg luspo m2po m_grpo masked_is "
         "maxrl mpo build_method nca nll nlpo one_shot opd opd_advantage opd_clipped opo opsm oreal orpo otb pacs "
         "pairwise_rl pass_at_k_training pf_grpo pf_ppo ppo ppo_hl_gauss prime_rl prime_rl_ipo pro_rl "
         "pro_rl_v2 progrpo prpo r_gold rae rapo real ref_kl reinforce reinforce_discounted reinforce_pp "

@@ -173,6 +173,9 @@ def _columns(objective: Objective, updates: int) -> Iterator[tuple[str, str]]:
         for column in part.needs:  # type: ignore[attr-defined]
             yield column, title(part)
     for term in objective.losses:
+        way = term.aggregate or objective.aggregate
+        for column in way.needs if term.averages else ():
+            yield column, title(way)
         for anchor in term.anchors:
             if not (anchor == "old" and is_fresh(objective, updates)):
                 yield f"logp_{anchor}", title(term)

@@ -9,7 +9,7 @@ from assay.core.util.exports import lazy_exports
 if TYPE_CHECKING:
     from assay.rollout.branching import Branching, BranchingSampler
     from assay.rollout.chunks import Chunks
-    from assay.rollout.context import KeepAll, KeepLast
+    from assay.rollout.context import HideOlder, KeepAll, KeepLast
     from assay.rollout.critical_tokens import CriticalTokens, CriticalTokenSampler
     from assay.rollout.decode_text import AnswerReader
     from assay.rollout.function_tool import FunctionTool
@@ -27,6 +27,7 @@ __all__ = [
     "CriticalTokenSampler",
     "CriticalTokens",
     "FunctionTool",
+    "HideOlder",
     "KeepAll",
     "KeepLast",
     "MethodTool",
@@ -40,7 +41,7 @@ __all__ = [
 _HOME = {
     "branching": "Branching BranchingSampler",
     "chunks": "Chunks",
-    "context": "KeepAll KeepLast",
+    "context": "HideOlder KeepAll KeepLast",
     "critical_tokens": "CriticalTokenSampler CriticalTokens",
     "function_tool": "FunctionTool",
     "player": "Player",

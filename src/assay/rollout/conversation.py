@@ -2,117 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import ClassVar
 
-import numpy as np
-
-from assay.core.errors import ConfigError, DataError
+from assay.core.errors import ConfigError
 from assay.core.media import Media
-from assay.core.protocols import ChatTokenizer, Tokenizer
+from assay.core.protocols import Tokenizer
 from assay.core.rollout import Call, Ids, ids_of
-from assay.core.task import Message, Prefill, TaskView, media_in
+from assay.core.task import Message, TaskView, media_in
 from assay.core.util.renamed import RenamedMembers
+from assay.rollout.block import Block, check_prefix, concatenate, render, render_following
 from assay.rollout.decode_text import text_of
 
-__all__ = ["Block", "Conversation", "Turn", "check_prefix", "concatenate", "forced_ids", "render", "render_following"]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Block:
-    """Consecutive messages as ids, up to where the assistant begins to speak.
-
-    Attributes:
-        messages: what was shown.
-        ids: ``[P]`` all ids.
-        tokenizer: what rendered them.
-        history: the conversation that they follow, its last turn sampled, where the tokenizer writes them by that.
-    """
-
-    messages: tuple[Message, ...]
-    ids: Ids
-    tokenizer: Tokenizer
-    history: tuple[Message, ...] | None = None
-
-    def split(self) -> tuple[list[Ids], Ids]:
-        """The ids of each message, and those with which the assistant's turn opens.
-
-        Raises:
-            ConfigError: the chat template rewrites earlier turns, so no message has ids of its own.
-        """
-        cuts = [0]
-        for count in range(1, len(self.messages) + 1):
-            head = self._written(count)
-            at = _difference(head, self.ids)
-            if at is not None:
-                raise ConfigError(
-                    f"the chat template is not append-only: {count} of {len(self.messages)} messages render to other ids "
-                    f"alone than together, first at token {at} ({self._texts(head, at)}); use a template that writes each turn "
-                    "independently, or KeepAll(), which drops no turns"
-                )
-            cuts.append(len(head))
-        return [self.ids[a:b] for a, b in pairwise(cuts)], self.ids[cuts[-1] :]
-
-    def _written(self, count: int) -> Ids:
-        if self.history is None:
-            return self.tokenizer.render(self.messages[:count], answer=False)
-        return _behind(self.tokenizer, self.history, self.messages[:count], False)
-
-    def _texts(self, head: Ids, at: int) -> str:
-        alone, together = (self.tokenizer.decode(ids[at : at + 1]) for ids in (head, self.ids))
-        return f"{alone!r} alone, {together!r} together"
-
-
-def render(tokenizer: Tokenizer, messages: Sequence[Message]) -> Block:
-    """Messages as a `Block`."""
-    whole = tuple(messages)
-    return Block(whole, ids_of(tokenizer.render(whole, answer=True)), tokenizer)
-
-
-def render_following(tokenizer: Tokenizer, history: Sequence[Message], messages: Sequence[Message]) -> Block:
-    """Messages behind a turn that was sampled and has ended, as a `Block`."""
-    if not isinstance(tokenizer, ChatTokenizer):
-        return render(tokenizer, messages)
-    before, whole = tuple(history), tuple(messages)
-    return Block(whole, _behind(tokenizer, before, whole, True), tokenizer, before)
-
-
-def _behind(tokenizer: Tokenizer, history: tuple[Message, ...], messages: tuple[Message, ...], answer: bool) -> Ids:
-    assert isinstance(tokenizer, ChatTokenizer)
-    return ids_of(tokenizer.follow(history, messages, answer)[1:])
-
-
-def forced_ids(tokenizer: Tokenizer, prefill: Prefill | None) -> Ids:
-    """``[floor(share * n)]`` first ids of the prefill's ``n``; none without a prefill."""
-    if prefill is None:
-        return ids_of(())
-    ids = tokenizer.encode(prefill.text)
-    return ids_of(ids[: math.floor(prefill.share * len(ids) + 1e-9)])  # .29 * 100 is 28.999999999999996
-
-
-def concatenate(*parts: Ids) -> Ids:
-    """Ids behind one another, read-only."""
-    out = np.concatenate(parts)
-    out.setflags(write=False)
-    return out
-
-
-def check_prefix(parent: Ids, prefix: Ids, place: str) -> None:
-    """Checks that ``prefix`` begins with its parent's very tokens.
-
-    Raises:
-        DataError: it does not; names ``place`` and the first token that differs.
-    """
-    at = _difference(parent, prefix)
-    if at is not None:
-        found = f"id {int(prefix[at])}" if at < len(prefix) else "its end"
-        raise DataError(
-            f"{place}: the prefix should go on from what was sampled, but token {at} is id {int(parent[at])} there and "
-            f"{found} here"
-        )
+__all__ = ["Conversation", "Turn"]
 
 
 _NONE = ids_of(())
@@ -315,6 +218,45 @@ class Conversation(RenamedMembers):
             _cut=[],
         )
 
+    def replace_messages(self, instead: Mapping[int, Message]) -> Conversation:
+        """The conversation in which other messages stand for some of what the environment answered, by their indices in `turns`.
+
+        What the policy said stays, in the ids that were sampled; what stands behind a replaced message moves up or back.
+
+        Raises:
+            ConfigError: an answer is in progress, an index is out of range, before the policy's first turn or one of its turns,
+                or the chat template rewrites earlier turns.
+        """
+        whole, turns = self._whole(), list(self._whole()._turns)
+        first = next((i for i, turn in enumerate(turns) if turn.message.role == "assistant"), len(turns))
+        if self.cuts:
+            raise ConfigError("Conversation.replace_messages changes whole messages, and an answer is in progress: use carry")
+        for i in instead:
+            if not first < i < len(turns) or turns[i].message.role == "assistant":
+                raise ConfigError(
+                    f"Conversation.replace_messages was given {i} for {len(turns)} turns, of which the policy's first is "
+                    f"{first}; name answers of the environment behind it"
+                )
+        opener, at = whole._opener, first
+        while at < len(turns):
+            end = next((i for i in range(at, len(turns)) if turns[i].message.role == "assistant"), len(turns))
+            if any(i in instead for i in range(at, end)):
+                told = [instead.get(i, turns[i].told) for i in range(at, end)]
+                pieces, behind = render_following(self._tokenizer, [turn.told for turn in turns[:at]], told).split()
+                turns[at:end] = [Turn(m, m, ids) for m, ids in zip(told, pieces, strict=True)]
+                opener = behind if end == len(turns) else opener
+            at = end + 1
+        made = replace(whole, _turns=tuple(turns), _opener=opener, _history=tuple(turn.told for turn in turns), _cut=[])
+        prefix, every = concatenate(*(turn.ids for turn in turns), opener), list(range(len(turns)))
+        return replace(
+            made,
+            prefix=prefix,
+            start=len(prefix),
+            score_prefix=made._instead(self.score, "score_messages", every),
+            privileged_prefix=made._instead(self.privileged, "privileged messages", every),
+            media=media_in(turn.told for turn in turns),
+        )
+
     def restart(self, messages: Sequence[Message]) -> Conversation:
         """The opening, then ``messages`` alone; an answer in progress is given up, and another one begins."""
 
@@ -424,12 +366,3 @@ class Conversation(RenamedMembers):
             )
         pieces, _ = opening.split()
         return concatenate(*pieces, *(self._turns[i].ids for i in kept[count:]), self._opener)
-
-
-def _difference(head: Ids, whole: Ids) -> int | None:
-    """The first position where ``whole`` does not begin with ``head``, or None."""
-    shared = min(len(head), len(whole))
-    unequal = np.flatnonzero(np.asarray(head)[:shared] != whole[:shared])
-    if len(unequal):
-        return int(unequal[0])
-    return shared if len(head) > shared else None

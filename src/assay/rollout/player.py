@@ -29,8 +29,9 @@ from assay.core.score import Fault
 from assay.core.seeds import derive, derive_each
 from assay.core.task import Context, Message, media_in
 from assay.core.util.event_loop import gather_or_cancel
+from assay.rollout.block import concatenate, forced_ids
 from assay.rollout.context import KeepAll
-from assay.rollout.conversation import Conversation, concatenate, forced_ids
+from assay.rollout.conversation import Conversation
 from assay.rollout.decode_text import AnswerReader, end_ids
 from assay.rollout.environments import EnvironmentFailure, ask_environment, closed_at_end, open_environment
 from assay.rollout.roles import check_alone

@@ -13,7 +13,7 @@ from assay.core.protocols import Environment, Request, Step, TaskSource, Tokeniz
 from assay.core.rollout import ASIDE, Call, Completion, Ids, Rollout, Stop
 from assay.core.score import Fault
 from assay.core.task import Context, Message
-from assay.rollout.conversation import Block, check_prefix, render
+from assay.rollout.block import Block, check_prefix, render
 from assay.rollout.decode_text import AnswerReader
 from assay.rollout.environments import EnvironmentFailure, error_text
 from assay.rollout.roles import of_role, roles_in

@@ -14,7 +14,7 @@ from assay.core.protocols import CallTokenizer, Tokenizer
 from assay.core.rollout import Ids, ids_of
 from assay.core.sample import Sample, supervised_sample
 from assay.core.task import CALLS, TOOLS, Message
-from assay.rollout.conversation import render_following
+from assay.rollout.block import render_following
 from assay.rollout.decode_text import AnswerReader
 from assay.train.turn_fields import DemonstrationTurn, check_row, read_tools, read_turns
 

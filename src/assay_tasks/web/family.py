@@ -17,7 +17,7 @@ def web(browser: str = "text") -> Problems:
     Args:
         browser: what shows the pages: ``text``, or ``chromium`` with the extra ``web``.
 
-    Carries: WebAgent-R1 (arXiv 2505.16421), in part.
+    Carries: WebAgent-R1 (arXiv 2505.16421): tasks of its form; its context is `assay.rollout.HideOlder`, its method `m_grpo`.
     """
     kinds = (FillForm, Wizard, Settings, Tasks, Orders, Folders, Library, Mail, Shop, Booking)
     return Problems(

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assay.core.batch import Batch
-from assay.core.errors import ConfigError, PlanError, UnknownNameError
+from assay.core.errors import ConfigError, DataError, PlanError, UnknownNameError
 from assay.core.sample import STREAMS
 from assay.objective.reducers import F, Reducer, Sum, tally
 
-__all__ = ["Aggregation", "Constant", "Prompt", "Selection", "SeqMean", "SeqSum", "Token", "of_streams", "select"]
+__all__ = ["Aggregation", "Constant", "Prompt", "Selection", "SeqMean", "SeqSum", "Token", "TurnMean", "of_streams", "select"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -32,6 +32,7 @@ class Selection:
         length: ``[R]`` loss tokens of each rollout, over all its rows.
         group_tokens: loss tokens of each group, over all ranks.
         tokens, rollouts, prompts: global counts of what is selected, as the denominator's name says.
+        call: ``[N]`` the policy's call that each token is of; None in a batch without the column.
     """
 
     here: F
@@ -42,6 +43,7 @@ class Selection:
     tokens: float
     rollouts: float
     prompts: float
+    call: F | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +64,11 @@ class Aggregation(ABC):
     def grouped(self) -> bool:
         """Whether it asks which rollouts belong to one prompt."""
         return False
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Token columns that it reads."""
+        return ()
 
     def check(self) -> None:  # noqa: B027
         """Raises PlanError when a setting that only a run can know is missing."""
@@ -87,6 +94,38 @@ class SeqMean(Aggregation):
     def share(self, s: Selection) -> F:
         """``1 / (T_i * rollouts)``."""
         return _over(s.here, s.length[s.owner] * s.rollouts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnMean(Aggregation):
+    """Mean over the tokens of a turn, over a rollout's turns, then over rollouts (M-GRPO): a short turn weighs as a long one.
+
+    A turn is one call of the policy, by the column ``call``. A rollout of one turn weighs as under `SeqMean`.
+
+    Source: WebAgent-R1 (arXiv 2505.16421): ``1/G sum_i 1/|tau_i| sum_j 1/|a_ij| sum_t``.
+    """
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The calls."""
+        return ("call",)
+
+    def share(self, s: Selection) -> F:
+        """``1 / (T_ij * turns_i * rollouts)``.
+
+        Raises:
+            DataError: the batch does not say which call a token is of.
+        """
+        if s.call is None:
+            raise DataError(
+                "TurnMean reads the token column 'call', which the batch lacks; take rows from rollouts, or SeqMean()"
+            )
+        used = s.here != 0
+        pairs, turn, size = np.unique(np.stack([s.owner, s.call])[:, used], axis=1, return_inverse=True, return_counts=True)
+        turns = np.bincount(pairs[0].astype(np.int64), minlength=len(s.length))
+        divisor = np.ones_like(s.here)
+        divisor[used] = size[turn.reshape(-1)] * turns[s.owner[used]]
+        return _over(s.here, divisor * s.rollouts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,6 +218,7 @@ def select(batch: Batch, streams: tuple[str, ...], denominator: str, reducer: Re
         tokens=tokens,
         rollouts=rollouts,
         prompts=prompts,
+        call=np.asarray(batch.token("call"), np.float64) if "call" in batch.tokens else None,
     )
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from assay.objective.objective import Objective
 
     # fmt: off
-    from assay.objective.methods.agents import aepo, delethink, reseek
+    from assay.objective.methods.agents import aepo, delethink, m_grpo, reseek
     from assay.objective.methods.anchors import dph_rl, pro_rl, pro_rl_v2
     from assay.objective.methods.classical import loop, nll, reinforce, reinforce_pp, reinforce_pp_baseline, rloo
     from assay.objective.methods.combined import constrained, dvao, hypervolume_weighting, log_tamed, tmn_reweight
@@ -61,8 +61,8 @@ __all__ = [
     "gdc", "gdpo", "geo_mask", "gigpo", "gkd", "gmpo", "gpg", "gpg_nonzero", "grpo", "grpo_entropy", "grpo_leave_one_out",
     "grpo_passk", "grpo_process", "grpo_s", "gspo", "gui_g1", "guide_grpo", "hierarchical_grpo", "hispo", "hypervolume_weighting",
     "icepop", "inpo", "ipo", "iw_opd", "kd_estimator", "kd_topk", "kdrl", "kimi15", "kl_cov", "kl_rl", "kto", "ld_dpo",
-    "lite_ppo",
-    "log_tamed", "loop", "lp_reg", "luspo", "m2po", "masked_is", "maxrl", "methods", "mpo", "build_method", "nca", "nll", "nlpo",
+    "lite_ppo", "log_tamed", "loop",
+    "lp_reg", "luspo", "m2po", "m_grpo", "masked_is", "maxrl", "methods", "mpo", "build_method", "nca", "nll", "nlpo",
     "one_shot", "opd", "opd_advantage", "opd_clipped", "opo", "opsm", "oreal", "orpo", "otb", "pacs", "pairwise_rl",
     "pass_at_k_training", "pf_grpo", "pf_ppo", "ppo", "ppo_hl_gauss", "prime_rl", "prime_rl_ipo", "pro_rl", "pro_rl_v2",
     "progrpo", "prpo", "r_gold", "rae", "rapo", "real", "ref_kl", "reinforce", "reinforce_discounted", "reinforce_pp",
@@ -74,7 +74,7 @@ __all__ = [
 # fmt: on
 
 _HOME = {
-    "agents": "aepo delethink reseek",
+    "agents": "aepo delethink m_grpo reseek",
     "anchors": "dph_rl pro_rl pro_rl_v2",
     "classical": "loop nll reinforce reinforce_pp reinforce_pp_baseline rloo",
     "combined": "constrained dvao hypervolume_weighting log_tamed tmn_reweight",

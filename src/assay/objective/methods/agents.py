@@ -7,15 +7,15 @@ from assay.objective.credit.length import TruncatedReward
 from assay.objective.credit.normalise import Scale
 from assay.objective.credit.returns import TokenReward, Turns
 from assay.objective.credit.uncertainty import ScaleByEntropy
-from assay.objective.loss.aggregate import SeqMean, Token
+from assay.objective.loss.aggregate import SeqMean, Token, TurnMean
 from assay.objective.loss.policy import PolicyGradient
 from assay.objective.loss.trust import MinClip
 from assay.objective.loss.trust_soft import ClipWithGradient
 from assay.objective.methods.registry import method
-from assay.objective.methods.shared import GROUP_NORM
+from assay.objective.methods.shared import GROUP_NORM, kl_term
 from assay.objective.objective import Objective
 
-__all__ = ["aepo", "delethink", "reseek"]
+__all__ = ["aepo", "delethink", "m_grpo", "reseek"]
 
 
 @method("Agentic Entropy-Balanced Policy Optimization, 2025, arXiv 2510.14545", status="unsure")
@@ -63,7 +63,7 @@ def reseek(column: str = "judge_reward", gamma: float = 1.0, clip: float = 0.2) 
     Args:
         column: token column with each turn's own reward, as `assay.train.JudgeReward` provides it.
         gamma: worth of the next turn.
-        clip: distance of the bounds from 1.
+        clip: distance of the ratio's bounds from 1.
 
     Token mean, no divergence.
 
@@ -74,3 +74,23 @@ def reseek(column: str = "judge_reward", gamma: float = 1.0, clip: float = 0.2) 
     credit = (TokenReward(column), Turns("call", gamma), Center("group"), Scale("group"))
     policy = PolicyGradient(trust=MinClip(low=clip, high=clip))
     return Objective(credit=credit, policy=policy, aggregate=Token(), brings=(column,))
+
+
+@method("WebAgent-R1, 2025, arXiv 2505.16421", status="unsure")
+def m_grpo(kl: float = 0.001, clip: float = 0.2) -> Objective:
+    """M-GRPO (WebAgent-R1, 2025): ``-1/G sum_i 1/|tau_i| sum_j 1/|a_ij| sum_t [min(r_t A_i, clip(r_t) A_i) - kl k3_t]``.
+
+    ``A_i = (R_i - mu_q) / sd_q`` for all turns of an episode; a mean over a turn's tokens, then over the episode's turns.
+
+    Args:
+        kl: coefficient of the divergence from the reference; 0 leaves it out, and with it the reference.
+        clip: distance of the bounds from 1.
+
+    The context is the other half: ``PlayerSpec(context=HideOlder())`` of `assay.rollout`.
+
+    Unsure: whether the paper's main runs learn from thoughts; here from all that was sampled.
+
+    Source: WebAgent-R1 (arXiv 2505.16421).
+    """
+    policy = PolicyGradient(trust=MinClip(low=clip, high=clip))
+    return Objective(credit=GROUP_NORM, policy=policy, aggregate=TurnMean(), terms=kl_term("k3", kl))
