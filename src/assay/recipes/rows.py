@@ -97,6 +97,8 @@ def on_rows(
     micro_tokens: int | None = None,
     threads: int | None = None,
     keep_best: bool = False,
+    checkpoint_every: int = 100,
+    keep_checkpoints: int = 2,
     seed: int = 0,
 ) -> Run:
     """Reinforcement learning on your rows, by settings that fit the model and the machine.
@@ -144,6 +146,8 @@ def on_rows(
         micro_tokens: most tokens of a micro-batch.
         threads: of torch.
         keep_best: keep the model of the best held-out evaluation in the run folder, as ``best/``.
+        checkpoint_every: steps between checkpoints (TRL's ``save_steps``).
+        keep_checkpoints: how many of the newest checkpoints stay (``save_total_limit``); 0 for all.
         seed: all randomness derives from it.
 
     Raises:
@@ -187,6 +191,8 @@ def on_rows(
         threads=settings.threads,
         reward_deadline=float(reward_deadline),
         keep_best=keep_best,
+        checkpoint_every=checkpoint_every,
+        keep_checkpoints=keep_checkpoints,
     )
 
 

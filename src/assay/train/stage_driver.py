@@ -188,7 +188,7 @@ class StageDriver:
             "progress": asdict(self.progress),
             "session": {**p.state_dict(), **runner.state_dict()},
         }
-        place = checkpoint.save(self.folder, p.step, state, p.save)
+        place = checkpoint.save(self.folder, p.step, state, p.save, self.run.keep_checkpoints)
         runner.on_checkpoint()
         settle_best_models(self.folder, p.step)
         self.callbacks.checkpoint(p.step, place)
