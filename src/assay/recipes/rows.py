@@ -311,11 +311,13 @@ class _Data:
         train: rows; where ``test`` is None, a share of them may be held out.
         test: rows that are held out.
         elsewhere: evaluated are other tasks than rows.
+        numbered: whether none was left out, so that each has the number that it has in its file.
     """
 
     train: Sequence[Mapping[str, Any]]
     test: Sequence[Mapping[str, Any]] | None = None
     elsewhere: bool = False
+    numbered: bool = True
 
     @classmethod
     def of(cls, rows: Data, evaluate: Data | TaskSource | None, split: str | Sequence[str] | None) -> _Data:
@@ -356,7 +358,8 @@ def _fitted(data: _Data, known: _Known, settings: ModelSettings, mode: LongPromp
     for what, text in (("training", said), ("evaluation", also)):
         if text:
             warnings.warn(f"{what} rows: {text}", UserWarning, stacklevel=4)  # the line that calls on_rows
-    return replace(data, train=train, test=test)
+    numbered = len(train) == len(data.train) and len(test or ()) == len(data.test or ())
+    return replace(data, train=train, test=test, numbered=numbered)
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,17 +376,17 @@ def _tasks(data: _Data, judged: _Judged, evaluate: Any, test_share: float) -> tu
     plan = Evaluation(every=20, final_per_level=128)
     if data.elsewhere:
         other: TaskSource = family(evaluate) if isinstance(evaluate, str) else evaluate
-        mine = _rows(data.train, judged, tests=0)
+        mine = _rows(data.train, judged, tests=0, numbered=data.numbered)
         both = TaskMixture(name="rows", sources=(mine, other))
         return both, mine.arms(), replace(plan, levels=other.arms())
     if data.test is not None:
-        source = _rows((*data.train, *data.test), judged, tests=len(data.test))
+        source = _rows((*data.train, *data.test), judged, tests=len(data.test), numbered=data.numbered)
         return source, _trained_levels(source), plan
-    source = _rows(data.train, judged, test_share=test_share)
+    source = _rows(data.train, judged, test_share=test_share, numbered=data.numbered)
     cells = [(arm, level) for arm, levels in source.arms().items() for level in levels]
     if all(sum(source.size(arm, level, split) for arm, level in cells) for split in ("train", "test")):
         return source, (), plan
-    return _rows(data.train, judged, test_share=0.0), (), replace(plan, split="train")
+    return _rows(data.train, judged, test_share=0.0, numbered=data.numbered), (), replace(plan, split="train")
 
 
 def _rows(rows: Sequence[Mapping[str, Any]], judged: _Judged, **settings: Any) -> Rows:

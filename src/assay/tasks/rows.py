@@ -69,6 +69,7 @@ class Rows:
         test_share: share of prompts held out. At 0 none is: good for one half of a source of your own; a run on it is refused,
             unless its `assay.train.Evaluation` takes the training rows.
         tests: how many rows at the end are held out, instead of a share of the prompts; None for a share.
+        numbered: whether the rows are all that the user has, in the order of the file, so that `row_place` can name them.
 
     Raises:
         DataError: a row that is wrong; names its number (from 1), the field and a fix.
@@ -92,6 +93,7 @@ class Rows:
     tests: int | None = field(default=None, kw_only=True, metadata={LATER: True})
     weights: Sequence[float] = field(default=(), kw_only=True, metadata={LATER: True})
     metric: Metric | None = field(default=None, kw_only=True, metadata={LATER: True})
+    numbered: bool = field(default=True, kw_only=True, metadata={LATER: True})
     _table: RowTable = field(init=False, repr=False, compare=False)
     _known: dict[str, Any] = field(init=False, repr=False, compare=False, default_factory=dict[str, Any])
 
@@ -169,9 +171,25 @@ class Rows:
         rows = self._table.numbers.get((arm, level, split), _NONE)
         if not len(rows):
             raise DataError(f"{self.name}/{arm}: {self._why_empty(arm, level, split)}")
+        return _task(self, self._number(rows, arm, level, split, index), arm, level, split, index)
+
+    def row_place(self, task: Task) -> str:
+        """Where in the user's rows a task of this source stands, counted from 1; "" where its rows are not `numbered`.
+
+        >>> source = Rows({"train": [{"prompt": "1+1=", "answer": "2"}], "test": [{"prompt": "2+2=", "answer": "4"}]})
+        >>> source.row_place(source.task("rows", 1, "train", 5)), source.row_place(source.task("rows", 1, "test", 0))
+        ('row 1', 'test row 1')
+        """
+        rows = self._table.numbers.get((task.arm, task.level, task.split), _NONE)
+        if not self.numbered or not len(rows):
+            return ""
+        number, first = self._number(rows, task.arm, task.level, task.split, task.index), len(self.rows) - (self.tests or 0)
+        return f"row {number + 1}" if number < first else f"test row {number - first + 1}"
+
+    def _number(self, rows: Sequence[int] | np.ndarray, arm: str, level: int, split: str, index: int) -> int:
+        """Which of all rows stands at a place in the endless stream of a cell's ``rows``."""
         epoch, position = divmod(index, len(rows))
-        order = _order(self.seed, f"{self.name}/{arm}/{level}/{split}", epoch, len(rows))
-        return _task(self, int(rows[order[position]]), arm, level, split, index)
+        return int(rows[_order(self.seed, f"{self.name}/{arm}/{level}/{split}", epoch, len(rows))[position]])
 
     def row_questions(self, arm: str, level: int, split: str) -> Iterator[tuple[str, str, str]] | None:
         """What ``task`` gives of each different row of a cell, in its order: id, text of the question, and content; without the
