@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
@@ -22,7 +22,7 @@ from assay.core.util.jsonl import object_of
 from assay.tasks.draws import SPLITS, TaskCoordinates, slip
 from assay.tasks.gold_text import task_gold_text
 from assay.tasks.rewards import Metric, Reward, check_fields, reward_verifier, weighted_rewards
-from assay.tasks.row_splits import train_and_test
+from assay.tasks.row_splits import TEST_ROWS, Split, number_rows_apart, train_and_test
 from assay.tasks.row_table import (
     RowTable,
     frozen_row,
@@ -102,12 +102,18 @@ class Rows:
             raise ConfigError("Rows has both a reward and a scorer; keep one")
         if not 0.0 <= self.test_share < 1.0:
             raise ConfigError(f"Rows.test_share must be in [0, 1), got {self.test_share}")
+        parts: Sequence[tuple[str, Split]] = ()
         if isinstance(self.rows, Mapping):
             train, test = train_and_test(cast("Mapping[str, Any]", self.rows))
+            parts = ("", train), (TEST_ROWS, test)
             object.__setattr__(self, "rows", (*train, *test))
             object.__setattr__(self, "tests", len(test) if test else None)
         if self.tests is not None and not 0 <= self.tests <= len(self.rows):
             raise ConfigError(f"Rows.tests={self.tests} of {len(self.rows)} rows; use a number of rows at the end")
+        with number_rows_apart(parts, lambda rows: replace(self, rows=rows, tests=None, test_share=0.0)):
+            self._read_and_check()
+
+    def _read_and_check(self) -> None:
         with pause_collection():
             self._read_rows()
         several = weighted_rewards(self.reward, self.weights, self._columns, self.metric)
