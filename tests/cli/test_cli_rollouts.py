@@ -28,17 +28,17 @@ def test_show(assay, run):
     found = assay("rollouts", "show", run)
     first, *lines = found.out.splitlines()
     assert first == "WRONG  step 9  sort level 4  sort/9  4 tokens  correct 0  advantage -0.250  stop length"
-    assert lines[:4] == ["  S312>", "  132", "  gold: 123", ""]
-    assert lines[4].endswith("fault infra") and "  no host" in lines
+    assert lines[:4] == ["  prompt  S312>", "  answer  132", "  gold    123", ""]
+    assert lines[4].endswith("fault infra") and "  reason  no host" in lines
     assert "4 of 4 that match; 4 rollouts are kept of 2 recorded steps (1 to 9), of 10 sampled in them" in found.err
 
 
 def test_raw_shows_the_tokens_where_they_are_recorded(assay, run):
     RolloutFiles(run).write(9, [record(9, 0.0, raw=["<s>user S312>", "132</s>"])], of=1)
     found = assay("rollouts", "show", run, "--raw", "-n", "1")
-    assert found.out.splitlines()[1:4] == ["  <s>user S312>", "  132</s>", "  gold: 123"]
+    assert found.out.splitlines()[1:4] == ["  prompt  <s>user S312>", "  answer  132</s>", "  gold    123"]
     old = assay("rollouts", "show", run, "--raw", "--step", "1")
-    assert "  132" in old.out.splitlines() and "recorded without its tokens" in old.err
+    assert "  answer  132" in old.out.splitlines() and "recorded without its tokens" in old.err
     assert "recorded without" not in assay("rollouts", "show", run, "--raw", "--faulty", "--level", "7").err
 
 
@@ -64,7 +64,7 @@ def test_filters(assay, run, options, found):
 def test_diff_of_one_run_is_from_its_base_to_its_end(assay, run):
     found = assay("rollouts", "diff", run)
     lines = found.out.splitlines()
-    assert lines[:6] == ["BECAME RIGHT  sort level 3  3/0", "  S21>", "  before: 1", "  now: 1", "  gold: 12", ""]
+    assert lines[:6] == ["BECAME RIGHT  sort level 3  3/0", "  prompt  S21>", "  before  1", "  now     1", "  gold    12", ""]
     said = "sort-1@0 to sort-1@10, greedy: 2 items became right, 0 became wrong, 0 stayed right, 2 stayed wrong"
     assert lines[-1] == said
     every = assay("rollouts", "diff", run, "--all", "-n", "3")

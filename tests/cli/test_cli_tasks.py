@@ -379,3 +379,12 @@ def test_check_names_the_answer_on_which_a_verifier_hangs(assay, tmp_path):
     assert said.code == 1 and "gave no verdict within 0.3 s on task" in said.err and "answer 'junk'" in said.err
     assert said.out.startswith("task family rows\npass  tasks are pure\n")
     assert assay("tasks", "check", "sort", "--deadline", "0").code == 2
+
+
+def test_tasks_can_be_read_without_json(assay):
+    found = assay("tasks", "sample", "graphs/shortest_path", "-n", "2", "--text")
+    head, *lines = found.out.splitlines()
+    assert head.startswith("graphs/shortest_path level ") and lines[0].startswith("  prompt  ")
+    answers = [line for line in lines if line.startswith("  answer  ")]
+    assert len(answers) == 2 and all("<answer>" in line and "{" not in line for line in answers)
+    assert "give one of them" in assay("tasks", "sample", "sort", "--text", "--private").err

@@ -11,7 +11,14 @@ from assay.measure.history import History, Practised
 from assay.measure.rules_check import RewardHacking
 from assay.measure.rules_heldout import CurriculumStuck, HeldOutDropped, Overfitting, SuspectVerifier, drawn_level
 from assay.measure.rules_help import OnlyWithHelp
-from assay.measure.rules_machinery import EngineMismatch, GraderHangs, RisingFaults, UnprovenWeights, UntrainedWeights
+from assay.measure.rules_machinery import (
+    EngineMismatch,
+    GraderHangs,
+    RisingFaults,
+    SilentRewards,
+    UnprovenWeights,
+    UntrainedWeights,
+)
 from assay.measure.rules_policy import (
     EntropyCollapse,
     EntropyExplosion,
@@ -166,6 +173,13 @@ CASES: list[tuple[Rule, dict[str, Course | float], Severity, str, str]] = [
         Severity.ALARM,
         "After 2 of 100 updates (steps 99–100)",
         "prove",
+    ),
+    (
+        SilentRewards(),
+        {"reward__silent": 1.0, "reward__mean": 0.1},
+        Severity.WARNING,
+        "1 of the rewards had no verdict on any rollout, still in steps 1–100.",
+        "The event 'reward' in events.jsonl names each",
     ),
     (
         UntrainedWeights(),
@@ -553,3 +567,13 @@ def test_rows_learned_by_heart_are_a_finding_of_their_own() -> None:
 )
 def test_what_is_no_learning_by_heart(history: History) -> None:
     assert Overfitting()(history) is None
+
+
+def test_a_reward_that_never_has_a_verdict_is_told_while_it_has_none():
+    lines = [
+        MetricLine(step=s, stage="rl", metrics={"reward/mean": 0.1, **({"reward/silent": 1.0} if 2 <= s < 6 else {})})
+        for s in range(1, 9)
+    ]
+    assert SilentRewards()(History.of(lines)) is None, "it has had one since"
+    found = SilentRewards()(History.of(lines[:5]))
+    assert found is not None and found.numbers == {"reward/silent": 1.0} and (found.first_step, found.last_step) == (2, 5)

@@ -7,7 +7,7 @@ from collections import UserDict
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -354,3 +354,44 @@ def test_rows_that_an_exact_match_would_misjudge_need_a_reward_or_a_verifier() -
     with pytest.raises(DataError, match=r"row 1 names no verifier, .*'#### 1', which 'math' judges\. Run 'assay tasks import"):
         on_rows(rows)
     assert on_rows(rows, lambda completion, answer: float(completion in answer), steps=1).steps == 1
+
+
+def test_a_wrong_row_goes_by_its_own_number_whatever_stands_before_it() -> None:
+    long = {"prompt": "S" + "1" * 200 + ">", "answer": "1"}
+    wrong: dict[str, Any] = {"prompt": "S21>", "answer": "12", "level": "two"}
+    with pytest.warns(UserWarning, match="1 of 38 prompts left out"), pytest.raises(DataError, match=r"^row 38, field 'level'"):
+        on_rows([long, *ROWS, wrong], long_prompts="skip")
+    with pytest.raises(DataError, match=r"^test rows: row 2, field 'level'"):
+        on_rows({"train": ROWS[2:], "test": [ROWS[0], wrong]})
+    with pytest.raises(DataError, match=r"^row 35, field 'level'"):
+        on_rows({"train": [*ROWS[2:], wrong], "test": ROWS[:2]})
+    with pytest.raises(DataError, match=r"^test rows: row 1, field 'verifier'"):
+        on_rows({"train": ROWS[2:], "test": [{**ROWS[0], "verifier": "exakt"}]})
+    with pytest.raises(DataError, match=r"^test rows: row 2 names no verifier"):
+        on_rows({"train": ROWS[2:], "test": [ROWS[0], {"prompt": "S1>", "answer": "It is. #### 5"}]})
+    with pytest.raises(DataError, match=r"^test rows: row 2 has no 'digits', which the reward"):
+        digits: list[dict[str, Any]] = [{**row, "digits": 2} for row in ROWS[1:]]
+        on_rows({"train": digits[1:], "test": [digits[0], ROWS[0]]}, lambda completion, digits: 0.0)
+    with pytest.raises(DataError, match=r"^test rows: 1 of 1 prompts exceed"):
+        on_rows(ROWS, evaluate=[long])
+    with pytest.raises(DataError, match=r"^test rows: row 2, field 'level'"):
+        Rows(cast("Any", {"train": ROWS[2:], "test": [ROWS[0], wrong]}))
+
+
+def test_rows_keep_their_numbers_or_have_none() -> None:
+    def places(source: Any, arm: str, split: str, count: int) -> set[str]:
+        return {source.row_place(source.task(arm, 1, split, i)) for i in range(count)}
+
+    mine = on_rows(ROWS[:8], evaluate="countdown")
+    assert isinstance(mine.tasks, TaskMixture)
+    assert places(mine.tasks, "rows", "train", 8) == {f"row {n}" for n in range(1, 9)}
+    arm, levels = next((arm, levels) for arm, levels in mine.tasks.arms().items() if arm != "rows")
+    assert mine.tasks.row_place(mine.tasks.task(arm, levels[0], "test", 0)) == ""
+    assert places(on_rows({"train": ROWS[2:], "test": ROWS[:2]}).tasks, "rows", "test", 2) == {"test row 1", "test row 2"}
+    with pytest.warns(UserWarning, match="left out"):
+        skipped = on_rows([{"prompt": "S" + "1" * 200 + ">", "answer": "1"}, *ROWS], long_prompts="skip")
+    assert places(skipped.tasks, "rows", "train", 9) == {""}
+
+
+def test_numbers_of_rows_change_no_digest() -> None:
+    assert "numbered" not in to_dict(Rows(ROWS)) and to_dict(Rows(ROWS, numbered=False))["numbered"] is False

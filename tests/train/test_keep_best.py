@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from tiny_runs import at_named, digest_of, in_child, resumed, tiny, trained
 
-from assay.core.errors import ConfigError
+from assay.core.errors import CheckpointError, ConfigError
 from assay.measure import read_run
-from assay.train import Evaluation, Policy, model_folder
+from assay.train import Evaluation, Policy, Run, model_folder
 from assay.train.driver import train
 
 
@@ -42,3 +42,25 @@ def test_the_best_model_is_kept_whatever_happens(tmp_path: Path) -> None:
     assert len(Policy(tmp_path / "run" / "best").sample("S21>", n=2)) == 2
     with pytest.raises(ConfigError, match="keeps no best model; train with --keep-best"):
         model_folder(tmp_path / "plain" / "best")
+
+
+def test_as_many_checkpoints_are_kept_as_the_run_says_and_a_resume_is_exact(tmp_path: Path) -> None:
+    warm = tiny(warm=6)
+    run = replace(warm, stages=warm.stages[:1], evaluation=Evaluation(every=0, final_per_level=1), checkpoint_every=1)
+    plain = trained(run, tmp_path / "two")
+    kept = {"two": [5, 6]}
+    for name, many in (("three", 3), ("all", 0)):
+        more = replace(run, keep_checkpoints=many)
+
+        def work(more: Run = more, name: str = name) -> None:
+            at_named("filled:step_0000004", lambda: os.kill(os.getpid(), signal.SIGKILL))
+            train(more, tmp_path / name)
+
+        assert in_child(work) == -signal.SIGKILL
+        assert resumed(tmp_path / name) == plain
+        kept[name] = [4, 5, 6] if many else [0, 1, 2, 3, 4, 5, 6]
+    for name, steps in kept.items():
+        assert sorted(int(p.name[5:]) for p in (tmp_path / name / "checkpoints").iterdir()) == steps
+    assert Policy(f"{tmp_path / 'all'}@2").sample("S21>", n=1) is not None
+    with pytest.raises(CheckpointError, match=r"no checkpoint of step 2; it has 5, 6\s.*--keep-checkpoints"):
+        Policy(f"{tmp_path / 'two'}@2").sample("S21>", n=1)

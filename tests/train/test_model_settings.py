@@ -226,7 +226,9 @@ def short(completion: str) -> float:
 def test_runs_from_any_model_say_which_it_is(tmp_path: Path) -> None:
     from assay.recipes import quickstart
 
-    assert explain_settings(quickstart(), tmp_path) == ("model base 'base-sort', built on first use (600 steps)",)
+    first, second = explain_settings(quickstart(), tmp_path)
+    assert first == "model base 'base-sort', built on first use (600 steps)"
+    assert second.startswith("evaluates on 512 held-out items at both ends, and on 128 every 25 steps between")
 
 
 @pytest.mark.parametrize(

@@ -142,6 +142,7 @@ ALIASES: dict[str, tuple[Alias, ...]] = {
         _alias("threads", "INT", "threads of torch"),
         _alias("eval-every", "INT", "steps between evaluations, or 0"),
         _alias("checkpoint-every", "INT", "steps between checkpoints"),
+        _alias("keep-checkpoints", "INT", "newest that stay; 0: all", important=False),
     ),
 }
 """By the headings of the help."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -34,6 +35,7 @@ class RolloutsShowOptions:
         level: of the task.
         step: a recorded step, or last.
         task: part of the task's id, of its arm, or of the prompt.
+        row: of your rows, by its number from 1; of rows that came as a test split, "test 3".
         raw: the tokens as the model read and wrote them: chat template, special tokens, tool results.
         n: how many at most; 0 for all.
         json: print JSON.
@@ -46,6 +48,7 @@ class RolloutsShowOptions:
     level: int | None = None
     step: str = field(default="", metadata={"arg": {"metavar": "STEP|last", "help_behavior_hint": ""}})
     task: str = ""
+    row: str = field(default="", metadata={"arg": {"metavar": "N", "help_behavior_hint": ""}})
     raw: bool = False
     n: int = field(default=10, metadata={"arg": {"aliases": ["-n"]}})
     json: bool = False
@@ -55,11 +58,18 @@ class RolloutsShowOptions:
             raise ConfigError(f"--n {self.n}: give how many rollouts to show, or 0 for all")
         if self.step not in ("", "last") and not self.step.isdecimal():
             raise ConfigError(f"--step {self.step}: give the number of a recorded step, or last")
+        if self.row and not re.fullmatch(r"(test )?[1-9][0-9]*", self.row):
+            raise ConfigError(f"--row {self.row}: give the number of a row, from 1, or 'test N' for one of a test split")
 
     @property
     def at(self) -> int | Literal["last"] | None:
         """The step that is asked for; None for all."""
         return int(self.step) if self.step.isdecimal() else "last" if self.step else None
+
+    @property
+    def place(self) -> str:
+        """The row that is asked for, as rollouts name it; "" for all."""
+        return f"test row {self.row[5:]}" if self.row.startswith("test ") else f"row {self.row}" if self.row else ""
 
     @property
     def verdicts(self) -> tuple[str, ...]:
@@ -117,7 +127,7 @@ def _show(args: list[str]) -> int:
 
     own = parse(RolloutsShowOptions, args, "assay rollouts show")
     rollouts = read_rollouts(run_folder(own.run), own.at)
-    found = rollouts.select(RolloutFilter(verdicts=own.verdicts, level=own.level, task=own.task))
+    found = rollouts.select(RolloutFilter(verdicts=own.verdicts, level=own.level, task=own.task, row=own.place))
     newest = sorted(found, key=lambda r: -r.step)
     shown = newest[: own.n or None]
     told = {"recorded": len(rollouts.lines), "sampled": rollouts.sampled, "steps": rollouts.steps, "matching": len(found)}
@@ -126,7 +136,8 @@ def _show(args: list[str]) -> int:
         console = _console()
         for r in shown:
             prompt, said = (r.raw[0], [("", r.raw[1])]) if own.raw and r.raw else (r.prompt, r.answers)
-            _print(console, _head(r), _texts(prompt, (*said, ("gold: ", r.gold), ("", r.reason))))
+            answers = [(label.removesuffix(": ") or "answer", text) for label, text in said]
+            _print(console, _head(r), _texts(prompt, (*answers, ("gold", r.gold), ("reason", r.reason))))
 
     code = show(own.json, {**told, "rollouts": [asdict(r) | {"verdict": r.verdict} for r in shown]}, text)
     if own.raw and shown and not any(r.raw for r in shown):
@@ -144,14 +155,19 @@ def _steps(steps: Sequence[int]) -> str:
 
 
 def _head(r: RolloutLine) -> str:
-    plain = r.level == 1 and r.task.startswith(f"{r.arm}/{r.arm}/1/")  # a row: its id says that already
-    place = [] if plain else [f"{r.arm} level {r.level}"]
-    parts = [f"{r.verdict.upper():<6} step {r.step}", *place, r.task, f"{r.length} tokens"]
+    place = _place_of(r.arm, r.level, r.task, r.row)
+    parts = [f"{r.verdict.upper():<6} step {r.step}", *place, f"{r.length} tokens"]
     parts += [" ".join(f"{name} {value:g}" for name, value in sorted(r.components.items()))] if r.components else []
     parts += [f"advantage {r.advantage:+.3f}"] if r.advantage is not None else []
     parts += [f"fault {r.fault}"] if r.fault != "none" else []
     parts += [f"stop {r.stop}"] if r.stop != "done" else []
     return "  ".join(parts)
+
+
+def _place_of(arm: str, level: int, task: str, row: str) -> list[str]:
+    """Where a task is from: arm and level unless its id says that already, and the row, or the id where there are no rows."""
+    plain = level == 1 and task.startswith(f"{arm}/{arm}/1/")
+    return [*([] if plain else [f"{arm} level {level}"]), row or task]
 
 
 # ---- diff -------------------------------------------------------------------------------------------------------------
@@ -183,7 +199,7 @@ def _diff(args: list[str]) -> int:
     def text() -> None:
         console = _console()
         for c in shown:
-            _print(console, _item_head(c), _texts(c.prompt, (("before: ", c.before), ("now: ", c.after), ("gold: ", c.gold))))
+            _print(console, _item_head(c), _texts(c.prompt, (("before", c.before), ("now", c.after), ("gold", c.gold))))
         fixed, broken, right, wrong = counts.values()
         changed = f"{fixed} items became right, {broken} became wrong, {right} stayed right, {wrong} stayed wrong"
         print(f"{found.before} to {found.after}, {own.mode}: {changed}")
@@ -207,7 +223,7 @@ def _place(text: str) -> tuple[Path, int | None]:
 def _item_head(c: ItemChange) -> str:
     word = {"broken": "BECAME WRONG", "fixed": "BECAME RIGHT", "right": "STAYED RIGHT", "wrong": "STAYED WRONG"}[c.kind]
     several = f"  {c.was:.2f} to {c.now:.2f} of the answers" if {c.was, c.now} - {0.0, 1.0} else ""
-    return f"{word}  {c.arm} level {c.level}  {c.id}{several}"
+    return "  ".join([word, *_place_of(c.arm, c.level, c.id, c.row)]) + several
 
 
 # ---- printing ---------------------------------------------------------------------------------------------------------
@@ -215,7 +231,7 @@ def _item_head(c: ItemChange) -> str:
 
 def _texts(prompt: str, answers: Sequence[tuple[str, str]]) -> list[tuple[str, str, str]]:
     """Label, text and style of each text that there is."""
-    return [("", prompt, "dim")] * bool(prompt) + [(label, text, "") for label, text in answers if text]
+    return [("prompt", prompt, "dim")] * bool(prompt) + [(label, text, "") for label, text in answers if text]
 
 
 def _console() -> Console:
@@ -228,7 +244,9 @@ def _print(console: Console, head: str, texts: Sequence[tuple[str, str, str]]) -
     from rich.text import Text
 
     console.print(Text(head, style="bold"))
+    width = max(len(label) for label, _, _ in texts) if texts else 0
     for label, text, style in texts:
-        indented: Any = "\n".join(f"  {line}" for line in f"{label}{text}".split("\n"))
-        console.print(Text(indented, style=style))
+        first, *more = text.split("\n")
+        lines: Any = [f"  {label:<{width}}  {first}", *(f"  {'':<{width}}  {line}".rstrip() for line in more)]
+        console.print(Text("\n".join(lines), style=style))
     console.print()

@@ -35,6 +35,7 @@ class TasksSampleOptions:
         seed: another stream of tasks; the family's own when not given.
         split: train or test.
         form: how answers are asked for (tag, box, mark, plain); the family's own when not given.
+        text: print each question and its answer to read, with what the policy is shown, instead of JSON.
         private: print answers, solutions, verifiers and all that only scorers and environments see, too: rows to train on.
     """
 
@@ -45,7 +46,12 @@ class TasksSampleOptions:
     seed: int | None = field(default=None, metadata=_N)
     split: str = field(default="train", metadata={"arg": {"metavar": "SPLIT"}})
     form: str | None = field(default=None, metadata={"arg": {"metavar": "FORM"}})
+    text: bool = False
     private: bool = False
+
+    def __post_init__(self) -> None:
+        if self.text and self.private:
+            raise ConfigError("--text is for reading, and shows answers; --private prints rows to train on: give one of them")
 
 
 def sample(args: list[str]) -> int:
@@ -61,6 +67,10 @@ def sample(args: list[str]) -> int:
     with own_code(own.name):
         try:
             for task in found:
+                if own.text:
+                    print(_readable(family, task))
+                    printed += 1
+                    continue
                 head = {name: getattr(task, name) for name in ("id", "domain", "arm", "level", "split", "index")}
                 secret: Mapping[str, Any] = secrets.of(task) if secrets else {}
                 print(json.dumps(plain({**head, **task.public, **secret}), ensure_ascii=False))
@@ -70,6 +80,20 @@ def sample(args: list[str]) -> int:
                 raise
             raise AssayError(f"{error} ({printed} tasks were printed)") from error
     return 0
+
+
+def _readable(family: TaskSource, task: Task) -> str:
+    """A task for a reader: where it is from, what is asked, and the family's own answer, else what the verifier compares with."""
+    from assay.train.metrics import gold_text, show_messages
+
+    trace = family.trace(task, 0.0, np.random.default_rng(0))
+    answer = ("answer", trace[-1].content) if trace else ("gold", gold_text(task))
+    texts = [("prompt", show_messages(task.public_view().messages)), answer]
+    lines = [f"{task.arm} level {task.level}  {task.split}  {task.id}"]
+    for label, text in texts:
+        first, *more = (text or "-").split("\n")
+        lines += [f"  {label:<6}  {first}", *(f"  {'':<6}  {line}".rstrip() for line in more)]
+    return "\n".join(lines) + "\n"
 
 
 def _shaped(family: TaskSource, own: TasksSampleOptions) -> TaskSource:

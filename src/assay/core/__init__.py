@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from assay.core.optional_protocols import (
         CountsRows,
         DiffersInEvaluation,
+        PlacesRows,
         ReadsTasks,
         SamplerByContext,
         ShowsPictures,
@@ -189,6 +190,7 @@ __all__ = [
     "Plan",
     "PlanError",
     "Posed",
+    "PlacesRows",
     "ReadsTasks",
     "Prefill",
     "RankError",
@@ -294,7 +296,7 @@ _HOME = {
     "group": "Draw Group Outcome",
     "manifest": "Manifest TensorInfo manifest_of",
     "media": "Album Media Pictures media_of",
-    "optional_protocols": "CountsRows DiffersInEvaluation ReadsTasks SamplerByContext ShowsPictures TaskScreen",
+    "optional_protocols": "CountsRows DiffersInEvaluation PlacesRows ReadsTasks SamplerByContext ShowsPictures TaskScreen",
     "plan": "Forward Offers Plan Scope",
     "protocols": (
         "AskPolicy BatchComposer BeginsTexts CallTokenizer CarriesHeads ChatTokenizer ContextManager Conversation Curriculum "

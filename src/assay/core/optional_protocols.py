@@ -11,7 +11,16 @@ from assay.core.rollout import Rollout
 from assay.core.score import Score
 from assay.core.task import Context, Task
 
-__all__ = ["CountsRows", "DiffersInEvaluation", "ReadsTasks", "SamplerByContext", "ShowsPictures", "TaskScreen"]
+__all__ = [
+    "CountsRows",
+    "DiffersInEvaluation",
+    "PlacesRows",
+    "ReadsTasks",
+    "SamplerByContext",
+    "ShowsPictures",
+    "TaskScreen",
+    "row_places",
+]
 
 
 @runtime_checkable
@@ -30,6 +39,20 @@ class DiffersInEvaluation(ContextManager, Protocol):
     def for_evaluation(self) -> ContextManager:
         """The one of evaluations."""
         ...
+
+
+@runtime_checkable
+class PlacesRows(TaskSource, Protocol):
+    """A family of a user's rows, which says where in them a task stands."""
+
+    def row_place(self, task: Task) -> str:
+        """As ``row 7``; "" where that is not known."""
+        ...
+
+
+def row_places(tasks: TaskSource) -> Callable[[Task], str]:
+    """What says where in a user's rows a task stands; "" for families that have no rows."""
+    return tasks.row_place if isinstance(tasks, PlacesRows) else lambda task: ""
 
 
 @runtime_checkable

@@ -49,7 +49,14 @@ if TYPE_CHECKING:
     )
     from assay.measure.rules_check import RewardHacking
     from assay.measure.rules_heldout import CurriculumStuck, HeldOutDropped, Overfitting, SuspectVerifier
-    from assay.measure.rules_machinery import EngineMismatch, GraderHangs, RisingFaults, UnprovenWeights, UntrainedWeights
+    from assay.measure.rules_machinery import (
+        EngineMismatch,
+        GraderHangs,
+        RisingFaults,
+        SilentRewards,
+        UnprovenWeights,
+        UntrainedWeights,
+    )
     from assay.measure.rules_policy import (
         EntropyCollapse,
         EntropyExplosion,
@@ -138,6 +145,7 @@ __all__ = [
     "TrackioTracker",
     "UnprovenWeights",
     "UntrainedWeights",
+    "SilentRewards",
     "UnusedTools",
     "WandbTracker",
     "agreement",
@@ -224,7 +232,7 @@ _HOME = {
     "rollouts": "ItemChange ItemDiff RolloutFilter Rollouts diff_items evaluation_at read_rollouts",
     "rules_check": "RewardHacking",
     "rules_heldout": "CurriculumStuck HeldOutDropped Overfitting SuspectVerifier",
-    "rules_machinery": "EngineMismatch GraderHangs RisingFaults UnprovenWeights UntrainedWeights",
+    "rules_machinery": "EngineMismatch GraderHangs RisingFaults SilentRewards UnprovenWeights UntrainedWeights",
     "rules_rate": "LearningRateTooHigh",
     "rules_policy": "EntropyCollapse EntropyExplosion FormatFailure LengthTruncation NoSignal NotFinite StalledSteps",
     "rules_tools": "ToolErrors UnusedTools",

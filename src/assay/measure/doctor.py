@@ -9,7 +9,14 @@ from assay.measure.history import History
 from assay.measure.rules_check import RewardHacking
 from assay.measure.rules_heldout import CurriculumStuck, HeldOutDropped, Overfitting, SuspectVerifier
 from assay.measure.rules_help import OnlyWithHelp
-from assay.measure.rules_machinery import EngineMismatch, GraderHangs, RisingFaults, UnprovenWeights, UntrainedWeights
+from assay.measure.rules_machinery import (
+    EngineMismatch,
+    GraderHangs,
+    RisingFaults,
+    SilentRewards,
+    UnprovenWeights,
+    UntrainedWeights,
+)
 from assay.measure.rules_policy import (
     EntropyCollapse,
     EntropyExplosion,
@@ -29,6 +36,7 @@ RULES: tuple[Rule, ...] = (
     LearningRateTooHigh(),
     UnprovenWeights(),
     UntrainedWeights(),
+    SilentRewards(),
     EngineMismatch(),
     RewardHacking(),
     Overfitting(),

@@ -29,6 +29,7 @@ class RolloutLine(RenamedMembers):
         answer: what was graded, where that is no call's text; None where it is.
         raw: the tokens that the policy read first and those that followed, as text with special tokens; empty where that is not
             recorded.
+        row: where the task stands in the user's rows, as ``row 7``; empty where that is not recorded.
         calls: of an agent, each with ``prompt`` (what it sent beyond an earlier call's tokens), ``text`` and ``history``.
     """
 
@@ -52,6 +53,7 @@ class RolloutLine(RenamedMembers):
     answer: str | None = None
     calls: tuple[Mapping[str, str], ...] = ()
     raw: tuple[str, ...] = ()
+    row: str = ""
 
     @property
     def faulty(self) -> bool:
@@ -108,5 +110,6 @@ def rollout_line(record: Mapping[str, Any]) -> RolloutLine:
         reason=str(record.get("reason", "")),
         answer=None if record.get("answer") is None else str(record["answer"]),
         raw=tuple(map(str, record.get("raw", ()))),
+        row=str(record.get("row", "")),
         calls=tuple({k: str(v) for k, v in call.items()} for call in record.get("calls", ())),
     )

@@ -23,15 +23,17 @@ class RolloutFilter:
         verdicts: of ``right``, ``wrong`` and ``faulty`` (no verdict); all when empty.
         level, step: as they say.
         task: part of the task's id, of its arm, or of the prompt.
+        row: as ``row 7``.
 
     >>> RolloutFilter(verdicts=("right",), level=3)
-    RolloutFilter(verdicts=('right',), level=3, step=None, task='')
+    RolloutFilter(verdicts=('right',), level=3, step=None, task='', row='')
     """
 
     verdicts: tuple[str, ...] = ()
     level: int | None = None
     step: int | None = None
     task: str = ""
+    row: str = ""
 
     def matches(self, r: RolloutLine) -> bool:
         """Whether a rollout is one of them."""
@@ -40,6 +42,7 @@ class RolloutFilter:
             and self.level in (None, r.level)
             and self.step in (None, r.step)
             and any(self.task in text for text in (r.task, r.arm, r.prompt))
+            and self.row in ("", r.row)
         )
 
 
@@ -120,6 +123,7 @@ class ItemChange:
         prompt, gold: what is asked and what is right; empty where the run did not record it.
         before, after: the answers; of several the first.
         was, now: share of the answers that pass.
+        row: where it stands in the user's rows; empty where that is not recorded.
     """
 
     id: str
@@ -131,6 +135,7 @@ class ItemChange:
     after: str
     was: float
     now: float
+    row: str = ""
 
     @property
     def kind(self) -> str:
@@ -211,6 +216,7 @@ def diff_items(a: RunView, b: RunView, mode: str = "greedy", steps: tuple[int | 
             after=next(iter(new[name].answers), None) or "",
             was=scores[0][name],
             now=scores[1][name],
+            row=str(texts.get(name, {}).get("row", "")),
         )
         for name in both
     ]

@@ -13,7 +13,7 @@ from assay.measure.findings import Finding, Severity, at_start, lately, percent,
 from assay.measure.history import History, Series
 from assay.measure.logprob_agreement import MISMATCH_BARS, MOST_RATIO
 
-__all__ = ["EngineMismatch", "GraderHangs", "RisingFaults", "UnprovenWeights", "UntrainedWeights"]
+__all__ = ["EngineMismatch", "GraderHangs", "RisingFaults", "SilentRewards", "UnprovenWeights", "UntrainedWeights"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,6 +158,29 @@ class UntrainedWeights:
             first_step=first,
             last_step=last,
             numbers={"grad/untrained": float(count)},
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SilentRewards:
+    """Of several rewards some have had no verdict on any rollout of the run."""
+
+    def __call__(self, history: History) -> Finding | None:
+        found, judged = history["reward/silent"], history["reward/mean"]
+        if not len(found) or (len(judged) and found.span[1] < judged.span[1]):  # they have had one since
+            return None
+        count, (first, last) = int(found.values[-1]), found.span
+        return Finding(
+            rule="SilentRewards",
+            severity=Severity.WARNING,
+            sentence=f"{count} of the rewards had no verdict on any rollout, still in {steps_of(found)}.",
+            action=(
+                "The event 'reward' in events.jsonl names each: it returned None for every rollout, so the run learns from the "
+                "others alone. Mend it, or leave it out."
+            ),
+            first_step=first,
+            last_step=last,
+            numbers={"reward/silent": float(count)},
         )
 
 

@@ -349,11 +349,9 @@ PEERS: tuple[tuple[PeerSetting, str], ...] = (
     (PeerSetting("--eval-every STEPS"), "eval-strategy evaluation-strategy"),
     (PeerSetting("--checkpoint-every STEPS", "when one is written"), "save-strategy"),
     (
-        PeerSetting(
-            "", "nothing to set: the last two checkpoints are kept; 'assay export RUN@STEP --to FOLDER' keeps a model of one"
-        ),
-        """save-total-limit max-actor-ckpt-to-keep trainer.max-actor-ckpt-to-keep max-critic-ckpt-to-keep
-        trainer.max-critic-ckpt-to-keep max-ckpt-num max-ckpt-to-keep""",
+        PeerSetting("--keep-checkpoints {value}", "the newest ones, policy and critic together; 0 for all"),
+        """max-actor-ckpt-to-keep trainer.max-actor-ckpt-to-keep max-critic-ckpt-to-keep
+        trainer.max-critic-ckpt-to-keep max-ckpt-num max-ckpt-to-keep keep-last-n""",
     ),
     (
         PeerSetting(

@@ -21,7 +21,10 @@ __all__ = ["accepts_other_names", "check_rows_arguments", "named_settings", "wit
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_WHOLE = ("steps", "groups", "group_size", "max_new_tokens", "micro_tokens", "threads", "seed")
+_WHOLE = (
+    *("steps", "groups", "group_size", "max_new_tokens", "micro_tokens", "threads", "seed"),
+    *("checkpoint_every", "keep_checkpoints"),
+)
 _NUMBERS = ("learning_rate", "kl", "temperature", "test_share", "reward_deadline")
 
 

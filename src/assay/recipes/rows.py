@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from assay.core.errors import ConfigError, HubError, a_kind
 from assay.core.protocols import TaskSource
 from assay.core.rollout import Sampling
 from assay.objective.objective import Objective
-from assay.recipes.prompt_lengths import NOT_FOR_TEXT, LongPrompts, fit_prompts, longest_answer, longest_prompt
+from assay.recipes.prompt_lengths import NOT_FOR_TEXT, LongPrompts, longest_answer, longest_prompt
+from assay.recipes.row_data import Data, RowData, RowJudge, fit_rows, tasks_of_rows
 from assay.recipes.row_keywords import accepts_other_names, check_rows_arguments, named_settings, with_divergence
 from assay.recipes.school import CONFIGS
 from assay.recipes.sorting import base
@@ -23,18 +23,13 @@ from assay.runtime.engine.settings import Auto, EngineSpec
 from assay.runtime.learning_rate import schedule_of_kind
 from assay.runtime.settings import Lora
 from assay.runtime.text.chat import Chat
-from assay.tasks import Rows, TaskMixture, family, judged_rows
-from assay.tasks.exchange.reading import check_exact
 from assay.tasks.rewards import Metric, Reward
-from assay.tasks.row_splits import read_splits, train_and_test
-from assay.tasks.row_table import with_prompts
-from assay.train.levels import Levels
 from assay.train.method_names import NamedMethod
 from assay.train.model_facts import ModelFacts, facts_in, facts_of_config, facts_of_scratch, small_files, tokenizer_in
 from assay.train.model_settings import GivenSettings, ModelSettings, RowFacts, pick_settings, this_machine
 from assay.train.models import Built, Folder, Scratch, scratch_tokenizer
 from assay.train.reinforce import Reinforce
-from assay.train.run import Evaluation, ModelSource, Run
+from assay.train.run import ModelSource, Run
 from assay.train.stage import Stage
 from assay.train.wiring import models_in, wire
 
@@ -42,9 +37,6 @@ if TYPE_CHECKING:
     from assay.core.protocols import Tokenizer
 
 __all__ = ["facts_of_source", "on_rows"]
-
-Data = Sequence[Mapping[str, Any]] | Mapping[str, Sequence[Mapping[str, Any]] | str | Path] | str | Path
-"""Rows, rows by the names of their splits, or where they are."""
 
 _BASE = ModelSettings(
     device="cpu",
@@ -97,6 +89,8 @@ def on_rows(
     micro_tokens: int | None = None,
     threads: int | None = None,
     keep_best: bool = False,
+    checkpoint_every: int = 100,
+    keep_checkpoints: int = 2,
     seed: int = 0,
 ) -> Run:
     """Reinforcement learning on your rows, by settings that fit the model and the machine.
@@ -144,6 +138,8 @@ def on_rows(
         micro_tokens: most tokens of a micro-batch.
         threads: of torch.
         keep_best: keep the model of the best held-out evaluation in the run folder, as ``best/``.
+        checkpoint_every: steps between checkpoints (TRL's ``save_steps``).
+        keep_checkpoints: how many of the newest checkpoints stay (``save_total_limit``); 0 for all.
         seed: all randomness derives from it.
 
     Raises:
@@ -169,11 +165,13 @@ def on_rows(
         engine=engine,
     )
     source = _source(model, chat, seed)
-    data = _Data.of(rows, evaluate, split)
+    data = RowData.of(rows, evaluate, split)
     known = _Known.of(source)
     settings = _settings(source, known, data, given, device, bool(tools))
-    data = _fitted(data, known, settings, long_prompts, NOT_FOR_TEXT if _is_base(source) else "")
-    tasks, levels, evaluation = _tasks(data, _Judged(reward, metric, weights), evaluate, test_share)
+    if known.tokenizer is not None:
+        context, advice = known.facts.shape.max_positions, NOT_FOR_TEXT if _is_base(source) else ""
+        data = fit_rows(data, known.tokenizer, context, settings.max_new_tokens, long_prompts, advice)
+    tasks, levels, evaluation = tasks_of_rows(data, RowJudge(reward, metric, weights), evaluate, test_share)
     stage = replace(_stage(settings, steps, lr_schedule, tools), minibatches=minibatches, levels=levels)
     return Run(
         name="rows",
@@ -187,6 +185,8 @@ def on_rows(
         threads=settings.threads,
         reward_deadline=float(reward_deadline),
         keep_best=keep_best,
+        checkpoint_every=checkpoint_every,
+        keep_checkpoints=keep_checkpoints,
     )
 
 
@@ -259,7 +259,7 @@ def _is_base(source: ModelSource) -> bool:
 
 
 def _settings(
-    source: ModelSource, known: _Known, data: _Data, given: GivenSettings, device: str | None, turns: bool
+    source: ModelSource, known: _Known, data: RowData, given: GivenSettings, device: str | None, turns: bool
 ) -> ModelSettings:
     if _is_base(source):
         found = _BASE.overridden(given)
@@ -292,105 +292,3 @@ def _with_objective(
     if "ref" in models_in(objective) and not learner.anchors:  # it was left out for its size, and is needed
         learner = replace(learner, anchors=(Anchor(),))
     return replace(made, objective=objective, learner=learner)
-
-
-# ---- the data ---------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Data:
-    """Rows as they are trained and evaluated on.
-
-    Attributes:
-        train: rows; where ``test`` is None, a share of them may be held out.
-        test: rows that are held out.
-        elsewhere: evaluated are other tasks than rows.
-    """
-
-    train: Sequence[Mapping[str, Any]]
-    test: Sequence[Mapping[str, Any]] | None = None
-    elsewhere: bool = False
-
-    @classmethod
-    def of(cls, rows: Data, evaluate: Data | TaskSource | None, split: str | Sequence[str] | None) -> _Data:
-        found = read_splits(rows) if isinstance(rows, str | Path) else rows
-        if isinstance(found, Mapping):
-            train, test = train_and_test(found, split)
-        elif split is not None:
-            raise ConfigError(
-                f"split={split!r}, but the rows come in no splits; give a mapping from names to rows, or leave it out"
-            )
-        else:
-            train, test = found, ()
-        train, test = with_prompts(train), with_prompts(test)
-        if evaluate is None:
-            return cls(train=train, test=test if len(test) else None)
-        if isinstance(evaluate, TaskSource) or (isinstance(evaluate, str) and not _is_file(evaluate)):
-            return cls(train=train, elsewhere=True)
-        other = read_splits(evaluate) if isinstance(evaluate, str | Path) else evaluate
-        if isinstance(other, Mapping):
-            first, second = train_and_test({**other, "train": ()} if "train" not in other else other)
-            other = second if len(second) else first
-        if not len(other):
-            raise ConfigError("evaluate holds no rows; give some, the name of a suite, or leave it out")
-        return cls(train=train, test=with_prompts(other))
-
-
-def _is_file(text: str) -> bool:
-    return text.startswith("hub:") or "." in Path(text).name or Path(text).exists()
-
-
-def _fitted(data: _Data, known: _Known, settings: ModelSettings, mode: LongPrompts, advice: str) -> _Data:
-    """The rows whose prompts fit; says what became of others."""
-    if known.tokenizer is None:
-        return data
-    limits = known.tokenizer, known.facts.shape.max_positions, settings.max_new_tokens, mode, advice
-    train, said = fit_prompts(data.train, *limits)
-    test, also = fit_prompts(data.test, *limits) if data.test is not None else (None, "")
-    for what, text in (("training", said), ("evaluation", also)):
-        if text:
-            warnings.warn(f"{what} rows: {text}", UserWarning, stacklevel=4)  # the line that calls on_rows
-    return replace(data, train=train, test=test)
-
-
-@dataclass(frozen=True, slots=True)
-class _Judged:
-    """How answers to rows are judged."""
-
-    reward: Reward | None
-    metric: Metric | None
-    weights: Sequence[float]
-
-
-def _tasks(data: _Data, judged: _Judged, evaluate: Any, test_share: float) -> tuple[TaskSource, Levels, Evaluation]:
-    """The tasks, the levels to train on (all when empty), and how the run is evaluated."""
-    plan = Evaluation(every=20, final_per_level=128)
-    if data.elsewhere:
-        other: TaskSource = family(evaluate) if isinstance(evaluate, str) else evaluate
-        mine = _rows(data.train, judged, tests=0)
-        both = TaskMixture(name="rows", sources=(mine, other))
-        return both, mine.arms(), replace(plan, levels=other.arms())
-    if data.test is not None:
-        source = _rows((*data.train, *data.test), judged, tests=len(data.test))
-        return source, _trained_levels(source), plan
-    source = _rows(data.train, judged, test_share=test_share)
-    cells = [(arm, level) for arm, levels in source.arms().items() for level in levels]
-    if all(sum(source.size(arm, level, split) for arm, level in cells) for split in ("train", "test")):
-        return source, (), plan
-    return _rows(data.train, judged, test_share=0.0), (), replace(plan, split="train")
-
-
-def _rows(rows: Sequence[Mapping[str, Any]], judged: _Judged, **settings: Any) -> Rows:
-    if judged.reward is None and judged.metric is None and any(isinstance(row, Mapping) and "verifier" in row for row in rows):  # pyright: ignore[reportUnnecessaryIsInstance]
-        return judged_rows(rows, **settings)
-    if judged.reward is None:
-        check_exact(enumerate(rows, 1))
-    return Rows(rows, reward=judged.reward, metric=judged.metric, weights=judged.weights, **settings)
-
-
-def _trained_levels(source: Rows) -> Levels:
-    """The levels with training rows, where some have none; else ()."""
-    found = {arm: tuple(n for n in levels if source.size(arm, n, "train")) for arm, levels in source.arms().items()}
-    if found == dict(source.arms()):
-        return ()
-    return cast("Levels", {arm: levels for arm, levels in found.items() if levels})

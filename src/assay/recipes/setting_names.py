@@ -52,6 +52,7 @@ SHORT: dict[str, tuple[str, str]] = {
     "threads": ("", "threads"),
     "eval-every": ("eval-steps", "evaluation.every"),
     "checkpoint-every": ("save-steps", "checkpoint_every"),
+    "keep-checkpoints": ("save-total-limit keep-last", "keep_checkpoints"),
 }
 """Short name of a setting to its other names, which mean the same, and its place in a run."""
 

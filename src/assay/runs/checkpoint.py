@@ -1,4 +1,4 @@
-"""Checkpoints: a fresh folder, digested, renamed, then ``LATEST`` advanced; the last two are kept."""
+"""Checkpoints: a fresh folder, digested, renamed, then ``LATEST`` advanced; the last few are kept."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DIGITS = 7
 FORMAT = 2
 
 
-def save(folder: Path, step: int, state: Mapping[str, Any], fill: Callable[[Path], None]) -> Path:
+def save(folder: Path, step: int, state: Mapping[str, Any], fill: Callable[[Path], None], keep: int = KEEP) -> Path:
     """Writes checkpoint ``step`` under ``folder/checkpoints`` and advances ``folder/LATEST``.
 
     Args:
@@ -27,6 +27,7 @@ def save(folder: Path, step: int, state: Mapping[str, Any], fill: Callable[[Path
         step: global step, the checkpoint's name.
         state: JSON-able state of everything but the learner.
         fill: writes the learner's files into the folder that it is given.
+        keep: how many of the newest checkpoints stay, this one among them; 0 for all.
 
     Raises:
         StorageError: nothing changed; the previous checkpoint is intact.
@@ -42,7 +43,7 @@ def save(folder: Path, step: int, state: Mapping[str, Any], fill: Callable[[Path
         storage.write_json(beside / "state.json", {"format": FORMAT, **state})
         storage.write_json(beside / "digests.json", file_digests(beside))
     storage.write_text(folder / "LATEST", path.name + "\n")
-    for old in sorted(path.parent.glob("step_*"))[:-KEEP]:
+    for old in sorted(path.parent.glob("step_*"))[:-keep] if keep else ():
         if old.name < path.name:
             shutil.rmtree(old, ignore_errors=True)
     return path
@@ -82,7 +83,8 @@ def named(folder: Path, step: int) -> Path:
     if not path.is_dir():
         there = [str(int(p.name.removeprefix("step_"))) for p in sorted((folder / "checkpoints").glob("step_*"))]
         raise CheckpointError(
-            f"run {folder} has no checkpoint of step {step}; it has {', '.join(there) or 'none'} (the last {KEEP} are kept)"
+            f"run {folder} has no checkpoint of step {step}; it has {', '.join(there) or 'none'} "
+            f"(--keep-checkpoints says how many are kept: the last {KEEP} where it does not)"
         )
     return _verified(folder, path)
 

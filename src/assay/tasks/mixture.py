@@ -11,6 +11,7 @@ import numpy as np
 from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.import_path import filed_as
+from assay.core.optional_protocols import row_places
 from assay.core.protocols import Environment, TaskSource, Verifier
 from assay.core.task import Message, Task, TaskView
 from assay.core.util.renamed import RenamedMembers
@@ -142,6 +143,10 @@ class TaskMixture(RenamedMembers):
             DataError: the level has no task of that split.
         """
         return self.source(arm).task(arm, level, split, index)
+
+    def row_place(self, task: Task) -> str:
+        """Where a task stands in a user's rows (`assay.tasks.Rows.row_place`); "" for other families."""
+        return row_places(self.source(task.arm))(task)
 
     def verifier(self) -> Verifier:
         """Each family's own."""

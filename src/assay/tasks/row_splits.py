@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -11,11 +12,14 @@ from assay.core.errors import ConfigError, DataError, UnknownNameError, a_kind
 from assay.curate.rows import entries, parsed, read_rows, split_of
 from assay.tasks.row_table import QUESTIONS, without_question
 
-__all__ = ["TEST", "TRAIN", "read_splits", "train_and_test"]
+__all__ = ["TEST", "TEST_ROWS", "TRAIN", "Split", "number_rows_apart", "read_splits", "train_and_test"]
 
 TRAIN = ("train", "training")
 TEST = ("test", "validation", "valid", "val", "dev", "eval", "evaluation", "testing")
 """Names of splits, those that are taken first in front; a data set with more than one of `TEST` has the others left out."""
+
+TEST_ROWS = "test rows: "
+"""Stands before what an error says of a row that is held out."""
 
 Split = Sequence[Mapping[str, Any]]
 
@@ -128,3 +132,35 @@ def _read(file: Path) -> list[Mapping[str, Any]]:
         if not {"prompt", "messages", *QUESTIONS} & set(rows[-1]):
             raise DataError(f"{place} {without_question(rows[-1])}")
     return rows
+
+
+@contextmanager
+def number_rows_apart(parts: Sequence[tuple[str, Split]], check: Callable[[Split], object]) -> Generator[None]:
+    """Where rows are read that were put together from parts: an error names a row by its number in its own part.
+
+    Rows are read once where none is wrong; else each part is checked by itself to find the row.
+
+    Args:
+        parts: as they were given, each with what the error shall say first.
+        check: raises DataError of rows that are wrong.
+
+    >>> def check(rows: Split) -> None:
+    ...     if {} in rows:
+    ...         raise DataError(f"row {rows.index({}) + 1} is empty")
+    >>> train, test = [{"prompt": "a"}], [{"prompt": "b"}, {}]
+    >>> with number_rows_apart([("", train), (TEST_ROWS, test)], check):
+    ...     check([*train, *test])
+    Traceback (most recent call last):
+        ...
+    assay.core.errors.DataError: test rows: row 2 is empty
+    """
+    try:
+        yield
+    except DataError:
+        for place, rows in parts:
+            try:
+                if len(rows):
+                    check(rows)
+            except DataError as error:
+                raise DataError(f"{place}{error}") from None
+        raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
@@ -22,7 +22,7 @@ from assay.core.util.jsonl import object_of
 from assay.tasks.draws import SPLITS, TaskCoordinates, slip
 from assay.tasks.gold_text import task_gold_text
 from assay.tasks.rewards import Metric, Reward, check_fields, reward_verifier, weighted_rewards
-from assay.tasks.row_splits import train_and_test
+from assay.tasks.row_splits import TEST_ROWS, Split, number_rows_apart, train_and_test
 from assay.tasks.row_table import (
     RowTable,
     frozen_row,
@@ -69,6 +69,7 @@ class Rows:
         test_share: share of prompts held out. At 0 none is: good for one half of a source of your own; a run on it is refused,
             unless its `assay.train.Evaluation` takes the training rows.
         tests: how many rows at the end are held out, instead of a share of the prompts; None for a share.
+        numbered: whether the rows are all that the user has, in the order of the file, so that `row_place` can name them.
 
     Raises:
         DataError: a row that is wrong; names its number (from 1), the field and a fix.
@@ -92,6 +93,7 @@ class Rows:
     tests: int | None = field(default=None, kw_only=True, metadata={LATER: True})
     weights: Sequence[float] = field(default=(), kw_only=True, metadata={LATER: True})
     metric: Metric | None = field(default=None, kw_only=True, metadata={LATER: True})
+    numbered: bool = field(default=True, kw_only=True, metadata={LATER: True})
     _table: RowTable = field(init=False, repr=False, compare=False)
     _known: dict[str, Any] = field(init=False, repr=False, compare=False, default_factory=dict[str, Any])
 
@@ -100,12 +102,18 @@ class Rows:
             raise ConfigError("Rows has both a reward and a scorer; keep one")
         if not 0.0 <= self.test_share < 1.0:
             raise ConfigError(f"Rows.test_share must be in [0, 1), got {self.test_share}")
+        parts: Sequence[tuple[str, Split]] = ()
         if isinstance(self.rows, Mapping):
             train, test = train_and_test(cast("Mapping[str, Any]", self.rows))
+            parts = ("", train), (TEST_ROWS, test)
             object.__setattr__(self, "rows", (*train, *test))
             object.__setattr__(self, "tests", len(test) if test else None)
         if self.tests is not None and not 0 <= self.tests <= len(self.rows):
             raise ConfigError(f"Rows.tests={self.tests} of {len(self.rows)} rows; use a number of rows at the end")
+        with number_rows_apart(parts, lambda rows: replace(self, rows=rows, tests=None, test_share=0.0)):
+            self._read_and_check()
+
+    def _read_and_check(self) -> None:
         with pause_collection():
             self._read_rows()
         several = weighted_rewards(self.reward, self.weights, self._columns, self.metric)
@@ -169,9 +177,25 @@ class Rows:
         rows = self._table.numbers.get((arm, level, split), _NONE)
         if not len(rows):
             raise DataError(f"{self.name}/{arm}: {self._why_empty(arm, level, split)}")
+        return _task(self, self._number(rows, arm, level, split, index), arm, level, split, index)
+
+    def row_place(self, task: Task) -> str:
+        """Where in the user's rows a task of this source stands, counted from 1; "" where its rows are not `numbered`.
+
+        >>> source = Rows({"train": [{"prompt": "1+1=", "answer": "2"}], "test": [{"prompt": "2+2=", "answer": "4"}]})
+        >>> source.row_place(source.task("rows", 1, "train", 5)), source.row_place(source.task("rows", 1, "test", 0))
+        ('row 1', 'test row 1')
+        """
+        rows = self._table.numbers.get((task.arm, task.level, task.split), _NONE)
+        if not self.numbered or not len(rows):
+            return ""
+        number, first = self._number(rows, task.arm, task.level, task.split, task.index), len(self.rows) - (self.tests or 0)
+        return f"row {number + 1}" if number < first else f"test row {number - first + 1}"
+
+    def _number(self, rows: Sequence[int] | np.ndarray, arm: str, level: int, split: str, index: int) -> int:
+        """Which of all rows stands at a place in the endless stream of a cell's ``rows``."""
         epoch, position = divmod(index, len(rows))
-        order = _order(self.seed, f"{self.name}/{arm}/{level}/{split}", epoch, len(rows))
-        return _task(self, int(rows[order[position]]), arm, level, split, index)
+        return int(rows[_order(self.seed, f"{self.name}/{arm}/{level}/{split}", epoch, len(rows))[position]])
 
     def row_questions(self, arm: str, level: int, split: str) -> Iterator[tuple[str, str, str]] | None:
         """What ``task`` gives of each different row of a cell, in its order: id, text of the question, and content; without the

@@ -1,14 +1,20 @@
-"""What a run is set to, and why, in at most five lines: printed before the first step."""
+"""What a run is set to, and why, in at most six lines: printed before the first step."""
 
 from __future__ import annotations
 
 import math
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
+from assay.core.optional_protocols import CountsRows
+from assay.core.protocols import TaskSource
 from assay.runtime.engine.settings import DescribedEngineSpec
 from assay.runtime.settings import AdamW
 from assay.scorers.from_tasks import FromTasks
+from assay.tasks import TaskMixture
+from assay.train.levels import arms_of
 from assay.train.memory import memory_of
 from assay.train.model_facts import ModelFacts, facts_in
 from assay.train.model_settings import MachineFacts, learning_rate, this_machine
@@ -87,12 +93,47 @@ def _notes(run: Run) -> tuple[str, ...]:
     notes: tuple[str, ...] = ()
     if run.evaluation.split != "test":
         notes = ("no row is held out: accuracies are of the training rows, and say nothing of others",)
+    notes = (*notes, _evaluated(run))
     verifier: object = run.tasks.verifier()
     if isinstance(verifier, UserReward):
         return (*notes, _accuracy(verifier, run.evaluation.threshold))
     if _by_tasks(run):
         return (*notes, *_judged_by(run.tasks), *_learned_from(run))
     return (*notes, *_rewarded_by(run))
+
+
+def _evaluated(run: Run) -> str:
+    """How many items evaluations have, and when there are any; of tasks that cannot be counted, as many as are asked for."""
+    plan = run.evaluation
+    cells = [(arm, level) for arm, levels in arms_of(run.tasks, plan.levels).items() for level in levels]
+
+    def items(most: int) -> int:
+        return sum(min(most, _size(run.tasks, arm, level, plan.split, most)) for arm, level in cells)
+
+    whole, part = items(plan.final_per_level), items(plan.per_level)
+    answers = "once greedily and once sampled" if plan.n == 1 else f"once greedily and {plan.n} times sampled"
+    there = ""
+    if _every_is_counted(run.tasks, cells) and whole < (all_there := items(sys.maxsize)):
+        there = f" of {all_there:,} (Evaluation.final_per_level={plan.final_per_level} of each level)"
+    between = f", and on {part:,} every {plan.every} steps between" if plan.every else ""
+    what = "held-out items" if plan.split == "test" else "training items"
+    return f"evaluates on {whole:,} {what}{there} at both ends{between}, each answered {answers}"
+
+
+def _every_is_counted(tasks: TaskSource, cells: Sequence[tuple[str, int]]) -> bool:
+    """Whether all of the tasks are rows, of which there are finitely many."""
+    return all(isinstance(_family_of(tasks, arm), CountsRows) for arm, _ in cells)
+
+
+def _size(tasks: TaskSource, arm: str, level: int, split: str, otherwise: int) -> int:
+    """Different items of a cell, where they can be counted."""
+    family = _family_of(tasks, arm)
+    return family.size(arm, level, split) if isinstance(family, CountsRows) else otherwise
+
+
+def _family_of(tasks: TaskSource, arm: str) -> TaskSource:
+    """The family that an arm belongs to, of a mixture or alone."""
+    return tasks.source(arm) if isinstance(tasks, TaskMixture) else tasks
 
 
 def _rewarded_by(run: Run) -> tuple[str, ...]:

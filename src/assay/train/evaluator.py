@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
+from assay.core.optional_protocols import row_places
 from assay.core.rollout import Sampling
 from assay.core.task import Task
 from assay.core.timing import span
@@ -15,7 +16,7 @@ from assay.runs.journal import Journal
 from assay.runs.rollout_files import RolloutFiles
 from assay.train.evaluate import by_arm, calibration, evaluate, greedy, held_out, items_of, passed, summary
 from assay.train.grade import ScoredRollouts
-from assay.train.metrics import gold_text, shortened
+from assay.train.metrics import gold_text, shortened, show_messages
 from assay.train.run import Run
 from assay.train.runner import StageRunner
 from assay.train.session import Parts
@@ -78,8 +79,9 @@ class Evaluator:
     def _record_tasks(self) -> None:
         """What the held-out tasks ask, for readers of the evaluations, which name them only."""
         if self.run.rollouts_kept:
+            where = row_places(self.run.tasks)
             tasks = {task.id: task for drawn in self._tasks.values() for task in drawn}
-            self._files.write_items([_item(task) for task in tasks.values()])
+            self._files.write_items([_item(task, where(task)) for task in tasks.values()])
 
     async def gate(self, parts: Parts) -> float:
         """The temperature-1 accuracy on the levels that a stage's gate looks at, of the arm where it is lowest."""
@@ -141,9 +143,10 @@ def _first_of_each_cell(items: Sequence[Mapping[str, Any]], count: int) -> list[
     return out
 
 
-def _item(task: Task) -> dict[str, Any]:
-    prompt = shortened("".join(m.content for m in task.public_view().messages))
-    return {"id": task.id, "arm": task.arm, "level": task.level, "prompt": prompt, "gold": gold_text(task)}
+def _item(task: Task, row: str) -> dict[str, Any]:
+    prompt = shortened(show_messages(task.public_view().messages))
+    found = {"id": task.id, "arm": task.arm, "level": task.level, "prompt": prompt, "gold": gold_text(task)}
+    return {**found, "row": row} if row else found
 
 
 def kl_to_base(parts: Parts, rollouts: Sequence[ScoredRollouts]) -> float:

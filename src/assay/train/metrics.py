@@ -15,7 +15,7 @@ from assay.core.protocols import Tokenizer
 from assay.core.rollout import Rollout
 from assay.core.sample import extends
 from assay.core.score import Score
-from assay.core.task import Task
+from assay.core.task import Message, Task
 from assay.measure.metrics import batch_metrics, group_metrics, throughput
 from assay.rollout.decode_text import decode_with_special
 
@@ -61,7 +61,12 @@ def pool_metrics(now: Mapping[str, int], before: Mapping[str, int]) -> dict[str,
 
 
 def kept_rollouts(
-    groups: Sequence[Group], outcomes: Sequence[Outcome], tokenizer: Tokenizer, second: Mapping[str, Score], most: int
+    groups: Sequence[Group],
+    outcomes: Sequence[Outcome],
+    tokenizer: Tokenizer,
+    second: Mapping[str, Score],
+    most: int,
+    row_place: Callable[[Task], str] = lambda task: "",
 ) -> list[dict[str, Any]]:
     """Rollouts for `assay.runs.RolloutFiles`: all of a step, or of as many of its groups, spread over the step, as ``most``
     rollouts make; texts longer than `MOST_CHARACTERS` without their middle.
@@ -72,6 +77,7 @@ def kept_rollouts(
         tokenizer: makes text of them.
         second: what a second judge said, by rollout id.
         most: rollouts, at most.
+        row_place: where a task stands in the user's rows; "" elsewhere.
     """
     advantages = {
         r.id: float(a)
@@ -88,7 +94,9 @@ def kept_rollouts(
         {
             **_record(group, rollout, score, tokenizer, second),
             "group": group.key,
+            "prompt": shortened(show_messages(rollout.context.messages)),
             "gold": gold_text(group.task),
+            **({"row": row} if (row := row_place(group.task)) else {}),
             "advantage": advantages.get(rollout.id),
             "reason": str(score.info.get("error", ""))[:MOST_REASON],
             "raw": [shortened(text) for text in _raw(rollout, tokenizer)],
@@ -102,6 +110,17 @@ def gold_text(task: Task) -> str:
     private = task.private
     gold = next((private[name] for name in ("answer", "solution") if private.get(name) is not None), private)
     return shortened(gold if isinstance(gold, str) else json.dumps(plain(gold), ensure_ascii=False) if gold else "")
+
+
+def show_messages(messages: Sequence[Message]) -> str:
+    """A conversation for a reader: a single message as it is, of several each behind its role, with an empty line between.
+
+    >>> print(show_messages((Message("system", "Be brief."), Message("user", "2+2?"))))
+    [system] Be brief.
+    <BLANKLINE>
+    [user] 2+2?
+    """
+    return messages[0].content if len(messages) == 1 else "\n\n".join(f"[{m.role}] {m.content}" for m in messages)
 
 
 def shortened(text: str) -> str:

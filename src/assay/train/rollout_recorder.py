@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from assay.core.optional_protocols import row_places
 from assay.runs.journal import Journal
 from assay.runs.rollout_files import RolloutFiles
 from assay.runs.row_history import row_columns
@@ -50,6 +51,7 @@ class RolloutRecorder:
         """The step just done, in a file alone: a stage's last step is recorded without a change of the digest."""
         if result.groups and (most := self.run.rollouts_kept):
             place = {"step": parts.step, "stage": parts.stage.name}
-            kept = kept_rollouts(result.groups, result.outcomes, parts.tokenizer, result.found.scores, most)
+            where = row_places(self.run.tasks)
+            kept = kept_rollouts(result.groups, result.outcomes, parts.tokenizer, result.found.scores, most, where)
             of = sum(len(group.rollouts) for group in result.groups)
             self._files.write(parts.step, [{**place, **line} for line in kept], of)

@@ -139,6 +139,7 @@ class Run:
         mesh: processes that share the learner.
         threads: intra-op threads of torch, of each.
         checkpoint_every: steps between checkpoints.
+        keep_checkpoints: how many of the newest checkpoints stay in the run folder; 0 for all.
         rollouts_every: steps between those whose rollouts are recorded: some in ``rollouts.jsonl``, all in ``rollouts/``.
         max_turns: model calls per rollout in environments, unless a stage's sampler says otherwise.
         reward_deadline: seconds that a verifier may take for one rollout.
@@ -189,6 +190,7 @@ class Run:
     reward_in_flight: int = later(64)
     reward_attempts: int = later(4)
     keep_best: bool = later(False)
+    keep_checkpoints: int = later(2)
     pictures: Literal["refuse", "placeholder"] = later("refuse")
 
     def __post_init__(self) -> None:
@@ -202,6 +204,8 @@ class Run:
             raise ConfigError(f"Run.seed={self.seed!r}; use a whole number")
         if not isinstance(self.rollouts_kept, int) or self.rollouts_kept < 0:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f"Run.rollouts_kept={self.rollouts_kept!r}; use a number of rollouts, or 0 to keep none")
+        if not isinstance(self.keep_checkpoints, int) or self.keep_checkpoints < 0:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"Run.keep_checkpoints={self.keep_checkpoints!r}; use a number of checkpoints, or 0 to keep all")
         if not self.name or "/" in self.name:
             raise ConfigError(f"Run.name={self.name!r} names the run's folder; use a word without '/'")
         object.__setattr__(self, "stages", with_cycles(self.stages))

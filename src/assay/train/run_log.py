@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from assay.core.errors import MismatchError, StorageError
-from assay.core.protocols import Tracker
+from assay.core.group import Group
+from assay.core.protocols import TaskSource, Tracker
 from assay.runs.journal import Journal
 from assay.train import record
 from assay.train.gold_check import describe_rewards
@@ -16,6 +17,7 @@ from assay.train.progress_view import ObservesEvaluations
 from assay.train.run import Run
 from assay.train.run_progress import Progress
 from assay.train.session import Parts
+from assay.train.silent_rewards import count_verdicts, silent_rewards
 
 __all__ = ["RunLog"]
 
@@ -103,6 +105,21 @@ class RunLog:
                 f"moved others: {shown}; nothing that the loss reads depends on them",
             )
             progress.untrained += new
+
+    def write_silent(self, p: Parts, tasks: TaskSource, groups: Sequence[Group], progress: Progress) -> dict[str, float]:
+        """Says which of several rewards never has a verdict; how many they are, as a metric where there are any."""
+        count_verdicts(tasks, groups, progress)
+        silent = silent_rewards(tasks, progress)
+        for name in silent:
+            if name not in progress.silent:
+                self._print_event(
+                    p.step,
+                    "reward",
+                    f"the reward {name!r} has given None for all of the {progress.judged} rollouts that the other rewards have "
+                    "judged so far: it is left out of the sum, and its weight counts for nothing",
+                )
+                progress.silent.append(name)
+        return {"reward/silent": float(len(silent))} if silent else {}
 
     # ---- at the end
 

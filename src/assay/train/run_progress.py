@@ -18,6 +18,8 @@ class Progress:
         gate: temperature-1 accuracy that the stage's gate found at its end, of the arm where it is lowest.
         apart: engine and learner disagreed too much at the last step that compared them.
         untrained: the tensors without gradient that the journal has told of, in this stage.
+        judged, heard, silent: rollouts that several rewards have judged, those of the rewards that had a verdict on any, and
+            those that the journal has told of for having none.
         best, stale: of the metric of `Stage.until` in this stage: its best value, and evaluations since.
     """
 
@@ -29,3 +31,11 @@ class Progress:
     untrained: list[str] = field(default_factory=list[str])
     best: float | None = None
     stale: int = 0
+    judged: int = 0
+    heard: list[str] = field(default_factory=list[str])
+    silent: list[str] = field(default_factory=list[str])
+
+    def begin_stage(self) -> None:
+        """Forgets what is of the stage before."""
+        self.ended, self.gate, self.untrained = 0, None, []
+        self.best, self.stale = None, 0

@@ -99,8 +99,7 @@ class StageDriver:
     async def _begin(self, index: int, runner: StageRunner) -> None:
         """Before a stage's first step: an evaluation, where there is none yet, and a checkpoint."""
         p = runner.parts
-        self.progress.ended, self.progress.gate, self.progress.untrained = 0, None, []
-        self.progress.best, self.progress.stale = None, 0
+        self.progress.begin_stage()
         if p.stage.evaluates_first and self.progress.evaluated != p.step:
             self.log.write_metrics(p, found := await self._evaluate(runner, full=True))
             self.callbacks.evaluation(p.step, found)
@@ -119,6 +118,7 @@ class StageDriver:
             raise
         refused: AssayError | None = self.log.write_mismatch(p, metrics, self.progress)
         self.log.write_untrained(p, self.progress)
+        metrics |= self.log.write_silent(p, self.run.tasks, result.groups, self.progress)
         last = p.stage_step >= p.stage.steps
         if last or runner.evaluate_at(p.stage_step):
             metrics |= await self._evaluate(runner, full=last)
@@ -188,7 +188,7 @@ class StageDriver:
             "progress": asdict(self.progress),
             "session": {**p.state_dict(), **runner.state_dict()},
         }
-        place = checkpoint.save(self.folder, p.step, state, p.save)
+        place = checkpoint.save(self.folder, p.step, state, p.save, self.run.keep_checkpoints)
         runner.on_checkpoint()
         settle_best_models(self.folder, p.step)
         self.callbacks.checkpoint(p.step, place)
