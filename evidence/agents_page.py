@@ -273,7 +273,20 @@ def _verdict(rows: list[dict[str, Any]]) -> str:
 def _notes(rows: list[dict[str, Any]]) -> list[str]:
     unmet = [f"{row['arm']} (seed {row['seed']})" for row in rows if not _as_expected(row)]
     said = "Each arm did what was expected." if not unmet else f"Not as expected: {', '.join(unmet)}."
+    fixed, grows = (
+        [_mean(r, "after", shown=False) for r in rows if (r["arm"], r["seed"]) == (arm, 0)] for arm in ("true", "scaling-inter")
+    )
+    horizon = (
+        [
+            f"The control of ScalingInter-RL is the recipe above, with the same seed and a fixed horizon: {fixed[0]:.3f}, and "
+            f"{grows[0]:.3f} with one that grows.",
+            "",
+        ]
+        if fixed and grows
+        else []
+    )
     return [
+        *horizon,
         f"{said} CPU-s are those of learning and of evaluations inside the run, and of the base where it was not built",
         "yet (40), on two cores beside other work.",
     ]
