@@ -38,9 +38,9 @@ class Arm:
     make: Callable[[Path], dict[str, Any]]
 
 
-def traces(folder: Path, other: bool) -> dict[str, Any]:
+def traces(folder: Path, other: bool, level: int = HARD) -> dict[str, Any]:
     """Prefixes of the right answer to each task, or of that to the next one."""
-    tasks = [SortDigits().task("sort", HARD, "train", i) for i in range(TASKS)]
+    tasks = [SortDigits().task("sort", level, "train", i) for i in range(TASKS)]
     answers = [str(task.private["answer"]) for task in tasks]
     answers = answers[1:] + answers[:1] if other else answers
     file = folder / "traces.jsonl"
@@ -48,15 +48,23 @@ def traces(folder: Path, other: bool) -> dict[str, Any]:
         for task, answer in zip(tasks, answers, strict=True):
             said = [{"role": "user", "content": task.public["prompt"]}, {"role": "assistant", "content": answer}]
             out.write(json.dumps({"messages": said}) + "\n")
-    return {"guidance": TracePrefix(traces=str(file))}
+    return {"guidance": TracePrefix(traces=str(file)), "levels": (level,)}
+
+
+def prefix_arms(level: int, steps: int) -> dict[str, Arm]:
+    """PrefixRL beside plain GRPO and beside prefixes of other tasks' answers."""
+    same = {"levels": (level,), "steps": steps}
+    return {
+        "plain": Arm(predicted="", make=lambda folder: same),
+        "behind parts of right answers": Arm(predicted="+", make=lambda folder: traces(folder, False, level) | same),
+        "behind parts of other tasks' answers": Arm(predicted="-", make=lambda folder: traces(folder, True, level) | same),
+    }
 
 
 PARTS: Mapping[str, Mapping[str, Arm]] = {
-    "PrefixRL (TracePrefix)": {
-        "plain": Arm(predicted="", make=lambda folder: {}),
-        "behind parts of right answers": Arm(predicted="+ above plain", make=lambda folder: traces(folder, False)),
-        "behind parts of other tasks' answers": Arm(predicted="- below plain", make=lambda folder: traces(folder, True)),
-    },
+    "PrefixRL, level 7, 60 steps": prefix_arms(7, 60),
+    "PrefixRL, level 7, 240 steps": prefix_arms(7, 240),
+    "PrefixRL, level 9, 240 steps": prefix_arms(9, 240),
 }
 """Part to its arms; the first is what the others are compared with. The signs were written before the runs."""
 
@@ -65,15 +73,16 @@ def measured(part: str, arm: str, seed: int) -> dict[str, Any]:
     """A cell: held-out greedy accuracy at the end, tokens and CPU-seconds of the steps."""
     (stage,) = quickstart().stages
     assert isinstance(stage, Reinforce)
-    wanted = Evaluation(every=0, final_per_level=128, levels=(HARD,))
     with tempfile.TemporaryDirectory() as folder:
         given = {"steps": 60, "groups": 4, "group_size": 8, "levels": (HARD,), "index": FirstTasks(n=TASKS)}
         given |= PARTS[part][arm].make(Path(folder))
+        (level,) = given["levels"]
+        wanted = Evaluation(every=0, final_per_level=128, levels=(level,))
         run = replace(quickstart(), name="forced", seed=seed, stages=(replace(stage, **given),), evaluation=wanted)
         train(run, Path(folder) / "run", progress=False)
         lines = (Path(folder) / "run" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     told = [json.loads(line)["metrics"] for line in lines]
-    accuracy = next(m[f"eval/greedy/level_{HARD}"] for m in reversed(told) if "eval/greedy/all" in m)
+    accuracy = next(m[f"eval/greedy/level_{level}"] for m in reversed(told) if "eval/greedy/all" in m)
     tokens = sum(m.get("tokens/sampled", 0.0) for m in told)
     cpu = max(m.get("time/cpu", 0.0) for m in told)
     return {"part": part, "arm": arm, "seed": seed, "accuracy": accuracy, "tokens": tokens, "cpu": cpu}
