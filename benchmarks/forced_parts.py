@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from assay.guide import FirstTasks, TracePrefix
+from assay.guide import AdHint, Compose, FirstTasks, Seele, TracePrefix
+from assay.objective import Nll, Token, grpo
 from assay.recipes import quickstart
 from assay.train import Evaluation, Reinforce, train
 from assay_tasks import SortDigits
@@ -61,10 +62,35 @@ def prefix_arms(level: int, steps: int) -> dict[str, Arm]:
     }
 
 
+def hints(guidance: Any, coef: float, by: str = "") -> Callable[[Path], dict[str, Any]]:
+    """Likelihood on forced tokens; none with a coefficient of 0."""
+    both = replace(grpo(), terms=(*grpo().terms, Nll(streams=("expert",), by=by, coef=coef, aggregate=Token())))
+    more = {"objective": both, "composer": Compose(learn_forced=True)} if coef else {"objective": grpo()}
+    return lambda folder: {"guidance": guidance, "steps": 120, **more}
+
+
+def seele(coef: float) -> Callable[[Path], dict[str, Any]]:
+    """Two rounds of four."""
+    made = hints(Seele(rounds=2), coef)
+    return lambda folder: made(folder) | {"group_size": 4}
+
+
 PARTS: Mapping[str, Mapping[str, Arm]] = {
     "PrefixRL, level 7, 60 steps": prefix_arms(7, 60),
     "PrefixRL, level 7, 240 steps": prefix_arms(7, 240),
     "PrefixRL, level 9, 240 steps": prefix_arms(9, 240),
+    "SEELE, likelihood on forced tokens, 120 steps": {
+        "coefficient 0": Arm(predicted="", make=seele(0.0)),
+        "coefficient .001, as published": Arm(predicted="0", make=seele(0.001)),
+        "coefficient .1": Arm(predicted="+", make=seele(0.1)),
+        "no help (grpo)": Arm(predicted="0", make=lambda folder: {"objective": grpo(), "steps": 120}),
+    },
+    "ADHint, likelihood on forced tokens, 120 steps": {
+        "none": Arm(predicted="", make=hints(AdHint(), 0.0)),
+        "all, coefficient .1": Arm(predicted="+", make=hints(AdHint(), 0.1)),
+        "selective masks, coefficient .1": Arm(predicted="+", make=hints(AdHint(), 0.1, "advantage")),
+        "no help (grpo)": Arm(predicted="0", make=lambda folder: {"objective": grpo(), "steps": 120}),
+    },
 }
 """Part to its arms; the first is what the others are compared with. The signs were written before the runs."""
 
