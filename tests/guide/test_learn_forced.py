@@ -9,6 +9,7 @@ import pytest
 
 from assay.core import FrozenMap, Task
 from assay.core.batch import Batch
+from assay.core.columns import TokenColumn
 from assay.core.group import Group
 from assay.core.rollout import ids_of
 from assay.core.sample import STREAMS
@@ -39,6 +40,14 @@ def composed(*groups: Group) -> Batch:
     return batch
 
 
+def outcome(of: Batch, objective: Objective) -> tuple[float, np.ndarray]:
+    """Loss and gradient where every token has the log-probability -2, under the sampler too."""
+    program = objective.compile()
+    now = np.where(of.token("mask"), -2.0, 0.0)
+    found = evaluate(program, program.credit(of).with_tokens(TokenColumn("logp_old", now, "test")), {"logp_new": now})
+    return float(found.loss), np.asarray(found.gradients["logp_new"])
+
+
 def test_forced_ids_are_rows_of_their_own_in_the_place_of_the_group() -> None:
     batch = composed(hinted(1.0, 0.0), graded_group(TASK, [1.0, 0.0], key="plain"))
     expert = batch.rows["stream"] == STREAMS.index("expert")
@@ -57,13 +66,6 @@ def test_the_likelihood_is_the_mean_over_forced_tokens_and_leaves_the_policy_los
     alone = Compose().compose([plain], None, 0)
     assert alone is not None
 
-    def outcome(of: Batch, objective: Objective) -> tuple[float, np.ndarray]:
-        of = objective.compile().credit(of)
-        now = np.where(of.token("mask"), -2.0, 0.0)
-        old = {"logp_old": now, "logp_new": now}
-        found = evaluate(objective.compile(), of, old)
-        return float(found.loss), np.asarray(found.gradient["logp_new"])
-
     loss, gradient = outcome(batch, both)
     before, without = outcome(alone, grpo(kl=0.0))
     assert loss - before == pytest.approx(0.001 * 2.0)  # every forced token has -logp 2
@@ -74,9 +76,8 @@ def test_the_likelihood_is_the_mean_over_forced_tokens_and_leaves_the_policy_los
 
 def test_where_the_rollout_did_worse_than_its_group_forced_tokens_have_no_gradient() -> None:
     masked = grpo(kl=0.0) + Nll(streams=("expert",), by="advantage", aggregate=Token())
-    batch = masked.compile().credit(composed(hinted(1.0, 0.0, 0.0, 0.0)))
-    now = np.where(batch.token("mask"), -2.0, 0.0)
-    gradient = np.asarray(evaluate(masked.compile(), batch, {"logp_old": now, "logp_new": now}).gradient["logp_new"])
+    batch = composed(hinted(1.0, 0.0, 0.0, 0.0))
+    gradient = outcome(batch, masked)[1]
     expert = np.repeat(batch.rows["stream"] == STREAMS.index("expert"), batch.lengths) & batch.token("mask")
     # rewards 1, 0, 0, 0: mean 1/4, deviation sqrt(3)/4, advantages sqrt(3) and -1/sqrt(3); 8 forced tokens
     assert gradient[expert].tolist() == pytest.approx([-(3**0.5) / 8] * 2 + [0.0] * 6, rel=1e-3)
@@ -87,4 +88,3 @@ def test_nothing_is_added_without_forced_ids_nor_for_faults_and_for_groups_left_
     assert composed(hinted(1.0, 0.0, FAULT)).counts == composed(hinted(1.0, 0.0)).counts
     batch = Compose(learn_forced=True, drop_zero_signal=True).compose([hinted(1.0, 0.0), hinted(1.0, 1.0, key="g1")], None, 0)
     assert batch is not None and (batch.rows["stream"] == STREAMS.index("expert")).sum() == 2
-

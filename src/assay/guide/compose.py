@@ -154,7 +154,13 @@ def _said_forced(rollout: Rollout) -> Rollout:
     )
     score, privileged = (None if ids is None else ids[:-n] for ids in (call.score_prefix, call.privileged_prefix))
     said = replace(
-        call, prefix=call.prefix[:-n], completion=completion, results=(), score_prefix=score, privileged_prefix=privileged, forced=0
+        call,
+        prefix=call.prefix[:-n],
+        completion=completion,
+        results=(),
+        score_prefix=score,
+        privileged_prefix=privileged,
+        forced=0,
     )
     return replace(rollout, id=f"{rollout.id}/forced", calls=(said,))
 
