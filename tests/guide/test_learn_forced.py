@@ -79,8 +79,8 @@ def test_where_the_rollout_did_worse_than_its_group_forced_tokens_have_no_gradie
     batch = composed(hinted(1.0, 0.0, 0.0, 0.0))
     gradient = outcome(batch, masked)[1]
     expert = np.repeat(batch.rows["stream"] == STREAMS.index("expert"), batch.lengths) & batch.token("mask")
-    # rewards 1, 0, 0, 0: mean 1/4, deviation sqrt(3)/4, advantages sqrt(3) and -1/sqrt(3); 8 forced tokens
-    assert gradient[expert].tolist() == pytest.approx([-(3**0.5) / 8] * 2 + [0.0] * 6, rel=1e-3)
+    # rewards 1, 0, 0, 0: mean 1/4, sample deviation 1/2, advantages 3/2 and -1/2; 8 forced tokens
+    assert gradient[expert].tolist() == pytest.approx([-1.5 / 8] * 2 + [0.0] * 6, rel=1e-3)
 
 
 def test_nothing_is_added_without_forced_ids_nor_for_faults_and_for_groups_left_out() -> None:
