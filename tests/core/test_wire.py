@@ -171,6 +171,7 @@ def test_every_field_of_a_call_and_every_bit_of_a_float() -> None:
             ToolResult(content="c", cost=0.5, timed_out=True, cut=3),
         ),
         history="spliced",
+        forced=1,
     )
     full = type(full)(**{f.name: getattr(full, f.name) for f in fields(full)} | {"completion": made})
     again = rollout_from_wire(travelled(rollout_to_wire(rollout(full)))).calls[0]

@@ -93,7 +93,7 @@ def test_prefill_forces_the_first_tokens_which_are_read_but_never_trained(share:
     engine = Scripted(says("xy"))
     (rollout,) = play(engine, contexts=[posed(prefill=Prefill("abcdefghij", share))])
     assert rollout.calls[0].prefix.tolist() == [*letters("1+1="), CLOSE, OPEN, *letters(forced)]
-    assert rollout.text == forced + "xy"
+    assert rollout.text == forced + "xy" and rollout.calls[0].forced == len(forced)
     assert engine.requests[0].first == 0
     (row,) = samples(rollout)
     assert row.ids[row.mask].tolist() == [*letters("xy"), EOS]
@@ -165,6 +165,7 @@ def test_prefill_belongs_to_the_first_turn_only() -> None:
     context = posed(prefill=Prefill("ab"))
     (rollout,) = play(Scripted(says("c", "stop")), Worlds(Echo), contexts=[context])
     assert [c.text for c in rollout.calls] == ["abc", "stop"]
+    assert [c.forced for c in rollout.calls] == [2, 0]
     assert rollout.calls[0].results[0].content == "<abc>"
 
 

@@ -277,6 +277,7 @@ class Call:
         history: how the prefix of an agent's call came about from its earlier ones: ``exact`` and ``spliced``, the tokens of an
             earlier answer as they were sampled, which the agent sent back as they were told or in another form; ``prefix``,
             what it sent has these very tokens; ``rendered``, it says something else and was written anew. Empty otherwise.
+        forced: how many of the last ids of ``prefix`` begin the answer because its context demands it (`Context.prefill`).
     """
 
     id: int
@@ -294,6 +295,7 @@ class Call:
     privileged_prefix: Ids | None = None
     shared: bool = False
     history: str = ""
+    forced: int = later(0)
 
     @property
     def tokens(self) -> Ids:

@@ -266,6 +266,7 @@ def _call(call: Call) -> Wire:
         **({"placeholders": True} if call.placeholders else {}),
         **({"shared": True} if call.shared else {}),
         **({"history": call.history} if call.history else {}),
+        **({"forced": int(call.forced)} if call.forced else {}),
     }
 
 
@@ -299,6 +300,7 @@ def _read_call(data: Mapping[str, Any]) -> Call:
         privileged_prefix=None if privileged is None else array_from_wire(privileged),
         shared=data.get("shared", False),
         history=data.get("history", ""),
+        forced=int(data.get("forced", 0)),
     )
 
 

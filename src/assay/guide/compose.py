@@ -7,10 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+import numpy as np
+
 from assay.core.batch import Batch, pack
 from assay.core.errors import ConfigError
+from assay.core.fields import later
 from assay.core.group import Group
 from assay.core.protocols import Replay
+from assay.core.rollout import Completion, Rollout, Span, Stop, ids_of
 
 __all__ = ["Compose", "Recompose"]
 
@@ -23,6 +27,10 @@ class Compose:
         drop_zero_signal: leave out groups of the step whose valid rollouts all have the same primary value. ``Batch.counts``
             then counts what was kept and ``Batch.drawn`` what was drawn; the objective's aggregation names the one that it
             divides by.
+        learn_forced: the tokens that a guidance forced at the beginning of an answer stand in the group too, as a row of the
+            stream ``expert`` for each rollout. It has the rollout's reward and advantage, and enters no statistic. A term such as
+            ``Nll(streams=("expert",))`` learns from it (SEELE, arXiv 2509.06923); with ``by="advantage"`` only where the rollout
+            did better than its group (ADHint's selective masks, arXiv 2512.13095).
         replay_share: share of the groups in the batch that come from the replay, in [0, 1); their rows have stream ``replay``.
 
     Raises:
@@ -31,6 +39,7 @@ class Compose:
 
     drop_zero_signal: bool = False
     replay_share: float = 0.0
+    learn_forced: bool = later(False)
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.replay_share < 1.0:
@@ -48,9 +57,10 @@ class Compose:
         old = self._replayed(kept, groups, replay)
         if not any(map(_trainable, [*kept, *old])):
             return None
-        batch = _packed(kept, old, experts)
+        beside = [*experts, *(map(forced_rows, groups) if self.learn_forced else ())]
+        batch = _packed(kept, old, beside)
         if len(kept) < len(groups):
-            batch = replace(batch, drawn=_packed(groups, old, experts).counts)
+            batch = replace(batch, drawn=_packed(groups, old, beside).counts)
         return batch
 
     def _replayed(self, kept: Sequence[Group], groups: Sequence[Group], replay: Replay | None) -> list[Group]:
@@ -120,6 +130,41 @@ class Recompose:
         return frozenset(i for of in (right, wrong) for i in of[: math.ceil(self.share * len(of) - 1e-9)])
 
 
+def forced_rows(group: Group) -> Group:
+    """The group's forced beginnings as if its rollouts had said just them: same key, scores and order, nothing else.
+
+    A rollout whose prompt and forced ids are ``x + h`` becomes one of prefix ``x`` and completion ``h``. No sampler drew ``h``:
+    ``logp_engine`` is NaN, so that a term that reads it there fails. Rollouts without forced ids are left out.
+    """
+    pairs = [(r, s) for r, s in zip(group.rollouts, group.scores, strict=True) if r.calls and r.calls[0].forced]
+    rollouts, scores = tuple(_said_forced(r) for r, _ in pairs), tuple(s for _, s in pairs)
+    return replace(group, rollouts=rollouts, scores=scores)
+
+
+def _said_forced(rollout: Rollout) -> Rollout:
+    call = rollout.calls[0]
+    n, old = call.forced, call.completion
+    version = old.spans[0].version if old.spans else 0
+    completion = Completion(
+        ids=ids_of(call.prefix[-n:]),
+        logp_engine=np.full(n, np.nan, np.float32),
+        spans=(Span(version, 0, n),),
+        stop=Stop.DONE,
+        sampling=replace(old.sampling.whole, temperature=1.0),
+    )
+    score, privileged = (None if ids is None else ids[:-n] for ids in (call.score_prefix, call.privileged_prefix))
+    said = replace(
+        call,
+        prefix=call.prefix[:-n],
+        completion=completion,
+        results=(),
+        score_prefix=score,
+        privileged_prefix=privileged,
+        forced=0,
+    )
+    return replace(rollout, id=f"{rollout.id}/forced", calls=(said,))
+
+
 WITHHELD = "withheld"
 """Policy of calls that are not learned from in a batch: packing gives loss to those of ``policy`` alone."""
 
@@ -142,7 +187,7 @@ def _trainable(group: Group) -> bool:
 def _packed(fresh: Sequence[Group], old: Sequence[Group], experts: Sequence[Group]) -> Batch:
     """Groups of this step, replayed ones, and in the former's places what experts did there."""
     place = {g.key: i for i, g in enumerate(fresh)}
-    beside = [g for g in experts if g.key in place]
+    beside = [g for g in experts if g.key in place and g.rollouts]
     batch = pack([*fresh, *old, *beside])
     if not old and not beside:
         return batch

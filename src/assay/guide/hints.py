@@ -199,7 +199,10 @@ class Seele:
     (`needed_share`). All rollouts of a task make one group: advantages compare over all its rounds. What was needed last is
     remembered per task, for its first round the next time; the first time it is all of the solution but one character.
 
-    Source: SEELE (arXiv 2509.06923). Left out: the small likelihood loss on the given tokens (weight 0.001 there).
+    Its small likelihood loss on the given tokens is of the composer and the objective: ``Compose(learn_forced=True)`` and
+    ``grpo() + Nll(streams=("expert",), coef=0.001)``.
+
+    Source: SEELE (arXiv 2509.06923).
 
     Attributes:
         rounds: per task.

@@ -376,6 +376,7 @@ class Player:
             placeholders=bool(play.media) and self.pictures == "placeholder",
             score_prefix=first.score_prefix if first else None,
             privileged_prefix=first.privileged_prefix if first else None,
+            forced=len(first.answer_ids) if first and not first.cuts else 0,
         )
 
     def _converse(self, play: RolloutState, shown: Obs) -> Conversation:

@@ -89,6 +89,13 @@ def check_streams(stage: Reinforce) -> None:
     }
     alone = [type(t).__name__ for t in (*credit, *losses) if t.streams == ("expert",)]
     own = {stream for source in stage.sources for stream in streams_in(source)}
+    if isinstance(stage.composer, Compose) and stage.composer.learn_forced:
+        own.add("expert")
+        if "expert" not in read:
+            raise ConfigError(
+                f"Compose.learn_forced=True, but no part of the objective reads the stream 'expert' (they read {sorted(read)}): "
+                "add a term, such as grpo() + Nll(streams=('expert',), coef=0.001), or leave it out"
+            )
     brought = {"on_policy", "replay", "expert"} | own
     if isinstance(stage.composer, Compose) and not any(brought & set(t.streams or STREAMS) for t in losses):
         raise ConfigError(
