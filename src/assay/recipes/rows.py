@@ -32,7 +32,7 @@ from assay.train.levels import Levels
 from assay.train.method_names import NamedMethod
 from assay.train.model_facts import ModelFacts, facts_in, facts_of_config, facts_of_scratch, small_files, tokenizer_in
 from assay.train.model_settings import GivenSettings, ModelSettings, RowFacts, pick_settings, this_machine
-from assay.train.models import Built, Folder, Scratch, scratch_tokenizer
+from assay.train.models import Built, Folder, Scratch, more_positions, scratch_tokenizer
 from assay.train.reinforce import Reinforce
 from assay.train.run import Evaluation, ModelSource, Run
 from assay.train.stage import Stage
@@ -172,7 +172,7 @@ def on_rows(
     data = _Data.of(rows, evaluate, split)
     known = _Known.of(source)
     settings = _settings(source, known, data, given, device, bool(tools))
-    data = _fitted(data, known, settings, long_prompts, NOT_FOR_TEXT if _is_base(source) else "")
+    data = _fitted(data, known, settings, long_prompts, source)
     tasks, levels, evaluation = _tasks(data, _Judged(reward, metric, weights), evaluate, test_share)
     stage = replace(_stage(settings, steps, lr_schedule, tools), minibatches=minibatches, levels=levels)
     return Run(
@@ -340,10 +340,14 @@ def _is_file(text: str) -> bool:
     return text.startswith("hub:") or "." in Path(text).name or Path(text).exists()
 
 
-def _fitted(data: _Data, known: _Known, settings: ModelSettings, mode: LongPrompts, advice: str) -> _Data:
+def _fitted(data: _Data, known: _Known, settings: ModelSettings, mode: LongPrompts, source: ModelSource) -> _Data:
     """The rows whose prompts fit; says what became of others."""
     if known.tokenizer is None:
         return data
+
+    def advice(tokens: int) -> str:
+        return NOT_FOR_TEXT if _is_base(source) else more_positions(source, tokens)
+
     limits = known.tokenizer, known.facts.shape.max_positions, settings.max_new_tokens, mode, advice
     train, said = fit_prompts(data.train, *limits)
     test, also = fit_prompts(data.test, *limits) if data.test is not None else (None, "")
