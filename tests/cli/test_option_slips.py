@@ -109,7 +109,7 @@ SLIPS = {
     "--early_stopping_patience 3": "--stages.0.until.kind Until --stages.0.until.patience",
     "--load_best_model_at_end": "--keep-best",
     "--system_prompt x": "--model.chat.system",
-    "--mask_truncated_completions": "DropTruncated",
+    "--mask_truncated_completions": "--stages.0.objective.credit.first.kind DropTruncated",
     "--push_to_hub": "assay push RUN OWNER/NAME",
     "--eval_strategy steps": "--eval-every",
     "--deepspeed x": "--mesh.data",

@@ -17,7 +17,7 @@ from assay.core.errors import ConfigError, DataError, HubError, UnknownNameError
 from assay.objective.methods import grpo
 from assay.recipes import on_rows
 from assay.recipes.prompt_lengths import fit_prompts, longest_answer, longest_prompt
-from assay.runtime import Chat, Lora, char_tokenizer
+from assay.runtime import Chat, DecoderShape, Lora, char_tokenizer
 from assay.runtime.models.reduced import write_reduced
 from assay.runtime.settings import LearningRateSchedule
 from assay.tasks import Rows, TaskMixture
@@ -296,6 +296,26 @@ def test_long_prompts_are_counted_and_refused() -> None:
         UserWarning, match="evaluation rows: 1 of 1 prompts cut at their front, with any instruction there, to 112 tokens"
     ):
         assert on_rows(ROWS, evaluate=rows[-1:], long_prompts="truncate").steps == 100
+
+
+def test_a_fresh_model_is_told_the_positions_that_its_rows_need() -> None:
+    rows = [{"prompt": "What do five figs cost? " * 5, "answer": "15"}]
+    with pytest.raises(
+        DataError, match=r"has \d+. Give the fresh model more positions: Scratch\(shape=(.*?)\); or lower"
+    ) as found:
+        on_rows(rows, model=Scratch(), max_new_tokens=32)
+    assert "DecoderShape(max_positions=256)" in str(found.value)
+    fits = Scratch(shape=DecoderShape(max_positions=256))
+    assert on_rows(rows, model=fits, max_new_tokens=32).model == fits
+    other = Scratch(shape=DecoderShape(hidden_size=48))
+    with pytest.raises(DataError, match=r"Scratch\(shape=DecoderShape\(..., max_positions=256\)\)"):
+        on_rows(rows, model=other, max_new_tokens=32)
+
+
+def test_a_fresh_model_is_told_the_positions_that_its_tools_need(tmp_path: Path) -> None:
+    run = on_rows(ROWS, model=Scratch(chat=Chat(template="dialogue")), tools=[double], max_new_tokens=4, steps=1)
+    with pytest.raises(ConfigError, match=r"give the fresh model more positions: Scratch\(shape=.*max_positions=512"):
+        train(run, tmp_path / "run", progress=False)
 
 
 def test_long_prompts_are_left_out_or_cut() -> None:

@@ -169,8 +169,9 @@ class LengthTruncation:
             severity=Severity.WARNING,
             sentence=f"In {steps_of(now)} {percent(now.mean)} of the answers were cut off at the length limit{mean}.",
             action=(
-                "Raise max_new_tokens (--max-new-tokens), or, if answers ramble, make truncation cost reward or mask cut answers "
-                "from the loss."
+                "Raise max_new_tokens (--max-new-tokens), or, if answers ramble, make truncation cost reward (Overlong) or take "
+                "cut answers out of the loss: --stages.N.objective.credit.first.kind DropTruncated (TRL's "
+                "mask_truncated_completions); N is the number of the stage."
             ),
             first_step=now.span[0],
             last_step=now.span[1],

@@ -308,8 +308,8 @@ PEERS: tuple[tuple[PeerSetting, str], ...] = (
     ),
     (
         PeerSetting(
-            "",
-            "in a recipe: objective=dapo(overlong=DropTruncated()), of assay.objective.methods and assay.objective",
+            "--stages.{stage}.objective.credit.first.kind DropTruncated",
+            "answers that were cut off are not learned from",
             "objective=dapo(overlong=DropTruncated()), of assay.objective.methods and assay.objective",
         ),
         "mask-truncated-completions overlong-filter overlong-filtering mask-truncated",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
@@ -87,7 +87,12 @@ def longest_answer(rows: Sequence[Row], tokenizer: Tokenizer) -> int:
 
 
 def fit_prompts(
-    rows: Sequence[Row], tokenizer: Tokenizer, context: int, new: int, mode: LongPrompts = "error", advice: str = ""
+    rows: Sequence[Row],
+    tokenizer: Tokenizer,
+    context: int,
+    new: int,
+    mode: LongPrompts = "error",
+    advice: Callable[[int], str] | None = None,
 ) -> tuple[Sequence[Row], str]:
     """Rows whose prompts leave room for an answer.
 
@@ -98,7 +103,7 @@ def fit_prompts(
         new: most tokens of an answer.
         mode: ``error``, ``skip`` to leave out those that are too long, or ``truncate`` to drop the beginning of their longest
             turn that is not the system's.
-        advice: what else helps with this model.
+        advice: what helps with this model, of the tokens of the longest prompt and its answer together.
 
     Returns:
         The rows, and what was done, in a sentence; empty where nothing was.
@@ -130,8 +135,8 @@ def fit_prompts(
     count, worst = f"{len(over):,} of {len(rows):,} prompts", max(over, key=lambda at: over[at])
     if mode == "error":
         fixes = [
+            advice(over[worst] + new) if advice else "",
             f"lower max_new_tokens to {context - over[worst]:,} or less" if over[worst] < context else "",
-            advice,
             "leave them out (long_prompts='skip')" if len(over) < len(rows) else "",
             "cut off their beginning, with any instruction that stands there (long_prompts='truncate')",
         ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -80,7 +80,9 @@ def _is_file(text: str) -> bool:
     return text.startswith("hub:") or "." in Path(text).name or Path(text).exists()
 
 
-def fit_rows(data: RowData, tokenizer: Tokenizer, context: int, new: int, mode: LongPrompts, advice: str) -> RowData:
+def fit_rows(
+    data: RowData, tokenizer: Tokenizer, context: int, new: int, mode: LongPrompts, advice: Callable[[int], str]
+) -> RowData:
     """The rows whose prompts fit; says what became of others."""
     limits = tokenizer, context, new, mode, advice
     train, said = fit_prompts(data.train, *limits)

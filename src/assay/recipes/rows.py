@@ -27,7 +27,7 @@ from assay.tasks.rewards import Metric, Reward
 from assay.train.method_names import NamedMethod
 from assay.train.model_facts import ModelFacts, facts_in, facts_of_config, facts_of_scratch, small_files, tokenizer_in
 from assay.train.model_settings import GivenSettings, ModelSettings, RowFacts, pick_settings, this_machine
-from assay.train.models import Built, Folder, Scratch, scratch_tokenizer
+from assay.train.models import Built, Folder, Scratch, more_positions, scratch_tokenizer
 from assay.train.reinforce import Reinforce
 from assay.train.run import ModelSource, Run
 from assay.train.stage import Stage
@@ -169,8 +169,11 @@ def on_rows(
     known = _Known.of(source)
     settings = _settings(source, known, data, given, device, bool(tools))
     if known.tokenizer is not None:
-        context, advice = known.facts.shape.max_positions, NOT_FOR_TEXT if _is_base(source) else ""
-        data = fit_rows(data, known.tokenizer, context, settings.max_new_tokens, long_prompts, advice)
+
+        def advice(tokens: int) -> str:
+            return NOT_FOR_TEXT if _is_base(source) else more_positions(source, tokens)
+
+        data = fit_rows(data, known.tokenizer, known.facts.shape.max_positions, settings.max_new_tokens, long_prompts, advice)
     tasks, levels, evaluation = tasks_of_rows(data, RowJudge(reward, metric, weights), evaluate, test_share)
     stage = replace(_stage(settings, steps, lr_schedule, tools), minibatches=minibatches, levels=levels)
     return Run(

@@ -40,6 +40,7 @@ __all__ = [
     "keep_model",
     "load_source",
     "model_folder",
+    "more_positions",
     "scratch_tokenizer",
 ]
 
@@ -174,6 +175,20 @@ def scratch_tokenizer(source: Scratch) -> HubTokenizer:
 
     tokenizer = char_tokenizer(source.alphabet, source.template or ChatTemplate())
     return tokenizer if source.chat is None else tokenizer.with_chat(source.chat)
+
+
+def more_positions(source: object, tokens: int) -> str:
+    """How a fresh model gets a context that holds rows of so many tokens; empty where a model is not fresh.
+
+    >>> more_positions(Scratch(), 150)
+    'give the fresh model more positions: Scratch(shape=DecoderShape(max_positions=256))'
+    """
+    if not isinstance(source, Scratch):
+        return ""
+    fits = f"max_positions={1 << (tokens - 1).bit_length()}"
+    plain = replace(source.shape, max_positions=DecoderShape().max_positions) == DecoderShape()
+    shape = f"DecoderShape({fits})" if plain else f"DecoderShape(..., {fits})"
+    return f"give the fresh model more positions: Scratch(shape={shape})"
 
 
 def from_folder(path: str) -> AnyModel:

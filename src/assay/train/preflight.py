@@ -21,7 +21,7 @@ from assay.runtime.anchors import check_vocabulary
 from assay.train.char_coverage import spelling_of
 from assay.train.evaluate import held_out
 from assay.train.levels import Levels, arms_of
-from assay.train.models import from_folder
+from assay.train.models import from_folder, more_positions
 from assay.train.offline_rows import short as shown
 from assay.train.run import Run
 from assay.train.stage import Stage
@@ -99,16 +99,16 @@ def check_fits(run: Run, model: AnyModel, others: Callable[[str], AnyModel] = fr
         played = _with_tools(run, stage, model.tokenizer)
         for task in _first_tasks(played.tasks, stage.levels, "train"):
             if not fits(task, context - new):
-                fits.note(task, _check_prompt(played.tasks, task, model.tokenizer, new, context))
+                fits.note(task, _check_prompt(played, task, model.tokenizer, new, context))
             if short < context:
-                _check_prompt(played.tasks, task, model.tokenizer, new, short, "anchors' shortest")
+                _check_prompt(played, task, model.tokenizer, new, short, "anchors' shortest")
             check_answer(task)
             _check_turns(played, task, model.tokenizer)
             stage.check_task(run, task, model.tokenizer, (context, min(context, short)))
     played = _with_tools(run, max(run.stages, key=lambda stage: len(_tools_of(stage))), model.tokenizer)
     for task in _first_tasks(played.tasks, run.evaluation.levels, run.evaluation.split):
         if not fits(task, context - new):
-            _check_prompt(played.tasks, task, model.tokenizer, new, context)
+            _check_prompt(played, task, model.tokenizer, new, context)
         check_answer(task)
         _check_turns(played, task, model.tokenizer)
 
@@ -163,7 +163,7 @@ def _count(source: TaskSource, arm: str, level: int, split: str) -> int:
     return size(arm, level, split) if size is not None else PROBES
 
 
-def _check_prompt(tasks: TaskSource, task: Task, tokenizer: Tokenizer, new: int, context: int, whose: str = "model's") -> int:
+def _check_prompt(run: Run, task: Task, tokenizer: Tokenizer, new: int, context: int, whose: str = "model's") -> int:
     """Tokens of a task's prompt."""
     try:
         tokens = len(tokenizer.render(task.public_view().messages))
@@ -173,8 +173,8 @@ def _check_prompt(tasks: TaskSource, task: Task, tokenizer: Tokenizer, new: int,
         raise ConfigError(
             f"task {task.id!r} (arm {task.arm!r}, level {task.level}) has a prompt of {tokens} tokens; with "
             f"Run.sampling.max_new_tokens={new} that exceeds the {whose} context of {context}: "
-            + (_told_of_tools(tasks, task, tokenizer, tokens, context - new) or "lower max_new_tokens, leave the level out,")
-            + " or use a model with more positions"
+            + (_told_of_tools(run.tasks, task, tokenizer, tokens, context - new) or "lower max_new_tokens, leave the level out,")
+            + f" or {more_positions(run.model, tokens + new) or 'use a model with more positions'}"
         )
     return tokens
 
