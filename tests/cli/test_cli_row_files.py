@@ -100,3 +100,81 @@ def test_all_that_is_wrong_of_rows_and_options_is_told_at_once(assay, files):
     assert "2 settings are wrong" in told and "none.jsonl does not exist" in told
     told = assay("train", "held.jsonl", "--reward", "reward.py:compute_score", "--split", "dev", "--lr", "fast").err
     assert "2 settings are wrong" in told and "the rows come in no splits" in told
+
+
+def test_a_wrong_reward_is_the_only_thing_that_is_said_of_it(assay, files):
+    """Rows that have no answer are judged by the reward: what is wrong with it is no mistake of the rows to evaluate on."""
+    (files / "other.py").write_text("def wrong(completion, answr):\n    return 1.0\n")
+    words = ("train", "held.jsonl", "--evaluate", "held.parquet")
+    for reward, said in (
+        ("other.py:wrong", "takes 'answr', which is none of"),
+        ("other.py:wrng", "did you mean 'wrong'?"),
+        ("gone.py:wrong", "gone.py does not exist"),
+    ):
+        got = assay(*words, "--reward", reward)
+        assert got.code == 2 and said in got.err and "cannot be matched" not in got.err, got.err
+        assert "settings are wrong" not in got.err
+    told = assay(*words, "--reward", "other.py:wrong", "--objective", "gpro").err
+    assert "2 settings are wrong" in told and "'answr'" in told and "did you mean 'grpo'?" in told
+    (files / "base.toml").write_text('recipe = "held.jsonl"\nreward = "reward.py:compute_score"\nevaluate = "held.parquet"\n')
+    (files / "c.toml").write_text('recipe = "base.toml"\nobjective = "gpro"\n')
+    told = assay("train", "c.toml").err
+    assert "'grpo'" in told and "cannot be matched" not in told and "settings are wrong" not in told
+
+
+def test_rows_without_answers_and_without_a_reward_are_told_of_once(assay, files):
+    told = assay("train", "held.jsonl", "--evaluate", "held.parquet").err
+    assert told.count("cannot be matched") == 1 and "row 101" not in told
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("compute_score", "it names no file or module; give my_file.py:compute_score or package.module:compute_score"),
+        (":compute_score", "it names no file or module; give my_file.py:compute_score"),
+        ("reward.py", "that is a file only; say which function: reward.py:my_function"),
+        ("reward.py:", "no name stands behind the colon; give reward.py:my_function"),
+        ("reward:", "no name stands behind the colon; give reward:my_function"),
+        (":", "it names no file or module; give my_file.py:my_function"),
+        (".here:compute_score", "cannot import .here"),
+        ("a..b:compute_score", "cannot import a..b"),
+    ],
+)
+def test_a_reward_that_is_named_by_half(assay, files, word, said):
+    for words in (("train", "held.jsonl"), ("eval", "model", "--tasks", "held.jsonl")):
+        got = assay(*words, "--reward", word)
+        assert got.code == 2, got.err
+    assert said in (got := assay("train", "held.jsonl", "--reward", word)).err and len(got.err.splitlines()) == 1
+    (files / "r.toml").write_text(f'recipe = "held.jsonl"\nreward = "{word}"\n')
+    assert said in assay("train", "r.toml").err
+
+
+@pytest.mark.parametrize("word", ["compute_score:", ":compute_score", ":"])
+def test_recipes_and_families_that_are_named_by_half(assay, files, word):
+    for words in (("train", word), ("tasks", "sample", word), ("verify", "audit", word)):
+        got = assay(*words)
+        assert got.code == 2 and "Traceback" not in got.err and re.search(r"file\.py:|:my_function", got.err), got.err
+
+
+def test_mistakes_of_a_file_are_answered_in_its_spelling(assay, files):
+    for line, said in (
+        ("num_samples = 8", "num_samples is another library's; in assay this is group_size = 8"),
+        ("clip_range_x = 1", "there is no such option"),
+        ("rollout_batch_size = 4", "in assay this is groups = 4"),
+        ("eps_clip_low_high = [0.2, 0.28]", "in assay this is clip = [LOW, HIGH]"),
+        ("bf16 = true", 'in assay this is precision = "bf16"'),
+        ('save_path = "x"', "in assay this is --folder x"),
+        ('clip = [0.2, "0.28"]', "clip=[0.2, '0.28']: '0.28' is text; leave the quotes out: 0.28"),
+        ('kl = "0.1"', "kl='0.1': '0.1' is text; leave the quotes out: 0.1"),
+    ):
+        (files / "t.toml").write_text(f'recipe = "held.jsonl"\nreward = "reward.py:compute_score"\nmodel = "base"\n{line}\n')
+        got = assay("train", "t.toml")
+        assert got.code == 2 and said in got.err and "t.toml" in got.err, got.err
+
+
+def test_what_is_no_toml_is_said_of_its_file(assay, files):
+    (files / "base.toml").write_text('recipe = "held.jsonl"\nlr = 1\nlr = 2\n')
+    (files / "c.toml").write_text('recipe = "base.toml"\nsteps = 3\n')
+    assert "base.toml: not TOML: Cannot overwrite a value (at line 3" in assay("train", "c.toml").err
+    assert "base.toml: not TOML" in assay("train", "base.toml").err
+    assert "base.toml: not TOML" in assay("train", "quickstart", "--config", "base.toml").err

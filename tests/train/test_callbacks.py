@@ -127,7 +127,7 @@ class Judge:
 
     def __call__(self, *values: float | None) -> list[bool]:
         metrics = [{} if v is None else {"eval/greedy/all": v} for v in values]
-        return [StageDriver._ends(self.driver, self.parts, m) for m in metrics]
+        return [bool(StageDriver._ends(self.driver, self.parts, m)) for m in metrics]
 
 
 def test_patience_counts_evaluations_without_a_better_value() -> None:

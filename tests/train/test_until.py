@@ -13,6 +13,7 @@ from tiny_runs import imitate, prefer, tiny
 
 from assay.core.config import from_dict, to_dict
 from assay.core.errors import ConfigError
+from assay.measure import read_run
 from assay.runs.journal import Journal
 from assay.train import Until, load_run, resume, train
 from assay.train.callbacks import Callbacks
@@ -52,6 +53,10 @@ def test_a_stage_of_any_kind_ends_when_its_metric_is_reached(tmp_path: Path, kin
     assert [(r["step"], r["full"]) for r in lines if r["mode"] == "greedy"][-2:] == [(2, False), (2, True)]
     assert load_run(tmp_path / "run").stages[0].until == Until(at_least=0.0)
     if kind == "Imitate":
+        told = f"Ended early: {STAGES[kind].name} ended at its step 2 of 6: eval/greedy/all is "
+        assert told in outcome.sentence and told in outcome.summary(), outcome.sentence
+        (event,) = [e for e in read_run(tmp_path / "run").events if e.kind == "until"]
+        assert event.step == 2 and "which reaches until.at_least = 0" in event.message
         assert resume(tmp_path / "run", steps=20).step == 4, "more steps lift it until the next evaluation"
 
 
@@ -75,5 +80,7 @@ def test_patience_ranks_evaluations_on_the_items_that_all_have(tmp_path: Path) -
     parts: Any = SimpleNamespace(stage=SimpleNamespace(until=Until(patience=1)))
     for shown, common, best, stale in ((0.8, 0.8, 0.8, 0), (0.6, 0.9, 0.9, 0), (0.85, 0.85, 0.9, 1)):
         driver._evaluator.comparable = {"eval/greedy/all": common}
-        assert driver._ends(parts, {"eval/greedy/all": shown}) is bool(stale)
+        assert driver._ends(parts, {"eval/greedy/all": shown}) == (
+            "1 evaluations without a gain in eval/greedy/all (until.patience = 1)" if stale else ""
+        )
         assert (driver.progress.best, driver.progress.stale) == (best, stale)

@@ -141,6 +141,31 @@ def test_a_service_that_stays_away_is_an_infrastructure_fault_with_the_first_cau
         assert pool.counts == Counter(reconnected=1, unreached=1)
 
 
+def test_a_service_that_is_down_is_told_in_one_line_and_blames_no_code() -> None:
+    async def judge(prompt: str, completion: str, row: Row) -> float:
+        try:
+            raise OSError("deep in the client")
+        except OSError as error:
+            raise ConnectionRefusedError("nobody listens\nsee https://example.org") from error
+
+    with ScoringPool(RewardFunction(judge), LONG, attempts=1) as pool, pytest.raises(RewardError) as told:
+        pool.score(items("a", "b", "c"))
+    text = str(told.value)
+    assert text.startswith("the service of the reward function gave no answer on 3 of 3 answers")
+    assert "ConnectionRefusedError: nobody listens (test_asynchronous_rewards.py, line" in text
+    assert "\n" not in text and "deep in the client" not in text
+    assert isinstance(told.value.__cause__, EngineError), "a resume needs no --allow-inexact"
+
+
+def test_a_function_that_fails_beside_its_service_is_told_with_its_lines() -> None:
+    async def judge(prompt: str, completion: str, row: Row) -> float:
+        raise ConnectionRefusedError("away") if completion == "lost" else KeyError("no such field")
+
+    with ScoringPool(RewardFunction(judge), LONG, attempts=1) as pool, pytest.raises(RewardError, match="Traceback") as told:
+        pool.score(items("lost", "b", "c"))
+    assert told.value.__cause__ is None
+
+
 def test_a_call_without_an_answer_is_ended_at_its_deadline() -> None:
     async def judge(prompt: str, completion: str, row: Row) -> float:
         while completion == "silent":

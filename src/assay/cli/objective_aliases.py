@@ -76,6 +76,7 @@ def with_clip(at: StageOfRun, option: GivenOption) -> Settings:
     Raises:
         ConfigError: other than one or two values, or the objective has no such bounds.
     """
+    _refuse_text(option)
     given: object = option.value
     listed = cast("list[object]", given) if isinstance(given, list) else []
     words = option.words or tuple(map(str, listed))
@@ -108,6 +109,7 @@ def coef_of(run: Run, stage: int, names: Sequence[str]) -> str:
 def _with_term(
     at: StageOfRun, option: GivenOption, setting: str, held: Sequence[str], new: Callable[[], tuple[str, str]]
 ) -> Settings:
+    _refuse_text(option)
     method = _method(at)
     if method and setting and setting in method.settings:
         return [(f"{at.path}.objective.{setting}", option.words)]
@@ -116,6 +118,14 @@ def _with_term(
         return [(f"{held[0]}.kind", ("none",))] if off else [(f"{held[0]}.coef", option.words)]
     place, kind = new()
     return [] if off else [(f"{place}.kind", (kind,)), (f"{place}.coef", option.words)]
+
+
+def _refuse_text(option: GivenOption) -> None:
+    """Raises ConfigError for a number in quotes in a file of settings."""
+    given: object = option.value
+    for item in cast("list[object]", given) if isinstance(given, list) else [given]:
+        if isinstance(item, str) and _number(item) is not None:
+            raise ConfigError(f"{option.typed}={given!r}: {item!r} is text; leave the quotes out: {item}")
 
 
 def _method(at: StageOfRun) -> Any:

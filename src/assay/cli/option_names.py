@@ -26,11 +26,11 @@ def unknown_option(option: GivenOption, own: Collection[str], root: Node) -> str
         root: the run, taken apart.
     """
     name = option.path.lower()
-    if here := hint_of(name, option.words, root):
+    short = [n.replace("-", "_") for group in ALIASES.values() for alias in group for n in alias.names]
+    if here := hint_of(name, option.words, root, set(own) - set(short) if option.file else None):
         return f"{option.typed} is another library's; in assay this is {here}"
     if method := setting_of_method(option, root):
         return f"{option.typed}: {method}"
-    short = [n.replace("-", "_") for group in ALIASES.values() for alias in group for n in alias.names]
     top = [name for name, child in root.fields.items() if not isinstance(child, Node)]
     known = [*top, *short] if option.file else [*own, *top, *short, *OWN_ALIASES, "config", "help", "help_all"]
     found = _spelled(name, known) or _in_tree(name, root) or _short_of(name, known, root) or _at_end(name, root)

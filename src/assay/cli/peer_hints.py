@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from assay.cli.given_options import GivenOption
 from assay.cli.part_tree import Node, at
 from assay.recipes.setting_names import PeerSetting, peer_setting
 
-__all__ = ["hint_of", "setting_of_method"]
+__all__ = ["hint_of", "setting_of_method", "toml_spelling"]
 
 _SETTING = re.compile(r"stages\.(\d+)\.objective\.(\w+)")
 _TRUST = "objective.policy.trust"
@@ -17,13 +17,14 @@ _LOSSES = ("loss-type", "importance-sampling-level")
 _ESTIMATORS = ("adv-estimator", "algorithm.adv-estimator", "actor-rollout-ref.actor.policy-loss.loss-mode")
 
 
-def hint_of(name: str, words: Sequence[str], root: Node) -> str | None:
+def hint_of(name: str, words: Sequence[str], root: Node, own: Collection[str] | None = None) -> str | None:
     """The options that set what a name of another library sets; None where it is no such name.
 
     Args:
         name: as it was given, without dashes before it.
         words: behind it.
         root: the run, taken apart.
+        own: options that a file of settings cannot have, where the name stands in one: others are then spelt as there.
     """
     here = peer_setting(name)
     if here is None:
@@ -34,7 +35,30 @@ def hint_of(name: str, words: Sequence[str], root: Node) -> str | None:
     terms = at(root, ["stages", stage, "objective", "terms"]) if "{term}" in option else None
     count = str(len(terms.fields)) if isinstance(terms, Node) else "0"
     option = option.format(stage=stage, term=count, value=value)
+    if own is not None:
+        option = toml_spelling(option, own)
     return "; ".join(filter(None, (option, _named_by(name, words) or here.says)))
+
+
+def toml_spelling(options: str, own: Collection[str] = ()) -> str:
+    """Options of a command line as lines of a file of settings; all of them unchanged where one is the command's own.
+
+    >>> toml_spelling("--clip 0.2 0.28"), toml_spelling("--engine.kind VllmSettings --minibatches COUNT"), toml_spelling("--bf")
+    ('clip = [0.2, 0.28]', 'engine.kind = "VllmSettings", minibatches = COUNT', 'bf = true')
+    """
+    lines: list[str] = []
+    for flag, *words in (part.split() for part in f" {options}".split(" --")[1:]):
+        name, values = flag.replace("-", "_"), [_toml_value(word) for word in words]
+        if name in own:
+            return options
+        lines.append(f"{name} = {'true' if not values else values[0] if len(values) == 1 else '[' + ', '.join(values) + ']'}")
+    return ", ".join(lines)
+
+
+def _toml_value(word: str) -> str:
+    """A word as TOML has it; one in capitals stands for a value that is to be chosen."""
+    plain = word.isupper() or re.fullmatch(r"[+-]?\d[\d_]*(\.\d+)?([eE][+-]?\d+)?", word)
+    return word.lower() if word.lower() in ("true", "false") else word if plain else f'"{word}"'
 
 
 def setting_of_method(option: GivenOption, root: Node) -> str | None:

@@ -240,8 +240,12 @@ class _Written:
             raise ConfigError(f"cannot read a run from {self.path}: there is no such file") from None
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"cannot read a run from {self.path}: {error}") from None
+        try:
+            table = loads_toml(text)
+        except ConfigError as error:
+            raise ConfigError(f"{self.path}: {error}") from None
         with rows_beside(self.path.parent):
-            plain, named = names_in(loads_toml(text))
+            plain, named = names_in(table)
             run = from_dict(Run, plain)
             if named:
                 from assay.train.wiring import wire_run

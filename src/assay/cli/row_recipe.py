@@ -128,6 +128,8 @@ class RowRecipe:
     def note_mistakes(self, error: AssayError, mistakes: Mistakes) -> Run:
         """Notes what is wrong with the rows and with each thing that is said of them, each by itself.
 
+        What is wrong with a reward is said of the reward alone: other rows are then tried under one that takes anything.
+
         Args:
             error: what the run was refused with; noted where nothing is wrong by itself.
             mistakes: gets them.
@@ -143,7 +145,9 @@ class RowRecipe:
         right: dict[str, Any] = {}
         for name, value in self.given:
             if name == "reward":
-                tried[name] = partial(self.load, value)
+                tried[name] = partial(self._try_reward, value)
+            elif name == "evaluate":  # by their form alone: what they lack without a reward, the first of the rows lacks too
+                tried[name] = partial(on_rows, rows, _any_answer, evaluate=value)
             elif name != "split":  # only the rows know their splits
                 tried[name] = partial(on_rows, rows, **{name: value})
         options, before = {option.path: option for option in self.options}, len(mistakes.found)
@@ -157,6 +161,28 @@ class RowRecipe:
         if len(mistakes.found) == before:
             mistakes.add([], error)
         return on_rows(rows, **right)
+
+    def _try_reward(self, word: str) -> None:
+        """Loads a reward, and holds it to the rows where these can be read.
+
+        Raises:
+            AssayError: there is no such reward, or it does not fit the rows.
+        """
+        from assay.recipes import on_rows
+        from assay.tasks import read_splits
+
+        reward = self.load(word)
+        try:
+            read_splits(self.word)
+            on_rows(self.word, _any_answer, **{name: value for name, value in self.given if name == "split"})
+        except AssayError:  # said of the rows, or of their split
+            return
+        on_rows(self.word, reward, **{name: value for name, value in self.given if name == "split"})
+
+
+def _any_answer(completion: str) -> float:
+    """A reward that any row has enough fields for."""
+    return float(bool(completion))
 
 
 _BASIS = ("lora", "steps", "groups", "group_size", "max_new_tokens")

@@ -161,10 +161,11 @@ def _runs_show(args: list[str]) -> int:
     row, levels = run_row(view), _levels(view)
     newest = dict(view.metrics[-1].metrics) if view.metrics else {}
     value = {**row, "folder": str(own.run), "levels": levels, "newest": newest, "doctor": findings, "problems": view.problems}
-    value["contamination"] = view.contamination
+    value["contamination"], value["ended_early"] = view.contamination, view.ended_early
 
     def text() -> None:
-        lines({k: cell(v) for k, v in row.items()} | {"overlap": view.overlap})
+        early = {"ended early": "; ".join(view.ended_early)} if view.ended_early else {}
+        lines({k: cell(v) for k, v in row.items()} | early | {"overlap": view.overlap})
         if levels:
             several = len({x["arm"] for x in levels}) > 1
             grid(

@@ -59,6 +59,8 @@ def named_object(word: str, what: str) -> object:
         ConfigError, UnknownNameError: there is none.
     """
     where, _, name = word.rpartition(":")
+    if not where or not name:
+        raise ConfigError(f"{what} {word!r}: {_what_lacks(word, where, name)}")
     module = sys.modules[module_of(where)] if where.endswith(".py") else _module(where)
     if not hasattr(module, name):
         offered = getattr(module, "__all__", None) or [n for n, v in vars(module).items() if _own(n, v, module)]
@@ -66,6 +68,15 @@ def named_object(word: str, what: str) -> object:
             offered = [n for n in offered if _is_recipe(getattr(module, n, None))]
         raise UnknownNameError(f"{what} in {where}", name, offered)
     return getattr(module, name)
+
+
+def _what_lacks(word: str, where: str, name: str) -> str:
+    """Which half of ``my_file.py:name`` a word lacks, and how to write it."""
+    if name.endswith(".py"):
+        return f"that is a file only; say which function: {name}:my_function"
+    if where:
+        return f"no name stands behind the colon; give {where}:my_function"
+    return f"it names no file or module; give my_file.py:{name or 'my_function'} or package.module:{name or 'my_function'}"
 
 
 def _is_recipe(value: object) -> bool:
@@ -88,3 +99,5 @@ def _module(where: str) -> ModuleType:
         return importlib.import_module(where)
     except ImportError as error:
         raise ConfigError(f"cannot import {where}: {error}") from error
+    except (Exception, SystemExit) as error:  # of its own code, or of a name that begins with a dot
+        raise ConfigError(f"cannot import {where}: {type(error).__name__}: {error}") from error

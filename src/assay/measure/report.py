@@ -126,8 +126,7 @@ def verdict(run: RunView) -> str:
     """What was trained, and from which to which held-out accuracy, in a few sentences."""
     steps, kind = _learning(run)
     what = f"{_steps(steps)} of {kind} on {_tasks(run)}"
-    planned = f" of {run.planned_steps:,}" if run.planned_steps else ""
-    unfinished = "" if run.finished else f" The run has not finished: it stands at step {run.last_step:,}{planned}."
+    unfinished = f" {run.ending}" if run.ending else ""
     for mode in ("greedy", "sampled"):
         base, now = run.base(mode), run.final(mode)
         if base and now and base.step < now.step:

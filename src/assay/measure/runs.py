@@ -115,6 +115,18 @@ class RunView(RunRecord):
         """Last step that any journal knows; 0 for an empty run."""
         return max((x.step for lines in (self.metrics, self.evals, self.events) for x in lines), default=0)
 
+    @property
+    def ended_early(self) -> tuple[str, ...]:
+        """By stage, what ended it before its last step; empty where each ran all of them."""
+        return tuple(event.message for event in self.events if event.kind == "until")
+
+    @property
+    def ending(self) -> str:
+        """Where a run stands that has not finished, and which stages ended early; empty where all steps were done."""
+        planned = f" of {self.planned_steps:,}" if self.planned_steps else ""
+        stands = "" if self.finished else f"The run has not finished: it stands at step {self.last_step:,}{planned}."
+        return " ".join(filter(None, (*(f"Ended early: {why}." for why in self.ended_early), stands)))
+
     def evaluations(self, mode: str) -> tuple[EvalLine, ...]:
         """The held-out evaluations of one mode by step; of several at one step the one with most items."""
         splits = {e.split for e in self.evals}

@@ -40,7 +40,32 @@ PEERS: tuple[tuple[PeerSetting, str], ...] = (
         PeerSetting("--objective NAME", "'assay methods --peer verl' and '--peer openrlhf' list what each name is here"),
         """advantage-estimator algo.advantage.estimator algorithm.adv-estimator actor.policy-loss-type
         actor-rollout-ref.actor.policy-loss.loss-mode adv-estimator algo method loss policy-loss
-        actor-rollout-ref.actor.loss-agg-mode loss-agg-mode algorithm.norm-adv-by-std-in-grpo""",
+        actor.policy-loss.loss-mode""",
+    ),
+    (
+        PeerSetting(
+            "--stages.{stage}.objective.credit.1.kind none", "of objective grpo, when False: without the division (drgrpo)"
+        ),
+        "norm-adv-by-std-in-grpo algorithm.norm-adv-by-std-in-grpo",
+    ),
+    (
+        PeerSetting("--stages.{stage}.objective.aggregate.kind Token", "for token-mean; SeqMean for seq-mean-token-mean"),
+        "actor-rollout-ref.actor.loss-agg-mode loss-agg-mode actor.loss-agg-mode",
+    ),
+    (
+        PeerSetting("", "the divergence's estimator: a field 'estimator' of the term Kl that --kl COEFFICIENT puts there"),
+        "kl-loss-type actor-rollout-ref.actor.kl-loss-type actor.kl-loss-type",
+    ),
+    (
+        PeerSetting(
+            "", "of rows of your own: --long-prompts skip leaves out prompts that do not fit; error refuses them; none is cut"
+        ),
+        "filter-overlong-prompts data.filter-overlong-prompts data.truncation",
+    ),
+    (PeerSetting("", "nothing to set: which row comes when follows from the seed (--seed)"), "data.shuffle shuffle"),
+    (
+        PeerSetting("", "not here: all ranks of a run are on one machine (--mesh.data COUNT)"),
+        "trainer.nnodes nnodes num-nodes",
     ),
     (
         PeerSetting("--groups {value}", "prompts per step"),
@@ -72,7 +97,7 @@ PEERS: tuple[tuple[PeerSetting, str], ...] = (
     ),
     (
         PeerSetting("--steps COUNT", "a run is as long as its steps, whatever the number of prompts"),
-        """num-train-epochs num-episodes train.num-episodes trainer.total-epochs trainer.total-training-steps total-episodes
+        """num-train-epochs num-episodes train.num-episodes trainer.total-epochs total-epochs trainer.total-training-steps total-episodes
         total-training-steps total-steps num-steps training-steps train-steps iterations""",
     ),
     (
@@ -119,11 +144,11 @@ PEERS: tuple[tuple[PeerSetting, str], ...] = (
         "actor-rollout-ref.actor.clip-ratio actor.eps-clip",
     ),
     (
-        PeerSetting(_LOW, f"{_BOUNDS}: this one is below", _CLIP),
+        PeerSetting(_LOW, f"{_BOUNDS}: this one is below; both at once: --clip LOW HIGH", _CLIP),
         "epsilon-low clip-ratio-low actor-rollout-ref.actor.clip-ratio-low",
     ),
     (
-        PeerSetting(_HIGH, f"{_BOUNDS}: this one is above", _CLIP),
+        PeerSetting(_HIGH, f"{_BOUNDS}: this one is above; both at once: --clip LOW HIGH", _CLIP),
         "epsilon-high clip-ratio-high actor-rollout-ref.actor.clip-ratio-high",
     ),
     (
@@ -246,7 +271,7 @@ PEERS: tuple[tuple[PeerSetting, str], ...] = (
     (
         PeerSetting("", "nothing to set: held-out items are answered greedily and with the sampling of training"),
         """val-kwargs.do-sample val-kwargs.temperature actor-rollout-ref.rollout.val-kwargs.do-sample
-        actor-rollout-ref.rollout.val-kwargs.temperature""",
+        actor-rollout-ref.rollout.val-kwargs.temperature val-kwargs actor-rollout-ref.rollout.val-kwargs""",
     ),
     (
         PeerSetting("--mesh.data COUNT"),

@@ -122,8 +122,9 @@ class StageDriver:
         last = p.stage_step >= p.stage.steps
         if last or runner.evaluate_at(p.stage_step):
             metrics |= await self._evaluate(runner, full=last)
-        if self._ends(p, metrics) and not last:
+        if (why := self._ends(p, metrics)) and not last:
             metrics |= await self._evaluate(runner, full=True)
+            self.log.journal.event(p.step, "until", f"{p.stage.name} ended at its step {p.stage_step} of {p.stage.steps}: {why}")
             last = True
         if last:
             self.progress.ended = p.stage.steps
@@ -166,18 +167,22 @@ class StageDriver:
         self.log.send_evaluation(self._evaluator.items, self._evaluator.part)
         return found
 
-    def _ends(self, p: Parts, metrics: Mapping[str, float]) -> bool:
-        """Whether an evaluation ends the stage early: at its bound, or because there was no better one for too long."""
+    def _ends(self, p: Parts, metrics: Mapping[str, float]) -> str:
+        """Why an evaluation ends the stage early: at its bound, or because there was no better one for too long; else empty."""
         until = p.stage.until
         value = metrics.get(until.metric) if until else None
         if until is None or value is None:
-            return False
+            return ""
         best, ranked = self.progress.best, self._evaluator.comparable.get(until.metric, value)
         if best is None or ranked > best + until.gain:
             self.progress.best, self.progress.stale = ranked, 0
         else:
             self.progress.stale += 1
-        return value >= until.at_least or 0 < until.patience <= self.progress.stale
+        if value >= until.at_least:
+            return f"{until.metric} is {value:.3g}, which reaches until.at_least = {until.at_least:g}"
+        if 0 < until.patience <= self.progress.stale:
+            return f"{self.progress.stale} evaluations without a gain in {until.metric} (until.patience = {until.patience})"
+        return ""
 
     def _checkpoint(self, index: int, runner: StageRunner) -> None:
         self.log.journal.sync()

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
-from assay.core.errors import RewardError
+from assay.core.errors import EngineError, RewardError
 from assay.core.rollout import Rollout
 from assay.core.score import Fault, Score
 from assay.core.task import Task
 from assay.verify.reward_function import row_of
 from assay.verify.user_reward import abstained
-from assay.verify.workers.connections import BLOCKED
+from assay.verify.workers.connections import BLOCKED, UNREACHED
 from assay.verify.workers.dispatch import JudgingEnd, JudgingOutcome
 
 __all__ = ["failure_text", "refuse_blindness", "refuse_hanging"]
@@ -48,7 +50,8 @@ def refuse_blindness(items: Sequence[tuple[Task, Rollout]], verdicts: Sequence[S
     """Refuses a batch of which more than half has no verdict.
 
     Raises:
-        RewardError: shows the first failure.
+        RewardError: shows the first failure. Where the function's service gave no answer, an `EngineError` is its cause: no code
+            is to be mended.
     """
     ended = [s.fault is Fault.POLICY and "ended" in s.info for s in verdicts]  # not what the verifier itself calls so
     enough = sum(ended) >= _HANGS  # an answer or two may hang or kill their judge; most answers of a batch do not
@@ -58,10 +61,38 @@ def refuse_blindness(items: Sequence[tuple[Task, Rollout]], verdicts: Sequence[S
         failed = [(item, score) for item, score in failed if not abstained(score)]
     if 2 * len(failed) <= len(items):
         return
+    if all(score.info.get("verdict") == UNREACHED for _, score in failed):
+        raise _unreached([score for _, score in failed], len(items))
     raise RewardError(
         f"no verdict on {len(failed)} of {len(items)} answers: {_what_happened([s for _, s in failed])}; "
         f"training on the rest would be blind. The first failure:\n{failure_text(*failed[0])}{_late(s for _, s in failed)}"
     )
+
+
+def _unreached(scores: Sequence[Score], items: int) -> RewardError:
+    """What is said where a function's service is down: in one line, since the lines of its client tell nothing more."""
+    first = scores[0].info
+    why, place = str(first["error"]).partition("\n")[0], _own_place(str(first.get("traceback", "")))
+    error = RewardError(
+        f"the service of the reward function gave no answer on {len(scores)} of {items} answers; training on the rest would be "
+        f"blind. The first failure: {why}{place}. Start the service again, or wait until it answers; the reward itself did not "
+        f"fail{_late(scores)}"
+    )
+    error.__cause__ = EngineError(why)
+    return error
+
+
+_LINE = re.compile(r'File "([^"]+)", line (\d+)')
+
+
+def _own_place(lines: str) -> str:
+    r"""The line of the function that an error came from, behind what is said of it; empty where it is not known.
+
+    >>> _own_place('Traceback (most recent call last):\n  File "/home/me/reward.py", line 13, in judge')
+    ' (reward.py, line 13)'
+    """
+    found = _LINE.search(lines.rpartition("Traceback (most recent call last)")[2])
+    return f" ({Path(found[1]).name}, line {found[2]})" if found else ""
 
 
 def _what_happened(scores: Sequence[Score]) -> str:
