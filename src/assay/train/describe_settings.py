@@ -90,10 +90,7 @@ def _beside(stage: Reinforce) -> str:
 
 
 def _notes(run: Run) -> tuple[str, ...]:
-    notes: tuple[str, ...] = ()
-    if run.evaluation.split != "test":
-        notes = ("no row is held out: accuracies are of the training rows, and say nothing of others",)
-    notes = (*notes, _evaluated(run))
+    notes = (_evaluated(run),)
     verifier: object = run.tasks.verifier()
     if isinstance(verifier, UserReward):
         return (*notes, _accuracy(verifier, run.evaluation.threshold))
@@ -116,8 +113,10 @@ def _evaluated(run: Run) -> str:
     if _every_is_counted(run.tasks, cells) and whole < (all_there := items(sys.maxsize)):
         there = f" of {all_there:,} (Evaluation.final_per_level={plan.final_per_level} of each level)"
     between = f", and on {part:,} every {plan.every} steps between" if plan.every else ""
-    what = "held-out items" if plan.split == "test" else "training items"
-    return f"evaluates on {whole:,} {what}{there} at both ends{between}, each answered {answers}"
+    what, none = "held-out items", ""
+    if plan.split != "test":
+        what, none = "training items", "; no row is held out: accuracies say nothing of other rows"
+    return f"evaluates on {whole:,} {what}{there} at both ends{between}, each answered {answers}{none}"
 
 
 def _every_is_counted(tasks: TaskSource, cells: Sequence[tuple[str, int]]) -> bool:
