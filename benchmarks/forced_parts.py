@@ -102,7 +102,7 @@ def measured(part: str, arm: str, seed: int) -> dict[str, Any]:
     (stage,) = quickstart().stages
     assert isinstance(stage, Reinforce)
     with tempfile.TemporaryDirectory() as folder:
-        given = {"steps": 60, "groups": 4, "group_size": 8, "levels": (HARD,), "index": FirstTasks(n=TASKS)}
+        given: dict[str, Any] = {"steps": 60, "groups": 4, "group_size": 8, "levels": (HARD,), "index": FirstTasks(n=TASKS)}
         given |= PARTS[part][arm].make(Path(folder))
         (level,) = given["levels"]
         wanted = Evaluation(every=0, final_per_level=128, levels=(level,))
