@@ -163,7 +163,25 @@ def page(records: list[dict[str, Any]]) -> str:
     return "\n".join(out) + "\n"
 
 
-READ: Mapping[str, str] = {}
+READ: Mapping[str, str] = {
+    "PrefixRL, level 7, 60 steps": (
+        "Not as predicted: prefixes of right answers are below plain GRPO in two seeds of three, and on the mean. Three in four\n"
+        "prompts begin with one, so that an equal number of steps has a quarter of the plain rollouts."
+    ),
+    "PrefixRL, level 7, 240 steps": (
+        "Not as predicted either: with as many plain rollouts as above and all prefixed ones besides, one seed of three is above plain\n"
+        "GRPO. More steps lower every arm here: the policy loses what it had found."
+    ),
+    "PrefixRL, level 9, 240 steps": "No arm solves anything.",
+    "SEELE, likelihood on forced tokens, 120 steps": (
+        "The published coefficient changes nothing here, a hundred times as much does: what is forced is a right answer, and this\n"
+        "much likelihood is supervised learning of it. SEELE without it is no better than no help in as many steps."
+    ),
+    "ADHint, likelihood on forced tokens, 120 steps": (
+        "Likelihood on all forced tokens is above none in each seed, with selective masks in one of three: here they withhold right tokens\n"
+        "wherever the answer behind them is wrong. Its modulation and its posterior are not part of this."
+    ),
+}
 """What a part's table says, in words."""
 
 
