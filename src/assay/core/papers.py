@@ -36,6 +36,7 @@ CONTROLS = {
     "docs/evidence/methods.md": "one seed, 40 steps at one learning rate; its control is the base before training, and "
     "random rewards were tried under GRPO and RLOO alone",
     "docs/evidence/papers.md": "one seed; its control stands beside it on that page",
+    "docs/evidence/forced_parts.md": "three seeds; the same run without the part, and for prefixes one with other tasks' answers",
     "docs/evidence/user_rows.md": "three seeds; the same rows, answered or rewarded wrongly, beside each",
     "docs/evidence/tasks.md": "speed, difficulty and number of the tasks; nothing is trained there",
 }

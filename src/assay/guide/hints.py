@@ -199,6 +199,8 @@ class Seele:
     (`needed_share`). All rollouts of a task make one group: advantages compare over all its rounds. What was needed last is
     remembered per task, for its first round the next time; the first time it is all of the solution but one character.
 
+    The curve is ``f(p) = b + (1 - b) / (1 + exp(-k (p + mu)))`` of the share ``p``, and the next round's ``p`` has
+    ``f(p) = target``.
     Its small likelihood loss on the given tokens is of the composer and the objective: ``Compose(learn_forced=True)`` and
     ``grpo() + Nll(streams=("expert",), coef=0.001)``.
 
