@@ -20,6 +20,7 @@ from assay.measure.rules_policy import (
     StalledSteps,
 )
 from assay.measure.rules_rate import CONSEQUENCES, LearningRateTooHigh
+from assay.measure.rules_reward import FROM_NOISE, PartialCredit, RandomWeights
 from assay.measure.rules_tools import ToolErrors, UnusedTools
 
 __all__ = ["RULES", "diagnose"]
@@ -27,12 +28,14 @@ __all__ = ["RULES", "diagnose"]
 RULES: tuple[Rule, ...] = (
     NotFinite(),
     LearningRateTooHigh(),
+    RandomWeights(),
     UnprovenWeights(),
     UntrainedWeights(),
     EngineMismatch(),
     RewardHacking(),
     Overfitting(),
     SuspectVerifier(),
+    PartialCredit(),
     HeldOutDropped(),
     RisingFaults(),
     GraderHangs(),
@@ -52,7 +55,7 @@ RULES: tuple[Rule, ...] = (
 
 def diagnose(history: History, rules: Iterable[Rule] = RULES) -> tuple[Finding, ...]:
     """What the rules find in the reinforcement-learning part of a run, alarms first. What follows from a learning rate that
-    destroyed the policy is left out.
+    destroyed the policy, or from weights that were never trained, is left out.
 
     Args:
         history: all metrics of the run.
@@ -67,5 +70,7 @@ def diagnose(history: History, rules: Iterable[Rule] = RULES) -> tuple[Finding, 
     found = [finding for rule in rules if (finding := rule(part))]
     if any(finding.rule == "LearningRateTooHigh" for finding in found):
         found = [finding for finding in found if finding.rule not in CONSEQUENCES]
+    if any(finding.rule == "RandomWeights" for finding in found):
+        found = [finding for finding in found if finding.rule not in FROM_NOISE]
     order = list(Severity)
     return tuple(sorted(found, key=lambda f: order.index(f.severity)))
