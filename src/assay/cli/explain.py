@@ -99,11 +99,9 @@ def _absent_device(run: Run) -> str:
     """What to know where a stage asks for CUDA and there is none here; empty elsewhere, and where torch is not installed."""
     if not any(stage.learner.device.startswith("cuda") for stage in run.stages) or find_spec("torch") is None:
         return ""
-    import torch
+    from assay.runtime.machine import gpus
 
-    return (
-        "" if torch.cuda.is_available() else "there is no CUDA device here: 'assay train' would refuse this run on this machine"
-    )
+    return "" if gpus() else "there is no CUDA device here: 'assay train' would refuse this run on this machine"
 
 
 _BUILT = "runs/base"

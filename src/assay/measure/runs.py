@@ -184,7 +184,8 @@ class RunView(RunRecord):
         """Tokens of the model that the run began with; 0 where its settings are not here or say none."""
         try:
             config: Any = json.loads((self.folder / "start" / "config.json").read_text(encoding="utf-8"))
-            sizes: list[object] = [config.get("vocab_size"), (config.get("text_config") or {}).get("vocab_size")]
+            text: Any = config.get("text_config") or {}
+            sizes: list[object] = [config.get("vocab_size"), text.get("vocab_size")]
         except (OSError, ValueError, AttributeError):
             return 0
         return next((size for size in sizes if isinstance(size, int)), 0)
