@@ -156,6 +156,33 @@ def test_recipes_and_families_that_are_named_by_half(assay, files, word):
         assert got.code == 2 and "Traceback" not in got.err and re.search(r"file\.py:|:my_function", got.err), got.err
 
 
+def test_a_model_in_the_place_of_a_recipe_is_told_apart(assay, files):
+    save_model(init_model(DecoderShape(vocab_size=14), char_tokenizer("0123456789+="), seed=0), files / "model")
+    for word in ("model", "model/"):
+        got = assay("train", word)
+        assert got.code == 2 and f"{word} is a model's folder, not a recipe" in got.err and "--model" in got.err
+
+
+@pytest.mark.parametrize("step", [("--step", "115"), ("--step=115",)])
+def test_a_step_to_evaluate_is_named_with_the_run(assay, files, step):
+    got = assay("eval", "runs/a", *step)
+    assert got.code == 2 and "assay eval runs/a@STEP" in got.err and len(got.err.splitlines()) == 1
+
+
+def test_explain_says_what_each_of_several_processes_needs(assay, files):
+    words = ("explain", "quickstart")
+    alone, shared = assay(*words).out, assay(*words, "--mesh.data", "2").out
+    assert "memory in each" not in alone and "processes  " not in alone
+    assert "memory in each" in shared and "2, each with a device of its own" in shared
+
+
+def test_explain_warns_of_a_device_that_is_not_here(assay, files):
+    import torch
+
+    told = assay("explain", "quickstart", "--device", "cuda").err
+    assert ("there is no CUDA device here" in told) is not torch.cuda.is_available()
+
+
 def test_mistakes_of_a_file_are_answered_in_its_spelling(assay, files):
     for line, said in (
         ("num_samples = 8", "num_samples is another library's; in assay this is group_size = 8"),

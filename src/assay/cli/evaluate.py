@@ -151,6 +151,8 @@ def eval_command(args: list[str]) -> int:
         from assay.cli.evaluate_server import eval_server
 
         return eval_server(args)
+    if (given := next((arg for arg in args if arg.partition("=")[0] == "--step"), None)) is not None:
+        raise ConfigError(f"{given}: the model of an earlier checkpoint is named RUN@STEP, as in: assay eval {args[0]}@STEP")
     own = parse(EvalOptions, args, "assay eval")
     for path in (own.model, own.against) if own.against else (own.model,):
         check_model(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 
 from assay.cli.output import lines, note, show
@@ -66,6 +67,8 @@ def explain_command(args: list[str]) -> int:
     if own.toml:
         print(dumps_toml(to_dict(run)), end="")
         return 0
+    if not own.json and (wanted := _absent_device(run)):
+        note(wanted)
     looked = with_rows(run)
     found = derive(looked)
     if stated_config(run.model) is not None:
@@ -90,6 +93,15 @@ def explain_command(args: list[str]) -> int:
             print(f"start the engine's server before the run\n  {server}\n")
 
     return show(own.json, value, text)
+
+
+def _absent_device(run: Run) -> str:
+    """What to know where a stage asks for CUDA and there is none here; empty elsewhere, and where torch is not installed."""
+    if not any(stage.learner.device.startswith("cuda") for stage in run.stages) or find_spec("torch") is None:
+        return ""
+    from assay.runtime.machine import gpus
+
+    return "" if gpus() else "there is no CUDA device here: 'assay train' would refuse this run on this machine"
 
 
 _BUILT = "runs/base"
@@ -136,7 +148,7 @@ def _json(found: Derived) -> dict[str, Any]:
 
 
 def _text(run: Run, found: Derived, wires: Sequence[WiredPart] = ()) -> None:
-    _sizes(run.name, found)
+    _sizes(run.name, found, run.mesh.size)
     for name in dict.fromkeys(w.method for w in wires):
         print(f"wired for {name}")
         lines({f"  {w.place}": f"{w.value}\n{w.why}" for w in wires if w.method == name})
@@ -188,9 +200,9 @@ def _leaf(value: Any) -> str:
     return text if len(text) <= 100 else f"{text[:97]}..."
 
 
-def _sizes(name: str, found: Derived) -> None:
+def _sizes(name: str, found: Derived, ranks: int) -> None:
     if found.base:
-        _sizes(f"{name}'s base, built first", found.base)
+        _sizes(f"{name}'s base, built first", found.base, ranks)
         where = f"in the cache: {found.cached}" if found.cached else "not in the cache yet"
         print(f"that base is {where}\n")
     print(name)
@@ -201,8 +213,9 @@ def _sizes(name: str, found: Derived) -> None:
         {
             "  model": f"{found.parameters:,} parameters: {shape}",
             "  context": f"{found.context:,} tokens",
-            "  memory": _bytes(found),
         }
+        | ({"  processes": f"{ranks}, each with a device of its own: they share the learner"} if ranks > 1 else {})
+        | {"  memory in each" if ranks > 1 else "  memory": _bytes(found)}
     )
     for index, stage in enumerate(found.stages):
         print(f"  stage {index}: {stage.stage}, {stage.steps:,} steps")

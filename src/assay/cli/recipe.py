@@ -51,6 +51,10 @@ def find(word: str) -> Callable[..., Run]:
 
     if word.endswith(".toml"):
         return _Written(Path(word))
+    if (Path(word) / "config.json").is_file() and word not in RECIPES:
+        raise ConfigError(
+            f"{word} is a model's folder, not a recipe: name rows or a recipe first, as in assay train ROWS.jsonl --model {word}"
+        )
     if names_rows(word) and word not in RECIPES:
         return RowRecipe(word, reward_of)
     if ":" not in word:

@@ -67,6 +67,7 @@ if TYPE_CHECKING:
         StalledSteps,
     )
     from assay.measure.rules_rate import LearningRateTooHigh
+    from assay.measure.rules_reward import PartialCredit, RandomWeights
     from assay.measure.rules_tools import ToolErrors, UnusedTools
     from assay.measure.runs import EvalLine, RunComparison, RunView, compare, read_metrics, read_run
     from assay.measure.selected import SelectedAccuracy, selected_accuracy, selected_of_k
@@ -120,6 +121,8 @@ __all__ = [
     "NotFinite",
     "Overfitting",
     "Paired",
+    "PartialCredit",
+    "RandomWeights",
     "RewardHacking",
     "RisingFaults",
     "RolloutFilter",
@@ -234,6 +237,7 @@ _HOME = {
     "rules_heldout": "CurriculumStuck HeldOutDropped Overfitting SuspectVerifier",
     "rules_machinery": "EngineMismatch GraderHangs RisingFaults SilentRewards UnprovenWeights UntrainedWeights",
     "rules_rate": "LearningRateTooHigh",
+    "rules_reward": "PartialCredit RandomWeights",
     "rules_policy": "EntropyCollapse EntropyExplosion FormatFailure LengthTruncation NoSignal NotFinite StalledSteps",
     "rules_tools": "ToolErrors UnusedTools",
     "selected": "SelectedAccuracy selected_accuracy selected_of_k",

@@ -27,6 +27,7 @@ from assay.measure.rules_policy import (
     StalledSteps,
 )
 from assay.measure.rules_rate import CONSEQUENCES, LearningRateTooHigh
+from assay.measure.rules_reward import FROM_NOISE, PartialCredit, RandomWeights
 from assay.measure.rules_tools import ToolErrors, UnusedTools
 
 __all__ = ["RULES", "diagnose"]
@@ -34,6 +35,7 @@ __all__ = ["RULES", "diagnose"]
 RULES: tuple[Rule, ...] = (
     NotFinite(),
     LearningRateTooHigh(),
+    RandomWeights(),
     UnprovenWeights(),
     UntrainedWeights(),
     SilentRewards(),
@@ -41,6 +43,7 @@ RULES: tuple[Rule, ...] = (
     RewardHacking(),
     Overfitting(),
     SuspectVerifier(),
+    PartialCredit(),
     HeldOutDropped(),
     RisingFaults(),
     GraderHangs(),
@@ -60,7 +63,7 @@ RULES: tuple[Rule, ...] = (
 
 def diagnose(history: History, rules: Iterable[Rule] = RULES) -> tuple[Finding, ...]:
     """What the rules find in the reinforcement-learning part of a run, alarms first. What follows from a learning rate that
-    destroyed the policy is left out.
+    destroyed the policy, or from weights that were never trained, is left out.
 
     Args:
         history: all metrics of the run.
@@ -75,5 +78,7 @@ def diagnose(history: History, rules: Iterable[Rule] = RULES) -> tuple[Finding, 
     found = [finding for rule in rules if (finding := rule(part))]
     if any(finding.rule == "LearningRateTooHigh" for finding in found):
         found = [finding for finding in found if finding.rule not in CONSEQUENCES]
+    if any(finding.rule == "RandomWeights" for finding in found):
+        found = [finding for finding in found if finding.rule not in FROM_NOISE]
     order = list(Severity)
     return tuple(sorted(found, key=lambda f: order.index(f.severity)))

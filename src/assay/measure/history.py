@@ -105,6 +105,7 @@ class History:
             items that both have; empty when unknown.
         held_out: whether the evaluations are of tasks that training never sees.
         practised: how the training rows were answered; None when unknown.
+        vocabulary: tokens that the policy chooses among; 0 when unknown.
 
     >>> from assay.runs import MetricLine
     >>> h = History.of([MetricLine(step=s, stage="rl", metrics={"reward/mean": s / 4}) for s in range(1, 5)])
@@ -122,6 +123,7 @@ class History:
     )
     held_out: bool = field(default=True, kw_only=True)
     practised: Practised | None = field(default=None, kw_only=True)
+    vocabulary: int = field(default=0, kw_only=True)
 
     @staticmethod
     def of(lines: Iterable[MetricLine], eval_items: int = 0) -> History:

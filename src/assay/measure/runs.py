@@ -177,7 +177,18 @@ class RunView(RunRecord):
             item_scores=scores,
             held_out=self.held_out,
             practised=self._practised(),
+            vocabulary=self._vocabulary(),
         )
+
+    def _vocabulary(self) -> int:
+        """Tokens of the model that the run began with; 0 where its settings are not here or say none."""
+        try:
+            config: Any = json.loads((self.folder / "start" / "config.json").read_text(encoding="utf-8"))
+            text: Any = config.get("text_config") or {}
+            sizes: list[object] = [config.get("vocab_size"), text.get("vocab_size")]
+        except (OSError, ValueError, AttributeError):
+            return 0
+        return next((size for size in sizes if isinstance(size, int)), 0)
 
     def _practised(self) -> Practised | None:
         """What the history of rows says of them; None where they were not all met twice."""

@@ -97,8 +97,8 @@ PEERS: tuple[tuple[PeerSetting, str], ...] = (
     ),
     (
         PeerSetting("--steps COUNT", "a run is as long as its steps, whatever the number of prompts"),
-        """num-train-epochs num-episodes train.num-episodes trainer.total-epochs total-epochs trainer.total-training-steps total-episodes
-        total-training-steps total-steps num-steps training-steps train-steps iterations""",
+        """num-train-epochs num-episodes train.num-episodes trainer.total-epochs total-epochs total-episodes
+        trainer.total-training-steps total-training-steps total-steps num-steps training-steps train-steps iterations""",
     ),
     (
         PeerSetting("--lr {value}"),

@@ -174,15 +174,9 @@ class StageDriver:
         if until is None or value is None:
             return ""
         best, ranked = self.progress.best, self._evaluator.comparable.get(until.metric, value)
-        if best is None or ranked > best + until.gain:
-            self.progress.best, self.progress.stale = ranked, 0
-        else:
-            self.progress.stale += 1
-        if value >= until.at_least:
-            return f"{until.metric} is {value:.3g}, which reaches until.at_least = {until.at_least:g}"
-        if 0 < until.patience <= self.progress.stale:
-            return f"{self.progress.stale} evaluations without a gain in {until.metric} (until.patience = {until.patience})"
-        return ""
+        better = best is None or ranked > best + until.gain
+        self.progress.best, self.progress.stale = (ranked, 0) if better else (best, self.progress.stale + 1)
+        return until.reason(value, self.progress.stale)
 
     def _checkpoint(self, index: int, runner: StageRunner) -> None:
         self.log.journal.sync()

@@ -46,6 +46,22 @@ class Until:
             raise ConfigError(f"Until.gain={self.gain!r}; use 0, or by how much a value must exceed the best")
         check_evaluation_metric(self.metric)
 
+    def reason(self, value: float, stale: int) -> str:
+        """Why an evaluation ends the stage; empty where it goes on.
+
+        Args:
+            value: of the metric.
+            stale: evaluations since the best one.
+
+        >>> Until(at_least=0.5).reason(0.62, 0)
+        'eval/greedy/all is 0.62, which reaches until.at_least = 0.5'
+        """
+        if value >= self.at_least:
+            return f"{self.metric} is {value:.3g}, which reaches until.at_least = {self.at_least:g}"
+        if 0 < self.patience <= stale:
+            return f"{stale} evaluations without a gain in {self.metric} (until.patience = {self.patience})"
+        return ""
+
 
 def check_evaluation_metric(name: str) -> None:
     """Raises UnknownNameError for a metric that no evaluation gives.

@@ -88,7 +88,7 @@ _LINE = re.compile(r'File "([^"]+)", line (\d+)')
 def _own_place(lines: str) -> str:
     r"""The line of the function that an error came from, behind what is said of it; empty where it is not known.
 
-    >>> _own_place('Traceback (most recent call last):\n  File "/home/me/reward.py", line 13, in judge')
+    >>> _own_place('Traceback (most recent call last):\n  File "mine/reward.py", line 13, in judge')
     ' (reward.py, line 13)'
     """
     found = _LINE.search(lines.rpartition("Traceback (most recent call last)")[2])
