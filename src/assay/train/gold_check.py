@@ -36,8 +36,8 @@ _SECONDS = 1.0
 
 def describe_rewards(run: Run) -> tuple[str, ...]:
     """Warnings of a reward function that gives rows' own answers less than accuracy asks for, or the same answer to the same row
-    two rewards; none where all is well or unknown. Where all of these answers earn it in a usual form, as ``Answer: 15``, the form
-    is named instead.
+    two rewards; none where all is well or unknown. Where these answers earn it in a usual form, as ``Answer: 15``, that form is
+    named instead.
 
     Only a plain function of the user's is asked, in processes of its own: what is asynchronous asks a service, which may cost
     money. An answer is the row's ``answer``, and where that is not enough its ``solution``.
