@@ -59,8 +59,9 @@ NOT_DIGESTED = (*BY_THE_CLOCK, "forgetting/")
 
 
 def refuse_used(folder: Path) -> None:
-    """Raises ConfigError when ``folder`` holds a run, or anything else that a new run would write beside. A run that failed before
-    it measured anything is in nobody's way.
+    """Raises ConfigError when ``folder`` holds a run, or anything else that a new run would write beside.
+
+    A run that failed before it measured anything is in nobody's way.
     """
     if not failed_at_first(folder):
         run_folder.check_unused(folder, FILES)
