@@ -43,6 +43,17 @@ def test_a_reward_that_cannot_be_earned_is_told_with_a_row() -> None:
     assert "on 1 of 20 rows" in some or some == ""
 
 
+def test_a_reward_that_wants_a_usual_form_is_no_warning_but_names_the_form() -> None:
+    text = gold(lambda completion, answer: completion.endswith(f"Answer: {answer}"))
+    assert (
+        text == "your reward gives the gold answer 1 where it is written as 'Answer: {answer}': let the prompts ask for that form"
+    )
+    shop = [{"prompt": f"{n}+1=", "answer": str(n + 1)} for n in range(10, 40)]
+    assert "#### {answer}" in gold(lambda completion, answer: float(completion == f"#### {answer}"), shop)
+    mixed = gold(lambda completion, answer: completion == (f"#### {answer}" if answer < "20" else f"<{answer}>"))
+    assert mixed.startswith("warning:") and "a field 'solution'" in mixed, "no one form is enough for all rows"
+
+
 @pytest.mark.parametrize("case", ["async", "scorer", "raises", "abstains", "no rows"])
 def test_what_may_cost_money_or_has_no_verdict_is_not_asked(case: str) -> None:
     async def served(completion: str) -> float:

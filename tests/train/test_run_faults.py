@@ -398,3 +398,14 @@ def test_more_steps_after_a_gate_go_to_the_warm_up_also_with_a_stage_behind_it(t
     outcome = resume(folder, steps=60)
     assert (outcome.finished, outcome.step) == (True, 62)
     assert digest_of(folder) == outcome.digest
+
+
+def test_a_reward_that_fails_before_anything_was_measured_is_replaced_by_a_new_run(tmp_path: Path) -> None:
+    def broken(prompt: str, completion: str, row: dict[str, Any]) -> float:
+        raise KeyError("anwser")
+
+    with pytest.raises(RewardError, match="anwser"):
+        train(on_rows(broken), tmp_path / "run")
+    assert trained(on_rows(length_reward), tmp_path / "run") == trained(on_rows(length_reward), tmp_path / "clean")
+    with pytest.raises(ConfigError, match="holds a run already"):
+        train(on_rows(length_reward), tmp_path / "run")

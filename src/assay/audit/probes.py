@@ -12,7 +12,7 @@ from assay.audit.cases import AuditCase
 from assay.audit.hostile import TRICKS, Canary, payloads
 from assay.audit.record import NOT_COUNTED
 from assay.core.seeds import generator
-from assay.tasks.one_answer import PLACE
+from assay.tasks.one_answer import PLACE, TEMPLATES
 
 __all__ = [
     "FAMILIES",
@@ -27,16 +27,6 @@ __all__ = [
     "untried",
     "wrong_answers",
 ]
-
-TEMPLATES = (
-    PLACE,
-    rf"\boxed{{{PLACE}}}",
-    f"<answer>{PLACE}</answer>",
-    f"#### {PLACE}",
-    f"Answer: {PLACE}",
-    f"The answer is {PLACE}.",
-)
-"""Where an answer may have to stand; the first that a verifier reads gold in is taken."""
 
 _CONSTANTS = ("0", "1", "-1", "2", "10", "42", "100", "yes", "no", "True", "False", "A", "B", "C", "D", "x", "None", "[]", "{}")
 

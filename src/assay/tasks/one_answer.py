@@ -13,10 +13,20 @@ from assay.verify.composite import CompositeVerifier
 from assay.verify.exact import ExactMatch
 from assay.verify.routing import Routed
 
-__all__ = ["PLACE", "has_one_answer", "oracle_answer"]
+__all__ = ["PLACE", "TEMPLATES", "has_one_answer", "oracle_answer"]
 
 PLACE = "{answer}"
 """Where a form of answers has the answer."""
+
+TEMPLATES = (
+    PLACE,
+    rf"\boxed{{{PLACE}}}",
+    f"<answer>{PLACE}</answer>",
+    f"#### {PLACE}",
+    f"Answer: {PLACE}",
+    f"The answer is {PLACE}.",
+)
+"""Where an answer may have to stand; the first that a verifier reads gold in is taken."""
 
 _OURS = ("assay", "assay_tasks")
 

@@ -86,6 +86,8 @@ def train(
     with tracked(path, trackers, with_view(watch, path) if show else watch) as told:
         with lock.worker(path):
             record.refuse_used(path)
+            if record.failed_at_first(path):
+                record.release(path)
             try:
                 check_judges(run.judges)
                 if prepare is not None:

@@ -13,6 +13,7 @@ from assay.core.rollout import Rollout
 from assay.core.score import Score
 from assay.core.task import Task
 from assay.scorers import FromTasks
+from assay.tasks.one_answer import PLACE, TEMPLATES
 from assay.train.levels import arms_of
 from assay.train.run import Run
 from assay.verify import ScoringPool
@@ -35,7 +36,8 @@ _SECONDS = 1.0
 
 def describe_rewards(run: Run) -> tuple[str, ...]:
     """Warnings of a reward function that gives rows' own answers less than accuracy asks for, or the same answer to the same row
-    two rewards; none where all is well or unknown.
+    two rewards; none where all is well or unknown. Where these answers earn it in a usual form, as ``Answer: 15``, that form is
+    named instead.
 
     Only a plain function of the user's is asked, in processes of its own: what is asynchronous asks a service, which may cost
     money. An answer is the row's ``answer``, and where that is not enough its ``solution``.
@@ -54,19 +56,29 @@ def describe_rewards(run: Run) -> tuple[str, ...]:
         scores = _scores(run, items)
     except AssayError:  # the first step will meet it, and say so
         return ()
-    return tuple(line for line in (_low_gold(run, items, _values(items, scores)), _unsteady(items, scores)) if line)
+    return tuple(line for line in (_low_gold(run, items, scores), _unsteady(items, scores)) if line)
 
 
-def _low_gold(run: Run, items: list[_Item], found: list[tuple[int, float]]) -> str:
+def _low_gold(run: Run, items: list[_Item], scores: Mapping[str, Score]) -> str:
     """What is told where gold answers earn too little."""
-    low = [(task, forms[at], value) for (task, forms), (at, value) in zip(items, found, strict=False) if value < _full(run)]
+    found = _values(items, scores)
+    low = [at for at, (_, value) in enumerate(found) if value < _full(run)]
     if not low:
         return ""
-    task, text, value = low[0]
+    for written in TEMPLATES[1:]:
+        named = [scores.get(f"gold/{at}/{written}") for at in low]
+        if all(score is not None and score.valid and score.primary >= _full(run) for score in named):
+            return (
+                f"your reward gives the gold answer {_full(run):g} where it is written as {written!r}: let the prompts ask for "
+                "that form"
+            )
+    (task, forms), (form, value) = items[low[0]], found[low[0]]
+    text = forms[form]
     return (
         f"warning: your reward gives the gold answer less than {_full(run):g} on {len(low)} of {len(found)} rows; e.g. "
         f"{task.id}, answer {text[:60]!r}, reward {value:g}. If an answer must have more than the gold, "
-        "such as tags, that may be right; if not, nothing that the model says can earn it"
+        "such as tags, that may be right: a field 'solution' of the rows, an answer as the model should write it, is tried too; "
+        "if not, nothing that the model says can earn it"
     )
 
 
@@ -124,7 +136,15 @@ def _scores(run: Run, items: list[_Item]) -> Mapping[str, Score]:
         scores = dict(pool.score(asked[:1]))
         if time.monotonic() - began <= _SECONDS:
             scores |= pool.score(asked[1:])
+            low = [at for at, (_, value) in enumerate(_values(items, scores)) if value < _full(run)]
+            scores |= pool.score([_written(items[at], at, form) for at in low for form in TEMPLATES[1:]])
     return scores
+
+
+def _written(item: _Item, number: int, form: str) -> tuple[Task, Rollout]:
+    """The answer of an item in a form that rewards often ask for."""
+    task, forms = item
+    return task, rollout_of(task, form.replace(PLACE, forms[0]), id=f"gold/{number}/{form}", group=f"gold/{number}")
 
 
 def _values(items: list[_Item], scores: Mapping[str, Score]) -> list[tuple[int, float]]:

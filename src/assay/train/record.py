@@ -35,6 +35,7 @@ __all__ = [
     "FILES",
     "claim",
     "code_of",
+    "failed_at_first",
     "isolation",
     "load_run",
     "refuse_used",
@@ -58,8 +59,20 @@ NOT_DIGESTED = (*BY_THE_CLOCK, "forgetting/")
 
 
 def refuse_used(folder: Path) -> None:
-    """Raises ConfigError when ``folder`` holds a run, or anything else that a new run would write beside."""
-    run_folder.check_unused(folder, FILES)
+    """Raises ConfigError when ``folder`` holds a run, or anything else that a new run would write beside.
+
+    A run that failed before it measured anything is in nobody's way.
+    """
+    if not failed_at_first(folder):
+        run_folder.check_unused(folder, FILES)
+
+
+def failed_at_first(folder: Path) -> bool:
+    """Whether a run ended with an error before its first evaluation was whole, so that nothing is lost with it."""
+    events = folder / "events.jsonl"
+    if not events.exists() or (folder / "metrics.jsonl").exists() or (folder / "LATEST").exists():
+        return False
+    return '"kind": "error"' in events.read_text(encoding="utf-8")
 
 
 def fresh_folder(parent: Path, name: str) -> Path:
