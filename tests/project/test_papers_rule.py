@@ -19,15 +19,9 @@ ROOT = Path(__file__).resolve().parents[2]
 ALL = load_papers()
 WITHOUT_FORMULA = {
     "bmgq", "codev-r1", "drive", "g1-graphs", "golongrl", "gsm-infinite", "hybridflow",
-<<<<<<< HEAD
     "hyperparameters-in-rl", "ifeval", "internbootcamp", "keep-sampling-mask", "masksearch", "oorl",
-    "open-rl-benchmark", "polaris", "ruler", "seele", "self", "starling", "swe-rl", "theory-of-mind",
-    "verltool", "warm-up-before-you-train",
-=======
-    "hyperparameters-in-rl", "ifeval", "internbootcamp", "keep-sampling-mask", "masksearch", "min-k-prob", "oorl",
     "open-rl-benchmark", "polaris", "ruler", "self", "starling", "swe-rl", "theory-of-mind",
-    "verltool", "warm-up-before-you-train", "webagent-r1",
->>>>>>> h/helped
+    "verltool", "warm-up-before-you-train",
 }  # fmt: skip
 """Tasks, tools and systems, whose papers define no quantity that a part here computes."""
 
