@@ -159,20 +159,30 @@ def page(records: list[dict[str, Any]]) -> str:
                 f"{tokens:,.0f} | {cpu:.0f} |"
             )
         if part in READ:
-            out += ["", READ[part]]
+            out.append(READ[part].rstrip())
     return "\n".join(out) + "\n"
 
 
 READ: Mapping[str, str] = {
-    "PrefixRL, level 7, 60 steps": """Not as predicted: prefixes of right answers are below plain GRPO in two seeds of three, and in the mean.
-Three in four prompts begin with one, so that as many steps have a quarter of the plain rollouts.""",
-    "PrefixRL, level 7, 240 steps": """Not as predicted either: with as many plain rollouts as plain GRPO has
-in 60 steps, prefixes end at .16 in the mean, and plain GRPO had .31 there. Longer runs of plain GRPO lose what they had found.""",
-    "PrefixRL, level 9, 240 steps": "No arm solves anything.",
-    "SEELE, likelihood on forced tokens, 120 steps": """The published coefficient changes nothing here, and a hundred times as much does: what
-is forced is a right answer, and this much likelihood is supervised learning of it. Without it SEELE is below no help in two seeds of three.""",
-    "ADHint, likelihood on forced tokens, 120 steps": """Likelihood of all forced tokens is above none in each seed, with
-selective masks in one of three: here they withhold right tokens wherever the answer behind them is wrong. Its modulation and its posterior have no part in this.""",
+    "PrefixRL, level 7, 60 steps": """
+Not as predicted: prefixes of right answers are below plain GRPO in two seeds of three, and in the mean. Three in four
+prompts begin with one, so that as many steps have a quarter of the plain rollouts.
+""",
+    "PrefixRL, level 7, 240 steps": """
+Not as predicted either: with as many plain rollouts as plain GRPO has in 60 steps, prefixes end at .16 in the mean, and
+plain GRPO had .31 there. Longer runs of plain GRPO lose what they had found.
+""",
+    "PrefixRL, level 9, 240 steps": """
+No arm solves anything.
+""",
+    "SEELE, likelihood on forced tokens, 120 steps": """
+The published coefficient changes nothing here, and a hundred times as much does: what is forced is a right answer, and
+this much likelihood is supervised learning of it. Without it SEELE is below no help in two seeds of three.
+""",
+    "ADHint, likelihood on forced tokens, 120 steps": """
+Likelihood of all forced tokens is above none in each seed, with selective masks in one of three: here they withhold
+right tokens wherever the answer behind them is wrong. Its modulation and its posterior have no part in this.
+""",
 }
 """What a part's table says, in words."""
 
