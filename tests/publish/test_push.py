@@ -138,6 +138,26 @@ def test_an_exported_environment(hub, tmp_path, capsys):
     assert "pyproject.toml" in hub["me/arithmetic"]["files"] and not [f for f in hub["me/arithmetic"]["files"] if "pyc" in f]
 
 
+def test_what_commands_write_into_a_package_stays_here(hub, tmp_path, capsys):
+    place = tmp_path / "env"
+    assert main(["tasks", "export", "arithmetic", str(place)]) == 0
+    for name in ("outputs/evals/results.jsonl", "runs/one/run.toml", "build/lib/x.py", "a.egg-info/PKG-INFO"):
+        (place / name).parent.mkdir(parents=True)
+        (place / name).write_text("/root/.cache/verifiers/x\n")
+    assert main(["push", str(place), "me/arithmetic"]) == 0, capsys.readouterr().err
+    left = {name.split("/")[0] for name in hub["me/arithmetic"]["files"]}
+    assert "pyproject.toml" in left and not left & {"outputs", "runs", "build", "a.egg-info"}
+
+
+def test_a_package_of_task_families_is_not_an_environment(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["init", "task", "shop-words"]) == 0
+    capsys.readouterr()
+    assert main(["push", "shop-words", "me/shop-words", "--dry-run"]) == 1
+    told = capsys.readouterr()
+    assert "assay tasks export NAME FOLDER" in told.out + told.err
+
+
 def test_a_dry_run_of_a_folder_without_a_card_exports_it(copy, monkeypatch, capsys):
     monkeypatch.delenv("HF_TOKEN", raising=False)
     (copy / "README.md").unlink()

@@ -61,6 +61,11 @@ class Flat(Sound):
         return [x for row in await super().score(groups, ctx) for x in row]
 
 
+class Silent(Sound):
+    async def score(self, groups: Sequence[RolloutGroup], ctx: ScoreContext) -> Any:
+        return [[None for _ in row] for row in await super().score(groups, ctx)]
+
+
 class Both(Sound):
     async def score(self, groups: Sequence[RolloutGroup], ctx: ScoreContext) -> Sequence[Sequence[Score]]:
         found = await super().score(groups, ctx)
@@ -128,6 +133,7 @@ def test_a_sound_scorer_passes() -> None:
         (Raises, [1.0, 0.0], "raises where a judge gives no answer"),
         (Short, [1.0, 0.0], r"gave \[1\] scores for groups of \[2\] rollouts"),
         (Flat, [1.0, 0.0], r"gave single scores; give a list of scores for each group"),
+        (Silent, [1.0, 0.0], r"gave \[None\] where a Score of a rollout is due"),
         (Both, [1.0, 0.0], r"both 'correct' and 'reward': a policy learns from 'correct' alone"),
         (ByPlace, [1.0, 0.0], "scores depend on order"),
         (Low, [1.0, 0.0], "gave 0.0 as 'reward', below its floor 0.5"),

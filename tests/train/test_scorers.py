@@ -312,6 +312,17 @@ def test_a_scorer_that_miscounts_is_an_error() -> None:
         walk(s)
 
 
+def test_a_scorer_that_gives_none_for_a_rollout_is_named() -> None:
+    class Silent(FromTasks):
+        async def score(self, groups: Any, ctx: Any) -> Any:
+            return [[None for _ in scores] for scores in await FromTasks.score(self, groups, ctx)]
+
+    s = session(only_rl())
+    s.scorer = Silent()
+    with pytest.raises(RewardError, match=r"Silent.score gave None where a Score of a rollout is due; .*unanswered"):
+        walk(s)
+
+
 def test_a_scorer_that_gives_single_scores_is_an_error() -> None:
     class Flat(FromTasks):
         async def score(self, groups: Any, ctx: Any) -> Any:

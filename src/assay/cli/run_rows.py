@@ -13,6 +13,7 @@ from assay.cli.run_settings import name_own
 from assay.cli.tracker_options import split_trackers
 from assay.cli.train_options import TrainOptions
 from assay.runs import lock
+from assay.runs.folder import failed_at_first
 
 if TYPE_CHECKING:
     from assay.measure import RunView
@@ -46,7 +47,9 @@ def run_row(view: RunView) -> dict[str, Any]:
 def _state(view: RunView) -> str:
     if (view.folder / "done.json").exists():
         return "finished"
-    return "running" if lock.holder(view.folder) else "not finished"
+    if lock.holder(view.folder):
+        return "running"
+    return "failed" if failed_at_first(view.folder) else "not finished"
 
 
 def _objective(given: Sequence[GivenOption], settings: Mapping[str, Any]) -> str | None:

@@ -20,6 +20,8 @@ KINDS: Mapping[str, str] = {"model": "model", "environment": "dataset", "dataset
 """What can be pushed, and the kind of its repository."""
 
 _CACHES = frozenset({"__pycache__", ".git", ".pytest_cache", ".ruff_cache", ".cache", ".ipynb_checkpoints", ".venv"})
+_MADE = frozenset({"outputs", "runs", "build", "dist"})
+"""Folders at the top of a package that commands write there: evaluations of `verifiers`, runs, builds."""
 _SECRET_NAMES = re.compile(r"\.env(\..+)?|\.netrc|id_(rsa|dsa|ecdsa|ed25519)|.+\.(pem|key|p12)|credentials(\.json)?|\.pypirc")
 _SECRETS: Mapping[str, re.Pattern[str]] = {
     "a token of the Hugging Face hub": re.compile(r"\bhf_[A-Za-z0-9]{30,}"),
@@ -96,6 +98,8 @@ def prepare_upload(
         )
     root = place if place.is_dir() else place.parent
     paths = [place] if place.is_file() else [p for p in sorted(place.rglob("*")) if p.is_file() and not _cached(p, place)]
+    if (root / "pyproject.toml").exists():
+        paths = [p for p in paths if p.relative_to(root).parts[0] not in _MADE or p.parent == root]
     files = {p.relative_to(root).as_posix(): p.stat().st_size for p in paths}
     problems = (*_incomplete(root, files, kind), *_private(root, files, allow_paths))
     return Upload(folder=root, repo=repo, kind=kind, private=private, files=files, problems=problems)
@@ -164,7 +168,7 @@ def _told(repo: str, endpoint: str) -> Generator[None]:
 
 def _cached(path: Path, root: Path) -> bool:
     inside = path.relative_to(root)
-    return not _CACHES.isdisjoint(inside.parts) or path.suffix == ".pyc"
+    return not _CACHES.isdisjoint(inside.parts) or path.suffix == ".pyc" or any(n.endswith(".egg-info") for n in inside.parts)
 
 
 def _incomplete(root: Path, files: Mapping[str, int], kind: str) -> Generator[str]:
@@ -178,6 +182,11 @@ def _incomplete(root: Path, files: Mapping[str, int], kind: str) -> Generator[st
         yield from _incomplete_model(root, files)
     if kind == "environment" and "pyproject.toml" not in files:
         yield "there is no pyproject.toml: 'assay tasks export NAME FOLDER' writes an environment's package"
+    if kind == "environment" and "pyproject.toml" in files and '"assay.tasks"' in (root / "pyproject.toml").read_text("utf-8"):
+        yield (
+            "it is a package of task families for assay, which belongs on a package index: for an environment, "
+            "'assay tasks export NAME FOLDER', and push that folder"
+        )
     if kind == "environment" and not any(path.endswith(".py") for path in files):
         yield "there is no Python file"
     if kind == "dataset" and not any(path.endswith((".jsonl", ".parquet", ".json", ".csv", ".gz", ".arrow")) for path in files):

@@ -17,7 +17,7 @@ from assay.runs import lock, storage
 from assay.runs.best_model import cut_best_models
 from assay.runs.rollout_files import RolloutFiles
 
-__all__ = ["SETTINGS", "RunFiles", "check_unused", "release_folder", "remove_leftovers", "write_settings"]
+__all__ = ["SETTINGS", "RunFiles", "check_unused", "failed_at_first", "release_folder", "remove_leftovers", "write_settings"]
 
 SETTINGS = "run.toml"
 """The settings of a run; a folder that has it can be resumed."""
@@ -64,6 +64,14 @@ def _check_place(folder: Path) -> None:
         reason = getattr(error, "strerror", None) or str(error)
     if reason:
         raise ConfigError(f"{folder} is no place for a run: {reason}; choose another folder")
+
+
+def failed_at_first(folder: Path) -> bool:
+    """Whether a run ended with an error before its first evaluation was whole, so that nothing is lost with it."""
+    events = folder / "events.jsonl"
+    if not events.exists() or (folder / "metrics.jsonl").exists() or (folder / "LATEST").exists():
+        return False
+    return '"kind": "error"' in events.read_text(encoding="utf-8")
 
 
 def release_folder(folder: Path, files: RunFiles, made: Sequence[Path] = ()) -> None:

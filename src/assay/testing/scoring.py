@@ -147,6 +147,8 @@ def _scores(scorer: Scorer, groups: Sequence[RolloutGroup], ctx: ScriptedScoring
     parts: Sequence[Any] = found
     flat = any(not isinstance(scores, Sequence) for scores in parts)
     require(not flat, subject, "gave single scores; give a list of scores for each group")
+    other = [x for scores in parts for x in scores if not isinstance(x, Score)]
+    require(not other, subject, f"gave {other[:1]} where a Score of a rollout is due")
     sizes, wanted = [len(scores) for scores in found], [len(g.rollouts) for g in groups]
     require(sizes == wanted, subject, f"gave {sizes} scores for groups of {wanted} rollouts")
     return {r.id: x for g, scores in zip(groups, found, strict=True) for r, x in zip(g.rollouts, scores, strict=True)}

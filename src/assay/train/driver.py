@@ -22,7 +22,7 @@ from assay.core.errors import (
 from assay.core.util.garbage import pause_collection
 from assay.core.util.threads import with_torch
 from assay.runs import checkpoint, lock, storage, user_code, versions
-from assay.runs.folder import SETTINGS, remove_leftovers
+from assay.runs.folder import SETTINGS, failed_at_first, remove_leftovers
 from assay.runtime.distributed.launch import check_first
 from assay.train import contamination, models, record
 from assay.train.callbacks import Callback
@@ -86,7 +86,7 @@ def train(
     with tracked(path, trackers, with_view(watch, path) if show else watch) as told:
         with lock.worker(path):
             record.refuse_used(path)
-            if record.failed_at_first(path):
+            if failed_at_first(path):
                 record.release(path)
             try:
                 check_judges(run.judges)

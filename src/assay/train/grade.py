@@ -139,6 +139,13 @@ def _lists(found: Any, scorer: Scorer) -> Sequence[Sequence[Score]]:
     wrong = [x for x in outer if not isinstance(x, Sequence)]
     if wrong:
         raise RewardError(f"{type(scorer).__name__}.score gave {a_kind(wrong[0])} where a list of scores for each group is due")
+    others = [x for scores in outer for x in scores if not isinstance(x, Score)]
+    if others:
+        kind = "None" if others[0] is None else a_kind(others[0])
+        raise RewardError(
+            f"{type(scorer).__name__}.score gave {kind} where a Score of a rollout is due; of one that it cannot judge give "
+            "assay.core.unanswered(EngineError(why))"
+        )
     return outer
 
 

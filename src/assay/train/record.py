@@ -35,7 +35,6 @@ __all__ = [
     "FILES",
     "claim",
     "code_of",
-    "failed_at_first",
     "isolation",
     "load_run",
     "refuse_used",
@@ -63,16 +62,8 @@ def refuse_used(folder: Path) -> None:
 
     A run that failed before it measured anything is in nobody's way.
     """
-    if not failed_at_first(folder):
+    if not run_folder.failed_at_first(folder):
         run_folder.check_unused(folder, FILES)
-
-
-def failed_at_first(folder: Path) -> bool:
-    """Whether a run ended with an error before its first evaluation was whole, so that nothing is lost with it."""
-    events = folder / "events.jsonl"
-    if not events.exists() or (folder / "metrics.jsonl").exists() or (folder / "LATEST").exists():
-        return False
-    return '"kind": "error"' in events.read_text(encoding="utf-8")
 
 
 def fresh_folder(parent: Path, name: str) -> Path:
