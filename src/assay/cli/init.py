@@ -98,6 +98,7 @@ def scaffold(kind: str, name: str, folder: Path, *, about: str = "", author: str
     texts = {
         "pyproject.toml": PROJECT + parts.get("entry", ""),
         "README.md": README.replace("@look@", parts["look"]),
+        ".gitignore": "".join(f"{name}/\n" for name in ("__pycache__", "build", "dist", "outputs", "runs", "*.egg-info")),
         f"{module}/__init__.py": parts["module"],
         f"tests/test_{module}.py": parts["test"],
         **({"cases.jsonl": parts["cases"]} if "cases" in parts else {}),
