@@ -27,6 +27,7 @@ __all__ = ["check_task_source"]
 
 SPLITS = ("train", "test")
 
+_AROUND_IT = "the answer beside another one, denied, or inside a longer text is wrong"
 _PARTIAL = "; for partial credit give 'correct' too, which is 1 for a right answer alone (docs/add/verifier.md, Partial credit)"
 
 _REPORTED = (
@@ -281,7 +282,9 @@ class _Check:
         if compared:
             self.held("another task's answer is wrong")
         if hedged:
-            self.held("the answer beside another one, denied, or inside a longer text is wrong")
+            self.held(_AROUND_IT)
+        elif compared and self._one_turn:
+            self.skipped.append(f"{_AROUND_IT}: no problem says by 'unique' whether one answer alone is right")
         self._constants(constant)
 
     def _around(self, task: Task, following: Task) -> int:
@@ -299,7 +302,8 @@ class _Check:
                 value < 1.0,
                 self.subject,
                 f"the answer {text[-80:]!r} to task {task.id!r} scores {value:g} as {answer[:60]!r} alone does: its verifier "
-                "accepts what contains the answer; if several answers are right, declare 'unique = False' in its Problem",
+                "accepts what contains the answer; compare the answer's place alone, as Numeric(where=form.place) does, or, where "
+                "several answers are right, declare 'unique = False' in its Problem",
             )
         return len(AROUND)
 
