@@ -302,7 +302,7 @@ class _Check:
                 value < 1.0,
                 self.subject,
                 f"the answer {text[-80:]!r} to task {task.id!r} scores {value:g} as {answer[:60]!r} alone does: its verifier "
-                "accepts what contains the answer; compare the answer's place alone, as Numeric(where=form.place) does, or, where "
+                "accepts what contains the answer; compare the answer's place alone, as Numeric(where=form.place) does, or, if "
                 "several answers are right, declare 'unique = False' in its Problem",
             )
         return len(AROUND)
