@@ -71,7 +71,7 @@ def refused(here, folder: Path, words: str, *told: str, code: int = 2) -> None:
     got = here(*words.split())
     assert got.code == code, got
     lines = got.err.splitlines()
-    plan = ("sort: 1 steps in r", "model m: ", "trains ", "2 prompts x 2 rollouts")
+    plan = ("sort: 1 steps in r", "model m: ", "trains ", "2 prompts x 2 rollouts", "evaluates on ")
     lines = [line for line in lines if not line.startswith(plan)]
     assert len(lines) == 1 and lines[0].startswith("assay: ") and "Traceback" not in got.err, got.err
     for part in told:

@@ -162,7 +162,7 @@ def test_a_checkpoint_has_the_weights_of_its_step(adapted, tmp_path):
     path = adapted / "checkpoints" / "step_0000001" / "learner" / "weights.safetensors"
     kept, model = load_file(path), files.with_weights(load_model(adapted / "start"), path, LORA)
     assert all(torch.equal(kept[n], t) for n, t in model.adapter.tensors.items())
-    with pytest.raises(CheckpointError, match=r"has no checkpoint of step 7; it has 1, 2 \(the last 2 are kept\)"):
+    with pytest.raises(CheckpointError, match=r"has no checkpoint of step 7; it has 1, 2 \(--keep-checkpoints says how many"):
         export(adapted, tmp_path / "none", step=7)
 
 

@@ -68,10 +68,12 @@ def _check_place(folder: Path) -> None:
 
 def failed_at_first(folder: Path) -> bool:
     """Whether a run ended with an error before its first evaluation was whole, so that nothing is lost with it."""
-    events = folder / "events.jsonl"
-    if not events.exists() or (folder / "metrics.jsonl").exists() or (folder / "LATEST").exists():
+    try:
+        if (folder / "metrics.jsonl").exists() or (folder / "LATEST").exists():
+            return False
+        return '"kind": "error"' in (folder / "events.jsonl").read_text(encoding="utf-8")
+    except (OSError, ValueError):  # no such file, or a path that can be none
         return False
-    return '"kind": "error"' in events.read_text(encoding="utf-8")
 
 
 def release_folder(folder: Path, files: RunFiles, made: Sequence[Path] = ()) -> None:
