@@ -32,7 +32,7 @@ from assay.audit.answer_variants import Kind, kind_of, lookalike, near_misses, n
 from assay.audit.effects import Played, WatchedVerifier, events_of
 from assay.audit.hostile import TRICKS, Canary, payloads
 from assay.audit.judge_probes import audit_context, rollout_saying
-from assay.audit.probes import PLACE, Side, right_answers, wrong_answers
+from assay.audit.probes import Side, right_answers, wrong_answers
 from assay.audit.record import Example, printable
 from assay.audit.run_audit import probes_of
 from assay.audit.subject import again, played, subject_of
@@ -41,6 +41,7 @@ from assay.core.seeds import generator
 from assay.core.wire import task_to_wire
 from assay.interop import adapt
 from assay.verify import ExactMatch, RewardFunction, task_and_rollout
+from assay.verify.answer_templates import PLACE
 
 QUICK = AuditSettings(hostile_items=0, deadline=20.0, skip=("determinism", "order", "threads", "latency"))
 FILE = Path(planted.__file__)

@@ -12,12 +12,10 @@ from assay.audit.cases import AuditCase
 from assay.audit.hostile import TRICKS, Canary, payloads
 from assay.audit.record import NOT_COUNTED
 from assay.core.seeds import generator
-from assay.tasks.one_answer import PLACE, TEMPLATES
+from assay.verify.answer_templates import PLACE
 
 __all__ = [
     "FAMILIES",
-    "PLACE",
-    "TEMPLATES",
     "AuditProbe",
     "Family",
     "Side",

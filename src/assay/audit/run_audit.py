@@ -17,13 +17,14 @@ from assay.audit.effects import EFFECTS
 from assay.audit.family_cases import family_cases
 from assay.audit.hostile import Canary
 from assay.audit.judge_probes import AuditContext, ProbeOutcome, audit_context
-from assay.audit.probes import FAMILIES, PLACE, TEMPLATES, AuditProbe, filled, hostile, right_answers, untried, wrong_answers
+from assay.audit.probes import FAMILIES, AuditProbe, filled, hostile, right_answers, untried, wrong_answers
 from assay.audit.record import Audit, AuditSettings, Check
 from assay.audit.sandboxed_verifier import sandbox_for
 from assay.audit.subject import Subject, subject_of
 from assay.core.errors import ConfigError, SandboxError, UnknownNameError
 from assay.core.seeds import generator
 from assay.sandbox import Sandbox
+from assay.verify.answer_templates import PLACE, TEMPLATES
 
 __all__ = ["CHECKS", "audit", "probes_of"]
 

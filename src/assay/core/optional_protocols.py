@@ -42,6 +42,15 @@ class DiffersInEvaluation(ContextManager, Protocol):
 
 
 @runtime_checkable
+class MixesFamilies(TaskSource, Protocol):
+    """Several families side by side."""
+
+    def source(self, arm: str) -> TaskSource:
+        """The family that an arm belongs to."""
+        ...
+
+
+@runtime_checkable
 class PlacesRows(TaskSource, Protocol):
     """A family of a user's rows, which says where in them a task stands."""
 

@@ -9,24 +9,12 @@ from assay.core.protocols import TaskSource, Verifier
 from assay.core.task import Task
 from assay.tasks.mixture import TaskMixture
 from assay.tasks.problems import Problems
+from assay.verify.answer_templates import PLACE
 from assay.verify.composite import CompositeVerifier
 from assay.verify.exact import ExactMatch
 from assay.verify.routing import Routed
 
-__all__ = ["PLACE", "TEMPLATES", "has_one_answer", "oracle_answer"]
-
-PLACE = "{answer}"
-"""Where a form of answers has the answer."""
-
-TEMPLATES = (
-    PLACE,
-    rf"\boxed{{{PLACE}}}",
-    f"<answer>{PLACE}</answer>",
-    f"#### {PLACE}",
-    f"Answer: {PLACE}",
-    f"The answer is {PLACE}.",
-)
-"""Where an answer may have to stand; the first that a verifier reads gold in is taken."""
+__all__ = ["has_one_answer", "oracle_answer"]
 
 _OURS = ("assay", "assay_tasks")
 

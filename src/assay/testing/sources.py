@@ -16,10 +16,11 @@ from assay.core.rollout import Rollout
 from assay.core.seeds import content_split
 from assay.core.task import CALLS, Task
 from assay.tasks.gold_text import task_gold_text
-from assay.tasks.one_answer import PLACE, has_one_answer, oracle_answer
+from assay.tasks.one_answer import has_one_answer, oracle_answer
 from assay.testing.contracts import ContractError, Report, check_environment, guard, most_common, require, verdict, wait_for
 from assay.testing.source_comparisons import describe_difference, digest_elsewhere, ends_with, keys_of, tag_calls
 from assay.verify.abilities import ability_of
+from assay.verify.answer_templates import PLACE
 from assay.verify.rollouts import rollout_of
 from assay.verify.workers.pool import ScoringPool
 

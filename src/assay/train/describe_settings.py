@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from assay.core.optional_protocols import CountsRows
+from assay.core.optional_protocols import CountsRows, MixesFamilies
 from assay.core.protocols import TaskSource
 from assay.runtime.engine.settings import DescribedEngineSpec
 from assay.runtime.settings import AdamW
 from assay.scorers.from_tasks import FromTasks
-from assay.tasks import TaskMixture
 from assay.train.levels import arms_of
 from assay.train.memory import memory_of
 from assay.train.model_facts import ModelFacts, facts_in
@@ -132,7 +131,7 @@ def _size(tasks: TaskSource, arm: str, level: int, split: str, otherwise: int) -
 
 def _family_of(tasks: TaskSource, arm: str) -> TaskSource:
     """The family that an arm belongs to, of a mixture or alone."""
-    return tasks.source(arm) if isinstance(tasks, TaskMixture) else tasks
+    return tasks.source(arm) if isinstance(tasks, MixesFamilies) else tasks
 
 
 def _rewarded_by(run: Run) -> tuple[str, ...]:

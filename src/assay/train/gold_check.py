@@ -13,10 +13,10 @@ from assay.core.rollout import Rollout
 from assay.core.score import Score
 from assay.core.task import Task
 from assay.scorers import FromTasks
-from assay.tasks.one_answer import PLACE, TEMPLATES
 from assay.train.levels import arms_of
 from assay.train.run import Run
 from assay.verify import ScoringPool
+from assay.verify.answer_templates import PLACE, TEMPLATES
 from assay.verify.reward_function import row_of
 from assay.verify.rollouts import rollout_of
 from assay.verify.user_reward import UserReward
