@@ -155,8 +155,7 @@ def test_dates_by_hand() -> None:
 @pytest.mark.parametrize("name", FAMILIES)
 def test_the_contract_on_more_tasks(name: str) -> None:
     report = check_task_source(FAMILIES[name], n=3)
-    assert all("'unique'" in line for line in report.skipped)
-    assert report.numbers["share of tasks solved by the best constant answer"] < 0.05
+    assert report.skipped == () and report.numbers["share of tasks solved by the best constant answer"] < 0.05
 
 
 @pytest.mark.prove

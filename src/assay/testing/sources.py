@@ -28,7 +28,6 @@ __all__ = ["check_task_source"]
 
 SPLITS = ("train", "test")
 
-_AROUND_IT = "the answer beside another one, denied, or inside a longer text is wrong"
 _PARTIAL = "; for partial credit give 'correct' too, which is 1 for a right answer alone (docs/add/verifier.md, Partial credit)"
 
 _REPORTED = (
@@ -283,9 +282,7 @@ class _Check:
         if compared:
             self.held("another task's answer is wrong")
         if hedged:
-            self.held(_AROUND_IT)
-        elif compared and self._one_turn:
-            self.skipped.append(f"{_AROUND_IT}: no problem says by 'unique' whether one answer alone is right")
+            self.held("the answer beside another one, denied, or inside a longer text is wrong")
         self._constants(constant)
 
     def _around(self, task: Task, following: Task) -> int:
