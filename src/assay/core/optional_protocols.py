@@ -14,6 +14,7 @@ from assay.core.task import Context, Task
 __all__ = [
     "CountsRows",
     "DiffersInEvaluation",
+    "MixesFamilies",
     "PlacesRows",
     "ReadsTasks",
     "SamplerByContext",
