@@ -23,6 +23,8 @@ PROVED_APART := $(addprefix tests/,cli/test_cli_many.py cli/test_selftest.py lab
 # are kept even where the environment says otherwise: the tests start many processes that would compile them anew.
 # COV=1 makes `make test` record coverage, for `make floors` to judge.
 COV ?=
+# `make test` is what one waits for between two edits: without the tests that are marked slow. COV=1, and so CI, runs all.
+SELECTED = $(if $(COV),$(COVERAGE_ARGS) --cov-append,-m "not slow and not prove and not evidence and not gpu and not vllm")
 
 PIP := $(PY) -m pip install --quiet --quiet --disable-pip-version-check -c constraints.txt
 PYTEST := $(PY) -m pytest
@@ -98,7 +100,7 @@ arm: $(ARM64)/.made  ## PyTorch for arm64 under emulation, for the proofs of the
 quickstart: $(VENV)/.installed-train  ## environment, install, then improve a small language model by RL
 	@$(BIN)/assay train quickstart
 
-test: $(VENV)/.installed-dev  ## environment, install, then the tests
+test: $(VENV)/.installed-dev  ## environment, install, then the tests, without slow ones; COV=1 runs these too
 	@rm -f .coverage .coverage.*
 	@failed=0; torch=no; for these in "$(LIGHT)" "tests $(addprefix --ignore ,$(LIGHT))"; do \
 	  ASSAY_TESTS_LOAD_TORCH=$$torch OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(PYTEST) -n $(TEST_WORKERS) --dist worksteal \
