@@ -32,13 +32,13 @@ def promoted_stages(stage: Reinforce, levels: Sequence[int], *, above: float = 0
     literals, variables and clauses.
 
     >>> made = promoted_stages(Reinforce(steps=250, groups=2), (1, 2))
-    >>> [(stage.levels, stage.until.metric) for stage in made]
-    [((1,), 'eval/sampled/level_1'), ((2,), 'eval/sampled/level_2'), ((1,), 'eval/sampled/level_1'), ((2,), 'eval/sampled/level_2')]
+    >>> [stage.levels for stage in made], made[0].until.metric
+    ([(1,), (2,), (1,), (2,)], 'eval/sampled/level_1')
     """
     if not levels or rounds < 1 or not 0.0 <= above < 1.0:
         raise ConfigError(
-            f"promoted_stages(levels={tuple(levels)}, above={above}, rounds={rounds}): give levels, a bound in [0, 1) and at least "
-            "one round"
+            f"promoted_stages(levels={tuple(levels)}, above={above}, rounds={rounds}): give levels, a bound in [0, 1) "
+            "and at least one round"
         )
     return tuple(
         replace(stage, levels=(level,), until=Until(metric=f"eval/sampled/level_{level}", at_least=above, strictly=True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from random import Random
 from typing import Any, ClassVar
 
@@ -130,4 +131,4 @@ def count_turns(way: list[str]) -> int:
     >>> count_turns(["right", "right", "down", "right"])
     2
     """
-    return sum(one != other for one, other in zip(way, way[1:], strict=False))
+    return sum(one != other for one, other in pairwise(way))
