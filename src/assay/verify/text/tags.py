@@ -67,7 +67,7 @@ class TagFormat:
 
 @dataclass(frozen=True, slots=True)
 class TagShare:
-    """``tags`` is the share of opening and closing marks that stand exactly once, wherever: a quarter for each of the default four.
+    """``tags`` is the share of opening and closing marks that stand exactly once: a quarter for each of the default four.
 
     A form that is nearly right earns nearly all of it, which tells a policy the way to `TagFormat`. It reads how often marks
     stand and not in which order, and judges texts that were cut off too. No gold is read.
