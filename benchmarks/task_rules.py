@@ -2,8 +2,8 @@
 
     OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE python -m benchmarks.task_rules [--trials NAME ...] [--seeds 2]
 
-Records go to ``docs/evidence/task_rules.json``, of which ``docs/evidence/task_rules.md`` is made; trials that are there are read, not
-run. Every trial starts from the base of its seed and is judged by the true verifier on held-out items. None was tuned.
+Records go to ``docs/evidence/task_rules.json``, of which ``docs/evidence/task_rules.md`` is made; trials that are there are read,
+not run. Every trial starts from the base of its seed and is judged by the true verifier on held-out items. None was tuned.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import numpy as np
 
 from assay.core import Sampling
 from assay.train import Policy, Run, train
+from assay.train.evaluate import held_out
 from benchmarks.task_rules_arms import ARMS, TRIALS, Arm, Trial
 
 PLACE = Path(__file__).parents[1] / "docs" / "evidence" / "task_rules.json"
@@ -52,14 +53,15 @@ class Outcome:
         return "higher" if min(gaps) > 0 else "lower" if max(gaps) < 0 else "seeds disagree" if any(gaps) else "none"
 
 
-def measured(trial: Trial, seed: int) -> dict[str, Any]:
-    """Accuracy by level behind a run, drawn and greedy, and what was spent."""
+def measured(trial: Trial, seed: int, base: Record) -> dict[str, Any]:
+    """Accuracy by level before and behind a run, and what was spent; ``base`` is what is known of its base already."""
     with tempfile.TemporaryDirectory() as folder, trial.service() as url:
         run: Run = trial.run(seed, url)
         done = train(run, Path(folder) / "run", progress=False)
         lines = [json.loads(line)["metrics"] for line in (done.folder / "metrics.jsonl").read_text().splitlines()]
-        scores = {f"{when}-{how}": _judged(trial, place, n) for when, place in (("base", done.folder / "start"), ("end", done.folder))
-                  for how, n in (("drawn", DRAWS), ("greedy", 0))}  # fmt: skip
+        places = {"base": done.folder / "start", "end": done.folder}
+        names = [(when, how, f"{when}-{how}") for when in places for how in trial.hows]
+        scores = {name: base.get(name) or _judged(trial, places[when], how) for when, how, name in names}
     steps = [line for line in lines if "time/cpu" in line]
     return {
         **scores,
@@ -69,11 +71,20 @@ def measured(trial: Trial, seed: int) -> dict[str, Any]:
     }
 
 
-def _judged(trial: Trial, model: Path, n: int) -> dict[str, float]:
-    items = Policy(model).evaluate(trial.truth, n=n, per_level=PER_LEVEL, sampling=Sampling(max_new_tokens=trial.new))
+def _judged(trial: Trial, model: Path, how: str) -> dict[str, float]:
+    """Accuracy of each arm and level."""
     found: dict[str, list[float]] = {}
-    for item in items:
-        found.setdefault(f"{item['arm']}/{item['level']}", []).extend(float(value >= 1.0) for value in item["values"])
+    if how == "likeliest":
+        tasks = held_out(trial.truth, (), PER_LEVEL)
+        labels = [list(map(str, task.public["facts"]["labels"])) for task in tasks]
+        said = Policy(model).choose([task.public_view().messages for task in tasks], labels)
+        for task, label in zip(tasks, said, strict=True):
+            found.setdefault(f"{task.arm}/{task.level}", []).append(float(label == task.private["answer"]))
+    else:
+        sampling = Sampling(max_new_tokens=trial.new)
+        items = Policy(model).evaluate(trial.truth, n=DRAWS if how == "drawn" else 0, per_level=PER_LEVEL, sampling=sampling)
+        for item in items:
+            found.setdefault(f"{item['arm']}/{item['level']}", []).extend(float(value >= 1.0) for value in item["values"])
     return {cell: round(float(np.mean(values)), 4) for cell, values in sorted(found.items())}
 
 
@@ -82,12 +93,16 @@ def outcome(arm: Arm, records: Mapping[str, Mapping[str, Record]]) -> Outcome:
     part, control = records.get(arm.part, {}), records.get(arm.control, {})
     seeds = sorted(set(part) & set(control))
 
-    def mean(record: Record, when: str) -> float:
-        cells = record[f"{when}-{arm.how}"]
-        return float(np.mean([value for cell, value in cells.items() if not arm.levels or int(cell.rpartition("/")[2]) in arm.levels]))
+    def mean(record: Record, when: str, how: str) -> float:
+        cells = {cell.rpartition("/")[::2]: value for cell, value in record[f"{when}-{how}"].items()}
+        return float(
+            np.mean([v for (a, n), v in cells.items() if arm.arms in ("", a) and (not arm.levels or int(n) in arm.levels)])
+        )
 
     return Outcome(
-        [mean(part[s], "base") for s in seeds], [mean(part[s], "end") for s in seeds], [mean(control[s], "end") for s in seeds]
+        [mean(part[s], "base", arm.how) for s in seeds],
+        [mean(part[s], "end", arm.how) for s in seeds],
+        [mean(control[s], "end", arm.control_how or arm.how) for s in seeds],
     )
 
 
@@ -97,15 +112,15 @@ def row_of(arm: Arm, records: Mapping[str, Mapping[str, Record]]) -> str:
     shown = [" ".join(f"{x:.3f}" for x in column) for column in (of.base, of.part, of.control)]
     gaps = " ".join(f"{gap:+.3f}" for gap in of.gaps)
     levels = f"levels {arm.levels[0]} to {arm.levels[-1]}" if arm.levels else "all levels"
-    return f"| {arm.name} | {arm.how}, {levels} | {' | '.join(shown)} | {gaps} | {arm.predicted} | {of.found} |"
+    how = f"{arm.how} against {arm.control_how}" if arm.control_how else arm.how
+    return f"| {arm.name} | {how}, {levels} | {' | '.join(shown)} | {gaps} | {arm.predicted} | {of.found} |"
 
 
 def cost_of(name: str, records: Mapping[str, Mapping[str, Record]]) -> str:
     """A line of what a trial was and spent."""
     runs = [records[name][seed] for seed in sorted(records[name])]
-    steps, cpu = ("/".join(str(run[key]) for run in runs) for key in ("steps", "cpu"))
-    greedy = " ".join(f"{np.mean([*run['end-greedy'].values()]):.3f}" for run in runs)
-    return f"| `{name}` | {TRIALS[name].what} | {greedy} | {steps} | {np.mean([r['tokens'] for r in runs]):,.0f} | {cpu} |"
+    steps, cpu = (" ".join(str(run[key]) for run in runs) for key in ("steps", "cpu"))
+    return f"| `{name}` | {TRIALS[name].what} | {steps} | {np.mean([r['tokens'] for r in runs]):,.0f} | {cpu} |"
 
 
 def page(records: Mapping[str, Mapping[str, Record]]) -> str:
@@ -114,12 +129,15 @@ def page(records: Mapping[str, Mapping[str, Record]]) -> str:
     table = "\n".join(row_of(arm, records) for arm in done)
     reasons = "\n".join(f"- **{a.name}**: `{a.part}` against `{a.control}`: {a.predicted}, because {a.why}." for a in done)
     costs = "\n".join(cost_of(name, records) for name in TRIALS if name in records)
-    gained = [a.name for a in done if min(p - b for p, b in zip(outcome(a, records).part, outcome(a, records).base, strict=True)) > 0]
+    gained = [
+        a.name for a in done if min(p - b for p, b in zip(outcome(a, records).part, outcome(a, records).base, strict=True)) > 0
+    ]
     return f"""# Rules of task systems beside their controls
 
-Each trial trains a base of 0.34M parameters on a family of short tasks. Part and control start from the same weights, and both are
-judged by the true verifier on the same held-out items, {PER_LEVEL} of each level: drawn {DRAWS} times each at temperature 1, or once greedily. Numbers
-stand seed by seed. Two seeds say little: found is a sign that both have, there is no interval, and nothing was tuned.
+Each trial trains a base of 0.34M parameters on a family of short tasks. Part and control start from the same weights, unless the
+row says else, and both are judged by the true verifier on the same held-out items, {PER_LEVEL} of each level: drawn {DRAWS}
+times each at temperature 1, once greedily, or by the likeliest of the labels. Numbers stand seed by seed. Two seeds say little: found is a
+sign that both have, there is no interval, and nothing was tuned.
 
     OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE python -m benchmarks.task_rules
 
@@ -127,8 +145,8 @@ stand seed by seed. Two seeds say little: found is a sign that both have, there 
 |---|---|---|---|---|---|---|---|
 {table}
 
-Above its base on all seeds is the part of: {"; ".join(gained) or "none"}. Where a part is above its control and not above its base, the
-control fell, which is no gain by training.
+Above its base on all seeds is the part of: {"; ".join(gained) or "none"}. Where a part is above its control and not above its
+base, the control fell, which is no gain by training.
 
 The signs were written in the table of arms (`ARMS` in `benchmarks/task_rules_arms.py`) before the first run:
 
@@ -136,10 +154,10 @@ The signs were written in the table of arms (`ARMS` in `benchmarks/task_rules_ar
 
 ## What each trial was
 
-Steps and CPU-seconds are seed by seed, of training without its base and without evaluation; greedy accuracy is over all levels.
+Steps and CPU-seconds are seed by seed, of training without its base and without evaluation.
 
-| trial | what | greedy | steps | tokens sampled | CPU-s |
-|---|---|---|---|---|---|
+| trial | what | steps | tokens sampled | CPU-s |
+|---|---|---|---|---|
 {costs}
 """
 
@@ -154,8 +172,11 @@ def main() -> None:
     for seed in map(str, range(given.seeds)):
         for name in given.trials:
             if seed not in records.setdefault(name, {}):
-                records[name][seed] = measured(TRIALS[name], int(seed))
-                print(name, seed, records[name][seed], flush=True)
+                of = [n for n in records if seed in records[n] and n in TRIALS and TRIALS[n].base is TRIALS[name].base]
+                base = {key: value for key, value in records[of[0]][seed].items() if key.startswith("base-")} if of else {}
+                records[name][seed] = measured(TRIALS[name], int(seed), base)
+                ends = {key: np.mean([*value.values()]) for key, value in records[name][seed].items() if isinstance(value, dict)}
+                print(name, seed, ends, flush=True)
                 PLACE.write_text(json.dumps(records, indent=1) + "\n", encoding="utf-8")
                 PLACE.with_suffix(".md").write_text(page(records), encoding="utf-8")
 

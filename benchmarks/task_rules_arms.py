@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -10,15 +10,18 @@ from typing import Any
 from assay.clients import Judge
 from assay.core import Sampling, TaskSource, Verifier
 from assay.core.task import Message
-from assay.guide import Frontier, Uniform
+from assay.guide import FirstTasks, Frontier, Uniform
 from assay.lab import Inverted, RandomReward, Rewarded
 from assay.objective import Token, grpo
 from assay.recipes import promoted_stages
 from assay.runtime import AdamW, DecoderShape, LearnerSettings, LearningRateSchedule, Muon
+from assay.scorers import ReasoningSql
 from assay.testing import JudgeServer
 from assay.train import Built, Evaluation, Reinforce, Run, Scratch, WarmUp
+from assay.train.levels import Levels
 from assay.train.stage import Stage
-from benchmarks.task_rules_tasks import FORMULAS, GRAPHS, MAZES, SUMS
+from assay.verify.sql import Think2Sql
+from benchmarks.task_rules_tasks import CLASSES, CLASSES_THOUGHT, FORMULAS, GRAPHS, MAZES, QUERIES, SUMS
 
 __all__ = ["ARMS", "TRIALS", "Arm", "Trial"]
 
@@ -32,13 +35,13 @@ class Base:
 
     Attributes:
         tasks: the family.
-        levels: shown.
+        levels: shown, of every arm or arm by arm.
         steps: of 64 traces; 0 leaves the weights as they are drawn.
         new: tokens of an answer.
     """
 
     tasks: TaskSource
-    levels: tuple[int, ...]
+    levels: Levels
     steps: int
     new: int
 
@@ -68,10 +71,10 @@ def muon() -> LearnerSettings:
 
 
 def reinforce(**parts: Any) -> Reinforce:
-    """120 steps of 32 prompts with 8 rollouts, uniform draws, GRPO without KL; or as the parts say."""
+    """80 steps of 32 prompts with 8 rollouts, uniform draws, GRPO without KL; or as the parts say."""
     slow = LearnerSettings(optimizer=AdamW(lr=2e-4), schedule=LearningRateSchedule(kind="linear", start=0.5, floor=0.1))
     usual: dict[str, Any] = {
-        "steps": 120,
+        "steps": 80,
         "groups": 32,
         "group_size": 8,
         "objective": replace(grpo(kl=0.0), aggregate=Token()),
@@ -107,12 +110,17 @@ class Trial:
         return self.base.tasks
 
     @property
+    def hows(self) -> tuple[str, ...]:
+        """How it is judged: also by labels, where the answer alone is one."""
+        return ("drawn", "greedy", "likeliest") if self.truth is CLASSES else ("drawn",)
+
+    @property
     def new(self) -> int:
         """Tokens of an answer."""
         return self.base.new
 
     @contextmanager
-    def service(self) -> Iterator[str]:
+    def service(self) -> Generator[str]:
         """Where its judge is; empty without one."""
         if self.replies is None:
             yield ""
@@ -144,8 +152,10 @@ class Arm:
         part, control: trials.
         predicted: sign of the part's accuracy less its control's.
         why: the reason for the prediction.
-        how: ``drawn`` at temperature 1, or ``greedy``.
+        how: ``drawn`` at temperature 1, ``greedy``, or ``likeliest`` of the labels.
+        control_how: of the control, where it is another.
         levels: compared; all when empty.
+        arms: the arm of the family that is compared; all when empty.
     """
 
     name: str
@@ -154,22 +164,52 @@ class Arm:
     predicted: str
     why: str
     how: str = "drawn"
+    control_how: str = ""
     levels: tuple[int, ...] = ()
+    arms: str = ""
 
 
 _GRAPHS, _FRESH = Base(tasks=GRAPHS, levels=(4, 5), steps=300, new=16), Base(tasks=GRAPHS, levels=(), steps=0, new=16)
-_FORMULAS = Base(tasks=FORMULAS, levels=(1, 2), steps=250, new=18)
-_MAZES = Base(tasks=MAZES, levels=(1, 2, 3), steps=300, new=9)
-_SUMS = Base(tasks=SUMS, levels=(1, 2), steps=300, new=8)
+_FORMULAS = Base(tasks=FORMULAS, levels=(1, 2), steps=200, new=18)
+_MAZES = Base(tasks=MAZES, levels=(1, 2, 3), steps=250, new=9)
+_BASE_HALF = {"text/classes": (1, 2)}
+_CLASSES = Base(tasks=CLASSES, levels=_BASE_HALF, steps=200, new=8)
+_THOUGHT = Base(tasks=CLASSES_THOUGHT, levels=_BASE_HALF, steps=200, new=48)
+_QUERIES = Base(tasks=QUERIES, levels=(1, 2), steps=200, new=80)
+_SUMS = Base(tasks=SUMS, levels=(1, 2), steps=250, new=8)
+
+_LONG = reinforce(steps=120)
 
 # a validation every 8 steps of 32 prompts, which are 256 samples
 _VALIDATED = Evaluation(every=8, per_level=48, final_per_level=1, kl_to_base=False)
 _PROMOTED = promoted_stages(reinforce(steps=16), (1, 2, 3, 4), above=0.5, rounds=2)
 
+# eight tasks of each of four levels: four for each of the eight base classes
+_FEW = reinforce(steps=60, index=FirstTasks(n=8), levels={"text/classes": (1, 2, 3, 4)})
+_FEW_SHOWN = WarmUp(steps=60, batch=64, demonstrations=32, noise=0.0, levels={"text/classes": (1, 2, 3, 4)}, learner=muon())
+_SHORT = reinforce(steps=30, groups=16)
+_SHOWN = WarmUp(steps=30, batch=64, demonstrations=0, noise=0.15, levels=(1, 2, 3), learner=muon())
+
+
+def near_query(messages: list[Message]) -> str:
+    r"""What a judge says of a query to a question such as ``max a if b>3&c<5``: the share of its pieces that the query has.
+
+    >>> text = "Question:\nmax a if b>3\n\nReasoning\n<answer>SELECT min(a) FROM t WHERE b>3</answer>\n"
+    >>> near_query([Message("user", text)])
+    '0.5'
+    """
+    text = messages[-1].content
+    asked, _, tests = text.partition("Question:\n")[2].partition("\n")[0].partition(" if ")
+    function, _, column = asked.rpartition(" ")
+    said = text.rpartition("<answer>")[2].partition("</answer>")[0]
+    pieces = [f"{function}({column})" if function else f"SELECT {column} ", *tests.split("&")]
+    return f"{sum(piece in said for piece in pieces) / len(pieces):.1f}"
+
+
 TRIALS: Mapping[str, Trial] = {
-    "graphs": Trial(what="shortest paths, 4 to 7 nodes, from a supervised start on 4 and 5", base=_GRAPHS, stages=(reinforce(),)),
-    "graphs-random": Trial(what="the same, paid at random", base=_GRAPHS, stages=(reinforce(),), reward=RandomReward),
-    "graphs-fresh": Trial(what="the same without the supervised start", base=_FRESH, stages=(reinforce(),)),
+    "graphs": Trial(what="shortest paths, 4 to 7 nodes, from a supervised start on 4 and 5", base=_GRAPHS, stages=(_LONG,)),
+    "graphs-random": Trial(what="the same, paid at random", base=_GRAPHS, stages=(_LONG,), reward=RandomReward),
+    "graphs-fresh": Trial(what="the same without the supervised start", base=_FRESH, stages=(_LONG,)),
     "sums": Trial(what="expressions of one or two operations, the right reward", base=_SUMS, stages=(reinforce(),)),
     "sums-random": Trial(what="the same, paid at random", base=_SUMS, stages=(reinforce(),), reward=RandomReward),
     "sums-inverted": Trial(
@@ -181,13 +221,37 @@ TRIALS: Mapping[str, Trial] = {
         stages=_PROMOTED,
         evaluation=_VALIDATED,
     ),
-    "sat-uniform": Trial(what="the same formulas, all levels at once", base=_FORMULAS, stages=(reinforce(),)),
+    "sat-uniform": Trial(what="the same formulas, all levels at once", base=_FORMULAS, stages=(reinforce(steps=128),)),
     "mazes-frontier": Trial(
         what="ways of 3 to 7 moves with 1 to 3 turns, easy to hard",
         base=_MAZES,
         stages=(reinforce(curriculum=Frontier(start={"mazes/winding": 4})),),
     ),
     "mazes-hard": Trial(what="the hardest mazes alone", base=_MAZES, stages=(reinforce(levels=(5,)),)),
+    "classes": Trial(
+        what="classes by their traits, the label alone; four tasks of each base class", base=_CLASSES, stages=(_FEW,)
+    ),
+    "classes-supervised": Trial(what="the same tasks, shown", base=_CLASSES, stages=(_FEW_SHOWN,)),
+    "classes-thinking": Trial(what="the same tasks, a thought before the label", base=_THOUGHT, stages=(_FEW,)),
+    "sql-graded": Trial(
+        what="queries of one table; result by QATCH .85, form .10, tags .05",
+        base=_QUERIES,
+        stages=(_SHORT,),
+        reward=lambda seed: Think2Sql(),
+    ),
+    "sql-execution": Trial(
+        what="the same, result by execution", base=_QUERIES, stages=(_SHORT,), reward=lambda seed: Think2Sql(graded=False)
+    ),
+    "sql-supervised": Trial(what="shown all levels instead", base=_QUERIES, stages=(_SHOWN,)),
+    "sql-supervised-rl": Trial(
+        what="shown all levels, then by QATCH", base=_QUERIES, stages=(_SHOWN, _SHORT), reward=lambda seed: Think2Sql()
+    ),
+    "sql-judged": Trial(
+        what="six parts 3/2/1/1/1/1, a scripted judge gives one",
+        base=_QUERIES,
+        stages=(replace(_SHORT, reward=ReasoningSql()),),
+        replies=near_query,
+    ),
 }
 """Each by its name; the first of a base are run first."""
 
@@ -241,5 +305,65 @@ ARMS: tuple[Arm, ...] = (
         predicted="higher",
         why="longer ways are reached from shorter ones",
         levels=(4, 5),
+    ),
+    Arm(
+        name="GenCLS++: supervised, then RL",
+        part="classes",
+        control="classes-supervised",
+        predicted="higher",
+        why="the paper finds RL behind supervision better than supervision alone, and 32 examples are soon known by heart",
+        arms="text/classes",
+    ),
+    Arm(
+        name="CLS-RL: new classes",
+        part="classes",
+        control="classes-supervised",
+        predicted="higher",
+        why="the paper finds that RL on some classes helps others, and supervision on few examples hurts them",
+        arms="text/classes_new",
+    ),
+    Arm(
+        name="CLS-RL: no thinking",
+        part="classes",
+        control="classes-thinking",
+        predicted="higher",
+        why="the paper finds no thinking better, and a label alone has fewer places to slip",
+    ),
+    Arm(
+        name="GenCLS++: decoding by perplexity",
+        part="classes",
+        control="classes",
+        predicted="higher",
+        why="only labels that are offered can be chosen",
+        how="likeliest",
+        control_how="greedy",
+    ),
+    Arm(
+        name="Think2SQL: graded result",
+        part="sql-graded",
+        control="sql-execution",
+        predicted="higher",
+        why="a result that is partly right is paid, where execution pays nothing",
+    ),
+    Arm(
+        name="Think2SQL: supervised or RL",
+        part="sql-supervised",
+        control="sql-graded",
+        predicted="higher",
+        why="at this size a trace tells more than a reward, and the third level was never shown",
+    ),
+    Arm(
+        name="Think2SQL: supervised, then RL",
+        part="sql-supervised-rl",
+        control="sql-supervised",
+        predicted="higher",
+        why="RL sharpens what was shown with slips",
+    ),
+    Arm(
+        name="Reasoning-SQL: six parts with a judge",
+        part="sql-judged",
+        control="sql-execution",
+        predicted="higher",
+        why="parts of a wrong query are paid",
     ),
 )

@@ -1,12 +1,12 @@
 """Families for `benchmarks.task_rules`, in so few letters that a third of a million weights can read them.
 
-Facts, solutions and verifiers are those of `assay_tasks`; only wording and sizes differ, and queries have a generator of their own.
+Facts, solutions and verifiers are those of `assay_tasks`; only wording and sizes differ. Queries have a generator of their own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, ClassVar
 
@@ -17,8 +17,9 @@ from assay_tasks import Expression
 from assay_tasks.graphs.routes import FewestEdges
 from assay_tasks.logic.saturn import Planted, clauses_of
 from assay_tasks.mazes.winding import WindingWay
+from assay_tasks.text.classes import NamedClass
 
-__all__ = ["FORMULAS", "GRAPHS", "MAZES", "QUERIES", "SUMS"]
+__all__ = ["CLASSES", "CLASSES_THOUGHT", "FORMULAS", "GRAPHS", "MAZES", "QUERIES", "SUMS"]
 
 
 class Bare:
@@ -115,7 +116,7 @@ class ShortPath(Bare, FewestEdges):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShortQuery(Bare, Problem):
-    """``max a if b>3`` asks for ``SELECT max(a) FROM t WHERE b>3``, behind a thought. Level 1 has no function, level 3 two tests."""
+    """``max a if b>3`` asks for ``SELECT max(a) FROM t WHERE b>3`` behind a thought. Level 1 has no function, 3 two tests."""
 
     name: str = "sql/short"
     domain: str = "sql"
@@ -153,10 +154,44 @@ class ShortQuery(Bare, Problem):
         return SqlMatch()
 
 
+_LETTERS = {
+    **{word: word[0].upper() for word in ("red", "blue", "green", "yellow")},
+    **{word: word[0] for word in ("round", "square", "flat", "curved")},
+    **{word: str(i) for i, word in enumerate(("small", "large", "old", "new", "wooden", "metal", "glass"))},
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShortClass(Bare, NamedClass):
+    """A letter for each trait: ``dax Rr,wug Bf:2Bf0`` asks for ``wug``, with thinking behind ``Bf``."""
+
+    levels: tuple[int, ...] = (1, 2, 3, 4)
+
+    def word(self, facts: Facts, variant: int) -> str:
+        """The classes, and the thing."""
+        named = [
+            f"{label} {''.join(_LETTERS[trait] for trait in meaning)}"
+            for label, meaning in zip(facts["labels"], facts["meanings"], strict=True)
+        ]
+        return f"{','.join(named)}:{''.join(_LETTERS[trait] for trait in facts['asked'])}"
+
+    def format_solution(self, solution: Solution, form: Form) -> str:
+        """The thought in letters."""
+        short = "".join(_LETTERS[trait] for trait in solution.steps.split(" and "))
+        return super(ShortClass, self).format_solution(replace(solution, steps=short), form)
+
+
+def _classes(*, thinking: bool) -> Problems:
+    """Base and new classes, with a thought or without."""
+    base = ShortClass(thinking=thinking)
+    return Problems(name="classes", problems=(base, replace(base, name="text/classes_new", part="new")), form=Form.PLAIN)
+
+
 def _family(name: str, problem: Problem) -> Problems:
     return Problems(name=name, problems=(problem,), form=Form.PLAIN)
 
 
+CLASSES, CLASSES_THOUGHT = _classes(thinking=False), _classes(thinking=True)
 SUMS = _family("arithmetic", ShortExpression())
 FORMULAS = _family("sat", ShortFormula())
 MAZES = _family("mazes", ShortMaze())
