@@ -136,8 +136,8 @@ def page(records: Mapping[str, Mapping[str, Record]]) -> str:
 
 Each trial trains a base of 0.34M parameters on a family of short tasks. Part and control start from the same weights, unless the
 row says else, and both are judged by the true verifier on the same held-out items, {PER_LEVEL} of each level: drawn {DRAWS}
-times each at temperature 1, once greedily, or by the likeliest of the labels. Numbers stand seed by seed. Two seeds say little: found is a
-sign that both have, there is no interval, and nothing was tuned.
+times each at temperature 1, once greedily, or by the likeliest of the labels. Numbers stand seed by seed. Two seeds say
+little: found is a sign that both have, there is no interval, and nothing was tuned.
 
     OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE python -m benchmarks.task_rules
 

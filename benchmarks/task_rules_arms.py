@@ -21,7 +21,7 @@ from assay.train import Built, Evaluation, Reinforce, Run, Scratch, WarmUp
 from assay.train.levels import Levels
 from assay.train.stage import Stage
 from assay.verify.sql import Think2Sql
-from benchmarks.task_rules_tasks import CLASSES, CLASSES_THOUGHT, FORMULAS, GRAPHS, MAZES, QUERIES, SUMS
+from benchmarks.task_rules_tasks import CLASSES, CLASSES_THOUGHT, FORMULAS, GRAPHS, MAZES, QUERIES, SUMS, TEXTS
 
 __all__ = ["ARMS", "TRIALS", "Arm", "Trial"]
 
@@ -176,7 +176,8 @@ _BASE_HALF = {"text/classes": (1, 2)}
 _CLASSES = Base(tasks=CLASSES, levels=_BASE_HALF, steps=200, new=8)
 _THOUGHT = Base(tasks=CLASSES_THOUGHT, levels=_BASE_HALF, steps=200, new=48)
 _QUERIES = Base(tasks=QUERIES, levels=(1, 2), steps=200, new=80)
-_SUMS = Base(tasks=SUMS, levels=(1, 2), steps=250, new=8)
+_TEXTS = Base(tasks=TEXTS, levels=(1, 2), steps=200, new=24)
+_SUMS = Base(tasks=SUMS, levels=(1, 2), steps=300, new=8)
 
 _LONG = reinforce(steps=120)
 
@@ -233,6 +234,10 @@ TRIALS: Mapping[str, Trial] = {
     ),
     "classes-supervised": Trial(what="the same tasks, shown", base=_CLASSES, stages=(_FEW_SHOWN,)),
     "classes-thinking": Trial(what="the same tasks, a thought before the label", base=_THOUGHT, stages=(_FEW,)),
+    "texts": Trial(
+        what="texts of 3 to 6 words under up to four constraints, all of which must be kept", base=_TEXTS, stages=(reinforce(),)
+    ),
+    "texts-random": Trial(what="the same, paid at random", base=_TEXTS, stages=(reinforce(),), reward=RandomReward),
     "sql-graded": Trial(
         what="queries of one table; result by QATCH .85, form .10, tags .05",
         base=_QUERIES,
@@ -337,6 +342,13 @@ ARMS: tuple[Arm, ...] = (
         why="only labels that are offered can be chosen",
         how="likeliest",
         control_how="greedy",
+    ),
+    Arm(
+        name="IFEval: texts under constraints",
+        part="texts",
+        control="texts-random",
+        predicted="higher",
+        why="constraints are paid that were never shown together, and each was shown",
     ),
     Arm(
         name="Think2SQL: graded result",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from random import Random
 from typing import Any, ClassVar
 
@@ -15,11 +16,12 @@ from assay.tasks import Facts, Form, Problem, Problems, Solution
 from assay.verify.sql import SqlMatch
 from assay_tasks import Expression
 from assay_tasks.graphs.routes import FewestEdges
+from assay_tasks.instructions import Constrained
 from assay_tasks.logic.saturn import Planted, clauses_of
 from assay_tasks.mazes.winding import WindingWay
 from assay_tasks.text.classes import NamedClass
 
-__all__ = ["CLASSES", "CLASSES_THOUGHT", "FORMULAS", "GRAPHS", "MAZES", "QUERIES", "SUMS"]
+__all__ = ["CLASSES", "CLASSES_THOUGHT", "FORMULAS", "GRAPHS", "MAZES", "QUERIES", "SUMS", "TEXTS"]
 
 
 class Bare:
@@ -39,11 +41,15 @@ class Bare:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShortExpression(Bare, Expression):
-    """An expression of RandomCalculation with nothing around it: ``7×3-5=``."""
+    """An expression of RandomCalculation with nothing around it, of whole numbers alone: ``7×3-5=``."""
 
     most: int = 9
     levels: tuple[int, ...] = (1, 2)
     templates: ClassVar[tuple[str, ...]] = ("{expression}=",)
+
+    def _operand(self, rng: Random) -> tuple[int, Fraction]:
+        number = rng.randint(0, self.most)
+        return number, Fraction(number)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,6 +160,7 @@ class ShortQuery(Bare, Problem):
         return SqlMatch()
 
 
+_WORDS = ("so", "we", "go", "up", "ok", "no", "it", "me")
 _LETTERS = {
     **{word: word[0].upper() for word in ("red", "blue", "green", "yellow")},
     **{word: word[0] for word in ("round", "square", "flat", "curved")},
@@ -181,6 +188,47 @@ class ShortClass(Bare, NamedClass):
         return super(ShortClass, self).format_solution(replace(solution, steps=short), form)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShortText(Bare, Constrained):
+    """Up to four constraints of IFEval in few letters: ``3w U <so >ok`` asks for ``SO GO OK``."""
+
+    levels: tuple[int, ...] = (1, 2, 3, 4)
+
+    def draw(self, level: int, rng: Random) -> dict[str, Any]:
+        """So many of four kinds."""
+        kinds: list[dict[str, Any]] = [
+            {"constraint": "words", "count": rng.randint(3, 6), "relation": "exactly"},
+            {"constraint": rng.choice(("upper_case", "lower_case"))},
+            {"constraint": "starts_with", "phrase": rng.choice(_WORDS)},
+            {"constraint": "ends_with", "phrase": rng.choice(_WORDS)},
+        ]
+        return {
+            "theme": "",
+            "constraints": [kinds[i] for i in sorted(rng.sample(range(4), level))],
+            "filled": rng.choices(_WORDS, k=6),
+        }
+
+    def word(self, facts: Facts, variant: int) -> str:
+        """A sign for each."""
+        signs = {"upper_case": "U", "lower_case": "L"}
+        said = {"words": "{count}w", "starts_with": "<{phrase}", "ends_with": ">{phrase}"}
+        specs = facts["constraints"]
+        return " ".join(signs.get(spec["constraint"]) or said[spec["constraint"]].format_map(spec) for spec in specs)
+
+    def fair(self, facts: Facts) -> bool:
+        """All are."""
+        return True
+
+    def solve(self, facts: Facts) -> Solution:
+        """Short words, as many as are asked for."""
+        by = {spec["constraint"]: spec for spec in facts["constraints"]}
+        words = list(facts["filled"][: by.get("words", {"count": 3})["count"]])
+        words[0] = by.get("starts_with", {"phrase": words[0]})["phrase"]
+        words[-1] = by.get("ends_with", {"phrase": words[-1]})["phrase"]
+        text = " ".join(words)
+        return Solution(answer=text.upper() if "upper_case" in by else text, gold=facts["constraints"])
+
+
 def _classes(*, thinking: bool) -> Problems:
     """Base and new classes, with a thought or without."""
     base = ShortClass(thinking=thinking)
@@ -197,3 +245,4 @@ FORMULAS = _family("sat", ShortFormula())
 MAZES = _family("mazes", ShortMaze())
 GRAPHS = _family("graphs", ShortPath())
 QUERIES = _family("sql", ShortQuery())
+TEXTS = _family("instructions", ShortText())
