@@ -175,7 +175,11 @@ def main() -> None:
                 of = [n for n in records if seed in records[n] and n in TRIALS and TRIALS[n].base is TRIALS[name].base]
                 base = {key: value for key, value in records[of[0]][seed].items() if key.startswith("base-")} if of else {}
                 records[name][seed] = measured(TRIALS[name], int(seed), base)
-                ends = {key: np.mean([*value.values()]) for key, value in records[name][seed].items() if isinstance(value, dict)}
+                ends = {
+                    key: round(sum(value.values()) / len(value), 3)
+                    for key, value in records[name][seed].items()
+                    if key.startswith(("base-", "end-"))
+                }
                 print(name, seed, ends, flush=True)
                 PLACE.write_text(json.dumps(records, indent=1) + "\n", encoding="utf-8")
                 PLACE.with_suffix(".md").write_text(page(records), encoding="utf-8")

@@ -176,7 +176,7 @@ _BASE_HALF = {"text/classes": (1, 2)}
 _CLASSES = Base(tasks=CLASSES, levels=_BASE_HALF, steps=200, new=8)
 _THOUGHT = Base(tasks=CLASSES_THOUGHT, levels=_BASE_HALF, steps=200, new=48)
 _QUERIES = Base(tasks=QUERIES, levels=(1, 2), steps=200, new=80)
-_TEXTS = Base(tasks=TEXTS, levels=(1, 2), steps=200, new=24)
+_TEXTS = Base(tasks=TEXTS, levels=(1, 2), steps=200, new=28)
 _SUMS = Base(tasks=SUMS, levels=(1, 2), steps=300, new=8)
 
 _LONG = reinforce(steps=120)
@@ -235,7 +235,7 @@ TRIALS: Mapping[str, Trial] = {
     "classes-supervised": Trial(what="the same tasks, shown", base=_CLASSES, stages=(_FEW_SHOWN,)),
     "classes-thinking": Trial(what="the same tasks, a thought before the label", base=_THOUGHT, stages=(_FEW,)),
     "texts": Trial(
-        what="texts of 3 to 6 words under up to four constraints, all of which must be kept", base=_TEXTS, stages=(reinforce(),)
+        what="texts of 3 to 8 words under up to four constraints, all of which must be kept", base=_TEXTS, stages=(reinforce(),)
     ),
     "texts-random": Trial(what="the same, paid at random", base=_TEXTS, stages=(reinforce(),), reward=RandomReward),
     "sql-graded": Trial(

@@ -160,7 +160,7 @@ class ShortQuery(Bare, Problem):
         return SqlMatch()
 
 
-_WORDS = ("so", "we", "go", "up", "ok", "no", "it", "me")
+_WORDS = ("so", "we", "go", "up", "ok", "no", "it", "me", "at", "in", "on", "my", "be", "do", "or", "if")
 _LETTERS = {
     **{word: word[0].upper() for word in ("red", "blue", "green", "yellow")},
     **{word: word[0] for word in ("round", "square", "flat", "curved")},
@@ -197,16 +197,12 @@ class ShortText(Bare, Constrained):
     def draw(self, level: int, rng: Random) -> dict[str, Any]:
         """So many of four kinds."""
         kinds: list[dict[str, Any]] = [
-            {"constraint": "words", "count": rng.randint(3, 6), "relation": "exactly"},
+            {"constraint": "words", "count": rng.randint(3, 8), "relation": "exactly"},
             {"constraint": rng.choice(("upper_case", "lower_case"))},
             {"constraint": "starts_with", "phrase": rng.choice(_WORDS)},
             {"constraint": "ends_with", "phrase": rng.choice(_WORDS)},
         ]
-        return {
-            "theme": "",
-            "constraints": [kinds[i] for i in sorted(rng.sample(range(4), level))],
-            "filled": rng.choices(_WORDS, k=6),
-        }
+        return {"theme": "", "constraints": [kinds[i] for i in sorted(rng.sample(range(4), level))]}
 
     def word(self, facts: Facts, variant: int) -> str:
         """A sign for each."""
@@ -222,7 +218,8 @@ class ShortText(Bare, Constrained):
     def solve(self, facts: Facts) -> Solution:
         """Short words, as many as are asked for."""
         by = {spec["constraint"]: spec for spec in facts["constraints"]}
-        words = list(facts["filled"][: by.get("words", {"count": 3})["count"]])
+        count = by.get("words", {"count": 3})["count"]
+        words = [_WORDS[(i + count) % len(_WORDS)] for i in range(count)]
         words[0] = by.get("starts_with", {"phrase": words[0]})["phrase"]
         words[-1] = by.get("ends_with", {"phrase": words[-1]})["phrase"]
         text = " ".join(words)
