@@ -218,8 +218,8 @@ class ShortText(Bare, Constrained):
     def solve(self, facts: Facts) -> Solution:
         """Short words, as many as are asked for."""
         by = {spec["constraint"]: spec for spec in facts["constraints"]}
-        count = by.get("words", {"count": 3})["count"]
-        words = [_WORDS[(i + count) % len(_WORDS)] for i in range(count)]
+        count: int = by.get("words", {"count": 3})["count"]
+        words: list[str] = [_WORDS[(i + count) % len(_WORDS)] for i in range(count)]
         words[0] = by.get("starts_with", {"phrase": words[0]})["phrase"]
         words[-1] = by.get("ends_with", {"phrase": words[-1]})["phrase"]
         text = " ".join(words)
