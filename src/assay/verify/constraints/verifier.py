@@ -51,7 +51,7 @@ CONSTRAINTS: Mapping[str, type[Constraint]] = {
 
 @dataclass(frozen=True, slots=True)
 class Instructions(AnswerVerifier):
-    """``correct`` is 1 when a text keeps every constraint; ``fraction`` is the share that it keeps.
+    """``correct`` is 1 when a text keeps every constraint; ``fraction = kept / constraints`` is the share that it keeps.
 
     The gold is a list of constraints, each a table with its name and settings:
     ``[{"constraint": "words", "count": 50, "relation": "at_most"}, {"constraint": "no_commas"}]``. Names are those of
