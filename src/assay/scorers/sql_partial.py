@@ -27,10 +27,10 @@ _MARK = re.compile(r"\b(1(?:\.0)?|0?\.[0-9]+|0)\b")
 class ReasoningSql(StatelessScorer):
     """``reward = 3 correct + 2 judge + syntax + schema_linking + ngram + format``, all but ``judge`` those of `SqlMatch`.
 
-    A query whose result is right has ``judge`` 1 without being judged: it runs, so it has at least 3 + 2 + 1, and a wrong one has
-    at most 2 + 1 + 1 + 1 + 1: none outscores a right one. Of wrong queries a judge says from 0 to 1 how near they come to what was
-    asked. Where it does not answer, the rollout has no score and is left out: 0 would be a verdict. A text without a query that
-    may be run is not judged, and has 0.
+    A query whose result is right has ``judge`` 1 without being judged: it runs, so it has at least 3 + 2 + 1, and a wrong one
+    has at most 2 + 1 + 1 + 1 + 1: none outscores a right one. Of wrong queries a judge says from 0 to 1 how near they come to
+    what was asked. Where it does not answer, the rollout has no score and is left out: 0 would be a verdict. A text without a
+    query that may be run is not judged, and has 0.
 
     Attributes:
         judge: name in ``Run.judges``.
@@ -111,8 +111,8 @@ def _question(prompt: str, text: str) -> tuple[Message, ...]:
         Message(
             "user",
             f"Question:\n{prompt}\n\nReasoning and query, between two lines {mark}:\n{mark}\n{text}\n{mark}\n\nHow near does the "
-            "query come to what was asked, in tables, columns, conditions and functions: from 0 to 1, in steps of 0.1? Reply with "
-            "the number alone.",
+            "query come to what was asked, in tables, columns, conditions and functions: from 0 to 1, in steps of 0.1? Reply "
+            "with the number alone.",
         ),
     )
 

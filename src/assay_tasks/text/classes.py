@@ -19,7 +19,10 @@ UNSURE = "unsure"
 
 _COLOURS, _SHAPES = ("red", "blue", "green", "yellow"), ("round", "square", "flat", "curved")
 _OTHERS = (("small", "large"), ("old", "new"), ("wooden", "metal", "glass"))
-_NAMES = tuple(["dax", "wug", "toma", "zup", "fep", "modi", "kiki", "gorp", "lun", "blick", "rask", "vint", "peb", "solm", "quib", "harn"])
+_NAMES = (
+    *("dax", "wug", "toma", "zup", "fep", "modi", "kiki", "gorp"),
+    *("lun", "blick", "rask", "vint", "peb", "solm", "quib", "harn"),
+)
 _CLASSES = tuple(zip(_NAMES, product(_COLOURS, _SHAPES), strict=True))
 # base and new alternate along the diagonals, so that each half has every colour and every shape
 _HALVES = {part: tuple(c for i, c in enumerate(_CLASSES) if (i + i // 4) % 2 == odd) for part, odd in (("base", 0), ("new", 1))}
