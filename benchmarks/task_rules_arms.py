@@ -228,6 +228,7 @@ TRIALS: Mapping[str, Trial] = {
         base=_MAZES,
         stages=(reinforce(curriculum=Frontier(start={"mazes/winding": 4})),),
     ),
+    "mazes-uniform": Trial(what="the same mazes, all lengths at once", base=_MAZES, stages=(reinforce(),)),
     "mazes-hard": Trial(what="the hardest mazes alone", base=_MAZES, stages=(reinforce(levels=(5,)),)),
     "classes": Trial(
         what="classes by their traits, the label alone; four tasks of each base class", base=_CLASSES, stages=(_FEW,)
@@ -306,9 +307,9 @@ ARMS: tuple[Arm, ...] = (
     Arm(
         name="Ariadne: beyond the base",
         part="mazes-frontier",
-        control="mazes-hard",
+        control="mazes-uniform",
         predicted="higher",
-        why="longer ways are reached from shorter ones",
+        why="longer ways are reached from shorter ones, and most draws are at the edge of what is solved",
         levels=(4, 5),
     ),
     Arm(
