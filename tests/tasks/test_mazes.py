@@ -12,12 +12,13 @@ import pytest
 
 from assay.core.canon import plain
 from assay.core.errors import ConfigError
-from assay.tasks import family
+from assay.tasks import Form, family
 from assay.testing.problems import check_problem
-from assay.verify.rollouts import rollout_of
+from assay.verify.rollouts import rollout_of, task_and_rollout
 from assay_tasks.mazes.family import AnyWay, MazeDistance, MazeReachable, ShortestWay, shortest
 from assay_tasks.mazes.grid import carve
 from assay_tasks.mazes.walk import MazeWalk
+from assay_tasks.mazes.winding import WindingWay, count_turns
 
 SMALL = "S.#.G\n.#...\n....#"
 
@@ -43,7 +44,9 @@ def test_a_maze_by_hand() -> None:
     assert "The walls: none." in AnyWay().word({"maze": "SG"}, 1)
 
 
-@pytest.mark.parametrize("problem", [AnyWay(), ShortestWay(), MazeDistance(), MazeReachable()], ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "problem", [AnyWay(), ShortestWay(), MazeDistance(), MazeReachable(), WindingWay()], ids=lambda p: p.name
+)
 def test_each_problem_keeps_the_contract(problem: Any) -> None:
     check_problem(problem, n=16, growth=5.0)
 
@@ -68,6 +71,36 @@ def test_mazes_without_loops_are_trees() -> None:
     assert (len(rows), len(rows[0])) == (9, 13) and nx.is_tree(_graph(rows))
     whole = ["".join(row) for row in carve(5, 7, 1.0, Random(3))]
     assert all("#" not in row[::2] for row in whole[::2]) and sum(row.count("#") for row in whole) == 4 * 6
+
+
+def test_a_winding_way_is_the_only_one_and_has_its_moves_and_turns() -> None:
+    """Ariadne's control of difficulty, by another search: exact length, exact turns, one simple path."""
+    problem, dead_ends = WindingWay(), 0
+    for level, (moves, turns) in enumerate(problem.stages, 1):
+        for index in range(12):
+            rows = problem.draw(level, Random(index))["maze"].split("\n")
+            graph, start, goal = _graph(rows), _mark(rows, "S"), _mark(rows, "G")
+            ways = list(nx.all_simple_paths(graph, start, goal))
+            found, _ = shortest(rows)
+            assert len(ways) == 1 and found is not None and len(found) == len(ways[0]) - 1 == moves
+            assert count_turns(found) == turns
+            dead_ends += graph.number_of_nodes() > moves + 1 and nx.has_path(graph, start, goal)
+    assert dead_ends > 60, "most mazes have cells off the way"
+
+
+def test_going_to_and_fro_is_no_winding_way() -> None:
+    solution = WindingWay().solve({"maze": "S.#\n#.G"})
+    judge = WindingWay().verifier(Form.PLAIN)
+    said = ("right, down, right", "right, left, right, down, right", "down, right, right")
+    assert [judge(*task_and_rollout(solution.gold, text)).primary for text in said] == [1.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    "settings", [{"stages": ((3, 3),)}, {"stages": ((1, 0),)}, {"loops": 0.1}, {"dead": 2.0}, {"levels": (99,)}]
+)
+def test_impossible_winding_ways_are_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=r"mazes/winding"):
+        WindingWay(**{"levels": (1,), **settings})
 
 
 def test_half_of_the_goals_can_be_reached() -> None:

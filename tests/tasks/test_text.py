@@ -14,12 +14,14 @@ from typing import Any
 import pytest
 
 from assay.core.canon import plain
-from assay.core.errors import ConfigError, DataError
+from assay.core.errors import ConfigError, DataError, UnknownNameError
 from assay.core.task import Task
-from assay.tasks import Problems
+from assay.tasks import Form, Problems
 from assay.testing import check_task_source
-from assay.verify.rollouts import rollout_of
+from assay.testing.problems import check_problem
+from assay.verify.rollouts import rollout_of, task_and_rollout
 from assay_tasks import load_texts, self_supervised
+from assay_tasks.text.classes import NamedClass
 from assay_tasks.text.family import text
 from assay_tasks.text.lexicon import WORDS
 from assay_tasks.text.selfmade import Masked, NextSegment, leaks
@@ -196,3 +198,67 @@ def test_texts_from_files(tmp_path: Path) -> None:
     for wrong in (path, tmp_path / "none.txt"):
         with pytest.raises(DataError, match=f"cannot read a text from {wrong}"):
             load_texts([wrong])
+
+
+# ---- classes
+
+FLAT = {
+    "labels": ["dax", "wug"],
+    "meanings": [["red", "round"], ["blue", "flat"]],
+    "examples": [],
+    "asked": ["old", "blue", "flat"],
+}
+
+
+def test_a_class_is_named_by_both_of_its_traits() -> None:
+    problem = NamedClass()
+    assert problem.solve(FLAT).answer == "wug" and problem.solve(FLAT).steps == "blue and flat"
+    judge = problem.verifier(Form.PLAIN)
+    assert [judge(*task_and_rollout("wug", said)).primary for said in ("wug", "The wug", "Wug", "dax")] == [1.0, 0.0, 0.0, 0.0]
+
+
+def test_thinking_is_judged_by_tags_and_label() -> None:
+    problem = NamedClass(thinking=True)
+    said = problem.format_solution(problem.solve(FLAT), Form.PLAIN)
+    assert said == "<think>blue and flat</think><answer>wug</answer>"
+    found = problem.verifier(Form.PLAIN)(*task_and_rollout("wug", said)).components
+    assert dict(found) == {"correct": 1.0, "format": 1.0}
+
+
+def test_halves_share_no_class_and_every_trait() -> None:
+    names: dict[str, set[str]] = {}
+    for part in ("base", "new"):
+        drawn = [NamedClass(part=part).draw(5, Random(i)) for i in range(60)]  # type: ignore[arg-type]
+        names[part] = {label for facts in drawn for label in facts["labels"]}
+        traits = {trait for facts in drawn for meaning in facts["meanings"] for trait in meaning}
+        assert len(names[part]) == 8 and len(traits) == 8
+    assert not names["base"] & names["new"]
+
+
+def test_the_dimensions_of_the_question_are_settings() -> None:
+    word = NamedClass().word(NamedClass().draw(1, Random(0)), 0)
+    assert "(" in word and "unsure" not in word and ": " in word
+    bare = NamedClass(definitions=False, examples=3, uncertain=True, numeric=True)
+    facts = bare.draw(2, Random(0))
+    said = bare.word(facts, 0)
+    assert all(label.isdigit() for label in facts["labels"]) and "unsure (if you cannot tell)" in said
+    assert len(facts["examples"]) == 3 and all(f"{', '.join(thing)}: {label}" in said for thing, label in facts["examples"])
+    assert not any(" and ".join(meaning) in said for meaning in facts["meanings"])
+    for thing, label in facts["examples"]:
+        assert set(thing) >= set(facts["meanings"][facts["labels"].index(label)])
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"part": "new"}, {"thinking": True}, {"numeric": True, "uncertain": True}, {"definitions": False, "examples": 4}],
+)
+def test_classes_keep_the_contract(settings: dict[str, Any]) -> None:
+    check_problem(NamedClass(**settings), n=16)
+
+
+@pytest.mark.parametrize("wrong", [{"levels": (8,)}, {"examples": -1}])
+def test_classes_that_cannot_be_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=r"text/classes\.(levels|examples)"):
+        NamedClass(**wrong)
+    with pytest.raises(UnknownNameError, match="part"):
+        NamedClass(part="old")  # type: ignore[arg-type]

@@ -73,6 +73,14 @@ def test_an_early_end_without_evaluations_is_refused_by_name(kind: str) -> None:
         replace(ending(STAGES[kind]), evaluation=Evaluation(every=0))
 
 
+def test_a_strict_bound_is_not_reached_by_its_own_value() -> None:
+    """SATURN: pass@1 of exactly 0.5 does not promote."""
+    strict, weak = Until(at_least=0.5, strictly=True), Until(at_least=0.5)
+    assert [bool(strict.reason(value, 0)) for value in (0.49, 0.5, 0.51)] == [False, False, True]
+    assert [bool(weak.reason(value, 0)) for value in (0.49, 0.5, 0.51)] == [False, True, True]
+    assert strict.reason(0.51, 0) == "eval/greedy/all is 0.51, which is above until.at_least = 0.5"
+
+
 def test_patience_ranks_evaluations_on_the_items_that_all_have(tmp_path: Path) -> None:
     """At a stage's end 0.6 of all items are 0.9 of the few that the evaluations before it had: better than their 0.8."""
     log = RunLog(Journal(tmp_path / "run"))

@@ -10,6 +10,7 @@ from assay.core.errors import ConfigError, DataError
 from assay.verify import Instructions, task_and_rollout
 from assay.verify.constraints import CONSTRAINTS, Relation, constraint_of, describe_constraints
 from assay.verify.constraints.base import paragraphs, sentences, words
+from assay.verify.constraints.languages import LANGUAGES, Language, language_of
 from assay.verify.constraints.wording import SCRIPTS
 
 # name, settings, a text that keeps it, one that does not
@@ -34,6 +35,8 @@ CASES = [
     ("no_commas", {}, "one; two", "one， two"),
     ("script", {"script": "cyrillic"}, "Привет, мир 3", "Привет hello"),
     ("script", {"script": "latin", "share": 1.0}, "Héllo œuvre ß", "Hello мир"),
+    ("language", {"language": "german"}, "Das ist nicht weit von hier.", "This is not far from here."),
+    ("language", {"language": "japanese"}, "これは本です。", "这是一本书。"),
     ("title", {}, "<<A title>>\ntext", "<< >> <title>"),
     ("bullets", {"count": 2, "relation": "exactly"}, "x\n* a\n  - b", "* a\n*b\n- c\n* d"),
     ("numbered_list", {"count": 3}, "1. a\n2) b\n3. c", "1. a\n3. b\n4. c"),
@@ -94,6 +97,7 @@ def test_every_constraint_has_a_case() -> None:
         {"constraint": "forbidden", "keywords": [" "]},
         {"constraint": "script", "script": "elvish"},
         {"constraint": "script", "script": "latin", "share": 0},
+        {"constraint": "language", "language": "elvish"},
         {"constraint": "letter_frequency", "letter": "ab", "count": 1},
         {"constraint": "keyword_frequency", "keyword": "", "count": 1},
         {"constraint": "sections", "count": 1, "splitter": " "},
@@ -108,6 +112,64 @@ def test_every_constraint_has_a_case() -> None:
 def test_wrong_settings(spec: dict) -> None:
     with pytest.raises(DataError, match="constraint"):
         Instructions()(*task_and_rollout([spec], "x"))
+
+
+SAYINGS = {
+    "english": "The early bird catches the worm, and that is what they say of it.",
+    "german": "Es ist noch kein Meister vom Himmel gefallen, aber wir werden es auch nicht.",
+    "french": "Il ne faut pas vendre la peau de l'ours, et ce qui est dans la forêt est pour les autres.",
+    "spanish": "No hay mal que por bien no venga, pero es muy poco lo que se sabe del futuro.",
+    "portuguese": "Não há mal que sempre dure, mas é muito o que não se sabe do que foi.",
+    "italian": "Non è tutto oro quello che luccica, ma è più di una questione per gli altri.",
+    "dutch": "Het is niet alles goud wat er blinkt, maar ik ben er ook niet voor.",
+    "swedish": "Det är inte guld allt som glimmar, men jag har det för att vi kan.",
+    "polish": "Nie wszystko złoto, co się świeci, ale to jest dla nas tak jak był on.",
+    "turkish": "Bu bir şey değil ama çok daha var, o da bizim için gibi.",
+    "indonesian": "Air yang tenang itu tidak dangkal, dan kami sudah di sini untuk mereka.",
+    "vietnamese": "Có công mài sắt có ngày nên kim, và đó là một điều của người này.",
+    "russian": "Не всё то золото, что блестит, но это не так, как он был для нас.",
+    "ukrainian": "Не все те золото, що блищить, але це не так, як він був для нас і є.",
+    "bulgarian": "Не е злато всичко, което блести, но това е, което ще се види, че той беше.",
+    "greek": "Ό,τι λάμπει δεν είναι χρυσός.",
+    "hebrew": "לא כל הנוצץ זהב הוא.",
+    "arabic": "ليس كل ما يلمع ذهبا.",
+    "hindi": "हर चमकती चीज़ सोना नहीं होती।",
+    "bengali": "চকচক করলেই সোনা হয় না।",
+    "tamil": "மின்னுவதெல்லாம் பொன்னல்ல.",
+    "thai": "สิ่งที่ส่องแสงไม่ใช่ทองทั้งหมด",
+    "georgian": "ყველაფერი ოქრო არ არის, რაც ბრწყინავს.",
+    "armenian": "Ամեն փայլուն բան ոսկի չէ։",
+    "chinese": "发光的不都是金子。",
+    "japanese": "光るものがすべて金とは限らない。",
+    "korean": "반짝인다고 모두 금은 아니다.",
+}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_saying_in_each_language_is_of_no_other(language: str) -> None:
+    assert language_of(SAYINGS[language]) == language
+    assert {one for one in LANGUAGES if Language(language=one).holds(SAYINGS[language])} == {language}
+
+
+def test_a_text_that_says_too_little_has_no_language() -> None:
+    assert [language_of(text) for text in ("", "42", "OK", "Привет", "the die", "The die and das")] == [""] * 6
+
+
+def test_loose_accuracy_forgives_a_first_and_a_last_line_and_markup() -> None:
+    """By hand: the text keeps no constraint as it stands; without its first line, or its stars, it keeps three of four."""
+    gold = [
+        {"constraint": "lower_case"},
+        {"constraint": "words", "count": 2, "relation": "exactly"},
+        {"constraint": "starts_with", "phrase": "so it"},
+        {"constraint": "no_commas"},
+    ]
+    found = Instructions(loose=True)(*task_and_rollout(gold, "Sure, here it is:\n**so it**\nBye, now"))
+    assert dict(found.components) == {"correct": 0.0, "fraction": 0.0, "loose": 1.0, "loose_fraction": 1.0}
+    less = Instructions(loose=True)(*task_and_rollout([*gold, {"constraint": "title"}], "Sure, here it is:\n**so it**\nBye, now"))
+    assert dict(less.components) == {"correct": 0.0, "fraction": 0.0, "loose": 0.0, "loose_fraction": 0.8}
+    strict = Instructions(loose=True)(*task_and_rollout(gold, "so it"))
+    assert dict(strict.components) == {"correct": 1.0, "fraction": 1.0, "loose": 1.0, "loose_fraction": 1.0}
+    assert Instructions().names == ("correct", "fraction"), "the strict verdict alone unless asked for"
 
 
 def test_conjunction() -> None:

@@ -18,6 +18,7 @@ from assay.verify import (
     PatternMatch,
     RewardFunction,
     TagFormat,
+    TagShare,
     Together,
     task_and_rollout,
 )
@@ -52,6 +53,23 @@ def test_form(text: str, value: float) -> None:
     score = TagFormat()(*task_and_rollout("", text))
     assert dict(score.components) == {"format": value}
     assert score.info["verdict"] == ("formatted" if value else "malformed")
+
+
+@pytest.mark.parametrize(
+    ("text", "share", "missing"),
+    [
+        (GOOD, 1.0, []),
+        ("</answer>5<answer></think><think>", 1.0, []),  # the order is another rule's
+        ("<think>a<answer>4</answer>", 0.75, ["</think>"]),
+        (f"{GOOD} <answer>5</answer>", 0.5, ["<answer>", "</answer>"]),
+        ("4", 0.0, ["<think>", "</think>", "<answer>", "</answer>"]),
+    ],
+)
+def test_share_of_marks(text: str, share: float, missing: list[str]) -> None:
+    score = TagShare()(*task_and_rollout("", text))
+    assert dict(score.components) == {"tags": share} and list(score.info["missing"]) == missing
+    with pytest.raises(ConfigError, match=r"TagShare\.tags"):
+        TagShare(("a", "a"))
 
 
 def test_form_settings() -> None:

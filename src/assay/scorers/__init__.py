@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from assay.scorers.rubric import Criterion, Interaction, Rubric, load_rubric
     from assay.scorers.rubric_judge import RubricJudge
     from assay.scorers.spread import SpreadFilter
+    from assay.scorers.sql_partial import ReasoningSql
     from assay.scorers.temporal import TemporalBonus
     from assay.scorers.tool_cost import ToolCost
 
@@ -33,6 +34,7 @@ __all__ = [
     "Interaction",
     "PairwiseJudge",
     "PolicyAwareRubric",
+    "ReasoningSql",
     "ReferenceProbability",
     "RewardModel",
     "Rubric",
@@ -71,6 +73,7 @@ _HOME = {
     "rubric": "Criterion Interaction Rubric load_rubric",
     "rubric_judge": "RubricJudge",
     "spread": "SpreadFilter",
+    "sql_partial": "ReasoningSql",
     "temporal": "TemporalBonus",
     "tool_cost": "ToolCost",
 }

@@ -102,6 +102,27 @@ class Policy:
         with span("sample"):
             return [text_of(model.tokenizer, c.ids, c) for c in run_async(draw())]
 
+    def choose(
+        self, prompts: Sequence[str | Sequence[Message]], answers: Sequence[Sequence[str]], *, per_token: bool = True
+    ) -> list[str]:
+        """Of given answers the likeliest to each prompt: decoding by perplexity, as of a class among its labels.
+
+        Args:
+            prompts: texts of one user turn, or conversations.
+            answers: for each prompt what to choose from.
+            per_token: by the perplexity of an answer; otherwise by the likelihood of the whole.
+
+        Raises:
+            ConfigError: not as many lists of answers as prompts, or an empty list.
+            DataError: a prompt and an answer that do not fit into the context, or hold what the tokenizer lacks.
+
+        Source: GenCLS++ (arXiv 2504.19898).
+        """
+        from assay.train.likeliest import likeliest_answers
+
+        turns = [[Message("user", prompt)] if isinstance(prompt, str) else list(prompt) for prompt in prompts]
+        return likeliest_answers(self.model(), turns, answers, per_token=per_token)
+
     def evaluate(
         self,
         tasks: TaskSource,

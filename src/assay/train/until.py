@@ -25,19 +25,21 @@ class Until:
         at_least: bound.
         patience: evaluations of the stage without a better value than its best that end it; 0 for any number.
         gain: by how much a value must exceed the best to be better.
+        strictly: the bound itself does not end the stage, as in SATURN (arXiv 2505.16368): pass@1 of exactly 0.5 promotes nobody.
 
     Raises:
         UnknownNameError: a metric that no evaluation gives.
         ConfigError: a patience that is no number of evaluations, or a gain below 0.
 
     >>> Until(patience=3)
-    Until(metric='eval/greedy/all', at_least=1.0, patience=3, gain=0.0)
+    Until(metric='eval/greedy/all', at_least=1.0, patience=3, gain=0.0, strictly=False)
     """
 
     metric: str = "eval/greedy/all"
     at_least: float = 1.0
     patience: int = later(0)
     gain: float = later(0.0)
+    strictly: bool = later(False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.patience, int) or self.patience < 0:  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -56,8 +58,9 @@ class Until:
         >>> Until(at_least=0.5).reason(0.62, 0)
         'eval/greedy/all is 0.62, which reaches until.at_least = 0.5'
         """
-        if value >= self.at_least:
-            return f"{self.metric} is {value:.3g}, which reaches until.at_least = {self.at_least:g}"
+        if value > self.at_least or (value == self.at_least and not self.strictly):
+            how = "is above" if self.strictly else "reaches"
+            return f"{self.metric} is {value:.3g}, which {how} until.at_least = {self.at_least:g}"
         if 0 < self.patience <= stale:
             return f"{stale} evaluations without a gain in {self.metric} (until.patience = {self.patience})"
         return ""

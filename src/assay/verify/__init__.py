@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from assay.verify.text.pattern import PatternMatch
     from assay.verify.text.ranking import Ranking, RankMetric
     from assay.verify.text.schema import JsonSchema
-    from assay.verify.text.tags import Combine, Formatted, TagFormat
+    from assay.verify.text.tags import Combine, Formatted, TagFormat, TagShare
     from assay.verify.user_reward import UserReward
     from assay.verify.verdict import judge
     from assay.verify.weighted_rewards import RewardPart, WeightedRewards
@@ -77,6 +77,7 @@ __all__ = [
     "ScoringPool",
     "SetMatch",
     "TagFormat",
+    "TagShare",
     "Together",
     "UserReward",
     "WeightedRewards",
@@ -117,7 +118,7 @@ _HOME = {
     "text.pattern": "PatternMatch",
     "text.ranking": "RankMetric Ranking",
     "text.schema": "JsonSchema",
-    "text.tags": "Combine Formatted TagFormat",
+    "text.tags": "Combine Formatted TagFormat TagShare",
     "user_reward": "UserReward",
     "verdict": "judge",
     "weighted_rewards": "RewardPart WeightedRewards",

@@ -17,6 +17,9 @@ __all__ = ["graphs"]
 def graphs() -> Problems:
     """Questions about graphs: paths, parts, orders, flows, sets, tours, trees and counts.
 
+    Verdicts are those of G1: equality of values, any answer that has the property (`GraphAnswer`), and of a set its likeness to
+    the gold, ``jaccard = |A & B| / |A | B|``, beside equality (`SetMatch`).
+
     Source: G1 (arXiv 2505.18499).
     """
     return Problems(

@@ -259,10 +259,13 @@ def _cells(start: Cell, way: list[str]) -> list[Cell]:
 def mazes() -> Problems:
     """Ways through mazes, seen from above or from inside.
 
-    Carries: Ariadne (arXiv 2511.00710), in part.
+    Carries: Ariadne (arXiv 2511.00710).
     """
+    # a module of its own, which builds on this one
+    from assay_tasks.mazes.winding import WindingWay
+
     return Problems(
         name="mazes",
         summary="Ways through mazes, seen from above or from inside.",
-        problems=(AnyWay(), ShortestWay(), MazeDistance(), MazeReachable(), MazeWalk()),
+        problems=(AnyWay(), ShortestWay(), MazeDistance(), MazeReachable(), WindingWay(), MazeWalk()),
     )

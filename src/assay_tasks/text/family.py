@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from assay.tasks.problems import Problems
+from assay_tasks.text.classes import NamedClass
 from assay_tasks.text.strings import Alphabetical, Anagram, Caesar, Edits, Letters, Substitution, Transposition
 from assay_tasks.text.tables import Classify, Extract, Rank
 
@@ -10,7 +11,10 @@ __all__ = ["text"]
 
 
 def text() -> Problems:
-    """Letters, words, lists and records."""
+    """Letters, words, lists and records.
+
+    Carries: CLS-RL (arXiv 2503.16188) and GenCLS++ (arXiv 2504.19898) in `NamedClass`.
+    """
     return Problems(
         name="text",
         summary="Letters, words, lists and records.",
@@ -24,6 +28,9 @@ def text() -> Problems:
             Edits(),
             Classify(),
             Classify(name="text/classify_noisy", noise=0.1),
+            NamedClass(),
+            NamedClass(name="text/classes_new", part="new"),
+            NamedClass(name="text/classes_thinking", thinking=True),
             Rank(),
             Extract(),
         ),

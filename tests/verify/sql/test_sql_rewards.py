@@ -1,11 +1,14 @@
 """The partial rewards of Reasoning-SQL and Think2SQL, on their sheets' numbers."""
 
 from itertools import product
+from typing import Any
 
 import pytest
-from sql_tasks import judged
+from sql_tasks import judged, sql_task
 
-from assay.verify.sql import SqlMatch
+from assay.core.errors import ConfigError
+from assay.testing import rollout_of
+from assay.verify.sql import SqlMatch, Think2Sql
 
 GOLD = "SELECT name FROM city WHERE people > 100"
 REASONING = {
@@ -114,8 +117,46 @@ def test_qatch_of_half_a_result() -> None:
     found = components(fenced("SELECT id FROM city WHERE id < 2"), gold)
     parts = [found[name] for name in ("cell_precision", "cell_recall", "cardinality")]
     assert parts == [1.0, 0.5, 0.5]
-    tags = 1.0  # of a verifier of its own: each of four tags once
-    assert 0.85 * sum(parts) / 3 + 0.10 * found["format"] + 0.05 * tags == pytest.approx(0.717, abs=5e-4)
+
+
+def thought(query: str) -> str:
+    return f"<think>which rows?</think><answer>{query}</answer>"
+
+
+def test_think2sql_weighs_half_a_result_the_form_and_the_tags() -> None:
+    """The sheet's number: QATCH (1, .5, .5), form and tags right, is .85 * 2/3 + .10 + .05 = .7167."""
+    task = sql_task("SELECT id FROM city WHERE id < 3")
+    found = Think2Sql()(task, rollout_of(task, thought("SELECT id FROM city WHERE id < 2"))).components
+    assert dict(found) == pytest.approx({"reward": 0.85 * 2 / 3 + 0.15, "correct": 0, "result": 2 / 3, "format": 1, "tags": 1})
+    right = Think2Sql()(task, rollout_of(task, thought("SELECT id FROM city WHERE id <= 2"))).components
+    assert (right["reward"], right["correct"]) == pytest.approx((1.0, 1.0))
+
+
+@pytest.mark.parametrize(
+    ("weights", "graded", "reward"),
+    [((0.85, 0.10, 0.05), False, 0.15), ((0.85, 0.15, 0.0), False, 0.15), ((0.95, 0.05, 0.0), True, 0.95 * 2 / 3 + 0.05)],
+)
+def test_think2sql_has_the_released_settings(weights: tuple[float, float, float], graded: bool, reward: float) -> None:
+    task = sql_task("SELECT id FROM city WHERE id < 3")
+    judge = Think2Sql(weights=weights, graded=graded)
+    assert judge(task, rollout_of(task, thought("SELECT id FROM city WHERE id < 2"))).components["reward"] == pytest.approx(
+        reward
+    )
+
+
+def test_a_form_that_is_nearly_right_keeps_its_tags() -> None:
+    task = sql_task(GOLD)
+    found = Think2Sql()(task, rollout_of(task, f"<think>which rows?\n<answer>{GOLD}</answer>")).components
+    assert (found["correct"], found["format"], found["tags"]) == (1.0, 0.0, 0.75)
+    assert found["reward"] == pytest.approx(0.85 + 0.05 * 0.75)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"weights": (1.0, -0.1, 0.1)}, {"weights": (0.0, 0.0, 0.0)}, {"sql": SqlMatch(parts=("correct",))}, {"tags": ()}]
+)
+def test_think2sql_that_cannot_be_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=r"Think2Sql|tags"):
+        Think2Sql(**wrong)
 
 
 def test_qatch_is_a_mean_over_instances() -> None:

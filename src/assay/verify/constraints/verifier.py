@@ -10,7 +10,7 @@ from assay.core.config import from_dict
 from assay.core.errors import ConfigError, DataError, UnknownNameError
 from assay.core.score import Score
 from assay.verify.answer_verifier import AnswerVerifier, ruled
-from assay.verify.constraints import form, lengths, wording
+from assay.verify.constraints import form, languages, lengths, wording
 from assay.verify.constraints.base import Constraint
 
 __all__ = ["CONSTRAINTS", "Instructions", "constraint_of", "describe_constraints"]
@@ -30,6 +30,7 @@ CONSTRAINTS: Mapping[str, type[Constraint]] = {
     "lower_case": wording.LowerCase,
     "no_commas": wording.NoCommas,
     "script": wording.Script,
+    "language": languages.Language,
     "title": form.Title,
     "bullets": form.Bullets,
     "numbered_list": form.NumberedList,
@@ -50,15 +51,20 @@ CONSTRAINTS: Mapping[str, type[Constraint]] = {
 
 @dataclass(frozen=True, slots=True)
 class Instructions(AnswerVerifier):
-    """``correct`` is 1 when a text keeps every constraint; ``fraction`` is the share that it keeps.
+    """``correct`` is 1 when a text keeps every constraint; ``fraction = kept / constraints`` is the share that it keeps.
 
     The gold is a list of constraints, each a table with its name and settings:
     ``[{"constraint": "words", "count": 50, "relation": "at_most"}, {"constraint": "no_commas"}]``. Names are those of
     `CONSTRAINTS`. An empty text keeps none: saying nothing is no way to be without commas. ``info["failed"]`` names what it
     broke.
 
+    With ``loose`` there are loose verdicts too: a constraint counts as kept if the text keeps it, or the text without its first
+    line, its last line, or both, each also without asterisks. An introduction, a farewell and bold print are so forgiven. IFEval
+    reports accuracy both ways, by prompt (``correct``, ``loose``) and by instruction (``fraction``, ``loose_fraction``).
+
     Attributes:
         rules: constraints on every task, before those of its gold.
+        loose: give the loose verdicts too.
 
     Raises:
         DataError: no constraint, an unknown one, or wrong settings; names the nearest.
@@ -74,11 +80,12 @@ class Instructions(AnswerVerifier):
     """
 
     rules: tuple[Constraint, ...] = ()
+    loose: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
         """Components that it gives."""
-        return ("correct", "fraction")
+        return ("correct", "fraction", "loose", "loose_fraction") if self.loose else ("correct", "fraction")
 
     @property
     def needs_gold(self) -> bool:
@@ -96,7 +103,18 @@ class Instructions(AnswerVerifier):
         failed = [rule for rule in rules if not rule.holds(text)]
         kept = 1.0 - len(failed) / len(rules)
         components = {"correct": float(not failed), "fraction": kept}
+        if self.loose:
+            texts = _forgiving(text)
+            held = sum(rule not in failed or any(map(rule.holds, texts)) for rule in rules)
+            components |= {"loose": float(held == len(rules)), "loose_fraction": held / len(rules)}
         return ruled("broken" if failed else "kept", components, failed=[rule.describe() for rule in failed])
+
+
+def _forgiving(text: str) -> list[str]:
+    """IFEval's other readings of a text: without its first line, its last, both, and all without asterisks."""
+    lines = text.split("\n")
+    cut = [text, *("\n".join(part).strip() for part in (lines[1:], lines[:-1], lines[1:-1]))]
+    return [kept for kept in (*cut, *(one.replace("*", "") for one in cut)) if kept.strip()]
 
 
 def constraint_of(spec: Mapping[str, Any]) -> Constraint:

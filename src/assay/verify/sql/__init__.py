@@ -8,10 +8,16 @@ if TYPE_CHECKING:
     from assay.sandbox.sql.guard import QueryLimits
     from assay.verify.sql.database import Database
     from assay.verify.sql.match import SqlMatch
+    from assay.verify.sql.think2sql import Think2Sql
 
-__all__ = ["Database", "QueryLimits", "SqlMatch"]
+__all__ = ["Database", "QueryLimits", "SqlMatch", "Think2Sql"]
 
-_HOME = {"Database": "assay.verify.sql.database", "QueryLimits": "assay.sandbox.sql.guard", "SqlMatch": "assay.verify.sql.match"}
+_HOME = {
+    "Database": "assay.verify.sql.database",
+    "QueryLimits": "assay.sandbox.sql.guard",
+    "SqlMatch": "assay.verify.sql.match",
+    "Think2Sql": "assay.verify.sql.think2sql",
+}
 
 
 def __getattr__(name: str) -> object:

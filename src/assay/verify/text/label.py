@@ -30,7 +30,7 @@ class Classification(AnswerVerifier):
         ConfigError: two labels that this rule cannot tell apart.
         DataError: the gold is no text, or none of the labels.
 
-    Source: CLS-RL (arXiv 2503.16188), in part; GenCLS++ (arXiv 2504.19898), in part.
+    Source: CLS-RL (arXiv 2503.16188), its text part; GenCLS++ (arXiv 2504.19898).
 
     >>> from assay.verify.rollouts import task_and_rollout
     >>> [Classification()(*task_and_rollout("dog", said)).primary for said in ("<answer>Dog</answer>", "Dog", "The dog")]

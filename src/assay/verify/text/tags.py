@@ -19,7 +19,7 @@ from assay.verify.answer_verifier import AnswerPlace, option, ruled
 from assay.verify.composite import CompositeVerifier
 from assay.verify.exact import ExactMatch
 
-__all__ = ["Combine", "Formatted", "TagFormat", "tag_fault"]
+__all__ = ["Combine", "Formatted", "TagFormat", "TagShare", "tag_fault"]
 
 _NAME = re.compile("[A-Za-z][A-Za-z0-9_-]*")
 
@@ -50,9 +50,7 @@ class TagFormat:
     by_text: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        wrong = [t for t in self.tags if not _NAME.fullmatch(t)]
-        if not self.tags or wrong or len(set(self.tags)) < len(self.tags):
-            raise ConfigError(f"TagFormat.tags={self.tags}; give different names without brackets, as in ('think', 'answer')")
+        _check_names(self.tags, "TagFormat")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -67,13 +65,62 @@ class TagFormat:
         return ruled("malformed", {"format": 0.0}, why=fault) if fault else ruled("formatted", {"format": 1.0})
 
 
+@dataclass(frozen=True, slots=True)
+class TagShare:
+    """``tags`` is the share of opening and closing marks that stand exactly once: a quarter for each of the default four.
+
+    A form that is nearly right earns nearly all of it, which tells a policy the way to `TagFormat`. It reads how often marks
+    stand and not in which order, and judges texts that were cut off too. No gold is read.
+
+    Attributes:
+        tags: names.
+
+    Raises:
+        ConfigError: no tags, one that is no name, or one named twice.
+
+    Source: Think2SQL (arXiv 2504.15077), whose weight for it is 0.05.
+
+    >>> from assay.verify.rollouts import task_and_rollout
+    >>> texts = ("<think>a</think><answer>b</answer>", "<think>a</think> b", "<answer>b<answer>")
+    >>> [TagShare()(*task_and_rollout("", text)).primary for text in texts]
+    [1.0, 0.5, 0.0]
+    """
+
+    tags: tuple[str, ...] = ("think", "answer")
+    trusted: ClassVar[bool] = True
+    by_text: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        _check_names(self.tags, "TagShare")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Components that it gives."""
+        return ("tags",)
+
+    def __call__(self, task: Task, rollout: Rollout) -> Score:
+        """Judge one rollout."""
+        marks = _marks(self.tags)
+        once = [mark for mark in marks if rollout.text.count(mark) == 1]
+        return ruled("counted", {"tags": len(once) / len(marks)}, missing=[mark for mark in marks if mark not in once])
+
+
+def _check_names(tags: tuple[str, ...], owner: str) -> None:
+    if not tags or not all(_NAME.fullmatch(t) for t in tags) or len(set(tags)) < len(tags):
+        raise ConfigError(f"{owner}.tags={tags}; give different names without brackets, as in ('think', 'answer')")
+
+
+def _marks(tags: tuple[str, ...]) -> list[str]:
+    return [f"<{slash}{tag}>" for tag in tags for slash in ("", "/")]
+
+
 def tag_fault(text: str, tags: tuple[str, ...], *, filled: bool = False) -> str:
     """What is wrong with the form of a text, in words; empty where nothing is.
 
     >>> tag_fault("<a>x</a><b><a></b>", ("a", "b")), tag_fault("<a>x</a> <b></b>", ("a", "b"))
     ('<a> occurs 2 times', '')
     """
-    marks = [f"<{slash}{tag}>" for tag in tags for slash in ("", "/")]
+    marks = _marks(tags)
     for mark in marks:
         count = text.count(mark)
         if count != 1:
