@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -102,9 +103,12 @@ def test_points_are_the_arms_coordinates_and_the_levels_place() -> None:
 # ---- the classroom ----------------------------------------------------------------------------------------------------
 
 
-def student(folder: Path, success: Callable[[int, int], float], batches: int = 12) -> str:
-    """A run folder with a checkpoint of such a run."""
-    book = trained(SMALL.build(ARMS, seed=0), success, batches)
+def student(
+    folder: Path, success: Callable[[int, int], float], batches: int = 12, tests: tuple[tuple[int, float], ...] = ()
+) -> str:
+    """A run folder with a checkpoint of such a run; of its tests each says at which fit, and what accuracy at level 6."""
+    book = trained(replace(SMALL, tested=bool(tests)).build(ARMS, seed=0), success, batches)
+    book.tests = [(fits, tuple(at_six if level == 6 else 0.0 for level in range(1, 9))) for fits, at_six in tests]
     place = folder / "checkpoints" / "step_0000001"
     place.mkdir(parents=True)
     state = {"session": {"practice": {"curriculum": book.state_dict()}}}
@@ -152,6 +156,59 @@ def test_stages_follow_by_time_by_reward_or_all_at_once(classroom: tuple[str, ..
     own = pooled.at_cells(pooled.fits[-1].mixture)
     assert own is not None
     np.testing.assert_allclose(pooled.propensities, 0.5 / 8 + 0.25 * mean + 0.25 * own)
+
+
+def accuracies(at_six: float, arm: str = "") -> dict[str, float]:
+    """Metrics of an evaluation."""
+    return {"eval/greedy/all": at_six / 8, **{f"eval/greedy/{arm}level_{n}": at_six if n == 6 else 0.0 for n in range(1, 9)}}
+
+
+@pytest.fixture(scope="module")
+def tested(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
+    """Three runs alike in practice. At their first test the second and the third know level 6, and the third ends best."""
+    place, same = tmp_path_factory.mktemp("tested"), lambda level, batch: 0.0
+    tests = (((1, 0.0), (3, 0.9)), ((0, 0.0), (1, 0.5), (4, 0.5)), ((2, 0.75), (4, 1.0)))
+    return tuple(student(place / str(i), same, tests=each) for i, each in enumerate(tests))
+
+
+def test_with_a_test_on_fixed_tasks_the_expert_is_the_best_of_those_nearest_in_it(tested: tuple[str, ...]) -> None:
+    book = trained(again(tested, tested=True), lambda level, batch: 0.0, 2)
+    assert len(book.fits) == 1 and book.expert is None  # waits for a test
+    book.observe_metrics({"reward/mean": 1.0})
+    assert book.expert is None and not book.tests
+    book.observe_metrics(accuracies(0.625))  # 0.125 from 0.5 and from 0.75, 0.625 from the first
+    assert book.expert == 2 and book.tests == [(1, (0.0,) * 5 + (0.625, 0.0, 0.0))]
+    assert trained(again(tested), lambda level, batch: 0.0, 2).expert == 0  # in practice all are alike
+    copy = again(("/nowhere",), tested=True)
+    copy.load_state_dict(json.loads(canonical(book.state_dict())))
+    assert copy.draw(20) == book.draw(20) and copy.state_dict() == book.state_dict()
+
+
+def test_a_test_before_the_pretest_or_of_another_arms_names(tested: tuple[str, ...]) -> None:
+    early = again(tested, tested=True)
+    early.draw(1)
+    early.observe_metrics(accuracies(0.625))
+    assert early.expert is None and early.tests[0][0] == 0
+    named = SMALL.build(ARMS, seed=0)
+    named.observe_metrics(accuracies(1.0, "a/"))
+    assert named.tests == []  # nobody asked
+    asked = replace(SMALL, tested=True).build(ARMS, seed=0)
+    asked.observe_metrics(accuracies(1.0, "a/"))
+    assert asked.tests == [(0, (0.0,) * 5 + (1.0, 0.0, 0.0))]
+    with pytest.raises(ConfigError, match=r"no item of \[\('a', 2\), \('a', 3\)"):
+        asked.observe_metrics({"eval/greedy/all": 1.0, "eval/greedy/level_1": 1.0})
+
+
+def test_a_restart_follows_the_expert_of_its_first_look_from_the_first_step(tested: tuple[str, ...], tmp_path: Path) -> None:
+    look = student(tmp_path / "look", lambda level, batch: 0.0, 2, tests=((1, 0.5),))
+    book = again(tested, tested=True, looked=look, least=0.0, neighbours=1)
+    book.draw(1)
+    assert book.expert == 1 and book.uniform == 0.02 and not book.fits and book.guided() is not None
+    assert again(tested, tested=True, looked=look).metrics()["curriculum/expert_stage"] == -1.0  # not read yet
+    with pytest.raises(ConfigError, match="one of the classroom"):
+        again(tested, looked=tested[0])
+    with pytest.raises(ConfigError, match="has no test"):
+        again((student(tmp_path / "untested", changing),), tested=True).draw(1)
 
 
 def test_it_goes_on_without_the_folders_and_keeps_the_laws(classroom: tuple[str, ...]) -> None:

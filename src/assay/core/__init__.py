@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         CountsRows,
         DiffersInEvaluation,
         PlacesRows,
+        ReadsMetrics,
         ReadsTasks,
         SamplerByContext,
         ShowsPictures,
@@ -191,6 +192,7 @@ __all__ = [
     "PlanError",
     "Posed",
     "PlacesRows",
+    "ReadsMetrics",
     "ReadsTasks",
     "Prefill",
     "RankError",
@@ -296,7 +298,9 @@ _HOME = {
     "group": "Draw Group Outcome",
     "manifest": "Manifest TensorInfo manifest_of",
     "media": "Album Media Pictures media_of",
-    "optional_protocols": "CountsRows DiffersInEvaluation PlacesRows ReadsTasks SamplerByContext ShowsPictures TaskScreen",
+    "optional_protocols": (
+        "CountsRows DiffersInEvaluation PlacesRows ReadsMetrics ReadsTasks SamplerByContext ShowsPictures TaskScreen"
+    ),
     "plan": "Forward Offers Plan Scope",
     "protocols": (
         "AskPolicy BatchComposer BeginsTexts CallTokenizer CarriesHeads ChatTokenizer ContextManager Conversation Curriculum "

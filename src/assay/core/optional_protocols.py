@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from assay.core.media import Pictures
@@ -16,6 +16,7 @@ __all__ = [
     "DiffersInEvaluation",
     "MixesFamilies",
     "PlacesRows",
+    "ReadsMetrics",
     "ReadsTasks",
     "SamplerByContext",
     "ShowsPictures",
@@ -63,6 +64,15 @@ class PlacesRows(TaskSource, Protocol):
 def row_places(tasks: TaskSource) -> Callable[[Task], str]:
     """What says where in a user's rows a task stands; "" for families that have no rows."""
     return tasks.row_place if isinstance(tasks, PlacesRows) else lambda task: ""
+
+
+@runtime_checkable
+class ReadsMetrics(Curriculum, Protocol):
+    """A curriculum that follows what a run measures, such as its held-out evaluations."""
+
+    def observe_metrics(self, metrics: Mapping[str, float]) -> None:
+        """Called behind each step with its metrics, and with those of the evaluation behind it, if there was one."""
+        ...
 
 
 @runtime_checkable

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError
+from assay.core.fields import later
 from assay.core.group import Outcome
 from assay.core.protocols import State
 from assay.guide.cell_curricula import CellBook, CellRule, Standing
@@ -92,6 +93,8 @@ class AlpGmm(CellRule):
         buffer: groups among which the nearest one is looked for.
         components: most of a mixture.
         points: each arm's coordinates, where arms have a geometry; empty for their order.
+        tested: keep the greedy accuracy of each cell at every held-out evaluation, by which `Again` compares runs; draws do not
+            follow it.
 
     Raises:
         ConfigError: a value out of range.
@@ -105,6 +108,7 @@ class AlpGmm(CellRule):
     buffer: int = 500
     components: int = 10
     points: Mapping[str, tuple[float, ...]] = field(default_factory=FrozenMap)
+    tested: bool = later(False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "points", FrozenMap({arm: tuple(x) for arm, x in self.points.items()}))
@@ -130,6 +134,8 @@ class AlpGmmBook(CellBook):
 
     Attributes:
         fits: every fit so far.
+        tests: of each held-out evaluation, how many fits there were, and the accuracy of each cell; empty unless
+            `AlpGmm.tested`.
     """
 
     def __init__(self, rule: AlpGmm, arms: Mapping[str, tuple[int, ...]], seed: int) -> None:
@@ -137,6 +143,7 @@ class AlpGmmBook(CellBook):
         self.spec = rule
         self.points = cell_points(self.cells, rule.points)
         self.fits: list[Fit] = []
+        self.tests: list[tuple[int, tuple[float, ...]]] = []
         self._known: list[tuple[int, float, float]] = []  # cell, success, progress
         self._count_all = 0
 
@@ -184,6 +191,24 @@ class AlpGmmBook(CellBook):
             if self._count_all % self.spec.fit_every == 0:
                 self._fit()
 
+    def observe_metrics(self, metrics: Mapping[str, float]) -> None:
+        """Keeps the accuracy of each cell where there was an evaluation.
+
+        Raises:
+            ConfigError: it had no item of a cell.
+        """
+        if not self.spec.tested or "eval/greedy/all" not in metrics:
+            return
+        # With one arm in the evaluation a level stands by itself.
+        names = [(f"eval/greedy/{arm}/level_{level}", f"eval/greedy/level_{level}") for arm, level in self.cells]
+        missing = [cell for cell, either in zip(self.cells, names, strict=True) if not any(n in metrics for n in either)]
+        if missing:
+            raise ConfigError(
+                f"{type(self.spec).__name__}.tested: the evaluation has no item of {missing[:4]}, which is practised; leave "
+                "Evaluation.levels empty, or name these levels too"
+            )
+        self.tests.append((len(self.fits), tuple(float(metrics[own if own in metrics else all_]) for own, all_ in names)))
+
     def _progress(self, cell: int, success: float) -> float:
         if len(self._known) < FEWEST:
             return 0.0
@@ -206,8 +231,9 @@ class AlpGmmBook(CellBook):
 
     def state_dict(self) -> State:
         """That of `CellBook`, the groups remembered, and every fit."""
-        fits = [fit.to_list() for fit in self.fits]
-        return {**super().state_dict(), "known": [list(x) for x in self._known], "observed": self._count_all, "fits": fits}
+        fits, tests = [fit.to_list() for fit in self.fits], [[n, list(values)] for n, values in self.tests]
+        own = {"known": [list(x) for x in self._known], "observed": self._count_all, "fits": fits}
+        return {**super().state_dict(), **own, **({"tests": tests} if self.spec.tested else {})}
 
     def load_state_dict(self, state: State) -> None:
         """Continue where `state_dict` was taken.
@@ -219,3 +245,9 @@ class AlpGmmBook(CellBook):
         self._known = [(int(c), float(s), float(p)) for c, s, p in state["known"]]
         self._count_all = int(state["observed"])
         self.fits = [Fit.from_list(saved) for saved in state["fits"]]
+        self.tests = tests_of(state)
+
+
+def tests_of(state: Mapping[str, Any]) -> list[tuple[int, tuple[float, ...]]]:
+    """The tests in a state of such a curriculum (`AlpGmmBook.tests`)."""
+    return [(int(n), tuple(float(x) for x in values)) for n, values in state.get("tests", ())]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from assay.core.errors import RewardError
 from assay.core.group import Outcome
+from assay.core.optional_protocols import ReadsMetrics
 from assay.core.protocols import Curriculum, Guidance, Replay, Sampler
 from assay.core.rollout import Sampling
 from assay.core.scoring import Scorer
@@ -148,8 +149,10 @@ class ReinforceRunner(BaseRunner):
         return int(self.scheduled.get("max_turns", self.parts.run.max_turns))
 
     def observe_metrics(self, metrics: Mapping[str, float]) -> None:
-        """Advances the schedules."""
+        """Advances the schedules, and tells a curriculum that reads metrics."""
         self.schedules.observe(metrics)
+        if isinstance(self.curriculum, ReadsMetrics):
+            self.curriculum.observe_metrics(metrics)
         if self.interleaved:
             self.interleaved.observe_metrics(metrics)
 
