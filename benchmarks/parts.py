@@ -19,12 +19,13 @@ from typing import Any, cast
 import numpy as np
 
 from assay.core import Sampling, TaskSource
-from assay.guide import PromptPair, RuleReasoner, Uniform
+from assay.guide import AlpGmm, DeferredReplay, Mixed, Piecewise, PromptPair, Recompose, Refill, RuleReasoner, Uniform
 from assay.lab import Inverted, RandomReward, Rewarded
-from assay.objective import Token, grpo, pro_rl, w_grpo
+from assay.objective import Token, grpo, pass_at_k_training, pro_rl, skywork_or1, w_grpo
 from assay.recipes import quickstart
 from assay.tasks import Problems
 from assay.train import Evaluation, Policy, Reinforce, Run, train
+from benchmarks.part_curricula import ROWS, after_look, by_angles, by_norms, falling_k
 from benchmarks.part_tasks import FARM, SUMS, base_of, slow
 
 PLACE = Path(__file__).parents[1] / "docs" / "evidence" / "parts.json"
@@ -94,6 +95,7 @@ class Arm:
 SORT = quickstart(0).tasks
 RANDOM = "the same run, paid at random"
 EVEN = "the same run with uniform draws"
+STAGES = {"max_new_tokens": Piecewise(points=((0, 10), (40, 12), (70, 14)))}
 
 
 def _taught(tasks: Problems, levels: tuple[int, ...], new: int, why: str, shown: int = 200) -> Arm:
@@ -139,6 +141,62 @@ ARMS: Mapping[str, Arm] = {
         against=RANDOM,
         predicted="none",
         why="both end near nothing: an inverted reward pays wrong answers, and a random one wears the base down",
+    ),
+    "AGAIN behind a first look": Arm(
+        runs=after_look,
+        control=sorting(curriculum=AlpGmm()),
+        truth=SORT,
+        against="ALP-GMM without a classroom",
+        predicted="higher",
+        why="the students found where progress is, so that the first 16 steps need not be even draws",
+    ),
+    "RoRecomp, put-off rollouts apart": Arm(
+        runs=sorting(composer=Recompose(apart=True), replay=DeferredReplay(capacity=64, batch=32)),
+        control=sorting(),
+        truth=SORT,
+        against="the same run that learns from all rollouts at once",
+        predicted="lower",
+        why="right answers of a level are of one length: there is nothing to shorten, and half of all is learned from late",
+    ),
+    "GAIN-RL: rows by angle": Arm(
+        runs=by_angles(True),
+        control=by_angles(False),
+        truth=ROWS,
+        against="the same rows, drawn evenly",
+        predicted="lower",
+        why="angles of digits say little of a row's length, and a bell leaves behind what a small model then forgets",
+    ),
+    "DONOD: the kept 30 % of rows": Arm(
+        runs=by_norms(True),
+        control=by_norms(False),
+        truth=ROWS,
+        against="as many rows at random; half of all answers are another row's",
+        predicted="higher",
+        why="a wrong answer asks for a larger update, so that fewer of the kept answers are wrong",
+    ),
+    "Pass@k Training: k of 4, then of 1": Arm(
+        runs=falling_k,
+        control=sorting(objective=pass_at_k_training(k=1)),
+        truth=SORT,
+        against="k of 1 from the first step",
+        predicted="lower",
+        why="k of 4 pays little where most rollouts succeed, and greedy accuracy is what is judged",
+    ),
+    "Skywork-OR1: answers of 10, 12, 14 tokens": Arm(
+        runs=sorting(objective=skywork_or1(), schedules=STAGES),
+        control=sorting(objective=skywork_or1()),
+        truth=SORT,
+        against="14 tokens from the first step",
+        predicted="none",
+        why="answers of the levels that are learned first fit into 10 tokens, and later stages are long enough for the others",
+    ),
+    "Dynamic sampling at equal tokens": Arm(
+        runs=sorting(filter=Mixed(), refill=Refill(rounds=4), steps=27),
+        control=sorting(),
+        truth=SORT,
+        against="uniform draws and every group, 100 steps",
+        predicted="lower",
+        why="a step of it has about four times the tokens, and at this size steps count for more than full batches",
     ),
 }
 

@@ -306,8 +306,8 @@ def _score(task: Task, name: str) -> float:
     value: Any = row.get("curate", {}).get(name, row.get(name))
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
         raise ConfigError(
-            f"task {task.id!r} has no score {name!r}, by which rows are to be ordered or drawn, but {value!r}: curate the rows by "
-            "a step that writes it ('assay curate --angles FILE' writes angle and angle_rank), or give another score"
+            f"task {task.id!r} has no score {name!r}, by which rows are to be ordered or drawn, but {value!r}: curate the rows "
+            "by a step that writes it ('assay curate --angles FILE' writes angle and angle_rank), or give another score"
         )
     return float(value)
 
