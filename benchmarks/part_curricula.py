@@ -50,9 +50,9 @@ def after_look(seed: int, folder: Path) -> Run:
     return practised(seed, TESTS, curriculum=Again(classroom=classroom, looked=str(folder / "look"), tested=True, least=0.1))
 
 
-def rows_of(each: int) -> list[dict[str, Any]]:
+def rows_of(each: int, split: str = "train") -> list[dict[str, Any]]:
     """Rows with right answers, each question once."""
-    tasks = [ROWS.task("sort", level, "train", i) for level in ROWS.levels for i in range(each)]
+    tasks = [ROWS.task("sort", level, split, i) for level in ROWS.levels for i in range(each)]
     found = {str(t.public["prompt"]): (t.private["answer"], t.level) for t in tasks}
     return [{"prompt": prompt, "answer": answer, "level": level} for prompt, (answer, level) in found.items()]
 
@@ -75,7 +75,8 @@ def by_angles(bell: bool) -> Runs:
 
     def made(seed: int, folder: Path) -> Run:
         rows = curated(rows_of(60), folder / "angles", AngleOrder(probe=VectorProbe(model=base_folder(seed, folder))))
-        run = replace(on_rows(rows, steps=100, groups=32, seed=seed), model=quickstart(seed).model, evaluation=QUIET)
+        given = on_rows(rows, evaluate=rows_of(8, "test"), steps=100, groups=32, seed=seed)
+        run = replace(given, model=quickstart(seed).model, evaluation=QUIET)
         drawn = Bell(pool=64, sigma=60.0, stride=4.0, order="angle_rank", angle="angle") if bell else Uniform()
         return replace(run, stages=(replace(cast(Reinforce, run.stages[0]), curriculum=drawn),))
 

@@ -5,17 +5,19 @@ Facts, solutions and verifiers are the families' own; only the wording is shorte
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar
+from random import Random
+from typing import Any, ClassVar
 
 from assay.core import Sampling
 from assay.runtime import AdamW, DecoderShape, LearnerSettings, LearningRateSchedule, Muon
-from assay.tasks import Form, Problems
+from assay.tasks import BoxProblem, Facts, Form, Problems, Solution
 from assay.train import Built, Evaluation, Run, Scratch, WarmUp
 from assay_tasks import Expression, load_puzzle
 
-__all__ = ["FARM", "SUMS", "base_of", "slow"]
+__all__ = ["BOX", "FARM", "SUMS", "base_of", "slow"]
 
 ROOT = Path(__file__).parents[1]
 
@@ -42,6 +44,32 @@ def _farm() -> Problems:
 
 SUMS = Problems(name="arithmetic", problems=(ShortExpression(),), form=Form.PLAIN)
 FARM = _farm()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SortedPart(BoxProblem):
+    """Digits to be sorted, as many as ``length`` says, of the ``digits`` smallest ones: ``412>``."""
+
+    templates: ClassVar[tuple[str, ...]] = ("{given}>",)
+
+    def prompt(self, facts: Facts, variant: int, form: Form) -> str:
+        """The digits, and nothing around them."""
+        return self.word(facts, variant)
+
+    def draw_at(self, point: Mapping[str, int], rng: Random) -> dict[str, Any]:
+        """Digits of the point."""
+        return {"given": "".join(str(rng.randrange(point["digits"])) for _ in range(point["length"]))}
+
+    def solve(self, facts: Facts) -> Solution:
+        """In order."""
+        return Solution(answer="".join(sorted(facts["given"])))
+
+
+BOX = Problems(
+    name="box",
+    problems=(SortedPart(name="box/sort", domain="strings", axes={"length": (3, 4, 5, 6, 7, 8), "digits": (3, 4, 6, 8, 10)}),),
+    form=Form.PLAIN,
+)
 
 
 def base_of(tasks: Problems, seed: int, *, levels: tuple[int, ...], steps: int, new: int) -> Built:

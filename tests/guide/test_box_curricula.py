@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from random import Random
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import pytest
@@ -18,7 +19,8 @@ from assay.core.group import Outcome
 from assay.guide import Again, AlpGmm
 from assay.guide.box_curricula import AlpGmmBook, cell_points
 from assay.guide.classroom import AgainBook
-from assay.guide.gaussian_mixture import best_mixture, fit_mixture
+from assay.guide.gaussian_mixture import GaussianMixture, best_mixture, fit_mixture
+from assay.tasks import BoxProblem, Facts, Problems, Solution, TaskMixture
 from assay.testing import as_outcomes, check_curriculum, graded_group
 
 Book = TypeVar("Book", bound=AlpGmmBook)
@@ -98,6 +100,58 @@ def test_points_are_the_arms_coordinates_and_the_levels_place() -> None:
     for wrong in ({"a": (0.0,)}, {"a": (0.0,), "b": (1.0, 2.0)}):
         with pytest.raises(ConfigError, match="as many coordinates"):
             cell_points(cells, wrong)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid(BoxProblem):
+    templates: ClassVar[tuple[str, ...]] = ("{given}?",)
+
+    def draw_at(self, point: Mapping[str, int], rng: Random) -> dict[str, Any]:
+        return {"given": [rng.randrange(point["most"]) for _ in range(point["length"])]}
+
+    def solve(self, facts: Facts) -> Solution:
+        return Solution(answer=str(sum(facts["given"])))
+
+
+LATTICE = Grid(name="a", domain="d", axes={"length": (2, 3, 5), "most": (10, 100, 1000, 4000)})
+BOX = Problems(name="box", problems=(LATTICE,))
+
+
+def test_a_box_of_two_axes_is_drawn_from_by_its_points() -> None:
+    assert LATTICE.levels == tuple(range(1, 13)) and LATTICE.level(length=5, most=10) == 9
+    assert [LATTICE.level(**LATTICE.point(n)) for n in LATTICE.levels] == list(LATTICE.levels)
+    task = BOX.task("a", 12, "train", 0)
+    assert len(task.public["facts"]["given"]) == 5 and BOX.level_point("a", 12) == (5.0, 4000.0)
+    book = replace(SMALL, fit_every=48, buffer=96).build(BOX.arms(), seed=0)
+    book.read_tasks(BOX)
+    shuffled = replace(LATTICE, axes={"most": (10, 100, 1000, 4000), "length": (2, 3, 5)})
+    assert [shuffled.point(n) for n in (1, 5, 12)] == [LATTICE.point(n) for n in (1, 5, 12)]
+    np.testing.assert_allclose(book.points[[0, 4, 11]], [[0, 0], [1 / 3, 0], [1, 1]])
+    near = [LATTICE.level(length=5, most=most) for most in (10, 100)]  # two neighbours that are learned; ranks 9 and 10
+    trained(book, lambda level, batch: float(batch % 2) if level in near else 0.0, 12)
+    p = book.propensities
+    assert p.sum() == pytest.approx(1.0) and p.min() >= 0.2 / 12 - 1e-12
+    assert p[[level - 1 for level in near]].sum() > 0.4
+    wide = GaussianMixture(np.ones(2) / 2, np.array([[1, 0, 0.5], [0, 0, 0.0]]), np.stack([np.eye(3) / 9] * 2), 0.0)
+    told = book.at_cells(wide)
+    # Level 10 is a third of a side from the component that progresses; level 8, nearer in number, a third and a whole one.
+    assert told is not None and told[9] > 2 * told[7]
+
+
+def test_arms_whose_boxes_differ_are_refused() -> None:
+    both = TaskMixture(
+        name="both", sources=(BOX, Problems(name="row", problems=(replace(LATTICE, name="b", axes={"most": (4, 8)}, levels=()),)))
+    )
+    book = SMALL.build(both.arms(), seed=0)
+    with pytest.raises(ConfigError, match="box of other axes"):
+        book.read_tasks(both)
+    for axes, why in (({}, "axes="), ({"x": (2, 1)}, "ascending"), ({"x": tuple(range(40)), "y": tuple(range(40))}, "are 1600")):
+        with pytest.raises(ConfigError, match=why):
+            replace(LATTICE, axes=axes, levels=())
+    with pytest.raises(ConfigError, match="the box has 12"):
+        replace(LATTICE, levels=(1, 13))
+    with pytest.raises(ConfigError, match="most=7 is none of its values"):
+        LATTICE.level(length=2, most=7)
 
 
 # ---- the classroom ----------------------------------------------------------------------------------------------------

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from assay.core.optional_protocols import (
         CountsRows,
         DiffersInEvaluation,
+        PlacesLevels,
         PlacesRows,
         ReadsMetrics,
         ReadsTasks,
@@ -191,6 +192,7 @@ __all__ = [
     "Plan",
     "PlanError",
     "Posed",
+    "PlacesLevels",
     "PlacesRows",
     "ReadsMetrics",
     "ReadsTasks",
@@ -299,7 +301,7 @@ _HOME = {
     "manifest": "Manifest TensorInfo manifest_of",
     "media": "Album Media Pictures media_of",
     "optional_protocols": (
-        "CountsRows DiffersInEvaluation PlacesRows ReadsMetrics ReadsTasks SamplerByContext ShowsPictures TaskScreen"
+        "CountsRows DiffersInEvaluation PlacesLevels PlacesRows ReadsMetrics ReadsTasks SamplerByContext ShowsPictures TaskScreen"
     ),
     "plan": "Forward Offers Plan Scope",
     "protocols": (

@@ -15,6 +15,7 @@ __all__ = [
     "CountsRows",
     "DiffersInEvaluation",
     "MixesFamilies",
+    "PlacesLevels",
     "PlacesRows",
     "ReadsMetrics",
     "ReadsTasks",
@@ -49,6 +50,15 @@ class MixesFamilies(TaskSource, Protocol):
 
     def source(self, arm: str) -> TaskSource:
         """The family that an arm belongs to."""
+        ...
+
+
+@runtime_checkable
+class PlacesLevels(TaskSource, Protocol):
+    """A family whose levels may be points of a box, of several quantities at once."""
+
+    def level_point(self, arm: str, level: int) -> tuple[float, ...]:
+        """The quantities of a level; empty for an arm whose levels are a row."""
         ...
 
 

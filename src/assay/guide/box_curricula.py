@@ -13,7 +13,8 @@ from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError
 from assay.core.fields import later
 from assay.core.group import Outcome
-from assay.core.protocols import State
+from assay.core.optional_protocols import MixesFamilies, PlacesLevels
+from assay.core.protocols import State, TaskSource
 from assay.guide.cell_curricula import CellBook, CellRule, Standing
 from assay.guide.gaussian_mixture import GaussianMixture, best_mixture
 
@@ -49,13 +50,25 @@ class Fit:
         return cls(GaussianMixture.from_list(saved[0]), float(saved[1]), tuple(float(x) for x in saved[2]))
 
 
-def cell_points(cells: Sequence[tuple[str, int]], points: Mapping[str, Sequence[float]]) -> F:
+def places_of(cells: Sequence[tuple[str, int]], tasks: TaskSource) -> list[tuple[float, ...]]:
+    """Where each cell's level lies in the box of its family; empty where that has none."""
+    found: list[tuple[float, ...]] = []
+    for arm, level in cells:
+        source = tasks.source(arm) if isinstance(tasks, MixesFamilies) else tasks
+        found.append(source.level_point(arm, level) if isinstance(source, PlacesLevels) else ())
+    return found
+
+
+def cell_points(
+    cells: Sequence[tuple[str, int]], points: Mapping[str, Sequence[float]], places: Sequence[tuple[float, ...]] = ()
+) -> F:
     """``[cells, d]`` where each cell lies in the box, each side from 0 to 1: the arm's coordinates, then the level's place.
 
-    Without coordinates an arm's place among the arms is its coordinate; of one arm there is none.
+    Without coordinates an arm's place among the arms is its coordinate; of one arm there is none. A level's place is that of the
+    family's box (`places_of`), else its rank among its arm's levels.
 
     Raises:
-        ConfigError: some arms have coordinates and others not, or of another length.
+        ConfigError: some arms have coordinates, or levels places, and others not, or of another length.
 
     >>> cell_points([("a", 1), ("a", 2), ("b", 7)], {}).tolist()
     [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0]]
@@ -65,10 +78,15 @@ def cell_points(cells: Sequence[tuple[str, int]], points: Mapping[str, Sequence[
     if points and (len(given) < len(arms) or len({len(x) for x in given.values()}) > 1):
         raise ConfigError(f"points={dict(points)}: give each of the arms {arms} as many coordinates as the others")
     named = given or {arm: [float(i)] if len(arms) > 1 else [] for i, arm in enumerate(arms)}
-    rows: list[list[float]] = []
-    for arm, level in cells:
-        own = [lv for a, lv in cells if a == arm]
-        rows.append([*named[arm], own.index(level) / max(1, len(own) - 1)])
+    ranks = {arm: [level for a, level in cells if a == arm] for arm in arms}
+    rows = [
+        [*named[arm], *(place or (ranks[arm].index(level) / max(1, len(ranks[arm]) - 1),))]
+        for (arm, level), place in zip(cells, places or [()] * len(cells), strict=True)
+    ]
+    if len({len(row) for row in rows}) > 1 or len({bool(place) for place in places}) > 1:
+        raise ConfigError(
+            f"arms {arms}: the levels of some are points of a box of other axes; practise them in stages of their own"
+        )
     out = np.array(rows)
     low, high = out.min(0), out.max(0)
     return (out - low) / np.where(high > low, high - low, 1.0)
@@ -84,8 +102,11 @@ class AlpGmm(CellRule):
     draws are even. A cell's probability is ``uniform`` in equal parts, and for the rest that of the components, chosen in
     proportion to their mean progress, at the cell.
 
-    Source: Portelas 2019 (arXiv 1910.07224). There a task is any point of the box, drawn and clipped; here it is a cell, and a
-    component's density is normalised over the cells, so that propensities are true.
+    A box may have several axes: the levels of an `assay.tasks.BoxProblem` are the points of its lattice, up to 1000 of an arm,
+    and any of them may be drawn.
+
+    Source: Portelas 2019 (arXiv 1910.07224). There a task is a vector of real numbers, drawn and clipped; here it is a point of
+    the lattice, and a component's density is normalised over the lattice, so that propensities are true.
 
     Attributes:
         fit_every: groups between fits, and groups fitted.
@@ -146,6 +167,10 @@ class AlpGmmBook(CellBook):
         self.tests: list[tuple[int, tuple[float, ...]]] = []
         self._known: list[tuple[int, float, float]] = []  # cell, success, progress
         self._count_all = 0
+
+    def read_tasks(self, tasks: TaskSource) -> None:
+        """Takes the places of levels that are points of a box."""
+        self.points = cell_points(self.cells, self.spec.points, places_of(self.cells, tasks))
 
     @property
     def uniform(self) -> float:
@@ -245,9 +270,9 @@ class AlpGmmBook(CellBook):
         self._known = [(int(c), float(s), float(p)) for c, s, p in state["known"]]
         self._count_all = int(state["observed"])
         self.fits = [Fit.from_list(saved) for saved in state["fits"]]
-        self.tests = tests_of(state)
+        self.tests = saved_tests(state)
 
 
-def tests_of(state: Mapping[str, Any]) -> list[tuple[int, tuple[float, ...]]]:
+def saved_tests(state: Mapping[str, Any]) -> list[tuple[int, tuple[float, ...]]]:
     """The tests in a state of such a curriculum (`AlpGmmBook.tests`)."""
     return [(int(n), tuple(float(x) for x in values)) for n, values in state.get("tests", ())]

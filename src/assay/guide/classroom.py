@@ -15,7 +15,7 @@ from assay.core.errors import ConfigError
 from assay.core.fields import later
 from assay.core.group import Draw, Outcome
 from assay.core.protocols import State
-from assay.guide.box_curricula import AlpGmm, AlpGmmBook, Fit, tests_of
+from assay.guide.box_curricula import AlpGmm, AlpGmmBook, Fit, saved_tests
 
 __all__ = ["Again", "AgainBook"]
 
@@ -109,7 +109,7 @@ class _Student:
     def from_list(cls, saved: Sequence[Any]) -> _Student:
         """From `to_list`."""
         fits, score, *rest = saved
-        return cls([Fit.from_list(fit) for fit in fits], float(score), tests_of({"tests": rest[0]}) if rest else [])
+        return cls([Fit.from_list(fit) for fit in fits], float(score), saved_tests({"tests": rest[0]}) if rest else [])
 
 
 class AgainBook(AlpGmmBook):
@@ -156,7 +156,7 @@ class AgainBook(AlpGmmBook):
         cells = [(str(arm), int(level)) for arm, level, *_ in state["cells"]]
         if cells != self.cells:
             raise ConfigError(f"Again.classroom: {folder} practised {cells[:4]}..., and this run has {self.cells[:4]}...")
-        tests = tests_of(state) if self.again.tested else []
+        tests = saved_tests(state) if self.again.tested else []
         if self.again.tested and not tests:
             raise ConfigError(
                 f"Again.tested: {folder} has no test; name runs that trained with tested=True and evaluations, or use False"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from assay.core.util.exports import lazy_exports
 
 if TYPE_CHECKING:
+    from assay.tasks.box_problem import BoxProblem
     from assay.tasks.confidence import WithConfidence
     from assay.tasks.draws import TaskCoordinates, distinct, in_turn, redraw, slip
     from assay.tasks.judged import judged_rows, load_rows, verifier_of
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from assay.tasks.single import SingleTurn
 
 __all__ = [
+    "BoxProblem",
     "Card",
     "Facts",
     "Foreign",
@@ -62,6 +64,7 @@ _HOME = {
     "row_splits": "read_splits train_and_test",
     "mixture": "TaskMixture",
     "named_suites": "suite suites",
+    "box_problem": "BoxProblem",
     "problem": "Facts Form Problem Solution",
     "problems": "Problems",
     "programs": "Foreign ProgramTask Scaled make_program_family",
