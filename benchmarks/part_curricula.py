@@ -14,13 +14,13 @@ import numpy as np
 from assay.curate import AngleOrder, CurationStep, Donod, Pipeline
 from assay.guide import Again, AlpGmm, Bell, Uniform
 from assay.objective import pass_at_k_training
-from assay.recipes import on_rows, quickstart
+from assay.recipes import drive, on_rows, quickstart
 from assay.select import UpdateProbe, VectorProbe
 from assay.train import Evaluation, Imitate, Reinforce, Run, Until, train
 from assay_tasks import SortDigits
 from benchmarks.part_tasks import slow
 
-__all__ = ["after_look", "by_angles", "by_norms", "falling_k"]
+__all__ = ["after_look", "by_angles", "by_norms", "by_phases", "falling_k"]
 
 Runs = Callable[[int, Path], Run]
 
@@ -100,6 +100,18 @@ def by_norms(chosen: bool) -> Runs:
             data=tuple({"prompt": r["prompt"], "completion": r["answer"]} for r in kept), steps=80, learner=slow(5e-4)
         )
         return replace(quickstart(seed), name="kept-rows", stages=(stage,), evaluation=QUIET)
+
+    return made
+
+
+def by_phases(hardest: bool) -> Runs:
+    """DRIVE's recipe, or its stages with even draws in the last."""
+
+    def made(seed: int, folder: Path) -> Run:
+        run = drive(seed)
+        *before, last = run.stages
+        last = last if hardest else replace(cast(Reinforce, last), curriculum=Uniform())
+        return replace(run, stages=(*before, last), evaluation=QUIET)
 
     return made
 

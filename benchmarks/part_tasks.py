@@ -5,19 +5,20 @@ Facts, solutions and verifiers are the families' own; only the wording is shorte
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+import itertools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from random import Random
 from typing import Any, ClassVar
 
 from assay.core import Sampling
 from assay.runtime import AdamW, DecoderShape, LearnerSettings, LearningRateSchedule, Muon
-from assay.tasks import BoxProblem, Facts, Form, Problems, Solution
+from assay.tasks import BoxProblem, Facts, Form, Problems, ProgramTask, Solution, make_program_family
 from assay.train import Built, Evaluation, Run, Scratch, WarmUp
 from assay_tasks import Expression, load_puzzle
 
-__all__ = ["BOX", "FARM", "SUMS", "base_of", "slow"]
+__all__ = ["BOX", "FARM", "PROGRAMS", "SUMS", "base_of", "slow"]
 
 ROOT = Path(__file__).parents[1]
 
@@ -70,6 +71,40 @@ BOX = Problems(
     problems=(SortedPart(name="box/sort", domain="strings", axes={"length": (3, 4, 5, 6, 7, 8), "digits": (3, 4, 6, 8, 10)}),),
     form=Form.PLAIN,
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShortProgram(ProgramTask):
+    """A program's output with nothing around: the letter of the program, its input, and ``>``."""
+
+    templates: ClassVar[tuple[str, ...]] = ("{statement}{input}>",)
+
+    def prompt(self, facts: Facts, variant: int, form: Form) -> str:
+        """Letter and input."""
+        return self.word(facts, variant)
+
+
+def _digits(scale: int, seed: int) -> str:
+    rng = Random(seed)
+    return "".join(str(rng.randrange(10)) for _ in range(scale + 2))
+
+
+def _program(name: str, letter: str, run: Callable[[str], str]) -> ShortProgram:
+    found = make_program_family(f"programs/{name}", letter, [run], _digits, most_scale=6, steps=12, most_characters=40).task
+    return ShortProgram(**{field.name: getattr(found, field.name) for field in fields(found)})
+
+
+PROGRAMS = Problems(
+    name="programs",
+    problems=(
+        _program("distinct", "D", lambda text: "".join(dict.fromkeys(text))),
+        _program("reverse", "R", lambda text: text[::-1]),
+        _program("rising", "A", lambda text: "".join(sorted(text))),
+        _program("turns", "T", lambda text: "".join(a for a, b in itertools.pairwise(text) if a < b)),
+    ),
+    form=Form.PLAIN,
+)
+"""SCALER's kind of environments: digits made distinct, reversed, sorted, and those that stand before a larger one."""
 
 
 def base_of(tasks: Problems, seed: int, *, levels: tuple[int, ...], steps: int, new: int) -> Built:

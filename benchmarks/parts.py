@@ -19,17 +19,19 @@ from typing import Any, cast
 import numpy as np
 
 from assay.core import Sampling, TaskSource
-from assay.guide import AlpGmm, DeferredReplay, Mixed, Piecewise, PromptPair, Recompose, Refill, RuleReasoner, Uniform
+from assay.core.protocols import CurriculumSpec
+from assay.guide import AlpGmm, DeferredReplay, Mixed, Piecewise, PromptPair, Recompose, Refill, RuleReasoner, Scaler, Uniform
 from assay.lab import Inverted, RandomReward, Rewarded
 from assay.objective import Token, grpo, pass_at_k_training, pro_rl, skywork_or1, w_grpo
 from assay.recipes import quickstart
 from assay.tasks import Problems
 from assay.train import Evaluation, Policy, Reinforce, Run, train
-from benchmarks.part_curricula import ROWS, after_look, by_angles, by_norms, falling_k
-from benchmarks.part_tasks import FARM, SUMS, base_of, slow
+from benchmarks.part_curricula import ROWS, after_look, by_angles, by_norms, by_phases, falling_k
+from benchmarks.part_tasks import BOX, FARM, PROGRAMS, SUMS, base_of, slow
 
 PLACE = Path(__file__).parents[1] / "docs" / "evidence" / "parts.json"
 QUIET = Evaluation(every=0, final_per_level=1, kl_to_base=False)
+EVENLY = Uniform()
 Runs = Callable[[int, Path], Run]
 """Seed and a folder for what the run needs before it, to the run."""
 
@@ -45,7 +47,14 @@ def sorting(**parts: Any) -> Runs:
     return made
 
 
-def of_family(tasks: Problems, levels: tuple[int, ...], new: int, reward: str = "true", shown: int = 200) -> Runs:
+def of_family(
+    tasks: Problems,
+    levels: tuple[int, ...],
+    new: int,
+    reward: str = "true",
+    shown: int = 200,
+    curriculum: CurriculumSpec = EVENLY,
+) -> Runs:
     """RL on all levels of a small family, from a base that was shown some of them, under the true or another reward."""
 
     def made(seed: int, folder: Path) -> Run:
@@ -55,7 +64,7 @@ def of_family(tasks: Problems, levels: tuple[int, ...], new: int, reward: str = 
             groups=16,
             group_size=8,
             objective=replace(grpo(kl=0.0), aggregate=Token()),
-            curriculum=Uniform(),
+            curriculum=curriculum,
             learner=slow(3e-4),
         )
         return Run(
@@ -93,6 +102,7 @@ class Arm:
 
 
 SORT = quickstart(0).tasks
+SHORT = tuple(level for level in BOX.arms()["box/sort"] if BOX.level_point("box/sort", level)[1] <= 4)
 RANDOM = "the same run, paid at random"
 EVEN = "the same run with uniform draws"
 STAGES = {"max_new_tokens": Piecewise(points=((0, 10), (40, 12), (70, 14)))}
@@ -189,6 +199,30 @@ ARMS: Mapping[str, Arm] = {
         against="14 tokens from the first step",
         predicted="none",
         why="answers of the levels that are learned first fit into 10 tokens, and later stages are long enough for the others",
+    ),
+    "ALP-GMM in a box of two axes": Arm(
+        runs=of_family(BOX, SHORT, 10, curriculum=AlpGmm(fit_every=64, buffer=128)),
+        control=of_family(BOX, SHORT, 10),
+        truth=BOX,
+        against="even draws of the 30 points",
+        predicted="none",
+        why="success changes nearly everywhere in 60 steps, so that there is little to avoid",
+    ),
+    "SCALER over four programs": Arm(
+        runs=of_family(PROGRAMS, (1, 2, 3), 10, curriculum=Scaler(active=2, start=2.0)),
+        control=of_family(PROGRAMS, (1, 2, 3), 10),
+        truth=PROGRAMS,
+        against=EVEN,
+        predicted="higher",
+        why="difficulty begins at what the base was shown and climbs with each program's accuracy",
+    ),
+    "DRIVE: the hardest rows in phases": Arm(
+        runs=by_phases(True),
+        control=by_phases(False),
+        truth=SORT,
+        against="the same stages, the last one with even draws",
+        predicted="lower",
+        why="the hardest rows are the longest, which are never solved, and a small model forgets the others",
     ),
     "Dynamic sampling at equal tokens": Arm(
         runs=sorting(filter=Mixed(), refill=Refill(rounds=4), steps=27),
