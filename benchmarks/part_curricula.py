@@ -14,13 +14,13 @@ import numpy as np
 from assay.curate import AngleOrder, CurationStep, Donod, Pipeline
 from assay.guide import Again, AlpGmm, Bell, Uniform
 from assay.objective import pass_at_k_training
-from assay.recipes import drive, on_rows, quickstart
+from assay.recipes import ace_reason, drive, on_rows, quickstart
 from assay.select import UpdateProbe, VectorProbe
 from assay.train import Evaluation, Imitate, Reinforce, Run, Until, train
 from assay_tasks import SortDigits
 from benchmarks.part_tasks import slow
 
-__all__ = ["after_look", "by_angles", "by_norms", "by_phases", "falling_k"]
+__all__ = ["after_each_other", "after_look", "by_angles", "by_norms", "by_phases", "falling_k"]
 
 Runs = Callable[[int, Path], Run]
 
@@ -112,6 +112,21 @@ def by_phases(hardest: bool) -> Runs:
         *before, last = run.stages
         last = last if hardest else replace(cast(Reinforce, last), curriculum=Uniform())
         return replace(run, stages=(*before, last), evaluation=QUIET)
+
+    return made
+
+
+def after_each_other(stages: bool) -> Runs:
+    """AceReason's recipe, or both families at once for as many steps, at full length and one rate."""
+
+    def made(seed: int, folder: Path) -> Run:
+        run = ace_reason(seed)
+        if not stages:
+            whole = replace(
+                cast(Reinforce, run.stages[-1]), steps=sum(s.steps for s in run.stages), levels={}, curriculum=Uniform()
+            )
+            run = replace(run, stages=(replace(whole, learner=slow(2e-4)),))
+        return replace(run, evaluation=QUIET)
 
     return made
 

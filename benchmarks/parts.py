@@ -23,10 +23,10 @@ from assay.core.protocols import CurriculumSpec
 from assay.guide import AlpGmm, DeferredReplay, Mixed, Piecewise, PromptPair, Recompose, Refill, RuleReasoner, Scaler, Uniform
 from assay.lab import Inverted, RandomReward, Rewarded
 from assay.objective import Token, grpo, pass_at_k_training, pro_rl, skywork_or1, w_grpo
-from assay.recipes import quickstart
+from assay.recipes import ace_reason_tasks, quickstart
 from assay.tasks import Problems
 from assay.train import Evaluation, Policy, Reinforce, Run, train
-from benchmarks.part_curricula import ROWS, after_look, by_angles, by_norms, by_phases, falling_k
+from benchmarks.part_curricula import ROWS, after_each_other, after_look, by_angles, by_norms, by_phases, falling_k
 from benchmarks.part_tasks import BOX, FARM, PROGRAMS, SUMS, base_of, slow
 
 PLACE = Path(__file__).parents[1] / "docs" / "evidence" / "parts.json"
@@ -223,6 +223,14 @@ ARMS: Mapping[str, Arm] = {
         against="the same stages, the last one with even draws",
         predicted="lower",
         why="the hardest rows are the longest, which are never solved, and a small model forgets the others",
+    ),
+    "AceReason: one family after the other": Arm(
+        runs=after_each_other(True),
+        control=after_each_other(False),
+        truth=ace_reason_tasks(),
+        against="both families at once for as many steps",
+        predicted="lower",
+        why="a small model forgets the family that is not practised, and early stages cut its longer answers off",
     ),
     "Dynamic sampling at equal tokens": Arm(
         runs=sorting(filter=Mixed(), refill=Refill(rounds=4), steps=27),

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         tools_rlvmr,
         tools_scaling_inter,
     )
+    from assay.recipes.two_families import ace_reason, ace_reason_base, ace_reason_tasks
     from assay.recipes.unsolved import hard, hard_base, hard_cell
 
 __all__ = [
@@ -36,6 +37,9 @@ __all__ = [
     "SHOWN",
     "SHOWN_BILLS",
     "Suite",
+    "ace_reason",
+    "ace_reason_base",
+    "ace_reason_tasks",
     "assay_small",
     "base",
     "confidence",
@@ -86,6 +90,8 @@ RECIPES = {
     "traces-base": "assay.recipes.long_answers:traces_base",
     "confidence": "assay.recipes.calibrated:confidence",
     "confidence-base": "assay.recipes.calibrated:confidence_base",
+    "ace-reason": "assay.recipes.two_families:ace_reason",
+    "ace-reason-base": "assay.recipes.two_families:ace_reason_base",
     "drive": "assay.recipes.hardest_rows:drive",
     "hard": "assay.recipes.unsolved:hard",
     "hard-base": "assay.recipes.unsolved:hard_base",
@@ -94,6 +100,7 @@ RECIPES = {
 }
 
 _HOME = {
+    "two_families": "ace_reason ace_reason_base ace_reason_tasks",
     "accounts": "ledger ledger_base",
     "calibrated": "confidence confidence_base",
     "dry": "random_init",
