@@ -20,6 +20,7 @@ from assay.guide import Again, AlpGmm
 from assay.guide.box_curricula import AlpGmmBook, cell_points
 from assay.guide.classroom import AgainBook
 from assay.guide.gaussian_mixture import GaussianMixture, best_mixture, fit_mixture
+from assay.lab import RandomReward, Rewarded
 from assay.tasks import BoxProblem, Facts, Problems, Solution, TaskMixture
 from assay.testing import as_outcomes, check_curriculum, graded_group
 
@@ -145,6 +146,9 @@ def test_arms_whose_boxes_differ_are_refused() -> None:
     book = SMALL.build(both.arms(), seed=0)
     with pytest.raises(ConfigError, match="box of other axes"):
         book.read_tasks(both)
+    paid = SMALL.build(BOX.arms(), seed=0)
+    paid.read_tasks(Rewarded(source=BOX, scorer=RandomReward()))  # the same family, paid otherwise
+    assert paid.points.shape == (12, 2)
     for axes, why in (({}, "axes="), ({"x": (2, 1)}, "ascending"), ({"x": tuple(range(40)), "y": tuple(range(40))}, "are 1600")):
         with pytest.raises(ConfigError, match=why):
             replace(LATTICE, axes=axes, levels=())

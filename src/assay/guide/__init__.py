@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from assay.guide.index_policies import FirstTasks, InOrder
     from assay.guide.plain_prompt import GuideHint, Rethink
     from assay.guide.pope import AdHint, Pope
+    from assay.guide.promoted_levels import Promoted
     from assay.guide.prompt_values import PromptValue
     from assay.guide.replay import DeferredBuffer, DeferredReplay, Recent, RecentBuffer
     from assay.guide.row_book import RowBook, RowRule
@@ -64,6 +65,7 @@ __all__ = [
     "Pope",
     "Prefix",
     "Privileged",
+    "Promoted",
     "PromptPair",
     "PromptValue",
     "Quarters",
@@ -117,6 +119,7 @@ _HOME = {
     "index_policies": "FirstTasks InOrder",
     "plain_prompt": "GuideHint Rethink",
     "pope": "AdHint Pope",
+    "promoted_levels": "Promoted",
     "prompt_values": "PromptValue",
     "replay": "DeferredReplay DeferredBuffer Recent RecentBuffer",
     "row_book": "RowBook RowRule",

@@ -13,10 +13,11 @@ from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError
 from assay.core.fields import later
 from assay.core.group import Outcome
-from assay.core.optional_protocols import MixesFamilies, PlacesLevels
+from assay.core.optional_protocols import PlacesLevels
 from assay.core.protocols import State, TaskSource
 from assay.guide.cell_curricula import CellBook, CellRule, Standing
 from assay.guide.gaussian_mixture import GaussianMixture, best_mixture
+from assay.guide.promoted_levels import accuracy_at
 
 __all__ = ["AlpGmm", "AlpGmmBook", "Fit", "cell_points"]
 
@@ -52,11 +53,16 @@ class Fit:
 
 def places_of(cells: Sequence[tuple[str, int]], tasks: TaskSource) -> list[tuple[float, ...]]:
     """Where each cell's level lies in the box of its family; empty where that has none."""
-    found: list[tuple[float, ...]] = []
-    for arm, level in cells:
-        source = tasks.source(arm) if isinstance(tasks, MixesFamilies) else tasks
-        found.append(source.level_point(arm, level) if isinstance(source, PlacesLevels) else ())
-    return found
+    families = {arm: _family_of(tasks, arm) for arm, _ in cells}
+    return [source.level_point(arm, level) if (source := families[arm]) else () for arm, level in cells]
+
+
+def _family_of(tasks: Any, arm: str) -> PlacesLevels | None:
+    """The arm's family in a mixture, or in what pays otherwise for its answers; None where it has no places."""
+    while tasks is not None and not isinstance(tasks, PlacesLevels):
+        inner = getattr(tasks, "source", None)
+        tasks = inner(arm) if callable(inner) else inner
+    return tasks
 
 
 def cell_points(
@@ -224,15 +230,14 @@ class AlpGmmBook(CellBook):
         """
         if not self.spec.tested or "eval/greedy/all" not in metrics:
             return
-        # With one arm in the evaluation a level stands by itself.
-        names = [(f"eval/greedy/{arm}/level_{level}", f"eval/greedy/level_{level}") for arm, level in self.cells]
-        missing = [cell for cell, either in zip(self.cells, names, strict=True) if not any(n in metrics for n in either)]
+        found = [accuracy_at(metrics, "greedy", arm, level) for arm, level in self.cells]
+        missing = [cell for cell, accuracy in zip(self.cells, found, strict=True) if accuracy is None]
         if missing:
             raise ConfigError(
                 f"{type(self.spec).__name__}.tested: the evaluation has no item of {missing[:4]}, which is practised; leave "
                 "Evaluation.levels empty, or name these levels too"
             )
-        self.tests.append((len(self.fits), tuple(float(metrics[own if own in metrics else all_]) for own, all_ in names)))
+        self.tests.append((len(self.fits), tuple(accuracy for accuracy in found if accuracy is not None)))
 
     def _progress(self, cell: int, success: float) -> float:
         if len(self._known) < FEWEST:

@@ -105,11 +105,11 @@ class MixtureSearch:
         """
         self._check(tried)
         shares, y = np.array([*tried]), np.array([*tried.values()])
-        spread: F = shares.std(0)
+        spread: F = np.asarray(shares.std(0), np.float64)
         scale: F = np.where(spread > 0, spread, 1.0)
         z: F = (shares - shares.mean(0)) / scale
         told: F = z.T @ z / len(z)
-        inverse: F = np.linalg.inv(told + ridge * np.eye(len(told)))
+        inverse: F = np.asarray(np.linalg.inv(told + ridge * np.eye(len(told))), np.float64)
         fitted: F = inverse @ (z.T @ (y - y.mean())) / len(z)
         inflated: F = np.diag(inverse @ told @ inverse)
         found: F = np.zeros(len(told))

@@ -10,7 +10,7 @@ from assay.core.protocols import Moment, Tokenizer
 from assay.core.rollout import Sampling
 from assay.core.sample import STREAMS
 from assay.core.task import Task
-from assay.guide import AlpGmm, Compose, Plain, ResampleOnCorrect
+from assay.guide import AlpGmm, Compose, Plain, Promoted, ResampleOnCorrect
 from assay.rollout.decode_text import with_stop
 from assay.train.async_checks import check_asynchronous
 from assay.train.complete_columns import check_providers
@@ -78,11 +78,18 @@ def check_refill(stage: Reinforce) -> None:
 
 
 def check_tested(run: Run, stage: Reinforce) -> None:
-    """Raises ConfigError for a curriculum that compares runs by held-out evaluations where there are none during a stage."""
-    if isinstance(stage.curriculum, AlpGmm) and stage.curriculum.tested and not run.evaluation.every:
+    """Raises ConfigError for a curriculum that follows held-out evaluations where there are none during a stage."""
+    if run.evaluation.every:
+        return
+    if isinstance(stage.curriculum, AlpGmm) and stage.curriculum.tested:
         raise ConfigError(
             f"{type(stage.curriculum).__name__}.tested=True, and Evaluation.every=0 tests at the end of a stage only: give it a "
             "number of steps, or compare by success in practice, tested=False"
+        )
+    if isinstance(stage.curriculum, Promoted):
+        raise ConfigError(
+            "Promoted moves on by held-out evaluations, and Evaluation.every=0 makes none during a stage: give it a number of "
+            "steps, or use Frontier, which follows the success of training rollouts"
         )
 
 
