@@ -12,15 +12,15 @@ from typing import Any, cast
 import numpy as np
 
 from assay.curate import AngleOrder, CurationStep, Donod, Pipeline
-from assay.guide import Again, AlpGmm, Bell, Uniform
-from assay.objective import pass_at_k_training
+from assay.guide import Again, AlpGmm, Bell, SkipSolved, Uniform
+from assay.objective import Nll, Token, grpo, pass_at_k_training
 from assay.recipes import ace_reason, drive, on_rows, quickstart
 from assay.select import UpdateProbe, VectorProbe
-from assay.train import Evaluation, Imitate, Reinforce, Run, Until, train
+from assay.train import Collect, Evaluation, Imitate, Reinforce, RowSource, Run, Until, train
 from assay_tasks import SortDigits
 from benchmarks.part_tasks import slow
 
-__all__ = ["after_each_other", "after_look", "by_angles", "by_norms", "by_phases", "falling_k"]
+__all__ = ["after_each_other", "after_look", "by_angles", "by_norms", "by_phases", "falling_k", "near_base"]
 
 Runs = Callable[[int, Path], Run]
 
@@ -129,6 +129,15 @@ def after_each_other(stages: bool) -> Runs:
         return replace(run, evaluation=QUIET)
 
     return made
+
+
+def near_base(seed: int, folder: Path) -> Run:
+    """SELF: prompts that the greedy answer solves are left out, and 0.05 of a divergence to stored answers of the base."""
+    collect = Collect(steps=10, groups=32, group_size=2, keep="all", per_prompt=1, curriculum=Uniform())
+    stored = train(replace(practised(seed), stages=(collect,)), folder / "stored", progress=False).folder / "collected.jsonl"
+    objective = replace(grpo(kl=0.0), aggregate=Token(), terms=(Nll(streams=("expert",), aggregate=Token(), coef=0.05),))
+    source = RowSource(data=str(stored), match="own", rows=32)
+    return practised(seed, screen=SkipSolved(), objective=objective, sources=(source,))
 
 
 def falling_k(seed: int, folder: Path) -> Run:

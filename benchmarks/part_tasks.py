@@ -17,8 +17,9 @@ from assay.runtime import AdamW, DecoderShape, LearnerSettings, LearningRateSche
 from assay.tasks import BoxProblem, Facts, Form, Problems, ProgramTask, Solution, make_program_family
 from assay.train import Built, Evaluation, Run, Scratch, WarmUp
 from assay_tasks import Expression, load_puzzle
+from assay_tasks.logic.saturn import Planted
 
-__all__ = ["BOX", "FARM", "PROGRAMS", "SUMS", "base_of", "slow"]
+__all__ = ["BOX", "FARM", "FORMULAS", "PROGRAMS", "SUMS", "base_of", "slow"]
 
 ROOT = Path(__file__).parents[1]
 
@@ -105,6 +106,37 @@ PROGRAMS = Problems(
     form=Form.PLAIN,
 )
 """SCALER's kind of environments: digits made distinct, reversed, sorted, and those that stand before a larger one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShortFormula(Planted):
+    """A formula of SATURN's, a capital for a negated variable, answered by numbers: ``abE,Bcd>`` and ``1 -2 3``."""
+
+    @property
+    def variants(self) -> int:
+        """One."""
+        return 1
+
+    def prompt(self, facts: Facts, variant: int, form: Form) -> str:
+        """The clauses, and nothing around them."""
+        letters = [chr(96 + x) if x > 0 else chr(64 - x) for x in facts["clauses"]]
+        width = facts["width"]
+        return ",".join("".join(letters[i : i + width]) for i in range(0, len(letters), width)) + ">"
+
+    def solve(self, facts: Facts) -> Solution:
+        """A satisfying assignment as the numbers of its literals."""
+        said = super(ShortFormula, self).solve(facts)
+        pairs = [part.split("=") for part in said.answer.split(", ")]
+        literals = [str(i if value == "true" else -i) for i, (_, value) in enumerate(pairs, 1)]
+        return replace(said, answer=" ".join(literals))
+
+
+FORMULAS = Problems(
+    name="formulas",
+    problems=(ShortFormula(name="formulas/planted", levels=(1, 2, 3, 4), stages=((3, 5, 5), (3, 5, 6), (3, 5, 13), (3, 5, 15))),),
+    form=Form.PLAIN,
+)
+"""SATURN's stages, from its easiest for 1.5B parameters to its hardest for 7B."""
 
 
 def base_of(tasks: Problems, seed: int, *, levels: tuple[int, ...], steps: int, new: int) -> Built:

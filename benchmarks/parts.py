@@ -20,18 +20,31 @@ import numpy as np
 
 from assay.core import Sampling, TaskSource
 from assay.core.protocols import CurriculumSpec
-from assay.guide import AlpGmm, DeferredReplay, Mixed, Piecewise, PromptPair, Recompose, Refill, RuleReasoner, Scaler, Uniform
+from assay.guide import (
+    AlpGmm,
+    DeferredReplay,
+    Mixed,
+    Piecewise,
+    Promoted,
+    PromptPair,
+    Recompose,
+    Refill,
+    RuleReasoner,
+    Scaler,
+    Uniform,
+)
 from assay.lab import Inverted, RandomReward, Rewarded
 from assay.objective import Token, grpo, pass_at_k_training, pro_rl, skywork_or1, w_grpo
 from assay.recipes import ace_reason_tasks, quickstart
 from assay.tasks import Problems
 from assay.train import Evaluation, Policy, Reinforce, Run, train
-from benchmarks.part_curricula import ROWS, after_each_other, after_look, by_angles, by_norms, by_phases, falling_k
-from benchmarks.part_tasks import BOX, FARM, PROGRAMS, SUMS, base_of, slow
+from benchmarks.part_curricula import ROWS, after_each_other, after_look, by_angles, by_norms, by_phases, falling_k, near_base
+from benchmarks.part_tasks import BOX, FARM, FORMULAS, PROGRAMS, SUMS, base_of, slow
 
 PLACE = Path(__file__).parents[1] / "docs" / "evidence" / "parts.json"
 QUIET = Evaluation(every=0, final_per_level=1, kl_to_base=False)
 EVENLY = Uniform()
+VALIDATED = Evaluation(every=15, per_level=32, final_per_level=32, kl_to_base=False)
 Runs = Callable[[int, Path], Run]
 """Seed and a folder for what the run needs before it, to the run."""
 
@@ -54,6 +67,7 @@ def of_family(
     reward: str = "true",
     shown: int = 200,
     curriculum: CurriculumSpec = EVENLY,
+    evaluation: Evaluation = QUIET,
 ) -> Runs:
     """RL on all levels of a small family, from a base that was shown some of them, under the true or another reward."""
 
@@ -74,7 +88,7 @@ def of_family(
             tasks=tasks if reward == "true" else Rewarded(source=tasks, scorer=other[reward]),
             stages=(stage,),
             sampling=Sampling(max_new_tokens=new),
-            evaluation=QUIET,
+            evaluation=evaluation,
         )
 
     return made
@@ -215,6 +229,25 @@ ARMS: Mapping[str, Arm] = {
         against=EVEN,
         predicted="higher",
         why="difficulty begins at what the base was shown and climbs with each program's accuracy",
+    ),
+    "SATURN: right reward": _taught(
+        FORMULAS, (1, 2), 16, "of random values some satisfy a formula, so that every level has a signal at first", 250
+    ),
+    "SATURN: promotion by validation": Arm(
+        runs=of_family(FORMULAS, (1, 2), 16, shown=250, curriculum=Promoted(), evaluation=VALIDATED),
+        control=of_family(FORMULAS, (1, 2), 16, shown=250),
+        truth=FORMULAS,
+        against="even draws of the four stages",
+        predicted="lower",
+        why="the harder stages have a signal from the start, and promotion reaches them late",
+    ),
+    "SELF: unsolved prompts, near the base": Arm(
+        runs=near_base,
+        control=sorting(),
+        truth=SORT,
+        against="all prompts, without the divergence",
+        predicted="lower",
+        why="most answers of the base to long lists are wrong, and the divergence holds on to them",
     ),
     "DRIVE: the hardest rows in phases": Arm(
         runs=by_phases(True),
