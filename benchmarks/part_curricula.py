@@ -123,7 +123,7 @@ def after_each_other(stages: bool) -> Runs:
         run = ace_reason(seed)
         if not stages:
             whole = replace(
-                cast(Reinforce, run.stages[-1]), steps=sum(s.steps for s in run.stages), levels={}, curriculum=Uniform()
+                cast(Reinforce, run.stages[-1]), steps=sum(s.steps for s in run.stages), levels=(), curriculum=Uniform()
             )
             run = replace(run, stages=(replace(whole, learner=slow(2e-4)),))
         return replace(run, evaluation=QUIET)
