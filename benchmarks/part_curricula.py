@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from assay.curate import AngleOrder, CurationStep, Donod, Pipeline
-from assay.guide import Again, AlpGmm, Bell, SkipSolved, Uniform
+from assay.guide import Again, AlpGmm, Bell, SkipSolved, Uniform, blend
 from assay.objective import Nll, Token, grpo, pass_at_k_training
 from assay.recipes import ace_reason, drive, on_rows, quickstart
 from assay.select import UpdateProbe, VectorProbe
@@ -20,7 +20,7 @@ from assay.train import Collect, Evaluation, Imitate, Reinforce, RowSource, Run,
 from assay_tasks import SortDigits
 from benchmarks.part_tasks import slow
 
-__all__ = ["after_each_other", "after_look", "by_angles", "by_norms", "by_phases", "falling_k", "near_base"]
+__all__ = ["after_each_other", "after_look", "blended", "by_angles", "by_norms", "by_phases", "falling_k", "near_base"]
 
 Runs = Callable[[int, Path], Run]
 
@@ -138,6 +138,19 @@ def near_base(seed: int, folder: Path) -> Run:
     objective = replace(grpo(kl=0.0), aggregate=Token(), terms=(Nll(streams=("expert",), aggregate=Token(), coef=0.05),))
     source = RowSource(data=str(stored), match="own", rows=32)
     return practised(seed, screen=SkipSolved(), objective=objective, sources=(source,))
+
+
+def blended(name: str) -> Runs:
+    """CrossThink: words to be reversed for general rows and digits to be sorted for mathematics, in the shares of a blend."""
+
+    def made(seed: int, folder: Path) -> Run:
+        run = ace_reason(seed)
+        arms = dict(run.tasks.arms()) if name != "math_only" else {"sort": run.tasks.arms()["sort"]}
+        drawn = blend(name, general=["reverse"] if "reverse" in arms else [], math=["sort"])
+        whole = replace(cast(Reinforce, run.stages[-1]), steps=80, group_size=8, levels=arms, curriculum=drawn)
+        return replace(run, name="blend", stages=(replace(whole, learner=slow(2e-4)),), evaluation=QUIET)
+
+    return made
 
 
 def falling_k(seed: int, folder: Path) -> Run:

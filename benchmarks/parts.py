@@ -38,7 +38,17 @@ from assay.objective import Token, grpo, pass_at_k_training, pro_rl, skywork_or1
 from assay.recipes import ace_reason_tasks, quickstart
 from assay.tasks import Problems
 from assay.train import Evaluation, Policy, Reinforce, Run, train
-from benchmarks.part_curricula import ROWS, after_each_other, after_look, by_angles, by_norms, by_phases, falling_k, near_base
+from benchmarks.part_curricula import (
+    ROWS,
+    after_each_other,
+    after_look,
+    blended,
+    by_angles,
+    by_norms,
+    by_phases,
+    falling_k,
+    near_base,
+)
 from benchmarks.part_tasks import BOX, FARM, FORMULAS, PROGRAMS, SUMS, base_of, slow
 
 PLACE = Path(__file__).parents[1] / "docs" / "evidence" / "parts.json"
@@ -264,6 +274,14 @@ ARMS: Mapping[str, Arm] = {
         against="both families at once for as many steps",
         predicted="lower",
         why="a small model forgets the family that is not practised, and early stages cut its longer answers off",
+    ),
+    "CrossThink: two general to one of mathematics": Arm(
+        runs=blended("general"),
+        control=blended("math_only"),
+        truth=ace_reason_tasks(),
+        against="mathematics alone for as many steps",
+        predicted="higher",
+        why="both kinds are judged, and the control practises one",
     ),
     "Dynamic sampling at equal tokens": Arm(
         runs=sorting(filter=Mixed(), refill=Refill(rounds=4), steps=27),

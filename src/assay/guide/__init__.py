@@ -9,6 +9,7 @@ from assay.core.util.exports import lazy_exports
 if TYPE_CHECKING:
     from assay.guide.balanced_arms import Balanced
     from assay.guide.bandits import Dump, Exp3, RuleReasoner, Sec
+    from assay.guide.blends import BLENDS, blend
     from assay.guide.box_curricula import AlpGmm
     from assay.guide.catalog import guides
     from assay.guide.cell_curricula import CellBook, CellRule, Memory, Standing
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from assay.guide.trace_prefixes import Quarters, TracePrefix
 
 __all__ = [
+    "BLENDS",
     "AdHint",
     "Admitted",
     "Again",
@@ -98,6 +100,7 @@ __all__ = [
     "Uniform",
     "WhenFlat",
     "WhenReached",
+    "blend",
     "guides",
     "plain_context",
     "solution_of",
@@ -106,6 +109,7 @@ __all__ = [
 _HOME = {
     "balanced_arms": "Balanced",
     "bandits": "Dump Exp3 RuleReasoner Sec",
+    "blends": "BLENDS blend",
     "box_curricula": "AlpGmm",
     "catalog": "guides",
     "cell_curricula": "CellBook CellRule Memory Standing",
