@@ -16,8 +16,7 @@ from assay.core import Sampling
 from assay.runtime import AdamW, DecoderShape, LearnerSettings, LearningRateSchedule, Muon
 from assay.tasks import BoxProblem, Facts, Form, Problems, ProgramTask, Solution, make_program_family
 from assay.train import Built, Evaluation, Run, Scratch, WarmUp
-from assay_tasks import Expression, load_puzzle
-from assay_tasks.logic.saturn import Planted
+from assay_tasks import Expression, Planted, load_puzzle
 
 __all__ = ["BOX", "FARM", "FORMULAS", "PROGRAMS", "SUMS", "base_of", "slow"]
 

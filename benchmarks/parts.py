@@ -18,8 +18,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from assay.core import Sampling, TaskSource
-from assay.core.protocols import CurriculumSpec
+from assay.core import CurriculumSpec, Sampling, TaskSource
 from assay.guide import (
     AlpGmm,
     DeferredReplay,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from assay.guide.catalog import guides
     from assay.guide.cell_curricula import CellBook, CellRule, Memory, Standing
     from assay.guide.classroom import Again
-    from assay.guide.compose import Compose, Recompose
+    from assay.guide.compose import Compose, Recompose, replays_apart
     from assay.guide.curriculum import Frontier, SuccessVariance, Uniform
     from assay.guide.filters import Admitted, Mixed, Refill, ResampleOnCorrect, SkipSolved, SuccessWindow
     from assay.guide.guidance import Plain, Prefix, Privileged, Stateless, plain_context, solution_of
@@ -103,6 +103,7 @@ __all__ = [
     "blend",
     "guides",
     "plain_context",
+    "replays_apart",
     "solution_of",
 ]
 
@@ -114,7 +115,7 @@ _HOME = {
     "catalog": "guides",
     "cell_curricula": "CellBook CellRule Memory Standing",
     "classroom": "Again",
-    "compose": "Compose Recompose",
+    "compose": "Compose Recompose replays_apart",
     "curriculum": "Frontier SuccessVariance Uniform",
     "filters": "Admitted Mixed Refill ResampleOnCorrect SkipSolved SuccessWindow",
     "guidance": "Plain Prefix Privileged Stateless plain_context solution_of",

@@ -13,10 +13,10 @@ from assay.core.batch import Batch, pack
 from assay.core.errors import ConfigError
 from assay.core.fields import later
 from assay.core.group import Group
-from assay.core.protocols import Replay
+from assay.core.protocols import BatchComposer, Replay
 from assay.core.rollout import Completion, Rollout, Span, Stop, ids_of
 
-__all__ = ["Compose", "Recompose"]
+__all__ = ["Compose", "Recompose", "replays_apart"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +133,15 @@ class Recompose:
         right = sorted((i for i in valid if group.scores[i].primary >= 0.5), key=lambda i: (sizes[i], i))
         wrong = sorted((i for i in valid if group.scores[i].primary < 0.5), key=lambda i: (-sizes[i], i))
         return frozenset(i for of in (right, wrong) for i in of[: math.ceil(self.share * len(of) - 1e-9)])
+
+
+def replays_apart(composer: BatchComposer) -> bool:
+    """Whether what a composer takes from the replay has an optimiser update of its own.
+
+    >>> replays_apart(Compose()), replays_apart(Recompose(apart=True))
+    (False, True)
+    """
+    return isinstance(composer, Recompose) and composer.apart
 
 
 def forced_rows(group: Group) -> Group:

@@ -37,7 +37,8 @@ def drive(seed: int = 0) -> Run:
     1. Supervised on right answers of 4 to 6 digits, those of 6 twice.
     2. Entropy expansion: 32 steps on all lengths evenly, 8 rollouts a prompt, answers of at most 11 tokens.
     3. Hard focus: answers of up to 14 tokens and 64 rollouts a prompt on 176 rows, 22 of each length; when each was met, the 72
-       of lowest success for 64 steps, of these 50 for 32, of these 25 for 32, ranked anew each time (`assay.guide.HardFocus`).
+       of lowest success for 64 steps, of these 50 for 32, of these 25 for 32, ranked anew each time (`assay.guide.HardFocus`):
+       ``max p`` of the rows that stay is at most ``min p`` of those that go, ``p <= q``, and ``S_1 > S_2 > S_3`` are nested.
 
     UNSURE: the rollouts of the last stage (its text says 64 and 80), and what counts as a hard prompt in the first.
     """

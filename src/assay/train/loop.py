@@ -17,6 +17,7 @@ from assay.core.columns import TokenColumn
 from assay.core.sample import STREAMS
 from assay.core.seeds import generator
 from assay.core.timing import StepTimer, span
+from assay.guide import replays_apart
 from assay.train.collect import collect_groups
 from assay.train.complete_columns import complete_batch, complete_groups, complete_update
 from assay.train.experts import expert_groups
@@ -126,7 +127,7 @@ def _minibatches(s: ReinforceRunner, batch: Batch) -> Iterator[Batch]:
     """Whole groups in a seeded order, ``minibatches`` parts an epoch, those left out that have no row; behind them what was put
     off, where it has an update of its own.
     """
-    late = (batch.rows["stream"] == STREAMS.index("replay")) & s.stage.replayed_apart
+    late = (batch.rows["stream"] == STREAMS.index("replay")) & replays_apart(s.stage.composer)
     group = np.where(late, -1, batch.per_row("group"))
     keys: NDArray[np.int64] = np.unique(group[~late])
     for epoch in range(s.stage.epochs):

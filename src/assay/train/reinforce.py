@@ -23,7 +23,7 @@ from assay.core.protocols import (
 )
 from assay.core.scoring import ScorerSpec
 from assay.core.task import Task
-from assay.guide import Compose, InOrder, Plain, Recompose, Refill, SuccessVariance
+from assay.guide import Compose, InOrder, Plain, Refill, SuccessVariance, replays_apart
 from assay.guide.balanced_arms import narrow_curriculum
 from assay.objective.methods import grpo
 from assay.objective.objective import Objective
@@ -143,12 +143,7 @@ class Reinforce(SourceStage):
     @property
     def updates(self) -> int:
         """Optimiser updates per step, where every mini-batch has something to learn from, and rollouts that were put off come."""
-        return self.epochs * self.minibatches + int(self.replayed_apart)
-
-    @property
-    def replayed_apart(self) -> bool:
-        """Whether replayed rollouts have an update of their own."""
-        return isinstance(self.composer, Recompose) and self.composer.apart
+        return self.epochs * self.minibatches + int(replays_apart(self.composer))
 
     def open(self, parts: Parts) -> StageRunner:
         """The stage at work."""

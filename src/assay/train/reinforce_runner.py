@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 from assay.core.errors import RewardError
 from assay.core.group import Outcome
-from assay.core.optional_protocols import ReadsMetrics
 from assay.core.protocols import Curriculum, Guidance, Replay, Sampler
 from assay.core.rollout import Sampling
 from assay.core.scoring import Scorer
 from assay.measure.metrics import throughput
 from assay.train.async_collect import AsyncCollector
-from assay.train.draw_state import build_curriculum, copy_draw_state, optional_parts, restore_draw_state
+from assay.train.draw_state import build_curriculum, copy_draw_state, optional_parts, restore_draw_state, show_metrics
 from assay.train.loop import step
 from assay.train.refill_rounds import RefillRounds
 from assay.train.rollout_metrics import rollout_metrics
@@ -151,8 +150,7 @@ class ReinforceRunner(BaseRunner):
     def observe_metrics(self, metrics: Mapping[str, float]) -> None:
         """Advances the schedules, and tells a curriculum that reads metrics."""
         self.schedules.observe(metrics)
-        if isinstance(self.curriculum, ReadsMetrics):
-            self.curriculum.observe_metrics(metrics)
+        show_metrics(self.curriculum, metrics)
         if self.interleaved:
             self.interleaved.observe_metrics(metrics)
 
