@@ -326,6 +326,16 @@ def row_of(name: str, records: Mapping[str, Any]) -> str:
     return f"| {name} | {base} | {shown[0]} | {shown[1]} | {apart} | {arm.predicted} | {found} | {tokens} |"
 
 
+def _dynamic(records: Mapping[str, Any]) -> str:
+    """Whether dynamic sampling needs fewer tokens, by the seeds that were run; empty where none was."""
+    of = records.get("Dynamic sampling at equal tokens", {})
+    gaps = [of[f"part-{i}"]["accuracy"] - of[f"control-{i}"]["accuracy"] for i in range(len(of) // 2)]
+    found = (
+        "no, it is lower on all" if all(x < 0 for x in gaps) else "yes, it is not lower on any" if min(gaps) >= 0 else "on some"
+    )
+    return f"Is dynamic sampling as accurate with as many tokens? By {len(gaps)} seeds: {found}." if gaps else ""
+
+
 def page(records: Mapping[str, Any]) -> str:
     """The page of these records."""
     done = [name for name in ARMS if name in records and any(k.startswith("control") for k in records[name])]
@@ -340,8 +350,8 @@ def page(records: Mapping[str, Any]) -> str:
 
 Each part trains a base of 0.34M parameters, and so does its control, from the same weights. Both are judged by the true
 verifier, greedily and without help, on the same held-out items, 48 of each level. Numbers stand seed by seed. Two seeds say
-little: found is a sign that both seeds have, there is no interval, and no part was tuned. Steps or rollouts are equal, not
-the cost.
+little: found is a sign that all seeds have, there is no interval, and no part was tuned. Steps or rollouts are equal, not
+the cost, except that dynamic sampling is given as many tokens.
 
     OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE python -m benchmarks.parts
 
@@ -352,13 +362,17 @@ the cost.
 Above its base a part is on these seeds: {gained}. Where a part is above its control and not above its base, the control fell: a
 random reward wears a base down, and the right one kept it. That is no gain by training.
 
+{_dynamic(records)}
+
 The signs were written in the table of arms (`ARMS` in `benchmarks/parts.py`) before the first run:
 
 {reasons}
 
-Sorting is the quickstart's, levels 3 to 10, of which the base was shown 3 to 5. The puzzles and expressions are those of the
-families in fewer letters (`benchmarks/part_tasks.py`): the base is shown the lowest levels, for 200 or 250
-supervised steps, and practises all for 60 steps of 16 prompts with 8 rollouts.
+Sorting is the quickstart's, levels 3 to 10, of which the base was shown 3 to 5, and rows are of levels 3 to 8. The puzzles,
+expressions, formulas and programs are those of the families in fewer letters (`benchmarks/part_tasks.py`), and so is the box of
+lengths and numbers of different digits: the base is shown the lowest levels, for 200 or 250 supervised steps, and practises all
+for 60 steps of 16 prompts with 8 rollouts. AceReason and the blends practise the recipe `ace-reason`'s two families.
+Earlier runs that AGAIN's classroom needs, and rollouts of the base that are stored, are not among the tokens.
 """
 
 
