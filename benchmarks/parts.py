@@ -11,96 +11,20 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from assay.core import Sampling, TaskSource
-from assay.guide import PromptPair, RuleReasoner, Uniform
-from assay.lab import Inverted, RandomReward, Rewarded
-from assay.objective import Token, grpo, pro_rl, w_grpo
-from assay.recipes import quickstart
-from assay.tasks import Problems
-from assay.train import Evaluation, Policy, Reinforce, Run, train
-from benchmarks.part_tasks import FARM, SUMS, base_of, slow
+from assay.guide import PromptPair, RuleReasoner
+from assay.objective import pro_rl, w_grpo
+from assay.train import Policy, train
+from benchmarks.curriculum_arms import CURRICULA
+from benchmarks.part_arms import EVEN, RANDOM, SORT, Arm, against_random, of_family, sorting
+from benchmarks.part_tasks import FARM, SUMS
 
 PLACE = Path(__file__).parents[1] / "docs" / "evidence" / "parts.json"
-QUIET = Evaluation(every=0, final_per_level=1, kl_to_base=False)
-Runs = Callable[[int, Path], Run]
-"""Seed and a folder for what the run needs before it, to the run."""
-
-
-def sorting(**parts: Any) -> Runs:
-    """The quickstart with fields of its stage; 100 steps of 32 prompts with 8 rollouts, uniform draws, unless they say else."""
-
-    def made(seed: int, folder: Path) -> Run:
-        run = quickstart(seed)
-        stage = replace(cast(Reinforce, run.stages[0]), **{"steps": 100, "curriculum": Uniform(), **parts})
-        return replace(run, stages=(stage,), evaluation=QUIET)
-
-    return made
-
-
-def of_family(tasks: Problems, levels: tuple[int, ...], new: int, reward: str = "true", shown: int = 200) -> Runs:
-    """RL on all levels of a small family, from a base that was shown some of them, under the true or another reward."""
-
-    def made(seed: int, folder: Path) -> Run:
-        other = {"random": RandomReward(seed), "inverted": Inverted(tasks.verifier())}
-        stage = Reinforce(
-            steps=60,
-            groups=16,
-            group_size=8,
-            objective=replace(grpo(kl=0.0), aggregate=Token()),
-            curriculum=Uniform(),
-            learner=slow(3e-4),
-        )
-        return Run(
-            name=f"{tasks.name}-{reward}",
-            seed=seed,
-            model=base_of(tasks, seed, levels=levels, steps=shown, new=new),
-            tasks=tasks if reward == "true" else Rewarded(source=tasks, scorer=other[reward]),
-            stages=(stage,),
-            sampling=Sampling(max_new_tokens=new),
-            evaluation=QUIET,
-        )
-
-    return made
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Arm:
-    """A part beside its control.
-
-    Attributes:
-        runs: with the part.
-        control: without.
-        truth: what both are judged by.
-        against: the control, in words.
-        predicted: sign of the difference in held-out accuracy, the part's less its control's.
-        why: the reason for the prediction.
-    """
-
-    runs: Runs
-    control: Runs
-    truth: TaskSource
-    against: str
-    predicted: str
-    why: str
-
-
-SORT = quickstart(0).tasks
-RANDOM = "the same run, paid at random"
-EVEN = "the same run with uniform draws"
-
-
-def _taught(tasks: Problems, levels: tuple[int, ...], new: int, why: str, shown: int = 200) -> Arm:
-    runs = (of_family(tasks, levels, new, reward, shown) for reward in ("true", "random"))
-    return Arm(runs=next(runs), control=next(runs), truth=tasks, against=RANDOM, predicted="higher", why=why)
-
-
 ARMS: Mapping[str, Arm] = {
     "BroRL: 4 prompts, 256 rollouts each": Arm(
         runs=sorting(objective=pro_rl(), groups=4, group_size=256, minibatches=2, steps=25),
@@ -126,10 +50,10 @@ ARMS: Mapping[str, Arm] = {
         predicted="lower",
         why="a small model learns two prompts by heart and forgets the rest",
     ),
-    "PuzzleClone: hens and cows": _taught(
+    "PuzzleClone: hens and cows": against_random(
         FARM, (1,), 3, "numbers of the second level were not shown, and of the first the base solves some"
     ),
-    "RandomCalculation: right reward": _taught(
+    "RandomCalculation: right reward": against_random(
         SUMS, (1,), 8, "only right rewards help on expressions that no model has seen", 250
     ),
     "RandomCalculation: inverted reward": Arm(
@@ -140,6 +64,7 @@ ARMS: Mapping[str, Arm] = {
         predicted="none",
         why="both end near nothing: an inverted reward pays wrong answers, and a random one wears the base down",
     ),
+    **CURRICULA,
 }
 
 
@@ -176,6 +101,16 @@ def row_of(name: str, records: Mapping[str, Any]) -> str:
     return f"| {name} | {base} | {shown[0]} | {shown[1]} | {apart} | {arm.predicted} | {found} | {tokens} |"
 
 
+def _dynamic(records: Mapping[str, Any]) -> str:
+    """Whether dynamic sampling needs fewer tokens, by the seeds that were run; empty where none was."""
+    of = records.get("Dynamic sampling at equal tokens", {})
+    gaps = [of[f"part-{i}"]["accuracy"] - of[f"control-{i}"]["accuracy"] for i in range(len(of) // 2)]
+    found = (
+        "no, it is lower on all" if all(x < 0 for x in gaps) else "yes, it is not lower on any" if min(gaps) >= 0 else "on some"
+    )
+    return f"Is dynamic sampling as accurate with as many tokens? By {len(gaps)} seeds: {found}." if gaps else ""
+
+
 def page(records: Mapping[str, Any]) -> str:
     """The page of these records."""
     done = [name for name in ARMS if name in records and any(k.startswith("control") for k in records[name])]
@@ -190,8 +125,8 @@ def page(records: Mapping[str, Any]) -> str:
 
 Each part trains a base of 0.34M parameters, and so does its control, from the same weights. Both are judged by the true
 verifier, greedily and without help, on the same held-out items, 48 of each level. Numbers stand seed by seed. Two seeds say
-little: found is a sign that both seeds have, there is no interval, and no part was tuned. Steps or rollouts are equal, not
-the cost.
+little: found is a sign that all seeds have, there is no interval, and no part was tuned. Steps or rollouts are equal, not
+the cost, except that dynamic sampling is given as many tokens.
 
     OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE python -m benchmarks.parts
 
@@ -202,13 +137,18 @@ the cost.
 Above its base a part is on these seeds: {gained}. Where a part is above its control and not above its base, the control fell: a
 random reward wears a base down, and the right one kept it. That is no gain by training.
 
-The signs were written in the table of arms (`ARMS` in `benchmarks/parts.py`) before the first run:
+{_dynamic(records)}
+
+The signs were written in the tables of arms (`ARMS` in `benchmarks/parts.py`, `CURRICULA` in `benchmarks/curriculum_arms.py`)
+before the first run:
 
 {reasons}
 
-Sorting is the quickstart's, levels 3 to 10, of which the base was shown 3 to 5. The puzzles and expressions are those of the
-families in fewer letters (`benchmarks/part_tasks.py`): the base is shown the lowest levels, for 200 or 250
-supervised steps, and practises all for 60 steps of 16 prompts with 8 rollouts.
+Sorting is the quickstart's, levels 3 to 10, of which the base was shown 3 to 5, and rows are of levels 3 to 8. The puzzles,
+expressions, formulas and programs are those of the families in fewer letters (`benchmarks/part_tasks.py`), and so is the box of
+lengths and numbers of different digits: the base is shown the lowest levels, for 200 or 250 supervised steps, and practises all
+for 60 steps of 16 prompts with 8 rollouts. AceReason and the blends practise the recipe `ace-reason`'s two families.
+Earlier runs that AGAIN's classroom needs, and rollouts of the base that are stored, are not among the tokens.
 """
 
 

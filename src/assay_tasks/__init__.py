@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from assay_tasks.heaps import Heaps
     from assay_tasks.judged_bills import JudgedBills
     from assay_tasks.keyvalue import KeyValue
+    from assay_tasks.logic.saturn import Planted
     from assay_tasks.math.arithmetic import Expression
     from assay_tasks.puzzles.difficulty import Size, difficulty, size_of
     from assay_tasks.puzzles.load import load_puzzle, puzzle_from
@@ -32,6 +33,7 @@ __all__ = [
     "Heaps",
     "JudgedBills",
     "KeyValue",
+    "Planted",
     "Reverse",
     "Size",
     "SortDigits",
@@ -58,6 +60,7 @@ _HOME = {
     "heaps": "Heaps",
     "judged_bills": "JudgedBills",
     "keyvalue": "KeyValue",
+    "logic.saturn": "Planted",
     "math.arithmetic": "Expression",
     "puzzles.difficulty": "Size difficulty size_of",
     "puzzles.load": "load_puzzle puzzle_from",

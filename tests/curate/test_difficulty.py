@@ -56,6 +56,22 @@ def test_five_attempts_keep_one_to_four(tmp_path: Path) -> None:
     assert why(found) == {"a": "too hard", "f": "too easy", "g": "no attempts", "h": "no attempts"}
 
 
+def test_a_models_own_attempts_and_the_votes_of_two_others(tmp_path: Path) -> None:
+    """Skywork-OR1 (arXiv 2505.22312): 1 to 15 of the model's own 16 attempts pass, and 9 of two judges' 32 votes are for it."""
+    own = passes(tmp_path, "policy", {"a": (0, 16), "b": (1, 16), "c": (15, 16), "d": (16, 16), "e": (8, 16), "f": (8, 16)})
+    votes = passes(tmp_path, "judges", {"b": (32, 32), "c": (9, 32), "e": (8, 32), "f": (0, 32)})
+    found = curated(tmp_path, ROWS, [Band(passes=own, low=1 / 16, high=15 / 16), Band(passes=votes, low=9 / 32, high=1.0)])
+    assert kept(found) == "bc"
+    assert why(found) == {
+        "a": "too hard",
+        "d": "too easy",
+        "e": "too hard",
+        "f": "too hard",
+        "g": "no attempts",
+        "h": "no attempts",
+    }
+
+
 def test_rates_come_with_wilson_intervals_and_bins(tmp_path: Path) -> None:
     found = curated(tmp_path, ROWS[:2], [PassRates(passes=passes(tmp_path, "weak", {"a": (0, 10)}))])
     scored, other = sorted(found.kept, key=lambda r: r["n"])

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from random import Random
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import pytest
@@ -17,7 +19,9 @@ from assay.core.group import Outcome
 from assay.guide import Again, AlpGmm
 from assay.guide.box_curricula import AlpGmmBook, cell_points
 from assay.guide.classroom import AgainBook
-from assay.guide.gaussian_mixture import best_mixture, fit_mixture
+from assay.guide.gaussian_mixture import GaussianMixture, best_mixture, fit_mixture
+from assay.lab import RandomReward, Rewarded
+from assay.tasks import BoxProblem, Facts, Problems, Solution, TaskMixture
 from assay.testing import as_outcomes, check_curriculum, graded_group
 
 Book = TypeVar("Book", bound=AlpGmmBook)
@@ -99,12 +103,70 @@ def test_points_are_the_arms_coordinates_and_the_levels_place() -> None:
             cell_points(cells, wrong)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid(BoxProblem):
+    templates: ClassVar[tuple[str, ...]] = ("{given}?",)
+
+    def draw_at(self, point: Mapping[str, int], rng: Random) -> dict[str, Any]:
+        return {"given": [rng.randrange(point["most"]) for _ in range(point["length"])]}
+
+    def solve(self, facts: Facts) -> Solution:
+        return Solution(answer=str(sum(facts["given"])))
+
+
+LATTICE = Grid(name="a", domain="d", axes={"length": (2, 3, 5), "most": (10, 100, 1000, 4000)})
+BOX = Problems(name="box", problems=(LATTICE,))
+
+
+def test_a_box_of_two_axes_is_drawn_from_by_its_points() -> None:
+    assert LATTICE.levels == tuple(range(1, 13)) and LATTICE.level(length=5, most=10) == 9
+    assert [LATTICE.level(**LATTICE.point(n)) for n in LATTICE.levels] == list(LATTICE.levels)
+    task = BOX.task("a", 12, "train", 0)
+    assert len(task.public["facts"]["given"]) == 5 and BOX.level_point("a", 12) == (5.0, 4000.0)
+    book = replace(SMALL, fit_every=48, buffer=96).build(BOX.arms(), seed=0)
+    book.read_tasks(BOX)
+    shuffled = replace(LATTICE, axes={"most": (10, 100, 1000, 4000), "length": (2, 3, 5)})
+    assert [shuffled.point(n) for n in (1, 5, 12)] == [LATTICE.point(n) for n in (1, 5, 12)]
+    np.testing.assert_allclose(book.points[[0, 4, 11]], [[0, 0], [1 / 3, 0], [1, 1]])
+    near = [LATTICE.level(length=5, most=most) for most in (10, 100)]  # two neighbours that are learned; ranks 9 and 10
+    trained(book, lambda level, batch: float(batch % 2) if level in near else 0.0, 12)
+    p = book.propensities
+    assert p.sum() == pytest.approx(1.0) and p.min() >= 0.2 / 12 - 1e-12
+    assert p[[level - 1 for level in near]].sum() > 0.4
+    wide = GaussianMixture(np.ones(2) / 2, np.array([[1, 0, 0.5], [0, 0, 0.0]]), np.stack([np.eye(3) / 9] * 2), 0.0)
+    told = book.at_cells(wide)
+    # Level 10 is a third of a side from the component that progresses; level 8, nearer in number, a third and a whole one.
+    assert told is not None and told[9] > 2 * told[7]
+
+
+def test_arms_whose_boxes_differ_are_refused() -> None:
+    both = TaskMixture(
+        name="both", sources=(BOX, Problems(name="row", problems=(replace(LATTICE, name="b", axes={"most": (4, 8)}, levels=()),)))
+    )
+    book = SMALL.build(both.arms(), seed=0)
+    with pytest.raises(ConfigError, match="box of other axes"):
+        book.read_tasks(both)
+    paid = SMALL.build(BOX.arms(), seed=0)
+    paid.read_tasks(Rewarded(source=BOX, scorer=RandomReward()))  # the same family, paid otherwise
+    assert paid.points.shape == (12, 2)
+    for axes, why in (({}, "axes="), ({"x": (2, 1)}, "ascending"), ({"x": tuple(range(40)), "y": tuple(range(40))}, "are 1600")):
+        with pytest.raises(ConfigError, match=why):
+            replace(LATTICE, axes=axes, levels=())
+    with pytest.raises(ConfigError, match="the box has 12"):
+        replace(LATTICE, levels=(1, 13))
+    with pytest.raises(ConfigError, match="most=7 is none of its values"):
+        LATTICE.level(length=2, most=7)
+
+
 # ---- the classroom ----------------------------------------------------------------------------------------------------
 
 
-def student(folder: Path, success: Callable[[int, int], float], batches: int = 12) -> str:
-    """A run folder with a checkpoint of such a run."""
-    book = trained(SMALL.build(ARMS, seed=0), success, batches)
+def student(
+    folder: Path, success: Callable[[int, int], float], batches: int = 12, tests: tuple[tuple[int, float], ...] = ()
+) -> str:
+    """A run folder with a checkpoint of such a run; of its tests each says at which fit, and what accuracy at level 6."""
+    book = trained(replace(SMALL, tested=bool(tests)).build(ARMS, seed=0), success, batches)
+    book.tests = [(fits, tuple(at_six if level == 6 else 0.0 for level in range(1, 9))) for fits, at_six in tests]
     place = folder / "checkpoints" / "step_0000001"
     place.mkdir(parents=True)
     state = {"session": {"practice": {"curriculum": book.state_dict()}}}
@@ -152,6 +214,59 @@ def test_stages_follow_by_time_by_reward_or_all_at_once(classroom: tuple[str, ..
     own = pooled.at_cells(pooled.fits[-1].mixture)
     assert own is not None
     np.testing.assert_allclose(pooled.propensities, 0.5 / 8 + 0.25 * mean + 0.25 * own)
+
+
+def accuracies(at_six: float, arm: str = "") -> dict[str, float]:
+    """Metrics of an evaluation."""
+    return {"eval/greedy/all": at_six / 8, **{f"eval/greedy/{arm}level_{n}": at_six if n == 6 else 0.0 for n in range(1, 9)}}
+
+
+@pytest.fixture(scope="module")
+def tested(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
+    """Three runs alike in practice. At their first test the second and the third know level 6, and the third ends best."""
+    place, same = tmp_path_factory.mktemp("tested"), lambda level, batch: 0.0
+    tests = (((1, 0.0), (3, 0.9)), ((0, 0.0), (1, 0.5), (4, 0.5)), ((2, 0.75), (4, 1.0)))
+    return tuple(student(place / str(i), same, tests=each) for i, each in enumerate(tests))
+
+
+def test_with_a_test_on_fixed_tasks_the_expert_is_the_best_of_those_nearest_in_it(tested: tuple[str, ...]) -> None:
+    book = trained(again(tested, tested=True), lambda level, batch: 0.0, 2)
+    assert len(book.fits) == 1 and book.expert is None  # waits for a test
+    book.observe_metrics({"reward/mean": 1.0})
+    assert book.expert is None and not book.tests
+    book.observe_metrics(accuracies(0.625))  # 0.125 from 0.5 and from 0.75, 0.625 from the first
+    assert book.expert == 2 and book.tests == [(1, (0.0,) * 5 + (0.625, 0.0, 0.0))]
+    assert trained(again(tested), lambda level, batch: 0.0, 2).expert == 0  # in practice all are alike
+    copy = again(("/nowhere",), tested=True)
+    copy.load_state_dict(json.loads(canonical(book.state_dict())))
+    assert copy.draw(20) == book.draw(20) and copy.state_dict() == book.state_dict()
+
+
+def test_a_test_before_the_pretest_or_of_another_arms_names(tested: tuple[str, ...]) -> None:
+    early = again(tested, tested=True)
+    early.draw(1)
+    early.observe_metrics(accuracies(0.625))
+    assert early.expert is None and early.tests[0][0] == 0
+    named = SMALL.build(ARMS, seed=0)
+    named.observe_metrics(accuracies(1.0, "a/"))
+    assert named.tests == []  # nobody asked
+    asked = replace(SMALL, tested=True).build(ARMS, seed=0)
+    asked.observe_metrics(accuracies(1.0, "a/"))
+    assert asked.tests == [(0, (0.0,) * 5 + (1.0, 0.0, 0.0))]
+    with pytest.raises(ConfigError, match=r"no item of \[\('a', 2\), \('a', 3\)"):
+        asked.observe_metrics({"eval/greedy/all": 1.0, "eval/greedy/level_1": 1.0})
+
+
+def test_a_restart_follows_the_expert_of_its_first_look_from_the_first_step(tested: tuple[str, ...], tmp_path: Path) -> None:
+    look = student(tmp_path / "look", lambda level, batch: 0.0, 2, tests=((1, 0.5),))
+    book = again(tested, tested=True, looked=look, least=0.0, neighbours=1)
+    book.draw(1)
+    assert book.expert == 1 and book.uniform == 0.02 and not book.fits and book.guided() is not None
+    assert again(tested, tested=True, looked=look).metrics()["curriculum/expert_stage"] == -1.0  # not read yet
+    with pytest.raises(ConfigError, match="one of the classroom"):
+        again(tested, looked=tested[0])
+    with pytest.raises(ConfigError, match="has no test"):
+        again((student(tmp_path / "untested", changing),), tested=True).draw(1)
 
 
 def test_it_goes_on_without_the_folders_and_keeps_the_laws(classroom: tuple[str, ...]) -> None:

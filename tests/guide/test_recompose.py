@@ -73,6 +73,21 @@ def test_each_rollout_is_learned_from_once_with_the_statistics_of_its_whole_grou
     assert len(replay) == 2
 
 
+def test_what_was_put_off_comes_back_by_chance_and_is_let_go_otherwise() -> None:
+    for chance, least, most in ((1.0, 50, 50), (0.5, 15, 35)):
+        replay = DeferredReplay(capacity=2, batch=1, chance=chance).build(3)
+        copy, came = DeferredReplay(capacity=2, batch=1, chance=chance).build(3), []
+        for step in range(51):
+            replay.put([of_lengths(f"s{step}", (1.0, 1))], step)
+            copy.load_state_dict(json.loads(json.dumps(replay.state_dict())))
+            came.append([g.key for g in replay.sample(1)])
+            assert [g.key for g in copy.sample(1)] == came[-1] and len(replay) <= 1
+        found = [key for keys in came for key in keys]
+        assert least <= len(found) <= most and len(set(found)) == len(found)
+    with pytest.raises(ConfigError, match="chance=0"):
+        DeferredReplay(chance=0.0)
+
+
 def test_with_all_at_once_it_is_plain_packing() -> None:
     groups = [MIXED, group("h", 0.0, 1.0)]
     one, two = Recompose(share=1.0).compose(groups, DeferredReplay().build(0), 0), Compose().compose(groups, None, 0)

@@ -207,6 +207,25 @@ def test_a_bell_follows_the_order_that_curation_wrote() -> None:
         Bell(order="angle").build(source.arms(), seed=0).read_tasks(source)
 
 
+def test_the_angles_of_a_batch_move_the_bell_beside_its_accuracy() -> None:
+    rows = [{"prompt": f"{i}?", "answer": "1", "curate": {"angle": angle}} for i, angle in enumerate((0.1, 0.3, 0.8))]
+    source = Rows(rows, test_share=0.0)
+    angle = {str(row["prompt"]): row["curate"]["angle"] for row in rows}
+    book = Bell(angle="angle", stride=10.0).build(source.arms(), seed=0)
+    book.read_tasks(source)
+    at = {source.task(*row[:2], "train", row[2]).public["prompt"]: row for row in book.rows}
+    assert angle.keys() == at.keys()
+    batch = as_outcomes([group(*at["0?"], 1.0), group(*at["1?"], 0.0)])
+    book.observe(batch)
+    assert book.centre == pytest.approx(10.0 * np.tanh(2.0 * 0.2))  # accuracy is at its target, and the mean angle 0.2
+    plain = Bell(stride=10.0).build(source.arms(), seed=0)
+    plain.read_tasks(source)
+    plain.observe(batch)
+    assert plain.centre == 0.0
+    with pytest.raises(ConfigError, match="has no score 'angel'"):
+        Bell(angle="angel").build(source.arms(), seed=0).read_tasks(source)
+
+
 # ---- values of prompts ------------------------------------------------------------------------------------------------
 
 

@@ -72,6 +72,8 @@ def test_the_bell_moves_by_accuracy_and_never_back() -> None:
     assert Bell(stride=500.0).step(1.0) == pytest.approx(380.80, abs=5e-3)
     assert Bell(stride=500.0).step(0.0) == 0.0
     assert Bell(stride=5000.0).step(1.0) == 1000.0
+    assert Bell(stride=500.0).step(0.5, 0.1) == pytest.approx(98.69, abs=5e-3)  # the angle alone
+    assert Bell(stride=500.0).step(0.0, 0.1) == 0.0  # -380.80 + 98.69: it never moves back
     book = Bell(pool=4, sigma=1.0, stride=4.0).build(ARMS, seed=0)
     assert int(np.argmax(book.propensities())) == 0
     book.observe(as_outcomes([group(1, 0, 1.0)]))

@@ -60,6 +60,19 @@ def test_heuristics_weigh_by_scores_alone_and_by_what_a_part_gains() -> None:
     assert search.heuristics(np.zeros((2, 2)), gains=[-1.0, 0.0]) == []  # nothing to go by
 
 
+def test_effects_are_of_a_ridge_fit_whose_variances_are_inflated() -> None:
+    """Two parts, ``z`` is (0, 1.2247, -1.2247): ``A`` has 5.2381 and 4.7619, ``b`` is 0.1166 and ``v`` 0.2268."""
+    search = MixtureSearch(parts=("a", "b"))
+    tried = {(0.5, 0.5): 0.5, (1.0, 0.0): 0.8, (0.0, 1.0): 0.2}
+    assert search.effects(tried) == pytest.approx([0.6, -0.6], abs=1e-3)  # 0.1166 / 0.4762 / 0.4082
+    assert search.heuristics(np.zeros((2, 2)), [0.0, 0.0], tried) == [(1.0, 0.0)]
+    # A part whose share never moves says nothing.
+    three = MixtureSearch(parts=("a", "b", "c"))
+    assert three.effects({(0.5, 0.25, 0.25): 0.1, (0.5, 0.5, 0.0): 0.9}).tolist()[0] == 0.0
+    with pytest.raises(DataError, match="is no mixture"):
+        search.effects({(0.5, 0.6): 1.0})
+
+
 @settings(max_examples=50)
 @given(st.lists(st.lists(st.floats(-3, 3), min_size=4, max_size=4), min_size=1, max_size=5))
 def test_what_is_moved_onto_the_simplex_is_the_nearest_mixture(points: list[list[float]]) -> None:

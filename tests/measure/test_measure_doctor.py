@@ -354,6 +354,26 @@ def test_evaluations_of_different_sizes_are_compared_on_the_items_of_both() -> N
     assert HeldOutDropped()(with_items({0: whole, 50: dict.fromkeys(whole, 0.0)})) is not None
 
 
+def test_an_arm_that_falls_while_the_whole_rises_is_named() -> None:
+    """Two arms of 50 items: one falls from 0.8 to 0.5, the other rises from 0.1 to 0.9."""
+    sums = ({f"s{i}": float(i < 40) for i in range(50)}, {f"s{i}": float(i < 25) for i in range(50)})
+    code = ({f"c{i}": float(i < 5) for i in range(50)}, {f"c{i}": float(i < 45) for i in range(50)})
+    names = {
+        "eval/greedy/sums/a/all": sums,
+        "eval/greedy/code/all": code,
+        "eval/greedy/all": (sums[0] | code[0], sums[1] | code[1]),
+    }
+    at = {n: {0: found[0], 50: found[1]} for n, found in names.items()}
+    lines = [MetricLine(step=s, stage="rl", metrics={n: sum(x[s].values()) / len(x[s]) for n, x in at.items()}) for s in (0, 50)]
+    found = HeldOutDropped()(replace(History.of(lines), item_scores=at))
+    assert found is not None and found.numbers == {"eval/greedy/sums/a/all/best": 0.8, "eval/greedy/sums/a/all": 0.5}
+    assert "Held-out accuracy of sums/a (greedy) fell from 80 % at step 0 to 50 % at step 50" in found.sentence
+    # 0.18 is more than two standard deviations of such a difference, 0.16, and less than those of the lower of two arms, 0.25.
+    less = {**at, "eval/greedy/sums/a/all": {0: sums[0], 50: {f"s{i}": float(i < 31) for i in range(50)}}}
+    lines[1] = replace(lines[1], metrics={**lines[1].metrics, "eval/greedy/sums/a/all": 0.62})
+    assert HeldOutDropped()(replace(History.of(lines), item_scores=less)) is None
+
+
 def test_a_verifier_is_not_suspected_for_the_choice_of_items() -> None:
     """Of the first 16 items 4 more are answered at the end, which the accuracies over 16 and 50 items hide."""
     part = {f"i{i}": float(i < 8) for i in range(16)}

@@ -18,9 +18,9 @@ from assay.core.papers import Paper, load_papers
 ROOT = Path(__file__).resolve().parents[2]
 ALL = load_papers()
 WITHOUT_FORMULA = {
-    "bmgq", "codev-r1", "drive", "golongrl", "gsm-infinite", "hybridflow",
+    "bmgq", "codev-r1", "golongrl", "gsm-infinite", "hybridflow",
     "hyperparameters-in-rl", "internbootcamp", "keep-sampling-mask", "masksearch", "oorl",
-    "open-rl-benchmark", "polaris", "ruler", "self", "starling", "swe-rl", "theory-of-mind",
+    "open-rl-benchmark", "polaris", "ruler", "starling", "swe-rl", "theory-of-mind",
     "verltool", "warm-up-before-you-train",
 }  # fmt: skip
 """Tasks, tools and systems, whose papers define no quantity that a part here computes."""

@@ -40,6 +40,7 @@ TINY = {
     "PromptValue": "@.pool 4",
     "AlpGmm": "@.fit_every 8 @.buffer 8 @.components 2",
     "Again": "@.fit_every 8 @.buffer 8 @.components 2 @.pretest 1 @.classroom CLASSROOM",
+    "Promoted": "--evaluation.every 2",
     "TracePrefix": "@.traces CLASSROOM/traces.jsonl",
 }
 """Settings by which two or three steps reach what comes behind the beginning."""

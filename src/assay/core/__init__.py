@@ -43,7 +43,9 @@ if TYPE_CHECKING:
     from assay.core.optional_protocols import (
         CountsRows,
         DiffersInEvaluation,
+        PlacesLevels,
         PlacesRows,
+        ReadsMetrics,
         ReadsTasks,
         SamplerByContext,
         ShowsPictures,
@@ -190,7 +192,9 @@ __all__ = [
     "Plan",
     "PlanError",
     "Posed",
+    "PlacesLevels",
     "PlacesRows",
+    "ReadsMetrics",
     "ReadsTasks",
     "Prefill",
     "RankError",
@@ -296,7 +300,9 @@ _HOME = {
     "group": "Draw Group Outcome",
     "manifest": "Manifest TensorInfo manifest_of",
     "media": "Album Media Pictures media_of",
-    "optional_protocols": "CountsRows DiffersInEvaluation PlacesRows ReadsTasks SamplerByContext ShowsPictures TaskScreen",
+    "optional_protocols": (
+        "CountsRows DiffersInEvaluation PlacesLevels PlacesRows ReadsMetrics ReadsTasks SamplerByContext ShowsPictures TaskScreen"
+    ),
     "plan": "Forward Offers Plan Scope",
     "protocols": (
         "AskPolicy BatchComposer BeginsTexts CallTokenizer CarriesHeads ChatTokenizer ContextManager Conversation Curriculum "

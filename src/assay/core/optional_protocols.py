@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from assay.core.media import Pictures
@@ -15,7 +15,9 @@ __all__ = [
     "CountsRows",
     "DiffersInEvaluation",
     "MixesFamilies",
+    "PlacesLevels",
     "PlacesRows",
+    "ReadsMetrics",
     "ReadsTasks",
     "SamplerByContext",
     "ShowsPictures",
@@ -52,6 +54,15 @@ class MixesFamilies(TaskSource, Protocol):
 
 
 @runtime_checkable
+class PlacesLevels(TaskSource, Protocol):
+    """A family whose levels may be points of a box, of several quantities at once."""
+
+    def level_point(self, arm: str, level: int) -> tuple[float, ...]:
+        """The quantities of a level; empty for an arm whose levels are a row."""
+        ...
+
+
+@runtime_checkable
 class PlacesRows(TaskSource, Protocol):
     """A family of a user's rows, which says where in them a task stands."""
 
@@ -63,6 +74,15 @@ class PlacesRows(TaskSource, Protocol):
 def row_places(tasks: TaskSource) -> Callable[[Task], str]:
     """What says where in a user's rows a task stands; "" for families that have no rows."""
     return tasks.row_place if isinstance(tasks, PlacesRows) else lambda task: ""
+
+
+@runtime_checkable
+class ReadsMetrics(Curriculum, Protocol):
+    """A curriculum that follows what a run measures, such as its held-out evaluations."""
+
+    def observe_metrics(self, metrics: Mapping[str, float]) -> None:
+        """Called behind each step with its metrics, and with those of the evaluation behind it, if there was one."""
+        ...
 
 
 @runtime_checkable

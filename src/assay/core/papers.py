@@ -30,7 +30,8 @@ CONTROLS = {
     "seeds of tasks chosen over runs beside random ones",
     "docs/evidence/guides.md": "one seed, 150 steps, and three for chosen rows; its control is the same run under random "
     "rewards, or on as many random rows",
-    "docs/evidence/parts.md": "two seeds, not tuned; beside uniform draws, other group sizes, or the same run paid at random",
+    "docs/evidence/parts.md": "two seeds, not tuned; beside uniform draws, other group sizes, rows at random, the same run "
+    "without the part, or paid at random",
     "docs/evidence/help.md": "five seeds on equal CPU-seconds; its controls are the same run without help, and one seed each "
     "with another task's solution and with a shuffled one",
     "docs/evidence/methods.md": "one seed, 40 steps at one learning rate; its control is the base before training, and "

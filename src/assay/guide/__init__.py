@@ -9,11 +9,12 @@ from assay.core.util.exports import lazy_exports
 if TYPE_CHECKING:
     from assay.guide.balanced_arms import Balanced
     from assay.guide.bandits import Dump, Exp3, RuleReasoner, Sec
+    from assay.guide.blends import BLENDS, blend
     from assay.guide.box_curricula import AlpGmm
     from assay.guide.catalog import guides
     from assay.guide.cell_curricula import CellBook, CellRule, Memory, Standing
     from assay.guide.classroom import Again
-    from assay.guide.compose import Compose, Recompose
+    from assay.guide.compose import Compose, Recompose, replays_apart
     from assay.guide.curriculum import Frontier, SuccessVariance, Uniform
     from assay.guide.filters import Admitted, Mixed, Refill, ResampleOnCorrect, SkipSolved, SuccessWindow
     from assay.guide.guidance import Plain, Prefix, Privileged, Stateless, plain_context, solution_of
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from assay.guide.index_policies import FirstTasks, InOrder
     from assay.guide.plain_prompt import GuideHint, Rethink
     from assay.guide.pope import AdHint, Pope
+    from assay.guide.promoted_levels import Promoted
     from assay.guide.prompt_values import PromptValue
     from assay.guide.replay import DeferredBuffer, DeferredReplay, Recent, RecentBuffer
     from assay.guide.row_book import RowBook, RowRule
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from assay.guide.trace_prefixes import Quarters, TracePrefix
 
 __all__ = [
+    "BLENDS",
     "AdHint",
     "Admitted",
     "Again",
@@ -64,6 +67,7 @@ __all__ = [
     "Pope",
     "Prefix",
     "Privileged",
+    "Promoted",
     "PromptPair",
     "PromptValue",
     "Quarters",
@@ -96,19 +100,22 @@ __all__ = [
     "Uniform",
     "WhenFlat",
     "WhenReached",
+    "blend",
     "guides",
     "plain_context",
+    "replays_apart",
     "solution_of",
 ]
 
 _HOME = {
     "balanced_arms": "Balanced",
     "bandits": "Dump Exp3 RuleReasoner Sec",
+    "blends": "BLENDS blend",
     "box_curricula": "AlpGmm",
     "catalog": "guides",
     "cell_curricula": "CellBook CellRule Memory Standing",
     "classroom": "Again",
-    "compose": "Compose Recompose",
+    "compose": "Compose Recompose replays_apart",
     "curriculum": "Frontier SuccessVariance Uniform",
     "filters": "Admitted Mixed Refill ResampleOnCorrect SkipSolved SuccessWindow",
     "guidance": "Plain Prefix Privileged Stateless plain_context solution_of",
@@ -117,6 +124,7 @@ _HOME = {
     "index_policies": "FirstTasks InOrder",
     "plain_prompt": "GuideHint Rethink",
     "pope": "AdHint Pope",
+    "promoted_levels": "Promoted",
     "prompt_values": "PromptValue",
     "replay": "DeferredReplay DeferredBuffer Recent RecentBuffer",
     "row_book": "RowBook RowRule",

@@ -11,10 +11,13 @@ from numpy.typing import NDArray
 
 from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError
+from assay.core.fields import later
 from assay.core.group import Outcome
-from assay.core.protocols import State
+from assay.core.optional_protocols import PlacesLevels
+from assay.core.protocols import State, TaskSource
 from assay.guide.cell_curricula import CellBook, CellRule, Standing
 from assay.guide.gaussian_mixture import GaussianMixture, best_mixture
+from assay.guide.promoted_levels import accuracy_at
 
 __all__ = ["AlpGmm", "AlpGmmBook", "Fit", "cell_points"]
 
@@ -48,13 +51,30 @@ class Fit:
         return cls(GaussianMixture.from_list(saved[0]), float(saved[1]), tuple(float(x) for x in saved[2]))
 
 
-def cell_points(cells: Sequence[tuple[str, int]], points: Mapping[str, Sequence[float]]) -> F:
+def places_of(cells: Sequence[tuple[str, int]], tasks: TaskSource) -> list[tuple[float, ...]]:
+    """Where each cell's level lies in the box of its family; empty where that has none."""
+    families = {arm: _family_of(tasks, arm) for arm, _ in cells}
+    return [source.level_point(arm, level) if (source := families[arm]) else () for arm, level in cells]
+
+
+def _family_of(tasks: Any, arm: str) -> PlacesLevels | None:
+    """The arm's family in a mixture, or in what pays otherwise for its answers; None where it has no places."""
+    while tasks is not None and not isinstance(tasks, PlacesLevels):
+        inner = getattr(tasks, "source", None)
+        tasks = inner(arm) if callable(inner) else inner
+    return tasks
+
+
+def cell_points(
+    cells: Sequence[tuple[str, int]], points: Mapping[str, Sequence[float]], places: Sequence[tuple[float, ...]] = ()
+) -> F:
     """``[cells, d]`` where each cell lies in the box, each side from 0 to 1: the arm's coordinates, then the level's place.
 
-    Without coordinates an arm's place among the arms is its coordinate; of one arm there is none.
+    Without coordinates an arm's place among the arms is its coordinate; of one arm there is none. A level's place is that of the
+    family's box (`places_of`), else its rank among its arm's levels.
 
     Raises:
-        ConfigError: some arms have coordinates and others not, or of another length.
+        ConfigError: some arms have coordinates, or levels places, and others not, or of another length.
 
     >>> cell_points([("a", 1), ("a", 2), ("b", 7)], {}).tolist()
     [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0]]
@@ -64,10 +84,15 @@ def cell_points(cells: Sequence[tuple[str, int]], points: Mapping[str, Sequence[
     if points and (len(given) < len(arms) or len({len(x) for x in given.values()}) > 1):
         raise ConfigError(f"points={dict(points)}: give each of the arms {arms} as many coordinates as the others")
     named = given or {arm: [float(i)] if len(arms) > 1 else [] for i, arm in enumerate(arms)}
-    rows: list[list[float]] = []
-    for arm, level in cells:
-        own = [lv for a, lv in cells if a == arm]
-        rows.append([*named[arm], own.index(level) / max(1, len(own) - 1)])
+    ranks = {arm: [level for a, level in cells if a == arm] for arm in arms}
+    rows = [
+        [*named[arm], *(place or (ranks[arm].index(level) / max(1, len(ranks[arm]) - 1),))]
+        for (arm, level), place in zip(cells, places or [()] * len(cells), strict=True)
+    ]
+    if len({len(row) for row in rows}) > 1 or len({bool(place) for place in places}) > 1:
+        raise ConfigError(
+            f"arms {arms}: the levels of some are points of a box of other axes; practise them in stages of their own"
+        )
     out = np.array(rows)
     low, high = out.min(0), out.max(0)
     return (out - low) / np.where(high > low, high - low, 1.0)
@@ -83,8 +108,11 @@ class AlpGmm(CellRule):
     draws are even. A cell's probability is ``uniform`` in equal parts, and for the rest that of the components, chosen in
     proportion to their mean progress, at the cell.
 
-    Source: Portelas 2019 (arXiv 1910.07224). There a task is any point of the box, drawn and clipped; here it is a cell, and a
-    component's density is normalised over the cells, so that propensities are true.
+    A box may have several axes: the levels of an `assay.tasks.BoxProblem` are the points of its lattice, up to 1000 of an arm,
+    and any of them may be drawn.
+
+    Source: Portelas 2019 (arXiv 1910.07224). There a task is a vector of real numbers, drawn and clipped; here it is a point of
+    the lattice, and a component's density is normalised over the lattice, so that propensities are true.
 
     Attributes:
         fit_every: groups between fits, and groups fitted.
@@ -92,6 +120,8 @@ class AlpGmm(CellRule):
         buffer: groups among which the nearest one is looked for.
         components: most of a mixture.
         points: each arm's coordinates, where arms have a geometry; empty for their order.
+        tested: keep the greedy accuracy of each cell at every held-out evaluation, by which `Again` compares runs; draws do not
+            follow it.
 
     Raises:
         ConfigError: a value out of range.
@@ -105,6 +135,7 @@ class AlpGmm(CellRule):
     buffer: int = 500
     components: int = 10
     points: Mapping[str, tuple[float, ...]] = field(default_factory=FrozenMap)
+    tested: bool = later(False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "points", FrozenMap({arm: tuple(x) for arm, x in self.points.items()}))
@@ -130,6 +161,8 @@ class AlpGmmBook(CellBook):
 
     Attributes:
         fits: every fit so far.
+        tests: of each held-out evaluation, how many fits there were, and the accuracy of each cell; empty unless
+            `AlpGmm.tested`.
     """
 
     def __init__(self, rule: AlpGmm, arms: Mapping[str, tuple[int, ...]], seed: int) -> None:
@@ -137,8 +170,13 @@ class AlpGmmBook(CellBook):
         self.spec = rule
         self.points = cell_points(self.cells, rule.points)
         self.fits: list[Fit] = []
+        self.tests: list[tuple[int, tuple[float, ...]]] = []
         self._known: list[tuple[int, float, float]] = []  # cell, success, progress
         self._count_all = 0
+
+    def read_tasks(self, tasks: TaskSource) -> None:
+        """Takes the places of levels that are points of a box."""
+        self.points = cell_points(self.cells, self.spec.points, places_of(self.cells, tasks))
 
     @property
     def uniform(self) -> float:
@@ -184,6 +222,23 @@ class AlpGmmBook(CellBook):
             if self._count_all % self.spec.fit_every == 0:
                 self._fit()
 
+    def observe_metrics(self, metrics: Mapping[str, float]) -> None:
+        """Keeps the accuracy of each cell where there was an evaluation.
+
+        Raises:
+            ConfigError: it had no item of a cell.
+        """
+        if not self.spec.tested or "eval/greedy/all" not in metrics:
+            return
+        found = [accuracy_at(metrics, "greedy", arm, level) for arm, level in self.cells]
+        missing = [cell for cell, accuracy in zip(self.cells, found, strict=True) if accuracy is None]
+        if missing:
+            raise ConfigError(
+                f"{type(self.spec).__name__}.tested: the evaluation has no item of {missing[:4]}, which is practised; leave "
+                "Evaluation.levels empty, or name these levels too"
+            )
+        self.tests.append((len(self.fits), tuple(accuracy for accuracy in found if accuracy is not None)))
+
     def _progress(self, cell: int, success: float) -> float:
         if len(self._known) < FEWEST:
             return 0.0
@@ -206,8 +261,9 @@ class AlpGmmBook(CellBook):
 
     def state_dict(self) -> State:
         """That of `CellBook`, the groups remembered, and every fit."""
-        fits = [fit.to_list() for fit in self.fits]
-        return {**super().state_dict(), "known": [list(x) for x in self._known], "observed": self._count_all, "fits": fits}
+        fits, tests = [fit.to_list() for fit in self.fits], [[n, list(values)] for n, values in self.tests]
+        own = {"known": [list(x) for x in self._known], "observed": self._count_all, "fits": fits}
+        return {**super().state_dict(), **own, **({"tests": tests} if self.spec.tested else {})}
 
     def load_state_dict(self, state: State) -> None:
         """Continue where `state_dict` was taken.
@@ -219,3 +275,9 @@ class AlpGmmBook(CellBook):
         self._known = [(int(c), float(s), float(p)) for c, s, p in state["known"]]
         self._count_all = int(state["observed"])
         self.fits = [Fit.from_list(saved) for saved in state["fits"]]
+        self.tests = saved_tests(state)
+
+
+def saved_tests(state: Mapping[str, Any]) -> list[tuple[int, tuple[float, ...]]]:
+    """The tests in a state of such a curriculum (`AlpGmmBook.tests`)."""
+    return [(int(n), tuple(float(x) for x in values)) for n, values in state.get("tests", ())]

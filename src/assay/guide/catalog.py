@@ -77,6 +77,13 @@ _ALL = (
         example="@.classroom runs/earlier-1 runs/earlier-2",
     ),
     Guide(
+        name="Promoted",
+        kind="curriculum",
+        source="SATURN (arXiv 2505.16368)",
+        observes="held-out accuracy of the level that is practised",
+        needs="held-out evaluations during the stage (Evaluation.every)",
+    ),
+    Guide(
         name="HistoryRows",
         kind="row curriculum",
         source="LIMR (arXiv 2502.11886); 1-shot RLVR (arXiv 2504.20571)",
@@ -87,6 +94,7 @@ _ALL = (
         kind="row curriculum",
         source="GAIN-RL (arXiv 2506.02281)",
         observes="accuracy of each batch",
+        status="unsure",
     ),
     Guide(
         name="HardFocus",

@@ -13,6 +13,7 @@ BATCHES = (
         source="The Reasoning Boundary Paradox (arXiv 2510.02230)",
         observes="the policy's greedy answer to each drawn task",
         needs="sampling in the learner's process",
+        status="unsure",
     ),
     Guide(name="Mixed", kind="filter", source="DAPO (arXiv 2503.14476)", observes="the rewards of a group"),
     Guide(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assay.core.errors import ConfigError
+from assay.core.fields import later
 from assay.core.group import Draw, Outcome
 from assay.core.protocols import State
-from assay.guide.box_curricula import AlpGmm, AlpGmmBook, Fit
+from assay.guide.box_curricula import AlpGmm, AlpGmmBook, Fit, saved_tests
 
 __all__ = ["Again", "AgainBook"]
 
@@ -32,8 +33,12 @@ class Again(AlpGmm):
     last ``window`` successes is at least the one recorded with the fit (``reward``). Of the draws that are not even
     ``1 / 2`` follow the expert, and the rest this run's own fits.
 
-    Source: Meta-ACL (arXiv 2011.08463). There a student is compared by a test on fixed tasks; here by its success in
-    practice. UNSURE: how draws are split between expert and own fits.
+    With ``tested`` runs are compared as in the paper, by a test on fixed tasks: the greedy accuracy of each cell at the first
+    held-out evaluation behind fit ``pretest``, and for the final score at the last one. All runs need it then. With ``looked``
+    the first look is a run of its own, which trained with ``AlpGmm(uniform=0.1)`` for as long: this run begins anew from the
+    base and follows from its first step the expert of that look. That is the paper's restart.
+
+    Source: Meta-ACL (arXiv 2011.08463). UNSURE: how draws are split between expert and own fits.
 
     Attributes:
         classroom: folders of earlier runs that trained with `AlpGmm` or `Again` on the same cells.
@@ -44,9 +49,10 @@ class Again(AlpGmm):
         least: mean progress up to which a component is left out.
         mode: how the expert's fits follow each other.
         window: successes that ``reward`` averages.
+        looked: folder of the run that was this one's first look; empty for a look within the run.
 
     Raises:
-        ConfigError: a value out of range, or no classroom.
+        ConfigError: a value out of range, no classroom, or a look that is one of the classroom.
     """
 
     classroom: tuple[str, ...]
@@ -57,6 +63,7 @@ class Again(AlpGmm):
     least: float = 0.2
     mode: Literal["pool", "time", "reward"] = "reward"
     window: int = 50
+    looked: str = later("")
 
     def __post_init__(self) -> None:
         super(Again, self).__post_init__()
@@ -64,6 +71,10 @@ class Again(AlpGmm):
         if not self.classroom or self.mode not in ("pool", "time", "reward"):
             raise ConfigError(
                 f"Again.classroom={self.classroom} must name earlier runs, and .mode={self.mode!r} be pool, time or reward"
+            )
+        if self.looked in self.classroom:
+            raise ConfigError(
+                f"Again.looked={self.looked!r} is one of the classroom, and would be its own expert; leave it out there"
             )
         if min(self.pretest, self.neighbours, self.window) < 1 or not 0.0 < self.look <= 1.0 or self.least < 0.0:
             raise ConfigError(
@@ -74,6 +85,31 @@ class Again(AlpGmm):
     def build(self, arms: Mapping[str, tuple[int, ...]], seed: int) -> AgainBook:
         """The curriculum with its state; raises ConfigError when there is nothing to choose."""
         return AgainBook(self, arms, seed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Student:
+    """What the folder of a run tells: its fits, its tests, and its last success summed over cells."""
+
+    fits: list[Fit]
+    score: float
+    tests: list[tuple[int, tuple[float, ...]]] = field(default_factory=list[tuple[int, tuple[float, ...]]])
+
+    def known_at(self, fit: int, tested: bool) -> F:
+        """``[cells]`` what it could do at a fit, counted from 1; at its last one where it has fewer."""
+        behind = [values for fits, values in self.tests if fits >= fit] or [values for _, values in self.tests[-1:]]
+        return np.array(behind[0] if tested else self.fits[min(fit, len(self.fits)) - 1].success)
+
+    def to_list(self) -> list[Any]:
+        """As JSON holds it."""
+        tests = [[fits, list(values)] for fits, values in self.tests]
+        return [[fit.to_list() for fit in self.fits], self.score, *([tests] if tests else [])]
+
+    @classmethod
+    def from_list(cls, saved: Sequence[Any]) -> _Student:
+        """From `to_list`."""
+        fits, score, *rest = saved
+        return cls([Fit.from_list(fit) for fit in fits], float(score), saved_tests({"tests": rest[0]}) if rest else [])
 
 
 class AgainBook(AlpGmmBook):
@@ -90,7 +126,7 @@ class AgainBook(AlpGmmBook):
         self.expert: int | None = None
         self.at = 0
         self._last: list[float] = []
-        self._students: list[tuple[list[Fit], float]] = []
+        self._students: list[_Student] = []
 
     def draw(self, n: int) -> list[Draw]:
         """As `CellBook`.
@@ -100,10 +136,13 @@ class AgainBook(AlpGmmBook):
         """
         if not self._students:
             self._students = [self._student(Path(place)) for place in self.again.classroom]
+            if self.again.looked:
+                look = self._student(Path(self.again.looked))
+                self.expert = self._nearest_best(look.known_at(self.again.pretest, self.again.tested))
         return super().draw(n)
 
-    def _student(self, folder: Path) -> tuple[list[Fit], float]:
-        """An earlier run's fits, and its last success summed over cells."""
+    def _student(self, folder: Path) -> _Student:
+        """What an earlier run tells."""
         pointer = folder / "LATEST"
         if not pointer.exists():
             raise ConfigError(f"Again.classroom: {folder} is no run with a checkpoint")
@@ -117,7 +156,13 @@ class AgainBook(AlpGmmBook):
         cells = [(str(arm), int(level)) for arm, level, *_ in state["cells"]]
         if cells != self.cells:
             raise ConfigError(f"Again.classroom: {folder} practised {cells[:4]}..., and this run has {self.cells[:4]}...")
-        return [Fit.from_list(fit) for fit in state["fits"]], float(sum(cell[2] for cell in state["cells"]))
+        tests = saved_tests(state) if self.again.tested else []
+        if self.again.tested and not tests:
+            raise ConfigError(
+                f"Again.tested: {folder} has no test; name runs that trained with tested=True and evaluations, or use False"
+            )
+        last = tests[-1][1] if tests else [float(cell[2]) for cell in state["cells"]]
+        return _Student([Fit.from_list(fit) for fit in state["fits"]], float(sum(last)), tests)
 
     @property
     def uniform(self) -> float:
@@ -136,7 +181,7 @@ class AgainBook(AlpGmmBook):
 
     def _stages(self) -> list[tuple[F, float]]:
         """The expert's fits as probabilities, those without progress left out, each with its mean success."""
-        fits = [] if self.expert is None else self._students[self.expert][0]
+        fits = [] if self.expert is None else self._students[self.expert].fits
         found = [(self.at_cells(fit.mixture, self.again.least), fit.reward) for fit in fits]
         return [(p, reward) for p, reward in found if p is not None]
 
@@ -145,29 +190,35 @@ class AgainBook(AlpGmmBook):
         before = len(self.fits)
         super().observe(outcomes)
         if self.expert is None:
-            if len(self.fits) >= self.again.pretest and self._students:
-                self.expert = self._nearest_best()
+            if len(self.fits) >= self.again.pretest and self._students and not self.again.tested:
+                self.expert = self._nearest_best(np.array(self.fits[self.again.pretest - 1].success))
             return
         self._last = [*self._last, *(o.group.success for o in outcomes if o.group.success is not None)][-self.again.window :]
         stages = self._stages()
         if self.at + 1 < len(stages) and self._due(stages[self.at][1], before):
             self.at, self._last = self.at + 1, []
 
+    def observe_metrics(self, metrics: Mapping[str, float]) -> None:
+        """As `AlpGmmBook`; chooses the expert at the first test behind the pretest."""
+        super().observe_metrics(metrics)
+        if self.expert is None and self.again.tested and self._students and self.tests:
+            fits, values = self.tests[-1]
+            if fits >= self.again.pretest:
+                self.expert = self._nearest_best(np.array(values))
+
     def _due(self, reward: float, fits: int) -> bool:
         if self.again.mode == "time":
             return len(self.fits) > fits
         return len(self._last) == self.again.window and sum(self._last) / len(self._last) >= reward
 
-    def _nearest_best(self) -> int:
-        """Of the earlier runs nearest to this one's success, the one of highest last success."""
-        own = np.array(self.fits[self.again.pretest - 1].success)
+    def _nearest_best(self, own: F) -> int:
+        """Of the earlier runs nearest to what this one can do, ``[cells]``, the one of highest last success."""
 
         def apart(number: int) -> float:
-            fits = self._students[number][0]
-            return float(((np.array(fits[min(self.again.pretest, len(fits)) - 1].success) - own) ** 2).sum())
+            return float(((self._students[number].known_at(self.again.pretest, self.again.tested) - own) ** 2).sum())
 
         near = sorted(range(len(self._students)), key=apart)[: self.again.neighbours]
-        return max(near, key=lambda number: self._students[number][1])
+        return max(near, key=lambda number: self._students[number].score)
 
     def metrics(self) -> Mapping[str, float]:
         """Those of `AlpGmmBook`, and ``curriculum/expert_stage``, -1 before there is an expert."""
@@ -175,7 +226,7 @@ class AgainBook(AlpGmmBook):
 
     def state_dict(self) -> State:
         """That of `AlpGmmBook`, the classroom as it was read, the expert, and how far it was followed."""
-        students = [[[fit.to_list() for fit in fits], score] for fits, score in self._students]
+        students = [student.to_list() for student in self._students]
         return {**super().state_dict(), "students": students, "expert": self.expert, "at": self.at, "last": self._last}
 
     def load_state_dict(self, state: State) -> None:
@@ -185,6 +236,6 @@ class AgainBook(AlpGmmBook):
             CheckpointError: the state has other cells.
         """
         super().load_state_dict(state)
-        self._students = [([Fit.from_list(fit) for fit in fits], float(score)) for fits, score in state["students"]]
+        self._students = [_Student.from_list(saved) for saved in state["students"]]
         self.expert = None if state["expert"] is None else int(state["expert"])
         self.at, self._last = int(state["at"]), [float(x) for x in state["last"]]

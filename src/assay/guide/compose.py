@@ -13,10 +13,10 @@ from assay.core.batch import Batch, pack
 from assay.core.errors import ConfigError
 from assay.core.fields import later
 from assay.core.group import Group
-from assay.core.protocols import Replay
+from assay.core.protocols import BatchComposer, Replay
 from assay.core.rollout import Completion, Rollout, Span, Stop, ids_of
 
-__all__ = ["Compose", "Recompose"]
+__all__ = ["Compose", "Recompose", "replays_apart"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,12 +86,16 @@ class Recompose:
     the short right ones come in batches of their own. Advantages are those of the whole group, at both times: rewards of
     rollouts that are not learned from stay in its statistics. With ``share=1`` a batch is that of plain RL.
 
-    Source: RoRecomp (arXiv 2509.25958). UNSURE: its share, the size of its buffer, the probability of a compensation batch (here
-    one whenever the buffer is full, in the same update), and that advantages are of the whole group.
+    With ``apart`` what comes back has an optimiser update of its own, behind that of the step: the paper's compensation batch.
+
+    Source: RoRecomp (arXiv 2509.25958). UNSURE: its share, the size of its buffer, the probability of a compensation batch
+    (`DeferredReplay.chance`), and that advantages are of the whole group.
 
     Attributes:
         share: of right and of wrong rollouts that are learned from at once, in (0, 1].
         by: what is short: ``tokens``, or ``calls`` of tools, as for agents.
+        apart: what was put off comes in an update of its own, which counts in the learning rate's schedule, instead of in the
+            same one.
 
     Raises:
         ConfigError: a share out of range, or another word.
@@ -99,6 +103,7 @@ class Recompose:
 
     share: float = 0.5
     by: Literal["tokens", "calls"] = "tokens"
+    apart: bool = later(False)
 
     def __post_init__(self) -> None:
         if not 0.0 < self.share <= 1.0 or self.by not in ("tokens", "calls"):
@@ -128,6 +133,15 @@ class Recompose:
         right = sorted((i for i in valid if group.scores[i].primary >= 0.5), key=lambda i: (sizes[i], i))
         wrong = sorted((i for i in valid if group.scores[i].primary < 0.5), key=lambda i: (-sizes[i], i))
         return frozenset(i for of in (right, wrong) for i in of[: math.ceil(self.share * len(of) - 1e-9)])
+
+
+def replays_apart(composer: BatchComposer) -> bool:
+    """Whether what a composer takes from the replay has an optimiser update of its own.
+
+    >>> replays_apart(Compose()), replays_apart(Recompose(apart=True))
+    (False, True)
+    """
+    return isinstance(composer, Recompose) and composer.apart
 
 
 def forced_rows(group: Group) -> Group:

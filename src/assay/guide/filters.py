@@ -81,8 +81,9 @@ class SkipSolved:
     So it practises problems to which right answers are unlikely, and does not narrow where it is right anyway. An answer without
     a verdict solves nothing. A step whose tasks are all solved learns nothing.
 
-    Source: The Reasoning Boundary Paradox (arXiv 2510.02230), its code. Its paper also has a forward KL term to stored answers
-    of the base model, with a weight that was not found; left out.
+    Source: The Reasoning Boundary Paradox (arXiv 2510.02230), its code. Its paper also has a forward divergence from the base,
+    ``-w sum log p(y)`` over stored answers ``y`` of the base but for a constant: ``Collect(keep="all")`` stores them in a run of
+    the base, and a ``RowSource`` of the file with ``grpo() + Nll(streams=("expert",), coef=w)`` learns from them. UNSURE: ``w``.
 
     Attributes:
         solved: main component from which an answer counts as right.

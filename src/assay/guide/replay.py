@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from assay.core.errors import ConfigError
-from assay.core.fields import check_positive
+from assay.core.fields import check_positive, later
 from assay.core.group import Group
 from assay.core.protocols import State
 from assay.core.seeds import generator
@@ -90,22 +90,26 @@ class DeferredReplay:
     Attributes:
         capacity: groups that wait before any comes back, so the steps that a rollout waits.
         batch: groups that come back at once.
+        chance: with which they do when ``capacity`` wait, in (0, 1]; where they do not, they are let go and never learned from.
 
     Raises:
-        ConfigError: a number below 1, or a batch above the capacity.
+        ConfigError: a number below 1, a batch above the capacity, or no chance.
     """
 
     capacity: int = 128
     batch: int = 32
+    chance: float = later(1.0)
 
     def __post_init__(self) -> None:
         check_positive(self, "capacity", "batch")
+        if not 0.0 < self.chance <= 1.0:
+            raise ConfigError(f"DeferredReplay.chance={self.chance}; use a probability in (0, 1], or nothing would come back")
         if self.batch > self.capacity:
             raise ConfigError(f"DeferredReplay.batch={self.batch} exceeds capacity={self.capacity}, which is all that waits")
 
     def build(self, seed: int) -> DeferredBuffer:
-        """An empty buffer; nothing of it is drawn by chance."""
-        return DeferredBuffer(self)
+        """An empty buffer."""
+        return DeferredBuffer(self, seed)
 
 
 class DeferredBuffer:
@@ -113,10 +117,11 @@ class DeferredBuffer:
 
     Args:
         settings: how many wait.
+        seed: the run's seed; whether groups come back is a pure function of it and of how often they could before.
     """
 
-    def __init__(self, settings: DeferredReplay) -> None:
-        self.settings = settings
+    def __init__(self, settings: DeferredReplay, seed: int = 0) -> None:
+        self.settings, self.seed, self._turn = settings, seed, 0
         self._waiting: list[Group] = []
 
     def __len__(self) -> int:
@@ -127,20 +132,25 @@ class DeferredBuffer:
         self._waiting += groups
 
     def sample(self, n: int) -> list[Group]:
-        """The oldest ``batch`` groups where ``capacity`` wait, and takes them out; ``n`` bounds nothing here."""
+        """The oldest ``batch`` groups where ``capacity`` wait, and takes them out; ``n`` bounds nothing here. None of them, by
+        `DeferredReplay.chance`.
+        """
         if len(self._waiting) < self.settings.capacity:
             return []
         out, self._waiting = self._waiting[: self.settings.batch], self._waiting[self.settings.batch :]
-        return out
+        back = float(generator("deferred", self.seed, "", self._turn).random()) < self.settings.chance
+        self._turn += 1
+        return out if back else []
 
     def state_dict(self) -> State:
-        """The groups, in the wire format of `assay.core`."""
+        """Turn and groups, in the wire format of `assay.core`."""
         from assay.core.wire import group_to_wire
 
-        return {"waiting": [group_to_wire(group) for group in self._waiting]}
+        return {"turn": self._turn, "waiting": [group_to_wire(group) for group in self._waiting]}
 
     def load_state_dict(self, state: State) -> None:
         """Continue where `state_dict` was taken."""
         from assay.core.wire import group_from_wire
 
+        self._turn = int(state.get("turn", 0))  # not in checkpoints of before there was a chance
         self._waiting = [group_from_wire(wire) for wire in state["waiting"]]

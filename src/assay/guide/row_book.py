@@ -68,8 +68,12 @@ class RowRule(ABC):
         """A score of the rows, as curation writes it, that their `RowBook.rank` follows; empty for level, arm and index."""
         return ""
 
-    def step(self, accuracy: float) -> float:
-        """By how much `RowBook.centre` grows after a batch of this mean success."""
+    def signal_score(self) -> str:
+        """A score of the rows, as curation writes it, whose mean over a batch's rows `step` is told; empty for none."""
+        return ""
+
+    def step(self, accuracy: float, signal: float = 0.0) -> float:
+        """By how much `RowBook.centre` grows after a batch of this mean success, and of this mean of `signal_score`."""
         return 0.0
 
     def advance(self, book: RowBook) -> None:  # noqa: B027 -- most rules have one phase
@@ -131,12 +135,13 @@ class RowBook:
         self._met = np.zeros(n, np.int64)
         self._at = {row: i for i, row in enumerate(self.rows)}
         self._weights: tuple[F, F] | None = None
+        self._signals: F | None = None
 
     def read_tasks(self, tasks: TaskSource) -> None:
         """Leaves out places of the pool that the source has no row for, before anything was drawn.
 
         Raises:
-            ConfigError: it has no training row in any of the cells, or one without the score that the rule orders rows by.
+            ConfigError: it has no training row in any of the cells, or one without a score that the rule reads.
         """
         if isinstance(tasks, CountsRows):
             sizes = [min(self.rule.pool, tasks.size(arm, level, "train")) for arm, level in self.cells]
@@ -146,6 +151,8 @@ class RowBook:
         if name := self.rule.order_score():
             scores = [_score(tasks.task(arm, level, "train", index), name) for arm, level, index in self.rows]
             self.rank[np.argsort(scores, kind="stable")] = np.arange(len(scores))
+        if name := self.rule.signal_score():
+            self._signals = np.array([_score(tasks.task(arm, level, "train", index), name) for arm, level, index in self.rows])
 
     # ---- for rules
 
@@ -221,7 +228,12 @@ class RowBook:
                 self._right[row] += success
         self.batches += 1
         if valid:
-            self.centre += self.rule.step(sum(valid) / len(valid))
+            accuracy = sum(valid) / len(valid)
+            if self._signals is None:
+                self.centre += self.rule.step(accuracy)
+            else:
+                told = sorted(float(self._signals[row]) for row, success in seen if success is not None)
+                self.centre += self.rule.step(accuracy, sum(told) / len(told))
         self._weights = None
         self.rule.advance(self)
 
@@ -294,8 +306,8 @@ def _score(task: Task, name: str) -> float:
     value: Any = row.get("curate", {}).get(name, row.get(name))
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
         raise ConfigError(
-            f"task {task.id!r} has no score {name!r}, by which rows are to be ordered, but {value!r}: curate the rows by a step "
-            "that writes it ('assay curate --angles FILE' writes angle_rank), or give another order"
+            f"task {task.id!r} has no score {name!r}, by which rows are to be ordered or drawn, but {value!r}: curate the rows "
+            "by a step that writes it ('assay curate --angles FILE' writes angle and angle_rank), or give another score"
         )
     return float(value)
 

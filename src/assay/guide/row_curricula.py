@@ -113,10 +113,12 @@ class Bell(RowRule):
     """GAIN-RL's bell: rows in a fixed order are drawn by a normal curve whose centre moves on as they are learned.
 
     A row of rank ``i`` weighs ``exp(-(i - mu)^2 / (2 sigma^2))``, with ``mu`` 0 at first; after a batch of accuracy ``a`` it
-    grows by ``step tanh(alpha (a - target))``, never falls, and grows by at most ``most``.
+    grows by ``stride tanh(alpha (a - target)) + stride tanh(alpha c)``, never falls, and grows by at most ``most``. With
+    ``angle``, ``c`` is the mean of that score over the batch's rows, else 0.
 
-    Source: GAIN-RL (arXiv 2506.02281). Its order is by the angles of the model's hidden states within a prompt, which
-    ``order="angle_rank"`` gives on rows curated by them; there these angles also move ``mu``, here accuracy alone does.
+    Source: GAIN-RL (arXiv 2506.02281). Its order is by the angles of the model's hidden states within a prompt: with
+    ``order="angle_rank", angle="angle"``, on rows that ``assay curate --angles`` has measured. UNSURE: whether its ``c`` is of
+    the present policy; here it is of the model that was measured.
 
     Attributes:
         pool: rows of each (arm, level), the first of its stream.
@@ -127,12 +129,13 @@ class Bell(RowRule):
         most: bound of one move.
         order: score that the rows are ordered by, lowest first, as ``angle_rank`` of ``assay curate --angles``; empty for level,
             then arm and index.
+        angle: score whose mean over a batch moves the centre too, as ``angle`` of ``assay curate --angles``; empty for none.
 
     Raises:
         ConfigError: a number out of range.
 
-    >>> round(Bell(stride=500).step(1.0), 2), Bell().step(0.2)
-    (380.8, 0.0)
+    >>> round(Bell(stride=500).step(1.0), 2), round(Bell(stride=500).step(0.5, 0.1), 2), Bell(stride=500).step(0.0, 0.1)
+    (380.8, 98.69, 0.0)
     """
 
     pool: int = 64
@@ -142,6 +145,7 @@ class Bell(RowRule):
     target: float = 0.5
     most: float = 1000.0
     order: str = later("")
+    angle: str = later("")
 
     def __post_init__(self) -> None:
         check_pool(self)
@@ -155,9 +159,14 @@ class Bell(RowRule):
         """The score."""
         return self.order
 
-    def step(self, accuracy: float) -> float:
+    def signal_score(self) -> str:
+        """The angle's score."""
+        return self.angle
+
+    def step(self, accuracy: float, signal: float = 0.0) -> float:
         """How far the centre moves after a batch, in rows."""
-        return min(max(self.stride * tanh(self.alpha * (accuracy - self.target)), 0.0), self.most)
+        moved = tanh(self.alpha * (accuracy - self.target)) + tanh(self.alpha * signal)
+        return min(max(self.stride * moved, 0.0), self.most)
 
     def weights(self, book: RowBook) -> F:
         """``[rows]`` the bell over ranks: easiest level first."""

@@ -34,8 +34,8 @@ class MixtureSearch:
     covariance follow its best samples, begun at the tried mixtures. The seed mixtures alone do not determine the fit: it has to
     see others, as `heuristics` gives.
 
-    Source: MoDoMoDo (arXiv 2505.24871). UNSURE: its ridge strength, chosen here by cross-validation, and its number of proposals;
-    its heuristic of a ridge fit with corrected variances is left out.
+    Source: MoDoMoDo (arXiv 2505.24871). UNSURE: its ridge strength, chosen here by cross-validation, its number of proposals, and
+    how its heuristic corrects for inflated variances (`effects`).
 
     Attributes:
         parts: names of what is mixed, at least two.
@@ -66,22 +66,56 @@ class MixtureSearch:
         rows = [np.full(m, 1.0 / m), *eye, *((1.0 - eye) / (m - 1))]
         return list(dict.fromkeys(tuple(float(x) for x in row) for row in rows))
 
-    def heuristics(self, alone: F, gains: Sequence[float]) -> list[Mixture]:
+    def heuristics(self, alone: F, gains: Sequence[float], tried: Mapping[Mixture, float] | None = None) -> list[Mixture]:
         """Mixtures by what the seed mixtures scored.
 
         Args:
             alone: ``[m, m]`` score on each part, of the run that trained on one part alone, row by row.
             gains: per part, outcome with all parts minus outcome without it.
+            tried: mixture to its outcome, for the last heuristic; None leaves that out.
 
         Returns:
             In proportion to a part's own score where it is trained alone, to the mean of its scores on the others, to the mean
-            of both, and to what it gains, where one is positive. Those without a positive weight are left out.
+            of both, to what it gains, and to its `effects`, where one is positive. Those without a positive weight are left out.
         """
         m = len(self.parts)
         own, others = np.diag(alone), (alone.sum(1) - np.diag(alone)) / (m - 1)
         found = [own, others, 0.5 * (own + others), np.asarray(gains, np.float64)]
+        found += [] if tried is None else [self.effects(tried)]
         positive = [np.maximum(weights, 0.0) for weights in found]
         return [tuple(float(x) for x in w / w.sum()) for w in positive if w.sum() > 0.0]
+
+    def effects(self, tried: Mapping[Mixture, float], ridge: float = 0.1) -> F:
+        """``[m]`` how much each part's share raises the outcome, less where other shares tell it as well.
+
+        With the standardised shares ``z`` of the mixtures, their correlations ``R`` and ``A = (R + ridge I)^-1``, a linear fit
+        has ``b = A mean(z (y - mean y))``, whose variance is inflated by the diagonal ``v`` of ``A R A``; the effect is
+        ``b / sqrt(v)`` per unit of share. Shares sum to 1, so that without a penalty they could not be told apart at all.
+
+        Args:
+            tried: mixture to its outcome; of a part that always has one share the effect is 0.
+            ridge: the penalty.
+
+        Raises:
+            DataError: as `fit`.
+
+        >>> search = MixtureSearch(parts=("a", "b"))
+        >>> search.effects({(0.5, 0.5): 0.5, (1.0, 0.0): 0.8, (0.0, 1.0): 0.2}).round(4).tolist()
+        [0.6, -0.6]
+        """
+        self._check(tried)
+        shares, y = np.array([*tried]), np.array([*tried.values()])
+        spread: F = np.asarray(shares.std(0), np.float64)
+        scale: F = np.where(spread > 0, spread, 1.0)
+        z: F = (shares - shares.mean(0)) / scale
+        told: F = z.T @ z / len(z)
+        inverse: F = np.asarray(np.linalg.inv(told + ridge * np.eye(len(told))), np.float64)
+        fitted: F = inverse @ (z.T @ (y - y.mean())) / len(z)
+        inflated: F = np.diag(inverse @ told @ inverse)
+        found: F = np.zeros(len(told))
+        moved = inflated > 0
+        found[moved] = fitted[moved] / np.sqrt(inflated[moved]) / scale[moved]
+        return found
 
     def fit(self, tried: Mapping[Mixture, float]) -> F:
         """``[m (m + 1) / 2]`` coefficients of the products ``w_i w_j``, ``i <= j``, row by row.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import log, sqrt
 
 import numpy as np
 
@@ -206,7 +207,10 @@ class Overfitting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldOutDropped:
-    """Held-out accuracy has fallen by more than chance, on the items that both evaluations have.
+    """Held-out accuracy has fallen by more than chance, on the items that both evaluations have: of all arms, or else of one.
+
+    An arm may fall while the whole rises, as when stages practise one after the other (AceReason's alarm, arXiv 2505.16400).
+    Of ``n`` arms one falls by chance about ``sqrt(2 ln n)`` standard deviations, so that their bound is so much farther.
 
     Attributes:
         drop: smallest fall that matters.
@@ -215,17 +219,16 @@ class HeldOutDropped:
     drop: float = 0.05
 
     def __call__(self, history: History) -> Finding | None:
-        falls = [
-            (name, found)
-            for name in ("eval/greedy/all", "eval/sampled/all")
-            for index in range(len(history[name].finite()) - 1)
-            if (found := change(history, name, index))
-            and found.before - found.after > max(self.drop, noise(found.items, found.before))
-        ]
+        whole = ("eval/greedy/all", "eval/sampled/all")
+        arms = [name for name in history.item_scores if name.count("/") > 2]
+        further = sqrt(2 * log(max(1, len({_arm_of(name) for name in arms}))))
+        falls = self._falls(history, whole, 2.0) or self._falls(history, arms, 2.0 + further)
         if not falls:
             return None
         name, worst = max(falls, key=lambda x: x[1].before - x[1].after)
         last, mode = history[name].finite().span[1], name.split("/")[1]
+        if name not in whole:
+            return self._of_arm(name, worst, last, mode)
         return Finding(
             rule="HeldOutDropped",
             severity=Severity.ALARM,
@@ -242,6 +245,39 @@ class HeldOutDropped:
             last_step=last,
             numbers={f"{name}/best": worst.before, name: worst.after},
         )
+
+    def _falls(self, history: History, names: Sequence[str], deviations: float) -> list[tuple[str, _Change]]:
+        """Evaluations from which the accuracies of these names fell by more than chance."""
+        return [
+            (name, found)
+            for name in names
+            for index in range(len(history[name].finite()) - 1)
+            if (found := change(history, name, index))
+            and found.before - found.after > max(self.drop, noise(found.items, found.before, deviations))
+        ]
+
+    def _of_arm(self, name: str, worst: _Change, last: int, mode: str) -> Finding:
+        arm = _arm_of(name)
+        return Finding(
+            rule="HeldOutDropped",
+            severity=Severity.ALARM,
+            sentence=(
+                f"Held-out accuracy of {arm} ({mode}) fell from {percent(worst.before)} at step {worst.step} to "
+                f"{percent(worst.after)} at step {last}{worst.where}, although the whole did not."
+            ),
+            action=(
+                f"Practise {arm} beside the other arms or in a stage behind them (--stages.N.levels), or weigh it with "
+                "--stages.N.curriculum.kind Balanced."
+            ),
+            first_step=worst.step,
+            last_step=last,
+            numbers={f"{name}/best": worst.before, name: worst.after},
+        )
+
+
+def _arm_of(name: str) -> str:
+    """The arm of ``eval/MODE/ARM/all``."""
+    return name.split("/", 2)[2].removesuffix("/all")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -168,6 +168,14 @@ class RunView(RunRecord):
             f"eval/{mode}/all": {e.step: e.scores(self.threshold) for e in held_out if e.mode == mode}
             for mode in {e.mode for e in held_out}
         }
+        arms = {i.arm for e in held_out for i in e.items}
+        scores |= {
+            f"eval/{mode}/{arm}/all": {
+                e.step: found for e in held_out if e.mode == mode if (found := e.only(arm=arm).scores(self.threshold))
+            }
+            for mode in {e.mode for e in held_out}
+            for arm in (arms if len(arms) > 1 else ())
+        }
         own = History.of(self.metrics)
         first = own.first_update if self.metrics else history.first_update
         return replace(

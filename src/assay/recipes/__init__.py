@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from assay.recipes.accounts import ledger, ledger_base
     from assay.recipes.calibrated import confidence, confidence_base
     from assay.recipes.dry import random_init
+    from assay.recipes.hardest_rows import double_hard, drive
     from assay.recipes.key_store import lookups, lookups_base
     from assay.recipes.long_answers import traces, traces_base
     from assay.recipes.mixture import AUXILIARY, SHOWN, assay_small, mixed, mixed_base
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
         tools_rlvmr,
         tools_scaling_inter,
     )
+    from assay.recipes.two_families import ace_reason, ace_reason_base, ace_reason_tasks
     from assay.recipes.unsolved import hard, hard_base, hard_cell
 
 __all__ = [
@@ -36,10 +38,15 @@ __all__ = [
     "SHOWN",
     "SHOWN_BILLS",
     "Suite",
+    "ace_reason",
+    "ace_reason_base",
+    "ace_reason_tasks",
     "assay_small",
     "base",
     "confidence",
     "confidence_base",
+    "double_hard",
+    "drive",
     "gsm8k",
     "gsm8k_lora",
     "hard",
@@ -85,6 +92,9 @@ RECIPES = {
     "traces-base": "assay.recipes.long_answers:traces_base",
     "confidence": "assay.recipes.calibrated:confidence",
     "confidence-base": "assay.recipes.calibrated:confidence_base",
+    "ace-reason": "assay.recipes.two_families:ace_reason",
+    "ace-reason-base": "assay.recipes.two_families:ace_reason_base",
+    "drive": "assay.recipes.hardest_rows:drive",
     "hard": "assay.recipes.unsolved:hard",
     "hard-base": "assay.recipes.unsolved:hard_base",
     "gsm8k": "assay.recipes.school:gsm8k",
@@ -92,9 +102,11 @@ RECIPES = {
 }
 
 _HOME = {
+    "two_families": "ace_reason ace_reason_base ace_reason_tasks",
     "accounts": "ledger ledger_base",
     "calibrated": "confidence confidence_base",
     "dry": "random_init",
+    "hardest_rows": "double_hard drive",
     "long_answers": "traces traces_base",
     "key_store": "lookups lookups_base",
     "mixture": "AUXILIARY SHOWN assay_small mixed mixed_base",

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from assay.select.distill import Distillation, Distilled
     from assay.select.membership_probe import ItemScores, Membership, MembershipProbe, grade_answers, membership
     from assay.select.probes import GradientProbe, UpdateProbe, VectorProbe
+    from assay.select.program_writer import ProgramWriter, WrittenFamily
     from assay.select.run_rows import row_measurements, write_measurements
     from assay.select.teachers import ModelTeacher, ServerTeacher, Teacher
 
@@ -26,11 +27,13 @@ __all__ = [
     "Membership",
     "MembershipProbe",
     "ModelTeacher",
+    "ProgramWriter",
     "ServerTeacher",
     "Teacher",
     "UpdateProbe",
     "VectorProbe",
     "VerifierGrader",
+    "WrittenFamily",
     "admission",
     "grade_answers",
     "judge_arms",
@@ -45,6 +48,7 @@ _HOME = {
     "distill": "Distillation Distilled",
     "membership_probe": "Membership MembershipProbe ItemScores membership grade_answers",
     "probes": "GradientProbe UpdateProbe VectorProbe",
+    "program_writer": "ProgramWriter WrittenFamily",
     "run_rows": "row_measurements write_measurements",
     "teachers": "ModelTeacher ServerTeacher Teacher",
 }

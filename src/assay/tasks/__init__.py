@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 from assay.core.util.exports import lazy_exports
 
 if TYPE_CHECKING:
+    from assay.tasks.box_problem import BoxProblem
     from assay.tasks.confidence import WithConfidence
     from assay.tasks.draws import TaskCoordinates, distinct, in_turn, redraw, slip
+    from assay.tasks.exchange.forms.offered_options import offer_options
     from assay.tasks.judged import judged_rows, load_rows, verifier_of
     from assay.tasks.mixture import TaskMixture
     from assay.tasks.named_suites import suite, suites
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from assay.tasks.single import SingleTurn
 
 __all__ = [
+    "BoxProblem",
     "Card",
     "Facts",
     "Foreign",
@@ -43,6 +46,7 @@ __all__ = [
     "judged_rows",
     "load_jsonl",
     "load_rows",
+    "offer_options",
     "read_splits",
     "redraw",
     "with_seed",
@@ -58,10 +62,12 @@ __all__ = [
 _HOME = {
     "confidence": "WithConfidence",
     "draws": "TaskCoordinates distinct in_turn redraw slip",
+    "exchange.forms.offered_options": "offer_options",
     "judged": "judged_rows load_rows verifier_of",
     "row_splits": "read_splits train_and_test",
     "mixture": "TaskMixture",
     "named_suites": "suite suites",
+    "box_problem": "BoxProblem",
     "problem": "Facts Form Problem Solution",
     "problems": "Problems",
     "programs": "Foreign ProgramTask Scaled make_program_family",

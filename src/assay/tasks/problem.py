@@ -205,6 +205,10 @@ class Problem(ABC):
         """A fresh world for one rollout; by default None: one answer ends the task."""
         return None
 
+    def level_point(self, level: int) -> tuple[float, ...]:
+        """Where a level lies among the others; by default empty: they are a row (`assay.tasks.BoxProblem`)."""
+        return ()
+
     def trace(self, facts: Facts, text: str, noise: float, rng: np.random.Generator) -> tuple[Message, ...]:
         """The oracle's turns. By default its ``text`` in one, with a slip (`assay.tasks.slip`) at probability ``noise``."""
         symbols = "".join(sorted(set(text)))

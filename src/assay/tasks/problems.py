@@ -84,6 +84,10 @@ class Problems:
                 return problem
         raise UnknownNameError(f"arm of {self.name}", arm, self._arms)
 
+    def level_point(self, arm: str, level: int) -> tuple[float, ...]:
+        """Where the problem's levels are points of a box, this one's."""
+        return self.problem(arm).level_point(level)
+
     def only(self, *arms: str) -> Problems:
         """The same family with some of its arms.
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
-from assay.core.optional_protocols import ReadsTasks
+from assay.core.optional_protocols import ReadsMetrics, ReadsTasks
 from assay.core.protocols import Curriculum
 from assay.core.seeds import derive
 from assay.scorers import FromTasks
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from assay.train.reinforce_runner import ReinforceRunner
     from assay.train.session import Parts
 
-__all__ = ["build_curriculum", "copy_draw_state", "optional_parts", "restore_draw_state"]
+__all__ = ["build_curriculum", "copy_draw_state", "optional_parts", "restore_draw_state", "show_metrics"]
 
 
 def build_curriculum(stage: Reinforce, parts: Parts) -> Curriculum:
@@ -27,6 +28,12 @@ def build_curriculum(stage: Reinforce, parts: Parts) -> Curriculum:
     if isinstance(made, ReadsTasks):
         made.read_tasks(parts.run.tasks)
     return made
+
+
+def show_metrics(curriculum: Curriculum, metrics: Mapping[str, float]) -> None:
+    """What a step and the evaluation behind it measured, to a curriculum that reads it."""
+    if isinstance(curriculum, ReadsMetrics):
+        curriculum.observe_metrics(metrics)
 
 
 def copy_draw_state(runner: ReinforceRunner) -> dict[str, Any] | None:

@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 
 from assay.core.batch import Batch
 from assay.core.columns import TokenColumn
+from assay.core.sample import STREAMS
 from assay.core.seeds import generator
 from assay.core.timing import StepTimer, span
+from assay.guide import replays_apart
 from assay.train.collect import collect_groups
 from assay.train.complete_columns import complete_batch, complete_groups, complete_update
 from assay.train.experts import expert_groups
@@ -122,12 +124,17 @@ def _together(stats: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def _minibatches(s: ReinforceRunner, batch: Batch) -> Iterator[Batch]:
-    """Whole groups in a seeded order, ``minibatches`` parts an epoch, those left out that have no row."""
-    group = batch.per_row("group")
-    keys: NDArray[np.int64] = np.unique(group)
+    """Whole groups in a seeded order, ``minibatches`` parts an epoch, those left out that have no row; behind them what was put
+    off, where it has an update of its own.
+    """
+    late = (batch.rows["stream"] == STREAMS.index("replay")) & replays_apart(s.stage.composer)
+    group = np.where(late, -1, batch.per_row("group"))
+    keys: NDArray[np.int64] = np.unique(group[~late])
     for epoch in range(s.stage.epochs):
         order = generator("minibatch", s.parts.run.seed, f"step-{s.parts.step}", epoch).permutation(keys)
         for part in np.array_split(order, s.stage.minibatches):
             rows = np.flatnonzero(np.isin(group, part))
             if len(rows):
                 yield batch.mini(rows)
+    if late.any():
+        yield batch.mini(np.flatnonzero(late))

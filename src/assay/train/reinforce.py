@@ -23,7 +23,7 @@ from assay.core.protocols import (
 )
 from assay.core.scoring import ScorerSpec
 from assay.core.task import Task
-from assay.guide import Compose, InOrder, Plain, Refill, SuccessVariance
+from assay.guide import Compose, InOrder, Plain, Refill, SuccessVariance, replays_apart
 from assay.guide.balanced_arms import narrow_curriculum
 from assay.objective.methods import grpo
 from assay.objective.objective import Objective
@@ -142,8 +142,8 @@ class Reinforce(SourceStage):
 
     @property
     def updates(self) -> int:
-        """Optimiser updates per step, where every mini-batch has something to learn from."""
-        return self.epochs * self.minibatches
+        """Optimiser updates per step, where every mini-batch has something to learn from, and rollouts that were put off come."""
+        return self.epochs * self.minibatches + int(replays_apart(self.composer))
 
     def open(self, parts: Parts) -> StageRunner:
         """The stage at work."""

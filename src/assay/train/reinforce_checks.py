@@ -10,7 +10,7 @@ from assay.core.protocols import Moment, Tokenizer
 from assay.core.rollout import Sampling
 from assay.core.sample import STREAMS
 from assay.core.task import Task
-from assay.guide import Compose, Plain, ResampleOnCorrect
+from assay.guide import AlpGmm, Compose, Plain, Promoted, ResampleOnCorrect
 from assay.rollout.decode_text import with_stop
 from assay.train.async_checks import check_asynchronous
 from assay.train.complete_columns import check_providers
@@ -35,6 +35,7 @@ def check_stage(run: Run, stage: Reinforce) -> None:
         ConfigError, UnknownNameError: they contradict each other or the run; with a fix.
     """
     check_refill(stage)
+    check_tested(run, stage)
     check_guidance_files(stage.guidance)
     check_replay(stage)
     check_streams(stage)
@@ -73,6 +74,22 @@ def check_refill(stage: Reinforce) -> None:
             f"Refill(rounds={stage.refill.rounds}, draws={stage.refill.draws}) draws at most "
             f"{stage.refill.draws * stage.refill.rounds} contexts, and Reinforce.groups={stage.groups} are wanted: "
             "raise one of them"
+        )
+
+
+def check_tested(run: Run, stage: Reinforce) -> None:
+    """Raises ConfigError for a curriculum that follows held-out evaluations where there are none during a stage."""
+    if run.evaluation.every:
+        return
+    if isinstance(stage.curriculum, AlpGmm) and stage.curriculum.tested:
+        raise ConfigError(
+            f"{type(stage.curriculum).__name__}.tested=True, and Evaluation.every=0 tests at the end of a stage only: give it a "
+            "number of steps, or compare by success in practice, tested=False"
+        )
+    if isinstance(stage.curriculum, Promoted):
+        raise ConfigError(
+            "Promoted moves on by held-out evaluations, and Evaluation.every=0 makes none during a stage: give it a number of "
+            "steps, or use Frontier, which follows the success of training rollouts"
         )
 
 

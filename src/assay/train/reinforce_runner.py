@@ -13,7 +13,7 @@ from assay.core.rollout import Sampling
 from assay.core.scoring import Scorer
 from assay.measure.metrics import throughput
 from assay.train.async_collect import AsyncCollector
-from assay.train.draw_state import build_curriculum, copy_draw_state, optional_parts, restore_draw_state
+from assay.train.draw_state import build_curriculum, copy_draw_state, optional_parts, restore_draw_state, show_metrics
 from assay.train.loop import step
 from assay.train.refill_rounds import RefillRounds
 from assay.train.rollout_metrics import rollout_metrics
@@ -148,8 +148,9 @@ class ReinforceRunner(BaseRunner):
         return int(self.scheduled.get("max_turns", self.parts.run.max_turns))
 
     def observe_metrics(self, metrics: Mapping[str, float]) -> None:
-        """Advances the schedules."""
+        """Advances the schedules, and tells a curriculum that reads metrics."""
         self.schedules.observe(metrics)
+        show_metrics(self.curriculum, metrics)
         if self.interleaved:
             self.interleaved.observe_metrics(metrics)
 
