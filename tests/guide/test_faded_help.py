@@ -56,6 +56,7 @@ def traces(tmp_path: Path) -> str:
         AdHint(),
         AdHint(text="{prompt}|{hint}"),
         GuideHint(),
+        GuideHint(again="{prompt} think", fill=True),
         Rethink(),
         Quarters(unit=""),
         Quarters(text="{prompt}{hint}", unit="", whole=False),
@@ -151,6 +152,21 @@ def test_guide_grpo_hints_failed_groups_alone_and_learns_without_the_hint() -> N
     assert guide.next(own, [rolled(plain, own, 0.0), rolled(hinted, own, 0.0)], MOMENT) == ()
 
 
+def test_guide_grpo_can_roll_once_more_before_the_hint_and_fill_the_failed_group() -> None:
+    guide, own = GuideHint(text="{prompt} {hint}", again="{prompt} think", fill=True), task(hint="count")
+    (plain,) = guide.next(own, [], MOMENT)
+    history = [rolled(plain, own, 0.0, 0.0)]
+    (again,) = guide.next(own, history, MOMENT)
+    assert said(again) == "1+1= think" and again.replaces == ("s0/0",) and again.context.tag == "again"
+    assert guide.next(own, [*history, rolled(again, own, 0.0, 1.0)], MOMENT) == ()
+    history.append(rolled(again, own, 0.0, 0.0))
+    (hinted,) = guide.next(own, history, MOMENT)
+    assert said(hinted) == "1+1= count" and hinted.replaces == ()
+    assert hinted.context.group == again.context.group and hinted.context.key != again.context.key
+    assert again.context.score_messages == hinted.context.score_messages == plain.context.messages
+    assert guide.next(own, [*history, rolled(hinted, own, 0.0)], MOMENT) == ()
+
+
 def test_guide_grpo_takes_the_solution_where_a_task_has_no_hint() -> None:
     guide = GuideHint(text="{prompt} {hint}", share=0.3)
     (plain,) = guide.next(task(), [], MOMENT)
@@ -160,7 +176,7 @@ def test_guide_grpo_takes_the_solution_where_a_task_has_no_hint() -> None:
         guide.next(odd, [rolled(plain, odd, 0.0)], MOMENT)
 
 
-@pytest.mark.parametrize("wrong", [{"share": 1.5}, {"text": "{prompt}"}, {"text": ""}])
+@pytest.mark.parametrize("wrong", [{"share": 1.5}, {"text": "{prompt}"}, {"text": ""}, {"again": "think"}])
 def test_guide_grpo_refuses_other_settings(wrong: dict[str, object]) -> None:
     with pytest.raises(ConfigError):
         GuideHint(**wrong)  # pyright: ignore[reportArgumentType]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from assay.guide.filters import Admitted, Mixed, Refill, ResampleOnCorrect, SkipSolved, SuccessWindow
     from assay.guide.guidance import Plain, Prefix, Privileged, Stateless, plain_context, solution_of
     from assay.guide.guide_record import Guide
+    from assay.guide.hint_composers import DifficultyWeights, PlainFailures
     from assay.guide.hints import Ghpo, Seele
     from assay.guide.index_policies import FirstTasks, InOrder
     from assay.guide.plain_prompt import GuideHint, Rethink
@@ -46,6 +47,7 @@ __all__ = [
     "Compose",
     "DeferredReplay",
     "DeferredBuffer",
+    "DifficultyWeights",
     "Dump",
     "Exp3",
     "FirstTasks",
@@ -61,6 +63,7 @@ __all__ = [
     "MixtureSearch",
     "Piecewise",
     "Plain",
+    "PlainFailures",
     "Pope",
     "Prefix",
     "Privileged",
@@ -113,6 +116,7 @@ _HOME = {
     "filters": "Admitted Mixed Refill ResampleOnCorrect SkipSolved SuccessWindow",
     "guidance": "Plain Prefix Privileged Stateless plain_context solution_of",
     "guide_record": "Guide",
+    "hint_composers": "DifficultyWeights PlainFailures",
     "hints": "Ghpo Seele",
     "index_policies": "FirstTasks InOrder",
     "plain_prompt": "GuideHint Rethink",
