@@ -132,8 +132,8 @@ PARTS: Mapping[str, Part] = {
         },
     ),
     "ADHint: weights of hint tokens and of rollouts": Part(
-        text="GRPO, 120 steps; plain rollouts, as many behind a part of the solution (`AdHint`), and a likelihood of .1 on all hint "
-        "tokens. `HintEntropy` weighs these, `DifficultyWeights` the rollouts.",
+        text="GRPO, 120 steps; plain rollouts, as many behind a part of the solution (`AdHint`), and a likelihood of .1 on all "
+        "hint tokens. `HintEntropy` weighs these, `DifficultyWeights` the rollouts.",
         arms={
             "neither": Arm(predicted="", make=adhint()),
             "HintEntropy": Arm(predicted="-", make=adhint(entropy=True)),

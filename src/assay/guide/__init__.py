@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from assay.guide.classroom import Again
     from assay.guide.compose import Compose, Recompose
     from assay.guide.curriculum import Frontier, SuccessVariance, Uniform
+    from assay.guide.data_resets import DataReset
     from assay.guide.filters import Admitted, Mixed, Refill, ResampleOnCorrect, SkipSolved, SuccessWindow
     from assay.guide.guidance import Plain, Prefix, Privileged, Stateless, plain_context, solution_of
     from assay.guide.guide_record import Guide
@@ -45,6 +46,7 @@ __all__ = [
     "CellBook",
     "CellRule",
     "Compose",
+    "DataReset",
     "DeferredReplay",
     "DeferredBuffer",
     "DifficultyWeights",
@@ -116,6 +118,7 @@ _HOME = {
     "filters": "Admitted Mixed Refill ResampleOnCorrect SkipSolved SuccessWindow",
     "guidance": "Plain Prefix Privileged Stateless plain_context solution_of",
     "guide_record": "Guide",
+    "data_resets": "DataReset",
     "hint_composers": "DifficultyWeights PlainFailures",
     "hints": "Ghpo Seele",
     "index_policies": "FirstTasks InOrder",
