@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.core.protocols import TaskSource
-from assay.guide import AdHint, Compose, DifficultyWeights, FirstTasks, GuideHint, PlainFailures, Prefix, Quarters
+from assay.guide import AdHint, Compose, DifficultyWeights, FirstTasks, GuideHint, Prefix, Quarters
 from assay.lab.controls import OtherSolutions
 from assay.objective import Nll, Token, grpo
 from assay.recipes import quickstart
@@ -147,14 +147,6 @@ PARTS: Mapping[str, Part] = {
         arms={
             "no hints (guide_grpo)": Arm(predicted="", make=lambda folder: (shown_hints(40), rl()), method="guide_grpo"),
             "hints": Arm(predicted="+", make=lambda folder: (shown_hints(40), rl(guidance=HINT)), method="guide_grpo"),
-            "hints, hinted failures replaced by plain ones": Arm(
-                predicted="+",
-                make=lambda folder: (
-                    shown_hints(40),
-                    rl(guidance=replace(HINT, fill=True), composer=PlainFailures()),
-                ),
-                method="guide_grpo",
-            ),
             "hints of another task": Arm(
                 predicted="0",
                 make=lambda folder: (shown_hints(40), rl(guidance=HINT)),

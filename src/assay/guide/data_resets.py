@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -103,4 +103,4 @@ def _row(line: str) -> Mapping[str, Any]:
         row: Any = json.loads(line)
     except ValueError:
         return {}
-    return row if isinstance(row, dict) else {}
+    return cast("Mapping[str, Any]", row) if isinstance(row, dict) else {}
