@@ -10,20 +10,55 @@ alone.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
+import random
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from assay.core.protocols import TaskSource
-from assay.guide import AdHint, Compose, DifficultyWeights, FirstTasks, GuideHint, Prefix, Quarters
+from assay.core.protocols import SamplerParts, TaskSource
+from assay.core.rollout import Sampling
+from assay.guide import (
+    AdHint,
+    Compose,
+    DataReset,
+    DifficultyWeights,
+    FirstTasks,
+    GuideHint,
+    Prefix,
+    Quarters,
+    StartStates,
+    plain_context,
+)
 from assay.lab.controls import OtherSolutions
 from assay.objective import Nll, Token, grpo
-from assay.recipes import quickstart
-from assay.train import Evaluation, HintEntropy, Imitate, ImitateFailures, NamedMethod, Reinforce, train, wire_run
-from assay_tasks import SortDigits
+from assay.recipes import base, quickstart
+from assay.recipes.embedded_stages import warm_up_stage
+from assay.rollout import PlayerSpec
+from assay.rollout.positions import states_between
+from assay.runtime.engine.settings import engine_for
+from assay.runtime.models.hf import save_model
+from assay.scorers import RewardModel
+from assay.train import (
+    Built,
+    Evaluation,
+    HintEntropy,
+    Imitate,
+    ImitateFailures,
+    NamedMethod,
+    Policy,
+    Reinforce,
+    Run,
+    Scratch,
+    load_source,
+    train,
+    wire_run,
+)
+from assay_tasks import Heaps, SortDigits
 from forced_parts import sign_of
 from user_rows import WIDE, woven
 
@@ -58,11 +93,16 @@ class Part:
         text: what is trained and how, and what the controls are.
         arms: the first is what the others are compared with.
         read: what the table says, written behind the runs.
+        base: a run from the model that is trained.
+        level, known: that it is judged on, beside those that the base knows.
     """
 
     text: str
     arms: Mapping[str, Arm]
     read: str = ""
+    base: Callable[[], Run] = quickstart
+    level: int = HARD
+    known: tuple[int, ...] = KNOWN
 
 
 def rl(**changes: Any) -> Reinforce:
@@ -102,6 +142,134 @@ def adhint(entropy: bool = False, posterior: bool = False) -> Callable[[Path], t
     return alone(rl(guidance=AdHint(), objective=both, composer=composer))
 
 
+@cache
+def pairs(dispreferred: bool = False) -> tuple[dict[str, str], ...]:
+    """Right answers to the tasks that are trained on, preferred to answers with a slip; or turned round."""
+    rows: list[dict[str, str]] = []
+    for i in range(TASKS):
+        task = SORT.task("sort", HARD, "train", i)
+        rows.append(pair_of(str(task.public["prompt"]), str(task.private["answer"]), random.Random(i)))
+    return tuple(r | {"chosen": r["rejected"]} for r in rows) if dispreferred else tuple(rows)
+
+
+def pair_of(prompt: str, answer: str, rng: random.Random) -> dict[str, str]:
+    """A right answer, and one with two digits exchanged, one replaced, one left out or one doubled."""
+    wrong = answer
+    while wrong == answer:
+        i, j = rng.randrange(len(answer)), rng.randrange(len(answer))
+        made = list(answer)
+        made[i], made[j] = made[j], made[i]
+        replaced = answer[:i] + rng.choice("0123456789") + answer[i + 1 :]
+        wrong = rng.choice(("".join(made), replaced, answer[:i] + answer[i + 1 :], answer[: i + 1] + answer[i:]))
+    return {"prompt": prompt, "chosen": answer, "rejected": wrong}
+
+
+def resets(folder: Path, dispreferred: bool) -> tuple[Any, ...]:
+    """PPO by the learned reward, from places within the answers of a file of pairs."""
+    path = folder / "pairs.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in pairs(dispreferred)), encoding="utf-8")
+    return (rl(guidance=DataReset(data=str(path), probability=0.75), reward=reward_model()),)
+
+
+@cache
+def reward_model(steps: int = 400) -> RewardModel:
+    """A classifier of 0.1M weights, fitted to pairs of levels 3 to 7: ``-log sigmoid(r(chosen) - r(rejected))``."""
+    import torch
+    from transformers import LlamaConfig, LlamaForSequenceClassification
+
+    folder = Path(tempfile.mkdtemp(prefix="assay-reward-"))
+    save_model(load_source(Scratch(), lambda run, place: place), folder)
+    ids = json.loads((folder / "tokenizer.json").read_text())["model"]["vocab"]
+    torch.manual_seed(0)
+    model = LlamaForSequenceClassification(
+        LlamaConfig(
+            vocab_size=len(ids) + 2,
+            hidden_size=64,
+            intermediate_size=128,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            num_labels=1,
+            pad_token_id=0,
+        )
+    )
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    rng = random.Random(0)
+
+    def margins(size: int, level: int, first: int) -> torch.Tensor:
+        drawn = [SORT.task("sort", level, "train", first + rng.randrange(4096)) for _ in range(size)]
+        rows = [pair_of(str(t.public["prompt"]), str(t.private["answer"]), rng) for t in drawn]
+        texts = [row["prompt"] + row[key] for key in ("chosen", "rejected") for row in rows]
+        longest = max(map(len, texts))
+        table = torch.tensor([[ids[c] for c in text] + [0] * (longest - len(text)) for text in texts])
+        mask = torch.tensor([[1] * len(text) + [0] * (longest - len(text)) for text in texts])
+        scores = model(input_ids=table, attention_mask=mask).logits[:, 0]
+        return scores[:size] - scores[size:]
+
+    for step in range(steps):
+        for group in optimizer.param_groups:
+            group["lr"] = 3e-3 * min(1.0, (step + 1) / 20, 2 * (1 - step / steps))
+        loss = -torch.nn.functional.logsigmoid(margins(48, 3 + step % 5, 1000)).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    with torch.no_grad():
+        print(f"reward model: right of two in {float((margins(512, HARD, 10_000) > 0).float().mean()):.3f} of pairs", flush=True)
+    model.save_pretrained(folder)
+    return RewardModel(path=str(folder))
+
+
+def heaps_base() -> Run:
+    """A base that was shown two and three heaps, with a slip in half of the moves."""
+    shown = warm_up_stage(steps=300, demonstrations=10_000, levels=(2, 3), noise=0.5)
+    return replace(base(), name="base-heaps", tasks=Heaps(), stages=(shown,), sampling=Sampling(max_new_tokens=4), max_turns=24)
+
+
+def heaps() -> Run:
+    """The game of heaps from that base."""
+    return replace(quickstart(), model=Built(run=heaps_base()), tasks=Heaps(), sampling=Sampling(max_new_tokens=4), max_turns=24)
+
+
+def played(**changes: Any) -> Reinforce:
+    """RL against itself on three heaps."""
+    return rl(**{"steps": 60, "groups": 8, "levels": (3,), "index": FirstTasks(n=TASKS), **changes})
+
+
+@cache
+def taught() -> tuple[dict[str, Any], ...]:
+    """States between the moves of a trained policy on each of the tasks: of the arm at the oracle's states, by seed 100."""
+    with tempfile.TemporaryDirectory() as folder:
+        wanted = Evaluation(every=0, final_per_level=128, levels=(2, 3), kl_to_base=False)
+        stage = played(guidance=StartStates())
+        train(
+            replace(heaps(), name="teacher", seed=100, stages=(stage,), evaluation=wanted), Path(folder) / "run", progress=False
+        )
+        model = Policy(Path(folder) / "run").model()
+    parts = SamplerParts(
+        engine=engine_for(model),
+        tokenizer=model.tokenizer,
+        source=Heaps(),
+        sampling=Sampling(max_new_tokens=4),
+        seed=0,
+        max_turns=24,
+        deadline=30.0,
+    )
+    contexts = [plain_context(Heaps().task("heaps", 3, "train", i), f"t{i}") for i in range(TASKS)]
+    found = asyncio.run(PlayerSpec().build(parts).collect(contexts, 1))
+    rows: dict[str, dict[str, Any]] = {}
+    for rollout in found:
+        said = [call.text for call in rollout.calls]
+        states = asyncio.run(states_between(Heaps(), rollout.context, said))
+        rows.setdefault(rollout.context.key, {"prompt": rollout.context.messages[0].content, "states": states})
+    return tuple(rows.values())
+
+
+def teacher_states(folder: Path) -> tuple[Any, ...]:
+    """Those states, in a file."""
+    path = folder / "states.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in taught()), encoding="utf-8")
+    return (played(guidance=StartStates(data=str(path), clusters=3)),)
+
+
 HINT = GuideHint(text="{prompt}{hint}", share=0.6)
 IN = Prefix(share=(1 / HARD, 1.0), probability=0.8)
 PARTS: Mapping[str, Part] = {
@@ -113,6 +281,31 @@ PARTS: Mapping[str, Part] = {
             "rate .1": Arm(predicted="-", make=alone(woven(ImitateFailures(data=WIDE, size=16, rate=0.1)))),
             "rate 4": Arm(predicted="+", make=alone(woven(ImitateFailures(data=WIDE, size=16, rate=4.0)))),
         },
+    ),
+    "DR-PO: resets within preferred answers": Part(
+        text="PPO, 120 steps, by a learned reward: a classifier fitted to pairs of a right answer and one with a slip. On three "
+        "prompts of four an episode begins within a preferred answer of the file of pairs (`DataReset`), at an even place. The "
+        "control's file prefers the wrong answer of each pair; its reward model is the same.",
+        arms={
+            "no resets": Arm(predicted="", make=lambda folder: (rl(reward=reward_model()),), method="ppo"),
+            "within preferred answers": Arm(predicted="+", make=lambda folder: resets(folder, False), method="ppo"),
+            "within dispreferred answers": Arm(predicted="-", make=lambda folder: resets(folder, True), method="ppo"),
+        },
+    ),
+    "SnapshotRL: episodes that begin at a state": Part(
+        text="The game of heaps against itself, GRPO, 60 steps of 8 prompts with 8 rollouts on three heaps; the base was shown "
+        "two and three heaps with a slip in half of the moves. Half of the episodes begin at a state (`StartStates`): of the "
+        "oracle's own play; over three clusters of these with at most two moves of each side behind (S3RL); or, over clusters, "
+        "of a trained policy. Judged by games against an opponent that never errs.",
+        arms={
+            "no states": Arm(predicted="", make=alone(played())),
+            "states of the oracle": Arm(predicted="+", make=alone(played(guidance=StartStates()))),
+            "S3RL": Arm(predicted="+", make=alone(played(guidance=StartStates(clusters=3, horizon=2)))),
+            "states of a trained policy, clusters": Arm(predicted="+", make=teacher_states),
+        },
+        base=heaps,
+        level=3,
+        known=(2,),
     ),
     "RLGF: PPO behind what a guide wrote": Part(
         text="PPO, 120 steps. On four prompts of five the guide, the task's solution, writes the first 1 to 6 digits (`Prefix`, "
@@ -161,11 +354,11 @@ PARTS: Mapping[str, Part] = {
 
 def measured(part: str, arm: str, seed: int) -> dict[str, Any]:
     """A cell: held-out greedy accuracy at the end, tokens and CPU-seconds of the steps."""
-    asked = PARTS[part].arms[arm]
+    whole, asked = PARTS[part], PARTS[part].arms[arm]
     with tempfile.TemporaryDirectory() as folder:
         stages = asked.make(Path(folder))
-        wanted = Evaluation(every=0, final_per_level=128, levels=(*KNOWN, HARD), kl_to_base=False)
-        run = replace(quickstart(), name="help", seed=seed, stages=stages, evaluation=wanted)
+        wanted = Evaluation(every=0, final_per_level=128, levels=(*whole.known, whole.level), kl_to_base=False)
+        run = replace(whole.base(), name="help", seed=seed, stages=stages, evaluation=wanted)
         run = run if asked.tasks is None else replace(run, tasks=asked.tasks)
         if asked.method:
             run = wire_run(run, {len(stages) - 1: NamedMethod(method=asked.method, settings={})})[0]
@@ -177,8 +370,8 @@ def measured(part: str, arm: str, seed: int) -> dict[str, Any]:
         "part": part,
         "arm": arm,
         "seed": seed,
-        "accuracy": last[f"eval/greedy/level_{HARD}"],
-        "known": sum(last[f"eval/greedy/level_{k}"] for k in KNOWN) / len(KNOWN),
+        "accuracy": last[f"eval/greedy/level_{whole.level}"],
+        "known": sum(last[f"eval/greedy/level_{k}"] for k in whole.known) / len(whole.known),
         "tokens": sum(m.get("tokens/sampled", 0.0) for m in told),
         "cpu": max(m.get("time/cpu", 0.0) for m in told),
     }
@@ -205,7 +398,7 @@ def page(records: list[dict[str, Any]]) -> str:
         first = [r["accuracy"] for r in next(iter(cells.values()))]
         out += [
             f"\n## {name}\n\n{part.text}\n",
-            f"| arm | predicted | found | level {HARD}, each seed | mean | levels 3 to 5 | tokens sampled | CPU-s |",
+            f"| arm | predicted | found | level {part.level}, each seed | mean | {known_of(part)} | tokens sampled | CPU-s |",
             "|---|---|---|---|---|---|---|---|",
         ]
         for arm, rows in cells.items():
@@ -218,6 +411,12 @@ def page(records: list[dict[str, Any]]) -> str:
         if part.read:
             out.append("\n" + part.read)
     return "\n".join(out) + "\n"
+
+
+def known_of(part: Part) -> str:
+    """The levels that the base knows, in words."""
+    first, last = part.known[0], part.known[-1]
+    return f"level {first}" if first == last else f"levels {first} to {last}"
 
 
 def _of(records: list[dict[str, Any]], part: str, arm: str) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from test_learn_forced import TASK, hinted, outcome
+from tiny_runs import only_rl
 
 from assay.core.batch import Batch
 from assay.core.columns import TokenColumn
@@ -16,11 +17,12 @@ from assay.core.group import Group
 from assay.core.sample import STREAMS
 from assay.core.score import ROW_WEIGHT, Fault, Score
 from assay.core.task import Message
-from assay.guide import Compose, DifficultyWeights, PlainFailures
+from assay.guide import AdHint, Compose, DifficultyWeights, PlainFailures
 from assay.objective import Nll, Token, grpo
 from assay.objective.reducers import Local
 from assay.testing import check_term, graded_group
 from assay.train import HintEntropy
+from assay.train.preflight import check_run
 
 FAULT = Score(components={}, fault=Fault.VERIFIER)
 
@@ -74,6 +76,18 @@ def test_tasks_without_hints_and_faults_weigh_one() -> None:
     assert len(found) == 2
     with pytest.raises(ConfigError, match="strength"):
         DifficultyWeights(strength=-1.0)
+
+
+def test_a_run_is_checked_by_what_packs_its_batch() -> None:
+    both = grpo(kl=0.0) + Nll(streams=("expert",), coef=0.1, aggregate=Token())
+    run = only_rl(guidance=AdHint(), objective=both, composer=DifficultyWeights(inner=Compose(learn_forced=True)))
+    check_run(run)
+    for composer, said in (
+        (DifficultyWeights(), "expert rollouts alone"),
+        (PlainFailures(inner=Compose(replay_share=0.5)), "there is no replay"),
+    ):
+        with pytest.raises(ConfigError, match=said):
+            check_run(only_rl(guidance=AdHint(), objective=both, composer=composer))
 
 
 # ---- PlainFailures ----------------------------------------------------------------------------------------------------------

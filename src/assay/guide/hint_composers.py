@@ -15,7 +15,7 @@ from assay.core.rollout import Rollout
 from assay.core.score import ROW_WEIGHT
 from assay.guide.compose import Compose
 
-__all__ = ["DifficultyWeights", "PlainFailures"]
+__all__ = ["DifficultyWeights", "PlainFailures", "packer_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class PlainFailures:
         inner: makes the batch.
     """
 
-    inner: BatchComposer = field(default_factory=Compose)
+    inner: Compose = field(default_factory=Compose)
 
     def compose(self, groups: Sequence[Group], replay: Replay | None, step: int, experts: Sequence[Group] = ()) -> Batch | None:
         """The batch of a step, or None when no row with a loss token is left."""
@@ -68,7 +68,7 @@ class DifficultyWeights:
     """
 
     strength: float = 1.0
-    inner: BatchComposer = field(default_factory=Compose)
+    inner: Compose = field(default_factory=Compose)
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.strength < float("inf"):
@@ -107,6 +107,12 @@ class DifficultyWeights:
                 else:
                     out[rollout.id] = 1.0 + self.strength * d * (score.primary > mean)
         return out
+
+
+def packer_of(composer: BatchComposer) -> Compose | None:
+    """What packs the batch of a composer, where that is `Compose`: itself, or what stands within one of the above."""
+    within = composer.inner if isinstance(composer, DifficultyWeights | PlainFailures) else composer
+    return within if isinstance(within, Compose) else None
 
 
 def _hinted(rollout: Rollout) -> bool:
