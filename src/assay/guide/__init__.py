@@ -22,10 +22,11 @@ if TYPE_CHECKING:
     from assay.guide.hint_composers import DifficultyWeights, PlainFailures
     from assay.guide.hints import Ghpo, Seele
     from assay.guide.index_policies import FirstTasks, InOrder
-    from assay.guide.plain_prompt import GuideHint, Rethink
+    from assay.guide.plain_prompt import GuideHint
     from assay.guide.pope import AdHint, Pope
     from assay.guide.prompt_values import PromptValue
     from assay.guide.replay import DeferredBuffer, DeferredReplay, Recent, RecentBuffer
+    from assay.guide.rethink import Rethink, RewrittenAnswers
     from assay.guide.row_book import RowBook, RowRule
     from assay.guide.row_curricula import Bell, HistoryRows
     from assay.guide.row_phases import HardFocus, PromptPair, Retrospective, Rounds
@@ -79,6 +80,7 @@ __all__ = [
     "Refill",
     "ResampleOnCorrect",
     "Rethink",
+    "RewrittenAnswers",
     "Retrospective",
     "Rounds",
     "RowBook",
@@ -122,7 +124,8 @@ _HOME = {
     "hint_composers": "DifficultyWeights PlainFailures",
     "hints": "Ghpo Seele",
     "index_policies": "FirstTasks InOrder",
-    "plain_prompt": "GuideHint Rethink",
+    "plain_prompt": "GuideHint",
+    "rethink": "Rethink RewrittenAnswers",
     "pope": "AdHint Pope",
     "prompt_values": "PromptValue",
     "replay": "DeferredReplay DeferredBuffer Recent RecentBuffer",

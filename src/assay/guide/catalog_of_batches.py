@@ -73,6 +73,15 @@ BATCHES = (
         "--stages.0.objective guide_grpo",
     ),
     Guide(
+        name="RewrittenAnswers",
+        kind="composer",
+        source="Cog-Rethinker (arXiv 2510.15979)",
+        observes="success of the later stages of Rethink",
+        needs="Rethink with imitate, and an objective that learns from experts",
+        example="--stages.0.guidance.kind Rethink --stages.0.guidance.imitate True --stages.0.guidance.decompose '{prompt}>' "
+        "--stages.0.guidance.reflect '{prompt}{answer}>' --stages.0.objective visurf",
+    ),
+    Guide(
         name="DifficultyWeights",
         kind="composer",
         source="ADHint (arXiv 2512.13095)",

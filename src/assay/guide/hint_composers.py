@@ -14,6 +14,7 @@ from assay.core.protocols import BatchComposer, Replay
 from assay.core.rollout import Rollout
 from assay.core.score import ROW_WEIGHT
 from assay.guide.compose import Compose
+from assay.guide.rethink import RewrittenAnswers
 
 __all__ = ["DifficultyWeights", "PlainFailures", "packer_of"]
 
@@ -110,8 +111,8 @@ class DifficultyWeights:
 
 
 def packer_of(composer: BatchComposer) -> Compose | None:
-    """What packs the batch of a composer, where that is `Compose`: itself, or what stands within one of the above."""
-    within = composer.inner if isinstance(composer, DifficultyWeights | PlainFailures) else composer
+    """What packs the batch of a composer, where that is `Compose`: itself, or the one within another."""
+    within = composer.inner if isinstance(composer, DifficultyWeights | PlainFailures | RewrittenAnswers) else composer
     return within if isinstance(within, Compose) else None
 
 

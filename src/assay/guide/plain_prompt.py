@@ -1,4 +1,4 @@
-"""Help that is taken away before learning: hinted, decomposed and reflected rollouts, learned under the plain prompt."""
+"""Help that is taken away before learning: hinted rollouts, learned under the plain prompt."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from assay.core.errors import ConfigError, DataError
 from assay.core.fields import later
 from assay.core.group import Group
 from assay.core.protocols import Moment, Posed
-from assay.core.task import Context, Task
+from assay.core.task import Task
 from assay.guide.guidance import Stateless, plain_context, solution_of
 from assay.guide.hints import check_text, hinted_context
 
-__all__ = ["GuideHint", "Rethink", "hint_of"]
+__all__ = ["GuideHint", "hint_of"]
 
 
 def hint_of(task: Task, share: float) -> str:
@@ -97,59 +97,3 @@ class GuideHint(Stateless):
         if self.fill and hinted.tag == "hint":
             return (Posed(context=replace(context, group=history[-1].key)),)
         return (Posed(context=context, replaces=tuple(group.key for group in history)),)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rethink(Stateless):
-    """Cog-Rethinker's ladder: a task without success is posed again, to be decomposed, and then with a wrong answer to refine.
-
-    Stage ``k + 1`` follows where ``max_i r_i = 0`` at stage ``k``. A later group takes the place of the one before, and is
-    learned under the plain prompt, so evaluation needs one template.
-
-    Source: Cog-Rethinker (arXiv 2510.15979), in part. UNSURE: the wording. Left out: demonstrations retrieved from earlier
-    successes, and the supervised loss on rewritten answers: here they are learned as rollouts of the plain prompt.
-
-    Attributes:
-        decompose: the last user turn of the second round, with ``{prompt}``.
-        reflect: of the third, with ``{prompt}`` and, as ``{answer}``, a wrong answer.
-
-    Raises:
-        ConfigError: another text.
-
-    >>> Rethink(reflect="{prompt} not {answer}").reflect
-    '{prompt} not {answer}'
-    """
-
-    decompose: str = "{prompt}\nSplit this into smaller problems, solve each, and combine what you found.\n"
-    reflect: str = "{prompt}\nThis answer is wrong:\n{answer}\nSay where it fails, and give the right one.\n"
-
-    def __post_init__(self) -> None:
-        for name, text, words in (
-            ("decompose", self.decompose, ("{prompt}",)),
-            ("reflect", self.reflect, ("{prompt}", "{answer}")),
-        ):
-            for word in words:
-                if text.count(word) != 1:
-                    raise ConfigError(f"Rethink.{name}={text!r} must hold {word!r} exactly once")
-
-    def next(self, task: Task, history: Sequence[Group], moment: Moment) -> Sequence[Posed]:
-        """The prompt; after groups without success the next stage.
-
-        Raises:
-            DataError: the task has no user turn.
-        """
-        plain = plain_context(task, moment.key)
-        if not history:
-            return (Posed(context=plain),)
-        stage = len({r.context.key for g in history for r in g.rollouts})
-        values = [v for group in history for v in group.values]
-        if stage > 2 or not values or max(values) > 0.0:
-            return ()
-        calls = [r.calls[-1].text for g in history for r in g.rollouts if r.calls]
-        text = self.decompose if stage == 1 else self.reflect.replace("{answer}", "{hint}")
-        return (Posed(context=self._posed(task, plain, moment, stage, text, calls), replaces=tuple(g.key for g in history)),)
-
-    def _posed(self, task: Task, plain: Context, moment: Moment, stage: int, text: str, said: Sequence[str]) -> Context:
-        wrong = said[0] if said else ""
-        context = hinted_context(task, f"{moment.key}/rethink{stage}", wrong, text)
-        return replace(context, score_messages=plain.messages, tag="decompose" if stage == 1 else "reflect")

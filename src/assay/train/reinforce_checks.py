@@ -10,7 +10,7 @@ from assay.core.protocols import Moment, Tokenizer
 from assay.core.rollout import Sampling
 from assay.core.sample import STREAMS
 from assay.core.task import Task
-from assay.guide import Plain, ResampleOnCorrect
+from assay.guide import Plain, ResampleOnCorrect, RewrittenAnswers
 from assay.guide.hint_composers import packer_of
 from assay.rollout.decode_text import with_stop
 from assay.train.async_checks import check_asynchronous
@@ -91,11 +91,13 @@ def check_streams(stage: Reinforce) -> None:
     alone = [type(t).__name__ for t in (*credit, *losses) if t.streams == ("expert",)]
     own = {stream for source in stage.sources for stream in streams_in(source)}
     packer = packer_of(stage.composer)
-    if packer is not None and packer.learn_forced:
+    given = "RewrittenAnswers" if isinstance(stage.composer, RewrittenAnswers) else ""
+    if given or (packer is not None and packer.learn_forced):
         own.add("expert")
         if "expert" not in read:
             raise ConfigError(
-                f"Compose.learn_forced=True, but no part of the objective reads the stream 'expert' (they read {sorted(read)}): "
+                f"{given or 'Compose.learn_forced=True'}, but no part of the objective reads the stream 'expert' (they read "
+                f"{sorted(read)}): "
                 "add a term, such as grpo() + Nll(streams=('expert',), coef=0.001), or leave it out"
             )
     brought = {"on_policy", "replay", "expert"} | own
