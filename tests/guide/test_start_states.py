@@ -10,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from assay.core.canon import FrozenMap
@@ -21,7 +22,7 @@ from assay.guide import Plain, StartStates
 from assay.guide.start_states import clusters_of
 from assay.rollout.positions import states_between
 from assay.testing import check_guidance
-from assay_tasks import Heaps
+from assay_tasks import Heaps, KeyValue
 from assay_tasks.heaps import best
 
 SOURCE = Heaps()
@@ -111,6 +112,26 @@ def test_states_of_a_file_take_the_place_of_the_tasks_own(tmp_path: Path) -> Non
     for name, said in (("bad.jsonl", "line 1"), ("none.jsonl", "cannot be read")):
         with pytest.raises(DataError, match=said):
             StartStates(data=str(tmp_path / name)).next(TASK, [], Moment(key="k"))
+
+
+def test_a_store_goes_on_behind_its_look_ups() -> None:
+    source = KeyValue()
+    task = source.task("keyvalue", 3, "train", 0)
+    start = Context(key="c", group="c", task=task.public_view(), messages=task.public_view().messages)
+    said = [m.content for m in source.trace(task, 0.0, np.random.default_rng(0)) if m.role == "assistant"]
+    states = asyncio.run(states_between(source, start, said))
+    assert [s["left"] for s in states] == [task.world["calls"] - n for n in (1, 2, 3)]
+
+    async def play() -> None:
+        table = source.environment(task.public_view())
+        assert isinstance(table, Snapshots)
+        shown = await table.restore(states[0])
+        assert [m.content for m in shown.messages] == [states[0]["said"]] == [f"={said[1][1:]}>"]
+        step = await table.step(said[1])
+        assert step.obs.messages[0].content == states[1]["said"] and await table.snapshot() == states[1]
+        assert (await table.step(task.private["answer"])).done
+
+    asyncio.run(play())
 
 
 def test_what_is_refused() -> None:
