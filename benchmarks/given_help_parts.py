@@ -149,7 +149,12 @@ def resets(folder: Path, dispreferred: bool) -> tuple[Any, ...]:
     """PPO by the learned reward, from places within the answers of a file of pairs."""
     path = folder / "pairs.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in pairs(dispreferred)), encoding="utf-8")
-    return (rl(guidance=DataReset(data=str(path), probability=0.75), reward=reward_model()),)
+    return (judged(guidance=DataReset(data=str(path), probability=0.75)),)
+
+
+def judged(**changes: Any) -> Reinforce:
+    """RL by the learned reward."""
+    return rl(**{"reward": reward_model(), "learner": at_rate(1e-4), **changes})
 
 
 def looked_up(**changes: Any) -> Reinforce:
@@ -192,19 +197,19 @@ PARTS: Mapping[str, Part] = {
         },
     ),
     "DR-PO: resets within preferred answers": Part(
-        text="PPO, 120 steps, by a learned reward: a classifier fitted to pairs of a right answer and one with a slip. On three "
-        "prompts of four an episode begins within a preferred answer of the file of pairs (`DataReset`), at an even place. The "
-        "control's file prefers the wrong answer of each pair; its reward model is the same.",
+        text="PPO, 120 steps at a learning rate of 1e-4, by a learned reward: a classifier fitted to pairs of a right answer and "
+        "one with a slip or a cut. On three prompts of four an episode begins within a preferred answer of the file of pairs "
+        "(`DataReset`), at an even place. The control's file prefers the wrong answers; its reward model is the same.",
         arms={
-            "no resets": Arm(predicted="", make=lambda folder: (rl(reward=reward_model()),), method="ppo"),
+            "no resets": Arm(predicted="", make=lambda folder: (judged(),), method="ppo"),
             "within preferred answers": Arm(predicted="+", make=lambda folder: resets(folder, False), method="ppo"),
             "within dispreferred answers": Arm(predicted="-", make=lambda folder: resets(folder, True), method="ppo"),
         },
     ),
     "SnapshotRL: episodes that begin at a state": Part(
         text="Three look-ups in a store (the recipe `lookups`, whose base was shown one and two), GRPO, 40 steps of 8 prompts "
-        "with 8 rollouts. Half of the episodes begin at a state (`StartStates`): behind a look-up of the oracle; over two clusters of "
-        "these, with at most three turns behind (S3RL); or, over clusters, between the turns of a trained policy.",
+        "with 8 rollouts. Half of the episodes begin at a state (`StartStates`): behind a look-up of the oracle; over two "
+        "clusters of these, with at most three turns behind (S3RL); or, over clusters, between the turns of a trained policy.",
         arms={
             "no states": Arm(predicted="", make=lambda folder: (looked_up(),)),
             "states of the oracle": Arm(predicted="+", make=begun(oracle_states)),

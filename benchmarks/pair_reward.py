@@ -30,14 +30,14 @@ def pairs(dispreferred: bool = False) -> tuple[dict[str, str], ...]:
 
 
 def pair_of(prompt: str, answer: str, rng: random.Random) -> dict[str, str]:
-    """A right answer, and one with two digits exchanged, one replaced, one left out or one doubled."""
+    """A right answer, and one with two digits exchanged, one replaced, left out or doubled, or cut off somewhere."""
     wrong = answer
     while wrong == answer:
         i, j = rng.randrange(len(answer)), rng.randrange(len(answer))
         made = list(answer)
         made[i], made[j] = made[j], made[i]
         replaced = answer[:i] + rng.choice("0123456789") + answer[i + 1 :]
-        wrong = rng.choice(("".join(made), replaced, answer[:i] + answer[i + 1 :], answer[: i + 1] + answer[i:]))
+        wrong = rng.choice(("".join(made), replaced, answer[:i] + answer[i + 1 :], answer[: i + 1] + answer[i:], answer[:i]))
     return {"prompt": prompt, "chosen": answer, "rejected": wrong}
 
 
