@@ -195,11 +195,14 @@ PARTS: Mapping[str, Part] = {
             "rate .1": Arm(predicted="-", make=alone(woven(ImitateFailures(data=WIDE, size=16, rate=0.1)))),
             "rate 4": Arm(predicted="+", make=alone(woven(ImitateFailures(data=WIDE, size=16, rate=4.0)))),
         },
+        read="Not as predicted: a tenth of the rate learns level 7 as well, and four times the rate learns less of it and "
+        "forgets some of what the base knew.",
     ),
     "DR-PO: resets within preferred answers": Part(
-        text="PPO, 120 steps at a learning rate of 1e-4, by a learned reward: a classifier fitted to pairs of a right answer and "
-        "one with a slip or a cut. On three prompts of four an episode begins within a preferred answer of the file of pairs "
-        "(`DataReset`), at an even place. The control's file prefers the wrong answers; its reward model is the same.",
+        text="PPO, 120 steps at a learning rate of 1e-4, by a learned reward: a classifier fitted to pairs of a right answer "
+        "and one with a slip or a cut. On three prompts of four an episode begins within a preferred answer of the file "
+        "of pairs (`DataReset`), at an even place. The control's file prefers the wrong answers; its reward model is the "
+        "same.",
         arms={
             "no resets": Arm(predicted="", make=lambda folder: (judged(),), method="ppo"),
             "within preferred answers": Arm(predicted="+", make=lambda folder: resets(folder, False), method="ppo"),
@@ -208,8 +211,9 @@ PARTS: Mapping[str, Part] = {
     ),
     "SnapshotRL: episodes that begin at a state": Part(
         text="Three look-ups in a store (the recipe `lookups`, whose base was shown one and two), GRPO, 40 steps of 8 prompts "
-        "with 8 rollouts. Half of the episodes begin at a state (`StartStates`): behind a look-up of the oracle; over two "
-        "clusters of these, with at most three turns behind (S3RL); or, over clusters, between the turns of a trained policy.",
+        "with 8 rollouts. Half of the episodes begin at a state (`StartStates`): behind a look-up of the oracle; over two"
+        " clusters of these, with at most three turns behind (S3RL); or, over clusters, between the turns of a trained "
+        "policy.",
         arms={
             "no states": Arm(predicted="", make=lambda folder: (looked_up(),)),
             "states of the oracle": Arm(predicted="+", make=begun(oracle_states)),
@@ -221,13 +225,15 @@ PARTS: Mapping[str, Part] = {
         known=(1, 2),
     ),
     "RLGF: PPO behind what a guide wrote": Part(
-        text="PPO, 120 steps. On four prompts of five the guide, the task's solution, writes the first 1 to 6 digits (`Prefix`, "
-        "the roll-in of PPO++). The control's guide writes another task's.",
+        text="PPO, 120 steps. On four prompts of five the guide, the task's solution, writes the first 1 to 6 digits "
+        "(`Prefix`, the roll-in of PPO++). The control's guide writes another task's.",
         arms={
             "no guide": Arm(predicted="", make=alone(rl()), method="ppo"),
             "guide": Arm(predicted="+", make=alone(rl(guidance=IN)), method="ppo"),
             "guide of another task": Arm(predicted="-", make=alone(rl(guidance=IN)), method="ppo", tasks=others()),
         },
+        read="The guide gains in two seeds of three and in the mean, not in each. A guide that writes another task's solution "
+        "loses what PPO alone finds. With the guide the base forgets more of levels 3 to 5.",
     ),
     "SPARKLE: quarters of the solution": Part(
         text="GRPO, 120 steps. A prompt is posed plainly or behind one to four quarters of its solution (`Quarters`), evenly.",
@@ -236,21 +242,25 @@ PARTS: Mapping[str, Part] = {
             "quarters": Arm(predicted="+", make=alone(rl(guidance=Quarters(unit="")))),
             "quarters of another task": Arm(predicted="-", make=alone(rl(guidance=Quarters(unit=""))), tasks=others()),
         },
+        read="Not as predicted: quarters end no higher than plain GRPO, as prefixes of stored answers did ([forced "
+        "parts](forced_parts.md)).",
     ),
     "ADHint: weights of hint tokens and of rollouts": Part(
-        text="GRPO, 120 steps; plain rollouts, as many behind a part of the solution (`AdHint`), and a likelihood of .1 on all "
-        "hint tokens. `HintEntropy` weighs these, `DifficultyWeights` the rollouts.",
+        text="GRPO, 120 steps; plain rollouts, as many behind a part of the solution (`AdHint`), and a likelihood of .1 on all"
+        " hint tokens. `HintEntropy` weighs these, `DifficultyWeights` the rollouts.",
         arms={
             "neither": Arm(predicted="", make=adhint()),
             "HintEntropy": Arm(predicted="-", make=adhint(entropy=True)),
             "DifficultyWeights": Arm(predicted="+", make=adhint(posterior=True)),
             "both": Arm(predicted="0", make=adhint(entropy=True, posterior=True)),
         },
+        read="Both weights gain a little in each seed, `HintEntropy` against what was predicted; together they gain no more. "
+        "All arms forget the levels that are not practised.",
     ),
     "Cog-Rethinker: decompose, then reflect": Part(
         text="First 40 supervised steps on other tasks of level 7, posed with an answer that has a slip: from then on a wrong "
-        "answer in the prompt means something. Then 80 steps of DAPO with 8 prompts at a learning rate of 1e-4. Where all "
-        "rollouts fail the task is posed behind a solved one, the likest by BM25, and then with its own wrong answer "
+        "answer in the prompt means something. Then 80 steps of DAPO with 8 prompts at a learning rate of 1e-4. Where all"
+        " rollouts fail the task is posed behind a solved one, the likest by BM25, and then with its own wrong answer "
         "(`Rethink`). What succeeds there is learned as rollouts of the plain prompt, or as demonstrations of it, at a "
         "likelihood of .1 (`RewrittenAnswers`).",
         arms={
@@ -260,24 +270,31 @@ PARTS: Mapping[str, Part] = {
         },
     ),
     "Guide-GRPO: hints where all rollouts fail": Part(
-        text="First 40 supervised steps on other tasks of level 7, posed with four to seven of the seven digits of the solution "
-        "behind the prompt: from then on hints mean something. Then 120 steps of RL. The hint is the first four digits.",
+        text="First 40 supervised steps on other tasks of level 7, posed with four to seven of the seven digits of the "
+        "solution behind the prompt: from then on hints mean something. Then 120 steps of RL. The hint is the first four "
+        "digits.",
         arms={
             "no hints (guide_grpo)": Arm(predicted="", make=guided(guidance=Plain()), method="guide_grpo"),
             "hints": Arm(predicted="+", make=guided(), method="guide_grpo"),
             "hints of another task": Arm(predicted="0", make=guided(), method="guide_grpo", tasks=others()),
         },
+        read="Nothing is learned, with hints or without. The rollouts of a hinted group all begin with the digits of the hint,"
+        " which therefore have no advantage on average: under the plain prompt they are not learned.",
     ),
     "Guide-GRPO: plain failures beside hinted successes": Part(
         text="As before, with 80 steps of 8 prompts at a learning rate of 1e-4. With `fill` and `PlainFailures`, an option of "
-        "the paper's code, plain failures take the places of hinted ones in the group. Rate and steps were chosen on seed 9, "
-        "with `fill`.",
+        "the paper's code, plain failures take the places of hinted ones in the group. Rate and steps were chosen on seed"
+        " 9, with `fill`.",
         arms={
             "no hints (guide_grpo)": Arm(predicted="", make=guided(guidance=Plain(), **SLOW), method="guide_grpo"),
             "hints": Arm(predicted="0", make=guided(**SLOW), method="guide_grpo"),
             "hints, fill": Arm(predicted="+", make=guided(**FILL), method="guide_grpo"),
             "hints of another task, fill": Arm(predicted="-", make=guided(**FILL), method="guide_grpo", tasks=others()),
         },
+        read="With plain failures in the group the digits of the hint have an advantage, and each seed learns level 7, which "
+        "no seed does without. But hints of another task do as well: what counts is that a prompt with other digits "
+        "behind it makes the policy write answers that it does not write without, of which some are right; not what the "
+        "hint says.",
     ),
 }
 """The tables. Signs were written before the runs."""
