@@ -150,7 +150,8 @@ class LookUp:
 
 
 class Store(SingleUse):
-    """The environment of one episode; sees the world, never the answer's own field.
+    """The environment of one episode; sees the world, never the answer's own field. Its snapshot is how many calls are left, and
+    what it answered last.
 
     Attributes:
         tools: by the mark that an action begins with when it calls the tool.
@@ -167,6 +168,17 @@ class Store(SingleUse):
         self.tools: Mapping[str, Tool] = {"?": LookUp()}
         self._world = world
         self._left: int = world.world["calls"]
+        self._said = ""
+
+    async def snapshot(self) -> Any:
+        """Calls that are left, and the last answer, empty before any."""
+        return {"left": self._left, "said": self._said}
+
+    async def restore(self, snapshot: Any) -> Obs:
+        """Goes on there, and shows that answer again."""
+        await super().start()
+        self._left, self._said = int(snapshot["left"]), str(snapshot["said"])
+        return Obs((Message("tool", self._said),) if self._said else ())
 
     async def step(self, action: str) -> Step:
         """Answers a call, text that begins with ``?``; other text is the final answer. That and the last call end the episode."""
@@ -176,7 +188,7 @@ class Store(SingleUse):
             self._phase = "over"
             return Step(done=True)
         result = await tool.call({"key": action[1:]}, self._world)
-        self._left -= 1
+        self._left, self._said = self._left - 1, result.content
         if not self._left:
             self._phase = "over"
         return Step(obs=Obs((Message("tool", result.content),)), done=not self._left, results=(result,))

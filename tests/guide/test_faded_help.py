@@ -1,4 +1,4 @@
-"""POPE, ADHint, Guide-GRPO, Cog-Rethinker, SPARKLE and PrefixRL: the numbers of their sheets, and their laws."""
+"""POPE, ADHint, Guide-GRPO, SPARKLE and PrefixRL: the numbers of their sheets, and their laws."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from assay.core import Draw, FrozenMap, Group, Outcome, Rollout, Score, Task
 from assay.core.errors import ConfigError, DataError
 from assay.core.protocols import GuidanceSpec, Moment, Posed
 from assay.core.score import Fault
-from assay.guide import AdHint, Ghpo, GuideHint, Pope, Quarters, Rethink, TracePrefix
+from assay.guide import AdHint, Ghpo, GuideHint, Pope, Quarters, TracePrefix
 from assay.testing import check_guidance, rollout_of
 
 MOMENT = Moment(key="s0/0")
@@ -56,7 +56,7 @@ def traces(tmp_path: Path) -> str:
         AdHint(),
         AdHint(text="{prompt}|{hint}"),
         GuideHint(),
-        Rethink(),
+        GuideHint(again="{prompt} think", fill=True),
         Quarters(unit=""),
         Quarters(text="{prompt}{hint}", unit="", whole=False),
         Ghpo(text=""),
@@ -151,6 +151,21 @@ def test_guide_grpo_hints_failed_groups_alone_and_learns_without_the_hint() -> N
     assert guide.next(own, [rolled(plain, own, 0.0), rolled(hinted, own, 0.0)], MOMENT) == ()
 
 
+def test_guide_grpo_can_roll_once_more_before_the_hint_and_fill_the_failed_group() -> None:
+    guide, own = GuideHint(text="{prompt} {hint}", again="{prompt} think", fill=True), task(hint="count")
+    (plain,) = guide.next(own, [], MOMENT)
+    history = [rolled(plain, own, 0.0, 0.0)]
+    (again,) = guide.next(own, history, MOMENT)
+    assert said(again) == "1+1= think" and again.replaces == ("s0/0",) and again.context.tag == "again"
+    assert guide.next(own, [*history, rolled(again, own, 0.0, 1.0)], MOMENT) == ()
+    history.append(rolled(again, own, 0.0, 0.0))
+    (hinted,) = guide.next(own, history, MOMENT)
+    assert said(hinted) == "1+1= count" and hinted.replaces == ()
+    assert hinted.context.group == again.context.group and hinted.context.key != again.context.key
+    assert again.context.score_messages == hinted.context.score_messages == plain.context.messages
+    assert guide.next(own, [*history, rolled(hinted, own, 0.0)], MOMENT) == ()
+
+
 def test_guide_grpo_takes_the_solution_where_a_task_has_no_hint() -> None:
     guide = GuideHint(text="{prompt} {hint}", share=0.3)
     (plain,) = guide.next(task(), [], MOMENT)
@@ -160,26 +175,10 @@ def test_guide_grpo_takes_the_solution_where_a_task_has_no_hint() -> None:
         guide.next(odd, [rolled(plain, odd, 0.0)], MOMENT)
 
 
-@pytest.mark.parametrize("wrong", [{"share": 1.5}, {"text": "{prompt}"}, {"text": ""}])
+@pytest.mark.parametrize("wrong", [{"share": 1.5}, {"text": "{prompt}"}, {"text": ""}, {"again": "think"}])
 def test_guide_grpo_refuses_other_settings(wrong: dict[str, object]) -> None:
     with pytest.raises(ConfigError):
         GuideHint(**wrong)  # pyright: ignore[reportArgumentType]
-
-
-def test_rethink_decomposes_then_reflects_on_tasks_without_success() -> None:
-    rethink, own = Rethink(decompose="{prompt} split", reflect="{prompt} not {answer}"), task()
-    (plain,) = rethink.next(own, [], MOMENT)
-    assert rethink.next(own, [rolled(plain, own, 0.0, 1.0)], MOMENT) == ()
-    history = [rolled(plain, own, 0.0, text="3")]
-    (split,) = rethink.next(own, history, MOMENT)
-    history.append(rolled(split, own, 0.0, text="4"))
-    (again,) = rethink.next(own, history, MOMENT)
-    assert [said(split), said(again)] == ["1+1= split", "1+1= not 3"]
-    assert split.context.score_messages == again.context.score_messages == plain.context.messages
-    assert again.replaces == (plain.context.group, split.context.group)
-    assert rethink.next(own, [*history, rolled(again, own, 0.0)], MOMENT) == ()
-    with pytest.raises(ConfigError, match=r"Rethink\.reflect"):
-        Rethink(reflect="{prompt}")
 
 
 @pytest.mark.parametrize(("units", "sizes"), [(5, [1, 1, 1, 2]), (7, [1, 2, 2, 2]), (10, [2, 3, 2, 3])])

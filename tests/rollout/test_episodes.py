@@ -117,6 +117,20 @@ def test_limits_end_the_episode_for_all_and_are_of_whose_turn_it_was() -> None:
     assert [len(r.own) for r in episode(lambda r: "go", max_turns=2)] == [2, 2]
 
 
+def test_a_context_may_allow_fewer_turns_than_the_sampler_and_never_more() -> None:
+    for own, most, made in ((1, 4, 1), (9, 2, 2), (None, 2, 2)):
+        player = Player(
+            engine=Scripted(lambda r: "go"),
+            tokenizer=Letters(),
+            source=Worlds(Talk),
+            sampling=Sampling(max_new_tokens=8),
+            seed=5,
+            max_turns=most,
+        )
+        rollouts = asyncio.run(player.collect([replace(posed(), max_turns=own)], 1))
+        assert [(r.stop, len(r.own)) for r in rollouts] == [(Stop.LENGTH, made)] * 2
+
+
 def test_three_roles() -> None:
     made = episode(says("a", "b", "c", "d", "stop"), lambda: Talk(("x", "y", "z")))
     assert [(r.role, [c.text for c in r.own]) for r in made] == [("x", ["a", "d"]), ("y", ["b", "stop"]), ("z", ["c"])]

@@ -47,7 +47,7 @@ KINDS: dict[str, Callable[[], Learner]] = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_learners_keep_the_contract(kind: str) -> None:
     report = check_learner(KINDS[kind], 16)
-    assert report.skipped == () and len(report.passed) == 10
+    assert report.skipped == () and len(report.passed) == 11
     assert report.numbers["largest change of a log-probability by a step, nats"] > 1e-3
 
 
@@ -92,6 +92,13 @@ class Drifts(FakeLearner):
         self.version += updates
 
 
+class OneRate(FakeLearner):
+    """Moves as far at any rate."""
+
+    def step(self, batch: Any, plan: Any, loss: Any, observer: Any = None, rate: float = 1.0) -> Any:
+        return super().step(batch, plan, loss, observer)
+
+
 class Unseeded(FakeLearner):
     """Each has a step length of its own."""
 
@@ -121,6 +128,7 @@ class Idle(FakeLearner):
     [
         (Stale, "published a step's weights under the digests before it"),
         (lambda: Forgets(8), "loaded, it is at version 0, not 1"),
+        (lambda: OneRate(8), "a step at rate 0 moved a weight"),
         (lambda: Drifts(8), "skip changed the weights or their version"),
         (Unseeded, "two alike differ after the same step"),
         (lambda: Positive(8), "log-probabilities are finite, at most 0"),

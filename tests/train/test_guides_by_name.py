@@ -41,6 +41,7 @@ TINY = {
     "AlpGmm": "@.fit_every 8 @.buffer 8 @.components 2",
     "Again": "@.fit_every 8 @.buffer 8 @.components 2 @.pretest 1 @.classroom CLASSROOM",
     "Promoted": "--evaluation.every 2",
+    "DataReset": "@.data CLASSROOM/pairs.jsonl",
     "TracePrefix": "@.traces CLASSROOM/traces.jsonl",
 }
 """Settings by which two or three steps reach what comes behind the beginning."""
@@ -66,6 +67,7 @@ def classroom(tmp_path_factory: pytest.TempPathFactory) -> str:
     (folder / "checkpoints/step_0000001/state.json").write_text(json.dumps(state), encoding="utf-8")
     row = {"messages": [{"role": "user", "content": "?"}, {"role": "assistant", "content": "1"}]}
     (folder / "traces.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
+    (folder / "pairs.jsonl").write_text(json.dumps({"prompt": "?", "chosen": "1", "rejected": "2"}) + "\n", encoding="utf-8")
     (folder / "LATEST").write_text("step_0000001\n", encoding="utf-8")
     return str(folder)
 

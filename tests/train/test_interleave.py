@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from live import session
 from tiny_runs import digest_of, only_rl, trained
@@ -70,7 +71,7 @@ def test_a_round_learns_each_demonstration_once_in_updates_of_a_batch() -> None:
     learned: list[list[str]] = []
     keep = s.interleaved._imitator  # type: ignore[union-attr]
 
-    async def spy(batches: list[list[RewardedRow]]) -> dict[str, float]:
+    async def spy(batches: list[list[RewardedRow]], rate: float) -> dict[str, float]:
         learned.extend([row.question for row in rows] for rows in batches)
         return {}
 
@@ -100,6 +101,20 @@ def test_the_same_failure_waits_once() -> None:
     s.parts.index.load_state_dict(session(woven(None)).parts.index.state_dict())  # the same tasks come again
     advance(s, 1)
     assert s.interleaved.state_dict()["waiting"] == before  # type: ignore[union-attr]
+
+
+def test_supervised_updates_have_a_learning_rate_of_their_own() -> None:
+    """A round of one update behind a first step of reinforcement learning, which is the same in all three."""
+    whole, half, none = (
+        session(woven(imitate)) for imitate in (*(ImitateFailures(data=shown(), size=4, rate=r) for r in (1.0, 0.5)), None)
+    )
+    (a,), (b,), _ = (advance(s, 1) for s in (whole, half, none))
+    assert a["lr"] == b["lr"] and b["imitate/lr"] == 0.5 * a["imitate/lr"] and a["imitate/loss"] == b["imitate/loss"]
+    start, far, near = (s.parts.learner.model().tensors for s in (none, whole, half))
+    for name, tensor in start.items():
+        moved, other = (np.asarray(x[name], np.float64) - np.asarray(tensor, np.float64) for x in (far, near))
+        np.testing.assert_allclose(other, 0.5 * moved, atol=1e-6)
+        assert np.abs(moved).max() > 1e-5
 
 
 def test_reinforcement_learning_sees_nothing_of_what_waits(tmp_path: Path) -> None:
@@ -147,8 +162,12 @@ def test_a_policy_far_from_its_start_imitates_more() -> None:
 
 @pytest.mark.parametrize(
     "imitate",
-    [ImitateFailures(data=shown(), size=3), ImitateByGradient(data=shown(), batch=4, warm_up=1)],
-    ids=["relift", "sasr"],
+    [
+        ImitateFailures(data=shown(), size=3),
+        ImitateFailures(data=shown(), size=3, rate=0.1),
+        ImitateByGradient(data=shown(), batch=4, warm_up=1),
+    ],
+    ids=["relift", "relift at a rate of its own", "sasr"],
 )
 def test_the_stage_resumes_exactly(imitate: Any) -> None:
     rl = only_rl(levels=(3,), group_size=2, groups=2, imitate=imitate).stages[0]
@@ -160,6 +179,7 @@ def test_what_makes_no_sense_is_refused() -> None:
     for make, said in (
         (lambda: ImitateFailures(data=rows, size=0), r"ImitateFailures\.size"),
         (lambda: ImitateFailures(data=rows, size=2, batch=3), "at most the size"),
+        (lambda: ImitateFailures(data=rows, rate=0.0), r"ImitateFailures\.rate=0\.0"),
         (lambda: ImitateByGradient(data=rows, decay=1.0), "a share in"),
         (lambda: check_run(woven(ImitateByGradient(data=rows, batch=4))), "the data has 3 rows"),
         (lambda: check_run(woven(ImitateFailures(data=rows, objective=grpo()))), "reads rewards"),

@@ -111,7 +111,7 @@ class Learner(Protocol):
         """The batch with a token column for each of the forwards; those of one model may share a pass."""
         ...
 
-    def step(self, batch: Batch, plan: Plan, loss: LossProgram, observer: PassObserver | None = None) -> Stats:
+    def step(self, batch: Batch, plan: Plan, loss: LossProgram, observer: PassObserver | None = None, rate: float = 1.0) -> Stats:
         """One optimiser update.
 
         Args:
@@ -119,6 +119,7 @@ class Learner(Protocol):
             plan: what the objective asks for.
             loss: the compiled objective.
             observer: watches the gradient passes.
+            rate: learning rate, as a multiple of the schedule's; 0 moves no weight.
         """
         ...
 

@@ -187,6 +187,8 @@ class Context:
         privileged: the conversation behind which a teacher reads what was sampled, with more than the policy was shown (a
             solution, feedback); never sampled or learned under. None for none.
         tag: ``plain``, ``prefix``, ``hint``, ``retry``, ...
+        max_turns: assistant turns of a rollout at most, where that is fewer than the sampler's; None for the sampler's. What goes
+            on beyond them is cut off (stop ``length``).
     """
 
     key: str
@@ -198,3 +200,4 @@ class Context:
     score_messages: tuple[Message, ...] | None = None
     privileged: tuple[Message, ...] | None = None
     tag: str = "plain"
+    max_turns: int | None = None

@@ -174,6 +174,7 @@ def _context(context: Context) -> Wire:
         "score_messages": _messages(context.score_messages),
         "privileged": _messages(context.privileged),
         "tag": context.tag,
+        **({} if context.max_turns is None else {"max_turns": context.max_turns}),
     }
 
 
@@ -189,6 +190,7 @@ def _read_context(data: Mapping[str, Any]) -> Context:
         score_messages=None if score is None else _read_messages(score),
         privileged=None if privileged is None else _read_messages(privileged),
         tag=data["tag"],
+        max_turns=data.get("max_turns"),
     )
 
 

@@ -16,16 +16,19 @@ if TYPE_CHECKING:
     from assay.guide.classroom import Again
     from assay.guide.compose import Compose, Recompose, replays_apart
     from assay.guide.curriculum import Frontier, SuccessVariance, Uniform
+    from assay.guide.data_resets import DataReset
     from assay.guide.filters import Admitted, Mixed, Refill, ResampleOnCorrect, SkipSolved, SuccessWindow
     from assay.guide.guidance import Plain, Prefix, Privileged, Stateless, plain_context, solution_of
     from assay.guide.guide_record import Guide
+    from assay.guide.hint_composers import DifficultyWeights, PlainFailures
     from assay.guide.hints import Ghpo, Seele
     from assay.guide.index_policies import FirstTasks, InOrder
-    from assay.guide.plain_prompt import GuideHint, Rethink
+    from assay.guide.plain_prompt import GuideHint
     from assay.guide.pope import AdHint, Pope
     from assay.guide.promoted_levels import Promoted
     from assay.guide.prompt_values import PromptValue
     from assay.guide.replay import DeferredBuffer, DeferredReplay, Recent, RecentBuffer
+    from assay.guide.rethink import Rethink, RewrittenAnswers
     from assay.guide.row_book import RowBook, RowRule
     from assay.guide.row_curricula import Bell, HistoryRows
     from assay.guide.row_phases import HardFocus, PromptPair, Retrospective, Rounds
@@ -47,8 +50,10 @@ __all__ = [
     "CellBook",
     "CellRule",
     "Compose",
+    "DataReset",
     "DeferredReplay",
     "DeferredBuffer",
+    "DifficultyWeights",
     "Dump",
     "Exp3",
     "FirstTasks",
@@ -64,6 +69,7 @@ __all__ = [
     "MixtureSearch",
     "Piecewise",
     "Plain",
+    "PlainFailures",
     "Pope",
     "Prefix",
     "Privileged",
@@ -78,6 +84,7 @@ __all__ = [
     "Refill",
     "ResampleOnCorrect",
     "Rethink",
+    "RewrittenAnswers",
     "Retrospective",
     "Rounds",
     "RowBook",
@@ -120,9 +127,12 @@ _HOME = {
     "filters": "Admitted Mixed Refill ResampleOnCorrect SkipSolved SuccessWindow",
     "guidance": "Plain Prefix Privileged Stateless plain_context solution_of",
     "guide_record": "Guide",
+    "data_resets": "DataReset",
+    "hint_composers": "DifficultyWeights PlainFailures",
     "hints": "Ghpo Seele",
     "index_policies": "FirstTasks InOrder",
-    "plain_prompt": "GuideHint Rethink",
+    "plain_prompt": "GuideHint",
+    "rethink": "Rethink RewrittenAnswers",
     "pope": "AdHint Pope",
     "promoted_levels": "Promoted",
     "prompt_values": "PromptValue",

@@ -227,6 +227,14 @@ _ALL = (
         example="@.unit ''",
     ),
     Guide(
+        name="DataReset",
+        kind="guidance",
+        source="Dataset Reset Policy Optimization (arXiv 2404.08495)",
+        observes="nothing",
+        needs="preferred answers to the tasks that are trained on, in a file",
+        example="@.data pairs.jsonl",
+    ),
+    Guide(
         name="TracePrefix",
         kind="guidance",
         source="PrefixRL (arXiv 2601.18795)",

@@ -65,6 +65,33 @@ BATCHES = (
     ),
     Guide(name="Compose", kind="composer", source="", observes="which groups had a signal", status="own"),
     Guide(
+        name="PlainFailures",
+        kind="composer",
+        source="Guide-GRPO (arXiv 2506.13923)",
+        observes="success of plain and of hinted rollouts of a group",
+        needs="hinted rollouts in the group that failed: GuideHint with fill",
+        example="--stages.0.guidance.kind GuideHint --stages.0.guidance.text '{prompt}{hint}' --stages.0.guidance.fill True "
+        "--stages.0.objective guide_grpo",
+    ),
+    Guide(
+        name="RewrittenAnswers",
+        kind="composer",
+        source="Cog-Rethinker (arXiv 2510.15979)",
+        observes="success of the later stages of Rethink",
+        needs="Rethink with imitate, and an objective that learns from experts",
+        example="--stages.0.guidance.kind Rethink --stages.0.guidance.imitate True --stages.0.guidance.decompose '{prompt}>' "
+        "--stages.0.guidance.reflect '{prompt}{answer}>' --stages.0.objective visurf",
+    ),
+    Guide(
+        name="DifficultyWeights",
+        kind="composer",
+        source="ADHint (arXiv 2512.13095)",
+        observes="success of a task's plain and hinted rollouts",
+        needs="a guidance with both kinds, such as AdHint or Pope",
+        status="unsure",
+        example="--stages.0.guidance.kind AdHint",
+    ),
+    Guide(
         name="Recompose",
         kind="composer",
         source="RoRecomp (arXiv 2509.25958)",

@@ -69,7 +69,7 @@ class Prefix(Stateless):
     Raises:
         ConfigError: a value out of range.
 
-    Source: DR-PO (arXiv 2404.08495), in part; POPE (arXiv 2601.18779), in part; PrefixRL (arXiv 2601.18795), in part;
+    Source: POPE (arXiv 2601.18779), in part; PrefixRL (arXiv 2601.18795), in part;
     RLGF (arXiv 2306.11816), the roll-in of its PPO++.
     """
 

@@ -123,9 +123,10 @@ class AdHint(Stateless):
     The share given is ``(most - least) (1 - mean) + least`` and noise drawn evenly from ``[-noise, noise]``, within [0, 1]. The
     two groups have baselines of their own.
 
-    Source: ADHint (arXiv 2512.13095), in part. UNSURE: ``least``, ``most`` and ``noise``. Its likelihood on
+    Source: ADHint (arXiv 2512.13095). UNSURE: ``least``, ``most`` and ``noise``. Its likelihood on
     the tokens of the hint with selective masks is ``Compose(learn_forced=True)`` with ``Nll(streams=("expert",),
-    by="advantage")`` in the objective. Left out: its modulation by entropy, and advantages by the posterior of difficulty.
+    by="advantage")`` in the objective, its modulation by entropy ``weights=(assay.train.HintEntropy(),)`` there, and its
+    difficulty posterior ``DifficultyWeights`` around the composer.
 
     Attributes:
         least, most: of the solution's characters.

@@ -230,7 +230,7 @@ class Player:
         async with closed_at_end(world):
             for turn in count(1):
                 play.enter(shown.actor)
-                if play.turns[shown.actor] > self.max_turns:
+                if play.turns[shown.actor] > min(self.max_turns, play.context.max_turns or self.max_turns):
                     return play.ended(Stop.LENGTH, over=True)
                 talk = await self._listen(play, spoken.get(shown.actor), shown)
                 if play.interrupted or talk.ended:

@@ -249,20 +249,21 @@ class FakeLearner:
         logp[batch.offsets[:-1]] = 0.0
         return batch.with_tokens(*(TokenColumn(f.column, logp, "learner", self.version) for f in (forward, *more)))
 
-    def step(self, batch: Batch, plan: Plan, loss: LossProgram, observer: PassObserver | None = None) -> Stats:
-        """One step up the weighted log-likelihood of the tokens that carry loss; ``loss`` prepares the batch, and ``observer``
-        is shown nothing.
+    def step(self, batch: Batch, plan: Plan, loss: LossProgram, observer: PassObserver | None = None, rate: float = 1.0) -> Stats:
+        """One step up the weighted log-likelihood of the tokens that carry loss, ``rate`` times as long; ``loss`` prepares the
+        batch, and ``observer`` is shown nothing.
         """
         batch = loss.prepare(batch)
         ids, mask = batch.token("ids"), batch.token("mask")
         weight = batch.token("advantage")[mask] if "advantage" in batch.tokens else np.ones(int(mask.sum()))
         gradient = np.bincount(ids[mask], weight, len(self.weights["bias"])) - weight.sum() * np.exp(_logp(self.weights))
         gradient /= max(1, batch.counts.tokens)
-        self.weights["bias"] = (self.weights["bias"] + self.lr * gradient).astype(np.float32)
-        self.weights[EMBEDDING] = (self.weights[EMBEDDING] + self.lr * 0.1 * gradient[:, None]).astype(np.float32)
+        lr = self.lr * rate
+        self.weights["bias"] = (self.weights["bias"] + lr * gradient).astype(np.float32)
+        self.weights[EMBEDDING] = (self.weights[EMBEDDING] + lr * 0.1 * gradient[:, None]).astype(np.float32)
         self.version += 1
         value = -float((weight * _logp(self.weights)[ids[mask]]).sum()) / max(1, batch.counts.tokens)
-        return Stats(metrics={"loss/total": value, "grad/norm": float(np.sqrt((gradient**2).sum())), "lr": self.lr})
+        return Stats(metrics={"loss/total": value, "grad/norm": float(np.sqrt((gradient**2).sum())), "lr": lr})
 
     def skip(self, updates: int) -> None:
         """Nothing: the step length is constant."""

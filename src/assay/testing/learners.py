@@ -24,7 +24,19 @@ from assay.testing.contracts import Report, require
 __all__ = ["check_learner"]
 
 _ROWS, _LONGEST = 12, 10
-_PASSED = ("scores", "annotates", "learns", "seeded", "observed", "skips", "publishes", "perturbs", "resumes exactly", "closes")
+_PASSED = (
+    "scores",
+    "annotates",
+    "learns",
+    "seeded",
+    "observed",
+    "skips",
+    "publishes",
+    "perturbs",
+    "resumes exactly",
+    "rates",
+    "closes",
+)
 
 
 def check_learner(
@@ -39,6 +51,7 @@ def check_learner(
     - `Learner.publish` says the version and gives other digests for other weights, the same for the same.
     - Inside `Learner.perturbed_weights` what is scored is visibly different, and behind it the state is as before, bit by bit.
     - A fresh learner that loads what `Learner.save` wrote has its version and its state, and its next step has the same result.
+    - A step at ``rate`` 0 counts as one and moves no weight.
     - Closed, it still says its version.
 
     Args:
@@ -53,7 +66,7 @@ def check_learner(
 
     >>> from assay.testing import FakeLearner
     >>> print(*check_learner(lambda: FakeLearner(8), 8).passed, sep=", ")
-    scores, annotates, learns, seeded, observed, skips, publishes, perturbs, resumes exactly, closes
+    scores, annotates, learns, seeded, observed, skips, publishes, perturbs, resumes exactly, rates, closes
     """
     objective = objective or grpo(kl=0.0)
     with tempfile.TemporaryDirectory(prefix="assay-check-learner-") as place:
@@ -163,6 +176,10 @@ def _check_loaded(
         require(other.state_digest() == saved[1], subject, "loaded, it has another state than what was saved")
         _step(other, objective, batch)
         require(other.state_digest() == last, subject, "loaded, its next step has another result than without")
+        version, weights = other.version, _digests(other)
+        _step(other, objective, batch, rate=0.0)
+        held = other.version == version + 1 and _digests(other) == weights
+        require(held, subject, "a step at rate 0 moved a weight, or did not count; the rate multiplies its learning rate")
     finally:
         other.close()
 
@@ -185,11 +202,13 @@ def _digests(learner: Learner) -> dict[str, str]:
 # ---- rows ---------------------------------------------------------------------------------------------------------------
 
 
-def _step(learner: Learner, objective: Objective, batch: Batch, observer: _Watcher | None = None) -> Mapping[str, float]:
+def _step(
+    learner: Learner, objective: Objective, batch: Batch, observer: _Watcher | None = None, rate: float = 1.0
+) -> Mapping[str, float]:
     program = objective.compile(1)
     wanted = [f for f in program.plan.forwards if f.when == "batch"]
     ready = learner.annotate(batch, *wanted) if wanted else batch
-    return learner.step(program.credit(ready), program.plan, program, observer).metrics
+    return learner.step(program.credit(ready), program.plan, program, observer, rate).metrics
 
 
 def _rows(vocabulary: int, seed: int) -> list[Ids]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from assay.train.cycle import Cycle
     from assay.train.demonstration import Demonstration
     from assay.train.driver import load_run, resume, train
+    from assay.train.hint_entropy import HintEntropy
     from assay.train.imitate import Imitate
     from assay.train.imitate_collected import ImitateCollected
     from assay.train.independent_check import IndependentCheck
@@ -80,6 +81,7 @@ __all__ = [
     "FailureRate",
     "Folder",
     "GreedyReward",
+    "HintEntropy",
     "Imitate",
     "ImitateByGradient",
     "ImitateCollected",
@@ -155,6 +157,7 @@ _HOME = {
     "driver": "load_run resume train",
     "offline": "OfflineReinforce",
     "offline_rows": "OneUpdate",
+    "hint_entropy": "HintEntropy",
     "imitate": "Imitate",
     "imitate_collected": "ImitateCollected",
     "interleave": "ImitateByGradient ImitateFailures",

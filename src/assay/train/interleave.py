@@ -10,7 +10,7 @@ import numpy as np
 
 from assay.core.batch import Batch, pack_rows
 from assay.core.errors import ConfigError, PlanError
-from assay.core.fields import check_positive
+from assay.core.fields import check_positive, later
 from assay.core.group import Group
 from assay.core.score import ROW_WEIGHT
 from assay.core.seeds import generator
@@ -107,11 +107,12 @@ class ImitateFailures:
         batch: demonstrations per update; all ``size`` of them when 0.
         failed: the reward of a failure.
         objective: of these updates. They use the stage's optimiser, and each counts in its learning-rate schedule.
+        rate: their learning rate, as a multiple of the stage's.
 
     Raises:
         ConfigError: a number out of range.
 
-    Carries: ReLIFT (arXiv 2506.07527). Its separate learning rate is left out: one optimiser serves both.
+    Carries: ReLIFT (arXiv 2506.07527). Its supervised updates have a learning rate of their own: there 1e-6 as in RL, ``rate`` 1.
 
     >>> ImitateFailures(data=[{"prompt": "2+2=", "answer": "4"}], size=1).size
     1
@@ -122,10 +123,13 @@ class ImitateFailures:
     batch: int = 0
     failed: float = 0.0
     objective: Objective = field(default_factory=nll)
+    rate: float = later(1.0)
 
     def __post_init__(self) -> None:
         check_positive(self, "size")
         settle_data(self)
+        if not 0 < self.rate < float("inf"):
+            raise ConfigError(f"ImitateFailures.rate={self.rate}; give a finite multiple of the stage's learning rate above 0")
         if not 0 <= self.batch <= self.size:
             raise ConfigError(f"ImitateFailures.batch={self.batch} of size={self.size}; use 0 for all, or at most the size")
 
@@ -223,15 +227,18 @@ class Imitator:
         self._reader = AnswerReader.of(runner.parts.tokenizer)
         self._program = settings.objective.compile(1, offers=runner.stage.learner.offers)
 
-    async def learn(self, batches: Sequence[Sequence[RewardedRow]]) -> dict[str, float]:
-        """An update for each batch, then the new weights go to the engine; means of loss and gradient norm before clipping."""
+    async def learn(self, batches: Sequence[Sequence[RewardedRow]], rate: float = 1.0) -> dict[str, float]:
+        """An update for each batch at ``rate`` times the stage's learning rate, then the new weights go to the engine; means of
+        loss and gradient norm before clipping, and the learning rate of the last update.
+        """
         p, stats = self.runner.parts, list[Mapping[str, float]]()
         with span("update"):
             for rows in batches:
                 batch = self._program.credit(self._batch(rows))
-                stats.append(p.learner.step(batch, self._program.plan, self._program).metrics)
+                stats.append(p.learner.step(batch, self._program.plan, self._program, rate=rate).metrics)
         await p.publish()
         told = {name: float(np.mean([s[of] for s in stats])) for name, of in (("loss", "loss/total"), ("gradient", "grad/norm"))}
+        told["lr"] = float(stats[-1]["lr"])
         return {"imitate/rows": float(sum(map(len, batches))), **{f"imitate/{name}": value for name, value in told.items()}}
 
     def _batch(self, rows: Sequence[RewardedRow]) -> Batch:
@@ -267,7 +274,7 @@ class FailureBuffer:
         if len(self._waiting) >= self._settings.size:
             taken, self._waiting = self._waiting[: self._settings.size], self._waiting[self._settings.size :]
             rows, n = [self._shown[question] for question in taken], self._settings.batch or len(taken)
-            told |= await self._imitator.learn([rows[i : i + n] for i in range(0, len(rows), n)])
+            told |= await self._imitator.learn([rows[i : i + n] for i in range(0, len(rows), n)], self._settings.rate)
         return _with(result, told)
 
     def observe_metrics(self, metrics: Mapping[str, float]) -> None:

@@ -10,7 +10,8 @@ from assay.core.protocols import Moment, Tokenizer
 from assay.core.rollout import Sampling
 from assay.core.sample import STREAMS
 from assay.core.task import Task
-from assay.guide import AlpGmm, Compose, Plain, Promoted, ResampleOnCorrect
+from assay.guide import AlpGmm, Plain, Promoted, ResampleOnCorrect, RewrittenAnswers
+from assay.guide.hint_composers import packer_of
 from assay.rollout.decode_text import with_stop
 from assay.train.async_checks import check_asynchronous
 from assay.train.complete_columns import check_providers
@@ -106,15 +107,18 @@ def check_streams(stage: Reinforce) -> None:
     }
     alone = [type(t).__name__ for t in (*credit, *losses) if t.streams == ("expert",)]
     own = {stream for source in stage.sources for stream in streams_in(source)}
-    if isinstance(stage.composer, Compose) and stage.composer.learn_forced:
+    packer = packer_of(stage.composer)
+    given = "RewrittenAnswers" if isinstance(stage.composer, RewrittenAnswers) else ""
+    if given or (packer is not None and packer.learn_forced):
         own.add("expert")
         if "expert" not in read:
             raise ConfigError(
-                f"Compose.learn_forced=True, but no part of the objective reads the stream 'expert' (they read {sorted(read)}): "
+                f"{given or 'Compose.learn_forced=True'}, but no part of the objective reads the stream 'expert' (they read "
+                f"{sorted(read)}): "
                 "add a term, such as grpo() + Nll(streams=('expert',), coef=0.001), or leave it out"
             )
     brought = {"on_policy", "replay", "expert"} | own
-    if isinstance(stage.composer, Compose) and not any(brought & set(t.streams or STREAMS) for t in losses):
+    if packer is not None and not any(brought & set(t.streams or STREAMS) for t in losses):
         raise ConfigError(
             f"Reinforce: the objective's terms act on rows of {sorted({s for t in losses for s in t.streams})} alone, which "
             "this stage never has: give a composer that brings them, or use a method for sampled rollouts"

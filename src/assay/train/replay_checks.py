@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from assay.core.errors import ConfigError
-from assay.guide import Compose, DeferredReplay, Recompose
+from assay.guide import DeferredReplay, Recompose
+from assay.guide.hint_composers import packer_of
 from assay.objective.loss.wrap import unwrapped
 from assay.train.row_replay import RowReplay
 
@@ -24,9 +25,10 @@ def check_replay(stage: Reinforce) -> None:
     if isinstance(stage.composer, Recompose) or isinstance(stage.replay, DeferredReplay):
         _check_recompose(stage)
         return
-    if not isinstance(stage.composer, Compose) and not by_row:
+    packer = packer_of(stage.composer)
+    if packer is None and not by_row:
         return
-    share = stage.composer.replay_share if isinstance(stage.composer, Compose) else 0.0
+    share = packer.replay_share if packer is not None else 0.0
     if share and stage.replay is None:
         raise ConfigError(f"Reinforce.composer.replay_share={share}, but there is no replay: give replay=Recent(...)")
     if share or by_row:

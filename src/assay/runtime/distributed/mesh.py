@@ -100,14 +100,14 @@ class MeshLearner:
         """As `TorchLearner.annotate`."""
         return self._call("annotate", batch, forward, *more)
 
-    def step(self, batch: Batch, plan: Plan, loss: LossProgram, observer: PassObserver | None = None) -> Stats:
+    def step(self, batch: Batch, plan: Plan, loss: LossProgram, observer: PassObserver | None = None, rate: float = 1.0) -> Stats:
         """As `TorchLearner.step`; but an error leaves no learner, and ``observer`` hears what all ranks observed.
 
         Raises:
             PlanError, NonFiniteError, DataError: as there.
             RankError: a rank ended, or did not answer in time.
         """
-        return self._call("step", batch, plan, loss, observer)
+        return self._call("step", batch, plan, loss, observer, rate)
 
     def skip(self, updates: int) -> None:
         """As `TorchLearner.skip`."""

@@ -91,9 +91,9 @@ class RankWorker:
         """What the learner's method of that name gives; perturbed weights, which last, are three calls."""
         return getattr(self if name in ("step", "open_perturbed", "effects", "close_perturbed") else self.learner, name)(*given)
 
-    def step(self, batch: Batch, plan: Plan, loss: LossProgram, observer: PassObserver | None = None) -> Stats:
+    def step(self, batch: Batch, plan: Plan, loss: LossProgram, observer: PassObserver | None = None, rate: float = 1.0) -> Stats:
         """The learner's; an observer hears what the other ranks' were shown."""
-        stats = self.learner.step(batch, plan, loss, observer)
+        stats = self.learner.step(batch, plan, loss, observer, rate)
         if observer is not None:
             observer.exchange(self._ranks.reduce, self._ranks.counts)
         return stats

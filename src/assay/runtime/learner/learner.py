@@ -157,8 +157,9 @@ class TorchLearner:
 
     # ---- the step
 
-    def step(self, batch: Batch, plan: Plan, loss: LossProgram, observer: PassObserver | None = None) -> Stats:
-        """One optimiser update from a batch; ``observer`` is shown each micro-batch that is computed here.
+    def step(self, batch: Batch, plan: Plan, loss: LossProgram, observer: PassObserver | None = None, rate: float = 1.0) -> Stats:
+        """One optimiser update from a batch, at ``rate`` times the schedule's learning rate, of heads too; ``observer`` is shown
+        each micro-batch that is computed here.
 
         Micro losses add up to the batch's loss, because the program divides by global counts. With ``plan.skip`` only rows in
         ``loss.active`` are computed. A step without any active row still moves by the optimiser's momentum, as it would with zero
@@ -188,7 +189,7 @@ class TorchLearner:
             norm = self._clip()
             norms = self.heads.clip(self.version)
         optimizing = _now(self.policy.device)
-        factor = self.settings.schedule.factor(self.place, self.total_steps)
+        factor = rate * self.settings.schedule.factor(self.place, self.total_steps)
         moves = self._moves()
         if moves and norm * factor > 0:
             self._watch.look({name: p.grad for name, p in self.parameters.items()})
