@@ -20,11 +20,13 @@ from assay.train import Policy, train
 from benchmarks.judged_arms import PARTS, Arm, Part
 from benchmarks.judged_forms import Judgements
 from benchmarks.judged_measures import held_out, judge_agreement
-from benchmarks.judged_models import judge_run
+from benchmarks.judged_models import stage_of, train_judge
 from benchmarks.judged_page import page
+from benchmarks.judged_reasoning import measured_reasoning
 from benchmarks.judged_server import Chance, JudgeModel, ModelJudge, ModelServer, Program
 
 PLACE = Path(__file__).parents[1] / "docs" / "evidence" / "judged.jsonl"
+REASONING = "CoT-Pass@K"
 JUDGES = {"flaw": (300, 40), "mark": (300, 0), "better": (400, 0), "verdict": (300, 0), "marks": (400, 40)}
 """Steps in which a judge is shown judgements, and steps by its form's rule."""
 
@@ -33,25 +35,15 @@ def judge_of(kind: str, form: str, folder: Path) -> JudgeModel:
     """A trained judge, the program, or chance."""
     if kind != "trained":
         return Program() if kind == "program" else Chance()
-    place = folder / f"judge-{form}"
-    if not (place / "model").exists():
-        shown, rl = JUDGES[form]
-        train(judge_run(form, shown, rl=rl), place, progress=False)
-    return ModelJudge(place)
+    return ModelJudge(train_judge(form, folder, *JUDGES[form])[-1])
 
 
 def measured_judge(form: str, folder: Path) -> dict[str, Any]:
-    """A judge's agreement with the program on held-out questions, before and behind the training by its rule."""
-    judge_of("trained", form, folder)
-    place, (shown, rl) = folder / f"judge-{form}", JUDGES[form]
-    before = judge_agreement(Policy(place / "start" if rl else place), Judgements(form=form))
-    return {
-        "judge": form,
-        "shown": shown,
-        "rl": rl,
-        "before": before,
-        "behind": judge_agreement(Policy(place), Judgements(form=form)) if rl else before,
-    }
+    """A judge's agreement with the program on held-out questions, behind each stage of its training."""
+    places = train_judge(form, folder, *JUDGES[form])
+    shown, rl = JUDGES[form]
+    found = [judge_agreement(Policy(place), Judgements(form=form)) for place in places]
+    return {"judge": form, "shown": shown, "rl": rl, "stages": dict(zip(map(stage_of, places), found, strict=True))}
 
 
 def measured(part: Part, arm: Arm, seed: int, folder: Path) -> dict[str, Any]:
@@ -93,6 +85,9 @@ def study(parts: Sequence[str], seeds: int, place: Path, folder: Path) -> None:
     """Runs what is missing: each part's judge, then its arms seed by seed."""
     records = read(place)
     for name in parts:
+        if name == REASONING:
+            reasoned(records, seeds, place, folder)
+            continue
         part = PARTS[name]
         if part.form and not any(r.get("judge") == part.form for r in records):
             note(records, place, measured_judge(part.form, folder))
@@ -103,11 +98,19 @@ def study(parts: Sequence[str], seeds: int, place: Path, folder: Path) -> None:
     place.with_suffix(".md").write_text(page(records), encoding="utf-8")
 
 
+def reasoned(records: list[dict[str, Any]], seeds: int, place: Path, folder: Path) -> None:
+    """CoT-Pass@K of the seeds that have none."""
+    for seed in range(seeds):
+        if not any((r.get("part"), r.get("seed")) == (REASONING, seed) for r in records):
+            for record in measured_reasoning(seed, judge_of("trained", "flaw", folder)):
+                note(records, place, record)
+
+
 def main() -> None:
     """Runs what is missing, and writes the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=2)
-    parser.add_argument("--parts", nargs="*", default=list(PARTS), choices=list(PARTS))
+    parser.add_argument("--parts", nargs="*", default=[*PARTS, REASONING], choices=[*PARTS, REASONING])
     parser.add_argument("--records", type=Path, default=PLACE)
     parser.add_argument("--judges", type=Path, help="folder in which trained judges are kept; a temporary one when not given")
     asked = parser.parse_args()

@@ -10,9 +10,21 @@ from assay.clients import Judge
 from assay.core import Sampling
 from assay.guide import Admitted, ShuffledEvents, Uniform
 from assay.lab import RandomReward, Rewarded
-from assay.objective import Scalarise, Token, grpo
+from assay.objective import Scalarise, Token, grpo, pairwise_rl, ppo
 from assay.runtime import AdamW, LearnerSettings
-from assay.scorers import DifficultyTag, FlawedPositive, FromTasks, ReferenceProbability, TemporalBonus, ThinkingReward
+from assay.scorers import (
+    Criterion,
+    DifficultyTag,
+    FlawedPositive,
+    FromTasks,
+    GenerativeReward,
+    PairwiseJudge,
+    PolicyAwareRubric,
+    ReferenceProbability,
+    Rubric,
+    TemporalBonus,
+    ThinkingReward,
+)
 from assay.train import Built, Evaluation, Reinforce, Run
 from benchmarks.judged_models import LINEAR, base
 from benchmarks.judged_tasks import Boxes, Shifts, Tagged
@@ -92,6 +104,16 @@ class Part:
 
 GRPO = replace(grpo(kl=0.0), aggregate=Token())
 OUTCOME = Arm(name="the answer alone")
+AGAINST = PairwiseJudge(anchor="anchor", samples=2)
+FEWER: Mapping[str, Any] = {"groups": 6}
+FOURS: Mapping[str, Any] = {"groups": 12, "group_size": 4}
+RUBRIC = Rubric(
+    criteria=(
+        Criterion(name="all", text="Are all lines right?"),
+        Criterion(name="last", text="Is the last line right?"),
+        Criterion(name="number", text="Is there a line for each digit?"),
+    )
+)
 MODES = (r"=\d", r"~\d=\d", r":\d+=\d")
 
 PARTS: Mapping[str, Part] = {
@@ -154,6 +176,54 @@ PARTS: Mapping[str, Part] = {
             Arm(name="marks by chance", reward=ThinkingReward(), judge="chance", predicted="0"),
         ),
         why="marks are of the working, and pay for it where the answer alone does not",
+    ),
+    "Pairwise-RL": Part(
+        tasks=Shifts(),
+        metric="sound",
+        form="better",
+        temperature=1.0,
+        arms=(
+            Arm(name="preferences by chance", reward=AGAINST, judge="chance", stage={**FEWER, "objective": pairwise_rl()}),
+            Arm(
+                name="a trained judge's, a group's mean as baseline",
+                reward=AGAINST,
+                judge="trained",
+                predicted="+",
+                stage={**FEWER, "objective": pairwise_rl()},
+            ),
+            Arm(
+                name="a trained judge's, PPO with a critic",
+                reward=AGAINST,
+                judge="trained",
+                predicted="+",
+                stage={**FEWER, "objective": ppo(kl=0.0)},
+            ),
+        ),
+        why="to beat an attempt of which half the lines are wrong takes right lines",
+    ),
+    "SPCT": Part(
+        tasks=Shifts(),
+        metric="sound",
+        form="marks",
+        arms=tuple(
+            Arm(name=name, reward=GenerativeReward(samples=2), judge=judge, predicted=told, stage=FOURS)
+            for name, judge, told in (("marks by chance", "chance", ""), ("marks of a trained judge", "trained", "+"))
+        ),
+        why="the judge marks by right lines, and no verifier is asked",
+    ),
+    "POW3R": Part(
+        tasks=Shifts(),
+        metric="sound",
+        form="verdict",
+        arms=tuple(
+            Arm(name=name, reward=PolicyAwareRubric(rubric=RUBRIC, lam=lam), judge=judge, predicted=told, stage=FEWER)
+            for name, lam, judge, told in (
+                ("static weights", 0.0, "trained", ""),
+                ("weights by spread", 0.5, "trained", "0"),
+                ("weights by spread, verdicts by chance", 0.5, "chance", "-"),
+            )
+        ),
+        why="a criterion that all meet adds the same to all of a group, whatever it weighs",
     ),
 }
 """Part by name."""

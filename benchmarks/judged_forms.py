@@ -16,7 +16,7 @@ from assay.scorers import flaw_reward, judge_reward
 from assay.tasks.single import SingleTurn
 from benchmarks.judged_tasks import DIGITS, Shifts, attempt, first_flaw, moved, sound_share, working, written
 
-__all__ = ["FORMS", "Judgements", "beside", "critique", "mark_of", "marks_of", "met"]
+__all__ = ["FORMS", "Judgements", "beside", "best_of", "critique", "mark_of", "marks_of", "met"]
 
 
 def beside(prompt: str, text: str) -> str:
@@ -147,16 +147,25 @@ def marks_of(prompt: str, texts: Sequence[str]) -> list[int]:
     return [1 + round(8 * sound_share(prompt, text)) for text in texts]
 
 
+def best_of(marks: str) -> int:
+    """Index of the highest mark; of one alone the mark.
+
+    >>> best_of("373"), best_of("5")
+    (1, 5)
+    """
+    return int(marks) if len(marks) == 1 else max(range(len(marks)), key=lambda n: marks[n])
+
+
 class Marks:
-    """A mark from 1 to 9 for each of two to four attempts at one question; the reward is SPCT's (`assay.scorers.judge_reward`)."""
+    """A mark from 1 to 9 for each of one to four attempts at one question; the reward is SPCT's (`assay.scorers.judge_reward`)."""
 
     def ask(self, level: int, rng: np.random.Generator) -> tuple[str, str]:
-        """Attempts of which one is strictly the best; the truth is their marks."""
+        """One attempt, or some of which one is strictly the best; the truth is their marks."""
         while True:
             prompt, first = _drawn(level, rng)
-            texts = [first, *(attempt(prompt, 0.3, rng) for _ in range(rng.integers(1, 4)))]
+            texts = [first, *(attempt(prompt, 0.3, rng) for _ in range(rng.integers(4)))]
             shares = sorted(sound_share(prompt, t) for t in texts)
-            if shares[-1] > shares[-2]:
+            if len(texts) == 1 or shares[-1] > shares[-2]:
                 order = rng.permutation(len(texts))
                 texts = [texts[n] for n in order]
                 scores = "".join(str(n) for n in marks_of(prompt, texts))
@@ -167,8 +176,7 @@ class Marks:
         """1 where the best is strictly on top, else -1."""
         if len(said) != len(truth) or not said.isdigit() or "0" in said:
             return -1.0
-        scores = [int(c) for c in truth]
-        return judge_reward([int(c) for c in said], scores.index(max(scores)))
+        return judge_reward([int(c) for c in said], best_of(truth))
 
 
 FORMS: Mapping[str, Form] = {"flaw": FirstFlaw(), "mark": Mark(), "better": Better(), "verdict": Verdict(), "marks": Marks()}

@@ -64,15 +64,14 @@ def judges(records: Sequence[Mapping[str, Any]]) -> list[str]:
         return []
     head = [
         "\n## The judges\n",
-        "| form | shown, steps | its rule, steps | right, greedy | right, sampled | reward by its rule, sampled |",
+        "| form | stage | right, greedy | right, sampled | mean reward by its rule, greedy | sampled |",
         "|---|---|---|---|---|---|",
     ]
     for r in rows:
-        cells = [
-            " to ".join(f"{r[when][key]:.3f}" for when in (("before", "behind") if r["rl"] else ("behind",)))
-            for key in ("greedy_right", "sampled_right", "sampled_reward")
-        ]
-        head.append(f"| {r['judge']} | {r['shown']} | {r['rl']} | {' | '.join(cells)} |")
+        told = {"shown": f"shown, {r['shown']} steps", "rejection": "rejection, 60 steps", "rule": f"its rule, {r['rl']} steps"}
+        for name, of in r["stages"].items():
+            cells = (of[key] for key in ("greedy_right", "sampled_right", "greedy_reward", "sampled_reward"))
+            head.append(f"| {r['judge']} | {told[name]} | {' | '.join(f'{value:.3f}' for value in cells)} |")
     return [*head, f"\n{READ['judges'].strip()}"]
 
 
