@@ -2,7 +2,7 @@
 
     OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE python -m benchmarks.judged [--parts NAME ...] [--seeds 2]
 
-Records go to ``docs/evidence/judged.jsonl``, of which ``docs/evidence/judged.md`` is made; cells that are there are read, not run.
+Records go to ``docs/evidence/judged.jsonl``, of which ``docs/evidence/judged.md`` is made; cells that are there are not run.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ def measured(part: Part, arm: Arm, seed: int, folder: Path) -> dict[str, Any]:
         judges: tuple[Judge, ...] = ()
         if arm.judge:
             server = stack.enter_context(ModelServer(judge_of(arm.judge, part.form, folder)))
-            judges = (Judge(url=server.url, model=f"{arm.judge}-{part.form}", max_tokens=54, temperature=part.temperature),)
+            settings = {"max_tokens": 54, "temperature": part.temperature, "concurrency": 128}  # a step's questions at once
+            judges = (Judge(url=server.url, model=f"{arm.judge}-{part.form}", **settings),)
         train(part.run(arm, seed, judges), place / "run", progress=False)
         lines = [json.loads(line)["metrics"] for line in (place / "run" / "metrics.jsonl").read_text().splitlines()]
         found = {"base": held_out(Policy(place / "run" / "start"), part), "end": held_out(Policy(place / "run"), part)}

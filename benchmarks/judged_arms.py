@@ -139,7 +139,10 @@ PARTS: Mapping[str, Part] = {
                 name="RLPR, no verifier",
                 reward=ReferenceProbability(opening="=", closing=""),
                 predicted="+",
-                stage={"objective": replace(GRPO, scalarise=Scalarise(weights=(("reward", 0.9), ("format", 0.1)))), "filter": Admitted()},
+                stage={
+                    "objective": replace(GRPO, scalarise=Scalarise(weights=(("reward", 0.9), ("format", 0.1)))),
+                    "filter": Admitted(),
+                },
             ),
         ),
         why="behind right working the reference answer is more probable than without any",

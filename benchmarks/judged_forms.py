@@ -20,9 +20,9 @@ __all__ = ["FORMS", "Judgements", "beside", "best_of", "critique", "mark_of", "m
 
 
 def beside(prompt: str, text: str) -> str:
-    """Question and working as a judge reads them: each digit and its line, ``_`` for none; then the answer.
+    r"""Question and working as a judge reads them: each digit and its line, ``_`` for none; then the answer.
 
-    >>> beside("491=", "7\\n2\\n=7")
+    >>> beside("491=", "7\n2\n=7")
     '47,92,1_=7'
     """
     digits = prompt.rstrip("=")
@@ -45,9 +45,9 @@ class Form(Protocol):
 
 
 def critique(prompt: str, text: str) -> str:
-    """A judge's word on each line, before it judges: what it should be, and ``y`` or ``n``.
+    r"""A judge's word on each line, before it judges: what it should be, and ``y`` or ``n``.
 
-    >>> critique("491=", "7\\n3\\n=7")
+    >>> critique("491=", "7\n3\n=7")
     '7y2n4n'
     """
     lines, right = working(text)[0], moved(prompt)
@@ -157,7 +157,7 @@ def best_of(marks: str) -> int:
 
 
 class Marks:
-    """A mark from 1 to 9 for each of one to four attempts at one question; the reward is SPCT's (`assay.scorers.judge_reward`)."""
+    """A mark from 1 to 9 for each of one to four attempts at a question; the reward is SPCT's (`assay.scorers.judge_reward`)."""
 
     def ask(self, level: int, rng: np.random.Generator) -> tuple[str, str]:
         """One attempt, or some of which one is strictly the best; the truth is their marks."""
@@ -245,5 +245,8 @@ class Judgements(SingleTurn):
 
     def trace(self, task: Task, noise: float, rng: np.random.Generator) -> tuple[Message, ...]:
         """The truth, each sign of it another one with probability ``noise``."""
-        signs = [rng.choice(list(self.symbols)) if sign not in ":;" and rng.random() < noise else sign for sign in task.private["answer"]]
+        signs = [
+            rng.choice(list(self.symbols)) if sign not in ":;" and rng.random() < noise else sign
+            for sign in task.private["answer"]
+        ]
         return (Message("assistant", "".join(signs)),)

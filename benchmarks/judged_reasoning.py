@@ -43,7 +43,9 @@ def _compared(policy: Policy, url: str) -> dict[str, Any]:
     plain = tabulate(eval_items(items)).total.metrics
     return {
         "pass": {k: round(plain[f"pass@{k}"].value, 4) for k in _ks()},
-        **{name: {k: round(found.tables["all"].total.metrics[f"pass@{k}"].value, 4) for k in _ks()} for name, found in by.items()},
+        **{
+            name: {k: round(found.tables["all"].total.metrics[f"pass@{k}"].value, 4) for k in _ks()} for name, found in by.items()
+        },
         "share": {name: round(_share(found), 4) for name, found in by.items()},
         "unjudged": by["judge"].unjudged,
     }
@@ -58,7 +60,7 @@ def _share(found: CotPass) -> float:
 
 
 async def _voted(items: Sequence[Mapping[str, Any]], prompts: Mapping[str, str], url: str) -> list[dict[str, Any]]:
-    client = JudgeClient(Judge(url=url, model="flaw", max_tokens=54), MemoryStore())
+    client = JudgeClient(Judge(url=url, model="flaw", max_tokens=54, concurrency=128), MemoryStore())
     try:
         return await vote_on_reasoning(items, prompts, client, votes=1)
     finally:

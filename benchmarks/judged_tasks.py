@@ -36,9 +36,9 @@ def working(text: str) -> tuple[list[str], str]:
 
 
 def first_flaw(prompt: str, text: str) -> int | None:
-    """The first line that is not as it should be, missing and needless ones included; None where all are right.
+    r"""The first line that is not as it should be, missing and needless ones included; None where all are right.
 
-    >>> first_flaw("491=", "7\\n2\\n4\\n=7"), first_flaw("491=", "7\\n3\\n4\\n=7"), first_flaw("491=", "7\\n2\\n=7")
+    >>> first_flaw("491=", "7\n2\n4\n=7"), first_flaw("491=", "7\n3\n4\n=7"), first_flaw("491=", "7\n2\n=7")
     (None, 1, 2)
     """
     lines, right = working(text)[0], moved(prompt)
@@ -49,9 +49,9 @@ def first_flaw(prompt: str, text: str) -> int | None:
 
 
 def sound_share(prompt: str, text: str) -> float:
-    """Share of lines that are right.
+    r"""Share of lines that are right.
 
-    >>> sound_share("491=", "7\\n3\\n4\\n=7")
+    >>> sound_share("491=", "7\n3\n4\n=7")
     0.6666666666666666
     """
     lines, right = working(text)[0], moved(prompt)
@@ -79,13 +79,13 @@ class Behind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shifts(SingleTurn):
-    """Each digit plus three, modulo 10, line by line; then the largest: ``491=`` asks for ``7``, ``2``, ``4``, ``=7``.
+    r"""Each digit plus three, modulo 10, line by line; then the largest: ``491=`` asks for ``7``, ``2``, ``4``, ``=7``.
 
     A trace has each line wrong with probability ``noise``, and names the largest of what it wrote. ``private["anchor"]`` is such
     a trace, at probability 0.5.
 
     >>> Shifts().solve("491=")
-    '7\\n2\\n4\\n=7'
+    '7\n2\n4\n=7'
     """
 
     levels: tuple[int, ...] = (4,)
@@ -161,12 +161,12 @@ def attempt(prompt: str, noise: float, rng: np.random.Generator) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Boxes(Shifts):
-    """Numbers put into two boxes one after another, and what is in one in the end: ``- a5``, ``- b2``, ``- a7``, ``a?``: ``=7``.
+    r"""Numbers put into two boxes one after another, and what is in one in the end: ``- a5``, ``- b2``, ``- a7``, ``a?``: ``=7``.
 
     The level is the number of events. A trace answers at once, ``=7``, after a glance, ``~7=7``, or after naming all that was
     put into the box, ``:57=7``; each digit is another one with probability ``noise``.
 
-    >>> Boxes().solve("- a5\\n- b2\\n- a7\\na?")
+    >>> Boxes().solve("- a5\n- b2\n- a7\na?")
     ':57=7'
     """
 

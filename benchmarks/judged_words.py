@@ -12,8 +12,8 @@ HEAD = """
     OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE python -m benchmarks.judged      # cells that are there are read, not run
 
 Four digits are asked for plus three, modulo 10, line by line, and then the largest of them: `491=` asks for `7`, `2`, `4`,
-`=7`. The verifier looks at the answer alone, which can be right behind a wrong line, and can be guessed; a program knows whether the
-working is right too. Policies (two layers, 0.23M parameters) were shown attempts in which three lines in ten are wrong, and
+`=7`. The verifier looks at the answer alone, which can be right behind a wrong line, and can be guessed; a program knows
+whether the working is right too. Policies (two layers, 0.23M parameters) were shown attempts in which three lines in ten are wrong, and
 then practised by GRPO for 40 steps of 12 prompts with 8 rollouts. Judges of the same shape were trained on attempts beside
 what a program says of them: they write what each line should be, compare, and judge. They stand behind a server of OpenAI's
 protocol on this machine, which takes question and answers out of what a scorer asks, and puts the words that it reads around
