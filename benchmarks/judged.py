@@ -17,10 +17,11 @@ from typing import Any
 
 from assay.clients import Judge
 from assay.train import Policy, train
-from benchmarks.judged_arms import PARTS, Arm, Part
+from benchmarks.judged_arms import PARTS, RUBRIC, Arm, Part
+from benchmarks.judged_critic import central_tasks
 from benchmarks.judged_forms import Judgements
 from benchmarks.judged_measures import held_out, judge_agreement
-from benchmarks.judged_models import stage_of, train_judge
+from benchmarks.judged_models import base, stage_of, train_judge
 from benchmarks.judged_page import page
 from benchmarks.judged_reasoning import measured_reasoning
 from benchmarks.judged_server import Chance, JudgeModel, ModelJudge, ModelServer, Program
@@ -53,9 +54,18 @@ def measured(part: Part, arm: Arm, seed: int, folder: Path) -> dict[str, Any]:
         judges: tuple[Judge, ...] = ()
         if arm.judge:
             server = stack.enter_context(ModelServer(judge_of(arm.judge, part.form, folder)))
-            settings = {"max_tokens": 54, "temperature": part.temperature, "concurrency": 128}  # a step's questions at once
+            settings = {
+                "max_tokens": 54,
+                "temperature": part.temperature,
+                "concurrency": 128,
+                "pause": 0.01,
+            }  # a step's questions at once
             judges = (Judge(url=server.url, model=f"{arm.judge}-{part.form}", **settings),)
-        train(part.run(arm, seed, judges), place / "run", progress=False)
+        kept: tuple[int, ...] = ()
+        if arm.central:
+            train(base(part.tasks, seed), place / "base", progress=False)
+            kept = central_tasks(Policy(place / "base"), RUBRIC, judges[0])
+        train(part.run(arm, seed, judges, kept), place / "run", progress=False)
         lines = [json.loads(line)["metrics"] for line in (place / "run" / "metrics.jsonl").read_text().splitlines()]
         found = {"base": held_out(Policy(place / "run" / "start"), part), "end": held_out(Policy(place / "run"), part)}
     return {

@@ -27,9 +27,9 @@ from assay.scorers import (
 )
 from assay.train import Built, Evaluation, Reinforce, Run
 from benchmarks.judged_models import LINEAR, base
-from benchmarks.judged_tasks import Boxes, Shifts, Tagged
+from benchmarks.judged_tasks import Boxes, Chosen, Shifts, Tagged
 
-__all__ = ["PARTS", "Arm", "Part"]
+__all__ = ["PARTS", "RUBRIC", "Arm", "Part"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +43,8 @@ class Arm:
         predicted: sign of the difference to the control.
         by_chance: pay at random in place of it.
         stage: further fields.
+        then: fields of a second stage; the steps are shared by both.
+        central: practise those tasks alone whose score by the judge lies in the middle (Rubicon).
     """
 
     name: str
@@ -51,6 +53,8 @@ class Arm:
     predicted: str = ""
     by_chance: bool = False
     stage: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    then: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    central: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,10 +81,10 @@ class Part:
     measures: str = "sound"
     steps: int = 40
 
-    def run(self, arm: Arm, seed: int, judges: tuple[Judge, ...]) -> Run:
-        """GRPO from the base of the seed."""
+    def run(self, arm: Arm, seed: int, judges: tuple[Judge, ...], kept: tuple[int, ...] = ()) -> Run:
+        """GRPO from the base of the seed, on all tasks or on those of these indices."""
         given: dict[str, Any] = {
-            "steps": self.steps,
+            "steps": self.steps // 2 if arm.then else self.steps,
             "groups": 12,
             "group_size": 8,
             "objective": GRPO,
@@ -89,12 +93,14 @@ class Part:
             "learner": LearnerSettings(optimizer=AdamW(lr=3e-4), schedule=LINEAR),
         }
         tasks = Rewarded(source=self.tasks, scorer=RandomReward(seed)) if arm.by_chance else self.tasks
+        if kept:
+            tasks = Chosen(kept=kept)
         return Run(
             name="judged",
             seed=seed,
             model=Built(run=base(self.tasks, seed)),
             tasks=tasks,
-            stages=(Reinforce(**(given | dict(arm.stage))),),
+            stages=tuple(Reinforce(**(given | dict(more))) for more in (arm.stage, arm.then) if more or more is arm.stage),
             sampling=Sampling(max_new_tokens=16),
             evaluation=Evaluation(every=0, final_per_level=1, kl_to_base=False),
             judges=judges,
@@ -114,6 +120,7 @@ RUBRIC = Rubric(
         Criterion(name="number", text="Is there a line for each digit?"),
     )
 )
+AT_ONCE = PolicyAwareRubric(rubric=RUBRIC, lam=0.0)
 MODES = (r"=\d", r"~\d=\d", r":\d+=\d")
 
 PARTS: Mapping[str, Part] = {
@@ -227,6 +234,25 @@ PARTS: Mapping[str, Part] = {
             )
         ),
         why="a criterion that all meet adds the same to all of a group, whatever it weighs",
+    ),
+    "Rubicon": Part(
+        tasks=Shifts(),
+        metric="sound",
+        form="verdict",
+        arms=(
+            Arm(name="all prompts, all criteria at once", reward=AT_ONCE, judge="trained", stage=FEWER),
+            Arm(name="prompts with a central score", reward=AT_ONCE, judge="trained", predicted="0", stage=FEWER, central=True),
+            Arm(
+                name="and in two stages, the whole working last",
+                reward=PolicyAwareRubric(rubric=Rubric(criteria=RUBRIC.criteria[1:]), lam=0.0),
+                judge="trained",
+                predicted="-",
+                stage=FEWER,
+                then={**FEWER, "reward": PolicyAwareRubric(rubric=Rubric(criteria=RUBRIC.criteria[:1]), lam=0.0)},
+                central=True,
+            ),
+        ),
+        why="these prompts are alike, so that a base's luck decides their scores; and half of the steps are for less",
     ),
 }
 """Part by name."""

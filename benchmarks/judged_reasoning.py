@@ -60,7 +60,7 @@ def _share(found: CotPass) -> float:
 
 
 async def _voted(items: Sequence[Mapping[str, Any]], prompts: Mapping[str, str], url: str) -> list[dict[str, Any]]:
-    client = JudgeClient(Judge(url=url, model="flaw", max_tokens=54, concurrency=128), MemoryStore())
+    client = JudgeClient(Judge(url=url, model="flaw", max_tokens=54, concurrency=128, pause=0.01), MemoryStore())
     try:
         return await vote_on_reasoning(items, prompts, client, votes=1)
     finally:

@@ -15,7 +15,20 @@ import numpy as np
 from assay.core import FrozenMap, Message, Rollout, Score, Task
 from assay.tasks.single import SingleTurn
 
-__all__ = ["DIGITS", "Behind", "Boxes", "Shifts", "Tagged", "attempt", "first_flaw", "moved", "sound_share", "working", "written"]
+__all__ = [
+    "DIGITS",
+    "Behind",
+    "Boxes",
+    "Chosen",
+    "Shifts",
+    "Tagged",
+    "attempt",
+    "first_flaw",
+    "moved",
+    "sound_share",
+    "working",
+    "written",
+]
 
 DIGITS = "0123456789"
 
@@ -132,6 +145,17 @@ class Shifts(SingleTurn):
     def trace(self, task: Task, noise: float, rng: np.random.Generator) -> tuple[Message, ...]:
         """Lines with slips."""
         return (Message("assistant", attempt(task.public["prompt"], noise, rng)),)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen(Shifts):
+    """`Shifts` whose training tasks are those of some indices, over and over."""
+
+    kept: tuple[int, ...] = (0,)
+
+    def task(self, arm: str, level: int, split: str, index: int) -> Task:
+        """The next one of those kept."""
+        return super(Chosen, self).task(arm, level, split, self.kept[index % len(self.kept)] if split == "train" else index)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
