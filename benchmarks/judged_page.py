@@ -59,7 +59,7 @@ def table(name: str, part: Part, records: Sequence[Mapping[str, Any]]) -> list[s
 
 def judges(records: Sequence[Mapping[str, Any]]) -> list[str]:
     """Each trained judge beside the program."""
-    rows = [r for r in records if "judge" in r]
+    rows = [r for r in records if "stages" in r]
     if not rows:
         return []
     head = [

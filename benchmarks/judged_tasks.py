@@ -160,16 +160,21 @@ class Chosen(Shifts):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tagged(Shifts):
-    """`Shifts` behind a tag that is drawn evenly: ``E=7`` without working, or ``H`` with it."""
+    """`Shifts` behind a tag that is drawn evenly: ``E=7`` without working, or ``H`` with it, in which few lines are wrong.
 
-    levels: tuple[int, ...] = (1, 2, 3, 4, 5)
+    Without working a trace guesses where there are more than three digits.
+    """
+
+    levels: tuple[int, ...] = (2, 3, 4, 5)
     title: ClassVar[str] = "tagged"
 
     def trace(self, task: Task, noise: float, rng: np.random.Generator) -> tuple[Message, ...]:
         """One of the two forms."""
         prompt: str = task.public["prompt"]
-        easy = rng.random() < 0.5
-        return (Message("assistant", f"E={max(moved(prompt))}" if easy else f"H{attempt(prompt, noise, rng)}"),)
+        if rng.random() < 0.5:
+            return (Message("assistant", f"H{attempt(prompt, noise / 3, rng)}"),)
+        answer = max(moved(prompt)) if task.level <= 3 else DIGITS[rng.integers(10)]
+        return (Message("assistant", f"E={answer}"),)
 
 
 def written(lines: Sequence[str]) -> str:
