@@ -52,19 +52,21 @@ def measured(part: Part, arm: Arm, seed: int, folder: Path) -> dict[str, Any]:
     with ExitStack() as stack:
         place = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         judges: tuple[Judge, ...] = ()
+        kept: tuple[int, ...] = ()
         if arm.judge:
             server = stack.enter_context(ModelServer(judge_of(arm.judge, part.form, folder)))
-            settings = {
-                "max_tokens": 54,
-                "temperature": part.temperature,
-                "concurrency": 128,
-                "pause": 0.01,
-            }  # a step's questions at once
-            judges = (Judge(url=server.url, model=f"{arm.judge}-{part.form}", **settings),)
-        kept: tuple[int, ...] = ()
-        if arm.central:
-            train(base(part.tasks, seed), place / "base", progress=False)
-            kept = central_tasks(Policy(place / "base"), RUBRIC, judges[0])
+            judge = Judge(
+                url=server.url,
+                model=f"{arm.judge}-{part.form}",
+                max_tokens=54,
+                temperature=part.temperature,
+                concurrency=128,  # a step's questions at once
+                pause=0.01,
+            )
+            judges = (judge,)
+            if arm.central:
+                train(base(part.tasks, seed), place / "base", progress=False)
+                kept = central_tasks(Policy(place / "base"), RUBRIC, judge)
         train(part.run(arm, seed, judges, kept), place / "run", progress=False)
         lines = [json.loads(line)["metrics"] for line in (place / "run" / "metrics.jsonl").read_text().splitlines()]
         found = {"base": held_out(Policy(place / "run" / "start"), part), "end": held_out(Policy(place / "run"), part)}

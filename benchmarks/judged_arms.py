@@ -191,6 +191,7 @@ PARTS: Mapping[str, Part] = {
         tasks=Shifts(),
         metric="sound",
         form="better",
+        steps=24,
         temperature=1.0,
         arms=(
             Arm(name="preferences by chance", reward=AGAINST, judge="chance", stage={**FEWER, "objective": pairwise_rl()}),
@@ -225,6 +226,7 @@ PARTS: Mapping[str, Part] = {
         tasks=Shifts(),
         metric="sound",
         form="verdict",
+        steps=24,
         arms=tuple(
             Arm(name=name, reward=PolicyAwareRubric(rubric=RUBRIC, lam=lam), judge=judge, predicted=told, stage=FEWER)
             for name, lam, judge, told in (
@@ -239,6 +241,7 @@ PARTS: Mapping[str, Part] = {
         tasks=Shifts(),
         metric="sound",
         form="verdict",
+        steps=24,
         arms=(
             Arm(name="all prompts, all criteria at once", reward=AT_ONCE, judge="trained", stage=FEWER),
             Arm(name="prompts with a central score", reward=AT_ONCE, judge="trained", predicted="0", stage=FEWER, central=True),

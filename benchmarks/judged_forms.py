@@ -166,7 +166,7 @@ class Marks:
             texts = [first, *(attempt(prompt, 0.3, rng) for _ in range(rng.integers(4)))]
             shares = sorted(sound_share(prompt, t) for t in texts)
             if len(texts) == 1 or shares[-1] > shares[-2]:
-                order = rng.permutation(len(texts))
+                order: list[int] = rng.permutation(len(texts)).tolist()
                 texts = [texts[n] for n in order]
                 scores = "".join(str(n) for n in marks_of(prompt, texts))
                 said = ";".join(critique(prompt, t) for t in texts)

@@ -57,8 +57,8 @@ def judge_agreement(policy: Policy, questions: Judgements) -> dict[str, float]:
     """A judge beside the program: mean reward by its rule, and the share of judgements with the full one, greedy and sampled."""
     found: dict[str, float] = {}
     for name, n in (("greedy", 0), ("sampled", 1)):
-        values = np.array(
-            [item["values"][0] for item in policy.evaluate(questions, n=n, per_level=200, sampling=Sampling(max_new_tokens=54))]
-        )
-        found |= {f"{name}_right": round(float(np.mean(values == 1.0)), 4), f"{name}_reward": round(float(values.mean()), 4)}
+        items = policy.evaluate(questions, n=n, per_level=200, sampling=Sampling(max_new_tokens=54))
+        values = [float(item["values"][0]) for item in items]
+        right = sum(value == 1.0 for value in values) / len(values)
+        found |= {f"{name}_right": round(right, 4), f"{name}_reward": round(sum(values) / len(values), 4)}
     return found

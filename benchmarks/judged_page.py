@@ -33,7 +33,7 @@ def each(rows: Sequence[Mapping[str, Any]], key: str) -> str:
 def table(name: str, part: Part, records: Sequence[Mapping[str, Any]]) -> list[str]:
     """A part's table, of the seeds that all its arms have."""
     of = {arm.name: {r["seed"]: r for r in records if (r.get("part"), r.get("arm")) == (name, arm.name)} for arm in part.arms}
-    seeds = sorted(set.intersection(*(set(rows) for rows in of.values())))
+    seeds: list[int] = [seed for seed in of[part.arms[0].name] if all(seed in rows for rows in of.values())]
     if not seeds:
         return []
     shown = ["right", *({"sound": ["sound"], "tag": ["tag", "length"]}.get(part.measures, []))]
