@@ -9,6 +9,7 @@ from hypothesis.extra.numpy import arrays
 from assay.core.errors import ConfigError, DataError
 from assay.curate import (
     angle_concentration,
+    central_rows,
     donod,
     fill_gaps,
     gain_shift,
@@ -122,3 +123,14 @@ def test_a_validation_item_twice_leaves_orthogonal_rows_as_they_are() -> None:
         influence([[1]], [[1, 2]])
     with pytest.raises(DataError, match="give a table"):
         influence([], [[1]])
+
+
+def test_the_central_rows_lie_between_two_quantiles_of_what_has_a_score() -> None:
+    """Of 0 to 8 the quartiles are 2 and 6, both kept; a row without a score is left out and moves neither."""
+    assert np.flatnonzero(central_rows(np.arange(9.0))).tolist() == [2, 3, 4, 5, 6]
+    assert np.flatnonzero(central_rows([*range(5), np.nan, *range(5, 9)])).tolist() == [2, 3, 4, 6, 7]
+    assert central_rows([3.0, 3.0]).all(), "where all are alike, all are central"
+    with pytest.raises(ConfigError, match=r"low=0\.7, high=0\.3"):
+        central_rows([1.0], 0.7, 0.3)
+    with pytest.raises(DataError, match="none of 2 rows has a score"):
+        central_rows([np.nan, np.nan])

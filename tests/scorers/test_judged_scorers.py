@@ -6,6 +6,7 @@ import asyncio
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -358,7 +359,24 @@ def test_both_orders_cancel_a_preference_for_the_first_place() -> None:
     (found,) = scored(PairwiseJudge(offset=0.5), biased, group("long one", ""))
     assert [x.components["reward"] for x in found] == [0.0, 0.0] and found[0].columns == {"win": 0.5, "loss": 0.5}
     assert PairwiseJudge(offset=0.5).floor(ctx) == {"reward": -0.5}
+    with pytest.raises(ConfigError, match="samples=0"):
+        PairwiseJudge(samples=0)
     with pytest.raises(DataError, match="no text in its private 'reference'"):
         scored(PairwiseJudge(anchor="reference"), ctx, group("x"))
     with pytest.raises(DataError, match="none of A, B"):
         read_preference("C")
+
+
+def test_the_mean_of_samples_is_a_generative_judges_probability() -> None:
+    """A for 3 of 4 samples where the answer stands first, and for 1 of 4 where the anchor does: (.75 + 1 - .25) / 2."""
+    asked: Counter[str] = Counter()
+
+    def drawn(messages: Sequence[Message]) -> str:
+        question = messages[-1].content
+        asked[question] += 1
+        first = question.index("\nlong one\n") < question.index("\n4\n")
+        return "A" if asked[question] <= (3 if first else 1) else "B"
+
+    (found,) = scored(PairwiseJudge(samples=4), ScriptedScoring(replies={"judge": drawn}), group("long one"))
+    assert found[0].components["reward"] == 0.75 and found[0].columns == {"win": 0.75, "loss": 0.25}
+    assert sorted(asked.values()) == [4, 4]

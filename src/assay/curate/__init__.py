@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from assay.curate.rows import Fields, Row, row_id
     from assay.curate.scores import (
         angle_concentration,
+        central_rows,
         donod,
         fill_gaps,
         gain_shift,
@@ -76,6 +77,7 @@ __all__ = [
     "VerifierAccepts",
     "WeakStrong",
     "angle_concentration",
+    "central_rows",
     "find_contamination",
     "donod",
     "drop",
@@ -108,7 +110,8 @@ _HOME = {
     "probes": "AngleOrder Donod Influential LearningImpact MostVaried Probe ProbeFile",
     "progress": "CurationProgress progress_on",
     "rows": "Fields Row row_id",
-    "scores": "angle_concentration donod fill_gaps gain_shift gain_weights history_deviation influence learning_impact topsis",
+    "scores": "angle_concentration central_rows donod fill_gaps gain_shift gain_weights history_deviation influence "
+    "learning_impact topsis",
     "step": "Chunk Decision RowStep StepNotes SetStep CurationStep Verdict drop keep",
     "substrings": "Substrings",
     "text": "HashedTexts jaccard normal runs shingles",

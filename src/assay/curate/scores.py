@@ -11,6 +11,7 @@ from assay.core.errors import ConfigError, DataError
 
 __all__ = [
     "angle_concentration",
+    "central_rows",
     "donod",
     "fill_gaps",
     "gain_shift",
@@ -132,6 +133,37 @@ def gain_weights(count: int, centre: float, width: float = 1000.0) -> Floats:
     exponent = -0.5 * np.square((np.arange(count) - centre) / width)
     weights = np.exp(exponent - exponent.max())
     return weights / weights.sum()
+
+
+def central_rows(scores: ArrayLike, low: float = 0.25, high: float = 0.75) -> NDArray[np.bool_]:
+    """Rubicon: which rows are neither too easy nor too hard, by the score that a critic gives to a base model's answers.
+
+    A row is kept where its score lies between two quantiles of all scores, both ends included.
+
+    Args:
+        scores: ``[rows]``; NaN where the critic gave none: such a row is left out, and counts for no quantile.
+        low, high: the quantiles.
+
+    Returns:
+        ``[rows]``.
+
+    Raises:
+        ConfigError: quantiles out of range or order.
+        DataError: no row has a score.
+
+    Source: Rubicon (arXiv 2508.12790), which speaks of a central quantile. UNSURE: its bounds.
+
+    >>> central_rows([0.1, 0.9, 0.4, 0.5, 0.6]).tolist()
+    [False, False, True, True, True]
+    """
+    if not 0.0 <= low < high <= 1.0:
+        raise ConfigError(f"central_rows: low={low}, high={high}; use 0 <= low < high <= 1")
+    found = np.asarray(scores, np.float64)
+    known = found[~np.isnan(found)]
+    if not len(known):
+        raise DataError(f"central_rows: none of {len(found)} rows has a score; let a critic judge a base model's answers first")
+    least, most = np.quantile(known, (low, high))
+    return (found >= least) & (found <= most)  # a comparison with NaN is False
 
 
 def donod(before: ArrayLike, after: ArrayLike) -> tuple[float, float]:

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from assay.core.canon import digest
-from assay.core.errors import DataError, EngineError
+from assay.core.errors import ConfigError, DataError, EngineError
+from assay.core.fields import later
 from assay.core.rollout import Rollout
 from assay.core.score import Score
 from assay.core.scoring import JudgePort, RolloutGroup, ScoreContext, StatelessScorer, score_each, unanswered
@@ -29,9 +30,14 @@ class PairwiseJudge(StatelessScorer):
         judge: name in ``Run.judges``; it replies with A, B or a tie.
         anchor: field of a task's private part that holds the anchor, a reference answer.
         offset: taken off; 0.5 centres the reward.
+        samples: answers of the judge to each order; the probability is their mean. One answer makes it 1, 1/2 or 0; the mean of
+            several, of a judge of temperature 1, estimates without bias the probability that a generative model gives.
 
-    Source: A Unified Pairwise Framework for RLHF. The judge's probability is 1, 1/2 or 0 here; the source's is that of a trained
-    generative model.
+    Raises:
+        ConfigError: no sample.
+
+    Source: A Unified Pairwise Framework for RLHF (arXiv 2504.04950), whose reward is the probability of a trained generative
+    model.
 
     >>> PairwiseJudge().judges
     ('judge',)
@@ -40,6 +46,11 @@ class PairwiseJudge(StatelessScorer):
     judge: str = "judge"
     anchor: str = "answer"
     offset: float = 0.0
+    samples: int = later(1)
+
+    def __post_init__(self) -> None:
+        if self.samples < 1:
+            raise ConfigError(f"PairwiseJudge.samples={self.samples}; ask the judge at least once in each order")
 
     @property
     def judges(self) -> tuple[str, ...]:
@@ -52,7 +63,7 @@ class PairwiseJudge(StatelessScorer):
         return True
 
     async def score(self, groups: Sequence[RolloutGroup], ctx: ScoreContext) -> Sequence[Sequence[Score]]:
-        """Two comparisons of each rollout.
+        """Comparisons of each rollout, ``samples`` in each order.
 
         Raises:
             DataError: a task without an anchor; names it.
@@ -71,13 +82,17 @@ class PairwiseJudge(StatelessScorer):
         prompt, anchor = prompt_of(task), str(task.private[self.anchor])
         try:
             first, second = await asyncio.gather(
-                judge.ask(_question(prompt, rollout.text, anchor), read_preference),
-                judge.ask(_question(prompt, anchor, rollout.text), read_preference),
+                self._preferred(judge, _question(prompt, rollout.text, anchor)),
+                self._preferred(judge, _question(prompt, anchor, rollout.text)),
             )
         except EngineError as error:
             return unanswered(error)
         p = (first + 1.0 - second) / 2.0
         return Score(components={"reward": p - self.offset}, columns={"win": p, "loss": 1.0 - p})
+
+    async def _preferred(self, judge: JudgePort, question: Sequence[Message]) -> float:
+        said = await asyncio.gather(*(judge.ask(question, read_preference, sample=n) for n in range(self.samples)))
+        return sum(said) / self.samples
 
 
 def read_preference(reply: str) -> float:
