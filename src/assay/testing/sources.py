@@ -16,7 +16,7 @@ from assay.core.rollout import Rollout
 from assay.core.seeds import content_split
 from assay.core.task import CALLS, Task
 from assay.tasks.gold_text import task_gold_text
-from assay.tasks.one_answer import has_one_answer, oracle_answer
+from assay.tasks.one_answer import has_one_answer, leaves_open, oracle_answer
 from assay.testing.contracts import ContractError, Report, check_environment, guard, most_common, require, verdict, wait_for
 from assay.testing.source_comparisons import describe_difference, digest_elsewhere, ends_with, keys_of, tag_calls
 from assay.verify.abilities import ability_of
@@ -28,6 +28,7 @@ __all__ = ["check_task_source"]
 
 SPLITS = ("train", "test")
 
+_AROUND_IT = "the answer beside another one, denied, or inside a longer text is wrong"
 _PARTIAL = "; for partial credit give 'correct' too, which is 1 for a right answer alone (docs/add/verifier.md, Partial credit)"
 
 _REPORTED = (
@@ -254,6 +255,7 @@ class _Check:
 
     def wrong(self, constant: float) -> None:
         strangers, compared, hedged = list[bool](), 0, 0
+        undeclared: dict[str, None] = {}
         after = dict(zip((t.id for t in self.tasks), self.tasks[1:], strict=False))
         for task in self.close:
             own, following = self.answers.get(task.id), after.get(task.id)
@@ -267,6 +269,8 @@ class _Check:
                 else:
                     self._at_floor(task, other)
                 hedged += self._around(task, following)
+                if self._one_turn and leaves_open(self.source, task):
+                    undeclared[task.arm] = None
             if own is None:
                 continue
             require(
@@ -282,7 +286,13 @@ class _Check:
         if compared:
             self.held("another task's answer is wrong")
         if hedged:
-            self.held("the answer beside another one, denied, or inside a longer text is wrong")
+            self.held(_AROUND_IT)
+        if undeclared:
+            who = f"{_few(list(undeclared))} {'does' if len(undeclared) == 1 else 'do'}"
+            self.skipped.append(
+                f"{_AROUND_IT}: {who} not say whether one answer alone is right; declare 'unique: ClassVar[bool] = True' there, or "
+                "False"
+            )
         self._constants(constant)
 
     def _around(self, task: Task, following: Task) -> int:
@@ -386,3 +396,8 @@ class _Check:
         require(
             shown == wanted, self.subject, f"task {task.id!r}: the environment shows {shown}, the oracle's trace says {wanted}"
         )
+
+
+def _few(names: list[str]) -> str:
+    """Up to three names, and how many more there are."""
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
