@@ -34,7 +34,7 @@ def has_one_answer(source: TaskSource, task: Task) -> bool:
 
     >>> from assay.tasks import family
     >>> sort, graphs = family("sort"), family("graphs/path")
-    >>> has_one_answer(sort, sort.task("sort", 3, "train", 0)), has_one_answer(graphs, graphs.task("graphs/path", 1, "train", 0))
+    >>> has_one_answer(sort, sort.task("sort", 3, "train", 0)), has_one_answer(graphs, graphs.task("graphs/path", 5, "train", 0))
     (True, False)
     """
     verifier, declared = _judged_by(source, task)
@@ -49,9 +49,10 @@ def leaves_open(source: TaskSource, task: Task) -> bool:
     So it is where the family declares no ``unique``, `has_one_answer` cannot tell, and the private answer is a text or the
     verifier none of assay's own.
 
-    >>> from assay.tasks import family
-    >>> algebra = family("algebra/quadratic")
-    >>> leaves_open(algebra, algebra.task("algebra/quadratic", 1, "train", 0))
+    >>> from assay.tasks import Rows
+    >>> from assay.verify import MathAnswer
+    >>> rows = Rows([{"prompt": "Half of 1?", "answer": "1/2"}], scorer=MathAnswer(), test_share=0.0)
+    >>> leaves_open(rows, rows.task("rows", 1, "train", 0))
     True
     """
     verifier, declared = _judged_by(source, task)

@@ -290,8 +290,8 @@ class _Check:
         if undeclared:
             who = f"{_few(list(undeclared))} {'does' if len(undeclared) == 1 else 'do'}"
             self.skipped.append(
-                f"{_AROUND_IT}: {who} not say whether one answer alone is right; declare 'unique: ClassVar[bool] = True' there, or "
-                "False"
+                f"{_AROUND_IT}: {who} not say whether one answer alone is right; "
+                "declare 'unique: ClassVar[bool] = True' there, or False"
             )
         self._constants(constant)
 
