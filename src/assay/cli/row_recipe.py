@@ -74,8 +74,8 @@ class RowRecipe:
         files = dict(self.files)
         for key, value in table.items():
             name = key.replace("-", "_")
-            if name == "model" and isinstance(value, dict) and set(cast("dict[str, Any]", value)) == {"path"}:
-                value = cast("dict[str, Any]", value)["path"]
+            if name == "model" and isinstance(value, dict) and list(cast("dict[str, Any]", value)) == ["path"]:
+                value: Any = cast("dict[str, Any]", value)["path"]
             if name not in _OPTIONS or (name in ("model", "objective") and isinstance(value, dict)):
                 rest[key] = value  # a table changes the part that stands there
                 basis |= _basis(name, value)

@@ -288,7 +288,8 @@ class _Check:
         if hedged:
             self.held(_AROUND_IT)
         if undeclared:
-            who = f"{_few(list(undeclared))} {'does' if len(undeclared) == 1 else 'do'}"
+            who = ", ".join([*list(undeclared)[:3], *(["others"] if len(undeclared) > 3 else [])])
+            who += " does" if len(undeclared) == 1 else " do"
             self.skipped.append(
                 f"{_AROUND_IT}: {who} not say whether one answer alone is right; "
                 "declare 'unique: ClassVar[bool] = True' there, or False"
@@ -396,8 +397,3 @@ class _Check:
         require(
             shown == wanted, self.subject, f"task {task.id!r}: the environment shows {shown}, the oracle's trace says {wanted}"
         )
-
-
-def _few(names: list[str]) -> str:
-    """Up to three names, and how many more there are."""
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
