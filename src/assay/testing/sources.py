@@ -29,6 +29,7 @@ __all__ = ["check_task_source"]
 SPLITS = ("train", "test")
 
 _AROUND_IT = "the answer beside another one, denied, or inside a longer text is wrong"
+_AS_TRACED = "environment: answers the oracle as its trace says"
 _PARTIAL = "; for partial credit give 'correct' too, which is 1 for a right answer alone (docs/add/verifier.md, Partial credit)"
 
 _REPORTED = (
@@ -288,12 +289,8 @@ class _Check:
         if hedged:
             self.held(_AROUND_IT)
         if undeclared:
-            who = ", ".join([*list(undeclared)[:3], *(["others"] if len(undeclared) > 3 else [])])
-            who += " does" if len(undeclared) == 1 else " do"
-            self.skipped.append(
-                f"{_AROUND_IT}: {who} not say whether one answer alone is right; "
-                "declare 'unique: ClassVar[bool] = True' there, or False"
-            )
+            who = f"{', '.join(list(undeclared)[:3])}{' and others' if len(undeclared) > 3 else ''}"
+            self.skipped.append(f"{_AROUND_IT}: declare 'unique: ClassVar[bool] = True', or False, for {who}")
         self._constants(constant)
 
     def _around(self, task: Task, following: Task) -> int:
@@ -375,15 +372,18 @@ class _Check:
         report = check_environment(self.source, task)
         self.held(*(f"environment: {name}" for name in report.passed))
         self.numbers |= report.numbers
-        for task in self.close:
-            self._played(task)
-        self.held("environment: answers the oracle as its trace says")
+        answered = [self._played(task) for task in self.close]
+        if any(answered):
+            self.held(_AS_TRACED)
+        else:
+            self.skipped.append(f"{_AS_TRACED}: the family has no trace")
 
-    def _played(self, task: Task) -> None:
+    def _played(self, task: Task) -> bool:
+        """Plays the oracle's trace, where there is one."""
         trace = self.source.trace(task, 0.0, np.random.default_rng(0))
         environment = self.source.environment(task.public_view())
         if trace is None or environment is None:
-            return
+            return False
 
         async def play() -> list[str]:
             shown = [m.content for m in (await environment.start()).messages]
@@ -397,3 +397,4 @@ class _Check:
         require(
             shown == wanted, self.subject, f"task {task.id!r}: the environment shows {shown}, the oracle's trace says {wanted}"
         )
+        return True
