@@ -46,8 +46,8 @@ class Chat:
     """How conversations with a model are written and read.
 
     Attributes:
-        template: ``""``: the model's own; the name of another that it brings, or of one built in (``chatml``, ``dialogue``, ``tools``); a
-            Jinja text; or a `ChatTemplate`, which writes turn by turn.
+        template: ``""``: the model's own; the name of another that it brings, or of one built in (``chatml``, ``dialogue``,
+            ``tools``); a Jinja text; or a `ChatTemplate`, which writes turn by turn.
         system: text of a system turn that opens every conversation without one. A template without system turns gets it in
             front of the first user turn.
         options: further variables of a Jinja template, such as ``{"enable_thinking": False}``.
