@@ -331,7 +331,15 @@ def test_a_small_rise_of_a_small_entropy_is_no_explosion() -> None:
 def test_a_drop_within_chance_is_none() -> None:
     course = {**HEALTHY, "eval/greedy/all": lambda t: 0.6 - 0.1 * t, "eval/sampled/all": 0.4}
     assert HeldOutDropped()(run(course, items=64)) is None
-    assert HeldOutDropped()(run(course, items=2048)) is not None
+    found = HeldOutDropped()(run(course, items=2048))
+    assert found is not None and found.action.startswith("Use the model of step 1:")
+
+
+def test_a_fall_within_a_trial_of_few_steps_is_said_to_be_one() -> None:
+    course = {**HEALTHY, "eval/greedy/all": lambda t: 0.44 - 0.27 * t}
+    found = HeldOutDropped()(run(course, steps=3, items=512))
+    assert found is not None and found.action.startswith("These are 2 steps: a trial.")
+    assert "compare with the same command without what you try" in found.action
 
 
 def with_items(scores: Mapping[int, Mapping[str, float]]) -> History:

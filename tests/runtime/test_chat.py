@@ -334,7 +334,9 @@ def test_a_folder_without_a_template(tmp_path: Path) -> None:
         for talk in ([SYSTEM, USER], [USER, SAID, AGAIN]):
             with pytest.raises(ConfigError, match=r"has no chat template, so a conversation of .* cannot be written; name one"):
                 t.render(talk)
-        with pytest.raises(ConfigError, match="no messages of role 'tools': describe them in the task's prompt"):
+        with pytest.raises(
+            ConfigError, match=r"no messages of role 'tools': name a template that does, as Chat\(template='tools'\)"
+        ):
             t.render([Message("tools", '[{"name": "add"}]'), USER])
         with pytest.raises(ConfigError, match="a conversation of user, assistant, tool cannot"):
             t.follow([USER, SAID], [RESULT])

@@ -19,6 +19,7 @@ from assay.core.errors import ConfigError, DataError
 from assay.core.rollout import Sampling
 from assay.core.task import CALLS, TOOLS, Context, Message, TaskView
 from assay.rollout import Player
+from assay.runtime import char_tokenizer
 from assay.runtime.text.chat import Chat
 from assay.runtime.text.tokenizer import ChatTemplate, HubTokenizer
 from assay.testing.fakes import Ask, ScriptedEngine
@@ -126,7 +127,7 @@ def test_openings_are_append_only_from_the_tools_on() -> None:
 def test_a_template_that_knows_no_tools_refuses_them(family: str, tmp_path: Path) -> None:
     t = HubTokenizer.load(folder_of(FAMILIES[family], tmp_path / family))
     with pytest.raises(
-        ConfigError, match=r"the task declares tools \(look_up, add\), and the chat template writes none; describe them"
+        ConfigError, match=r"the task declares tools \(look_up, add\), and the chat template writes none; name a template"
     ):
         t.render([DECLARED, USER], True)
     assert t.render([USER], True).tolist()
@@ -159,7 +160,7 @@ def test_a_template_that_shows_some_tools_only_is_refused() -> None:
 def test_turns_that_are_written_role_by_role_have_no_tools() -> None:
     t = tokenizer("mistral").with_chat(Chat(template=ChatTemplate()))
     for message in (DECLARED, CALL):
-        with pytest.raises(ConfigError, match=f"a ChatTemplate writes no messages of role '{message.role}': describe them"):
+        with pytest.raises(ConfigError, match=f"a ChatTemplate writes no messages of role '{message.role}': name a template"):
             t.render([message, USER], True)
 
 
@@ -178,6 +179,21 @@ def test_turns_that_are_written_role_by_role_have_no_tools() -> None:
 def test_bad_declarations_and_calls(messages: list[Message], error: str) -> None:
     with pytest.raises(DataError, match=error):
         tokenizer("qwen").render(messages, True)
+
+
+def test_the_built_in_template_of_tools_writes_declarations_calls_and_answers() -> None:
+    t = char_tokenizer("".join(map(chr, range(32, 127))) + "\n").with_chat(Chat(template="tools"))
+    add = {"name": "add", "description": "Adds.", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}
+    called = Message("tool_calls", '[{"name": "add", "arguments": {"a": 1}}]')
+    talk = [Message("tools", json.dumps([add])), Message("user", "1+1?"), called, Message("tool", "2")]
+    written = t.decode(t.render(talk))
+    assert f"<tools>\n{json.dumps(add)}\n</tools>" in written
+    assert 'Assistant: <tool_call>{"name": "add", "arguments": {"a": 1}}</tool_call>' in written
+    assert written.endswith("Tool: 2\nAssistant: ") and "User: 1+1?" in written
+    plain = t.with_chat(Chat(template="dialogue"))
+    assert t.render([Message("user", "1+1?")]).tolist() == plain.render([Message("user", "1+1?")]).tolist()
+    with pytest.raises(ConfigError, match=r"name a template that writes them, as Chat\(template='tools'\) does"):
+        plain.render(talk[:2])
 
 
 def test_a_task_declares_its_tools_beside_its_prompt() -> None:

@@ -552,7 +552,9 @@ def taken() -> dict[str, dict[str, Any] | Rejected]:
     out: dict[str, dict[str, Any] | Rejected] = {}
     while rest := [form for form in TAKEN if form not in out]:
         made = Importer().run([ImportableRows(form, 1, TAKEN[form][0]) for form in rest], Summary())
-        out |= {f: m for f, m in zip(rest, made, strict=True) if not (isinstance(m, Rejected) and m.step == "repeated")}
+        out |= {
+            f: m for f, m in zip(rest, made, strict=True) if not (isinstance(m, Rejected) and m.step in ("repeated", "differing"))
+        }
     return out
 
 

@@ -104,7 +104,7 @@ def test_why_rows_are_refused() -> None:
     said = {r.number: (r.step, r.reason) for r in bad}
     assert said[2] == ("read", "line 1 is no JSON object")
     assert said[3][0] == "fields" and "no question" in said[3][1] and said[4][0] == "fields" and "no gold" in said[4][1]
-    assert said[5][0] == "repeated" and said[5][1].startswith(
+    assert said[5][0] == "differing" and said[5][1].startswith(
         "the same question as rows, row 1, with another answer (this is rows, row 5): nobody knows"
     )
     assert said[6][0] == "verifier" and "did you mean 'math'" in said[6][1]
@@ -164,7 +164,7 @@ def test_counts_of_rows_that_contradict_each_other(tmp_path: Path) -> None:
     write_rows(
         Importer().run([ImportableRows("rows", i, row) for i, row in enumerate(rows, 1)], summary), tmp_path / "o", summary
     )
-    assert (summary.read, summary.taken, dict(summary.rejected)) == (5, 1, {"repeated": 4})
+    assert (summary.read, summary.taken, dict(summary.rejected)) == (5, 1, {"differing": 3, "repeated": 1})
     assert summary.sources == {"rows": 1} and summary.licences == {"unknown": 1} and summary.verifiers == {"math": 1}
 
 
@@ -379,7 +379,7 @@ def test_reasoning_gym_itself(tmp_path: Path) -> None:
     summary = Summary()
     out = tmp_path / "gcd.jsonl"
     write_rows(Importer().run(found_in("gym:gcd", 50), summary), out)
-    assert summary.taken >= 45 and not summary.rejected.keys() - {"repeated"}
+    assert summary.taken >= 45 and not summary.rejected.keys() - {"repeated", "differing"}
     task = load_rows(out, test_share=0).task("gym/gcd", 1, "train", 0)
     verifier = load_rows(out, test_share=0).verifier()
     assert verifier(task, rollout_of(task, f" {task.private['answer']}\n")).primary == 1.0

@@ -4,7 +4,7 @@ passed what was not tried.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Any, ClassVar
@@ -15,13 +15,15 @@ import pytest
 from assay.audit import AuditSettings, Subject, audit, audit_page
 from assay.cli import main
 from assay.core.errors import UnknownNameError
-from assay.core.protocols import TaskSource
-from assay.tasks import Facts, Problem, Problems, Solution, TaskMixture, families, family
+from assay.core.protocols import TaskSource, Verifier
+from assay.tasks import Facts, Form, Problem, Problems, Solution, TaskMixture, families, family
 from assay.tasks.one_answer import has_one_answer, oracle_answer
 from assay.tasks.packages import Installed
 from assay.testing import ContractError, check_task_source
+from assay.verify import MathAnswer, Numeric
 from tests.tasks.accepts_what_contains import Dozens, eggs
 
+NUMBER = Numeric()
 QUICK = AuditSettings(items=4, hostile_items=0, skip=("determinism", "order", "threads", "latency"), deadline=20.0)
 
 
@@ -48,8 +50,6 @@ class Grid(Problem):
 
 
 def audited(source: Problems, **settings: Any) -> Any:
-    from dataclasses import replace
-
     return audit(Subject(source.name, source.verifier(), None, source), settings=replace(QUICK, **settings))
 
 
@@ -78,6 +78,46 @@ def test_the_check_of_a_family_finds_it_too() -> None:
         assert name not in check_task_source(Problems(name="eggs", problems=(problem,)), n=2).passed
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Priced(Grid):
+    """One number, of which the class says nothing; the verifier is the second field's."""
+
+    name: str = "shop/price"
+    judge: Verifier = NUMBER
+
+    def solve(self, facts: Facts) -> Solution:
+        return Solution(answer=str(facts["n"] + 1))
+
+    def verifier(self, form: Form) -> Verifier:
+        return replace(self.judge, **({"look": (form.value,)} if isinstance(self.judge, MathAnswer) else {"where": form.place}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PricedAlone(Priced):
+    """The same, declared."""
+
+    unique: ClassVar[bool | None] = True
+
+
+def test_hedges_are_tried_or_the_check_says_that_they_are_not() -> None:
+    name = "the answer beside another one, denied, or inside a longer text is wrong"
+
+    def found(problem: Problem) -> tuple[bool, list[str]]:
+        report = check_task_source(Problems(name="shop", problems=(problem,)), n=8)
+        return name in report.passed, [line for line in report.skipped if line.startswith(name)]
+
+    assert found(Priced()) == (True, [])  # a number is compared with a number
+    tried, (line,) = found(Priced(judge=MathAnswer(symbolic=False)))  # of mathematics several forms may be right
+    assert not tried and line.endswith("declare 'unique: ClassVar[bool] = True', or False, for shop/price")
+    assert found(PricedAlone(judge=MathAnswer(symbolic=False))) == (True, [])
+
+
+def test_the_part_that_says_correct_decides_of_a_verifier_made_of_several() -> None:
+    sort, strip = family("sort"), family("strip")  # sorted digits; any way through a strip
+    assert has_one_answer(sort, sort.task("sort", 3, "train", 0))
+    assert not has_one_answer(strip, strip.task("strip", 4, "train", 0))
+
+
 def test_who_says_that_one_answer_alone_is_right() -> None:
     def of(source: TaskSource) -> bool:
         arm = next(iter(source.arms()))
@@ -85,7 +125,7 @@ def test_who_says_that_one_answer_alone_is_right() -> None:
 
     assert of(eggs()) and not of(Problems(name="eggs", problems=(Several(),))) and of(Problems(name="g", problems=(Grid(),)))
     assert of(TaskMixture(name="mixed", sources=(eggs(),)))
-    assert not of(family("arithmetic"))
+    assert of(family("arithmetic")) and not of(family("algebra/quadratic"))
 
 
 def test_an_answer_of_several_lines_is_found_in_its_form() -> None:

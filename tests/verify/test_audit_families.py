@@ -67,7 +67,7 @@ def test_cases_are_the_familys_tasks_in_turn_with_the_oracles_answers() -> None:
 
 def test_an_answer_that_stands_in_no_form_is_the_oracles_whole_text() -> None:
     (case,) = family_cases(family("sort"), 1)
-    assert not case.unique and case.template == "{answer}" and case.gold == case.task.private["answer"]
+    assert case.unique and case.template == "{answer}" and case.gold == case.task.private["answer"]
     assert family_cases(family("coding"), 1)[0].gold
     rows = Rows([{"prompt": f"S{n}>", "answer": str(n)} for n in range(99)], test_share=0.5)
     assert family_cases(rows, 1)[0].gold

@@ -33,6 +33,7 @@ from assay.verify.text.jsonvalue import Exact, NoJson, json_in, same_json
         ('{"a": "\\"}"} ]', {"a": '"}'}),
         ("[" * 99 + "]" * 99, None),
         ("```json\n[1]\n```\n```\n[2]", [1]),
+        ("[1] is wrong, so [2]", [2]),
     ],
 )
 def test_found(text: str, value: object) -> None:
@@ -57,6 +58,8 @@ def test_found(text: str, value: object) -> None:
         ("[1}", "Expecting"),
         ("}{", "Expecting"),
         ("]", "Expecting"),
+        ("[[5, 36]] or [[-7, 37]]", "joined by 'or'"),
+        ("not [1]", "denies"),
     ],
 )
 def test_refused(text: str, why: str) -> None:

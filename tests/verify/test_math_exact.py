@@ -592,6 +592,13 @@ MANY = ",".join(str(n) for n in range(70))
         ("2^{2000}2^{2000}2^{2000}", "1", None),
         ("\\sin((\\sin((a+b)^{12})+1)^{12})", "1", None),
         (",", "1", None),
+        ("12", "not x = 12", False),
+        ("12", "x not = 12", False),
+        ("12", "I doubt that x = 12", False),
+        ("12", "nicht x = 12", False),
+        ("x=-6, y=-9", "anything but x = -6, y = -9", False),
+        ("x=-2, y=-6", "not x = -2, y = -6", False),
+        ("12", "the number of notes = 12", True),
     ],
 )
 def test_edges(gold: str, answer: str, equal: bool | None) -> None:

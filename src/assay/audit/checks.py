@@ -10,7 +10,7 @@ import numpy as np
 from assay.audit.effects import EFFECTS
 from assay.audit.judge_probes import ProbeOutcome
 from assay.audit.probes import FAMILIES, Side
-from assay.audit.record import AuditSettings, AuditStatus, Check, Example, Latency, Line, Rate
+from assay.audit.record import AuditSettings, AuditStatus, Check, Example, Latency, Line, Rate, printable
 
 __all__ = [
     "agreement",
@@ -58,7 +58,8 @@ def formats(outcomes: Outcomes, settings: AuditSettings) -> Check:
     mine = [o for o in outcomes if FAMILIES[o.probe.family].side is Side.RIGHT and o.probe.family != "gold"]
     bad = [o for o in mine if not _accepted(o, settings)]
     lines = _lines(mine, bad, lambda family: family in settings.must)
-    refused = [line.name for line in lines if line.rate.failed]
+    first = {o.probe.family: o.probe.answer for o in reversed(bad)}
+    refused = [f"{line.name} ('{printable(first[line.name])}')" for line in lines if line.rate.failed]
     says = f"also accepts every other form ({', '.join(line.name for line in lines)})"
     if refused:
         says = f"refuses some of: {', '.join(refused)}; none of them was promised"

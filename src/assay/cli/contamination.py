@@ -94,6 +94,7 @@ def _print(found: Membership) -> None:
             "right on items": f"{found.accuracy:.3f} of {found.items}",
             "right on fresh ones": f"{found.fresh_accuracy:.3f} of {found.fresh}",
             "difference": str(found.gap),
+            "result": found.verdict,
             **{f"missing: {name}": why for name, why in found.missing.items()},
         }
     )

@@ -25,7 +25,8 @@ class InitOptions:
     """Writes a small package for a part of your own: one module, a test that passes, and a README with the next commands.
 
     Attributes:
-        kind: task, environment (a task of several turns), reward, verifier or recipe.
+        kind: task (prompts of a few characters), problem (questions in words), environment (several turns), reward, verifier
+            or recipe.
         name: of the package, and of its family.
         about: what it is, in a line of your own: description, README and docstring begin with it.
         author: 'Name <mail>'.

@@ -74,6 +74,8 @@ class RowRecipe:
         files = dict(self.files)
         for key, value in table.items():
             name = key.replace("-", "_")
+            if name == "model" and isinstance(value, dict) and list(cast("dict[str, Any]", value)) == ["path"]:
+                value: Any = cast("dict[str, Any]", value)["path"]
             if name not in _OPTIONS or (name in ("model", "objective") and isinstance(value, dict)):
                 rest[key] = value  # a table changes the part that stands there
                 basis |= _basis(name, value)
@@ -103,6 +105,7 @@ class RowRecipe:
         Raises:
             ConfigError: an option without a value, or with several.
         """
+        options = [replace(o, path="model") if o.path == "model.path" else o for o in options]
         taken = [o for o in options if o.path in _OPTIONS]
         for option in taken:
             if len(option.words) != 1 and not (option.path == "split" and len(option.words) == 2):

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from assay.cli.aliases import OWN_ALIASES, replace_aliases
 from assay.cli.apply_options import apply_options
 from assay.cli.given_options import GivenOption, Mistakes, last_given
+from assay.cli.model_chat import drop_foreign_options
+from assay.cli.output import note
 from assay.cli.part_tree import Node, at, class_word, take
 from assay.core.errors import AssayError
 from assay.recipes.setting_names import SHORT
@@ -97,6 +99,9 @@ def change_run(
     given = last_given(given, lambda path: _replaced(path, root))
     wired, wires, rest = wire_all(run, given, parts, mistakes)
     made, changed = apply_options(options, wired, rest, mistakes, modules)
+    changed, left_out = drop_foreign_options(run, changed)
+    if left_out:
+        note(left_out)
     return made, changed, wires, given
 
 
@@ -108,7 +113,7 @@ def _fitted_to_model(run: Run, given: Sequence[GivenOption], modules: Sequence[s
     asked = [o for o in given if o.path in names or o.path.startswith("model.")]
     mistakes = Mistakes()
     _, on_it = apply_options(_NoOptions, run, replace_aliases(run, asked, (), mistakes), mistakes, modules)
-    return fit_to_model(on_it)
+    return fit_to_model(drop_foreign_options(run, on_it)[0])
 
 
 @dataclass(frozen=True, slots=True)

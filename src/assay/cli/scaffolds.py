@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from assay.cli.scaffold_problem import PROBLEM, PROBLEM_TEST
 from assay.cli.scaffold_recipe import IMPORTS, RUN
 from assay.cli.scaffold_tasks import ENVIRONMENT, ENVIRONMENT_TEST, TASK, TASK_TEST
 
@@ -211,6 +212,14 @@ SCAFFOLDS: Mapping[str, Mapping[str, str]] = {
         "about": "Tasks with levels: write every second digit of a number.",
         "module": TASK,
         "test": TASK_TEST,
+        "entry": _ENTRY,
+        "page": "task",
+        "look": "assay tasks check @name@",
+    },
+    "problem": {
+        "about": "Questions in words with levels: what some things cost together.",
+        "module": PROBLEM,
+        "test": PROBLEM_TEST,
         "entry": _ENTRY,
         "page": "task",
         "look": "assay tasks check @name@",

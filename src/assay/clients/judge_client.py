@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from assay.clients.judge import Judge
 from assay.core.errors import DataError, EngineError
 from assay.core.task import Message
+from assay.core.util.stop_request import pause
 
 if TYPE_CHECKING:
     from assay.clients.openai_client import OpenAIClient
@@ -182,7 +183,7 @@ class JudgeClient:
                         self.counts["reread"] += 1
                         self._check_given_up()
                         if attempt + 1 < _READINGS:
-                            await asyncio.sleep(self.judge.pause * 2**attempt)
+                            await pause(self.judge.pause * 2**attempt)
                     else:
                         self._was_read = True
                         return answer.text

@@ -13,6 +13,7 @@ from typing import Any, cast
 from assay.core.errors import ConfigError, EngineError, MissingExtraError
 from assay.core.task import CALLS, Message
 from assay.core.tools import as_dicts, declared
+from assay.core.util.stop_request import pause
 
 try:
     import httpx
@@ -219,7 +220,7 @@ class OpenAIClient:
                     wait = max(wait, _asked_for(answer))
             came.append(said)
             if attempt + 1 < self._attempts:
-                await asyncio.sleep(min(wait, max(_LONGEST, self._pause)))
+                await pause(min(wait, max(_LONGEST, self._pause)))
         raise EngineError(f"{where}: no answer in {self._attempts} attempts; the last: {said}")
 
     def _read(self, answer: httpx.Response, n: int) -> list[Answer]:

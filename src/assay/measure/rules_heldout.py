@@ -236,7 +236,8 @@ class HeldOutDropped:
                 f"{accuracy_name(history).capitalize()} ({mode}) fell from {percent(worst.before)} at step {worst.step} to "
                 f"{percent(worst.after)} at step {last}{worst.where}."
             ),
-            action=(
+            action=_trial(last - worst.step)
+            + (
                 f"Use the model of step {worst.step}: a run with --keep-best has it as RUN/best (assay export RUN/best); "
                 "without, the same command with --keep-best comes to the same step. Then lower the learning rate (--lr), or add "
                 "a penalty on the divergence from the base (--kl)."
@@ -278,6 +279,21 @@ class HeldOutDropped:
 def _arm_of(name: str) -> str:
     """The arm of ``eval/MODE/ARM/all``."""
     return name.split("/", 2)[2].removesuffix("/all")
+
+
+_TRIAL = 5
+"""Steps in which a fall says little of what was changed."""
+
+
+def _trial(steps: int) -> str:
+    """What to bear in mind of a run of a few steps, as one that tries whether a new part works at all."""
+    if steps > _TRIAL:
+        return ""
+    many = "1 step" if steps == 1 else f"{steps} steps"
+    return (
+        f"These are {many}: a trial. The first updates of an adaptive optimiser are its largest, so compare with the same command "
+        "without what you try, or train longer, before you blame it. "
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ItemScores", "Membership", "MembershipProbe", "membership", "grade_answers"]
 
+_CHANCE, _CLEAR = 0.5, 0.8
+"""Areas under the curve: what says nothing, and what shows clearly that items were seen."""
+
 Floats = NDArray[np.float64]
 
 RETRY = "Solve the same problem once more, by a line of reasoning that is different from the one above.\n\n{question}"
@@ -225,6 +228,19 @@ class Membership:
     fresh_accuracy: float
     gap: Interval
     missing: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def verdict(self) -> str:
+        """What the numbers say, in a sentence: that it has seen the items, that nothing shows it, or that they are too few.
+
+        Too few they are where no interval excludes 1/2 and each is wide enough to hold what a clear case would give.
+        """
+        high = sorted(name for name, area in self.scores.items() if area.low > _CHANCE)
+        if high:
+            return f"{', '.join(high)} of the items above those of fresh ones by more than chance: it may have seen them"
+        if not self.scores or all(area.high >= _CLEAR for area in self.scores.values()):
+            return f"too few to tell: {self.items} items and {self.fresh} fresh ones; give some hundred of each"
+        return "no score shows that it has seen the items"
 
 
 def membership(

@@ -116,7 +116,8 @@ class Problem(ABC):
 
     unique: ClassVar[bool | None] = None
     """Whether the answer of `solve` is the only right one: audits and checks then try near misses, hedges and denials. None: so
-    it is where the verifier compares texts, or is one of your own and the gold is a text (`assay.tasks.one_answer`).
+    it is where the verifier compares texts, numbers or letters, or is one of your own and the gold is a text
+    (`assay.tasks.one_answer`).
     """
 
     hidden: ClassVar[bool] = False

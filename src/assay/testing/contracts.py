@@ -22,7 +22,7 @@ from assay.core.protocols import Environment, Obs, Snapshots, TaskSource, Verifi
 from assay.core.rollout import Rollout
 from assay.core.score import Fault, Score
 from assay.core.task import Message, Task, TaskView, media_in
-from assay.testing.malformed_actions import why_unanswered
+from assay.testing.malformed_actions import why_call_unanswered, why_unanswered
 from assay.verify.abilities import abilities_of, ability_of
 from assay.verify.routing import Routed
 from assay.verify.workers.pool import ScoringPool
@@ -186,8 +186,9 @@ def check_environment(source: TaskSource, task: Task, steps: int = 64, deadline:
     """Holds a family's environment to its protocol on one task.
 
     Single use (a second start, and a step after the end, raise an `AssayError`), deterministic, and patient: whatever the
-    policy says is answered, also the oracle's actions a little wrong (each within ``deadline`` seconds), and an endless talker is
-    stopped within ``steps`` actions. One of several roles names an actor each
+    policy says is answered, also the oracle's actions a little wrong, and calls of every tool that ``public["tools"]`` declares,
+    with fitting and with wrong arguments (each within ``deadline`` seconds); an endless talker is stopped within ``steps``
+    actions. One of several roles names an actor each
     time; pictures that are shown can be had from the family (`ShowsPictures`). One that writes snapshots (`Snapshots`)
     writes plain values, is not changed by it, and a fresh one goes on from them as it would have itself.
 
@@ -210,8 +211,14 @@ def check_environment(source: TaskSource, task: Task, steps: int = 64, deadline:
         numbers[f"steps until the end ({name})"] = used
     unanswered = why_unanswered(lambda: _fresh(source, world), said, deadline)
     require(not unanswered, subject, unanswered)
+    schemas = task.public.get("tools") or ()
+    unanswered, made = why_call_unanswered(lambda: _fresh(source, world), schemas, world.messages[-1].content, deadline)
+    require(not unanswered, subject, unanswered)
+    if schemas:
+        numbers["calls of declared tools"] = made
     malformed = "answers its oracle's actions a little wrong" if said else ""
-    passed = ("deterministic", "single use", "answers anything", "ends", malformed, *more)
+    called = "answers calls of every declared tool, the same again" if schemas else ""
+    passed = ("deterministic", "single use", "answers anything", "ends", malformed, called, *more)
     return Report(subject=subject, passed=tuple(filter(None, passed)), numbers=numbers)
 
 

@@ -16,7 +16,7 @@ from assay.core.rollout import Rollout
 from assay.core.seeds import content_split
 from assay.core.task import CALLS, Task
 from assay.tasks.gold_text import task_gold_text
-from assay.tasks.one_answer import has_one_answer, oracle_answer
+from assay.tasks.one_answer import has_one_answer, leaves_open, oracle_answer
 from assay.testing.contracts import ContractError, Report, check_environment, guard, most_common, require, verdict, wait_for
 from assay.testing.source_comparisons import describe_difference, digest_elsewhere, ends_with, keys_of, tag_calls
 from assay.verify.abilities import ability_of
@@ -28,6 +28,8 @@ __all__ = ["check_task_source"]
 
 SPLITS = ("train", "test")
 
+_AROUND_IT = "the answer beside another one, denied, or inside a longer text is wrong"
+_AS_TRACED = "environment: answers the oracle as its trace says"
 _PARTIAL = "; for partial credit give 'correct' too, which is 1 for a right answer alone (docs/add/verifier.md, Partial credit)"
 
 _REPORTED = (
@@ -254,6 +256,7 @@ class _Check:
 
     def wrong(self, constant: float) -> None:
         strangers, compared, hedged = list[bool](), 0, 0
+        undeclared: dict[str, None] = {}
         after = dict(zip((t.id for t in self.tasks), self.tasks[1:], strict=False))
         for task in self.close:
             own, following = self.answers.get(task.id), after.get(task.id)
@@ -267,6 +270,8 @@ class _Check:
                 else:
                     self._at_floor(task, other)
                 hedged += self._around(task, following)
+                if self._one_turn and leaves_open(self.source, task):
+                    undeclared[task.arm] = None
             if own is None:
                 continue
             require(
@@ -282,7 +287,10 @@ class _Check:
         if compared:
             self.held("another task's answer is wrong")
         if hedged:
-            self.held("the answer beside another one, denied, or inside a longer text is wrong")
+            self.held(_AROUND_IT)
+        if undeclared:
+            who = f"{', '.join(list(undeclared)[:3])}{' and others' if len(undeclared) > 3 else ''}"
+            self.skipped.append(f"{_AROUND_IT}: declare 'unique: ClassVar[bool] = True', or False, for {who}")
         self._constants(constant)
 
     def _around(self, task: Task, following: Task) -> int:
@@ -364,15 +372,18 @@ class _Check:
         report = check_environment(self.source, task)
         self.held(*(f"environment: {name}" for name in report.passed))
         self.numbers |= report.numbers
-        for task in self.close:
-            self._played(task)
-        self.held("environment: answers the oracle as its trace says")
+        answered = [self._played(task) for task in self.close]
+        if any(answered):
+            self.held(_AS_TRACED)
+        else:
+            self.skipped.append(f"{_AS_TRACED}: the family has no trace")
 
-    def _played(self, task: Task) -> None:
+    def _played(self, task: Task) -> bool:
+        """Plays the oracle's trace, where there is one."""
         trace = self.source.trace(task, 0.0, np.random.default_rng(0))
         environment = self.source.environment(task.public_view())
         if trace is None or environment is None:
-            return
+            return False
 
         async def play() -> list[str]:
             shown = [m.content for m in (await environment.start()).messages]
@@ -386,3 +397,4 @@ class _Check:
         require(
             shown == wanted, self.subject, f"task {task.id!r}: the environment shows {shown}, the oracle's trace says {wanted}"
         )
+        return True

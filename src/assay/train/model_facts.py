@@ -28,6 +28,7 @@ __all__ = [
     "facts_of_scratch",
     "shape_in",
     "small_files",
+    "template_in",
     "tokenizer_in",
 ]
 
@@ -150,6 +151,18 @@ def _family(config: Mapping[str, Any]) -> str:
 
 def _kind(folder: Path) -> Kind:
     """By the chat template that the folder brings."""
+    text = template_in(folder)
+    if not text:
+        return "base"
+    return "thinking" if "enable_thinking" in text or "<think>" in text else "chat"
+
+
+def template_in(folder: Path) -> str:
+    """The chat template that a model folder brings, a Jinja text; empty without one.
+
+    Raises:
+        DataError: its tokenizer's config cannot be read.
+    """
     told: Any = {}
     if (folder / "tokenizer_config.json").is_file():
         told = parsed_json(folder / "tokenizer_config.json")
@@ -158,9 +171,7 @@ def _kind(folder: Path) -> Kind:
         text = ""
     if (folder / "chat_template.jinja").is_file():
         text = (folder / "chat_template.jinja").read_text(encoding="utf-8")
-    if not text:
-        return "base"
-    return "thinking" if "enable_thinking" in text or "<think>" in text else "chat"
+    return text
 
 
 # ---- shapes -----------------------------------------------------------------------------------------------------------

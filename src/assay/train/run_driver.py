@@ -12,6 +12,7 @@ from assay.core.protocols import Tracker
 from assay.core.timing import span
 from assay.core.util.event_loop import run_async
 from assay.core.util.garbage import collect_rarely
+from assay.core.util.stop_request import clear_stop_request
 from assay.runs import storage
 from assay.runs.journal import Journal
 from assay.train import models, record
@@ -113,6 +114,7 @@ class RunDriver:
             log.write_error(error)
             raise
         finally:
+            clear_stop_request()
             log.close()
 
     async def _stages(

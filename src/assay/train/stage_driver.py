@@ -12,6 +12,7 @@ from pathlib import Path
 
 from assay.core.errors import AssayError, RewardError
 from assay.core.timing import Profile
+from assay.core.util.stop_request import StopRequestError, request_stop
 from assay.runs import checkpoint
 from assay.runs.best_model import offer_best_model, settle_best_models
 from assay.runs.rollout_files import RolloutFiles
@@ -70,6 +71,8 @@ class StageDriver:
             self.abandoned = self._begun
         if before or self.abandoned is not None:
             raise KeyboardInterrupt
+        if not evaluator.at_work:  # a step can be given up, and an evaluation is to be whole
+            request_stop()
         what = f"this step and its evaluation of {evaluator.items} items" if evaluator.at_work else "this step"
         with suppress(OSError):  # a terminal that hung up
             print(f"\nstopping after {what}, with a checkpoint; once more stops at once", file=sys.stderr, flush=True)
@@ -112,9 +115,11 @@ class StageDriver:
         p = runner.parts
         try:
             metrics, result = await self._one_step(runner)
-        except RewardError:  # the stage stands as before the step
+        except RewardError as error:  # the stage stands as before the step
             if int((checkpoint.latest_name(self.folder) or "-1").removeprefix("step_")) != p.step:
                 self._checkpoint(index, runner)
+            if isinstance(error, StopRequestError):
+                return
             raise
         refused: AssayError | None = self.log.write_mismatch(p, metrics, self.progress)
         self.log.write_untrained(p, self.progress)
@@ -137,8 +142,8 @@ class StageDriver:
         self.stop = self.stop or self.callbacks.stop
         if (last or self.stop) and not self._rollouts.due(p.stage_step):
             self._rollouts.keep(p, result)
-        failed = refused or self.callbacks.error
-        if last or self.stop or failed or _due(p.stage_step, self.run.checkpoint_every):
+        failed, every = refused or self.callbacks.error, self.run.checkpoint_every
+        if last or self.stop or failed or (every > 0 and p.stage_step % every == 0):
             self._checkpoint(index, runner)
         if failed:
             raise failed
@@ -192,7 +197,3 @@ class StageDriver:
         settle_best_models(self.folder, p.step)
         self.callbacks.checkpoint(p.step, place)
         self.callbacks.check()
-
-
-def _due(step: int, every: int) -> bool:
-    return every > 0 and step % every == 0

@@ -275,6 +275,7 @@ class Aggregate(LongText):
 
     name: str = "context/sum"
 
+    unique: ClassVar[bool | None] = True
     templates: ClassVar[tuple[str, ...]] = (
         "{text}\n\nAdd up everything that the {shop} shop sold according to the text. How many is it in all?",
         "The following text mentions sales now and then.\n\n{text}\n\nHow many things did the {shop} shop sell in total?",
@@ -321,6 +322,7 @@ class LatestValue(LongText):
     keys: int = 3
     updates: int = 4
 
+    unique: ClassVar[bool | None] = True
     templates: ClassVar[tuple[str, ...]] = (
         "{text}\n\nWhat is the latest price of the {key} according to the text, that is, the one mentioned last?",
         "Prices change in this text.\n\n{text}\n\nWhich price does the {key} have at the end?",

@@ -38,6 +38,7 @@ class Expression(Problem):
     levels: tuple[int, ...] = tuple(range(1, 21))
     most: int = 100
 
+    unique: ClassVar[bool | None] = True
     templates: ClassVar[tuple[str, ...]] = (
         "Calculate {expression}. The answer is a whole number or a fraction in lowest terms.",
         "What is the exact value of {expression}? Give a whole number or a fraction in lowest terms.",

@@ -20,6 +20,9 @@ class ExactProblem(Problem):
 
     domain: str = "math"
 
+    unique: ClassVar[bool | None] = True
+    """Whether the answer is right alone, in whatever form it is written."""
+
     written: ClassVar[str] = "number"
     """How an answer must be written (`assay.verify.math.MathAnswer`, ``form``)."""
 

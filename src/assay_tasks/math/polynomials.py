@@ -197,6 +197,7 @@ class Quadratic(ExactProblem):
     name: str = "algebra/quadratic"
     levels: tuple[int, ...] = (1, 2, 3, 4)
 
+    unique: ClassVar[bool | None] = False  # beside a part of the roots they are the same set
     written: ClassVar[str] = "simple"
     templates: ClassVar[tuple[str, ...]] = (
         "Solve {equation} = 0 over the real numbers. List all solutions exactly, separated by commas.",
@@ -278,6 +279,7 @@ class Inequality(ExactProblem):
     name: str = "algebra/inequality"
     levels: tuple[int, ...] = (1, 2, 3, 4)
 
+    unique: ClassVar[bool | None] = False  # joined with a part of itself an interval is the same
     written: ClassVar[str] = "interval"
     templates: ClassVar[tuple[str, ...]] = (
         "Solve {left} {sign} 0 over the real numbers. Answer in interval notation, such as (-∞, 1] ∪ (3, ∞).",

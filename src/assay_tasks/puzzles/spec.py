@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from random import Random
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from assay.core.canon import FrozenMap, digest, plain
 from assay.core.errors import ConfigError, DataError
@@ -78,6 +78,8 @@ class Spec(Problem):
     maximize: str = ""
     minimize: str = ""
     easier: tuple[str, ...] = ()
+
+    unique: ClassVar[bool | None] = True  # a draw with two answers is refused
 
     def __post_init__(self) -> None:
         if not self.name or not self.domain:

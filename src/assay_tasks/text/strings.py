@@ -41,6 +41,7 @@ class Letters(Problem):
     domain: str = "text"
     levels: tuple[int, ...] = tuple(range(1, 11))
 
+    unique: ClassVar[bool | None] = True
     templates: ClassVar[tuple[str, ...]] = (
         "How many times does the letter '{letter}' occur in: {text}?",
         "Count the letter '{letter}' in the following text: {text}",

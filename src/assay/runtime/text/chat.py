@@ -27,8 +27,18 @@ BUILT_IN: Mapping[str, str] = {
         "{% for message in messages %}{{ message.role | capitalize }}: {{ message.content }}"
         "{{ eos_token if message.role == 'assistant' }}\n{% endfor %}{% if add_generation_prompt %}Assistant: {% endif %}"
     ),
+    "tools": (
+        "{% if tools %}You may call functions. These are there:\n<tools>\n{% for tool in tools %}{{ tool.function | tojson }}\n"
+        "{% endfor %}</tools>\nTo call one, answer with its name and arguments:\n"
+        '<tool_call>{"name": <name>, "arguments": <arguments>}</tool_call>\n{% endif %}'
+        "{% for message in messages %}{{ message.role | capitalize }}: {{ message.content or '' }}"
+        "{% for call in message.tool_calls or [] %}<tool_call>{{ call.function | tojson }}</tool_call>{% endfor %}"
+        "{{ eos_token if message.role == 'assistant' }}\n{% endfor %}{% if add_generation_prompt %}Assistant: {% endif %}"
+    ),
 }
-"""Templates for tokenizers that bring none: ``chatml`` for those that have its two tokens, ``dialogue`` for any other."""
+"""Templates for tokenizers that bring none: ``chatml`` for those that have its two tokens, ``dialogue`` for any other, and
+``tools`` for any other whose tasks or demonstrations declare tools: ``dialogue`` with these and with calls of them.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +46,8 @@ class Chat:
     """How conversations with a model are written and read.
 
     Attributes:
-        template: ``""``: the model's own; the name of another that it brings, or of one built in (``chatml``, ``dialogue``); a
-            Jinja text; or a `ChatTemplate`, which writes turn by turn.
+        template: ``""``: the model's own; the name of another that it brings, or of one built in (``chatml``, ``dialogue``,
+            ``tools``); a Jinja text; or a `ChatTemplate`, which writes turn by turn.
         system: text of a system turn that opens every conversation without one. A template without system turns gets it in
             front of the first user turn.
         options: further variables of a Jinja template, such as ``{"enable_thinking": False}``.

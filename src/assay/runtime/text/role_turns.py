@@ -110,8 +110,8 @@ class RoleTurns:
         for message in messages:
             if message.role in (TOOLS, CALLS):
                 raise ConfigError(
-                    f"a ChatTemplate writes no messages of role {message.role!r}: describe them in the task's prompt, or "
-                    "use a Jinja template that knows them"
+                    f"a ChatTemplate writes no messages of role {message.role!r}: name a template that does, as "
+                    "Chat(template='tools'), or describe them in the task's prompt"
                 )
             if message.role not in self._around:
                 self._template.parts(message.role)  # refuses it

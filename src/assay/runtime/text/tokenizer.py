@@ -158,7 +158,8 @@ class HubTokenizer:
         self.template = self.template or ChatTemplate()
         if chat.options or chat.rewrites != "refuse":
             raise ConfigError(
-                "Chat.options and Chat.rewrites are for Jinja templates, and this tokenizer has none: leave them out"
+                "Chat.options and Chat.rewrites are for Jinja templates, and this tokenizer has none: leave them out "
+                "(on the command line: --model.chat.kind none)"
             )
         return RoleTurns(self.template, codec, self._named_eos, chat.system)
 

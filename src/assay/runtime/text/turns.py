@@ -224,7 +224,7 @@ class JinjaTurns:
             if mark not in text:
                 raise DataError(
                     f"{self._text.where}: the chat template leaves out messages of role {role!r} (message {i + 1} of "
-                    f"{', '.join(roles)}); use a template that writes them: Chat(template=...)"
+                    f"{', '.join(roles)}); use a template that writes them, as Chat(template='tools') does"
                 )
 
     def _check_tools(self, tools: str, text: str, roles: Roles, marks: Sequence[str]) -> None:
@@ -239,8 +239,8 @@ class JinjaTurns:
             why = "writes none" if not self._text.knows_tools else f"leaves out {lacking[0]!r}"
             raise ConfigError(
                 f"{self._text.where}: the task declares tools ({', '.join(named_in(tools))}), and the chat template {why}; "
-                "describe them in the task's prompt instead of public['tools'], or name a template that writes them: "
-                "Chat(template=...)"
+                "name a template that writes them, as Chat(template='tools') does, or describe them in the task's prompt instead "
+                "of public['tools']"
             )
 
     def _check_follow(self, roles: Roles, thoughts: Sequence[bool], last: int, tools: str) -> None:

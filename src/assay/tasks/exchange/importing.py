@@ -80,7 +80,7 @@ class Importer:
     nearest route.
 
     A row is refused when it is no row (step ``read``), has no question or gold (``fields``), is of no form that can be judged
-    (``unsupported``), names a verifier that there is not (``verifier``), asks what a row before it asked (``repeated``), or when
+    (``unsupported``), names a verifier that there is not (``verifier``), asks what a row before it asked (``repeated``; ``differing``, both of them, where their answers differ), or when
     its own gold does not score 1, or silence or junk do (``gold``): whatever a model answered, it would be judged wrongly.
 
     Attributes:
@@ -216,7 +216,7 @@ class Importer:
         if first != here:
             if gold != known:
                 reason = contradiction(here, first)
-                return Rejected(item.place, item.number, "repeated", reason, item.row, key, first)
+                return Rejected(item.place, item.number, "differing", reason, item.row, key, first)
             return Rejected(item.place, item.number, "repeated", f"the same question as {first}", item.row)
         return row
 

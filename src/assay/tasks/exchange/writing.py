@@ -44,7 +44,7 @@ def _take_back(good: Path, bad: Path, doubtful: Mapping[str, Rejected], summary:
             record = replace(later, place=place, number=int(number), reason=reason, row=row).record()
             refused.write(json.dumps(plain(record), ensure_ascii=False) + "\n")
             summary.taken -= 1
-            summary.rejected["repeated"] += 1
+            summary.rejected["differing"] += 1
             for counter, name in ((summary.licences, "license"), (summary.sources, "data_source")):
                 counter[str(row[name])] -= 1
             spec: Any = row["verifier"]

@@ -16,6 +16,7 @@ from assay.verify.math.ratio import Ratio, number, symbol
 from assay.verify.math.read import read
 from assay.verify.math.units import Unit
 from assay.verify.math.values import (
+    DENIED,
     Based,
     Bound,
     Choice,
@@ -112,6 +113,8 @@ class _Judge:
     def _unread(self, gold: Value, answer: Value) -> bool | None:
         if isinstance(gold, Opaque) and isinstance(answer, Opaque) and gold.source.split() == answer.source.split():
             return True
+        if isinstance(answer, Opaque) and answer.why == DENIED:
+            return False
         return False if isinstance(gold, Text | Choice) or isinstance(answer, Text | Choice) else self._ask(gold, answer)
 
     def _ask(self, gold: Value, answer: Value) -> bool | None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
+from assay.verify.language import denied, doubted
 from assay.verify.math.clean import clean
 from assay.verify.math.computed import computed
 from assay.verify.math.formula import CLOSERS, OPENERS, formula
@@ -21,6 +22,7 @@ from assay.verify.math.residues import residue
 from assay.verify.math.tokens import tokens
 from assay.verify.math.units import unit_of
 from assay.verify.math.values import (
+    DENIED,
     Bound,
     Choice,
     Formula,
@@ -282,6 +284,8 @@ def _relation(signs: list[str], pieces: list[list[str]], depth: int) -> Value:
     if not _EQUAL.isdisjoint(signs) and set(signs) <= _EQUAL:
         if not pieces[0] and len(pieces) == 2:
             return _value(pieces[1], depth + 1)
+        if _is_denied(pieces[0]):
+            raise Undecidable(DENIED)
         sides = [_side(piece, depth + 1) for piece in pieces]
         return Relation("\\approx" if "\\approx" in signs else "=", sides[0], sides[-1], tuple(sides[1:-1]))
     values = [_value(piece, depth + 1) for piece in pieces]
@@ -297,6 +301,13 @@ def _relation(signs: list[str], pieces: list[list[str]], depth: int) -> Value:
     if len(signs) > 1:
         raise Undecidable("several relations in a row")
     return Relation(signs[0], values[0], values[1])
+
+
+def _is_denied(parts: list[str]) -> bool:
+    """Whether what stands left of a sign of equality is a denial: ``not x``, ``x is not``, ``I doubt that x``, and no name."""
+    words = " ".join(token.lstrip("@") for token in parts).replace("b u t", "but")  # tokens take short words for factors
+    name = words.rpartition(" ")[0] if len(parts) > 1 else ""
+    return any(denied(before + " ") or doubted(before + " ") for before in (words, name) if before)
 
 
 def _side(parts: list[str], depth: int) -> Value:

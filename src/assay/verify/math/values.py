@@ -8,6 +8,7 @@ from assay.verify.math.ratio import Ratio
 from assay.verify.math.units import Unit
 
 __all__ = [
+    "DENIED",
     "Based",
     "Bound",
     "Choice",
@@ -32,6 +33,10 @@ class Formula:
     ratio: Ratio
     source: str
     unit: Unit | None = None
+
+
+DENIED = "an equation that is denied"
+"""Why a text is not read that says of an equation that it does not hold: it is no answer, whatever stands in it."""
 
 
 @dataclass(frozen=True, slots=True)

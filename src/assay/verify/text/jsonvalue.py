@@ -13,10 +13,14 @@ from typing import Any, cast
 
 from assay.core.score import Score
 from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, answer_in, option, ruled
+from assay.verify.language import OR, denied
 
 __all__ = ["Exact", "JsonMatch", "NoJson", "alike", "json_in", "read_json", "same_json"]
 
 _FENCE = re.compile(r"^[ \t]{0,3}```([^\n`]*)$", re.MULTILINE)
+_JOINED = re.compile(rf"[\]}}][\s$*_`,]{{0,4}}{OR}[\s$*_`]{{0,4}}\Z", re.IGNORECASE)
+"""What leads from a value to another one that may stand in its place."""
+_NEAR = 40
 _DEPTH = 100
 _DEEP = f"nested deeper than {_DEPTH} levels"
 _DIGITS = 400
@@ -73,9 +77,9 @@ class Exact(Decimal):
 def json_in(text: str, *, exact: bool = False) -> Any:
     r"""The JSON value that a text gives, read strictly.
 
-    It is the whole text; or the last fenced block, if there is one; or the last object or list in the text. Refused are
-    keys that an object has twice, NaN and infinities, numbers beyond the range of doubles, and what is nested deeper than
-    100 levels.
+    It is the whole text; or the last fenced block, if there is one; or the last object or list in the text, unless it is denied
+    ("not [1]") or one of two ("[1] or [2]"). Refused are keys that an object has twice, NaN and infinities, numbers beyond the
+    range of doubles, and what is nested deeper than 100 levels.
 
     Args:
         text: what is read.
@@ -99,9 +103,15 @@ def json_in(text: str, *, exact: bool = False) -> Any:
     for strings in (True, False):  # a stray quotation mark must not hide what follows
         for start, end in _bracketed(text, strings):
             try:
-                return read_json(text[start:end], exact=exact)
+                found = read_json(text[start:end], exact=exact)
             except NoJson as error:
                 failure = error
+                continue
+            if denied(text[:start]):
+                raise NoJson("a value that the text denies")
+            if _JOINED.search(text[max(0, start - _NEAR) : start]):
+                raise NoJson("two values, joined by 'or'")
+            return found
     raise failure
 
 

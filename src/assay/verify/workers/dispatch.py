@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from multiprocessing.connection import wait
+from time import monotonic
 from typing import Any, cast
 
 from assay.core.canon import FrozenMap
@@ -16,6 +17,8 @@ from assay.core.protocols import Verifier
 from assay.core.rollout import Rollout
 from assay.core.score import Fault, Score
 from assay.core.task import Task
+from assay.core.util.stop_request import LOOK as LOOK_FOR_STOP
+from assay.core.util.stop_request import StopRequestError, stop_requested
 from assay.verify.abilities import abilities_of
 from assay.verify.user_reward import abstained
 from assay.verify.verdict import broken
@@ -33,6 +36,10 @@ _Pair = tuple[Task, Rollout]
 _WORTH, _PART = 0.02, 0.02
 """Seconds that a batch must take before other workers help, and that a worker is given to do at a time: to send a job and to wake
 for its verdicts takes about a tenth of a millisecond."""
+
+
+_LAST_CALLS = 1.0
+"""Seconds that asynchronous calls in flight have left when a run is asked to stop: those that wait to be made again never end."""
 
 
 class JudgingEnd(StrEnum):
@@ -156,8 +163,9 @@ class Dispatcher:
             return found
         worker = self.supervisor.hand(items, how=self._flight, fresh=fresh)
         clock = DeadlineClock(worker.pid, self._deadline)
+        asked: float | None = None
         while True:
-            through = worker.connection.poll(max(0.0, clock.left()))
+            through = worker.connection.poll(min(LOOK_FOR_STOP, max(0.0, clock.left())))
             try:
                 new = worker.verdicts.new()
                 found |= {outcome.place: outcome for _, data in new if isinstance(outcome := _read(data), JudgingOutcome)}
@@ -174,6 +182,10 @@ class Dispatcher:
             if clock.left() <= 0.0 and not new:
                 self._hung(worker)
                 break
+            asked = asked or (monotonic() if stop_requested() else None)
+            if asked is not None and monotonic() - asked > _LAST_CALLS:
+                self.supervisor.end(worker)
+                raise StopRequestError("the run was asked to stop while asynchronous rewards were waited for")
         self._count(found.values())
         return {place: outcome for place, outcome in found.items() if 0 <= place < len(items)}
 
