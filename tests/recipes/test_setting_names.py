@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import warnings
+from dataclasses import fields
 from functools import cache
 from typing import Any
 
@@ -119,6 +120,21 @@ def test_every_known_name_is_answered_in_python_and_code_for_a_run_makes_one() -
     for name in ("num_iterations", "top_p", "weight_decay", "save_steps", "eval_freq"):
         value = "0.5" if name in ("top_p", "weight_decay") else "3"
         assert eval(replacing_code(path_of(name) or "", value), {"replace_at": replace_at, "run": run}) != run
+
+
+def test_a_field_of_the_run_or_of_its_stage_is_answered_with_the_code_that_sets_it() -> None:
+    run = on_rows(ROWS)
+    for settings, start in ((run, ""), (rl(run), "stages.0.")):
+        for field in fields(settings):
+            said = misnamed_keyword(field.name, KEYWORDS)
+            if field.name in KEYWORDS or field.name in SHORT or "library's name" in said:
+                continue
+            code = said.partition("run = ")[2]
+            assert repr(start + field.name)[1:-1] in code, said
+    code = misnamed_keyword("reward_workers", KEYWORDS).partition("run = ")[2].replace("...", "2")
+    assert eval(code, {"replace_at": replace_at, "run": run}).reward_workers == 2
+    assert "train(run, folder, progress=True)" in misnamed_keyword("progress", KEYWORDS)
+    assert "did you mean" not in misnamed_keyword("num_epochs", KEYWORDS)
 
 
 def test_names_of_asynchronous_sampling_give_code_that_puts_the_part_there() -> None:

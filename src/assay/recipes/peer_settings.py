@@ -69,12 +69,12 @@ PEERS: tuple[tuple[PeerSetting, str], ...] = (
     ),
     (
         PeerSetting("--groups {value}", "prompts per step"),
-        """rollout-batch-size rollout.batch-size data.train-batch-size data.gen-batch-size num-prompts-per-step num-prompts""",
+        """rollout-batch-size rollout.batch-size bs data.train-batch-size data.gen-batch-size num-prompts-per-step num-prompts""",
     ),
     (
         PeerSetting("--group-size {value}"),
         """n-samples-per-prompt rollout.n-samples-per-prompt actor-rollout-ref.rollout.n rollout.n num-samples
-        samples-per-prompt n-samples num-return-sequences""",
+        samples-per-prompt n-samples num-return-sequences num-rollouts rollouts-per-prompt rollouts-per-example""",
     ),
     (
         PeerSetting("--groups PROMPTS --group-size ROLLOUTS", "a step has groups * group-size rollouts"),
@@ -97,12 +97,13 @@ PEERS: tuple[tuple[PeerSetting, str], ...] = (
     ),
     (
         PeerSetting("--steps COUNT", "a run is as long as its steps, whatever the number of prompts"),
-        """num-train-epochs num-episodes train.num-episodes trainer.total-epochs total-epochs total-episodes
+        """num-train-epochs num-epochs num-episodes train.num-episodes trainer.total-epochs total-epochs total-episodes
         trainer.total-training-steps total-training-steps total-steps num-steps training-steps train-steps iterations""",
     ),
+    (PeerSetting("--device cuda", "of the learner, whose engine samples there too"), "gpu cuda use-cuda"),
     (
         PeerSetting("--lr {value}"),
-        "actor-learning-rate actor.adam.lr actor-rollout-ref.actor.optim.lr actor.lr optim.lr alpha",
+        "actor-learning-rate actor.adam.lr actor-rollout-ref.actor.optim.lr actor.lr optim.lr alpha rate step-size",
     ),
     (
         PeerSetting("--lr-schedule WORD", "constant, linear or cosine, with --warmup-steps"),
@@ -145,11 +146,11 @@ PEERS: tuple[tuple[PeerSetting, str], ...] = (
     ),
     (
         PeerSetting(_LOW, f"{_BOUNDS}: this one is below; both at once: --clip LOW HIGH", _CLIP),
-        "epsilon-low clip-ratio-low actor-rollout-ref.actor.clip-ratio-low",
+        "epsilon-low clip-low eps-clip-low clip-ratio-low actor-rollout-ref.actor.clip-ratio-low",
     ),
     (
         PeerSetting(_HIGH, f"{_BOUNDS}: this one is above; both at once: --clip LOW HIGH", _CLIP),
-        "epsilon-high clip-ratio-high actor-rollout-ref.actor.clip-ratio-high",
+        "epsilon-high clip-high eps-clip-high clip-ratio-high actor-rollout-ref.actor.clip-ratio-high",
     ),
     (
         PeerSetting("--stages.{stage}.objective.policy.trust.dual {value}", "cap of the ratio where the advantage is negative"),

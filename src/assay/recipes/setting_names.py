@@ -7,6 +7,7 @@ answered with the setting that was meant. A name is written with dashes, without
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import fields
 
 from assay.recipes.peer_settings import PEERS, PeerSetting
 
@@ -170,9 +171,34 @@ def misnamed_keyword(name: str, keywords: Collection[str]) -> str:
         return f"{place}; set it on the run: {settings}"
     if peer:
         return f"{place}: {peer.says or peer.option}"
-    close = nearest(name, [*keywords, *(n.replace("-", "_") for n in _FIRST)])
-    real = (keyword_of(close, keywords) or close) if close else None
+    if held := _field_path(name):
+        return f"{place}; set it on the run: from assay.core.config import replace_at; run = {replacing_code(held)}"
+    if name in _OF_TRAIN:
+        return f"{place} of this function; train(run, folder) takes it: {_OF_TRAIN[name]}"
+    named = {word: keyword_of(word, keywords) for word in (n.replace("-", "_") for n in _FIRST)}
+    close = nearest(name, [*keywords, *(word for word, keyword in named.items() if keyword)])
+    real = (named.get(close) or close) if close else None
     return f"there is no keyword {name}; " + (f"did you mean {real}?" if real else f"known: {', '.join(keywords)}")
+
+
+_OF_TRAIN = {
+    "folder": 'train(run, "runs/NAME")',
+    "progress": "train(run, folder, progress=True)",
+    "trackers": "train(run, folder, trackers=(...,))",
+    "callbacks": "train(run, folder, callbacks=(...,))",
+}
+"""Arguments of `assay.train.train` that are looked for in a run."""
+
+
+def _field_path(name: str) -> str | None:
+    """The place in a run of the field that has a name, in the run itself or in its one stage; None where none has."""
+    from assay.train.reinforce import Reinforce
+    from assay.train.run import Run
+
+    for start, settings in (("", Run), ("stages.0.", Reinforce)):
+        if name in {f.name for f in fields(settings)}:
+            return start + name
+    return None
 
 
 def _dashed(name: str) -> str:
