@@ -154,9 +154,9 @@ The signs were written in the table of arms (`ARMS` in `benchmarks/task_rules_ar
 
 {reasons}
 
-Promotion by validation may take fewer steps than its control has, for a level ends when it is mastered. The names of new classes were
-never shown: no model writes them, and only decoding by perplexity can choose one. The judge of queries is a script that knows the
-question's words; a judging model may err.
+Promotion by validation may take fewer steps than its control has, for a level ends when it is mastered. The names of new
+classes were never shown: no model writes them, and only decoding by perplexity can choose one. The judge of queries is a script
+that knows the question's words; a judging model may err.
 
 ## What each trial was
 
