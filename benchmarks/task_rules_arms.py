@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from assay.clients import Judge
-from assay.core import Sampling, TaskSource, Verifier
-from assay.core.task import Message
+from assay.core import Message, Sampling, TaskSource, Verifier
 from assay.guide import FirstTasks, Frontier, Uniform
 from assay.lab import Inverted, RandomReward, Rewarded
 from assay.objective import Token, grpo
@@ -17,9 +16,7 @@ from assay.recipes import promoted_stages
 from assay.runtime import AdamW, DecoderShape, LearnerSettings, LearningRateSchedule, Muon
 from assay.scorers import ReasoningSql
 from assay.testing import JudgeServer
-from assay.train import Built, Evaluation, Reinforce, Run, Scratch, WarmUp
-from assay.train.levels import Levels
-from assay.train.stage import Stage
+from assay.train import Built, Evaluation, Reinforce, Run, Scratch, Stage, WarmUp
 from assay.verify.sql import Think2Sql
 from benchmarks.task_rules_tasks import CLASSES, CLASSES_THOUGHT, FORMULAS, GRAPHS, MAZES, QUERIES, SUMS, TEXTS
 
@@ -41,7 +38,7 @@ class Base:
     """
 
     tasks: TaskSource
-    levels: Levels
+    levels: tuple[int, ...] | Mapping[str, tuple[int, ...]]
     steps: int
     new: int
 

@@ -11,15 +11,10 @@ from fractions import Fraction
 from random import Random
 from typing import Any, ClassVar
 
-from assay.core.protocols import Verifier
+from assay.core import Verifier
 from assay.tasks import Facts, Form, Problem, Problems, Solution
 from assay.verify.sql import SqlMatch
-from assay_tasks import Expression
-from assay_tasks.graphs.routes import FewestEdges
-from assay_tasks.instructions import Constrained
-from assay_tasks.logic.saturn import Planted, clauses_of
-from assay_tasks.mazes.winding import WindingWay
-from assay_tasks.text.classes import NamedClass
+from assay_tasks import Constrained, Expression, FewestEdges, NamedClass, Planted, WindingWay
 
 __all__ = ["CLASSES", "CLASSES_THOUGHT", "FORMULAS", "GRAPHS", "MAZES", "QUERIES", "SUMS", "TEXTS"]
 
@@ -68,7 +63,8 @@ class ShortFormula(Bare, Planted):
 
     def word(self, facts: Facts, variant: int) -> str:
         """The clauses, and how many variables there are."""
-        clauses = " ".join("".join(map(str, clause)) for clause in clauses_of(facts))
+        flat, width = facts["clauses"], facts["width"]
+        clauses = " ".join("".join(map(str, flat[i : i + width])) for i in range(0, len(flat), width))
         return f"{facts['names'].split(' ')[-1]}: {clauses}"
 
     def solve(self, facts: Facts) -> Solution:

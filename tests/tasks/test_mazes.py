@@ -15,8 +15,9 @@ from assay.core.errors import ConfigError
 from assay.tasks import Form, family
 from assay.testing.problems import check_problem
 from assay.verify.rollouts import rollout_of, task_and_rollout
-from assay_tasks.mazes.family import AnyWay, MazeDistance, MazeReachable, ShortestWay, shortest
+from assay_tasks.mazes.family import AnyWay, MazeDistance, MazeReachable, ShortestWay
 from assay_tasks.mazes.grid import carve
+from assay_tasks.mazes.maze import shortest
 from assay_tasks.mazes.walk import MazeWalk
 from assay_tasks.mazes.winding import WindingWay, count_turns
 

@@ -12,8 +12,8 @@ from assay.core.protocols import Verifier
 from assay.tasks.draws import TRIES
 from assay.tasks.problem import Form
 from assay.verify.structure.maze import MazePath
-from assay_tasks.mazes.family import Maze
 from assay_tasks.mazes.grid import GOAL, MOVES, START, WALL, Cell
+from assay_tasks.mazes.maze import Maze
 
 __all__ = ["WindingWay", "count_turns"]
 
