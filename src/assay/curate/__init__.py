@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         learning_impact,
         topsis,
     )
+    from assay.curate.solution_length import SolutionLength
     from assay.curate.step import Chunk, CurationStep, Decision, RowStep, SetStep, StepNotes, Verdict, drop, keep
     from assay.curate.substrings import Substrings
     from assay.curate.text import HashedTexts, jaccard, normal, runs, shingles
@@ -69,6 +70,7 @@ __all__ = [
     "SetStep",
     "SolversAgree",
     "StepNotes",
+    "SolutionLength",
     "Substrings",
     "HashedTexts",
     "Unsolved",
@@ -110,6 +112,7 @@ _HOME = {
     "rows": "Fields Row row_id",
     "scores": "angle_concentration donod fill_gaps gain_shift gain_weights history_deviation influence learning_impact topsis",
     "step": "Chunk Decision RowStep StepNotes SetStep CurationStep Verdict drop keep",
+    "solution_length": "SolutionLength",
     "substrings": "Substrings",
     "text": "HashedTexts jaccard normal runs shingles",
     "verifiable": "Case Grader SolversAgree VerifierAccepts",
