@@ -21,8 +21,8 @@ class SolutionLength(RowStep):
     """Keeps rows to which a strong model finds its way, and not at once: by attempts with their verdicts and lengths.
 
     Of the first ``tries`` attempts at a row more than half must be right, ``2 p > n``; then its first right solution counts. A
-    row whose solution has fewer than ``short`` tokens goes, and of those with fewer than ``middle`` only ``share`` stay, by a draw of
-    the row's own.
+    row whose solution has fewer than ``short`` tokens goes, and of those with fewer than ``middle`` only ``share`` stay, by a
+    draw of the row's own.
 
     Source: AceReason (arXiv 2505.16400): 8 tries, 2,000 and 4,000 tokens. UNSURE: the share that stays in between.
 
