@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from assay.guide import AlpGmm, DeferredReplay, Mixed, Piecewise, Promoted, Recompose, Refill, Scaler
+from assay.guide import AlpGmm, DeferredReplay, Mixed, Piecewise, Promoted, Recompose, Refill, Scaler, WhenReached
 from assay.objective import pass_at_k_training, skywork_or1
 from assay.recipes import ace_reason_tasks
 from assay.train import Evaluation
@@ -26,6 +26,7 @@ __all__ = ["CURRICULA"]
 
 SHORT = tuple(level for level in BOX.arms()["box/sort"] if BOX.level_point("box/sort", level)[1] <= 4)
 STAGES = {"max_new_tokens": Piecewise(points=((0, 10), (40, 12), (70, 14)))}
+CUT = WhenReached(metric="length/truncated", at_least=0.2, values=(10, 12, 14), patience=3)
 VALIDATED = Evaluation(every=15, per_level=32, final_per_level=32, kl_to_base=False)
 
 CURRICULA: Mapping[str, Arm] = {
@@ -76,6 +77,14 @@ CURRICULA: Mapping[str, Arm] = {
         against="14 tokens from the first step",
         predicted="none",
         why="answers of the levels that are learned first fit into 10 tokens, and later stages are long enough for the others",
+    ),
+    "DeepScaleR: longer when many are cut off": Arm(
+        runs=sorting(schedules={"max_new_tokens": CUT}),
+        control=sorting(),
+        truth=SORT,
+        against="14 tokens from the first step",
+        predicted="none",
+        why="a fifth of the answers is cut off at 10 tokens soon, so that full length comes early",
     ),
     "ALP-GMM in a box of two axes": Arm(
         runs=of_family(BOX, SHORT, 10, curriculum=AlpGmm(fit_every=64, buffer=128)),

@@ -61,6 +61,7 @@ nitpick_ignore = [
     ("py:class", "assay.core.util.renamed.RenamedMembers"),
     ("py:class", "assay.guide.box_curricula.AlpGmmBook"),
     ("py:class", "assay.guide.classroom.AgainBook"),
+    ("py:class", "assay.guide.promoted_levels.PromotedBook"),
     ("py:class", "assay.guide.hints.SeeleGuidance"),
     ("py:class", "assay.guide.prompt_values.PromptValueCurriculum"),
     ("py:class", "assay.scorers.policy_aware.PolicyAwareScorer"),

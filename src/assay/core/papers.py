@@ -27,7 +27,7 @@ CONTROLS = {
     "docs/evidence/control.md": "five seeds; the method that it changes, on the same data, settings not tuned alike",
     "docs/evidence/control_methods.md": "two seeds; a control stands beside each method, settings not tuned alike",
     "docs/evidence/curricula.md": "five seeds; each arm beside uniform draws at equal processor time, tuned alike; and two "
-    "seeds of tasks chosen over runs beside random ones",
+    "seeds of tasks chosen over runs beside random ones, one of mixtures",
     "docs/evidence/guides.md": "one seed, 150 steps, and three for chosen rows; its control is the same run under random "
     "rewards, or on as many random rows",
     "docs/evidence/parts.md": "two seeds, not tuned; beside uniform draws, other group sizes, rows at random, the same run "

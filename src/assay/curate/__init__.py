@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         learning_impact,
         topsis,
     )
+    from assay.curate.solution_length import SolutionLength
     from assay.curate.step import Chunk, CurationStep, Decision, RowStep, SetStep, StepNotes, Verdict, drop, keep
     from assay.curate.substrings import Substrings
     from assay.curate.text import HashedTexts, jaccard, normal, runs, shingles
@@ -70,6 +71,7 @@ __all__ = [
     "SetStep",
     "SolversAgree",
     "StepNotes",
+    "SolutionLength",
     "Substrings",
     "HashedTexts",
     "Unsolved",
@@ -113,6 +115,7 @@ _HOME = {
     "scores": "angle_concentration central_rows donod fill_gaps gain_shift gain_weights history_deviation influence "
     "learning_impact topsis",
     "step": "Chunk Decision RowStep StepNotes SetStep CurationStep Verdict drop keep",
+    "solution_length": "SolutionLength",
     "substrings": "Substrings",
     "text": "HashedTexts jaccard normal runs shingles",
     "verifiable": "Case Grader SolversAgree VerifierAccepts",
