@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from assay.core.protocols import TaskSource
+from assay.core import TaskSource
 from assay.guide import (
     AdHint,
     Compose,
@@ -27,10 +27,10 @@ from assay.guide import (
     RewrittenAnswers,
     StartStates,
 )
-from assay.lab.controls import OtherSolutions
+from assay.lab import OtherSolutions
 from assay.objective import Nll, Token, dapo, grpo
 from assay.recipes import lookups, quickstart
-from assay.runtime.settings import AdamW, LearnerSettings
+from assay.runtime import AdamW, LearnerSettings
 from assay.train import Evaluation, HintEntropy, Imitate, ImitateFailures, Policy, Reinforce, Run, train
 from pair_reward import HARD, SORT, TASKS, pair_of, pairs, reward_model
 from recorded_states import oracle_states, policy_states, write_states
