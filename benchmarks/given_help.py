@@ -58,7 +58,7 @@ of the steps, beside other work."""
 
 
 def page(records: list[dict[str, Any]]) -> str:
-    """The page, of records alone."""
+    """The page, of records alone; parts that are not complete are left out."""
     out = [
         "# Hints, starting places and demonstrations\n",
         "    python benchmarks/given_help.py --seeds 3        # cells that are done are read, not run\n",
@@ -66,8 +66,8 @@ def page(records: list[dict[str, Any]]) -> str:
     ]
     for name, part in PARTS.items():
         cells = {arm: sorted(_of(records, name, arm), key=lambda r: r["seed"]) for arm in part.arms}
-        if not all(cells.values()):
-            continue
+        if not all(cells.values()) or len({tuple(r["seed"] for r in rows) for rows in cells.values()}) > 1:
+            continue  # not all arms have all seeds yet
         first = [r["accuracy"] for r in next(iter(cells.values()))]
         out += [
             f"\n## {name}\n\n{part.text}\n",

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from assay.core.protocols import TaskSource
+from assay.core import TaskSource
 from assay.guide import (
     AdHint,
     Compose,
@@ -27,10 +27,10 @@ from assay.guide import (
     RewrittenAnswers,
     StartStates,
 )
-from assay.lab.controls import OtherSolutions
+from assay.lab import OtherSolutions
 from assay.objective import Nll, Token, dapo, grpo
 from assay.recipes import lookups, quickstart
-from assay.runtime.settings import AdamW, LearnerSettings
+from assay.runtime import AdamW, LearnerSettings
 from assay.train import Evaluation, HintEntropy, Imitate, ImitateFailures, Policy, Reinforce, Run, train
 from pair_reward import HARD, SORT, TASKS, pair_of, pairs, reward_model
 from recorded_states import oracle_states, policy_states, write_states
@@ -162,12 +162,12 @@ def looked_up(**changes: Any) -> Reinforce:
     return rl(**{"steps": 40, "groups": 8, "levels": (3,), "index": FirstTasks(n=TASKS), **changes})
 
 
-def begun(rows: Callable[[], tuple[dict[str, Any], ...]], **settings: Any) -> Callable[[Path], tuple[Any, ...]]:
+def begun(rows: Callable[[], tuple[dict[str, Any], ...]], steps: int = 40, **settings: Any) -> Callable[[Path], tuple[Any, ...]]:
     """RL on three look-ups, with episodes that begin at recorded states."""
 
     def stages(folder: Path) -> tuple[Any, ...]:
         path = write_states(rows(), folder / "states.jsonl")
-        return (looked_up(guidance=StartStates(data=str(path), **settings)),)
+        return (looked_up(steps=steps, guidance=StartStates(data=str(path), **settings)),)
 
     return stages
 
@@ -224,6 +224,18 @@ PARTS: Mapping[str, Part] = {
         level=3,
         known=(1, 2),
     ),
+    "SnapshotRL, the first 8 steps": Part(
+        text="As before with 8 steps: begun after the above, in which all arms end near 1.",
+        arms={
+            "no states": Arm(predicted="", make=lambda folder: (looked_up(steps=8),)),
+            "states of the oracle": Arm(predicted="+", make=begun(oracle_states, steps=8)),
+            "S3RL": Arm(predicted="+", make=begun(oracle_states, steps=8, clusters=2, horizon=3)),
+            "states of a trained policy, clusters": Arm(predicted="+", make=begun(trained_states, steps=8, clusters=2)),
+        },
+        base=lookups,
+        level=3,
+        known=(1, 2),
+    ),
     "RLGF: PPO behind what a guide wrote": Part(
         text="PPO, 120 steps. On four prompts of five the guide, the task's solution, writes the first 1 to 6 digits "
         "(`Prefix`, the roll-in of PPO++). The control's guide writes another task's.",
@@ -268,6 +280,8 @@ PARTS: Mapping[str, Part] = {
             "ladder, as rollouts": Arm(predicted="0", make=rethought(False, **SLOW)),
             "ladder, as demonstrations": Arm(predicted="+", make=rethought(True, **SLOW)),
         },
+        read="Answers to the reflection teach the plain prompt so well that DAPO alone ends near 1: the ladder has nothing to "
+        "add here, and takes nothing away. As demonstrations its answers were not better than as rollouts.",
     ),
     "Guide-GRPO: hints where all rollouts fail": Part(
         text="First 40 supervised steps on other tasks of level 7, posed with four to seven of the seven digits of the "

@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from assay.runtime.models.hf import save_model
+from assay.runtime import save_model
 from assay.scorers import RewardModel
 from assay.train import Scratch, load_source
 from assay_tasks import SortDigits

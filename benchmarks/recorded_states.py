@@ -8,14 +8,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from assay.core.protocols import SamplerParts
-from assay.core.rollout import Sampling
-from assay.core.seeds import generator
-from assay.core.task import Context, Message, Task
+from assay.core import Context, Message, SamplerParts, Sampling, Task, generator
 from assay.guide import plain_context
-from assay.rollout import PlayerSpec
-from assay.rollout.positions import states_between
-from assay.runtime.engine.settings import engine_for
+from assay.rollout import PlayerSpec, states_between
+from assay.runtime import NativeEngine
 from assay_tasks import KeyValue
 from pair_reward import TASKS
 
@@ -29,7 +25,7 @@ def oracle_states() -> tuple[dict[str, Any], ...]:
 def policy_states(model: Any) -> tuple[dict[str, Any], ...]:
     """States between the turns of a policy, one episode on each of the tasks."""
     parts = SamplerParts(
-        engine=engine_for(model),
+        engine=NativeEngine(model),
         tokenizer=model.tokenizer,
         source=KeyValue(),
         sampling=Sampling(max_new_tokens=6),

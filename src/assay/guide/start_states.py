@@ -29,7 +29,7 @@ class StartStates(Stateless):
 
     States are in ``private["states"]``, in the order of the trajectory, as the task's environment writes them
     (`assay.core.Snapshots`), or in a file, where a teacher's trajectories were recorded
-    (`assay.rollout.positions.states_between`). One is drawn evenly, or with ``clusters`` (S3RL) a cluster evenly and then one of
+    (`assay.rollout.states_between`). One is drawn evenly, or with ``clusters`` (S3RL) a cluster evenly and then one of
     its states: the states of a task are parted by k-means of the numbers within them, so that rare kinds are met as often as
     common ones. All rollouts of the group begin there, so their baseline compares like with like. At probability 0, and after
     ``steps``, every episode begins at its task. Evaluation always does.

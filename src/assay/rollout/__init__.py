@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from assay.rollout.decode_text import AnswerReader
     from assay.rollout.function_tool import FunctionTool
     from assay.rollout.player import Player
+    from assay.rollout.positions import context_after, states_between
     from assay.rollout.spec import PlayerSpec
     from assay.rollout.summarise import Summarise
     from assay.rollout.tool_class import MethodTool
@@ -35,6 +36,8 @@ __all__ = [
     "PlayerSpec",
     "Summarise",
     "ToolLimits",
+    "context_after",
+    "states_between",
     "tool",
 ]
 
@@ -45,6 +48,7 @@ _HOME = {
     "critical_tokens": "CriticalTokenSampler CriticalTokens",
     "function_tool": "FunctionTool",
     "player": "Player",
+    "positions": "context_after states_between",
     "decode_text": "AnswerReader",
     "spec": "PlayerSpec",
     "summarise": "Summarise",
