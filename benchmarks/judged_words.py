@@ -25,5 +25,36 @@ have. The signs were written in `benchmarks/judged_arms.py` before the first run
 are of the stage, server and judge included.
 """
 
-READ: Mapping[str, str] = {"judges": "", "CoT-Pass@K": ""}
+READ: Mapping[str, str] = {
+    "judges": """
+Right is the share of 200 held-out questions whose judgement has the full reward. Answers that cannot be read, such as a
+step that an answer does not have, are asked for again, and then count as faults.
+""",
+    "FAPO": """
+As predicted: with the trained judge four answers in five have right working, as with the program in its place. The answer
+alone, and a judge by chance, leave less than half, in one seed none, at about as many right answers.
+""",
+    "RLPR": """
+As predicted, and below the verifier's reward in both seeds. As under that, working is not kept in the second seed: what is
+paid for is the answer.
+""",
+    "AdaCtrl": """
+The base was shown guesses where a long question was answered without working, so that its answers tagged easy are right
+half of the time. Both arms learn to answer long questions without working; with the tag's reward nearly all answers are
+tagged easy, and short, and no fewer are right. In a version of this task in which the base was shown right answers without
+working to long questions too, both arms ended with the tag easy on nearly all (tags right .983 and 1.000, one seed).
+""",
+    "TimeHC-RL": """
+As predicted, nothing is changed: the two runs differ in a few tokens alone.
+""",
+    "Trust-GRPO": """
+Marks of the trained judge keep working as predicted. Marks by chance are above the answer alone too, in both seeds, which
+was not predicted: they tell right answers of a group apart, at random, and move less towards the one that is shortest to
+guess. The trained judge is above them in both seeds. The judge of this part was shown judgements alone.
+""",
+    "CoT-Pass@K": """
+The judge's CoT-Pass@K is within .02 of the program's at each k, and never above pass@k. Practice for the answer alone
+raises pass@1 and lowers CoT-Pass@8: more is right at once, and less of the right working is within reach.
+""",
+}
 """What a table says, by its part."""
