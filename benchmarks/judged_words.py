@@ -53,7 +53,7 @@ was not predicted: they tell right answers of a group apart, at random, and move
 guess. The trained judge is above them in both seeds. The judge of this part was shown judgements alone.
 """,
     "CoT-Pass@K": """
-The judge's CoT-Pass@K is within .02 of the program's at each k, and never above pass@k. Practice for the answer alone
+The judge's CoT-Pass@K is within .03 of the program's at each k, and never above pass@k. Practice for the answer alone
 raises pass@1 and lowers CoT-Pass@8: more is right at once, and less of the right working is within reach.
 """,
 }
