@@ -11,7 +11,7 @@ from assay.core import Sampling
 from assay.guide import Admitted, ShuffledEvents, Uniform
 from assay.lab import RandomReward, Rewarded
 from assay.objective import Scalarise, Token, grpo, pairwise_rl, ppo
-from assay.runtime import AdamW, LearnerSettings
+from assay.runtime import AdamW, LearnerSettings, ValueHead
 from assay.scorers import (
     Criterion,
     DifficultyTag,
@@ -90,7 +90,7 @@ class Part:
             "objective": GRPO,
             "curriculum": Uniform(),
             "reward": arm.reward,
-            "learner": LearnerSettings(optimizer=AdamW(lr=3e-4), schedule=LINEAR),
+            "learner": SLOW,
         }
         tasks = Rewarded(source=self.tasks, scorer=RandomReward(seed)) if arm.by_chance else self.tasks
         if kept:
@@ -108,6 +108,7 @@ class Part:
         )
 
 
+SLOW = LearnerSettings(optimizer=AdamW(lr=3e-4), schedule=LINEAR)
 GRPO = replace(grpo(kl=0.0), aggregate=Token())
 OUTCOME = Arm(name="the answer alone")
 AGAINST = PairwiseJudge(anchor="anchor", samples=2)
@@ -207,7 +208,7 @@ PARTS: Mapping[str, Part] = {
                 reward=AGAINST,
                 judge="trained",
                 predicted="+",
-                stage={**FEWER, "objective": ppo(kl=0.0)},
+                stage={**FEWER, "objective": ppo(kl=0.0), "learner": replace(SLOW, heads=(ValueHead(name="values"),))},
             ),
         ),
         why="to beat an attempt of which half the lines are wrong takes right lines",

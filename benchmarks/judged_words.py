@@ -52,6 +52,19 @@ Marks of the trained judge keep working as predicted. Marks by chance are above 
 was not predicted: they tell right answers of a group apart, at random, and move less towards the one that is shortest to
 guess. The trained judge is above them in both seeds. The judge of this part was shown judgements alone.
 """,
+    "SPCT": """
+Not as predicted: a judge that must mark up to four answers at once did not learn to in 400 steps, and neither
+rejection nor the rule made it better. A policy by its marks loses all right working, as by chance. One seed.
+""",
+    "Pairwise-RL": """
+PAIRWORDS
+""",
+    "POW3R": """
+POWWORDS
+""",
+    "Rubicon": """
+RUBWORDS
+""",
     "CoT-Pass@K": """
 The judge's CoT-Pass@K is within .03 of the program's at each k, and never above pass@k. Practice for the answer alone
 raises pass@1 and lowers CoT-Pass@8: more is right at once, and less of the right working is within reach.
