@@ -8,7 +8,7 @@ from typing import Any
 
 from assay.clients import Judge
 from assay.core import Sampling
-from assay.guide import Admitted, ShuffledEvents, Uniform
+from assay.guide import Admitted, FirstTasks, ShuffledEvents, Uniform
 from assay.lab import RandomReward, Rewarded
 from assay.objective import Scalarise, Token, grpo, pairwise_rl, ppo
 from assay.runtime import AdamW, LearnerSettings, ValueHead
@@ -113,6 +113,7 @@ GRPO = replace(grpo(kl=0.0), aggregate=Token())
 OUTCOME = Arm(name="the answer alone")
 AGAINST = PairwiseJudge(anchor="anchor", samples=2)
 FEWER: Mapping[str, Any] = {"groups": 6}
+AGAIN: Mapping[str, Any] = {**FEWER, "index": FirstTasks(n=24)}
 FOURS: Mapping[str, Any] = {"groups": 12, "group_size": 4}
 RUBRIC = Rubric(
     criteria=(
@@ -229,7 +230,7 @@ PARTS: Mapping[str, Part] = {
         form="verdict",
         steps=24,
         arms=tuple(
-            Arm(name=name, reward=PolicyAwareRubric(rubric=RUBRIC, lam=lam), judge=judge, predicted=told, stage=FEWER)
+            Arm(name=name, reward=PolicyAwareRubric(rubric=RUBRIC, lam=lam), judge=judge, predicted=told, stage=AGAIN)
             for name, lam, judge, told in (
                 ("static weights", 0.0, "trained", ""),
                 ("weights by spread", 0.5, "trained", "0"),

@@ -14,15 +14,15 @@ HEAD = """
 Four digits are asked for plus three, modulo 10, line by line, and then the largest of them: `491=` asks for `7`, `2`, `4`,
 `=7`. The verifier looks at the answer alone, which can be right behind a wrong line, and can be guessed; a program knows
 whether the working is right too. Policies (two layers, 0.23M parameters) were shown attempts in which three lines in ten
-are wrong, and then practised by GRPO for 40 steps of 12 prompts with 8 rollouts. Judges of the same shape were trained on
-attempts beside what a program says of them: they write what each line should be, compare, and judge. They stand behind a
-server of OpenAI's protocol on this machine, which takes question and answers out of what a scorer asks, and puts the words
-that it reads around their judgement; no question is asked twice. *By chance* is a judge that draws its judgement by the
-words of the question.
+are wrong, and then practised by GRPO for 40 steps of 12 prompts with 8 rollouts (SPCT: 4 rollouts; Pairwise-RL, POW3R and
+Rubicon: 24 steps of 6 prompts). Judges of the same shape were trained on attempts beside what a program says of them: they
+write what each line should be, compare, and judge. They stand behind a server of OpenAI's protocol on this machine, which
+takes question and answers out of what a scorer asks, and puts the words that it reads around their judgement; no question
+is asked twice. *By chance* is a judge that draws its judgement by the words of the question.
 
-All numbers are of 400 sampled answers to 100 held-out tasks, judged by programs, seed by seed. Found is a sign that all seeds
-have. The signs were written in `benchmarks/judged_arms.py` before the first run; nothing was tuned behind it. CPU-seconds
-are of the stage, server and judge included.
+All numbers are of 400 sampled answers to 100 held-out tasks, judged by programs, seed by seed. Found is a sign that all
+seeds have. The signs were written in `benchmarks/judged_arms.py` before the first run; nothing was
+tuned. CPU-seconds are of the stage, server and judge included.
 """
 
 READ: Mapping[str, str] = {
@@ -57,7 +57,8 @@ Not as predicted: a judge that must mark up to four answers at once did not lear
 rejection nor the rule made it better. A policy by its marks loses all right working, as by chance. One seed.
 """,
     "Pairwise-RL": """
-PAIRWORDS
+As predicted, in one seed: with the trained judge half of the answers have right working, by chance fewer than a tenth. The
+judge is asked twice in each order at temperature 1, and is right four times in five at its most likely word.
 """,
     "POW3R": """
 POWWORDS
