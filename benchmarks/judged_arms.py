@@ -8,10 +8,10 @@ from typing import Any
 
 from assay.clients import Judge
 from assay.core import Sampling
-from assay.guide import Admitted, ShuffledEvents, Uniform
+from assay.guide import Admitted, FirstTasks, ShuffledEvents, Uniform
 from assay.lab import RandomReward, Rewarded
 from assay.objective import Scalarise, Token, grpo, pairwise_rl, ppo
-from assay.runtime import AdamW, LearnerSettings
+from assay.runtime import AdamW, LearnerSettings, ValueHead
 from assay.scorers import (
     Criterion,
     DifficultyTag,
@@ -90,7 +90,7 @@ class Part:
             "objective": GRPO,
             "curriculum": Uniform(),
             "reward": arm.reward,
-            "learner": LearnerSettings(optimizer=AdamW(lr=3e-4), schedule=LINEAR),
+            "learner": SLOW,
         }
         tasks = Rewarded(source=self.tasks, scorer=RandomReward(seed)) if arm.by_chance else self.tasks
         if kept:
@@ -108,10 +108,12 @@ class Part:
         )
 
 
+SLOW = LearnerSettings(optimizer=AdamW(lr=3e-4), schedule=LINEAR)
 GRPO = replace(grpo(kl=0.0), aggregate=Token())
 OUTCOME = Arm(name="the answer alone")
 AGAINST = PairwiseJudge(anchor="anchor", samples=2)
 FEWER: Mapping[str, Any] = {"groups": 6}
+AGAIN: Mapping[str, Any] = {**FEWER, "index": FirstTasks(n=24)}
 FOURS: Mapping[str, Any] = {"groups": 12, "group_size": 4}
 RUBRIC = Rubric(
     criteria=(
@@ -207,7 +209,7 @@ PARTS: Mapping[str, Part] = {
                 reward=AGAINST,
                 judge="trained",
                 predicted="+",
-                stage={**FEWER, "objective": ppo(kl=0.0)},
+                stage={**FEWER, "objective": ppo(kl=0.0), "learner": replace(SLOW, heads=(ValueHead(name="values"),))},
             ),
         ),
         why="to beat an attempt of which half the lines are wrong takes right lines",
@@ -228,7 +230,7 @@ PARTS: Mapping[str, Part] = {
         form="verdict",
         steps=24,
         arms=tuple(
-            Arm(name=name, reward=PolicyAwareRubric(rubric=RUBRIC, lam=lam), judge=judge, predicted=told, stage=FEWER)
+            Arm(name=name, reward=PolicyAwareRubric(rubric=RUBRIC, lam=lam), judge=judge, predicted=told, stage=AGAIN)
             for name, lam, judge, told in (
                 ("static weights", 0.0, "trained", ""),
                 ("weights by spread", 0.5, "trained", "0"),

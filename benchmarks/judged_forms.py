@@ -13,7 +13,7 @@ import numpy as np
 
 from assay.core import FrozenMap, Message, Rollout, Score, Task
 from assay.scorers import flaw_reward, judge_reward
-from assay.tasks.single import SingleTurn
+from assay.tasks import SingleTurn
 from benchmarks.judged_tasks import DIGITS, Shifts, attempt, first_flaw, moved, sound_share, working, written
 
 __all__ = ["FORMS", "Judgements", "beside", "best_of", "critique", "mark_of", "marks_of", "met"]

@@ -6,8 +6,11 @@ the words that the scorer reads around its judgement.
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import json
 import re
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler
@@ -16,10 +19,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from assay.core import Message, Sampling
-from assay.core.seeds import derive
-from assay.publish.service.text_generator import TextGenerator
+from assay.core import Message, Request, Sampling, derive
+from assay.runtime import NativeEngine
 from assay.testing import JudgeServer
+from assay.train import Policy
 from benchmarks.judged_forms import beside, mark_of, marks_of, met
 from benchmarks.judged_tasks import first_flaw, sound_share
 
@@ -83,22 +86,28 @@ class JudgeModel(Protocol):
 
 
 class ModelJudge:
-    """A judge of `benchmarks.judged_models.judge_run`.
+    """A judge of `benchmarks.judged_models.train_judge`: all that ask at the same time are one running batch.
 
     Args:
         path: its run folder.
     """
 
     def __init__(self, path: Path) -> None:
-        self._model = TextGenerator(path)
+        model: Any = Policy(path).model()
+        self._tokenizer = model.tokenizer
+        self._engine = NativeEngine(model)
+        self._numbers = itertools.count()
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=self._loop.run_forever, daemon=True).start()
 
     def judge(self, asked: Asked, temperature: float, seed: int) -> str:
         """What it says behind its critique."""
         shown = ";".join(beside(asked.prompt, text) for text in asked.texts)
-        prompt = self._model.chat_prompt([Message("user", f"{asked.criterion[:1]}{shown}>")])
-        drawn = Sampling(max_new_tokens=54, temperature=temperature)
-        said = self._model.tokenizer.decode(self._model.submit(prompt, drawn, seed).result().ids)
-        return said.rpartition(":")[2].strip()
+        prompt = self._tokenizer.render([Message("user", f"{asked.criterion[:1]}{shown}>")])
+        drawn = Sampling(max_new_tokens=54, temperature=temperature, stop_ids=(self._tokenizer.eos,))
+        request = Request(id=f"judge/{next(self._numbers)}", prompt=prompt, seed=seed, sampling=drawn)
+        said = asyncio.run_coroutine_threadsafe(self._engine.generate(request), self._loop).result()
+        return self._tokenizer.decode(said.ids).rpartition(":")[2].strip()
 
 
 class Program:

@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from assay.core import FrozenMap, Message, Rollout, Score, Task
-from assay.tasks.single import SingleTurn
+from assay.tasks import SingleTurn
 
 __all__ = [
     "DIGITS",

@@ -14,16 +14,61 @@ HEAD = """
 Four digits are asked for plus three, modulo 10, line by line, and then the largest of them: `491=` asks for `7`, `2`, `4`,
 `=7`. The verifier looks at the answer alone, which can be right behind a wrong line, and can be guessed; a program knows
 whether the working is right too. Policies (two layers, 0.23M parameters) were shown attempts in which three lines in ten
-are wrong, and then practised by GRPO for 40 steps of 12 prompts with 8 rollouts. Judges of the same shape were trained on
-attempts beside what a program says of them: they write what each line should be, compare, and judge. They stand behind a
-server of OpenAI's protocol on this machine, which takes question and answers out of what a scorer asks, and puts the words
-that it reads around their judgement; no question is asked twice. *By chance* is a judge that draws its judgement by the
-words of the question.
+are wrong, and then practised by GRPO for 40 steps of 12 prompts with 8 rollouts (SPCT: 4 rollouts; Pairwise-RL, POW3R and
+Rubicon: 24 steps of 6 prompts). Judges of the same shape were trained on attempts beside what a program says of them: they
+write what each line should be, compare, and judge. They stand behind a server of OpenAI's protocol on this machine, which
+takes question and answers out of what a scorer asks, and puts the words that it reads around their judgement; no question
+is asked twice. *By chance* is a judge that draws its judgement by the words of the question.
 
-All numbers are of 400 sampled answers to 100 held-out tasks, judged by programs, seed by seed. Found is a sign that all seeds
-have. The signs were written in `benchmarks/judged_arms.py` before the first run; nothing was tuned behind it. CPU-seconds
-are of the stage, server and judge included.
+All numbers are of 400 sampled answers to 100 held-out tasks, judged by programs, seed by seed. Found is a sign that all
+seeds have. The signs were written in `benchmarks/judged_arms.py` before the first run; nothing was
+tuned. CPU-seconds are of the stage, server and judge included.
 """
 
-READ: Mapping[str, str] = {"judges": "", "CoT-Pass@K": ""}
+READ: Mapping[str, str] = {
+    "judges": """
+Right is the share of 200 held-out questions whose judgement has the full reward. Answers that cannot be read, such as a
+step that an answer does not have, are asked for again, and then count as faults.
+""",
+    "FAPO": """
+As predicted: with the trained judge four answers in five have right working, as with the program in its place. The answer
+alone, and a judge by chance, leave less than half, in one seed none, at about as many right answers.
+""",
+    "RLPR": """
+As predicted, and below the verifier's reward in both seeds. As under that, working is not kept in the second seed: what is
+paid for is the answer.
+""",
+    "AdaCtrl": """
+The base was shown guesses where a long question was answered without working, so that its answers tagged easy are right
+half of the time. Both arms learn to answer long questions without working; with the tag's reward nearly all answers are
+tagged easy, and short, and no fewer are right. In a version of this task in which the base was shown right answers without
+working to long questions too, both arms ended with the tag easy on nearly all (tags right .983 and 1.000, one seed).
+""",
+    "TimeHC-RL": """
+As predicted, nothing is changed: the two runs differ in a few tokens alone.
+""",
+    "Trust-GRPO": """
+Marks of the trained judge keep working as predicted. Marks by chance are above the answer alone too, in both seeds, which
+was not predicted: they tell right answers of a group apart, at random, and move less towards the one that is shortest to
+guess. The trained judge is above them in both seeds. The judge of this part was shown judgements alone.
+""",
+    "SPCT": """
+Not as predicted: a judge that must mark up to four answers at once did not learn to in 400 steps, and neither
+rejection nor the rule made it better. A policy by its marks loses all right working, as by chance. One seed.
+""",
+    "Pairwise-RL": """
+As predicted, in one seed: with the trained judge half of the answers have right working, by chance fewer than a tenth. The
+judge is asked twice in each order at temperature 1, and is right four times in five at its most likely word.
+""",
+    "POW3R": """
+POWWORDS
+""",
+    "Rubicon": """
+RUBWORDS
+""",
+    "CoT-Pass@K": """
+The judge's CoT-Pass@K is within .03 of the program's at each k, and never above pass@k. Practice for the answer alone
+raises pass@1 and lowers CoT-Pass@8: more is right at once, and less of the right working is within reach.
+""",
+}
 """What a table says, by its part."""
