@@ -17,6 +17,7 @@ from assay.core.errors import (
     EngineError,
     MissingExtraError,
     OutOfMemoryError,
+    RewardError,
     StorageError,
 )
 from assay.core.util.garbage import pause_collection
@@ -97,6 +98,8 @@ def train(
             except (ConfigError, DataError, EngineError, MissingExtraError, OutOfMemoryError):
                 record.release(path, made)
                 raise
+            except RewardError as error:  # its message has the user's own lines: assay's frames before it would bury them
+                raise error.with_traceback(None) from error.__cause__
             except StorageError:
                 if not (path / SETTINGS).exists():  # else it can be resumed
                     record.release(path, made)
@@ -146,7 +149,10 @@ def resume(
     watch = with_view(watch, path) if show else with_lines(watch, path) if progress is None else watch
     with tracked(path, trackers, watch) as told:
         with lock.worker(path):
-            outcome = _go_on(RunDriver(load_run(path, run), path, told, profile, callbacks), steps, ranks, allow_inexact)
+            try:
+                outcome = _go_on(RunDriver(load_run(path, run), path, told, profile, callbacks), steps, ranks, allow_inexact)
+            except RewardError as error:
+                raise error.with_traceback(None) from error.__cause__
         return _summed_up(outcome) if show else outcome
 
 
