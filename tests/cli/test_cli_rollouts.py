@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from test_cli_look import run_at
 
@@ -31,6 +33,31 @@ def test_show(assay, run):
     assert lines[:4] == ["  prompt  S312>", "  answer  132", "  gold    123", ""]
     assert lines[4].endswith("fault infra") and "  reason  no host" in lines
     assert "4 of 4 that match; 4 rollouts are kept of 2 recorded steps (1 to 9), of 10 sampled in them" in found.err
+
+
+def test_rows_that_no_rollout_solved(assay, run):
+    line = {
+        "step": 9,
+        "stage": "rl",
+        "arm": ["sort"] * 3,
+        "level": [3, 4, 4],
+        "index": [0, 1, 2],
+        "id": ["sort/1", "sort/9", "sort/7"],
+    }
+    line |= {"rollouts": [2, 8, 2], "reward": [0.5, 0.0, 0.0], "length": [4, 4, 4], "kept": [1, 0, 0]}
+    assert "has no rows that reinforcement learning has practised" in assay("rollouts", "show", run, "--never-solved").err
+    (run / "row_history.jsonl").write_text(json.dumps(line) + "\n")
+    found = assay("rollouts", "show", run, "--never-solved")
+    first, *lines = found.out.splitlines()
+    assert first == "NEVER SOLVED  sort level 4  sort/9  8 rollouts in 1 step, the last 9"
+    assert (
+        lines[:3] == ["  prompt  S312>", "  answer  132", "  gold    123"]
+        and "sort/7" in found.out
+        and "sort/1 " not in found.out
+    )
+    assert "2 of 2 rows that no rollout solved; look whether their golds are right" in found.err
+    told = assay("rollouts", "show", run, "--never-solved", "--json").json
+    assert told["never_solved"] == 2 and told["rows"][0]["answers"] == ["132"] and told["rows"][1]["prompt"] == ""
 
 
 def test_raw_shows_the_tokens_where_they_are_recorded(assay, run):

@@ -145,13 +145,14 @@ def data_of(page: str) -> dict[str, Any]:
 
 
 def test_the_page_holds_rollouts_and_items_and_loads_nothing(folder: Path) -> None:
-    RolloutFiles(folder).write(30, [line(30, 1.0, text="</script><script>alert(1)</script>", length=9)], of=1)
+    RolloutFiles(folder).write(30, [line(30, 1.0, text="</script><script>alert(1)</script>", length=9, row="row 7")], of=1)
     write_report(folder)
     page = (folder / "rollouts.html").read_text()
     assert 'href="rollouts.html"' in (folder / "report.html").read_text()
     assert "alert(1)</script>" not in page and page.count("<script") == 2
     assert not re.search(r"https?:|src=|@import|url\(", page) and "width=device-width" in page
     data = data_of(page)
+    assert data["rollouts"][-1]["head"] == "step 30, row 7, sort, level 3, 9 tokens"
     assert [r["kind"] for r in data["rollouts"]] == ["wrong", "right", "wrong", "faulty", "wrong", "right"]
     assert data["rollouts"][-1]["texts"][1] == ["", "</script><script>alert(1)</script>"]
     assert data["rollouts"][0]["chips"] == [["correct 0", "warning"], ["advantage +0.50", "note"]]

@@ -77,3 +77,18 @@ def test_a_missing_file_is_no_history_and_a_damaged_one_is_named(tmp_path: Path)
     assert RowHistory.read(tmp_path) is None
     with pytest.raises(DataError, match=r"row_history.jsonl, line 1: columns of different lengths"):
         recorded(tmp_path, [group("x", 0.0)], kept=[1, 1])
+
+
+def test_rows_that_were_never_solved_by_hand(tmp_path: Path) -> None:
+    fault = Score(components={}, fault=Fault.INFRA)
+    history = recorded(
+        tmp_path,
+        [group("x", 0.0, 0.0), group("y", 0.0, 1.0), group("z", fault)],
+        [group("w", 0.0, 0.0, 0.0, 0.0, 0.0)],
+        [group("x", 0.0, 0.0), group("y", 0.0, 0.0)],
+    )
+    found = history.never_solved()  # y was solved once, z has no verdict
+    assert [(r.id, r.arm, r.level, r.groups, r.rollouts, r.last) for r in found] == [
+        ("w", "a", 2, 1, 5, 2),
+        ("x", "a", 2, 2, 4, 3),
+    ]

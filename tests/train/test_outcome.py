@@ -57,6 +57,17 @@ def test_a_run_that_is_shown_ends_with_its_summary(tmp_path: Path, capsys: pytes
     assert longer.step == 3 and "3 steps in sort, 2 done" in capsys.readouterr().out
 
 
+def test_a_plain_script_hears_how_far_its_run_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    train(tiny(warm=1, rl=1), tmp_path / "run")
+    told = capsys.readouterr()
+    first, *lines = told.err.splitlines()
+    assert told.out == "" and first == f"tiny · {tmp_path}/run: 2 steps in sort"
+    assert [line.partition("  ")[0] for line in lines if line.startswith("step ")] == ["step 1/2", "step 2/2"]
+    assert not (tmp_path / "run" / "report.html").exists()
+    resume(tmp_path / "run", steps=2)
+    assert "step 3/3  " in capsys.readouterr().err
+
+
 def test_on_a_terminal_there_is_a_panel(tmp_path: Path) -> None:
     leader, follower = pty.openpty()
 

@@ -155,8 +155,9 @@ def test_every_row_is_looked_at_before_the_run(tmp_path: Path) -> None:
 
 def test_a_reward_that_raises_ends_the_run_and_can_be_mended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(BROKEN, "1")
-    with pytest.raises(RewardError, match=r"no verdict on .* answers(?s:.*)server of the reward is down(?s:.*)row:"):
+    with pytest.raises(RewardError, match=r"no verdict on .* answers(?s:.*)server of the reward is down(?s:.*)row:") as caught:
         train(on_rows(fragile), tmp_path / "run")
+    assert [entry.name for entry in caught.traceback] == [caught.traceback[0].name, "train"], "no frames of assay's inside"
     monkeypatch.delenv(BROKEN)
     assert resumed(tmp_path / "run") == trained(on_rows(fragile), tmp_path / "clean")
 

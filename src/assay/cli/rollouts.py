@@ -16,7 +16,7 @@ from assay.core.errors import ConfigError, UnknownNameError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from assay.measure import ItemChange, RolloutLine
+    from assay.measure import ItemChange, RolloutLine, Rollouts
 
 __all__ = ["rollouts_command"]
 
@@ -32,6 +32,7 @@ class RolloutsShowOptions:
         right: those with the full primary value.
         wrong: those with a verdict and less.
         faulty: those without a verdict: the verifier or the infrastructure failed.
+        never_solved: not rollouts but the training rows of which no rollout was right, those tried most often first.
         level: of the task.
         step: a recorded step, or last.
         task: part of the task's id, of its arm, or of the prompt.
@@ -45,6 +46,7 @@ class RolloutsShowOptions:
     right: bool = False
     wrong: bool = False
     faulty: bool = False
+    never_solved: bool = False
     level: int | None = None
     step: str = field(default="", metadata={"arg": {"metavar": "STEP|last", "help_behavior_hint": ""}})
     task: str = ""
@@ -127,6 +129,8 @@ def _show(args: list[str]) -> int:
 
     own = parse(RolloutsShowOptions, args, "assay rollouts show")
     rollouts = read_rollouts(run_folder(own.run), own.at)
+    if own.never_solved:
+        return _show_never_solved(own, rollouts)
     found = rollouts.select(RolloutFilter(verdicts=own.verdicts, level=own.level, task=own.task, row=own.place))
     newest = sorted(found, key=lambda r: -r.step)
     shown = newest[: own.n or None]
@@ -147,6 +151,24 @@ def _show(args: list[str]) -> int:
         note(
             f"{len(shown)} of {len(found)} that match; {len(rollouts.lines)} rollouts are kept of {_steps(rollouts.steps)}, {of}"
         )
+    return code
+
+
+def _show_never_solved(own: RolloutsShowOptions, rollouts: Rollouts) -> int:
+    from assay.cli.never_solved import unsolved_rows
+
+    every = unsolved_rows(run_folder(own.run), rollouts)
+    found = [row for row in every if own.level in (None, row.record.level)]
+    shown = found[: own.n or None]
+
+    def text() -> None:
+        console = _console()
+        for row in shown:
+            _print(console, row.head, _texts(row.prompt, (*(("answer", said) for said in row.answers[:3]), ("gold", row.gold))))
+
+    code = show(own.json, {"never_solved": len(found), "rows": [row.json() for row in shown]}, text)
+    if not own.json:
+        note(f"{len(shown)} of {len(found)} rows that no rollout solved; look whether their golds are right")
     return code
 
 

@@ -112,7 +112,7 @@ def _rollout(r: RolloutLine) -> dict[str, Any]:
         "level": r.level,
         "step": r.step,
         "task": r.task,
-        "head": f"step {r.step}, {r.arm}, level {r.level}, {r.length} tokens",
+        "head": f"step {r.step}, {f'{r.row}, ' if r.row else ''}{r.arm}, level {r.level}, {r.length} tokens",
         "chips": chips,
         "texts": [["", _cut(r.prompt)], *([a, _cut(b)] for a, b in r.answers), ["gold: ", _cut(r.gold)], ["", r.reason]],
     }
@@ -125,7 +125,7 @@ def _item(c: ItemChange) -> dict[str, Any]:
         "arm": c.arm,
         "level": c.level,
         "task": c.id,
-        "head": f"{c.arm}, level {c.level}, {c.id}",
+        "head": f"{c.arm}, level {c.level}, {c.row or c.id}",
         "chips": [[c.kind, colour]],
         "texts": [["", _cut(c.prompt)], ["before: ", _cut(c.before)], ["now: ", _cut(c.after)], ["gold: ", _cut(c.gold)]],
     }

@@ -291,8 +291,8 @@ def _trial(steps: int) -> str:
         return ""
     many = "1 step" if steps == 1 else f"{steps} steps"
     return (
-        f"These are {many}: a trial. The first updates of an adaptive optimiser are its largest, so compare with the same command "
-        "without what you try, or train longer, before you blame it. "
+        f"These are {many}: a trial. The first updates of an adaptive optimiser are its largest, so compare with the same "
+        "command without what you try, or train longer, before you blame it. "
     )
 
 

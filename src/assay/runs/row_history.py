@@ -19,7 +19,7 @@ from assay.core.errors import DataError
 from assay.core.group import Outcome
 from assay.runs.reader import read_lines
 
-__all__ = ["FILE", "RowCurves", "RowHistory", "row_columns"]
+__all__ = ["FILE", "RowCurves", "RowHistory", "RowRecord", "row_columns"]
 
 FILE = "row_history.jsonl"
 
@@ -85,6 +85,24 @@ class RowCurves:
     steps: NDArray[np.int64]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowRecord:
+    """What a run did with a row.
+
+    Attributes:
+        id, arm, level: of the task.
+        groups, rollouts: how many had a verdict.
+        last: step of the newest of them.
+    """
+
+    id: str
+    arm: str
+    level: int
+    groups: int
+    rollouts: int
+    last: int
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class RowHistory:
     """Every graded group of a run, in order.
@@ -143,6 +161,27 @@ class RowHistory:
     def signal(self) -> NDArray[np.bool_]:
         """``[groups]`` whether success of the rollouts differed, as far as their mean tells: it lies between 0 and 1."""
         return (self.reward > 0.0) & (self.reward < 1.0)
+
+    def never_solved(self) -> list[RowRecord]:
+        """The rows with verdicts of which none was more than 0, with help or without, those with the most rollouts first."""
+        graded = np.flatnonzero(~np.isnan(self.reward))
+        ids, first, row = np.unique(self.id[graded], return_index=True, return_inverse=True)
+        solved = np.bincount(row, self.reward[graded] > 0.0, len(ids)) > 0
+        groups, rollouts = np.bincount(row, minlength=len(ids)), np.bincount(row, self.rollouts[graded], len(ids))
+        last = np.zeros(len(ids), np.int64)
+        np.maximum.at(last, row, self.step[graded])
+        found = [
+            RowRecord(
+                id=str(ids[k]),
+                arm=str(self.arm[graded[first[k]]]),
+                level=int(self.level[graded[first[k]]]),
+                groups=int(groups[k]),
+                rollouts=int(rollouts[k]),
+                last=int(last[k]),
+            )
+            for k in np.flatnonzero(~solved)
+        ]
+        return sorted(found, key=lambda r: (-r.rollouts, r.id))
 
     def curves(self, epochs: int = 0) -> RowCurves:
         """Learning curves of the rows, over the groups that were posed without help.

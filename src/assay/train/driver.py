@@ -17,6 +17,7 @@ from assay.core.errors import (
     EngineError,
     MissingExtraError,
     OutOfMemoryError,
+    RewardError,
     StorageError,
 )
 from assay.core.util.garbage import pause_collection
@@ -29,7 +30,7 @@ from assay.train.callbacks import Callback
 from assay.train.judgements import check_judges
 from assay.train.outcome import RunOutcome
 from assay.train.preflight import check_fits, check_run
-from assay.train.progress_view import say, should_show, with_view
+from assay.train.progress_view import say, should_show, with_lines, with_view
 from assay.train.record import load_run
 from assay.train.run import Run, anchor_models
 from assay.train.run_driver import RunDriver, Watch, nobody
@@ -59,8 +60,8 @@ def train(
     Args:
         run: what to do.
         folder: created; must be absent or empty. When None, ``runs/NAME-1``, ``-2``, ... of the run's name.
-        progress: show the run while it works and sum it up at its end: a live panel on a terminal, lines elsewhere. None shows it
-            on a terminal and in a notebook, and stays silent where the output is a file.
+        progress: show the run while it works and sum it up at its end: a live panel on a terminal, lines elsewhere. None does so
+            on a terminal and in a notebook, and prints lines to standard error elsewhere, without a summary. False: nothing.
         callbacks: hear of steps, evaluations and checkpoints, and may stop the run; see `Callback`.
         trackers: where the run's numbers, rollouts and report go besides its folder, as `assay.measure.WandbTracker`. One that
             fails neither stops nor slows the run.
@@ -82,8 +83,9 @@ def train(
     record.refuse_used(path)
     with_torch("assay.runtime.machine")
     run, show = models.pinned(run), should_show(progress)
+    watch = with_view(watch, path) if show else with_lines(watch, path) if progress is None else watch
     made = [p for p in (path, *path.parents) if not p.exists()]
-    with tracked(path, trackers, with_view(watch, path) if show else watch) as told:
+    with tracked(path, trackers, watch) as told:
         with lock.worker(path):
             record.refuse_used(path)
             if failed_at_first(path):
@@ -96,6 +98,8 @@ def train(
             except (ConfigError, DataError, EngineError, MissingExtraError, OutOfMemoryError):
                 record.release(path, made)
                 raise
+            except RewardError as error:  # its message has the user's own lines: assay's frames before it would bury them
+                raise error.with_traceback(None) from error.__cause__
             except StorageError:
                 if not (path / SETTINGS).exists():  # else it can be resumed
                     record.release(path, made)
@@ -142,9 +146,13 @@ def resume(
     with_torch("assay.runtime.machine")
     load_run(path, run)  # says that there is no run before a lock is put there
     show = should_show(progress)
-    with tracked(path, trackers, with_view(watch, path) if show else watch) as told:
+    watch = with_view(watch, path) if show else with_lines(watch, path) if progress is None else watch
+    with tracked(path, trackers, watch) as told:
         with lock.worker(path):
-            outcome = _go_on(RunDriver(load_run(path, run), path, told, profile, callbacks), steps, ranks, allow_inexact)
+            try:
+                outcome = _go_on(RunDriver(load_run(path, run), path, told, profile, callbacks), steps, ranks, allow_inexact)
+            except RewardError as error:
+                raise error.with_traceback(None) from error.__cause__
         return _summed_up(outcome) if show else outcome
 
 

@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -28,6 +29,7 @@ __all__ = [
     "should_show",
     "title_of",
     "view",
+    "with_lines",
     "with_view",
 ]
 
@@ -79,7 +81,10 @@ def in_notebook() -> bool:
 
 
 def should_show(progress: bool | None) -> bool:
-    """Whether a run is to be shown: as asked for, and where nobody says (None) on a terminal and in a notebook."""
+    """Whether a run is to be shown whole: as asked for, and where nobody says (None) on a terminal and in a notebook.
+
+    Elsewhere a run of which nobody says anything tells how far it is, in lines to standard error (`with_lines`).
+    """
     return sys.stdout.isatty() or in_notebook() if progress is None else progress
 
 
@@ -96,6 +101,16 @@ def with_view(watch: Watch, folder: Path) -> Watch:
             tell_settings(run, where)
         others = watch(run, where, first)
         return [*others, view(run, title_of(run, where, where == folder), False, first)]  # last: it takes the screen
+
+    return trackers
+
+
+def with_lines(watch: Watch, folder: Path) -> Watch:
+    """The trackers of ``watch``, and lines to standard error that say how far the run in ``folder`` is, and each of its bases."""
+
+    def trackers(run: Run, where: Path, first: int) -> Sequence[Tracker]:
+        others = watch(run, where, first)
+        return [*others, PlainView(run, title_of(run, where, where == folder), first, say_aside)]
 
     return trackers
 
@@ -252,14 +267,20 @@ def say(line: str) -> None:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 -- the interpreter flushes it at the end
 
 
-class PlainView:
-    """One line per evaluation, and for every twentieth part of the run."""
+def say_aside(line: str) -> None:
+    """Prints a line to standard error, where there is one."""
+    with suppress(OSError, AttributeError):
+        print(line, file=sys.stderr, flush=True)
 
-    def __init__(self, run: Run, title: str, first: int = 0) -> None:
-        self._p = RunProgress(run, first=first)
+
+class PlainView:
+    """One line per evaluation, and for every twentieth part of the run; printed, or given to ``to``."""
+
+    def __init__(self, run: Run, title: str, first: int = 0, to: Callable[[str], None] | None = None) -> None:
+        self._p, self._say = RunProgress(run, first=first), to or say
         self._every, self._hinted = max(1, run.steps // 20), False
         done = f", {self._p.step} done" if first else ""
-        say(f"{title}: {run.steps} steps in {run.tasks.name}{done}")
+        self._say(f"{title}: {run.steps} steps in {run.tasks.name}{done}")
 
     def log(self, step: int, metrics: Mapping[str, float]) -> None:
         """Prints a line when there is an evaluation or the step is due."""
@@ -284,10 +305,10 @@ class PlainView:
             parts.append(f"{self._p.whose} {values.rstrip()}")
         if self._p.eta and step < self._p.steps:
             parts.append(f"left {self._p.eta}")
-        say("  ".join(parts))
+        self._say("  ".join(parts))
         if self._p.hint and not self._hinted:
             self._hinted = True
-            say(self._p.hint)
+            self._say(self._p.hint)
 
     def observe_evaluation(self, items: int, part: bool) -> None:
         """Takes of how many items the next evaluation is."""

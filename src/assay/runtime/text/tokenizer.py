@@ -157,10 +157,8 @@ class HubTokenizer:
             return BareTurns(ChatTemplate(), codec, self._named_eos, where, chat.system)
         self.template = self.template or ChatTemplate()
         if chat.options or chat.rewrites != "refuse":
-            raise ConfigError(
-                "Chat.options and Chat.rewrites are for Jinja templates, and this tokenizer has none: leave them out "
-                "(on the command line: --model.chat.kind none)"
-            )
+            what = "Chat.options and Chat.rewrites are for Jinja templates, and this tokenizer has none"
+            raise ConfigError(f"{what}: leave them out (on the command line: --model.chat.kind none)")
         return RoleTurns(self.template, codec, self._named_eos, chat.system)
 
     def _special_tokens(self) -> dict[str, Any]:

@@ -80,8 +80,9 @@ class Importer:
     nearest route.
 
     A row is refused when it is no row (step ``read``), has no question or gold (``fields``), is of no form that can be judged
-    (``unsupported``), names a verifier that there is not (``verifier``), asks what a row before it asked (``repeated``; ``differing``, both of them, where their answers differ), or when
-    its own gold does not score 1, or silence or junk do (``gold``): whatever a model answered, it would be judged wrongly.
+    (``unsupported``), names a verifier that there is not (``verifier``), asks what a row before it asked (``repeated``; where
+    their answers differ both are ``differing``), or when its own gold does not score 1, or silence or junk do (``gold``):
+    whatever a model answered, it would be judged wrongly.
 
     Attributes:
         prompt: the field of the question, where its name is none of these; gold: that of the gold.

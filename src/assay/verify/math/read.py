@@ -282,18 +282,17 @@ def _residue(parts: list[str], depth: int) -> Value:
 
 def _relation(signs: list[str], pieces: list[list[str]], depth: int) -> Value:
     if not _EQUAL.isdisjoint(signs) and set(signs) <= _EQUAL:
-        if not pieces[0] and len(pieces) == 2:
-            return _value(pieces[1], depth + 1)
         if _is_denied(pieces[0]):
             raise Undecidable(DENIED)
+        if not pieces[0] and len(pieces) == 2:
+            return _value(pieces[1], depth + 1)
         sides = [_side(piece, depth + 1) for piece in pieces]
         return Relation("\\approx" if "\\approx" in signs else "=", sides[0], sides[-1], tuple(sides[1:-1]))
     values = [_value(piece, depth + 1) for piece in pieces]
     if signs == ["\\in"]:
         found = as_intervals(values[1])
-        return (
-            values[1] if found is None else Intervals(found.pieces, values[0].source if isinstance(values[0], Formula) else None)
-        )
+        name = values[0].source if isinstance(values[0], Formula) else None
+        return values[1] if found is None else Intervals(found.pieces, name)
     if set(signs) <= {"<", ">", "\\le", "\\ge"} or signs == ["\\ne"]:
         found = inequality(signs, values)
         if found is not None:
@@ -306,8 +305,7 @@ def _relation(signs: list[str], pieces: list[list[str]], depth: int) -> Value:
 def _is_denied(parts: list[str]) -> bool:
     """Whether what stands left of a sign of equality is a denial: ``not x``, ``x is not``, ``I doubt that x``, and no name."""
     words = " ".join(token.lstrip("@") for token in parts).replace("b u t", "but")  # tokens take short words for factors
-    name = words.rpartition(" ")[0] if len(parts) > 1 else ""
-    return any(denied(before + " ") or doubted(before + " ") for before in (words, name) if before)
+    return any(denied(f"{before} ") or doubted(f"{before} ") for before in (words, words.rpartition(" ")[0]))
 
 
 def _side(parts: list[str], depth: int) -> Value:
