@@ -83,13 +83,15 @@ class Priced(Grid):
     """One number, of which the class says nothing; the verifier is the second field's."""
 
     name: str = "shop/price"
-    judge: Verifier = NUMBER
+    judge: Numeric | MathAnswer = NUMBER
 
     def solve(self, facts: Facts) -> Solution:
         return Solution(answer=str(facts["n"] + 1))
 
     def verifier(self, form: Form) -> Verifier:
-        return replace(self.judge, **({"look": (form.value,)} if isinstance(self.judge, MathAnswer) else {"where": form.place}))
+        if isinstance(self.judge, MathAnswer):
+            return replace(self.judge, look=(form.value,))
+        return replace(self.judge, where=form.place)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
