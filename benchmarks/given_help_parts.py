@@ -223,9 +223,10 @@ PARTS: Mapping[str, Part] = {
         base=lookups,
         level=3,
         known=(1, 2),
+        read="Every arm ends near 1 within 40 steps, so that nothing can be told apart.",
     ),
     "SnapshotRL, the first 8 steps": Part(
-        text="As before with 8 steps: begun after the above, in which all arms end near 1.",
+        text="As before with 8 steps: begun after the above, in which all arms end near 1. Level 3 has 55 held-out tasks.",
         arms={
             "no states": Arm(predicted="", make=lambda folder: (looked_up(steps=8),)),
             "states of the oracle": Arm(predicted="+", make=begun(oracle_states, steps=8)),
