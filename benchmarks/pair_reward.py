@@ -26,7 +26,7 @@ def pairs(dispreferred: bool = False) -> tuple[dict[str, str], ...]:
     for i in range(TASKS):
         task = SORT.task("sort", HARD, "train", i)
         rows.append(pair_of(str(task.public["prompt"]), str(task.private["answer"]), random.Random(i)))
-    return tuple(r | {"chosen": r["rejected"]} for r in rows) if dispreferred else tuple(rows)
+    return tuple(r | {"chosen": r["rejected"]} for r in rows if r["rejected"]) if dispreferred else tuple(rows)
 
 
 def pair_of(prompt: str, answer: str, rng: random.Random) -> dict[str, str]:

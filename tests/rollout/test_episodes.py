@@ -27,7 +27,7 @@ from assay.rollout import Player, Summarise
 from assay.rollout.positions import context_after
 from assay.tasks.turns import actions_of, moves_of
 from assay.testing import graded_group
-from assay_tasks import Heaps, KeyValue
+from assay_tasks import Heaps
 
 
 @dataclass
@@ -195,8 +195,7 @@ def test_a_context_behind_some_actions() -> None:
 
 
 def test_who_writes_no_snapshots() -> None:
-    store = KeyValue().task("keyvalue", 1, "train", 0).public_view()
-    with pytest.raises(ConfigError, match="Store writes no snapshots"):
-        asyncio.run(context_after(KeyValue(), replace(posed(), task=store), []))
+    with pytest.raises(ConfigError, match="Talk writes no snapshots"):
+        asyncio.run(context_after(Worlds(Talk), posed(), []))
     with pytest.raises(ConfigError, match="its environment has none"):
         asyncio.run(context_after(Worlds(), posed(), []))
