@@ -53,15 +53,18 @@ was not predicted: they tell right answers of a group apart, at random, and move
 guess. The trained judge is above them in both seeds. The judge of this part was shown judgements alone.
 """,
     "SPCT": """
-Not as predicted: a judge that must mark up to four answers at once did not learn to in 400 steps, and neither
-rejection nor the rule made it better. A policy by its marks loses all right working, as by chance. One seed.
+Not as predicted: a judge that must mark up to four answers at once did not learn to in 400 steps, and neither rejection nor
+the rule made it better. A policy by its marks loses all right working, as by chance. One seed.
 """,
     "Pairwise-RL": """
-As predicted, in one seed: with the trained judge half of the answers have right working, by chance fewer than a tenth. The
-judge is asked twice in each order at temperature 1, and is right four times in five at its most likely word.
+As predicted, in one seed: with the trained judge half of the answers have right working under a group's mean, and more than
+the base's under PPO with a critic, which is new; by chance fewer than a tenth. The judge is asked twice in each order at
+temperature 1, and its most likely word is right four times in five.
 """,
     "POW3R": """
-POWWORDS
+As predicted, weights by spread change little (one seed). Prompts come six times each; in a first run none came twice, so
+that weights by prompt were never used, and both arms were the same to the last token. Verdicts by chance take right working
+away.
 """,
     "Rubicon": """
 RUBWORDS
