@@ -21,8 +21,9 @@ takes question and answers out of what a scorer asks, and puts the words that it
 is asked twice. *By chance* is a judge that draws its judgement by the words of the question.
 
 All numbers are of 400 sampled answers to 100 held-out tasks, judged by programs, seed by seed. Found is a sign that all
-seeds have. The signs were written in `benchmarks/judged_arms.py` before the first run; nothing was
-tuned. CPU-seconds are of the stage, server and judge included.
+seeds have; of one seed it says little. The signs were written in `benchmarks/judged_arms.py` before these runs. Tasks and
+steps were chosen so that judges learn and runs are short; no arm was tuned. CPU-seconds are of the stage, server and judge
+included.
 """
 
 READ: Mapping[str, str] = {
@@ -32,7 +33,7 @@ step that an answer does not have, are asked for again, and then count as faults
 """,
     "FAPO": """
 As predicted: with the trained judge four answers in five have right working, as with the program in its place. The answer
-alone leaves less than half, at as many right answers, and a judge by chance no more.
+alone leaves less than half, at as many right answers; a judge by chance leaves still less, which was not predicted.
 """,
     "RLPR": """
 As predicted, and below the verifier's reward in both seeds. What is paid for is the answer: right working is above the
@@ -53,8 +54,8 @@ was not predicted: they tell right answers of a group apart, at random, and move
 guess. The trained judge is above them in both seeds. The judge of this part was shown judgements alone.
 """,
     "SPCT": """
-Not as predicted, in one seed: a judge that must mark up to four answers at once did not learn to in 400 steps, rejection
-made it little better, and the rule did not. A policy by its marks loses all right working, as by chance.
+Not as predicted: a judge that must mark up to four answers at once did not learn to in 400 steps, rejection made it little
+better, and the rule did not. A policy by its marks loses nearly all right working, as by chance.
 """,
     "Pairwise-RL": """
 As predicted, in one seed: with the trained judge half of the answers have right working under a group's mean, and more than
@@ -66,7 +67,9 @@ Weights by spread change little: .008, in one seed. Prompts come six times each;
 are never used, and both arms are the same to the last token (.450 each). Verdicts by chance take right working away.
 """,
     "Rubicon": """
-RUBWORDS
+One seed. Prompts of which a critic's score of the base lies between the quartiles were not predicted to matter, and are
+above all prompts; they are half as many of the first 200, so that some come twice. Two stages, of which the second alone is
+about the whole working, are below, as predicted: they ask half as often for what is measured.
 """,
     "CoT-Pass@K": """
 The judge's CoT-Pass@K is within .03 of the program's at each k, and never above pass@k. Practice for the answer alone
