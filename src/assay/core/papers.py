@@ -39,7 +39,7 @@ CONTROLS = {
     "docs/evidence/papers.md": "one seed; its control stands beside it on that page",
     "docs/evidence/forced_parts.md": "three seeds; the same run without the part, and for prefixes one with other tasks' answers",
     "docs/evidence/given_help.md": "two or three seeds; the same run without the part, and with another task's help or answers",
-    "docs/evidence/judged.md": "two seeds, not tuned; beside the answer alone, a judge by chance, or a program in its place",
+    "docs/evidence/judged.md": "one or two seeds, not tuned; beside the answer alone, a judge by chance, or a program",
     "docs/evidence/user_rows.md": "three seeds; the same rows, answered or rewarded wrongly, beside each",
     "docs/evidence/task_rules.md": "one or two seeds, not tuned; beside other rewards, levels or supervision from the same base",
     "docs/evidence/tasks.md": "speed, difficulty and number of the tasks; nothing is trained there",
