@@ -8,7 +8,7 @@
 ``speedup`` runs ledger, queue and the thread that looks after samplers with sixteen engines that sleep as long as decoding would
 take, of lengths over two decades, at ages 0 to 4, and the simulator on the same settings: steps per hour of both, and ratios
 to age 0. ``controller`` has 64 engines that answer at once for SECONDS (60): rollouts per minute, processor time of a rollout,
-growth of memory between the first third and the last, and the broken promises of the history. ``trained`` trains a small
+growth of memory between the first third and the last, and the broken promises of the history. ``train_steps`` trains a small
 model on answers of very different lengths (an untrained model ends an answer by chance) in one process with two threads, and with
 one sampler process beside the learner, a thread each: steps per hour of both, and their ratio. ``slow`` has eight engines that
 sleep alike, and then one of them twenty times as long: steps per hour relative to the seven others alone. Prints JSON.
@@ -188,12 +188,12 @@ class Driver:
     def take(self, n: int) -> tuple[str, ...]:
         """The groups of a step."""
 
-        async def taken() -> tuple[str, ...]:
+        async def take_names() -> tuple[str, ...]:
             while not (found := await self.queue.take(n)).keys:
                 self.admit(len(found.dropped))
             return found.keys
 
-        return asyncio.run(taken())
+        return asyncio.run(take_names())
 
 
 def speedup(seeds: int) -> list[dict[str, object]]:
@@ -218,7 +218,7 @@ def speedup(seeds: int) -> list[dict[str, object]]:
             drawn = [lengths(GROUP_SIZE, rng) for _ in range(STEPS * GROUPS)]
             left = iter(drawn)
             simulated = simulate_run(cluster, lambda n, rng, left=left: next(left), STEPS, seed).steps_per_hour
-            rates.setdefault((eta, policy), []).append([waited(eta, policy, drawn), simulated])
+            rates.setdefault((eta, policy), []).append([steps_with_waits(eta, policy, drawn), simulated])
     for (eta, policy), found in rates.items():
         measured, simulated = (statistics.mean(column) for column in zip(*found, strict=True))
         base_measured, base_simulated = (statistics.mean(column) for column in zip(*rates[0, "wait"], strict=True))
@@ -235,7 +235,7 @@ def speedup(seeds: int) -> list[dict[str, object]]:
     return rows
 
 
-def waited(eta: int, policy: str, drawn: list[np.ndarray[tuple[int], np.dtype[np.int64]]]) -> float:
+def steps_with_waits(eta: int, policy: str, drawn: list[np.ndarray[tuple[int], np.dtype[np.int64]]]) -> float:
     """Steps per hour with engines that sleep."""
     seconds = {f"g{i}": float(STEP_SECONDS * d.max() + SEQUENCE_SECONDS * d.sum()) for i, d in enumerate(drawn)}
     with tempfile.TemporaryDirectory() as scratch:
@@ -284,7 +284,7 @@ def controller(seconds: float) -> dict[str, object]:
     }
 
 
-def trained(steps: int) -> dict[str, object]:
+def train_steps(steps: int) -> dict[str, object]:
     """A real run, in one process and with a sampler beside it, on as many threads."""
     learner = LearnerSettings(optimizer=AdamW(lr=1e-5))
     stage = Reinforce(steps=steps, groups=16, group_size=8, objective=areal(), learner=learner)
@@ -317,12 +317,12 @@ def slow() -> list[dict[str, object]]:
     """One engine in eight is twenty times as slow."""
     rows: list[dict[str, object]] = []
     for policy in ("continue", "drop"):
-        rates = [_paced(policy, [0.06] * 7), _paced(policy, [0.06] * 7 + [1.2])]
+        rates = [_steps_at_pace(policy, [0.06] * 7), _steps_at_pace(policy, [0.06] * 7 + [1.2])]
         rows.append({"policy": policy, "share_of_the_rest": round(rates[1][0] / rates[0][0], 2), "oldest": rates[1][1]})
     return rows
 
 
-def _paced(policy: str, pace: list[float]) -> tuple[float, int]:
+def _steps_at_pace(policy: str, pace: list[float]) -> tuple[float, int]:
     """Steps per hour of engines that take so long for each group, and the age of the oldest that was taken."""
     events: list[LedgerEvent] = []
     with tempfile.TemporaryDirectory() as scratch:
@@ -352,7 +352,7 @@ if __name__ == "__main__":
         "speedup": lambda: speedup(int(amount or 3)),
         "slow": slow,
         "controller": lambda: controller(amount or 60.0),
-        "trained": lambda: trained(int(amount or 20)),
+        "trained": lambda: train_steps(int(amount or 20)),
     }
     found = kinds[kind]()
     print(json.dumps(found, indent=2))

@@ -84,7 +84,7 @@ def run_of(arm: str, rate: float, seed: int) -> Run:
     return replace(run, stages=(stage,), evaluation=quiet, checkpoint_every=100_000, prove_weights=False)
 
 
-def measured(arm: str, rate: float, seed: int) -> dict[str, Any]:
+def measure_arm(arm: str, rate: float, seed: int) -> dict[str, Any]:
     """Held-out answers under greedy decoding after the budget, and what was spent."""
     tasks = quickstart(seed).tasks
     with tempfile.TemporaryDirectory() as folder:
@@ -114,7 +114,7 @@ class Study:
     def record(self, arm: str, rate: float, seed: int) -> dict[str, Any]:
         """A run's record; runs what is not in the file."""
         if (arm, rate, seed) not in self.records:
-            found = self.records[arm, rate, seed] = measured(arm, rate, seed)
+            found = self.records[arm, rate, seed] = measure_arm(arm, rate, seed)
             self._path.parent.mkdir(parents=True, exist_ok=True)
             with self._path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(found) + "\n")

@@ -78,7 +78,7 @@ class Work(NamedTuple):
         """Whether answers may end early."""
         return self.case == "ragged"
 
-    def used(self, ids: list[int]) -> int:
+    def count_used(self, ids: list[int]) -> int:
         """Tokens up to a stop."""
         return next((i + 1 for i, token in enumerate(ids) if token in STOPS), len(ids)) if self.ragged else len(ids)
 
@@ -161,7 +161,7 @@ def with_generate_batch(model: Any, work: Work) -> int:
     return sum(work.used(list(answer.generated_tokens)) for answer in out.values())
 
 
-def spent(run: Callable[[], int]) -> Spent:
+def measure_spent(run: Callable[[], int]) -> Spent:
     """Measured."""
     wall, cpu = time.perf_counter(), time.process_time()
     tokens = run()
@@ -215,7 +215,7 @@ def compare(sides: Sides, size: str, case: str, threads: int, asked: argparse.Na
         work = Work(prompts(asked.batch, case, repeat), asked.new, case, repeat)
         products.append(gemm())
         for side in named:
-            measured = spent(lambda: sides.run(side, work))  # noqa: B023
+            measured = measure_spent(lambda: sides.run(side, work))  # noqa: B023
             if repeat:
                 found[side].append(measured)
     for engine in sides.engines:

@@ -97,7 +97,7 @@ PARTS: Mapping[str, Mapping[str, Arm]] = {
 """Part to its arms; the first is what the others are compared with. The signs were written before the runs."""
 
 
-def measured(part: str, arm: str, seed: int) -> dict[str, Any]:
+def measure_cell(part: str, arm: str, seed: int) -> dict[str, Any]:
     """A cell: held-out greedy accuracy at the end, tokens and CPU-seconds of the steps."""
     (stage,) = quickstart().stages
     assert isinstance(stage, Reinforce)
@@ -201,7 +201,7 @@ def main() -> None:
         for arm in PARTS[part]:
             for seed in range(asked.seeds):
                 if (part, arm, seed) not in done:
-                    records.append(measured(part, arm, seed))
+                    records.append(measure_cell(part, arm, seed))
                     with asked.records.open("a") as file:
                         file.write(json.dumps(records[-1]) + "\n")
                     print(records[-1], flush=True)

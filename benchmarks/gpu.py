@@ -26,7 +26,7 @@ import assay
 from assay.core import AssayError
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # where the package of studies is
-from evidence.gpu import KINDS, SHAPES, WORK, Row, Spread, done, record, rows_of
+from evidence.gpu import KINDS, SHAPES, WORK, Row, Spread, recorded_row, record, rows_of
 
 
 def where_of(device: str) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def measure(row: Row, device: str, folder: Path) -> None:
     record(folder, row, WORK[row.size], where_of(device), found)
 
 
-def told(found: Mapping[str, Any]) -> str:
+def describe_record(found: Mapping[str, Any]) -> str:
     """A record in a line."""
     numbers = found["numbers"]
     speed = Spread(tuple(n / s for n, s in zip(numbers["tokens"], numbers["seconds"], strict=True)))
@@ -96,17 +96,17 @@ def work_off(rows: Sequence[Row], device: str, folder: Path, within: float) -> i
     ends, lost, where, without = time.monotonic() + within, 0, where_of(device), missing()
     for row in rows:
         left, began = ends - time.monotonic(), time.monotonic()
-        if not done(folder, row, WORK[row.size], where):
+        if not recorded_row(folder, row, WORK[row.size], where):
             said = without if row.kind.startswith("trl") else ""
             said = said or ("no time is left" if left <= 0 else _alone(row, device, folder, left))
             if said:
                 lost += 1
                 print(f"{row.name}: not measured: {said}", flush=True)
                 continue
-        found = done(folder, row, WORK[row.size], where)
+        found = recorded_row(folder, row, WORK[row.size], where)
         if found is None:
             raise AssertionError(f"{row.name}: its process said that it was done, and left no record")
-        print(told(found), f"{time.monotonic() - began:.0f} s", flush=True)
+        print(describe_record(found), f"{time.monotonic() - began:.0f} s", flush=True)
     return lost
 
 

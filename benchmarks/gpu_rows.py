@@ -93,7 +93,7 @@ def fresh(device: str) -> None:
         torch.cuda.reset_peak_memory_stats()
 
 
-def used(device: str) -> int | None:
+def peak_bytes(device: str) -> int | None:
     """The most bytes of tensors on the device since `fresh`; None on a CPU, which does not tell."""
     return torch.cuda.max_memory_allocated() if device == "cuda" else None
 
@@ -112,18 +112,18 @@ def decode(row: Row, device: str) -> dict[str, Any]:
     posed, times, tokens = prompts(shape, work.batch, work.prompt), list[float](), list[int]()
     for repeat in range(work.repeats + 1):
         begin = seconds(device)
-        tokens.append(_decoded(engine, posed, work.answer, repeat))
+        tokens.append(_decode_tokens(engine, posed, work.answer, repeat))
         times.append(seconds(device) - begin)
     return {
         "seconds": times[1:],
         "tokens": tokens[1:],
         "warm_up_seconds": times[0],
-        "memory_used": used(device),
+        "memory_used": peak_bytes(device),
         "compiler": _compiler() if row.kind != "decode" else {},
     }
 
 
-def _decoded(engine: TransformersEngine, posed: list[Ids], answer: int, repeat: int) -> int:
+def _decode_tokens(engine: TransformersEngine, posed: list[Ids], answer: int, repeat: int) -> int:
     sampling = Sampling(max_new_tokens=answer)
     asked = [
         Request(id=str(i), prompt=p, seed=derive("gpu-decode", repeat, index=i), sampling=sampling) for i, p in enumerate(posed)
@@ -192,7 +192,7 @@ def train(row: Row, device: str) -> dict[str, Any]:
         "step_seconds": steps[1:],
         "tokens": [work.rows * work.length] * work.repeats,
         "flops": training_flops(shape, [work.length] * work.rows, work.rows * (work.length - head)),
-        "memory_used": used(device),
+        "memory_used": peak_bytes(device),
         "compiler": _compiler() if row.kind != "train" else {},
     }
 
@@ -207,7 +207,7 @@ def learner_settings(work: Work, device: str) -> LearnerSettings:
 # ---- whole steps
 
 
-def paid(prompt: str, completion: str, row: Mapping[str, Any]) -> float:
+def pay_answer(prompt: str, completion: str, row: Mapping[str, Any]) -> float:
     """`reward` as `Rows` calls it."""
     return reward(completion)
 
@@ -218,7 +218,7 @@ def run_of(row: Row, device: str) -> Run:
     return Run(
         name="gpu",
         model=Scratch(shape=shape),
-        tasks=Rows([{"prompt": t} for t in texts(shape, work)], reward=paid),
+        tasks=Rows([{"prompt": t} for t in texts(shape, work)], reward=pay_answer),
         stages=(
             Reinforce(
                 steps=work.repeats + 1,
@@ -259,7 +259,7 @@ def step(row: Row, device: str) -> dict[str, Any]:
         "parts": {name: [m.get(name, 0.0) for m in later] for name in parts},
         "proved": [m["proof/state"] for m in metrics],
         "mismatch": {name: value for name, value in metrics[0].items() if name.startswith("engine/")},
-        "memory_used": used(device),
+        "memory_used": peak_bytes(device),
         "memory_predicted": predicted.total,
         "memory_parts": asdict(predicted),
         "compiler": _compiler() if row.kind != "step" else {},

@@ -100,7 +100,7 @@ def run_of(name: str, seed: int, steps: int, control: bool, folder: str) -> Run:
     return replace(run, stages=(stage,), tasks=tasks, evaluation=quiet, sampling=sampling)
 
 
-def measured(name: str, seed: int, steps: int, control: bool) -> dict[str, Any]:
+def measure_guide(name: str, seed: int, steps: int, control: bool) -> dict[str, Any]:
     """Greedy accuracy before and behind, by the true verifier, and what was spent."""
     from assay.train import Policy
 
@@ -138,7 +138,7 @@ def main() -> None:
     for name in given.parts:
         for seed in range(given.seeds):
             for control in (False, True):
-                row = measured(name, seed, given.steps, control)
+                row = measure_guide(name, seed, given.steps, control)
                 print(
                     f"| {name} | {seed} | {'random' if control else 'true'} | {row['before']:.3f} | {row['after']:.3f} | "
                     f"{row['tokens']:,.0f} | {row['cpu']:.0f} |",

@@ -42,7 +42,7 @@ def seconds(verifier: Verifier, warm: Sequence[Pair], pairs: Sequence[Pair], dea
         return perf_counter() - began
 
 
-def compared(verifier: Verifier, honest: Sequence[Pair], hostile: Sequence[str], deadline: float) -> dict[str, float]:
+def compare_batches(verifier: Verifier, honest: Sequence[Pair], hostile: Sequence[str], deadline: float) -> dict[str, float]:
     """Both batches, in turns, the better of three each."""
     warm, rest = honest[:40], honest[40:]
     mixed = [(gold, f"{hostile[n // SHARE % len(hostile)]}" if n % SHARE == 0 else said) for n, (gold, said) in enumerate(rest)]
@@ -71,12 +71,12 @@ def main() -> dict[str, object]:
     mathematics: list[Pair] = [(p.gold, p.answer) for p in mixture(n)]
     queries = [f"{query} -- {rng.random()}" for query in RUNAWAY.values() for _ in range(8)]
     found: dict[str, object] = {
-        "mathematics": compared(MathAnswer(), mathematics, [f"{text} + {i}" for i in range(5) for text in HOSTILE], 5.0),
-        "sql": compared(SqlMatch(), [(sql, f"{HONEST} -- {i}") for i in range(n)], queries, 5.0),
+        "mathematics": compare_batches(MathAnswer(), mathematics, [f"{text} + {i}" for i in range(5) for text in HOSTILE], 5.0),
+        "sql": compare_batches(SqlMatch(), [(sql, f"{HONEST} -- {i}") for i in range(n)], queries, 5.0),
     }
     limit, answer = given.deadline, 0.0
     for name, hostile in (("that wait", waiting), ("that compute", endless), ("that compute, a shorter limit", endless)):
-        row = compared(CodeCall(limits=Limits(cpu=limit, wall=2 * limit)), honest, hostile, 30.0)
+        row = compare_batches(CodeCall(limits=Limits(cpu=limit, wall=2 * limit)), honest, hostile, 30.0)
         answer = answer or row["honest_s"] / given.answers
         found[f"programs {name}"] = {**row, "limit_s": round(limit, 3), "honest": round(limit / answer, 1)}
         limit = 10 * answer if hostile is endless else limit

@@ -25,14 +25,14 @@ PROGRAMS = Path(__file__).parents[1] / "tests" / "sandbox" / "programs.toml"
 LIMITS = Limits(wall=60.0, cpu=30.0)
 
 
-def timed(work: Callable[[], object]) -> float:
+def time_work(work: Callable[[], object]) -> float:
     """Milliseconds."""
     began = monotonic()
     work()
     return (monotonic() - began) * 1000
 
 
-def compiled(sandbox: Sandbox, one: Language, source: str) -> CompiledProgram:
+def compile_source(sandbox: Sandbox, one: Language, source: str) -> CompiledProgram:
     built = sandbox.compile(one, source)
     assert built.refused is None, built.refused
     return built
@@ -69,15 +69,17 @@ def main() -> None:
         except ConfigError as error:
             missing[one.name] = str(error)
             continue
-        built = compiled(sandbox, one, sources[one.name])
+        built = compile_source(sandbox, one, sources[one.name])
         ran(sandbox, built)
         made[one.name] = sandbox, built
     try:
         for turn in range(given.rounds):
             for name, (sandbox, built) in made.items():
                 if turn < 3 and built.result is not None:
-                    compiles.setdefault(name, []).append(timed(partial(compiled, sandbox, built.language, sources[name])))
-                runs.setdefault(name, []).append(timed(partial(ran, sandbox, built)))
+                    compiles.setdefault(name, []).append(
+                        time_work(partial(compile_source, sandbox, built.language, sources[name]))
+                    )
+                runs.setdefault(name, []).append(time_work(partial(ran, sandbox, built)))
         isolation = made["python"][0].backend.name
     finally:
         for sandbox, _ in made.values():

@@ -91,7 +91,7 @@ async def measured_step(s: ReinforceRunner, number: int) -> dict[str, float]:
     return {"step": whole, "credit": credit, "loss": seconds["method"] - seconds["bare"]}
 
 
-async def measured(method: str, steps: int) -> dict[str, object]:
+async def measure_method(method: str, steps: int) -> dict[str, object]:
     run = measured_run(method)
     model = load_source(run.model, lambda run, folder: folder)
     with ScoringPool(run.tasks.verifier(), run.reward_deadline) as pool:
@@ -113,7 +113,9 @@ def main() -> None:
     set_threads(1)
     for method in given.methods:
         print(
-            json.dumps({**asyncio.run(measured(method, given.steps)), "machine": describe_machine(), "load": load_average()}),
+            json.dumps(
+                {**asyncio.run(measure_method(method, given.steps)), "machine": describe_machine(), "load": load_average()}
+            ),
             flush=True,
         )
 

@@ -77,7 +77,7 @@ class Work:
         return Work(**json.loads(Path(path).read_text(encoding="utf-8")))
 
 
-def paid(completion: str, mixed: bool) -> float:
+def pay_attempt(completion: str, mixed: bool) -> float:
     """A number in [0, 1) that no two attempts of a mixed group share by design; 0 in any other group."""
     return zlib.crc32(completion.encode()) % 10007 / 10007 if mixed else 0.0
 
@@ -101,7 +101,7 @@ class Pace:
             sys.exit("the benchmark has ended")
         self._begin = _clocks()
 
-    def spent(self) -> dict[str, float]:
+    def measure_spent(self) -> dict[str, float]:
         """Seconds since the last word: on the wall, of this process, and of those that it started and that live."""
         wall, own, others = (b - a for a, b in zip(self._begin, _clocks(), strict=True))
         return {"wall": wall, "cpu": own + others, "cpu_of_others": others}
@@ -109,16 +109,20 @@ class Pace:
 
 def _clocks() -> tuple[float, float, float]:
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return time.perf_counter(), time.process_time(), ended.ru_utime + ended.ru_stime + sum(map(_cpu_of, _below(os.getpid())))
+    return (
+        time.perf_counter(),
+        time.process_time(),
+        ended.ru_utime + ended.ru_stime + sum(map(_cpu_of, _child_processes(os.getpid()))),
+    )
 
 
-def _below(process: int) -> list[int]:
+def _child_processes(process: int) -> list[int]:
     """Processes that descend from one."""
     found: list[int] = []
     with suppress(OSError):
         for thread in Path(f"/proc/{process}/task").iterdir():
             found += map(int, (thread / "children").read_text(encoding="ascii").split())
-    return [p for child in found for p in (child, *_below(child))]
+    return [p for child in found for p in (child, *_child_processes(child))]
 
 
 def _cpu_of(process: int) -> float:

@@ -50,7 +50,7 @@ def run_of(name: str, seed: int, steps: int) -> Run:
     return replace(run, stages=(stage,), evaluation=Evaluation(every=0, final_per_level=64, kl_to_base=False))
 
 
-def measured(name: str, seed: int, steps: int, control: bool) -> dict[str, Any]:
+def measure_method(name: str, seed: int, steps: int, control: bool) -> dict[str, Any]:
     """Greedy accuracy before and behind, by the true verifier."""
     run = run_of(name, seed, steps)
     tasks = run.tasks
@@ -80,7 +80,7 @@ def main() -> None:
     for name in given.parts:
         for seed in range(given.seeds):
             for control in (False, True):
-                row = measured(name, seed, given.steps, control)
+                row = measure_method(name, seed, given.steps, control)
                 reward = "random" if control else "true"
                 print(
                     f"| {name} | {seed} | {reward} | {row['before']:.3f} | {row['after']:.3f} | "

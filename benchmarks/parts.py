@@ -68,7 +68,7 @@ ARMS: Mapping[str, Arm] = {
 }
 
 
-def measured(arm: Arm, control: bool, seed: int) -> dict[str, Any]:
+def measure_arm(arm: Arm, control: bool, seed: int) -> dict[str, Any]:
     """Held-out answers before and behind a run, and what was spent."""
     with tempfile.TemporaryDirectory() as folder:
         run = (arm.control if control else arm.runs)(seed, Path(folder))
@@ -164,7 +164,7 @@ def main() -> None:
             for kind in ("part", "control"):
                 key = f"{kind}-{seed}"
                 if key not in records.setdefault(name, {}):
-                    records[name][key] = measured(ARMS[name], kind == "control", seed)
+                    records[name][key] = measure_arm(ARMS[name], kind == "control", seed)
                     print(name, key, records[name][key]["accuracy"], records[name][key]["cpu"], flush=True)
                     PLACE.write_text(json.dumps(records, indent=1) + "\n", encoding="utf-8")
         PLACE.with_suffix(".md").write_text(page({k: records[k] for k in records if len(records[k]) >= 4}), encoding="utf-8")

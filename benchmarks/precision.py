@@ -29,7 +29,7 @@ from assay_tasks import SortDigits
 Values = NDArray[np.float64]
 
 
-def sampled(engine: NativeEngine, model: Model, tasks: int, rollouts: int) -> tuple[list[Request], list[Completion]]:
+def sample_answers(engine: NativeEngine, model: Model, tasks: int, rollouts: int) -> tuple[list[Request], list[Completion]]:
     """``rollouts`` answers to ``tasks`` tasks of every level."""
     source, requests = SortDigits(), list[Request]()
     sampling = Sampling(max_new_tokens=14, stop_ids=(model.tokenizer.eos,))
@@ -69,7 +69,7 @@ def in_float64(hub: Any) -> Any:
 
 
 @torch.no_grad()
-def forced(hub: Any, rows: list[Ids]) -> list[Values]:
+def force_rows(hub: Any, rows: list[Ids]) -> list[Values]:
     """Teacher-forced log-probabilities, 0 first; rows of equal length go together."""
     out = [np.zeros(len(row)) for row in rows]
     for length in sorted({len(row) for row in rows}):
@@ -97,7 +97,7 @@ def main() -> None:
         model = load_decoder(folder)
         hub = cast(Any, transformers.AutoModelForCausalLM).from_pretrained(folder).eval()
     engine = NativeEngine(model)
-    requests, done = sampled(engine, model, asked.tasks, asked.attempts)
+    requests, done = sample_answers(engine, model, asked.tasks, asked.attempts)
     rows = [ids_of(np.concatenate([r.prompt, c.ids])) for r, c in zip(requests, done, strict=True)]
 
     def answers(values: list[Any]) -> Values:
@@ -107,9 +107,9 @@ def main() -> None:
         "engine, as sampled": np.concatenate([c.logp_engine for c in done]).astype(np.float64),
         "engine, teacher-forced": answers(asyncio.run(engine.score(rows))),
         "learner": answers(TorchLearner(model, LearnerSettings(), total_steps=1).score(rows)),
-        "transformers fp32": answers(forced(hub, rows)),
+        "transformers fp32": answers(force_rows(hub, rows)),
     }
-    exact = answers(forced(in_float64(hub), rows))
+    exact = answers(force_rows(in_float64(hub), rows))
     print(json.dumps({"torch": torch.__version__, "transformers": transformers.__version__, "tokens": len(exact)}))
     for name, values in paths.items():
         for other, reference in {"transformers fp32": paths["transformers fp32"], "float64": exact}.items():

@@ -42,7 +42,7 @@ def accuracy(folder: Path) -> tuple[float, float]:
     return known[0], known[-1]
 
 
-def selected(
+def select_rows(
     rows: Path, run: Path, out: Path, step: type[LearningImpact] | type[MostVaried], **settings: Any
 ) -> list[dict[str, Any]]:
     """The rows that a step of curation keeps by a run's history."""
@@ -67,7 +67,7 @@ def main() -> None:
         (place / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in train_rows))
         for seed in range(given.seeds):
 
-            def trained(name: str, rows: list[dict[str, Any]], objective: str | None = None, seed: int = seed) -> Path:
+            def train_on_rows(name: str, rows: list[dict[str, Any]], objective: str | None = None, seed: int = seed) -> Path:
                 run = on_rows(rows, evaluate=test, steps=given.steps, groups=32, objective=objective, seed=seed)
                 done = train(run, place / f"{name}-{seed}".replace(" ", "-"), progress=False)
                 before, after = accuracy(done.folder)
@@ -78,15 +78,15 @@ def main() -> None:
                         file.write(json.dumps(record) + "\n")
                 return done.folder
 
-            whole = trained("all", train_rows)
+            whole = train_on_rows("all", train_rows)
             rng = np.random.default_rng(seed)
-            limr = selected(place / "rows.jsonl", whole, place / f"limr-{seed}", LearningImpact, threshold=given.above)
+            limr = select_rows(place / "rows.jsonl", whole, place / f"limr-{seed}", LearningImpact, threshold=given.above)
             if limr:
-                trained("by LIMR", limr)
-                trained("at random, as many", [train_rows[i] for i in rng.permutation(len(train_rows))[: len(limr)]])
-            (varied,) = selected(place / "rows.jsonl", whole, place / f"varied-{seed}", MostVaried, count=1)
-            trained("the most varied one", [varied], "one_shot")
-            trained("one at random", [train_rows[int(rng.integers(len(train_rows)))]], "one_shot")
+                train_on_rows("by LIMR", limr)
+                train_on_rows("at random, as many", [train_rows[i] for i in rng.permutation(len(train_rows))[: len(limr)]])
+            (varied,) = select_rows(place / "rows.jsonl", whole, place / f"varied-{seed}", MostVaried, count=1)
+            train_on_rows("the most varied one", [varied], "one_shot")
+            train_on_rows("one at random", [train_rows[int(rng.integers(len(train_rows)))]], "one_shot")
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ def fresh() -> None:
     subprocess.run([sys.executable, "-c", "print(1)"], check=True, capture_output=True)
 
 
-def contained(sandbox: Sandbox) -> Callable[[], None]:
+def contain(sandbox: Sandbox) -> Callable[[], None]:
     def run() -> None:
         result = sandbox.run("print(1)")
         assert result.stdout == "1\n", result
@@ -63,7 +63,7 @@ def main() -> None:
             made[level] = Sandbox(level, workers=given.workers)
         except SandboxError as error:
             print(f"{level} is not granted here: {error}", file=sys.stderr)
-    runs = {"python -c": fresh, **{level: contained(sandbox) for level, sandbox in made.items()}}
+    runs = {"python -c": fresh, **{level: contain(sandbox) for level, sandbox in made.items()}}
     rates: dict[str, list[float]] = {name: [] for name in runs}
     for run in runs.values():
         rate(run, given.workers, 0.3)

@@ -45,23 +45,23 @@ Arms = Mapping[str, Callable[[], tuple[Any, str]]]
 """Arm to what makes its stages, and the method by name of the first, empty for its own."""
 
 
-def shown(levels: tuple[int, ...] = (HARD,), most: int = 120) -> Rows:
+def shown_rows(levels: tuple[int, ...] = (HARD,), most: int = 120) -> Rows:
     """Questions with right answers."""
     tasks = [SortDigits().task("sort", level, "train", i) for level in levels for i in range(most)]
     return tuple({"prompt": t.public["prompt"], "answer": t.private["answer"]} for t in tasks)
 
 
-def exchanged(rows: Rows) -> Rows:
+def exchange_answers(rows: Rows) -> Rows:
     """The questions with the answers of others of their level."""
     by_length = sorted(rows, key=lambda row: len(row["answer"]))
     pairs = zip(by_length, by_length[1:] + by_length[:1], strict=True)
     return tuple(a | {"answer": b["answer"] if len(a["answer"]) == len(b["answer"]) else a["answer"][::-1]} for a, b in pairs)
 
 
-def judged(shuffled: bool) -> Rows:
+def judged_rows(shuffled: bool) -> Rows:
     """Right answers with reward 1 and wrong ones with 0, or the same answers with these rewards shuffled."""
     rng, rows = random.Random(0), list[Row]()
-    for row in shown(most=200):
+    for row in shown_rows(most=200):
         wrong = row["answer"]
         while wrong == row["answer"]:
             wrong = "".join(rng.sample(row["answer"], len(row["answer"])))
@@ -97,7 +97,7 @@ def woven(imitate: Any) -> Reinforce:
 
 
 @cache
-def mastered() -> Rows:
+def mastered_rows() -> Rows:
     """Answers of the base to questions at which three in four of its answers are right, as a stage collects them."""
     sample = Collect(
         steps=4, groups=48, group_size=8, levels=KNOWN, keep="right", per_prompt=1, filter=SuccessWindow(low=0.75, high=1.0)
@@ -111,7 +111,7 @@ def mastered() -> Rows:
     return tuple({key: row[key] for key in ("prompt", "answer", "reward")} for row in map(json.loads, lines))
 
 
-def beside(rows: Rows) -> Reinforce:
+def beside_stage(rows: Rows) -> Reinforce:
     """RL on level 6 with stored answers beside it."""
     source = RowSource(data=tuple(row | {"reward": 1.0} for row in rows), stream="offline", match="own", rows=32)
     return rl(steps=60, groups=16, levels=(6,), sources=(source,))
@@ -124,26 +124,26 @@ def general(rows: Rows, balance: BalanceLosses | None) -> Reinforce:
     return rl(steps=60, groups=16, levels=(6,), objective=both, sources=(source,), balance=balance)
 
 
-WIDE = shown(most=400) + shown(KNOWN, 200)
+WIDE = shown_rows(most=400) + shown_rows(KNOWN, 200)
 PARTS: Mapping[str, Arms] = {
     "demonstrations in the group (visurf)": {
-        "of the very tasks": lambda: (rl(sources=(RowSource(data=shown()),)), "visurf"),
-        "answers of other tasks": lambda: (rl(sources=(RowSource(data=exchanged(shown())),)), "visurf"),
+        "of the very tasks": lambda: (rl(sources=(RowSource(data=shown_rows()),)), "visurf"),
+        "answers of other tasks": lambda: (rl(sources=(RowSource(data=exchange_answers(shown_rows())),)), "visurf"),
         "none (grpo)": lambda: (rl(), "grpo"),
     },
     "answers with rewards (OfflineReinforce)": {
-        "a_lol": lambda: (offline(judged(False)), "a_lol"),
-        "a_lol, drawn by advantage": lambda: (offline(judged(False), draw="advantage"), "a_lol"),
-        "a_lol, rewards shuffled": lambda: (offline(judged(True)), "a_lol"),
+        "a_lol": lambda: (offline(judged_rows(False)), "a_lol"),
+        "a_lol, drawn by advantage": lambda: (offline(judged_rows(False), draw="advantage"), "a_lol"),
+        "a_lol, rewards shuffled": lambda: (offline(judged_rows(True)), "a_lol"),
     },
     "supervised updates on failures (ImitateFailures)": {
         "right demonstrations": lambda: (woven(ImitateFailures(data=WIDE, size=16)), ""),
-        "answers of other tasks": lambda: (woven(ImitateFailures(data=exchanged(WIDE), size=16)), ""),
+        "answers of other tasks": lambda: (woven(ImitateFailures(data=exchange_answers(WIDE), size=16)), ""),
         "none (grpo)": lambda: (woven(None), ""),
     },
     "imitate or reinforce (ImitateByGradient)": {
         "right demonstrations": lambda: (woven(ImitateByGradient(data=WIDE)), ""),
-        "answers of other tasks": lambda: (woven(ImitateByGradient(data=exchanged(WIDE))), ""),
+        "answers of other tasks": lambda: (woven(ImitateByGradient(data=exchange_answers(WIDE))), ""),
     },
     "expert iteration (Cycle)": {
         "right rollouts, from the first weights": lambda: (rounds("right", "first"), ""),
@@ -152,15 +152,15 @@ PARTS: Mapping[str, Arms] = {
         "wrong rollouts, from the last weights": lambda: (rounds("wrong", "last"), ""),
     },
     "answers of the base to what it masters (dph_rl)": {
-        "its own answers": lambda: (beside(mastered()), "dph_rl"),
-        "answers of other tasks": lambda: (beside(exchanged(mastered())), "dph_rl"),
+        "its own answers": lambda: (beside_stage(mastered_rows()), "dph_rl"),
+        "answers of other tasks": lambda: (beside_stage(exchange_answers(mastered_rows())), "dph_rl"),
         "none (dapo)": lambda: (rl(steps=60, groups=16, levels=(6,)), "dapo"),
     },
     "replay of what it knows (BalanceLosses)": {
-        "weights by their losses": lambda: (general(shown(KNOWN, 100), BalanceLosses(window=5)), ""),
-        "weights of 1": lambda: (general(shown(KNOWN, 100), None), ""),
+        "weights by their losses": lambda: (general(shown_rows(KNOWN, 100), BalanceLosses(window=5)), ""),
+        "weights of 1": lambda: (general(shown_rows(KNOWN, 100), None), ""),
         "weights by their losses, answers of other tasks": lambda: (
-            general(exchanged(shown(KNOWN, 100)), BalanceLosses(window=5)),
+            general(exchange_answers(shown_rows(KNOWN, 100)), BalanceLosses(window=5)),
             "",
         ),
     },
@@ -172,7 +172,7 @@ PARTS: Mapping[str, Arms] = {
 }
 
 
-def measured(stage: Any, method: str, seed: int, level: int) -> dict[str, float]:
+def measure_stage(stage: Any, method: str, seed: int, level: int) -> dict[str, float]:
     """Greedy accuracy at the end: of the level that is learned, and of what the base knew."""
     wanted = Evaluation(every=0, final_per_level=64, levels=(*KNOWN, level))
     run = replace(quickstart(), name="rows", seed=seed, stages=(stage,), evaluation=wanted)
@@ -196,7 +196,7 @@ def rows_of(parts: list[str], seeds: int) -> Iterator[str]:
         level = 6 if any(word in name for word in ("Cycle", "dph_rl", "BalanceLosses")) else HARD
         yield f"\n| {name} | level {level} | levels 3 to 5 | reward, steps 11 to 20 |\n|---|---|---|---|"
         for arm, make in PARTS[name].items():
-            found = [measured(*make(), seed, level) for seed in range(seeds)]
+            found = [measure_stage(*make(), seed, level) for seed in range(seeds)]
             cells = [[f[key] for f in found] for key in ("hard", "known", "early")]
             shown_ = [f"{sum(c) / len(c):.2f} ({min(c):.2f} to {max(c):.2f})" if c[0] == c[0] else "" for c in cells]
             yield f"| {arm} | {' | '.join(shown_)} |"

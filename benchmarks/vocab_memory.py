@@ -54,13 +54,13 @@ class Summed:
         return sum(live[name].sum() for name in self.names) / -batch.counts.tokens, {}
 
 
-def kept(name: str) -> float:
+def memory_of(name: str) -> float:
     """MiB of this process: ``VmRSS`` now, ``VmHWM`` at its highest."""
     lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(name))
 
 
-def measured(case: str) -> float:
+def measure_case(case: str) -> float:
     """MiB beyond the built learner at the peak of a step."""
     set_threads(1)
     stats = CASES[case]
@@ -84,11 +84,11 @@ def measured(case: str) -> float:
     batch = pack_rows(rows, {"group": np.zeros(len(rows), np.int64)})
     live = ("logp_new", *(s.name for s in stats))
     plan, loss = Plan(live=live, vocab=stats), Summed(live)
-    built = kept("VmRSS")
+    built = memory_of("VmRSS")
     learner.step(batch, plan, loss)
     Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")  # the next peak is the second step's own
     learner.step(batch, plan, loss)
-    return kept("VmHWM") - built
+    return memory_of("VmHWM") - built
 
 
 def main() -> None:
@@ -96,7 +96,7 @@ def main() -> None:
     parser.add_argument("--case", choices=CASES, help="only this one, in this process")
     case = parser.parse_args().case
     if case:
-        print(measured(case))
+        print(measure_case(case))
         return
     plain = 0.0
     for name in CASES:

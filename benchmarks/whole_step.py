@@ -85,7 +85,7 @@ def theirs_of(work: Work, trl: str, place: Path) -> Side:
     return Side([trl, str(HERE / "whole_step_trl.py"), written], work.threads, place / "trl.log")
 
 
-def tuned(work: Work, asked: argparse.Namespace, place: Path) -> tuple[Work, dict[str, Any]]:
+def tune_work(work: Work, asked: argparse.Namespace, place: Path) -> tuple[Work, dict[str, Any]]:
     """The work as TRL does it in the least CPU-time, and what each way took; the only way untried."""
     ways = list(itertools.product(asked.micro, asked.attention, asked.cache))
     found: dict[str, Any] = {}
@@ -200,7 +200,7 @@ def main() -> None:
                     recall=recall,
                     first=str(place),
                 )
-                work, tried = tuned(work, asked, place)
+                work, tried = tune_work(work, asked, place)
                 row = {"model": size, "parameters": form.parameters, "llama": asked.llama, "case": case, "threads": threads}
                 row |= {"trl_as": [work.micro, work.attention, work.cache], "trl_tried_cpu_ms": tried}
                 print(

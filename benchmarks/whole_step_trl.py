@@ -38,14 +38,14 @@ class Parts:
         found[0] += time.process_time() - begin[0]
         found[1] += time.perf_counter() - begin[1]
 
-    def around(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+    def count_calls(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
         """The call, counted."""
 
-        def counted(*given: Any, **named: Any) -> Any:
+        def call_counted(*given: Any, **named: Any) -> Any:
             with self(name):
                 return call(*given, **named)
 
-        return counted
+        return call_counted
 
 
 class Reward:

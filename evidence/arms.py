@@ -17,7 +17,7 @@ from assay.core import DataError, Task, TaskSource, canonical, digest
 from assay.runs import write_json
 from assay.testing import example_levels, first_task, stream_digest
 
-__all__ = ["Drawn", "Measured", "Sizes", "drawn", "measure", "measured", "questions"]
+__all__ = ["Drawn", "Measured", "Sizes", "draw_tasks", "measure", "measure_or_load", "questions"]
 
 _EVERY = 50
 """Of so many tasks drawn one is of the test split: those take ten draws each."""
@@ -108,7 +108,7 @@ class Measured:
         return cls(**{**record, **by_level, **fixed})
 
 
-def measured(source: TaskSource, arm: str, folder: Path, sizes: Sizes) -> Measured:
+def measure_or_load(source: TaskSource, arm: str, folder: Path, sizes: Sizes) -> Measured:
     """`measure`, or its record in ``folder`` where there is one of the same stream and sizes."""
     path = folder / f"{arm.replace('/', '-')}.json"
     if path.exists():
@@ -121,7 +121,7 @@ def measured(source: TaskSource, arm: str, folder: Path, sizes: Sizes) -> Measur
 
 
 def questions(source: TaskSource, arm: str, folder: Path, sizes: Sizes) -> Drawn:
-    """`drawn` at the arm's lowest level, or its record in ``folder``: how many there are depends on no machine, as speeds do."""
+    """`draw_tasks` at the arm's lowest level, or its record in ``folder``: how many there are depends on no machine, as speeds do."""
     path = folder / f"{arm.replace('/', '-')}-questions.json"
     level = source.arms()[arm][0]
     of = {"stream": stream_digest(source, arm), "level": level, "draws": sizes.draws, "draw_seconds": sizes.draw_seconds}
@@ -129,7 +129,7 @@ def questions(source: TaskSource, arm: str, folder: Path, sizes: Sizes) -> Drawn
         record = json.loads(path.read_text(encoding="utf-8"))
         if record["of"] == of:
             return Drawn(**record["drawn"])
-    found = drawn(source, arm, level, sizes.draws, sizes.draw_seconds)
+    found = draw_tasks(source, arm, level, sizes.draws, sizes.draw_seconds)
     write_json(path, {"of": of, "drawn": asdict(found)})
     return found
 
@@ -143,11 +143,11 @@ def measure(source: TaskSource, arm: str, sizes: Sizes, asked: Drawn | None = No
     ({3: 3.0, 5: 5.0}, 512, True)
     """
     levels = source.arms()[arm]
-    asked = asked or drawn(source, arm, levels[0], sizes.draws, sizes.draw_seconds)
+    asked = asked or draw_tasks(source, arm, levels[0], sizes.draws, sizes.draw_seconds)
     began = time.process_time()
     told, rate, effort, commonest = example_levels(levels), dict[int, float](), dict[int, float](), dict[int, float]()
     for level in levels:
-        tasks, rate_here = _timed(source, arm, level, sizes, sizes.timed if level in told else 0.0)
+        tasks, rate_here = _time_draws(source, arm, level, sizes, sizes.timed if level in told else 0.0)
         if level in told:
             rate[level] = rate_here
         efforts = [t.private["effort"] for t in tasks if "effort" in t.private]
@@ -168,7 +168,7 @@ def measure(source: TaskSource, arm: str, sizes: Sizes, asked: Drawn | None = No
     )
 
 
-def drawn(source: TaskSource, arm: str, level: int, most: int, seconds: float) -> Drawn:
+def draw_tasks(source: TaskSource, arm: str, level: int, most: int, seconds: float) -> Drawn:
     """Draws tasks until there are ``most`` or ``seconds`` of CPU time are over, and counts the different ones.
 
     Kept of a question are 16 bytes: among 10^5 of them two have the same by chance once in 10^9 times.
@@ -209,7 +209,7 @@ def _stream(source: TaskSource, arm: str, level: int) -> Iterator[Task]:
         yield task
 
 
-def _timed(source: TaskSource, arm: str, level: int, sizes: Sizes, least: float) -> tuple[list[Task], float]:
+def _time_draws(source: TaskSource, arm: str, level: int, sizes: Sizes, least: float) -> tuple[list[Task], float]:
     """The first tasks of a level, at most ``sizes.tasks``, and how many are made per CPU-second over ``least`` seconds or more.
 
     The first one is made before, for what it loads.

@@ -34,7 +34,7 @@ def make_page(folder: Path) -> list[str]:
     for comparison in asked.values():
         work = cache_folder() / "studies" / "comparison" / comparison.name
         tuning = run_cells(MAKER, comparison.tuning_cells(), work, WORKERS)
-        test = run_cells(MAKER, comparison.test_cells(comparison.chosen(tuning)), work, WORKERS)
+        test = run_cells(MAKER, comparison.test_cells(comparison.chosen_rates(tuning)), work, WORKERS)
         found.append(comparison.found(tuning, test))
         records += [*tuning, *test]
     folder.mkdir(parents=True, exist_ok=True)

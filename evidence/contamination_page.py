@@ -105,9 +105,9 @@ def make_page(folder: Path) -> list[str]:
     digests = {(r["kind"], r["seed"]): r["digest"] for r in records}
     told: dict[str, list[Mapping[str, Any]]] = {}
     for kind, cell in CLEAN.items():
-        told[kind] = [_told(work, cell, seed, "start", digests[cell, seed]) for seed in SEEDS]
+        told[kind] = [_ask_model(work, cell, seed, "start", digests[cell, seed]) for seed in SEEDS]
     for cell in CELLS:
-        told[cell] = [_told(work, cell, seed, "model", digests[cell, seed]) for seed in SEEDS]
+        told[cell] = [_ask_model(work, cell, seed, "model", digests[cell, seed]) for seed in SEEDS]
     rows = [row_of(name, found) for name, found in told.items()]
     folder.mkdir(parents=True, exist_ok=True)
     cells = [{k: r[k] for k in ("kind", "seed", "steps", "digest", "cpu_seconds", "machine", "load")} for r in records]
@@ -145,7 +145,7 @@ def failures(rows: Sequence[Row]) -> list[str]:
 # ---- asking a model ---------------------------------------------------------------------------------------------------
 
 
-def _told(work: Path, cell: str, seed: int, which: str, result: str) -> Mapping[str, Any]:
+def _ask_model(work: Path, cell: str, seed: int, which: str, result: str) -> Mapping[str, Any]:
     """What a model tells of members and others; kept, so that it is asked once."""
     path = work / "told" / f"{cell}-{seed}-{which}.json"
     key = digest([result, RETRY, SCORES], 8)
@@ -154,13 +154,13 @@ def _told(work: Path, cell: str, seed: int, which: str, result: str) -> Mapping[
         return known
     source = items(cell.partition("-")[0], seed)
     probe = MembershipProbe(model=work / f"{cell}-{seed}" / which, retry=RETRY, max_new_tokens=14)
-    found = {"key": key, "members": _asked(probe, source, "train"), "others": _asked(probe, source, "test")}
+    found = {"key": key, "members": _ask_probe(probe, source, "train"), "others": _ask_probe(probe, source, "test")}
     path.parent.mkdir(parents=True, exist_ok=True)
     write_json(path, found)
     return found
 
 
-def _asked(probe: MembershipProbe, source: Rows, split: str) -> dict[str, Any]:
+def _ask_probe(probe: MembershipProbe, source: Rows, split: str) -> dict[str, Any]:
     tasks: list[Task] = [source.task(source.name, 1, split, i) for i in range(source.size(source.name, 1, split))]
     told = probe(tasks)
     return {
@@ -188,7 +188,7 @@ def _plain(row: Row) -> dict[str, Any]:
     return {"name": row.name, "auc": areas, "members": row.members, "others": row.others, "gap": ends}
 
 
-def _said(name: str) -> str:
+def _cell_name(name: str) -> str:
     what, _, rest = name.partition("-")
     if not rest:
         return f"{what}: none, the base"
@@ -204,9 +204,9 @@ def _area(found: Interval) -> str:
 def _page(rows: Sequence[Row], records: Sequence[Mapping[str, Any]]) -> str:
     wrong = failures(rows)
     verdict = "Both hold." if not wrong else "Not met: " + "; ".join(wrong) + "."
-    areas = [f"| {_said(r.name)} | {' | '.join(_area(r.scores[s]) for s in SCORES)} |" for r in rows]
+    areas = [f"| {_cell_name(r.name)} | {' | '.join(_area(r.scores[s]) for s in SCORES)} |" for r in rows]
     gaps = [
-        f"| {_said(r.name)} | {r.members:.3f} | {r.others:.3f} | {r.gap.value:+.3f} [{r.gap.low:+.3f}, {r.gap.high:+.3f}] |"
+        f"| {_cell_name(r.name)} | {r.members:.3f} | {r.others:.3f} | {r.gap.value:+.3f} [{r.gap.low:+.3f}, {r.gap.high:+.3f}] |"
         for r in rows
     ]
     bases = {r["seed"]: float(r["base_cpu_seconds"]) for r in records}  # one for all cells of a seed
@@ -273,13 +273,13 @@ def _sentences(rows: Sequence[Row]) -> list[str]:
     trained = [row for row in rows if row.name not in CLEAN]
     out: list[str] = []
     for score in SCORES:
-        telling = [_said(row.name) for row in trained if score in row.telling]
+        telling = [_cell_name(row.name) for row in trained if score in row.telling]
         most = max(trained, key=lambda row: row.scores[score].value)
         told = f"above .5 on {', '.join(telling)}" if telling else "nowhere above .5 beyond its interval"
-        out.append(f"- {_HEADS[score]}: {told}; at most {most.scores[score].value:.2f} ({_said(most.name)}).")
+        out.append(f"- {_HEADS[score]}: {told}; at most {most.scores[score].value:.2f} ({_cell_name(most.name)}).")
     return out
 
 
 def _gaps(rows: Sequence[Row]) -> str:
-    found = [_said(row.name) for row in rows if row.gap.low > 0]
+    found = [_cell_name(row.name) for row in rows if row.gap.low > 0]
     return f"The difference is above 0 on {', '.join(found)}." if found else "The difference is nowhere above 0."

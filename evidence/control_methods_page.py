@@ -116,7 +116,7 @@ gains nothing there: to let in what is demanded is right whatever is on its way.
 }
 
 
-def _given(data: Any, method: Any, steps: int, **more: Any) -> ControlRun:
+def _control_run(data: Any, method: Any, steps: int, **more: Any) -> ControlRun:
     return ControlRun(method=method, data=data, steps=steps, evaluate_every=0, episodes=20, checkpoint_every=10**6, **more)
 
 
@@ -128,7 +128,7 @@ def rows() -> list[Row]:
     out: list[Row] = []
 
     def add(table: str, steps: int, data: Any, *methods: tuple[str, Any], **more: Any) -> None:
-        out.extend(Row(table=table, name=name, run=_given(data, m, steps, **more)) for name, m in methods)
+        out.extend(Row(table=table, name=name, run=_control_run(data, m, steps, **more)) for name, m in methods)
 
     add("advantage", 1500, mixed, ("AWR, as published", AWR()), ("AWR, normalised", normalised_awr()))
     add("advantage", 1500, mixed, ("AWAC, as published", AWAC()), ("AWAC, normalised", normalised_awac()))

@@ -12,7 +12,7 @@ from assay.lab import describe_machine, load_average
 from assay.runs import write_json, write_text
 from assay.tasks import families, family
 from assay.testing import example_levels
-from evidence.arms import Measured, Sizes, measured
+from evidence.arms import Measured, Sizes, measure_or_load
 
 __all__ = ["BARS", "failures", "make_page", "page"]
 
@@ -49,7 +49,7 @@ def _arms(source: TaskSource, folder: Path) -> list[Measured]:
     folder.mkdir(parents=True, exist_ok=True)
     made: list[Measured] = []
     for arm in source.arms():
-        made.append(measured(source, arm, folder, Sizes()))
+        made.append(measure_or_load(source, arm, folder, Sizes()))
         print(f"{arm}: {made[-1].cpu_seconds + made[-1].drawn.cpu_seconds:.2f} CPU-s", flush=True)
     return made
 

@@ -26,7 +26,7 @@ __all__ = [
     "Row",
     "Spread",
     "Work",
-    "done",
+    "recorded_row",
     "mfu",
     "peak_of",
     "record",
@@ -295,7 +295,7 @@ def _numbers(value: Any, name: str = "a number") -> Iterable[tuple[str, float]]:
         yield name, value
 
 
-def done(folder: Path, row: Row, work: Work, where: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def recorded_row(folder: Path, row: Row, work: Work, where: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The record of a row, if it was measured with the same work on such a device with these versions; else None: measure it."""
     path = folder / f"{row.name}.json"
     if not path.exists():

@@ -128,13 +128,13 @@ def _page(records: Records, failures: Sequence[str]) -> str:
     return f"""# One GPU: speed, memory, mismatch
 
 Shapes of Qwen3-0.6B and Qwen3-1.7B ({_shape("0.6B")}; {_shape("1.7B")}) with
-{_filled(f"random weights. {said}")}
+{_fill_page(f"random weights. {said}")}
 
     python benchmarks/gpu.py --rows decode train train-compiled --out docs/evidence/gpu   # on the machine with the GPU, minutes
     python benchmarks/gpu.py --rows step trl --out docs/evidence/gpu                      # TRL in an environment beside assay
     python -m evidence gpu                                                      # this page, from the records
 
-{_filled(f"{machine} Medians of {w.repeats} repeats behind a warm-up, with their range; it covers the median with {sure}.")}
+{_fill_page(f"{machine} Medians of {w.repeats} repeats behind a warm-up, with their range; it covers the median with {sure}.")}
 The device has finished before a clock is read. `benchmarks/gpu.py` says what is done, `evidence.gpu` how much.
 
 | row | {" | ".join(SIZES)} | bar |
@@ -156,7 +156,7 @@ The device has finished before a clock is read. `benchmarks/gpu.py` says what is
 """
 
 
-def _filled(text: str) -> str:
+def _fill_page(text: str) -> str:
     return textwrap.fill(text, 128, break_long_words=False, break_on_hyphens=False)
 
 
@@ -210,31 +210,37 @@ def _table(records: Records) -> str:
         found = _ratio(records, size)
         return None if found is None else f"{found[1]:.2f} [{found[0]:.2f}, {found[2]:.2f}]"
 
-    add("decode, tokens/s", of("decode", lambda one: _shown(_speed(one), "{:,.0f}")))
-    add("decode, compiled step, tokens/s", of("decode-compiled", lambda one: _shown(_speed(one), "{:,.0f}")))
-    add("forward and backward, tokens/s", of("train", lambda one: _shown(_speed(one), "{:,.0f}")))
+    add("decode, tokens/s", of("decode", lambda one: _format_found(_speed(one), "{:,.0f}")))
+    add("decode, compiled step, tokens/s", of("decode-compiled", lambda one: _format_found(_speed(one), "{:,.0f}")))
+    add("forward and backward, tokens/s", of("train", lambda one: _format_found(_speed(one), "{:,.0f}")))
     add("forward and backward, MFU", of("train", _told_mfu))
-    add("forward and backward, layers compiled, tokens/s", of("train-compiled", lambda one: _shown(_speed(one), "{:,.0f}")))
+    add(
+        "forward and backward, layers compiled, tokens/s", of("train-compiled", lambda one: _format_found(_speed(one), "{:,.0f}"))
+    )
     add("forward and backward, layers compiled, MFU", of("train-compiled", _told_mfu))
     add("forward and backward, MFU of the quicker", quicker, f"at least {LEAST_MFU:.0%} at 1.7B")
     for kind in KINDS:
         if kind.startswith(("step", "trl")):
-            add(f"step, seconds: {KINDS[kind]}", of(kind, lambda one: _shown(_seconds(one), "{:.2f}")))
+            add(f"step, seconds: {KINDS[kind]}", of(kind, lambda one: _format_found(_seconds(one), "{:.2f}")))
     add("TRL's quickest step over assay's", ratio, f"at least {FASTER:.0f}")
-    add("the framework's share of a step", own(lambda one: _shown(_overhead(one), "{:.1%}")), f"at most {MOST_OVERHEAD:.0%}")
+    add(
+        "the framework's share of a step",
+        own(lambda one: _format_found(_overhead(one), "{:.1%}")),
+        f"at most {MOST_OVERHEAD:.0%}",
+    )
     add("memory used over predicted", own(_told_memory))
     add("mismatch: k3, largest ratio, ESS of rollouts", own(_told_mismatch), f"k3 below {MISMATCH_BARS['bfloat16']}")
     return "\n".join(lines)
 
 
-def _shown(found: Spread, form: str) -> str:
+def _format_found(found: Spread, form: str) -> str:
     low, middle, high = (form.format(x) for x in (found.low, found.median, found.high))
     return f"{middle} [{low}, {high}]"
 
 
 def _told_mfu(one: Mapping[str, Any]) -> str:
     found = _mfu(one)
-    return f"no peak is known of {one['where']['gpu']}" if found is None else _shown(found, "{:.1%}")
+    return f"no peak is known of {one['where']['gpu']}" if found is None else _format_found(found, "{:.1%}")
 
 
 def _told_memory(one: Mapping[str, Any]) -> str:

@@ -201,8 +201,8 @@ def _interval(values: Sequence[float]) -> str:
 def _help(arm: str, rows: Sequence[Mapping[str, Any]]) -> str:
     own = [r["help"] for r in rows if r["arm"] == arm]
 
-    def told(name: str) -> str:
+    def describe_help(name: str) -> str:
         values = [[h[span][name] for h in own if h[span][name] is not None] for span in SPANS]
         return ", ".join(f"{np.mean(v):.2f}" if v else "–" for v in values)
 
-    return f"| {arm} | {told('share')} | {told('prefix')} | {told('success')} | {told('success_without')} |"
+    return f"| {arm} | {describe_help('share')} | {describe_help('prefix')} | {describe_help('success')} | {describe_help('success_without')} |"

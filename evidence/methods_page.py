@@ -16,7 +16,7 @@ from assay.train import updates_of
 from evidence.drawing import grid
 from evidence.methods import BROUGHT, CONTROLS, KINDS, MAKER, NOTES, STEPS, cells, kind_of, objective_of
 
-__all__ = ["Trained", "judged", "make_page"]
+__all__ = ["Trained", "judge_interval", "make_page"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class Trained:
     @property
     def says(self) -> str:
         """``trains``, ``no change``, ``fell``, or ``broke`` with the error."""
-        return f"broke: {self.failed}" if self.failed else judged(*self.interval)
+        return f"broke: {self.failed}" if self.failed else judge_interval(*self.interval)
 
     @property
     def row(self) -> str:
@@ -82,10 +82,10 @@ class Trained:
         )
 
 
-def judged(low: float, high: float) -> str:
+def judge_interval(low: float, high: float) -> str:
     """What an interval of a change says.
 
-    >>> judged(0.01, 0.2), judged(-0.1, 0.1), judged(-0.2, -0.01)
+    >>> judge_interval(0.01, 0.2), judge_interval(-0.1, 0.1), judge_interval(-0.2, -0.01)
     ('trains', 'no change', 'fell')
     """
     return "trains" if low > 0 else "fell" if high < 0 else "no change"
@@ -101,7 +101,7 @@ def make_page(folder: Path) -> list[str]:
         Controls that trained and cells that broke, in words.
     """
     work = cache_folder() / "studies" / "methods"
-    kept = {k: c for k, c in _committed(folder).items() if not (work / f"{k}-{c['seed']}.json").exists()}
+    kept = {k: c for k, c in _committed_cells(folder).items() if not (work / f"{k}-{c['seed']}.json").exists()}
     wanted = [cell for cell in cells() if cell[0] not in kept]
     if wanted:
         run_cells(MAKER, cells()[:1], work, WORKERS, go_on=True)  # the teacher, before those that it teaches
@@ -114,7 +114,7 @@ def make_page(folder: Path) -> list[str]:
     return [f"methods: {t.name} {t.says}" for t in found if t.failed or (t.name in CONTROLS and t.says == "trains")]
 
 
-def _committed(folder: Path) -> dict[str, dict[str, Any]]:
+def _committed_cells(folder: Path) -> dict[str, dict[str, Any]]:
     """Name to numbers of the cells on the page that is there, those that broke left out."""
     path = folder / "methods.json"
     cells_there: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["cells"] if path.exists() else []

@@ -125,11 +125,11 @@ def sample_rollouts(
         for i in range(size)
     ]
 
-    async def sampled() -> list[Completion]:
+    async def sample_all() -> list[Completion]:
         await engine.swap(learner.publish(engine.info().dtype, engine.info().digests))
         return list(await asyncio.gather(*map(engine.generate, asked)))
 
-    done = asyncio.run(sampled())
+    done = asyncio.run(sample_all())
     return [_group(p, asked[p * size : (p + 1) * size], done[p * size : (p + 1) * size]) for p in range(prompts)]
 
 

@@ -55,7 +55,7 @@ def make_page(folder: Path) -> list[str]:
     """
     before = load_average()
     pairs = [p for family in FAMILIES for p in _in_process(family)]
-    beside, vllm = _served()
+    beside, vllm = _served_rows()
     pairs += beside
     errors = {family: _errors(family) for family in ("qwen3", "mixtral")}
     failures = _failures(pairs, errors)
@@ -94,7 +94,7 @@ def _native(model: HubModel) -> Any:
         return load_model(Path(folder) / "model")
 
 
-def _served() -> tuple[list[Pair], str]:
+def _served_rows() -> tuple[list[Pair], str]:
     """A vLLM server's rows, and its version; without numbers where there is none."""
     from assay.runtime import save_model
 

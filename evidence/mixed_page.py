@@ -28,7 +28,7 @@ def make_page(study: MixedStudy, folder: Path) -> list[str]:
     Returns:
         The bars that are not met, in words.
     """
-    shown = _said(study, "SHOWN")
+    shown = _list_families(study, "SHOWN")
     work = cache_folder() / "studies" / study.name
     records = run_cells(f"{study.recipe}:{study.maker}", study.cells(), work, WORKERS)
     gate = judge_mixed(records, shown, len(study.seeds))
@@ -40,7 +40,7 @@ def make_page(study: MixedStudy, folder: Path) -> list[str]:
     return gate.failures()
 
 
-def _said(study: MixedStudy, name: str) -> Mapping[str, tuple[int, ...]]:
+def _list_families(study: MixedStudy, name: str) -> Mapping[str, tuple[int, ...]]:
     return cast("Mapping[str, tuple[int, ...]]", getattr(import_module(study.recipe), name))
 
 
@@ -87,10 +87,10 @@ def _plot(curves: Mapping[int, Curve], shown: Mapping[str, Sequence[int]], path:
 
 
 def _page(study: MixedStudy, gate: MixedGate, records: Sequence[Mapping[str, Any]], curves: Mapping[int, Curve]) -> str:
-    shown, rl = _said(study, "SHOWN"), [r for r in records if r["kind"] == "rl"]
+    shown, rl = _list_families(study, "SHOWN"), [r for r in records if r["kind"] == "rl"]
     loads = [x for r in records for x in r["load"]]
     verdict = "All bars are met." if not gate.failures() else "Not met: " + "; ".join(gate.failures()) + "."
-    helpers = " and ".join(f"`{arm}`" for arm in _said(study, "AUXILIARY"))
+    helpers = " and ".join(f"`{arm}`" for arm in _list_families(study, "AUXILIARY"))
     elsewhere = "Long answers were demonstrated elsewhere, in what is shown at all its levels, and neither practised nor scored: "
     beside = f"{elsewhere}{helpers}." if helpers else "Nothing else is shown."
     notes = f"\n{study.notes}\n" if study.notes else ""
@@ -124,9 +124,9 @@ Per level, mean over seeds, in percent; levels left of the semicolon were shown.
 |---|---|---|---|
 {chr(10).join(_family_row(arm, rl, shown) for arm in sorted(shown))}
 
-Not learned by the base, less than .92 on the levels shown: {_below(rl, "base_greedy", shown, True, 0.92)}.
-Not kept, less than .92 there after RL: {_below(rl, "now_greedy", shown, True, 0.92)}.
-Not climbed, less than .05 on the levels not shown: {_below(rl, "now_greedy", shown, False, 0.05)}.
+Not learned by the base, less than .92 on the levels shown: {_families_below(rl, "base_greedy", shown, True, 0.92)}.
+Not kept, less than .92 there after RL: {_families_below(rl, "now_greedy", shown, True, 0.92)}.
+Not climbed, less than .05 on the levels not shown: {_families_below(rl, "now_greedy", shown, False, 0.05)}.
 A model that ends its answers where those it was shown ended must once go on by chance before a verifier can reward it; whether
 that happens is luck of the seed.
 {notes}
@@ -177,7 +177,7 @@ def _family_row(arm: str, records: Sequence[Mapping[str, Any]], shown: Mapping[s
     return f"| {arm} | {side('base_greedy')} | {side('base_sampled')} | {side('now_greedy')} |"
 
 
-def _below(
+def _families_below(
     records: Sequence[Mapping[str, Any]], key: str, shown: Mapping[str, Sequence[int]], demonstrated: bool, bar: float
 ) -> str:
     """Families below a bar on one side, with the seeds."""

@@ -171,10 +171,10 @@ def _greedy(cells: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def _accuracy(cell: Mapping[str, Any]) -> str:
-    def shown(name: str) -> str:
+    def format_value(name: str) -> str:
         return f"{cell[name]['accuracy']:.3f} [{cell[name]['low']:.2f}, {cell[name]['high']:.2f}]"
 
-    columns = [shown(n) for n in ("base_greedy", "now_greedy", "base_sampled", "now_sampled")]
+    columns = [format_value(n) for n in ("base_greedy", "now_greedy", "base_sampled", "now_sampled")]
     changes = ["[{:+.3f}, {:+.3f}]".format(*cell[f"change_{mode}"]) for mode in ("greedy", "sampled")]
     return f"| {cell['kind']} | {' | '.join([*columns, *changes])} |"
 

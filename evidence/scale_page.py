@@ -48,7 +48,7 @@ def make_page(folder: Path) -> list[str]:
         What is not as it should be, in words.
     """
     work = cache_folder() / "studies" / "scale"
-    records = {kind: _measured(kind, work) for kind in KINDS}
+    records = {kind: _measure_kind(kind, work) for kind in KINDS}
     found = Found(records)
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "scale.json", records)
@@ -60,7 +60,7 @@ def make_page(folder: Path) -> list[str]:
 # ---- measuring -------------------------------------------------------------------------------------------------------
 
 
-def _measured(kind: str, work: Path) -> dict[str, Any]:
+def _measure_kind(kind: str, work: Path) -> dict[str, Any]:
     """A kind's record; measured, in a process of its own, where there is none.
 
     Raises:

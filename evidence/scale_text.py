@@ -76,7 +76,7 @@ class Found:
                 found.append(f"CPU-seconds grow by {axis} with exponent {exponent}, above {most}")
         grown = self.growth
         if grown.resident.high > MIB:
-            found.append(f"memory grows by {_scaled(grown.resident, MIB)} MiB per 1000 steps")
+            found.append(f"memory grows by {_scale_number(grown.resident, MIB)} MiB per 1000 steps")
         for name in ("files", "threads"):
             if getattr(grown, name) > 0:
                 found.append(f"there are {getattr(grown, name)} more {name} than at step {FIRST}")
@@ -156,7 +156,7 @@ medians over repeats.
 
     def _axis(self, axis: str) -> str:
         sizes, fitted = self.sizes(axis), self.law(axis)
-        whole = [_scaled(self.exponent(axis, clock), 1) for clock in ("cpu", "wall")]
+        whole = [_scale_number(self.exponent(axis, clock), 1) for clock in ("cpu", "wall")]
         ends = [f"{self.exponent(axis, 'cpu', part).value:.2f}" for part in (slice(0, 2), slice(-2, None))]
         told = [f"{1000 * fitted.fixed:.0f}", f"{100 * fitted.off:.0f} %"]
         return f"| {' | '.join([axis, f'{sizes[0]:,}', f'{sizes[-1]:,}', *whole, *ends, *told])} |"
@@ -208,8 +208,8 @@ medians over repeats.
         rows = [
             row("", [f"at step {h.step:,}" for h in looked], "more per 1000 steps"),
             "|---|---|---|---|---|",
-            row("resident memory, MiB", [f"{h.resident / MIB:.1f}" for h in looked], _scaled(grown.resident, MIB)),
-            row("objects of Python", [f"{h.objects:,}" for h in looked], _scaled(grown.objects, 1)),
+            row("resident memory, MiB", [f"{h.resident / MIB:.1f}" for h in looked], _scale_number(grown.resident, MIB)),
+            row("objects of Python", [f"{h.objects:,}" for h in looked], _scale_number(grown.objects, 1)),
             row("open files", [str(h.files) for h in looked], f"at most {grown.files} in all"),
             row("threads", [str(h.threads) for h in looked], f"at most {grown.threads} in all"),
         ]
@@ -255,5 +255,5 @@ def _costs(record: Mapping[str, Any]) -> dict[Point, Cost]:
     return found
 
 
-def _scaled(found: Interval, unit: float) -> str:
+def _scale_number(found: Interval, unit: float) -> str:
     return f"{found.value / unit:.2f} [{found.low / unit:.2f}, {found.high / unit:.2f}]"

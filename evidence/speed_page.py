@@ -62,9 +62,9 @@ def make_page(folder: Path) -> list[str]:
     Raises:
         DataError: one of the files is missing.
     """
-    here = _measured(folder / "speed" / FIRST)
+    here = _measure_folder(folder / "speed" / FIRST)
     names = sorted((path.name for path in (folder / "speed").iterdir() if path.name != FIRST), reverse=True)
-    others = {name: _measured(folder / "speed" / name) for name in names}
+    others = {name: _measure_folder(folder / "speed" / name) for name in names}
     soon = read_json(folder / "quickstart.json")["cpu_seconds_to_bar"]
     failures = [*here.failures(), *_quickstart_failures(soon)]
     write_text(
@@ -73,7 +73,7 @@ def make_page(folder: Path) -> list[str]:
     return failures
 
 
-def _measured(folder: Path) -> Measured:
+def _measure_folder(folder: Path) -> Measured:
     return Measured(*(_lines(folder / f"{name}.jsonl") for name in Measured._fields))
 
 
@@ -114,12 +114,12 @@ def _step_failures(rows: Sequence[Row]) -> list[str]:
             found.append(f"step of {model}, {case}: not measured")
         elif not min(row["trl_over_assay_cpu"][1], row["trl_over_assay_wall"][1]) >= bar:
             found.append(f"step of {model}, {case}: TRL's takes {row['trl_over_assay_cpu'][0]} times assay's, asked {bar}")
-        elif not _published(row) <= PUBLISH:
-            found.append(f"step of {model}, {case}: new weights take {_published(row):.1%} of it, asked {PUBLISH:.0%}")
+        elif not _published_speed(row) <= PUBLISH:
+            found.append(f"step of {model}, {case}: new weights take {_published_speed(row):.1%} of it, asked {PUBLISH:.0%}")
     return found
 
 
-def _published(row: Row) -> float:
+def _published_speed(row: Row) -> float:
     return row["assay_parts_cpu_ms"]["publish"] / row["assay_cpu_ms"]
 
 
@@ -137,7 +137,7 @@ def _page(here: Measured, soon: Mapping[str, float | None], failures: Sequence[s
     versions = "; ".join(sorted({", ".join(f"{k} {v}" for k, v in r["versions"].items()) for r in steps}))
     told = ", ".join("never" if x is None else f"{x:.0f}" for x in soon.values())
     alone = [r for r in steps if r["threads"] == 1]
-    published = [_published(r) for r in alone]
+    published = [_published_speed(r) for r in alone]
     few = ", ".join(f"{bar} ({model}, `{case}`)" for (model, case), bar in STEP.items())
     return f"""# Speed: beside what else there is
 
@@ -183,7 +183,7 @@ its journal. `same`: every rollout carries a gradient, and both learn from all; 
 computed, unless it is said that it did not. `again`: it computes them a second time. `third` and `quarter`: 6 and 4
 of 16 groups have a gradient; TRL computes all rollouts, assay those. `long`: as `same`, prompts of 128 tokens instead of 16.
 Ratios are geometric means over pairs of steps in turn, with Student's 95 % interval. The first step's gradients, from the
-same rollouts, are compared: the norm of their difference over that of TRL's.{_recalled(steps)}
+same rollouts, are compared: the norm of their difference over that of TRL's.{_recall_note(steps)}
 
 {_step_table(steps)}
 
@@ -216,7 +216,7 @@ In bfloat16:
 
 {_decode_table(rows, BFLOAT16)}
 
-A whole step.{_recalled(steps)}
+A whole step.{_recall_note(steps)}
 
 {_step_table(steps)}
 """
@@ -240,13 +240,13 @@ def _decode_table(rows: Sequence[Row], engine: str) -> str:
     lines = [f"| weights | case | threads | tokens per CPU-s | {' | '.join(names)} | of the product |", "|---" * 9 + "|"]
     for r in rows:
         if r["engine"] == engine:
-            ratios = " | ".join(_shown(r.get(f"to_{peer}_{clock}")) for peer in PEERS for clock in ("cpu", "wall"))
+            ratios = " | ".join(_format_spread(r.get(f"to_{peer}_{clock}")) for peer in PEERS for clock in ("cpu", "wall"))
             first = f"| {r['model']} | {r['case']} | {r['threads']} | {r['assay_tokens_per_cpu_s']:,}"
             lines.append(f"{first} | {ratios} | {r['of_product']:.2f} |")
     return "\n".join(lines)
 
 
-def _shown(spread: Sequence[float] | None) -> str:
+def _format_spread(spread: Sequence[float] | None) -> str:
     return "" if spread is None else f"{spread[1]:.1f} [{spread[0]:.1f}, {spread[2]:.1f}]"
 
 
@@ -264,7 +264,7 @@ def _step_table(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
-def _recalled(rows: Sequence[Row]) -> str:
+def _recall_note(rows: Sequence[Row]) -> str:
     """What is to be said of lines from before the sampler's states were taken over."""
     if all("tokens_recalled" in r for r in rows):
         return ""

@@ -211,14 +211,14 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--contents", action="store_true", help="build and check the archives, and run nothing")
     options = parser.parse_args(words)
     try:
-        wheel = options.wheel or made(options.out)
+        wheel = options.wheel or build_wheel(options.out)
     except WheelError as error:
         print(f"wheel: {error}", file=sys.stderr)
         return 1
     return 0 if options.contents else run_all(wheel, options.python, options.extra or list(EXTRAS))
 
 
-def made(out: Path) -> Path:
+def build_wheel(out: Path) -> Path:
     """A wheel that was built and whose contents were checked."""
     files, version = tracked_files(ROOT), version_of(ROOT)
     source, wheel = build(ROOT, files, out)

@@ -29,7 +29,7 @@ class Claim:
     value: float
     says: str
 
-    def tried(self) -> tuple[str, float]:
+    def try_claim(self) -> tuple[str, float]:
         """The entry's gold, and what the answer is worth now."""
         case = gym_cases(self.name)[self.index]
         said = self.answer.replace("{gold}", case.gold)
@@ -37,7 +37,7 @@ class Claim:
 
     def row(self) -> dict[str, Any]:
         """As data."""
-        gold, value = self.tried()
+        gold, value = self.try_claim()
         return {"name": self.name, "index": self.index, "gold": gold, "answer": self.answer, "value": value, "says": self.says}
 
 

@@ -114,7 +114,7 @@ def _findings(groups: Mapping[str, Sequence[Record]]) -> str:
         f"{_count([r for r in gym if 'execution' in r['failed']], 'run the answer as code')}, "
         f"{_count([r for r in gym if {'hangs', 'crashes'} & set(r['failed'])], 'hang or die of an answer')}, "
         f"{_count([r for r in gym if 'faults' in r['failed']], 'raise')}, "
-        f"{_count([r for r in gym if _paid(r, _FULL)], 'give the full reward to some family of wrong answers')}, "
+        f"{_count([r for r in gym if _paid_families(r, _FULL)], 'give the full reward to some family of wrong answers')}, "
         f"{_count([r for r in gym if r['junk'] >= _HALF], 'half of it or more to constants, junk, the prompt or a trick')}",
     ]
     return "## Findings\n\n" + "".join(f"- {line}.\n" for line in lines) + "\n"
@@ -151,9 +151,9 @@ def _own(records: Sequence[Record], fuzzed: Mapping[str, Record]) -> str:
         rows.append(
             _row(
                 f"`{name}`",
-                _refused(r),
+                _describe_refusals(r),
                 _worst(r),
-                *_ended(r),
+                *_describe_endings(r),
                 _yes(r, "execution"),
                 ", ".join(changes) or "–",
                 _yes(r, "missing_gold", "scored"),
@@ -176,9 +176,9 @@ unless the limit is switched off.
 
 def _foreign(r: Record) -> str:
     paid = [f"`{n}` {w[0]} of {w[1]}" for n, w in r["wrong"].items() if w[0]]
-    raises, hangs, dies = _ended(r)
+    raises, hangs, dies = _describe_endings(r)
     lines = [
-        f"right answers refused: {_refused(r)}",
+        f"right answers refused: {_describe_refusals(r)}",
         f"wrong answers accepted: {', '.join(paid) or 'none'}",
         f"raises: {raises}; hangs: {hangs}; dies: {dies}; runs code: {_yes(r, 'execution')}",
         f"outside of the main thread: {'a fault or another value' if r['status'].get('threads') == 'fail' else 'the same'}",
@@ -206,35 +206,42 @@ def _gym(records: Sequence[Record]) -> str:
     )
     rows: list[str] = []
     for r in sorted(records, key=_severity):
-        full = _paid(r, _FULL)
-        half = [n for n in _paid(r, _HALF) if n not in full]
+        full = _paid_families(r, _FULL)
+        half = [n for n in _paid_families(r, _HALF) if n not in full]
         name = r["key"].removeprefix("reasoning-gym-")
-        paid = (_listed(full), _listed(half), f"{r['junk']:.2f}")
-        rows.append(_row(f"`{name}`", _yes(r, "execution"), *_ended(r), *paid, _share(r, "gold"), _latency(r)))
+        paid = (_list_names(full), _list_names(half), f"{r['junk']:.2f}")
+        rows.append(_row(f"`{name}`", _yes(r, "execution"), *_describe_endings(r), *paid, _share(r, "gold"), _latency(r)))
     return _READING + head + "\n".join(rows) + "\n\n"
 
 
 def _severity(r: Record) -> tuple[bool, bool, float, int, int, str]:
     failed = set(r["failed"])
     stops = bool(failed & {"hangs", "crashes"})
-    return "execution" not in failed, not stops, -r["junk"], -len(_paid(r, _FULL)), -len(_paid(r, _HALF)), str(r["key"])
+    return (
+        "execution" not in failed,
+        not stops,
+        -r["junk"],
+        -len(_paid_families(r, _FULL)),
+        -len(_paid_families(r, _HALF)),
+        str(r["key"]),
+    )
 
 
-def _ended(r: Record) -> tuple[str, str, str]:
+def _describe_endings(r: Record) -> tuple[str, str, str]:
     """How often it raised, hung and died."""
     return _share(r, "faults"), _share(r, "hangs"), _share(r, "crashes")
 
 
-def _paid(r: Record, least: float) -> list[str]:
+def _paid_families(r: Record, least: float) -> list[str]:
     """Families of wrong answers of which one got at least so much."""
     return [n for n, (_, _, highest, _) in r["wrong"].items() if highest is not None and highest >= least]
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list_names(names: Sequence[str]) -> str:
     return f"{', '.join(names[:4])} and {len(names) - 4} more" if len(names) > 5 else ", ".join(names) or "–"
 
 
-def _refused(r: Record) -> str:
+def _describe_refusals(r: Record) -> str:
     promised = {n: v for n, v in r["rates"].get("formats", {}).items() if n in r["must"]}
     rates = {"gold": r["rates"].get("gold", {}).get("gold", [0, 0]), **promised}
     bad = [f"{n} {a} of {b}" for n, (a, b) in rates.items() if a]

@@ -45,7 +45,7 @@ def one(key: str, folder: Path) -> None:
 def run_all(wanted: Sequence[AuditCell], folder: Path, workers: int = 2) -> list[dict[str, Any]]:
     """Records of the cells, in order; one that fails is ``{key, group, name, error}``, and is tried again next time."""
     folder.mkdir(parents=True, exist_ok=True)
-    waiting = [made for made in wanted if "error" in _known(made, folder)]
+    waiting = [made for made in wanted if "error" in _known_record(made, folder)]
     running: list[tuple[AuditCell, subprocess.Popen[str]]] = []
     errors: dict[str, str] = {}
     try:
@@ -63,7 +63,7 @@ def run_all(wanted: Sequence[AuditCell], folder: Path, workers: int = 2) -> list
         for _, process in running:
             process.kill()
             process.wait()
-    records = [_known(made, folder) for made in wanted]
+    records = [_known_record(made, folder) for made in wanted]
     return [r | {"error": errors.get(r["key"], r["error"])} if "error" in r else r for r in records]
 
 
@@ -72,7 +72,7 @@ def _start(made: AuditCell, folder: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
 
-def _known(made: AuditCell, folder: Path) -> dict[str, Any]:
+def _known_record(made: AuditCell, folder: Path) -> dict[str, Any]:
     """The record of a cell; without one that holds for the present code, one that says so."""
     none: dict[str, Any] = {"key": made.key, "group": made.group, "name": made.name, "error": "not measured"}
     file = folder / f"{made.key}.json"

@@ -83,7 +83,7 @@ def method_cell(kind: str, seed: int, steps: int | None = None) -> Cell:
         seed=seed,
         model=Built(run=reader(seed) if name in READS else base(seed)),
         tasks=truth,
-        stages=(_supervised(objective, count) if kind == "nll" else _practised(kind, count),),
+        stages=(_supervised_stage(objective, count) if kind == "nll" else _practice_stage(kind, count),),
         sampling=Sampling(max_new_tokens=14),
         evaluation=Evaluation(every=max(1, count // 4), per_level=16, final_per_level=16, kl_to_base=False),
         prove_weights=False,
@@ -106,7 +106,7 @@ def reader(seed: int = 0) -> Run:
     return replace(plain, name="base-reader", tasks=source, stages=(replace(stage, steps=1000, levels=()),))
 
 
-def _practised(name: str, steps: int) -> Reinforce:
+def _practice_stage(name: str, steps: int) -> Reinforce:
     """The method by its name, as anybody's run has it, under the study's settings."""
     groups, size = GROUPS.get(name, (32, 8))
     method = name.removeprefix("random_")
@@ -129,7 +129,7 @@ def _practised(name: str, steps: int) -> Reinforce:
     return replace(stage, guidance=guidance, learner=replace(stage.learner, policy_after=POLICY_AFTER.get(name, 0)))
 
 
-def _supervised(objective: Objective, steps: int) -> WarmUp:
+def _supervised_stage(objective: Objective, steps: int) -> WarmUp:
     """Likelihood of the family's own answers, on all levels."""
     return WarmUp(
         steps=steps,

@@ -6,7 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from assay_control.data.measures import positive_semivariance, return_advantages, scaled, trajectory_quality, trajectory_weights
+from assay_control.data.measures import (
+    positive_semivariance,
+    return_advantages,
+    scale_values,
+    trajectory_quality,
+    trajectory_weights,
+)
 from assay_control.data.recipes import OfflineData
 from assay_control.evaluation import references
 
@@ -39,7 +45,7 @@ def data_card(data: OfflineData) -> dict[str, Any]:
         "terminated": float(np.mean([e.terminated[-1] for e in episodes])),
         "cost": float(rows.cost.mean()),
         "quality": trajectory_quality(returns, known.random.value, known.expert.value) if known is not None else None,
-        "positive semivariance": positive_semivariance(scaled(returns)),
+        "positive semivariance": positive_semivariance(scale_values(returns)),
         "weight of the best tenth": float(weights[best].sum()),
         "sources": sorted({e.source for e in episodes}),
         "digest": rows.digest(),

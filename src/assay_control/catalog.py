@@ -88,7 +88,7 @@ def _conservative() -> Dataset:
     return _of(DelayLine(), (Scripted(gain=0.3, noise=0.3), 60))
 
 
-def _stitched() -> Dataset:
+def _stitch_dataset() -> Dataset:
     maze = PointMaze()
     anywhere = dataclasses.replace(maze, begin=None)
     return Dataset(world=maze, shares=(Share(behaviour=Wander(), episodes=300, length=19, world=anywhere),))
@@ -105,7 +105,7 @@ DATASETS: dict[str, tuple[Callable[[], OfflineData], str]] = {
     "hazard/mixed": (_hazardous, "40 careful episodes, 80 that fly through the hazard, 40 random"),
     "maze/expert": (lambda: _of(PointMaze(), (Scripted(noise=0.2), 50)), "50 shortest ways from the start of tests"),
     "maze/stitched": (
-        _stitched,
+        _stitch_dataset,
         "300 short walks between places that have nothing to do with the goal: the way must be put together from pieces",
     ),
     "pendulum/corrupted": (
@@ -156,7 +156,7 @@ def world(name: str) -> World:
     >>> world("pendulum").horizon
     200
     """
-    return cast("World", _made("world", name, WORLDS))
+    return cast("World", _make_named("world", name, WORLDS))
 
 
 def method(name: str) -> ControlMethod:
@@ -168,10 +168,10 @@ def method(name: str) -> ControlMethod:
     >>> [update.owner for update in method("iql").compose().updates]
     ['v', 'q', 'pi']
     """
-    return cast("ControlMethod", _made("method", name, METHODS))
+    return cast("ControlMethod", _make_named("method", name, METHODS))
 
 
-def _made(what: str, name: str, known: FrozenMap) -> object:
+def _make_named(what: str, name: str, known: FrozenMap) -> object:
     if name not in known:
         raise UnknownNameError(what, name, list(known))
     module, _, found = str(known[name]).partition(":")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from assay.cli.options import parse, parse_with
-from assay.cli.output import busy, cell, choose, grid, lines, note, show, unquoted
+from assay.cli.output import busy, cell, choose, grid, lines, note, show, strip_marks
 from assay.core import ConfigError, to_dict
 from assay.core.errors import UnknownNameError
 from assay_control.catalog import DATASETS, METHODS, WORLDS, dataset, method, world
@@ -123,7 +123,7 @@ def control_command(args: list[str]) -> int:
 
 def _summary(path: str) -> str:
     module, _, name = path.partition(":")
-    return unquoted(inspect.cleandoc(getattr(import_module(module), name).__doc__ or "").split("\n")[0])
+    return strip_marks(inspect.cleandoc(getattr(import_module(module), name).__doc__ or "").split("\n")[0])
 
 
 def _methods(args: list[str]) -> int:
@@ -141,7 +141,7 @@ def _method(name: str, as_json: bool) -> int:
     values = {"settings": to_dict(made), "parts": to_dict(parts)}
 
     def text() -> None:
-        print(unquoted(inspect.cleandoc(type(made).__doc__ or "").split("\n\nAttributes:")[0]), end="\n\n")
+        print(strip_marks(inspect.cleandoc(type(made).__doc__ or "").split("\n\nAttributes:")[0]), end="\n\n")
         lines({f.name: getattr(made, f.name) for f in dataclasses.fields(cast("Any", made))})
         print()
         grid(("network", "declared"), [(n, repr(net)) for n, net in parts.nets.items()])
@@ -212,7 +212,7 @@ def _train(args: list[str]) -> int:
     note(f"{_title(run)}: {run.steps} steps into {folder}")
     with busy("training"):
         outcome = train(run, folder, watch=_watch)
-    return _told(outcome, not own.no_report, own.json)
+    return _print_outcome(outcome, not own.no_report, own.json)
 
 
 def named_run(words: Sequence[str], file: str | None = None) -> ControlRun:
@@ -266,7 +266,7 @@ def _resume(args: list[str]) -> int:
 
     with busy("training"):
         outcome = resume(own.folder, own.steps, watch=_watch, allow_inexact=own.allow_inexact)
-    return _told(outcome, not own.no_report, own.json)
+    return _print_outcome(outcome, not own.no_report, own.json)
 
 
 def _eval(args: list[str]) -> int:
@@ -324,7 +324,7 @@ def _mismatch(args: list[str]) -> int:
     return show(own.json, row, lambda: lines({n: cell(v) for n, v in row.items()}))
 
 
-def _told(outcome: Any, report: bool, as_json: bool) -> int:
+def _print_outcome(outcome: Any, report: bool, as_json: bool) -> int:
     row: dict[str, Any] = {
         "folder": str(outcome.folder),
         "step": outcome.step,

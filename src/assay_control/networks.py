@@ -135,7 +135,7 @@ class Network:
         self._averaged_views = self._views(self.averaged)
         self.moment, self.square = torch.zeros_like(self.flat), torch.zeros_like(self.flat)
         self._fixed = [p.detach() for p in self.parameters]
-        self._norms: list[Tensor] = [norm_of(p) for p in self._hidden()] if net.project else []
+        self._norms: list[Tensor] = [norm_of(p) for p in self._hidden_weights()] if net.project else []
 
     def _views(self, flat: Tensor) -> list[Tensor]:
         views: list[Tensor] = []
@@ -198,10 +198,10 @@ class Network:
             self.square.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
             root = self.square.sqrt().div_(math.sqrt(1 - 0.999**k)).add_(1e-8)
             self.flat.addcdiv_(self.moment, root, value=-self.rate() / (1 - 0.9**k))
-            for held, norm in zip(self._hidden() if self._norms else (), self._norms, strict=True):
+            for held, norm in zip(self._hidden_weights() if self._norms else (), self._norms, strict=True):
                 held.mul_(norm / norm_of(held))
 
-    def _hidden(self) -> list[Tensor]:
+    def _hidden_weights(self) -> list[Tensor]:
         """Weights of the layers that are normalised: all but the last."""
         return self._fixed[: 4 * self.net.depth : 4]
 

@@ -186,17 +186,17 @@ def transitions(episodes: Sequence[Episode], discount: float) -> Transitions:
     lengths = np.array([len(e) for e in episodes])
     first = np.cumsum(lengths) - lengths
 
-    def joined(name: str, kind: Any) -> Array:
+    def join_columns(name: str, kind: Any) -> Array:
         return np.concatenate([cast("Array", getattr(e, name)) for e in episodes]).astype(kind)
 
     discrete = np.issubdtype(np.asarray(episodes[0].actions).dtype, np.integer)
     costs = np.concatenate([np.zeros(len(e)) if e.costs is None else e.costs.astype(np.float64) for e in episodes])
     return Transitions(
         observation=np.concatenate([e.observations[:-1] for e in episodes]).astype(np.float32),
-        action=joined("actions", np.int64 if discrete else np.float32),
-        reward=joined("rewards", np.float32),
+        action=join_columns("actions", np.int64 if discrete else np.float32),
+        reward=join_columns("rewards", np.float32),
         next_observation=np.concatenate([e.observations[1:] for e in episodes]).astype(np.float32),
-        terminal=joined("terminated", np.bool_),
+        terminal=join_columns("terminated", np.bool_),
         cost=costs.astype(np.float32),
         to_go=np.concatenate([returns_to_go(e.rewards, discount) for e in episodes]).astype(np.float32),
         episode=np.repeat(np.arange(len(episodes)), lengths),

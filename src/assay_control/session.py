@@ -76,7 +76,7 @@ class Session:
             extra = ("log_prob",) if getattr(self.method.explorer, "columns", False) else ()
             self.buffer = Buffer(rows, world.observation_size, world.actions, extra)
             self.running = world.open(self.method.copies, self._seeds)
-        self.learned = self._learned(self.data) if self.data is not None else None
+        self.learned = self._prepare_data(self.data) if self.data is not None else None
         self.drawer = self.method.source.open(self.learned, self.buffer, run.seed)
 
     # ---- a step ------------------------------------------------------------------------------------------------------
@@ -95,10 +95,10 @@ class Session:
             step = running.step(actions)
             total += float(step.reward.mean())
             buffer.put(
-                observation=self.scaled(seen),
+                observation=self.scale_observation(seen),
                 action=actions,
                 reward=step.reward * self.method.reward[0] + self.method.reward[1],
-                next_observation=self.scaled(step.observation),
+                next_observation=self.scale_observation(step.observation),
                 terminal=step.terminated,
                 done=step.done,
                 **columns,
@@ -156,13 +156,13 @@ class Session:
         assert self.method.explorer is not None
         noise = Noise(self.run.seed, -1 - self.acted)
         with torch.no_grad():
-            tensor: Tensor = to_tensor(self.scaled(seen))
+            tensor: Tensor = to_tensor(self.scale_observation(seen))
             action, columns = self.method.explorer(self.nets, tensor, noise, self.acted)
         return action.numpy(), {name: value.numpy() for name, value in columns.items()}
 
     # ---- scaling and seeds -------------------------------------------------------------------------------------------
 
-    def scaled(self, observation: Array) -> Array:
+    def scale_observation(self, observation: Array) -> Array:
         """``[n, O]`` float32 as the networks read observations."""
         return ((observation - self.shift) * self.factor).astype(np.float32)
 
@@ -173,7 +173,7 @@ class Session:
         seen = self.data.observation.astype(np.float64)
         return seen.mean(0), 1.0 / (seen.std(0) + 1e-3)
 
-    def _learned(self, data: Transitions) -> Transitions:
+    def _prepare_data(self, data: Transitions) -> Transitions:
         """The data set as it is learned from: scaled observations, rewards by the method's factor and offset."""
         import dataclasses
 
@@ -183,8 +183,8 @@ class Session:
         ahead = length.astype(np.float64) if gamma == 1 else (1 - gamma**length) / (1 - gamma)
         return dataclasses.replace(
             data,
-            observation=self.scaled(data.observation),
-            next_observation=self.scaled(data.next_observation),
+            observation=self.scale_observation(data.observation),
+            next_observation=self.scale_observation(data.next_observation),
             reward=(data.reward * factor + offset).astype(np.float32),
             to_go=(data.to_go * factor + offset * ahead).astype(np.float32),
         )
@@ -217,16 +217,16 @@ class Session:
     def restore(self, counters: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
         """Goes on from `counters` and `arrays`."""
 
-        def below(prefix: str) -> dict[str, Array]:
+        def under_prefix(prefix: str) -> dict[str, Array]:
             return {name.removeprefix(prefix): value for name, value in arrays.items() if name.startswith(prefix)}
 
         self.step, self.updates, self.acted = (int(counters[n]) for n in ("step", "updates", "acted"))
-        self.nets.restore(below("nets/"))
-        for name, value in below("meta/").items():
+        self.nets.restore(under_prefix("nets/"))
+        for name, value in under_prefix("meta/").items():
             self.meta[name].copy_(to_tensor(np.array(value)))
         if self.buffer is not None and self.running is not None:
-            self.buffer.restore(below("buffer/"))
-            self.running.restore(below("world/"))
+            self.buffer.restore(under_prefix("buffer/"))
+            self.running.restore(under_prefix("world/"))
         self.started = int(counters["started"])
         if self.buffer is not None and len(self.buffer):
             self.drawer.prepare(self.nets, self.method.discount)

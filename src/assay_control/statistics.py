@@ -26,7 +26,7 @@ __all__ = [
 Scores = NDArray[np.float64]
 
 
-def _checked(scores: ArrayLike) -> Scores:
+def _check_matrix(scores: ArrayLike) -> Scores:
     x = np.asarray(scores, np.float64)
     if x.ndim != 2 or not x.size or not np.isfinite(x).all():
         raise DataError(f"scores of shape {x.shape}; give finite numbers, a row for each run and a column for each task")
@@ -75,7 +75,7 @@ def aggregate_scores(scores: ArrayLike, confidence: float = 0.95, seed: int = 0,
     >>> print(aggregate_scores([[0.2, 0.5], [0.4, 0.7], [0.6, 0.9]]).iqm)
     0.550 [0.400, 0.700]
     """
-    x = _checked(scores)
+    x = _check_matrix(scores)
     if not 0 < confidence < 1 or draws < 1:
         raise ConfigError(
             f"aggregate_scores(confidence={confidence}, draws={draws}): use a confidence in (0, 1), and a draw or more"
@@ -105,7 +105,7 @@ def improvement_probability(first: ArrayLike, second: ArrayLike) -> float:
     >>> round(improvement_probability([[0.2, 0.2], [0.5, 0.1]], [[0.1, 0.2], [0.3, 0.4]]), 4)
     0.4375
     """
-    x, y = _checked(first), _checked(second)
+    x, y = _check_matrix(first), _check_matrix(second)
     if x.shape[1] != y.shape[1]:
         raise DataError(f"scores on {x.shape[1]} and {y.shape[1]} tasks; compare them on the same")
     difference = x[:, None] - y[None]
@@ -118,7 +118,7 @@ def performance_profile(scores: ArrayLike, thresholds: ArrayLike) -> Scores:
     >>> performance_profile([[0.1, 0.9]], [0.0, 0.5, 1.0]).tolist()
     [1.0, 0.5, 0.0]
     """
-    x = _checked(scores)
+    x = _check_matrix(scores)
     return (x[..., None] > np.asarray(thresholds, np.float64)).mean((0, 1))
 
 

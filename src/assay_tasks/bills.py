@@ -126,12 +126,12 @@ class Bills:
             for asked in dict.fromkeys((slip(key, noise, _LETTERS, rng), key)):  # after a slip, once more and right
                 turns += self._turns("?", asked, _line(asked, task.world))
             total += price
-            turns += self._turns("#", str(price), ToolResult(content=_told(total, f"#{total}", task.world)))
+            turns += self._turns("#", str(price), ToolResult(content=_reported_value(total, f"#{total}", task.world)))
         return (*turns, Message("assistant", slip(str(total), noise, _DIGITS, rng)))
 
     def _turns(self, mark: str, said: str, answer: ToolResult) -> tuple[Message, Message]:
         if self.form == "marks":
-            return Message("assistant", mark + said), Message("tool", _shown(answer))
+            return Message("assistant", mark + said), Message("tool", _show_result(answer))
         call = (
             {"name": "line", "arguments": {"key": said}} if mark == "?" else {"name": "add", "arguments": {"number": int(said)}}
         )
@@ -200,7 +200,7 @@ class Adder:
         if not re.fullmatch("[0-9]{1,5}", number):
             return ToolResult(content="Error: no number.", error=f"malformed number {number!r}: up to five digits")
         self.total += int(number)
-        return ToolResult(content=_told(self.total, f"#{self.total}", scope.world))
+        return ToolResult(content=_reported_value(self.total, f"#{self.total}", scope.world))
 
 
 class MarkedTools(SingleUse):
@@ -233,7 +233,7 @@ class MarkedTools(SingleUse):
         self._left -= 1
         if not self._left:
             self._phase = "over"
-        return Step(obs=Obs((Message("tool", _shown(result)),)), done=not self._left, results=(result,))
+        return Step(obs=Obs((Message("tool", _show_result(result)),)), done=not self._left, results=(result,))
 
 
 def _schema(name: str, words: str, argument: str, kind: str) -> Mapping[str, Any]:
@@ -250,10 +250,10 @@ def _line(key: str, world: Mapping[str, Any]) -> ToolResult:
     if key not in lines:
         return ToolResult(content="Error: there is no such line.", error=f"there is no line {key!r}")
     price, after = lines[key]
-    return ToolResult(content=_told(price, f"?{key}", world) + after)
+    return ToolResult(content=_reported_value(price, f"?{key}", world) + after)
 
 
-def _told(value: int, call: str, world: Mapping[str, Any]) -> str:
+def _reported_value(value: int, call: str, world: Mapping[str, Any]) -> str:
     """The value, or where the tools lie another one: the same for the same call of a task."""
     if not world["lies"]:
         return str(value)
@@ -262,5 +262,5 @@ def _told(value: int, call: str, world: Mapping[str, Any]) -> str:
     return str(other if rng.random() < world["lies"] else value)
 
 
-def _shown(result: ToolResult) -> str:
+def _show_result(result: ToolResult) -> str:
     return "!>" if result.error else f"={result.content}>"

@@ -16,7 +16,7 @@ import numpy as np
 from assay.core.errors import DataError
 from assay.core.protocols import Environment, Verifier
 from assay.core.task import Message, Task, TaskView
-from assay.curate.rows import entries, parsed, read_rows
+from assay.curate.rows import entries, parse_entry, read_rows
 from assay.tasks.draws import slip
 from assay.tasks.rows import Rows
 from assay.verify.math.verifier import MathAnswer
@@ -128,14 +128,14 @@ def worked_rows(n: int, seed: int = 0) -> list[dict[str, str]]:
 
 @lru_cache(maxsize=8)
 def _read(path: str, request: str, test_share: float) -> Rows:
-    rows = [_row(row, place, request) for place, row in _found(path)]
+    rows = [_row(row, place, request) for place, row in _find_rows(path)]
     return Rows(rows, scorer=MathAnswer(look=("box",), symbolic=False), name="gsm8k", test_share=test_share)
 
 
-def _found(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _find_rows(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
     for file in entries(path):
         for number, entry in read_rows(file):
-            yield f"{file}, row {number}", parsed(entry)
+            yield f"{file}, row {number}", parse_entry(entry)
 
 
 def _row(row: Mapping[str, Any], place: str, request: str) -> dict[str, Any]:

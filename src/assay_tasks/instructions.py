@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from assay.core.protocols import Verifier
 from assay.tasks.problem import Facts, Form, Problem, Solution
 from assay.tasks.problems import Problems
-from assay.tasks.turns import listed
+from assay.tasks.turns import list_names
 from assay.verify.constraints.verifier import Instructions, constraint_of, describe_constraints
 from assay_tasks.text.lexicon import WORDS
 
@@ -216,7 +216,7 @@ def _text(theme: str, by: Mapping[str, dict[str, Any]], padding: int) -> str:
     head = [f"<<About {theme}>>"] if "title" in by else []
     tail = [by["ends_with"]["phrase"]] if "ends_with" in by else []
     tail += [f"{by['postscript']['mark']} There is more to say."] if "postscript" in by else []
-    text = start + _shaped(by, head, body, tail)
+    text = start + _shape_text(by, head, body, tail)
     if "lower_case" in by or "upper_case" in by:
         text = text.lower() if "lower_case" in by else text.upper()
     return f'"{text}"' if "quoted" in by else text
@@ -234,13 +234,15 @@ def _request_lines(by: Mapping[str, dict[str, Any]]) -> list[str]:
     if "capital_words" in by:
         out.append(f"It was {' '.join(['VERY'] * by['capital_words']['count'])} late.")
     if "highlights" in by:
-        out.append(f"There were {listed([f'*part {i}*' for i in range(1, by['highlights']['count'] + 1)]).replace(',', ' and')}.")
+        out.append(
+            f"There were {list_names([f'*part {i}*' for i in range(1, by['highlights']['count'] + 1)]).replace(',', ' and')}."
+        )
     if "placeholders" in by:
         out.append(f"It was sent to {' or '.join(['[name]'] * by['placeholders']['count'])}.")
     return out
 
 
-def _shaped(by: Mapping[str, dict[str, Any]], head: list[str], body: list[str], tail: list[str]) -> str:
+def _shape_text(by: Mapping[str, dict[str, Any]], head: list[str], body: list[str], tail: list[str]) -> str:
     """Paragraphs, a list or sections, as asked."""
     plain = " ".join(body)
     if "paragraphs" in by or "paragraph_start" in by:

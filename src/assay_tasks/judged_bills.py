@@ -87,7 +87,7 @@ class JudgedBills(Bills):
         for key in lines:
             found, says, asked = "", NO, 0
             while says == NO:
-                found = _found(key, asked > 0, task.world)
+                found = _look_up(key, asked > 0, task.world)
                 says = (NO, YES)[asked == 2 or (found[:2] == key) != (rng.random() < noise)]
                 turns += [Message("assistant", f"?{key}"), Message("tool", f"={found}>")]
                 turns += [Message("assistant", says), Message("tool", ".>")]
@@ -140,7 +140,7 @@ class JudgingTools(SingleUse):
         key = action[1:]
         if key not in self._world.world["lines"]:
             return "!>", (ToolResult(content="", error=f"there is no line {key!r}"),)
-        found = _found(key, key in self._asked, self._world.world)
+        found = _look_up(key, key in self._asked, self._world.world)
         self._asked.add(key)
         self._next = "judge"
         return f"={found}>", (ToolResult(content=found),)
@@ -159,7 +159,7 @@ class SameLine:
         return float(found[:2] == asked[1:3])
 
 
-def _found(key: str, again: bool, world: Mapping[str, Any]) -> str:
+def _look_up(key: str, again: bool, world: Mapping[str, Any]) -> str:
     """What the table answers to a key, looked up for the first time or ``again``: key, price and next line."""
     lines: Mapping[str, tuple[int, str]] = world["lines"]
     price, after = lines[key]

@@ -14,7 +14,7 @@ import pytest
 
 from assay.cli.scaffolds import SCAFFOLDS
 from assay.tasks import families
-from assay.tasks.packages import GROUP, installed
+from assay.tasks.packages import GROUP, installed_packages
 
 
 def install(package: Path, site: Path) -> None:
@@ -27,7 +27,7 @@ def install(package: Path, site: Path) -> None:
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
     points = project.get("entry-points", {}).get(GROUP, {})
     (info / "entry_points.txt").write_text("".join([f"[{GROUP}]\n", *(f"{k} = {v}\n" for k, v in points.items())]))
-    installed.cache_clear()  # `assay init` has asked what is installed, to refuse its names
+    installed_packages.cache_clear()  # `assay init` has asked what is installed, to refuse its names
 
 
 @pytest.fixture
@@ -36,10 +36,10 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     folder = tmp_path / "site"
     folder.mkdir()
     monkeypatch.syspath_prepend(str(folder))
-    installed.cache_clear()
+    installed_packages.cache_clear()
     before = set(sys.modules)
     yield folder
-    installed.cache_clear()
+    installed_packages.cache_clear()
     for name in set(sys.modules) - before:
         if name.startswith(("my_new_", "test_my_new_")):
             del sys.modules[name]

@@ -17,7 +17,7 @@ import pytest
 from cli_support import flat
 
 from assay.cli import multi_run
-from assay.cli.multi_run import Study, parse_vary, print_summary, seeds_of, shared
+from assay.cli.multi_run import Study, parse_vary, print_summary, seeds_of, shared_words
 from assay.cli.study_views import PlainStudyView, StudyTable
 from assay.core.errors import CheckpointError, ConfigError
 from assay.lab.seeds import StudyRun
@@ -114,7 +114,7 @@ def test_words():
         "e=2",
         "--x",
     )
-    assert shared(words) == ("--a", "1", "--plain", "--x")
+    assert shared_words(words) == ("--a", "1", "--plain", "--x")
 
 
 def options(**given):

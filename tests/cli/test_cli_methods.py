@@ -116,7 +116,7 @@ def test_atlas(assay, monkeypatch):
 
     monkeypatch.setattr(atlas, "SEEDS", range(1))
     few = {name: methods()[name].objective() for name in ("gspo", "tis", "reinforce")}
-    monkeypatch.setattr(atlas, "_named", lambda: few)
+    monkeypatch.setattr(atlas, "_named_objectives", lambda: few)
     found = assay("methods", "--atlas", "--json").json
     assert list(found) == list(atlas.CONDITIONS)
     assert {"gspo", "tis"} in map(set, found["on policy"])

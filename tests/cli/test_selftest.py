@@ -171,7 +171,7 @@ def test_an_engine_that_hides_a_fault_fails(bench: SelftestContext, monkeypatch:
     monkeypatch.setattr(
         weights, "practice", lambda engine, steps: replace(small_models.practice(engine, steps), prove_weights=False)
     )
-    found = weights.synced(bench, Native())
+    found = weights.check_sync(bench, Native())
     assert found.failures == ("6 of 6 updates are not proved to have arrived", "planted StaleModel was not found")
 
 
@@ -198,7 +198,7 @@ def test_a_resumed_run_that_differs_fails(bench: SelftestContext, monkeypatch: p
 def test_a_run_that_dies_by_itself_is_no_kill(bench: SelftestContext, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resuming, "_CHILD", "raise SystemExit('out of order: {folder}')")
     with pytest.raises(Exception, match="ended or hung before: out of order"):
-        resuming._killed(bench.folder / "run", 3)
+        resuming._kill_at(bench.folder / "run", 3)
 
 
 @pytest.mark.prove
@@ -206,7 +206,7 @@ def test_another_number_of_ranks(bench: SelftestContext, monkeypatch: pytest.Mon
     """Runs that differ are found; the ranks themselves are in the whole test below."""
     monkeypatch.setattr(
         ranks,
-        "supervised",
+        "warmup_run",
         lambda n, steps, device: replace(small_models.two_stages(), stages=small_models.two_stages(steps).stages[:1]),
     )
     monkeypatch.setattr(ranks, "_in_own_process", lambda code: None)

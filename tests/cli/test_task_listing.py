@@ -12,7 +12,7 @@ import pytest
 from assay.cli import task_listing
 from assay.cli.task_listing import DECLARED, declared_rows, digest_sources, live_row, own_folder, own_names, task_rows
 from assay.tasks import packages
-from assay.tasks.packages import installed, read_catalogs
+from assay.tasks.packages import installed_packages, read_catalogs
 
 RENEW = "run python tools/task_listing.py"
 
@@ -55,7 +55,7 @@ def test_where_nothing_counts_the_families_are_asked(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(task_listing, "live_row", live)
     told = task_rows()
     assert asked == []
-    assert [row["name"] for row in told] == [*sorted(installed().families), *sorted(installed().suites)]
+    assert [row["name"] for row in told] == [*sorted(installed_packages().families), *sorted(installed_packages().suites)]
     monkeypatch.setattr(task_listing, "declared_rows", lambda _folder: {})
     task_rows()
     assert asked == [row["name"] for row in told]
@@ -72,7 +72,7 @@ def test_a_family_of_anybody_else_is_listed_from_itself(tmp_path: Path, monkeypa
     own = EntryPoint("assay", "assay_tasks.catalog", packages.GROUP)
     theirs = EntryPoint("others", "others_for_listing", packages.GROUP)
     found = read_catalogs((own, theirs))
-    monkeypatch.setattr(packages, "installed", lambda: found)
+    monkeypatch.setattr(packages, "installed_packages", lambda: found)
     monkeypatch.setattr("assay.tasks.registry.installed", lambda: found)
     declared = dict(declared_rows(own_folder())) | {"digits": {"name": "digits", "summary": "what a file says of it"}}
     monkeypatch.setattr(task_listing, "declared_rows", lambda _folder: declared)

@@ -160,7 +160,7 @@ def test_a_tracked_run_ends_with_where_it_is(assay, monkeypatch, capsys, tmp_pat
 
     TrackerState(tracker={}, url="").write(tmp_path, "wandb")
     TrackerState(tracker={}, url="", error="no network").write(tmp_path, "tensorboard")
-    monkeypatch.setattr(train, "_worked", lambda job, folder, own, begun: begun.append(folder) or 0)
+    monkeypatch.setattr(train, "_work_off", lambda job, folder, own, begun: begun.append(folder) or 0)
     own = train.TrainOptions(plain=True)
     assert train._work(lambda watch: None, tmp_path, own, lambda: None, (WandbTracker(), TensorBoardTracker())) == 0
     assert capsys.readouterr().out == f"wandb: offline; send it by: wandb sync {tmp_path}/wandb/offline-run-*\n"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from assay.core.fields import hints_of, resolved
+from assay.core.fields import hints_of, resolve_annotation
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -48,8 +48,8 @@ def test_names_of_a_module_come_first_then_those_that_are_offered() -> None:
     ],
 )
 def test_what_cannot_be_resolved_is_anything(declared: Any, meant: Any) -> None:
-    assert resolved(declared, "json.decoder", offered) == meant
+    assert resolve_annotation(declared, "json.decoder", offered) == meant
 
 
 def test_a_module_that_is_gone_has_only_the_built_in_names() -> None:
-    assert resolved("int", "no.such.module") is int and resolved("Part", "no.such.module") is Any
+    assert resolve_annotation("int", "no.such.module") is int and resolve_annotation("Part", "no.such.module") is Any

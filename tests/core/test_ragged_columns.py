@@ -8,14 +8,14 @@ import pytest
 from assay.core.canon import FrozenMap
 from assay.core.columns import TokenColumn
 from assay.core.errors import DataError
-from assay.core.ragged import flat_of, lists_of, ragged
+from assay.core.ragged import flat_of, lists_of, ragged_array
 from assay.core.rollout import Call, Completion, Rollout, Sampling, Span, Stop, ids_of
 from assay.core.task import Context, Task
 from assay.core.wire import rollout_from_wire, rollout_to_wire
 
 
 def test_lists_come_back_as_they_were() -> None:
-    values = ragged([ids_of([3, 5]), ids_of([]), ids_of([1])])
+    values = ragged_array([ids_of([3, 5]), ids_of([]), ids_of([1])])
     spread = TokenColumn("support", values).spread(5, np.array([True, False, True, True, False])).values
     lengths, ids = flat_of(spread)
     assert (lengths.tolist(), ids.tolist()) == ([2, -1, 0, 1, -1], [3, 5, 1])
@@ -24,7 +24,7 @@ def test_lists_come_back_as_they_were() -> None:
 
 
 def test_no_tokens_and_no_lists() -> None:
-    lengths, ids = flat_of(ragged([]))
+    lengths, ids = flat_of(ragged_array([]))
     assert (len(lengths), len(ids), len(lists_of(lengths, ids))) == (0, 0, 0)
     assert flat_of(np.zeros(2, np.object_))[0].tolist() == [-1, -1]
 
@@ -38,7 +38,7 @@ def test_supports_are_kept_where_something_is_left_out() -> None:
 def test_a_completion_with_lists_travels() -> None:
     task = Task(id="t", domain="d", arm="a", level=1, split="train", index=0, public=FrozenMap({"prompt": "?"})).public_view()
     sampling = Sampling(top_k=2, keep_support=True)
-    column = TokenColumn("support", ragged([ids_of([3, 5])]), "engine")
+    column = TokenColumn("support", ragged_array([ids_of([3, 5])]), "engine")
     done = Completion(
         ids=ids_of([3]),
         logp_engine=np.zeros(1, np.float32),

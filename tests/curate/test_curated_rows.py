@@ -14,7 +14,7 @@ from assay.core.canon import digest
 from assay.core.errors import ConfigError, DataError, MissingExtraError
 from assay.curate import Exact, Fields, Pipeline, row_id
 from assay.curate import rows as rows_module
-from assay.curate.rows import entries, parsed, read_rows
+from assay.curate.rows import entries, parse_entry, read_rows
 
 QUESTIONS = [
     ({"prompt": "a"}, "a"),
@@ -133,14 +133,14 @@ def test_every_form_gives_the_same_rows(tmp_path: Path, form: str) -> None:
         writer = pyarrow.ipc.new_file if form == "file.arrow" else pyarrow.ipc.new_stream
         with writer(str(target), table.schema) as out:
             out.write_table(table)
-    found = [parsed(entry) for path in entries(tmp_path / f"rows.{form}") for _, entry in read_rows(path)]
+    found = [parse_entry(entry) for path in entries(tmp_path / f"rows.{form}") for _, entry in read_rows(path)]
     assert found == rows
 
 
 def test_a_table_with_dates_has_bad_rows(tmp_path: Path) -> None:
     parquet.write_table(pyarrow.table({"prompt": ["a"], "when": pyarrow.array([0], pyarrow.date32())}), tmp_path / "x.parquet")
     with pytest.raises(DataError, match="a field that is not JSON"):
-        parsed(next(read_rows(tmp_path / "x.parquet"))[1])
+        parse_entry(next(read_rows(tmp_path / "x.parquet"))[1])
 
 
 def test_damaged_and_strange_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -261,7 +261,7 @@ def test_a_restart_follows_the_expert_of_its_first_look_from_the_first_step(test
     look = student(tmp_path / "look", lambda level, batch: 0.0, 2, tests=((1, 0.5),))
     book = again(tested, tested=True, looked=look, least=0.0, neighbours=1)
     book.draw(1)
-    assert book.expert == 1 and book.uniform == 0.02 and not book.fits and book.guided() is not None
+    assert book.expert == 1 and book.uniform == 0.02 and not book.fits and book.guided_weights() is not None
     assert again(tested, tested=True, looked=look).metrics()["curriculum/expert_stage"] == -1.0  # not read yet
     with pytest.raises(ConfigError, match="one of the classroom"):
         again(tested, looked=tested[0])

@@ -112,7 +112,7 @@ def test_records_are_kept_and_failures_named(monkeypatch: pytest.MonkeyPatch, tm
     assert asked == ["assay-exact", "assay-set", "assay-list", "assay-set", "assay-list"]
     old = json.loads((tmp_path / "assay-exact.json").read_text())
     (tmp_path / "assay-exact.json").write_text(json.dumps(old | {"made_of": {}}))
-    assert running._known(BuiltIn("exact"), tmp_path)["error"] == "not measured"
+    assert running._known_record(BuiltIn("exact"), tmp_path)["error"] == "not measured"
 
 
 def fake(group: str, name: str, **changed: object) -> dict[str, object]:

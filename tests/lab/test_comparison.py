@@ -85,7 +85,7 @@ def test_rates_come_from_the_tuning_seeds_and_ties_go_to_the_lower() -> None:
     cells = ASKED.tuning_cells()
     assert len(cells) == 2 * 3 * 2
     assert {s for _, s, _ in cells} == {7, 8}
-    rates = ASKED.chosen(answered(cells, {}))
+    rates = ASKED.chosen_rates(answered(cells, {}))
     assert rates == {"a": 2e-3, "b": 4e-3}
     assert ASKED.test_cells(rates)[:2] == [("asked~a~0.002", 0, None), ("asked~b~0.004", 0, None)]
     assert len(ASKED.test_cells(rates)) == 10
@@ -94,7 +94,7 @@ def test_rates_come_from_the_tuning_seeds_and_ties_go_to_the_lower() -> None:
 @pytest.mark.parametrize(("b", "verdict"), [(130, "higher"), (70, "lower"), (100, "no difference seen")])
 def test_the_verdict_is_the_interval(b: int, verdict: str) -> None:
     tuning = answered(ASKED.tuning_cells(), {})
-    test = answered(ASKED.test_cells(ASKED.chosen(tuning)), {"a": 100, "b": b})
+    test = answered(ASKED.test_cells(ASKED.chosen_rates(tuning)), {"a": 100, "b": b})
     found = ASKED.found(tuning, test)
     assert found.verdict == verdict
     assert found.difference.value == pytest.approx((b - 100) / 200)

@@ -14,7 +14,7 @@ from assay.curate import AngleOrder, Donod, Influential, Pipeline, Row
 from assay.runtime import DecoderShape, char_tokenizer, init_model, load_model, save_model
 from assay.runtime.learner.decoder import Decoder
 from assay.runtime.models.features import Prober
-from assay.runtime.models.hub_model import HubModel, merged
+from assay.runtime.models.hub_model import HubModel, merge_adapter
 from assay.runtime.models.model import with_arrays
 from assay.runtime.settings import Lora
 from assay.select import GradientProbe, UpdateProbe, VectorProbe
@@ -145,7 +145,7 @@ LAST = {
 @pytest.mark.parametrize("family", LAST)
 def test_any_model_is_looked_into(family: str, tmp_path: Path) -> None:
     model, (layer, block) = other(family), LAST[family]
-    whole, prober = merged(model), Prober(model)
+    whole, prober = merge_adapter(model), Prober(model)
     assert prober.block == block and prober.weight == pytest.approx(whole.tensors[f"{layer}.{block}.weight"].numpy(), abs=1e-6)
     prompt, answer = model.tokenizer.encode("S31>"), model.tokenizer.encode("13")
     ids = torch.from_numpy(np.concatenate([prompt, answer]).astype(np.int64))

@@ -16,7 +16,7 @@ from assay.tasks import family
 from assay.testing import stream_digest
 from assay_tasks import Reverse, SortDigits
 from evidence import arms, families_page
-from evidence.arms import Drawn, Measured, Sizes, drawn, measure, measured
+from evidence.arms import Drawn, Measured, Sizes, draw_tasks, measure, measure_or_load
 
 FEW = Sizes(tasks=10, answers=20, draws=400, timed=0.01)
 
@@ -49,14 +49,14 @@ class Made(SortDigits):
 
 def test_counts_by_hand() -> None:
     """Of 400 draws 8 are of the test split."""
-    assert drawn(Made(), "sort", 3, 400, 9.0) == Drawn(tasks=400, distinct=400, once=400, both=0, repeats=0)
-    assert drawn(Made(spread=4), "sort", 3, 400, 9.0) == Drawn(tasks=400, distinct=8, once=0, both=0, repeats=0)
-    some = drawn(Made(spread=391), "sort", 3, 400, 9.0)
+    assert draw_tasks(Made(), "sort", 3, 400, 9.0) == Drawn(tasks=400, distinct=400, once=400, both=0, repeats=0)
+    assert draw_tasks(Made(spread=4), "sort", 3, 400, 9.0) == Drawn(tasks=400, distinct=8, once=0, both=0, repeats=0)
+    some = draw_tasks(Made(spread=391), "sort", 3, 400, 9.0)
     assert (some.distinct, some.once, some.whole) == (399, 398, False)
-    assert drawn(Made(tests=False), "sort", 3, 400, 9.0).distinct == 400
-    assert drawn(Made(words=40), "sort", 3, 40, 9.0).repeats == 0
-    assert drawn(Made(words=20), "sort", 3, 38, 9.0).repeats == 18  # after the first 20 words
-    assert drawn(Made(), "sort", 3, 10**6, 0.0).tasks == 1
+    assert draw_tasks(Made(tests=False), "sort", 3, 400, 9.0).distinct == 400
+    assert draw_tasks(Made(words=40), "sort", 3, 40, 9.0).repeats == 0
+    assert draw_tasks(Made(words=20), "sort", 3, 38, 9.0).repeats == 18  # after the first 20 words
+    assert draw_tasks(Made(), "sort", 3, 10**6, 0.0).tasks == 1
 
 
 def test_questions_in_both_splits_are_counted() -> None:
@@ -64,11 +64,11 @@ def test_questions_in_both_splits_are_counted() -> None:
         def task(self, arm: str, level: int, split: str, index: int) -> Task:
             return replace(super().task(arm, level, "train", index), split=split)
 
-    assert drawn(Both(), "sort", 3, 400, 9.0).both == 8
+    assert draw_tasks(Both(), "sort", 3, 400, 9.0).both == 8
 
 
 def test_what_a_prompt_does_not_hold_is_not_compared() -> None:
-    hidden = drawn(family("games/number"), "games/number", 3, 200, 9.0)
+    hidden = draw_tasks(family("games/number"), "games/number", 3, 200, 9.0)
     assert (hidden.tasks, hidden.repeats) == (200, None) and hidden.distinct > 100
 
 
@@ -91,18 +91,18 @@ def test_a_record_holds_for_its_stream_and_its_sizes(tmp_path: Path, monkeypatch
 
     def sought(source: Any, arm: str, level: int, most: int, seconds: float) -> Drawn:
         draws.append(most)
-        return drawn(source, arm, level, most, seconds)
+        return draw_tasks(source, arm, level, most, seconds)
 
     draws: list[int] = []
     monkeypatch.setattr(arms, "measure", counted)
-    monkeypatch.setattr(arms, "drawn", sought)
-    first = measured(SortDigits(levels=(3,)), "sort", tmp_path, FEW)
-    assert measured(SortDigits(levels=(3,)), "sort", tmp_path, FEW) == first and calls == ["sort"]
-    measured(SortDigits(levels=(3,), seed=1), "sort", tmp_path, FEW)
-    measured(SortDigits(levels=(3,), seed=1), "sort", tmp_path, replace(FEW, draws=300))
-    measured(SortDigits(levels=(3, 4), seed=1), "sort", tmp_path, replace(FEW, draws=300))
+    monkeypatch.setattr(arms, "draw_tasks", sought)
+    first = measure_or_load(SortDigits(levels=(3,)), "sort", tmp_path, FEW)
+    assert measure_or_load(SortDigits(levels=(3,)), "sort", tmp_path, FEW) == first and calls == ["sort"]
+    measure_or_load(SortDigits(levels=(3,), seed=1), "sort", tmp_path, FEW)
+    measure_or_load(SortDigits(levels=(3,), seed=1), "sort", tmp_path, replace(FEW, draws=300))
+    measure_or_load(SortDigits(levels=(3, 4), seed=1), "sort", tmp_path, replace(FEW, draws=300))
     assert calls == ["sort"] * 4 and draws == [400, 400, 300, 300]
-    measured(SortDigits(levels=(3, 4), seed=1), "sort", tmp_path, replace(FEW, draws=300, answers=30))
+    measure_or_load(SortDigits(levels=(3, 4), seed=1), "sort", tmp_path, replace(FEW, draws=300, answers=30))
     assert len(calls) == 5 and len(draws) == 4  # the questions are those that were counted
 
 

@@ -16,7 +16,7 @@ from assay.core.errors import DataError, UnknownNameError
 from assay.runs.storage import write_json
 from assay.runtime.settings import DecoderShape
 from evidence import gpu_page
-from evidence.gpu import KINDS, SHAPES, WORK, Row, Spread, done, mfu, peak_of, record, rows_of, training_flops
+from evidence.gpu import KINDS, SHAPES, WORK, Row, Spread, recorded_row, mfu, peak_of, record, rows_of, training_flops
 from evidence.pages import STUDIES
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
@@ -77,12 +77,12 @@ def test_work_that_another_trainer_would_split_otherwise_is_refused() -> None:
 
 def test_a_record_holds_for_its_work_device_and_versions(tmp_path: Path) -> None:
     row, work = Row("decode", "tiny"), WORK["tiny"]
-    assert done(tmp_path, row, work, WHERE) is None
+    assert recorded_row(tmp_path, row, work, WHERE) is None
     record(tmp_path, row, work, WHERE, {"seconds": [1.0, 2.0], "tokens": [4, 4]})
-    found = done(tmp_path, row, work, WHERE)
+    found = recorded_row(tmp_path, row, work, WHERE)
     assert found is not None and found["numbers"] == {"seconds": [1.0, 2.0], "tokens": [4, 4]}
-    assert done(tmp_path, row, replace(work, answer=9), WHERE) is None
-    assert done(tmp_path, row, work, {**WHERE, "gpu": "NVIDIA H100 PCIe"}) is None
+    assert recorded_row(tmp_path, row, replace(work, answer=9), WHERE) is None
+    assert recorded_row(tmp_path, row, work, {**WHERE, "gpu": "NVIDIA H100 PCIe"}) is None
     with pytest.raises(DataError, match=r"train-tiny: seconds is nan; nothing is written"):
         record(tmp_path, Row("train", "tiny"), work, WHERE, {"seconds": [float("nan")]})
     assert not (tmp_path / "train-tiny.json").exists()

@@ -259,12 +259,12 @@ def test_the_page_says_what_was_found_and_what_was_missed():
 
 
 def test_models_are_asked_once(run, tmp_path, monkeypatch):
-    asked, kept = [], contamination_page._asked
-    monkeypatch.setattr(contamination_page, "_asked", lambda *args: asked.append(args) or kept(*args))
+    asked, kept = [], contamination_page._ask_probe
+    monkeypatch.setattr(contamination_page, "_ask_probe", lambda *args: asked.append(args) or kept(*args))
     monkeypatch.setattr(contamination_page, "items", lambda kind, seed: SOURCE)
     (tmp_path / "facts-sft-1-0").symlink_to(run)
-    first = contamination_page._told(tmp_path, "facts-sft-1", 0, "model", "digest")
-    assert contamination_page._told(tmp_path, "facts-sft-1", 0, "model", "digest") == first and len(asked) == 2
+    first = contamination_page._ask_model(tmp_path, "facts-sft-1", 0, "model", "digest")
+    assert contamination_page._ask_model(tmp_path, "facts-sft-1", 0, "model", "digest") == first and len(asked) == 2
     assert sum(first["members"]["right"]) > sum(first["others"]["right"])
-    contamination_page._told(tmp_path, "facts-sft-1", 0, "model", "another digest")
+    contamination_page._ask_model(tmp_path, "facts-sft-1", 0, "model", "another digest")
     assert len(asked) == 4

@@ -85,7 +85,7 @@ def test_a_server_says_its_version_itself(monkeypatch: pytest.MonkeyPatch) -> No
         ("vllm_version", lambda settings: "0.1.2"),
     ):
         monkeypatch.setattr(mismatch_page, name, value)
-    found, version = mismatch_page._served()
+    found, version = mismatch_page._served_rows()
     assert version == "0.1.2" and [(p.engine, p.dtype, p.numbers) for p in found] == [
         ("vLLM", "float32", {"max": 0.0}),
         ("vLLM", "bfloat16", {"max": 0.0}),

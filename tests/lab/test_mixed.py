@@ -105,7 +105,7 @@ def test_bars_of_the_study_as_a_whole() -> None:
 def test_the_mixed_page_says_what_was_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASSAY_CACHE", str(tmp_path / "cache"))
     said: dict[str, Any] = {"SHOWN": KNOWN, "AUXILIARY": {"helper": (1,)}}
-    monkeypatch.setattr(mixed_page, "_said", lambda study, name: said[name])
+    monkeypatch.setattr(mixed_page, "_list_families", lambda study, name: said[name])
     monkeypatch.setattr(mixed_page, "run_cells", lambda maker, wanted, out, workers: study())
     for seed in SEEDS:
         folder = tmp_path / "cache" / "studies" / "mixed" / f"rl-{seed}"

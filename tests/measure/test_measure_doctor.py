@@ -400,7 +400,7 @@ def test_learning_begins_behind_imitation() -> None:
     assert (history.learning_from, history.first_update) == (3, 3)
     part = history.learning()
     assert part.stages == (("rl", 3, 4),) and part["eval/greedy/all"].values.tolist() == [0.2, 0.9, 0.9]
-    assert not len(part["loss/total"]) and history.supervised("loss/total").steps.tolist() == [1, 2]
+    assert not len(part["loss/total"]) and history.supervised_part("loss/total").steps.tolist() == [1, 2]
     given = [MetricLine(step=s, stage="preferences", metrics={"loss/total": 1.0}) for s in (3, 4)]
     assert History.of([*sft, *given]).learning().stages == (("preferences", 3, 4),)
 
@@ -516,7 +516,7 @@ def test_only_the_reinforced_part_counts_with_the_base_evaluation() -> None:
     assert part["length/truncated"].values.max() == 0.0
     assert part["eval/sampled/all"].steps.tolist() == [2]
     assert len(part["loss/total"]) == 0
-    assert History.of([*warm, *rl]).supervised("loss/total").steps.tolist() == [1, 2]
+    assert History.of([*warm, *rl]).supervised_part("loss/total").steps.tolist() == [1, 2]
     assert History.of(warm).learning()["loss/total"].mean == 9.0
     assert doctor.diagnose(History.of([*warm, *rl])) == ()
 

@@ -30,7 +30,17 @@ from assay.objective import (
     rloo,
     tis,
 )
-from assay.objective.atlas import CONDITIONS, SEEDS, _column, _named, _rollout_values, atlas_page, batch, equivalences, left_out
+from assay.objective.atlas import (
+    CONDITIONS,
+    SEEDS,
+    _column,
+    _named_objectives,
+    _rollout_values,
+    atlas_page,
+    batch,
+    equivalences,
+    left_out,
+)
 from assay.objective.methods import methods
 
 SOME = {
@@ -153,12 +163,12 @@ def test_methods_that_need_more_are_named(monkeypatch: pytest.MonkeyPatch) -> No
     from assay.objective import atlas
 
     strange = Objective(credit=(), policy=None, terms=(Entropy(streams=()),), aggregate=SeqMean())
-    monkeypatch.setattr(atlas, "_named", lambda: {"strange": replace(strange, terms=()), "fine": rloo()})
+    monkeypatch.setattr(atlas, "_named_objectives", lambda: {"strange": replace(strange, terms=()), "fine": rloo()})
     assert list(left_out()) == ["strange"]
     monkeypatch.setattr(atlas, "SEEDS", range(1))
     text = atlas_page()
     assert "Not compared:\n\n- `strange`: the objective has neither" in text
-    monkeypatch.setattr(atlas, "_named", lambda: {"fine": rloo()})
+    monkeypatch.setattr(atlas, "_named_objectives", lambda: {"fine": rloo()})
     assert "All named methods are compared." in atlas_page()
 
 
@@ -167,7 +177,7 @@ def test_the_committed_page_names_what_there_is() -> None:
     rows = re.findall(r"^\| \*\*(.*?)\*\*: .*? \| (.*) \|$", text, re.MULTILINE)
     assert [name for name, _ in rows] == list(CONDITIONS)
     named = {n for _, classes in rows for n in re.split(r"[,;] ", classes)} - {"none"}
-    assert named <= set(_named()) == set(methods()), named - set(methods())
+    assert named <= set(_named_objectives()) == set(methods()), named - set(methods())
 
 
 @pytest.mark.prove

@@ -20,7 +20,7 @@ from assay.objective.credit.filters import (
     PositivesOnly,
 )
 from assay.objective.credit.resample import Balance, BestAnd, Deduplicate, Resample
-from assay.objective.credit.stats import Gathered, Keyed, Largest, identity, lottery, ranked
+from assay.objective.credit.stats import Gathered, Keyed, Largest, identity, lottery, rank_in_group
 from assay.testing.objective import check_objective, check_term, over_ranks, shard
 
 __all__ = ["wide"]
@@ -248,7 +248,7 @@ def test_partials_merge_like_the_union() -> None:
         == Keyed.of(values, keys).at(keys).count.tolist()
     )
     assert Gathered(np.ones((2, 3))).merge(Gathered(np.zeros((1, 3)))).rows.shape == (3, 3)
-    assert ranked(np.array([1, 0, 1]), np.array([3.0, 1.0, 2.0])).tolist() == [1, 0, 0]
+    assert rank_in_group(np.array([1, 0, 1]), np.array([3.0, 1.0, 2.0])).tolist() == [1, 0, 0]
 
 
 def test_identity_of_values() -> None:

@@ -14,7 +14,7 @@ from assay.core.columns import TokenColumn
 from assay.core.errors import ConfigError, DataError, PlanError, UnknownNameError
 from assay.objective import Center, Objective, Scalarise, Scale, dapo, evaluate, grpo
 from assay.objective.methods import credit, weighted
-from assay.objective.methods.registry import Method, registered
+from assay.objective.methods.registry import Method, registered_methods
 from assay.objective.peers import match
 from assay.testing.objective import check_objective
 from assay.testing.records import graded_group
@@ -24,7 +24,7 @@ __all__ = ["wide"]
 CRITICS = ("otb", "pf_ppo", "ppo")
 """Those that read what value heads and passes over the vocabulary fill."""
 
-NAMED = {n: registered()[n] for module in (credit, weighted) for n in module.__all__ if n not in CRITICS}
+NAMED = {n: registered_methods()[n] for module in (credit, weighted) for n in module.__all__ if n not in CRITICS}
 
 
 @pytest.mark.parametrize("name", NAMED)
@@ -34,7 +34,7 @@ def test_laws_of_named_methods(name: str, wide: None) -> None:
 
 @pytest.mark.parametrize("name", [*NAMED, *CRITICS])
 def test_named_methods_say_what_they_are(name: str) -> None:
-    method = registered()[name]
+    method = registered_methods()[name]
     assert isinstance(method, Method)
     assert "``" in method.summary
     assert method.summary.endswith((".", ":", "or"))

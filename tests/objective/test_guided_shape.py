@@ -12,7 +12,7 @@ from assay.core import Batch
 from assay.core.errors import ConfigError
 from assay.core.plan import Scope
 from assay.objective import guide_grpo
-from assay.objective.loss.guided_shape import GuidedShape, shaped
+from assay.objective.loss.guided_shape import GuidedShape, shape_ratio
 from assay.objective.reducers import Local
 from assay.testing.objective import check_objective, over_ranks
 
@@ -37,9 +37,9 @@ def gamma(of: Batch, weight: GuidedShape) -> float:
 
 
 def test_the_shaped_ratio_and_its_slope() -> None:
-    assert shaped(np.array([0.5, 1.0, 2.0]), 1.0).tolist() == pytest.approx([0.333, 0.5, 0.667], abs=5e-4)
+    assert shape_ratio(np.array([0.5, 1.0, 2.0]), 1.0).tolist() == pytest.approx([0.333, 0.5, 0.667], abs=5e-4)
     step, at = 1e-6, np.array([0.5, 1.0, 2.0])
-    slope = (shaped(at * np.exp(step), 1.0) - shaped(at * np.exp(-step), 1.0)) / (2 * step)
+    slope = (shape_ratio(at * np.exp(step), 1.0) - shape_ratio(at * np.exp(-step), 1.0)) / (2 * step)
     middle = GuidedShape(quantile=0.5)  # gamma is the middle ratio, 1
     assert weights(batch([0.5, 1.0, 2.0], [1.0] * 3, True), middle) == pytest.approx(slope.tolist(), abs=1e-8)
 
@@ -47,7 +47,7 @@ def test_the_shaped_ratio_and_its_slope() -> None:
 def test_an_empty_hint_at_the_first_step_gives_half_of_the_ratio() -> None:
     same = batch([1.0, 1.0], [1.0, -1.0], True)
     assert gamma(same, GuidedShape()) == pytest.approx(1.0)
-    assert shaped(np.array([1.0]), 1.0).tolist() == [0.5]
+    assert shape_ratio(np.array([1.0]), 1.0).tolist() == [0.5]
     assert weights(same, GuidedShape()) == pytest.approx([0.25, 0.25])
 
 

@@ -48,7 +48,7 @@ def test_a_part_is_copied_from_the_page_alone_and_keeps_the_laws(name: str, seed
 
 
 def test_parts_shown_are_used_as_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_METHODS", dict(registry.registered()))  # the page registers a method of its own
+    monkeypatch.setattr(registry, "_METHODS", dict(registry.registered_methods()))  # the page registers a method of its own
     names = names_of("add/term.md")
     check_objective(grpo() + names["Hinge"](coef=0.1), range(2))
     for policy in (PolicyGradient(ratio=names["Damped"](), trust=None), PolicyGradient(trust=names["Fade"]())):

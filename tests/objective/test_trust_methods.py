@@ -36,7 +36,7 @@ from assay.objective.loss.ratio_kinds import GeoMean
 from assay.objective.loss.trust_masks import DivergenceMask, Within
 from assay.objective.loss.trust_soft import SoftGate
 from assay.objective.methods import mismatch, trust
-from assay.objective.methods.registry import registered
+from assay.objective.methods.registry import registered_methods
 
 INF = float("inf")
 NAMES = [*trust.__all__, *mismatch.__all__]
@@ -125,7 +125,7 @@ def test_methods_reduce_to_what_they_are_made_of() -> None:
 @pytest.mark.parametrize("name", [n for n in NAMES if n not in ("topr", "gpg", "kimi15", "dro", "prime_rl", "prime_rl_ipo")])
 def test_on_policy_the_first_step_is_grpos(name: str) -> None:
     batch = tiny(REWARDS, lengths=LENGTHS, columns=COLUMNS | {"staleness": 0.0})
-    objective = replace(registered()[name].objective(), aggregate=Token())
+    objective = replace(registered_methods()[name].objective(), aggregate=Token())
     soft = 1.0
     np.testing.assert_allclose(
         soft * slopes(objective, batch), slopes(replace(grpo(kl=0.0), aggregate=Token()), batch), atol=1e-12
@@ -255,7 +255,7 @@ def test_settings_reach_the_parts() -> None:
         (lambda: trust.kimi15(level="turn"), UnknownNameError, "unknown level of Proximal 'turn_sum'"),
         (lambda: trust.topr(level="none").plan(), PlanError, "bounds a ratio"),
         (lambda: mismatch.hispo(0.1, 0.1).plan(), PlanError, "constant divisor needs its constant"),
-        (lambda: registered()["hispo"].make(), TypeError, "sequence"),
+        (lambda: registered_methods()["hispo"].make(), TypeError, "sequence"),
         (lambda: mismatch.areal(cap=0.5, mask=True), ConfigError, "must hold w = 1"),
     ],
 )

@@ -38,7 +38,7 @@ from assay.objective.methods.entropy import (
     steer,
     top_entropy,
 )
-from assay.objective.methods.registry import registered
+from assay.objective.methods.registry import registered_methods
 from assay.objective.methods.shared import GROUP_NORM
 from assay.testing.objective import check_objective, evaluate, random_batch, random_live
 
@@ -60,7 +60,7 @@ METHODS = [
 
 @pytest.mark.parametrize("make", METHODS, ids=lambda m: m.__name__)
 def test_named_methods_say_what_they_are(make):
-    method = registered()[make.__name__]
+    method = registered_methods()[make.__name__]
     assert method.summary.endswith(".")
     assert method.status == ("unsure" if make is rapo else "published")
 

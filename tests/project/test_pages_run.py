@@ -182,7 +182,7 @@ def folder(world: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     read it, which pytest's own folders forbid.
     """
     methods()  # loads them all: what is registered later is a page's own, and is forgotten
-    monkeypatch.setattr(registry, "_METHODS", dict(registry.registered()))
+    monkeypatch.setattr(registry, "_METHODS", dict(registry.registered_methods()))
     tmp_path = Path(tempfile.mkdtemp(prefix="assay-page-"))
     tmp_path.chmod(0o755)
     for name, rows in PLAIN.items():

@@ -21,7 +21,7 @@ from assay.core.errors import RankError
 from assay.core.sample import STREAMS
 from assay.objective import Lowest, Moments, Objective, ScoreLoss, Sum
 from assay.objective.loss.weights import TokenWeight
-from assay.objective.loss.wrap import unwrapped
+from assay.objective.loss.wrap import unwrap
 from assay.objective.methods import methods
 from assay.objective.reducers import F, Local, Partials, Reducer
 from assay.runtime import Collectives
@@ -90,7 +90,7 @@ def one_of_each_kind() -> list[str]:
     first: dict[frozenset[str], str] = {}
     for name, method in methods().items():
         objective = method.objective()
-        losses = [unwrapped(term) for term in objective.losses]
+        losses = [unwrap(term) for term in objective.losses]
         weights = [w for term in losses for w in getattr(term, "weights", ()) if isinstance(w, TokenWeight)]
         parts = [p for p in (*objective.credit, *losses, *weights) if p.reduces]
         sets = [term.phi for term in losses if isinstance(term, ScoreLoss)]

@@ -225,7 +225,7 @@ def test_nothing_is_kept_of_rows_that_are_over(model):
 
 def clear():
     """Forgets what was built, and that somebody was warned."""
-    builds._found.cache_clear()
+    builds._load_library.cache_clear()
     builds._warn.cache_clear()
 
 

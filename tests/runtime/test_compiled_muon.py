@@ -149,7 +149,7 @@ def test_other_types_are_left_to_pytorch():
 
 
 def test_without_a_compiler_it_is_pytorchs(monkeypatch):
-    monkeypatch.setattr(builds, "_found", lambda: builds.BuildError("no C++ compiler"))
+    monkeypatch.setattr(builds, "_load_library", lambda: builds.BuildError("no C++ compiler"))
     builds._warn.cache_clear()
     ours, theirs = named([(5, 8)], 0), named([(5, 8)], 0)
     with pytest.warns(RuntimeWarning, match="computing with PyTorch"):

@@ -344,7 +344,7 @@ def test_rows_of_a_group_stand_together_where_beginnings_are_shared():
 
 
 def test_without_a_compiler_it_is_pytorchs(monkeypatch):
-    monkeypatch.setattr(builds, "_found", lambda: builds.BuildError("no C++ compiler"))
+    monkeypatch.setattr(builds, "_load_library", lambda: builds.BuildError("no C++ compiler"))
     builds._warn.cache_clear()
     with pytest.warns(RuntimeWarning, match="computing with PyTorch"):
         assert not Decoder(SHAPE, kernel=True).shares

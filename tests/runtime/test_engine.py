@@ -17,7 +17,7 @@ from assay.core.rollout import Span, Stop
 from assay.runtime.compiled import decode_path
 from assay.runtime.engine import decode
 from assay.runtime.engine.native import NativeEngine
-from assay.runtime.learner.publishing import published
+from assay.runtime.learner.publishing import make_manifest
 from assay.runtime.models.hf import load_model
 from assay.runtime.models.model import with_arrays
 
@@ -685,11 +685,11 @@ def test_a_second_swap_may_not_overtake_a_draining_one(models, other):
 def test_digests_may_be_mixed(tmp_path, tied, dtype, kernel):
     model = load_model(write(hub_model(tied=tied), tmp_path / "m"))
     engine = NativeEngine(model, dtype=dtype, kernel=kernel, digests="mixed")
-    told = published(0, model.tensors, dtype, "mixed")
+    told = make_manifest(0, model.tensors, dtype, "mixed")
     assert engine.info().digests == "mixed" and engine.weights.identity() == told.digest
     for version in (1, 2):
         moved = {n: t * (1.0 + version / 8) for n, t in model.tensors.items()}
-        asyncio.run(engine.swap(told := published(version, moved, dtype, "mixed")))
+        asyncio.run(engine.swap(told := make_manifest(version, moved, dtype, "mixed")))
         found = asyncio.run(engine.checksums())
         assert {n: found[n] for n in told.tensors} == {n: info.digest for n, info in told.tensors.items()}
         assert found["lm_head.weight"].startswith("mixed:")
@@ -704,7 +704,7 @@ def test_digests_may_be_mixed(tmp_path, tied, dtype, kernel):
 @pytest.mark.parametrize("own", ["blake2b", "mixed"])
 def test_a_delta_names_what_it_changes_by_either_digest(models, own, kind):
     engine = NativeEngine(models[1], digests=own)
-    base = published(0, models[1].tensors, "float32", kind).digest
+    base = make_manifest(0, models[1].tensors, "float32", kind).digest
     ones = {"model.norm.weight": np.ones(models[1].shape.hidden_size, np.float32)}
     asyncio.run(engine.swap(manifest_of(1, ones, base=base)))
     assert (engine.weights.tensors["model.norm.weight"] == 1.0).all()

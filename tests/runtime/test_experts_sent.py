@@ -18,7 +18,7 @@ from assay.core.canon import array_digest
 from assay.core.errors import ConfigError, EngineError
 from assay.core.manifest import manifest_of
 from assay.runtime import VllmEngine, VllmSettings, load_model, save_model
-from assay.runtime.vllm.checkpoint import TensorRows, cut, joined, whole
+from assay.runtime.vllm.checkpoint import TensorRows, cut, checkpoint_names, whole
 from assay.runtime.vllm.checksums import compare_checksums
 from assay.runtime.vllm.flags import EXTENSION
 from assay.runtime.vllm.server import WHOLE
@@ -51,7 +51,7 @@ def test_each_tensor_stands_in_checkpoints_as_transformers_writes_it(family, tmp
     for name, rows in parts.items():
         assert np.array_equal(rows.of(arrays[rows.source]), written[name]), name
     for name, array in arrays.items():
-        pieces = [parts[n].of(array).ravel() for n in joined(name, parts)]
+        pieces = [parts[n].of(array).ravel() for n in checkpoint_names(name, parts)]
         assert np.array_equal(np.concatenate(pieces), array.ravel()), name
 
 

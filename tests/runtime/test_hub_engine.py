@@ -525,7 +525,7 @@ def test_a_step_over_all_slots_gives_the_same_tokens(monkeypatch):
 
         return step
 
-    monkeypatch.setattr(hub_decode, "_compiled", plain)
+    monkeypatch.setattr(hub_decode, "_compile_forward", plain)
     module, requests = family("gemma3"), ragged()
     wanted = run(TransformersEngine(module, CONTEXT, max_batch=4), requests)
     for r, c, d in zip(

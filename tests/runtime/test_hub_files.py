@@ -15,7 +15,7 @@ import assay.runtime.models.hub_files as hub_files
 from assay.core.errors import ConfigError, DataError
 from assay.core.plan import Plan
 from assay.runtime.learner.learner import TorchLearner
-from assay.runtime.models.exported import reloaded, write_exported
+from assay.runtime.models.exported import reload_exported, write_exported
 from assay.runtime.models.hf import load_model, save_model
 from assay.runtime.models.model import Model
 from assay.runtime.settings import AdamW, LearnerSettings, Lora
@@ -103,10 +103,10 @@ def test_numbers_that_no_gradient_moves_are_kept(tmp_path):
     assert torch.equal(load_model(tmp_path / "trained").tensors[name], theirs.get_buffer(name))
     (tmp_path / "out").mkdir()
     write_exported(model, tmp_path / "out", dtype="bfloat16")
-    assert reloaded(model, tmp_path / "out", [ROW[0].numpy()], [], dtype="bfloat16").tensors > 10
+    assert reload_exported(model, tmp_path / "out", [ROW[0].numpy()], [], dtype="bfloat16").tensors > 10
     other = replace(model, tensors=model.tensors | {name: torch.zeros(8)})
     with pytest.raises(DataError, match=f"{name} of the exported folder is not the run's"):
-        reloaded(other, tmp_path / "out", [ROW[0].numpy()], [], dtype="bfloat16")
+        reload_exported(other, tmp_path / "out", [ROW[0].numpy()], [], dtype="bfloat16")
 
 
 def test_large_weights_are_shared_and_not_copied(tmp_path, monkeypatch):

@@ -16,7 +16,7 @@ from assay.core.seeds import generator
 from assay.runtime.learner.hub_decoder import HubDecoder
 from assay.runtime.learner.learner import TorchLearner
 from assay.runtime.models.hf import load_model, save_model
-from assay.runtime.models.hub_model import Adapter, HubModel, merged
+from assay.runtime.models.hub_model import Adapter, HubModel, merge_adapter
 from assay.runtime.settings import AdamW, LearnerSettings, Lora, Trunk, ValueHead
 from assay.testing import random_model
 
@@ -222,7 +222,7 @@ def test_an_adapter_begins_as_its_base_and_the_reference_stays_there(family, set
     for a, b in zip(made.score(rows(), "ref"), before, strict=True):
         np.testing.assert_array_equal(a, b)
     now = made.score(rows())
-    whole = merged(replace(model, adapter=Adapter(settings, {n: p.detach() for n, p in made.parameters.items()})))
+    whole = merge_adapter(replace(model, adapter=Adapter(settings, {n: p.detach() for n, p in made.parameters.items()})))
     assert whole.adapter is None and whole.tensors.keys() == model.tensors.keys()
     for a, b in zip(learner(whole).score(rows()), now, strict=True):
         np.testing.assert_allclose(a, b, atol=1e-4)

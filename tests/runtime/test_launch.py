@@ -11,7 +11,7 @@ from collections.abc import Generator, Mapping
 
 import pytest
 
-from assay.cli.launched import meshed, with_ranks
+from assay.cli.launched import with_mesh, with_ranks
 from assay.core.errors import ConfigError, RankError
 from assay.recipes import quickstart
 from assay.runtime.distributed import launch as launching
@@ -95,16 +95,16 @@ def test_an_environment_that_contradicts_itself_is_refused(environment: Mapping[
 
 def test_a_run_has_the_ranks_that_were_started(first: Launch, capsys: pytest.CaptureFixture[str]) -> None:
     run: Run = quickstart()
-    assert meshed(run, None) is run
-    assert meshed(run, first).mesh == Mesh(data=2)
+    assert with_mesh(run, None) is run
+    assert with_mesh(run, first).mesh == Mesh(data=2)
     assert "mesh.data = 2: torchrun has started 2 processes" in capsys.readouterr().err
     from dataclasses import replace
 
     four = replace(run, mesh=Mesh(data=2, context=2))
     with pytest.raises(ConfigError, match="torchrun has started 2 processes, and the run has 4 ranks"):
-        meshed(four, first)
+        with_mesh(four, first)
     two = replace(run, mesh=Mesh(data=1, context=2))
-    assert meshed(two, first) is two
+    assert with_mesh(two, first) is two
 
 
 def test_a_program_that_trains_by_itself_is_refused_on_the_other_ranks(monkeypatch: pytest.MonkeyPatch) -> None:

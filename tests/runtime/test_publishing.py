@@ -19,8 +19,8 @@ from assay.core.manifest import manifest_of
 from assay.runtime import InProcess, LearnerSettings, StaleEngine, TorchLearner, TransformersEngine
 from assay.runtime.learner import mixed
 from assay.runtime.learner.mixed import mixed_digests
-from assay.runtime.learner.publishing import TensorsInPlace, published
-from assay.runtime.vllm.snapshots import checked
+from assay.runtime.learner.publishing import TensorsInPlace, make_manifest
+from assay.runtime.vllm.snapshots import check_manifest
 from assay.testing.faults import BaseWeights, StaleModel, StaleTensor
 from assay.train.proof import WeightProof, probe_rows
 
@@ -77,7 +77,7 @@ def test_any_changed_bit_and_any_two_unequal_numbers_in_each_others_place_show(l
 def test_a_word_is_mixed_as_splitmix64_draws() -> None:
     """Its first numbers from seed 0, as Vigna's program and Java's SplittableRandom print them."""
     zeros = torch.zeros(1, 3, dtype=torch.int64)
-    drawn = [value % (1 << 64) for value in mixed._mixed(zeros, zeros.new_empty(2, 1, 3))[0].tolist()]
+    drawn = [value % (1 << 64) for value in mixed._mix_words(zeros, zeros.new_empty(2, 1, 3))[0].tolist()]
     assert drawn == [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]
     assert mixed._total(np.zeros(3, np.uint64)) == sum(drawn) & ALL
 
@@ -127,7 +127,7 @@ def test_published_in_bfloat16_is_what_rounding_by_hand_gives() -> None:
     assert rounded == whole.round_to("bfloat16")
     assert all(np.array_equal(rounded.payload[n], a) for n, a in (whole.round_to("bfloat16").payload or {}).items())
     w = {"w": torch.tensor([1.0, 1.00390625, -2.0078125])}
-    assert [hex(x) for x in published(1, w, "bfloat16", "blake2b").payload["w"].tolist()] == ["0x3f80", "0x3f80", "0xc000"]
+    assert [hex(x) for x in make_manifest(1, w, "bfloat16", "blake2b").payload["w"].tolist()] == ["0x3f80", "0x3f80", "0xc000"]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
@@ -195,10 +195,10 @@ def test_what_does_not_fit_is_refused_where_it_lies() -> None:
     good = made.publish("bfloat16", "mixed")
     name = "model.norm.weight"
     with pytest.raises(EngineError, match=r"is bfloat16\(3,\), the engine serves bfloat16\("):
-        asyncio.run(engine.swap(published(1, {**good.payload.tensors, name: torch.zeros(3)}, "bfloat16", "mixed")))
+        asyncio.run(engine.swap(make_manifest(1, {**good.payload.tensors, name: torch.zeros(3)}, "bfloat16", "mixed")))
     less = {n: t for n, t in good.payload.tensors.items() if n != name}
     with pytest.raises(EngineError, match=r"lacks tensor 'model\.norm\.weight'"):
-        asyncio.run(engine.swap(published(1, less, "bfloat16", "mixed")))
+        asyncio.run(engine.swap(make_manifest(1, less, "bfloat16", "mixed")))
 
 
 FAULTS = {
@@ -265,8 +265,8 @@ def test_a_delta_may_name_what_is_served_by_either_kind_of_digest(kind: str) -> 
 def test_a_server_that_cannot_mix_is_not_sent_what_was_digested_so() -> None:
     made = learner()
     with pytest.raises(EngineError, match="digested by 'mixed'; publish it with digests='blake2b'"):
-        checked(made.publish("bfloat16", "mixed"), "bfloat16", None)
-    checked(made.publish("bfloat16"), "bfloat16", None)
+        check_manifest(made.publish("bfloat16", "mixed"), "bfloat16", None)
+    check_manifest(made.publish("bfloat16"), "bfloat16", None)
 
 
 def test_a_bit_that_flips_in_the_engine_is_found_by_a_mixed_checksum() -> None:

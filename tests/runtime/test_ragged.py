@@ -85,8 +85,8 @@ def test_ends_are_those_of_the_rows(lengths):
     assert packing.ends.tolist() == [0, *np.cumsum(lengths).tolist()]
     assert packing.ends.dtype == torch.int32
     assert packing.longest == max(lengths)
-    assert packing.unpadded().ragged
-    assert packing.unpadded().useful == 1.0
+    assert packing.without_padding().ragged
+    assert packing.without_padding().useful == 1.0
 
 
 def learned(family, settings=PLAIN):

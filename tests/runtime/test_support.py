@@ -19,7 +19,7 @@ from assay.core import Forward, FrozenMap, Task
 from assay.core.batch import Batch, pack, pack_rows
 from assay.core.columns import TokenColumn
 from assay.core.errors import ConfigError
-from assay.core.ragged import SUPPORT, flat_of, ragged
+from assay.core.ragged import SUPPORT, flat_of, ragged_array
 from assay.core.rollout import Call, Completion, Rollout, Sampling, ids_of
 from assay.core.sample import Sample
 from assay.core.vocab import FullEntropy, VocabStat
@@ -66,7 +66,7 @@ def test_five_tokens_by_hand(way: dict[str, Any], ids: list[int], odds: list[flo
     np.testing.assert_allclose(drawn.logp, np.log(np.array(odds)[drawn.ids]), atol=1e-15)
     hidden = torch.ones(40, 1, dtype=torch.float64)
     weight = torch.tensor(FIVE)[:, None].requires_grad_()
-    support = Support.of(ragged([drawn.support[row] for row in range(40)]), 40)
+    support = Support.of(ragged_array([drawn.support[row] for row in range(40)]), 40)
     logp, entropy = head_columns(hidden, replace(LmHead(weight), support=support), torch.tensor(drawn.ids), True)
     np.testing.assert_allclose(logp.detach().numpy(), drawn.logp, atol=1e-12)
     np.testing.assert_allclose(entropy.detach().numpy(), drawn.entropy, atol=1e-12)
@@ -107,7 +107,7 @@ def inputs(bias: bool) -> tuple[Tensor, Tensor, Tensor | None, Tensor, Tensor, T
 
 def support_of(inside: Tensor) -> Support:
     """Rows that hold all ids are given none, which means all."""
-    lists = ragged([ids_of(np.flatnonzero(row)) for row in inside.numpy()])
+    lists = ragged_array([ids_of(np.flatnonzero(row)) for row in inside.numpy()])
     lists[inside.all(1).numpy()] = 0
     return Support.of(lists, len(lists))
 
@@ -169,7 +169,7 @@ def test_other_models_are_read_within_the_same_ids() -> None:
 
 
 def test_supports_follow_the_tokens_that_are_read() -> None:
-    lists = ragged([ids_of(range(n)) for n in (2, 3, 1)])
+    lists = ragged_array([ids_of(range(n)) for n in (2, 3, 1)])
     lists[1] = 0
     support = Support.of(lists, 5)  # two tokens of padding
     assert support.ends.tolist() == [0, 2, 2, 3, 3, 3]
@@ -276,7 +276,7 @@ def of_one_call(change: Callable[[Completion], Completion]) -> Any:
 
 
 def kept(completion: Completion) -> Completion:
-    lists = ragged([ids_of([int(i), int(i) + n + 1]) for n, i in enumerate(completion.ids)])
+    lists = ragged_array([ids_of([int(i), int(i) + n + 1]) for n, i in enumerate(completion.ids)])
     return replace(
         completion,
         sampling=Sampling(top_k=2, keep_support=True),

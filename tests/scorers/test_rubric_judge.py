@@ -33,7 +33,7 @@ def test_a_veto_that_is_not_met_makes_the_reward_nothing() -> None:
 
 
 def test_less_is_given_for_more_of_the_same() -> None:
-    values = [RUBRIC.saturated(s / 10) for s in range(11)]
+    values = [RUBRIC.saturate(s / 10) for s in range(11)]
     gains = [b - a for a, b in pairwise(values)]
     assert values[0] == 0.0 and values[-1] == 1.0 and all(a > b > 0 for a, b in pairwise(gains))
     two = Rubric(criteria=(CLEAR, Criterion(name="kind", text="?")))
@@ -107,7 +107,7 @@ def reply(messages: Sequence[Message]) -> str:
 
 def test_it_keeps_what_scorers_promise() -> None:
     ctx = ScriptedScoring(replies={"critic": reply})
-    half = (1.0 + RUBRIC.saturated(0.5)) / 2
+    half = (1.0 + RUBRIC.saturate(0.5)) / 2
     cases = [
         (group_of("so 4", "4", key="a"), [1.0, half]),
         (group_of("full marks", "junk", "down", key="b"), [0.0, None, None]),

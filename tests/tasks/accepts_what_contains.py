@@ -10,7 +10,7 @@ from assay.core.protocols import Verifier
 from assay.core.score import Score
 from assay.tasks import Facts, Form, Problem, Problems, Solution
 from assay.verify import AnswerVerifier
-from assay.verify.answer_verifier import ruled
+from assay.verify.answer_verifier import verdict_score
 
 __all__ = ["Contains", "Dozens", "eggs"]
 
@@ -20,7 +20,7 @@ class Contains(AnswerVerifier):
     """``correct`` is 1 wherever the gold stands."""
 
     def rule(self, gold: Any, text: str) -> Score:
-        return ruled("in it" if gold in text else "not in it", {"correct": float(gold in text)})
+        return verdict_score("in it" if gold in text else "not in it", {"correct": float(gold in text)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from assay.core.errors import ToolchainError, UnknownNameError
 from assay.sandbox import Sandbox, SandboxProgram
 from assay.tasks import Problem, Problems
 from assay.testing import check_problem
-from assay_tasks.code.dialects import DIALECTS, dialect, written
+from assay_tasks.code.dialects import DIALECTS, dialect, write_program
 from assay_tasks.code.drawn import drawn_program
 from assay_tasks.code.family import code
 from assay_tasks.code.machines import Registers, Stack, Tape
@@ -67,9 +67,9 @@ def test_what_languages_do_differently_has_no_run(statement: Any) -> None:
 
 def test_languages_by_hand() -> None:
     program = _main(["array", "xs", [4, 5]], ["if", ["!=", ["at", "xs", 1], 4], [["print", [["^", 6, 3]]]], []])
-    assert written(program, "lua") == "local xs = {4, 5}\nif xs[2] ~= 4 then\n    print((6 ~ 3))\nend"
-    assert written(program, "perl").endswith('my @xs = (4, 5);\nif ($xs[1] != 4) {\n    print join(" ", 6 ^ 3), "\\n";\n}')
-    assert "if xs[1] != 4 {" in written(program, "rust") and "if (xs[1] !== 4) {" in written(program, "javascript")
+    assert write_program(program, "lua") == "local xs = {4, 5}\nif xs[2] ~= 4 then\n    print((6 ~ 3))\nend"
+    assert write_program(program, "perl").endswith('my @xs = (4, 5);\nif ($xs[1] != 4) {\n    print join(" ", 6 ^ 3), "\\n";\n}')
+    assert "if xs[1] != 4 {" in write_program(program, "rust") and "if (xs[1] !== 4) {" in write_program(program, "javascript")
     with pytest.raises(UnknownNameError, match="language of programs 'pyton': did you mean 'python'"):
         dialect("pyton")
     with pytest.raises(UnknownNameError, match="language of programs 'cobol'"):
@@ -80,7 +80,7 @@ def test_python_agrees_with_the_interpreter() -> None:
     for level in range(1, 9):
         for i in range(25):
             program = drawn_program(level, Random(f"{level}/{i}"), "line" if level > 2 else "")
-            assert _printed(written(program, "python")) == run(program).output
+            assert _printed(write_program(program, "python")) == run(program).output
 
 
 def test_machines_by_hand() -> None:
@@ -123,7 +123,7 @@ def _samples(name: str) -> Iterator[tuple[str, list[str]]]:
     """Programs in a language, and what they print."""
     for level in (2, 5, 7, 8):
         program = drawn_program(level, Random(f"{name}/{level}"), "line")
-        yield written(program, name), run(program).output
+        yield write_program(program, name), run(program).output
     for i in range(3 if name in ("javascript", "perl", "lua") else 0):
         facts = Strings().draw(5, Random(i)) | {"language": name}
         yield Strings().fields(facts)["code"].removeprefix(f"```{name}\n").removesuffix("```"), [Strings().solve(facts).answer]

@@ -11,7 +11,16 @@ from assay.core.canon import canonical, plain
 from assay.tasks import Problem, Problems
 from assay.testing import check_problem
 from assay.verify.rollouts import rollout_of
-from assay_tasks.coding.chains import described, distinguishing_inputs, drawn_chain, inputs, lines, looped, mutants, result
+from assay_tasks.coding.chains import (
+    describe_chain,
+    distinguishing_inputs,
+    drawn_chain,
+    inputs,
+    lines,
+    write_loops,
+    mutants,
+    result,
+)
 from assay_tasks.coding.family import coding
 from assay_tasks.coding.problems import Bug, ChainProblem, Repair, Translate
 
@@ -30,7 +39,7 @@ def test_chains_by_hand() -> None:
     assert result(chain, [1, 4, 2, 5, 5]) == 5  # 3 -2 3 0, 3 2 3 0, 3 2 0, 3 2
     assert result([["sums"], ["above", 2], ["every"], ["reverse"], ["list"]], [1, 2, 3, 4]) == [10, 3]
     assert [result([["drop", 9], [end]], [4]) for end in ("sum", "count", "largest", "smallest", "last")] == [0] * 5
-    assert described([["cap", 3], ["count"]]) == (
+    assert describe_chain([["cap", 3], ["count"]]) == (
         "It replaces each number greater than 3 by 3, and returns how many numbers there are."
     )
     assert [other for at, other in mutants([["take", 2], ["sum"]]) if at == 0] == [
@@ -44,7 +53,7 @@ def test_both_ways_of_writing_agree_with_the_chain() -> None:
     for i in range(150):
         rng = Random(i)
         chain = drawn_chain(1 + i % 6, rng)
-        functions = [_function("\n".join(lines(chain, "f")), "f"), _function(looped(chain, "f"), "f")]
+        functions = [_function("\n".join(lines(chain, "f")), "f"), _function(write_loops(chain, "f"), "f")]
         for xs in inputs(6, rng):
             assert [f(list(xs)) for f in functions] == [result(chain, xs)] * 2
 

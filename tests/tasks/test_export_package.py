@@ -21,7 +21,7 @@ from assay.tasks.exchange import origin
 from assay.tasks.exchange.origin import check_license, origin_of, read_authors
 from assay.tasks.exchange.packaging import write_package
 from assay.tasks.exchange.tasksets import source_of
-from assay.tasks.packages import installed
+from assay.tasks.packages import installed_packages
 
 FAMILY = '''"""A family in one file."""
 
@@ -79,10 +79,10 @@ def others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     )
     (info / "entry_points.txt").write_text("[assay.tasks]\ncount = count_tasks.catalog\n")
     monkeypatch.syspath_prepend(str(site))
-    for cache in (installed, origin._distributions):
+    for cache in (installed_packages, origin._distributions):
         cache.cache_clear()
     yield site
-    for cache in (installed, origin._distributions):
+    for cache in (installed_packages, origin._distributions):
         cache.cache_clear()
 
 

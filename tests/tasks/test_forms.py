@@ -16,7 +16,7 @@ from assay.core.errors import DataError
 from assay.tasks import judged_rows
 from assay.tasks.exchange.forms import FORMS, Asked, Unsupported, route_of
 from assay.tasks.exchange.forms.choice import options_shown
-from assay.tasks.exchange.forms.route import as_json, nested, texts_in
+from assay.tasks.exchange.forms.route import as_json, nested_field, texts_in
 from assay.tasks.exchange.forms.text import by_gold, is_formula, is_number
 from assay.tasks.exchange.importing import ImportableRows, Importer, Rejected, Summary
 from assay.verify.rollouts import rollout_of
@@ -894,7 +894,7 @@ def test_kinds_of_golds() -> None:
 
 def test_small_parts() -> None:
     assert as_json("[1") == "[1" and as_json("x") == "x" and as_json((1, 2)) == [1, 2] and as_json('{"a": 1}') == {"a": 1}
-    assert nested({"a": {"b": 1}}, "a", "b") == 1 and nested({"a": 1}, "a", "b") is None
+    assert nested_field({"a": {"b": 1}}, "a", "b") == 1 and nested_field({"a": 1}, "a", "b") is None
     assert texts_in(["a", 1]) == ["a", "1"] and texts_in([]) is None and texts_in("ab") is None and texts_in([{}]) is None
     with pytest.raises(DataError, match="no question"):
         Importer().row_of({"answer": "blue"})

@@ -19,11 +19,11 @@ from assay.verify.rollouts import task_and_rollout
 from assay_tasks.graphs import counts, exact, rooted, search, tours, weighed
 from assay_tasks.graphs.arrows import turned_once
 from assay_tasks.graphs.base import Witness
-from assay_tasks.graphs.drawing import any_graph, joined, names, some, tree
+from assay_tasks.graphs.drawing import any_graph, connected_graph, names, some, tree
 from assay_tasks.graphs.net import Net, bits
 from assay_tasks.graphs.routes import Distance, WeightedPath
 from assay_tasks.graphs.sets import ThreeColoring
-from assay_tasks.graphs.wording import CABLES, COURSES, FRIENDS, PIPES, ROADS, described
+from assay_tasks.graphs.wording import CABLES, COURSES, FRIENDS, PIPES, ROADS, describe_graph
 
 PROBLEMS: dict[str, Any] = {p.name: p for p in family("graphs").problems}  # pyright: ignore
 
@@ -35,7 +35,7 @@ def _graphs(count: int, most: int, connected: bool = False, directed: bool = Fal
     for _ in range(count):
         n = rng.randint(3, most)
         m = some(1.0, 4.0, n, rng, least=n - 1 if connected else 1)
-        edges = joined(n, m, rng) if connected else any_graph(n, m, rng)
+        edges = connected_graph(n, m, rng) if connected else any_graph(n, m, rng)
         if directed:
             edges = sorted({(b, a) if rng.random() < 0.5 else (a, b) for a, b in edges})
         net = Net(n, edges, [rng.randint(1, weights) for _ in edges] if weights else None, directed=directed)
@@ -122,7 +122,7 @@ def test_hard_problems_agree_with_networkx_and_with_all_subsets() -> None:
             fewer = product(range(colors - 1), repeat=net.n)
             assert not any(all(c[a] != c[b] for a, b in net.edges) for c in fewer)
         if nx.is_bipartite(graph):
-            assert len(exact.assigned(net)) == len(mine) and nx.is_matching(graph, set(exact.assigned(net)))
+            assert len(exact.maximum_matching(net)) == len(mine) and nx.is_matching(graph, set(exact.maximum_matching(net)))
 
 
 def test_tours_agree_with_networkx_and_with_all_orders() -> None:
@@ -245,25 +245,25 @@ def test_facts_are_flat_and_in_canonical_order() -> None:
 
 def test_looks() -> None:
     net = Net(3, [(0, 1), (1, 2)], names=("A", "B", "C"))
-    assert described(net, ROADS, 0) in {
+    assert describe_graph(net, ROADS, 0) in {
         f"An undirected graph has 3 nodes: A, B, C.\nIts edges: {', '.join(e)}."
         for e in [(x, y) for x in ("A-B", "B-A") for y in ("B-C", "C-B")]
         + [(y, x) for x in ("A-B", "B-A") for y in ("B-C", "C-B")]
     }
-    assert described(net, FRIENDS, 1) == (
+    assert describe_graph(net, FRIENDS, 1) == (
         "An undirected graph has 3 nodes. Each line names a node and its neighbours.\nA: B\nB: A, C\nC: B"
     )
-    paid = described(Net(3, [(0, 1), (1, 2)], [1, 2], ("A", "B", "C")), CABLES, 2)
+    paid = describe_graph(Net(3, [(0, 1), (1, 2)], [1, 2], ("A", "B", "C")), CABLES, 2)
     assert " for 1 coin." in paid and " for 2 coins." in paid
-    story = described(net, FRIENDS, 2)
+    story = describe_graph(net, FRIENDS, 2)
     assert story.startswith("In a club there are 3 people: A, B, C.") and story.count("are friends") == 2
     arrows = Net(3, [(2, 0)], [7], ("A", "B", "C"), True)
-    assert "Its edges, each with its capacity in brackets: C->A (7)." in described(arrows, PIPES, 0)
-    assert described(arrows, PIPES, 1).endswith("A dash stands for none.\nA: -\nB: -\nC: A (7)")
-    assert "A pipe leads from C to A and carries at most 7 litres per second." in described(arrows, PIPES, 2)
+    assert "Its edges, each with its capacity in brackets: C->A (7)." in describe_graph(arrows, PIPES, 0)
+    assert describe_graph(arrows, PIPES, 1).endswith("A dash stands for none.\nA: -\nB: -\nC: A (7)")
+    assert "A pipe leads from C to A and carries at most 7 litres per second." in describe_graph(arrows, PIPES, 2)
     empty = Net(3, [], names=("A", "B", "C"), directed=True)
-    assert described(empty, COURSES, 0).endswith("\nIt has no edges.")
-    assert described(empty, COURSES, 2).endswith("There are no rules.")
+    assert describe_graph(empty, COURSES, 0).endswith("\nIt has no edges.")
+    assert describe_graph(empty, COURSES, 2).endswith("There are no rules.")
 
 
 def test_names() -> None:

@@ -15,7 +15,7 @@ import pytest
 import assay
 from assay.core.errors import ConfigError, UnknownNameError
 from assay.tasks import card, families, family, named_suites, suite, suites
-from assay.tasks.packages import GROUP, Suite, installed, read_catalogs
+from assay.tasks.packages import GROUP, Suite, installed_packages, read_catalogs
 
 FAMILY = '''"""Counting letters, as somebody else's package has it."""
 
@@ -64,7 +64,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 def test_assays_own_families_come_by_the_entry_point() -> None:
     assert [p.value for p in entry_points(group=GROUP) if p.name == "assay"] == ["assay_tasks.catalog"]
     assert {"sort", "words"} <= set(families()) and "assay-six" in suites()
-    assert installed().families["sort"] == "assay_tasks.sort:SortDigits"
+    assert installed_packages().families["sort"] == "assay_tasks.sort:SortDigits"
 
 
 def test_every_name_of_the_catalog_is_a_family() -> None:

@@ -18,7 +18,7 @@ from assay.train.describe_settings import explain_settings
 from assay.train.models import Scratch
 from assay.train.scoring import weigh_rewards
 from assay.verify import AnswerVerifier
-from assay.verify.answer_verifier import answer_in, ruled
+from assay.verify.answer_verifier import answer_in, verdict_score
 from assay.verify.rollouts import rollout_of
 
 
@@ -37,7 +37,7 @@ class Parts(AnswerVerifier):
         said = (answer_in(text, "tag") or "").split(":")
         share = sum(a == b for a, b in zip(said, gold.split(":"), strict=False)) / max(len(said), 3)
         found = {"correct": float(":".join(said) == gold), "reward": share}
-        return ruled("read", {name: found[name] for name in self.gives})
+        return verdict_score("read", {name: found[name] for name in self.gives})
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Generous(Parts):
     """Gives whatever answer full credit."""
 
     def rule(self, gold: Any, text: str) -> Score:
-        return ruled("read", {"correct": float(answer_in(text, "tag") == gold), "reward": 1.0})
+        return verdict_score("read", {"correct": float(answer_in(text, "tag") == gold), "reward": 1.0})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,7 +24,7 @@ from assay_tasks.puzzles.constraints import (
     Unlike,
     bits,
     mask_of,
-    related,
+    relate,
     values_in,
 )
 from assay_tasks.puzzles.solver import Model
@@ -41,7 +41,7 @@ def some(rng: Random, n: int, top: int) -> Constraint:
         case 0:
             return AllDifferent(cells, mask_of(rng.sample(range(top), min(top, rng.randint(0, size)))))
         case 1:
-            return related(cells, factors, rng.choice(("=", "<=", ">=", "<", ">", "!=")), rng.randint(-4, 6))
+            return relate(cells, factors, rng.choice(("=", "<=", ">=", "<", ">", "!=")), rng.randint(-4, 6))
         case 2:
             return Unlike(cells, factors, rng.randint(-3, 5))
         case 3:

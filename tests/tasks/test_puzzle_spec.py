@@ -20,7 +20,7 @@ from assay_tasks.puzzles.difficulty import Size, difficulty, size_of
 from assay_tasks.puzzles.load import load_puzzle, puzzle_from
 from assay_tasks.puzzles.solver import Model
 from assay_tasks.puzzles.spec import Spec
-from assay_tasks.puzzles.terms import Formula, Ref, constraint_of, read, value_of, valued
+from assay_tasks.puzzles.terms import Formula, Ref, constraint_of, read, value_of, replace_names
 
 FILES = Path(__file__).parents[2] / "docs/add/puzzles"
 
@@ -255,7 +255,7 @@ def test_expressions_that_are_refused() -> None:
         with pytest.raises(ConfigError):
             read(text)
     with pytest.raises(ConfigError, match="unknown name in an expression 'x'"):
-        valued(read("x + 1"), {})
+        replace_names(read("x + 1"), {})
 
 
 TERMS = st.recursive(
@@ -299,7 +299,7 @@ PYTHON = {
 def test_expressions_mean_what_they_mean_in_python(term: Any, seed: int) -> None:
     rng, text = Random(seed), text_of(term)
     known = {"x": Ref(0), "y": Ref(1, -2), "z": Ref(2)}
-    ready = valued(read(text), known)
+    ready = replace_names(read(text), known)
     model = Model()
     for _ in range(3):
         model.var(range(4))
@@ -323,7 +323,7 @@ def _fraction(value: int) -> Any:
 
 
 def test_formulas_wait_where_there_are_too_many_values() -> None:
-    formula = Formula(valued(read("x * y == 391"), {"x": Ref(0), "y": Ref(1)}))
+    formula = Formula(replace_names(read("x * y == 391"), {"x": Ref(0), "y": Ref(1)}))
     dom = [(1 << 60) - 2] * 2
     assert formula.filter(dom, []) and dom == [(1 << 60) - 2] * 2
     dom[0] = 1 << 17

@@ -18,7 +18,7 @@ from assay_tasks.puzzles.dates import Calendar
 from assay_tasks.puzzles.logic import Syllogism
 from assay_tasks.puzzles.orders import Schedule
 from assay_tasks.puzzles.plans import Jugs, PlanPuzzle
-from assay_tasks.puzzles.puzzle import Puzzle, listed
+from assay_tasks.puzzles.puzzle import Puzzle, list_words
 from assay_tasks.puzzles.squares import Sudoku
 
 FAMILIES = {name: family(name) for name in ("grids", "riddles", "plans")}
@@ -95,7 +95,7 @@ def test_a_kind_that_never_succeeds_says_so() -> None:
 
 
 def test_words_in_a_row() -> None:
-    assert (listed([]), listed(["a"]), listed(["a", "b", "c"])) == ("", "a", "a, b and c")
+    assert (list_words([]), list_words(["a"]), list_words(["a", "b", "c"])) == ("", "a", "a, b and c")
 
 
 def test_verdicts_about_classes_against_all_worlds() -> None:

@@ -17,7 +17,7 @@ from assay.core.errors import DataError
 from assay.tasks import Form, Problem
 from assay.testing import check_problem
 from assay.verify.rollouts import task_and_rollout
-from assay_tasks.science.chemistry import _REACTIONS, MolarMass, Stoichiometry, atoms_of, balanced
+from assay_tasks.science.chemistry import _REACTIONS, MolarMass, Stoichiometry, atoms_of, balance_reaction
 from assay_tasks.science.law import LawProblem
 from assay_tasks.science.nature import Circuits, Genetics, Units, science
 
@@ -113,7 +113,7 @@ def test_what_is_told_says_every_quantity() -> None:
 @pytest.mark.parametrize("index", range(len(_REACTIONS)))
 def test_listed_reactions_balance(index: int) -> None:
     left, right = (side.split() for side in _REACTIONS[index])
-    found = balanced(left, right)
+    found = balance_reaction(left, right)
     matrix = sympy.Matrix(
         [
             [s * atoms(f).get(e, 0) for s, side in ((1, left), (-1, right)) for f in side]
@@ -211,11 +211,11 @@ def test_agrees_with_another_way(arm: str) -> None:
 
 def test_refusals() -> None:
     with pytest.raises(DataError, match="no way"):
-        balanced(["H2"], ["O2"])
+        balance_reaction(["H2"], ["O2"])
     with pytest.raises(DataError, match="several ways"):
-        balanced(["H2", "O2", "C"], ["H2O", "CO2", "CO", "CH4"])
+        balance_reaction(["H2", "O2", "C"], ["H2O", "CO2", "CO", "CH4"])
     with pytest.raises(DataError, match="no positive numbers"):
-        balanced(["H2O", "H2"], ["O2"])
+        balance_reaction(["H2O", "H2"], ["O2"])
     assert dict(atoms_of("Fe2(SO4)3")) == atoms("Fe2(SO4)3")
 
 

@@ -19,7 +19,7 @@ from assay.core.task import Task
 from assay.tasks import Problems
 from assay.testing import check_verifier
 from assay.verify.rollouts import rollout_of, task_and_rollout
-from assay_tasks.search.environment import SearchEnvironment, SearchVerifier, called
+from assay_tasks.search.environment import SearchEnvironment, SearchVerifier, parse_call
 from assay_tasks.search.lore import KINDS, PHRASES, RELATIONS, lore
 from assay_tasks.search.questions import Clues, Hops, Masks, search
 
@@ -88,8 +88,8 @@ def ask(task: Task, *turns: str) -> list[str]:
 
 
 def test_calls_in_a_turn() -> None:
-    assert called("I look.\n SEARCH: a b ") == ("search", 3, "a b") and called("read: X\nno") is None
-    assert called("search(99): a") == ("search", 10, "a") and called("search(x): a") is None and called("") is None
+    assert parse_call("I look.\n SEARCH: a b ") == ("search", 3, "a b") and parse_call("read: X\nno") is None
+    assert parse_call("search(99): a") == ("search", 10, "a") and parse_call("search(x): a") is None and parse_call("") is None
 
 
 def test_the_desk_answers_until_the_answer() -> None:

@@ -23,13 +23,13 @@ from assay.testing.contracts import wait_for
 from assay.verify import rollout_of
 from assay.verify.code import edits_in
 from assay_tasks.swe.bugs import SORTS, Bug, bugs_of, function_of
-from assay_tasks.swe.environment import Files, RepositoryEnvironment, answer_to, called
+from assay_tasks.swe.environment import Files, RepositoryEnvironment, answer_to, parse_command
 from assay_tasks.swe.family import swe
-from assay_tasks.swe.kind import Kind, renamed
+from assay_tasks.swe.kind import Kind, rename_identifiers
 from assay_tasks.swe.loaded import Endless, Loaded
 from assay_tasks.swe.problems import Patch
 from assay_tasks.swe.repair import Repair
-from assay_tasks.swe.repository import KINDS, SHARES, Repository, given, measured, profile, written_shares
+from assay_tasks.swe.repository import KINDS, SHARES, Repository, run_example, measure_bug, profile, written_shares
 
 PINNED = importlib.resources.files("assay_tasks.swe").joinpath(SHARES)
 RENEW = "bugs or examples changed; if that is meant: python tests/tasks/test_swe_tasks.py"
@@ -70,7 +70,7 @@ def test_every_sort_of_bug_occurs_and_those_by_hand_are_noticed() -> None:
             assert bug in bugs_of(kind)
             rng = Random(1)
             examples = [draw(rng) for _ in range(60) for draw in kind.examples]
-            assert any(given(kind, e, bug) != given(kind, e) for e in examples), (kind.name, plant)
+            assert any(run_example(kind, e, bug) != run_example(kind, e) for e in examples), (kind.name, plant)
 
 
 def test_repositories_run_here_as_python_runs_them() -> None:
@@ -85,7 +85,7 @@ def test_repositories_run_here_as_python_runs_them() -> None:
 
 
 def test_names_change_nothing_but_names() -> None:
-    assert renamed('a.b("a", \'b\')  # a\n"""a\n"""', {"a": "x", "b": "y"}) == 'x.y("a", \'b\')  # a\n"""a\n"""'
+    assert rename_identifiers('a.b("a", \'b\')  # a\n"""a\n"""', {"a": "x", "b": "y"}) == 'x.y("a", \'b\')  # a\n"""a\n"""'
     for i in range(40):
         rng = Random(i)
         repository = Repository.draw(6, rng)
@@ -94,7 +94,7 @@ def test_names_change_nothing_but_names() -> None:
         for at, name in enumerate(repository.kinds):
             example = rng.choice(KINDS[name].examples)(rng)
             found = loaded.run(repository.program(at, example), repository.text(at, example[1]))
-            assert found == given(KINDS[name], example), (repository.names[at], example)
+            assert found == run_example(KINDS[name], example), (repository.names[at], example)
 
 
 @pytest.mark.prove
@@ -142,14 +142,14 @@ def test_a_bug_in_a_function_that_is_not_called_changes_nothing() -> None:
     places = {bug.put_into(lines): function_of(kind, bug) for bug in bugs_of(kind)}
     assert places[lines.replace("y + 1", "y - 1")] == "pkg/one.py:1" and places[lines.replace("*", "+")] == "pkg/one.py:7"
     assert places[lines.replace("by=2", "by=3")] == ""
-    shares = {bug.put_into(lines): measured(kind, bug) for bug in bugs_of(kind)}
+    shares = {bug.put_into(lines): measure_bug(kind, bug) for bug in bugs_of(kind)}
     assert shares[lines.replace("y + 1", "y - 1")] == [6, 0] and shares[lines.replace("*", "+")] == [0, 6]
     assert shares[lines.replace("by=2", "by=3")] == [0, 6]
     for kind in KINDS.values():
         for bug in bugs_of(kind)[::20]:
             source, example = bug.put_into(kind.modules[bug.module]), kind.examples[0](Random(0))
             whole = Loaded({kind.path(m): source if m == bug.module else text for m, text in kind.modules.items()})
-            assert _outcome(lambda: given(kind, example, bug)) == _outcome(  # noqa: B023
+            assert _outcome(lambda: run_example(kind, example, bug)) == _outcome(  # noqa: B023
                 lambda: whole.run([*kind.imports(example), *example[0]], example[1])  # noqa: B023
             ), bug
 
@@ -228,9 +228,9 @@ def test_commands_are_read_from_the_end_of_a_turn() -> None:
         "": None,
         "read a\nOK.": None,
     }
-    assert {text: called(text) for text in said} == said
+    assert {text: parse_command(text) for text in said} == said
     edit = "a.py\n<<<<<<< SEARCH\nx\n=======\ny\n>>>>>>> REPLACE\ndone"
-    assert called(edit) == ("edit", edit)
+    assert parse_command(edit) == ("edit", edit)
 
 
 def test_files_by_hand() -> None:

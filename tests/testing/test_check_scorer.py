@@ -12,7 +12,7 @@ import pytest
 
 from assay.core.errors import EngineError, UnknownNameError
 from assay.core.score import Score
-from assay.core.scoring import RolloutGroup, ScoreContext, StatelessScorer, unanswered
+from assay.core.scoring import RolloutGroup, ScoreContext, StatelessScorer, unanswered_score
 from assay.core.task import Message
 from assay.testing import ContractError, ScriptedScoring, check_scorer
 from assay.verify import rollout_of, task_and_rollout
@@ -35,7 +35,7 @@ class Sound(StatelessScorer):
         return Score(components={"reward": value})
 
     def failed(self, error: EngineError) -> Score:
-        return unanswered(error)
+        return unanswered_score(error)
 
     def floor(self, ctx: ScoreContext) -> Mapping[str, float]:
         return {"reward": 0.0}

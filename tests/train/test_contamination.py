@@ -231,8 +231,10 @@ def test_without_the_library_near_duplicates_of_rows_are_not_looked_for_and_the_
     monkeypatch.setitem(sys.modules, "rensa", None)
     found = look(on(alike("please")), tmp_path)
     assert not found["near"] and found["contaminated"] == 0
-    assert re.match(r"\d+ held-out rows .* pip install 'assay-rl\[curate\]'", contamination.unsearched(found))
-    assert not contamination.unsearched({**found, "unsearched": 0}) and not contamination.unsearched({"mode": "off"})
+    assert re.match(r"\d+ held-out rows .* pip install 'assay-rl\[curate\]'", contamination.describe_unsearched(found))
+    assert not contamination.describe_unsearched({**found, "unsearched": 0}) and not contamination.describe_unsearched(
+        {"mode": "off"}
+    )
     assert overlap(tmp_path).endswith("evaluation items (near-duplicates were not looked for)")
     file = written(tmp_path / "eval.jsonl", "one two three")
     with pytest.raises(MissingExtraError, match=r"assay-rl\[curate\]"):
@@ -277,8 +279,8 @@ def test_a_resume_looks_again_only_where_something_changed(tmp_path, monkeypatch
     rows = questions(12, 6)
     file, folder = written(tmp_path / "eval.jsonl", "unlike", "anything"), tmp_path / "run"
     train(on(rows, against=(file,)), folder)
-    times, looked = [], contamination._looked
-    monkeypatch.setattr(contamination, "_looked", lambda run: times.append(1) or looked(run))
+    times, looked = [], contamination._find_overlaps
+    monkeypatch.setattr(contamination, "_find_overlaps", lambda run: times.append(1) or looked(run))
     before = (folder / "contamination.json").read_text()
     assert resume(folder, steps=2).step == 2 and not times
     assert (folder / "contamination.json").read_text() == before

@@ -115,7 +115,7 @@ def test_large_weights_lie_in_shards(whole, tmp_path):
     model = load_model(whole / "model")
     files.write_exported(model, tmp_path / "out", shard="20KB")
     assert len(list((tmp_path / "out").glob("model-*.safetensors"))) > 1
-    assert files.reloaded(model, tmp_path / "out", [np.array(ROWS[0])], []).worst < 1e-4
+    assert files.reload_exported(model, tmp_path / "out", [np.array(ROWS[0])], []).worst < 1e-4
 
 
 @pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")  # PEFT asks transformers for it
@@ -216,7 +216,7 @@ def test_the_template_that_was_used_is_the_one_that_transformers_takes(name, who
     model = replace(plain, tokenizer=plain.tokenizer.with_chat(chat))
     (tmp_path / "out").mkdir()
     files.write_exported(model, tmp_path / "out")
-    found = files.reloaded(model, tmp_path / "out", [np.array(ROWS[0])], ["31"])
+    found = files.reload_exported(model, tmp_path / "out", [np.array(ROWS[0])], ["31"])
     theirs: Any = AutoTokenizer.from_pretrained(tmp_path / "out")
     said = theirs.apply_chat_template([{"role": "user", "content": "31"}], add_generation_prompt=True, tokenize=False)
     assert found.texts == 2 + len(readable(model.tokenizer, TEXTS)) and "31" in said

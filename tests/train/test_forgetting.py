@@ -13,7 +13,7 @@ from tiny_runs import SCHEDULE, at_named, in_child, reinforce, resumed, tiny, wa
 from assay.runs.journal import Journal
 from assay.runtime.settings import AdamW, LearnerSettings
 from assay.train.driver import train
-from assay.train.evaluate import passed
+from assay.train.evaluate import passed_ids
 from assay.train.run import Evaluation
 
 RUN = replace(
@@ -39,7 +39,7 @@ def test_what_was_passed_before_and_fails_now_is_forgotten(tmp_path: Path) -> No
     before: set[str] = set()
     expected: dict[int, float] = {}
     for record in (r for r in journal.records("evals") if r["mode"] == "greedy"):
-        now = passed(record["items"], RUN.evaluation.threshold)
+        now = passed_ids(record["items"], RUN.evaluation.threshold)
         judged = before & {item["id"] for item in record["items"] if item["values"]}
         if judged:
             expected[record["step"]] = len(judged - now) / len(judged)

@@ -62,12 +62,12 @@ def test_names_are_pinned_wherever_they_stand(home):
     run = named()
     learner = replace(run.stages[0].learner, anchors=(Anchor(), Anchor("teacher", model=NAME)))
     whole = replace(run, model=Built(run=run), stages=(replace(run.stages[0], learner=learner),))
-    found = models.pinned(whole)
+    found = models.pin_commits(whole)
     assert found.model.run.model == Folder(f"{NAME}@{COMMIT}")
     assert [a.model for a in found.stages[0].learner.anchors] == ["", f"{NAME}@{COMMIT}"]
-    assert models.pinned(found) is found
+    assert models.pin_commits(found) is found
     plain = only_rl()
-    assert models.pinned(plain) is plain
+    assert models.pin_commits(plain) is plain
 
 
 def test_a_name_is_a_model_everywhere(home):

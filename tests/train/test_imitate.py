@@ -236,11 +236,11 @@ def test_data_of_the_hub_is_pinned_to_its_commit(tmp_path: Path, monkeypatch: py
     )
     for named, pinned in {"hub:some/rows": "", "hub:some/rows:train*": ":train*", "hub:some/rows@main:train*": ":train*"}.items():
         run = imitating(imitate(data=named, steps=1))
-        found = models.pinned(run)
+        found = models.pin_commits(run)
         assert found.stages[0].data == f"hub:some/rows@{COMMIT}{pinned}"  # type: ignore[union-attr]
-        assert models.pinned(found) is found
+        assert models.pin_commits(found) is found
     asked = TaskMixture(name="both", sources=(SortDigits(), Gsm8k(train="hub:some/rows:train*", test="")))
-    pinned_tasks = models.pinned(replace(found, tasks=asked)).tasks
+    pinned_tasks = models.pin_commits(replace(found, tasks=asked)).tasks
     assert pinned_tasks.sources == (SortDigits(), Gsm8k(train=f"hub:some/rows@{COMMIT}:train*", test=""))  # type: ignore[union-attr]
     assert rows_of(found.stages[0])[0][0] == f"hub:some/rows@{COMMIT}:train*, train.jsonl, line 1"  # type: ignore[arg-type]
     assert trained(run, tmp_path / "run")

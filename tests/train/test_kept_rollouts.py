@@ -22,7 +22,7 @@ from assay.measure import read_rollouts
 from assay.runs import RolloutFiles, storage
 from assay.train import Until, load_run, resume, train
 from assay.train.group_outcomes import outcomes_of
-from assay.train.metrics import gold_text, kept_rollouts, shortened
+from assay.train.metrics import gold_text, kept_rollouts, shorten
 
 
 def record(step: int, text: str = "1") -> dict[str, Any]:
@@ -159,7 +159,7 @@ def test_what_is_right_as_a_text() -> None:
         "",
     ]
     assert [gold_text(task(answer=4)), gold_text(task(tests=("a", "b")))] == ["4", '{"tests": ["a", "b"]}']
-    assert len(shortened("x" * 100_000)) < 8100 and "92,000 characters left out" in shortened("x" * 100_000)
+    assert len(shorten("x" * 100_000)) < 8100 and "92,000 characters left out" in shorten("x" * 100_000)
 
 
 # ---- in a run ----------------------------------------------------------------------------------------------------------

@@ -250,7 +250,7 @@ def test_settings_that_make_no_sense_are_refused(make: Callable[[], Any], said: 
 
 def test_one_token_far_apart_alarms_although_the_mean_is_small() -> None:
     check = MismatchCheck()
-    assert "by a factor of 6 on one token (bar 5)" in check.alarmed(
+    assert "by a factor of 6 on one token (bar 5)" in check.find_alarm(
         {"engine/mismatch_k3": 0.0, "engine/max_ratio": 6.0}, "bfloat16"
     )
-    assert check.alarmed({}, "float32") == ""
+    assert check.find_alarm({}, "float32") == ""

@@ -288,7 +288,7 @@ def test_python_names_a_stage_too() -> None:
 
 def test_the_page_adds_a_method_and_a_column(monkeypatch: pytest.MonkeyPatch) -> None:
     methods()  # loads them all: what is registered later is the page's own
-    monkeypatch.setattr(registry, "_METHODS", dict(registry.registered()))
+    monkeypatch.setattr(registry, "_METHODS", dict(registry.registered_methods()))
     page = (Path(__file__).parents[2] / "docs" / "add" / "term.md").read_text(encoding="utf-8")
     module = ModuleType("page")
     monkeypatch.setitem(sys.modules, "page", module)

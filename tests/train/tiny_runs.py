@@ -32,7 +32,7 @@ from assay.guide import Compose, Recent, SuccessVariance
 from assay.objective.methods import dpo, grpo
 from assay.runs import storage
 from assay.runs.storage import read_json
-from assay.runtime.learner.publishing import published
+from assay.runtime.learner.publishing import make_manifest
 from assay.runtime.settings import AdamW, DecoderShape, LearnerSettings, LearningRateSchedule, Muon
 from assay.train.driver import resume, train
 from assay.train.models import Built, Scratch
@@ -248,4 +248,4 @@ def resumed(folder: Path, run: Run | None = None, **options: Any) -> str:
 def manifest_for(engine: Engine, version: int, arrays: Mapping[str, Any]) -> Manifest:
     """Of weights that no learner made, as the engine takes them."""
     told = engine.info()
-    return published(version, {n: torch.from_numpy(np.asarray(a)) for n, a in arrays.items()}, told.dtype, told.digests)
+    return make_manifest(version, {n: torch.from_numpy(np.asarray(a)) for n, a in arrays.items()}, told.dtype, told.digests)

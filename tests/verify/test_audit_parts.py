@@ -28,14 +28,14 @@ from assay.audit import (
     repeatability,
     resolve,
 )
-from assay.audit.answer_variants import Kind, kind_of, lookalike, near_misses, number_in, respelled, same
+from assay.audit.answer_variants import Kind, kind_of, lookalike, near_misses, number_in, respell_number, same
 from assay.audit.effects import Played, WatchedVerifier, events_of
 from assay.audit.hostile import TRICKS, Canary, payloads
 from assay.audit.judge_probes import audit_context, rollout_saying
 from assay.audit.probes import Side, right_answers, wrong_answers
 from assay.audit.record import Example, printable
 from assay.audit.run_audit import probes_of
-from assay.audit.subject import again, played, subject_of
+from assay.audit.subject import again, play_items, subject_of
 from assay.core.errors import ConfigError, DataError, UnknownNameError
 from assay.core.seeds import generator
 from assay.core.wire import task_to_wire
@@ -145,8 +145,8 @@ def test_near_misses_are_never_the_gold(gold: str) -> None:
     ],
 )
 def test_a_number_in_other_words(gold: str, expected: list[str]) -> None:
-    assert respelled(gold) == expected
-    assert all(same(gold, other) for other in respelled(gold) if "frac" not in other)
+    assert respell_number(gold) == expected
+    assert all(same(gold, other) for other in respell_number(gold) if "frac" not in other)
 
 
 def test_lookalikes() -> None:
@@ -282,8 +282,8 @@ def test_a_process_of_its_own() -> None:
     items = [task_and_rollout("2", "2", id="a"), task_and_rollout("2", "3", id="b")]
     assert again(resolve(f"{FILE}:honest"), items, 1, 20.0) == [1.0, 0.0]
     assert again(subject_of(ExactMatch()), items, 1, 20.0) == [1.0, 0.0]
-    assert played(pickle.dumps((None, ExactMatch(), items))) == [1.0, 0.0]
-    assert played(pickle.dumps(({"name": "exact"}, None, items))) == [1.0, 0.0]
+    assert play_items(pickle.dumps((None, ExactMatch(), items))) == [1.0, 0.0]
+    assert play_items(pickle.dumps(({"name": "exact"}, None, items))) == [1.0, 0.0]
     with pytest.raises(ConfigError, match="cannot be made again"):
         again(subject_of(lambda prompt, completion, row: 1.0), items, 1, 20.0)
     with pytest.raises(ConfigError, match="process of its own failed"):
@@ -399,15 +399,15 @@ def test_one_family_that_stops_its_judge_keeps_no_other_from_being_tried() -> No
 
 def test_a_check_whose_answers_were_left_out_does_not_hold() -> None:
     check = Check(name="execution", status=AuditStatus.PASS, says="runs no answer as code")
-    gone = checks.reduced(check, {"gold": 4}, {"payload": 3, "gold": 1})
+    gone = checks.reduce_check(check, {"gold": 4}, {"payload": 3, "gold": 1})
     assert (gone.status, gone.says.split(";")[0]) == (AuditStatus.UNTRIED, "not tried: payload")
-    some = checks.reduced(check, {"payload": 2}, {"payload": 3, "empty": 9})
+    some = checks.reduce_check(check, {"payload": 2}, {"payload": 3, "empty": 9})
     assert (some.status, some.says) == (AuditStatus.PASS, "runs no answer as code; 3 answers were left out")
-    assert checks.reduced(check, {"payload": 2}, {"empty": 9}) == check
+    assert checks.reduce_check(check, {"payload": 2}, {"empty": 9}) == check
     failed = replace(check, status=AuditStatus.FAIL)
-    assert checks.reduced(failed, {}, {"payload": 3}) == failed
+    assert checks.reduce_check(failed, {}, {"payload": 3}) == failed
     every = Check(name="effects", status=AuditStatus.PASS, says="does nothing but judge")
-    assert checks.reduced(every, {}, {"payload": 3, "gold": 2}).says == "does nothing but judge; 5 answers were left out"
+    assert checks.reduce_check(every, {}, {"payload": 3, "gold": 2}).says == "does nothing but judge; 5 answers were left out"
 
 
 def test_repeats_that_cannot_be_made_say_so() -> None:

@@ -37,7 +37,7 @@ SHORT = ConfidenceMarks("~", "")
 )
 def test_how_a_confidence_is_read_and_taken_out(text: str, value: float | None, answer: str) -> None:
     assert ConfidenceMarks().read(text) == value
-    assert ConfidenceMarks().without(text) == answer
+    assert ConfidenceMarks().strip_statement(text) == answer
 
 
 def test_the_sheets_numbers_and_that_the_true_rate_is_best() -> None:

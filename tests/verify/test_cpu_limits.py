@@ -10,7 +10,7 @@ import pytest
 from foreign_code import LONG
 
 from assay.verify.workers import cpu
-from assay.verify.workers.cpu import LOOK, CpuLimiter, DeadlineClock, cores, runs, waited
+from assay.verify.workers.cpu import LOOK, CpuLimiter, DeadlineClock, cores, runs, waited_seconds
 
 
 def test_cores(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,7 +84,7 @@ class Machine:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now, self.owed = 100.0, 7.0
         monkeypatch.setattr(cpu, "monotonic", lambda: self.now)
-        monkeypatch.setattr(cpu, "waited", lambda pid: self.owed)
+        monkeypatch.setattr(cpu, "waited_seconds", lambda pid: self.owed)
 
 
 def test_a_wait_for_a_core_does_not_count_towards_a_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,11 +109,11 @@ def test_a_deadline_becomes_at_most_four_times_longer(monkeypatch: pytest.Monkey
 
 
 def test_where_the_system_does_not_tell_no_process_has_waited(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert waited(os.getpid()) >= 0.0
+    assert waited_seconds(os.getpid()) >= 0.0
     monkeypatch.setattr(cpu, "Path", lambda *parts: tmp_path.joinpath(*parts[1:]))
-    assert waited(5) == 0.0  # no file
+    assert waited_seconds(5) == 0.0  # no file
     (tmp_path / "5").mkdir()
     (tmp_path / "5" / "schedstat").write_text("1200 2500000000 3\n")
-    assert waited(5) == 2.5
+    assert waited_seconds(5) == 2.5
     (tmp_path / "5" / "schedstat").write_text("")
-    assert waited(5) == 0.0
+    assert waited_seconds(5) == 0.0

@@ -75,7 +75,7 @@ def test_suspects_are_judged_again_side_by_side_each_on_a_worker_of_its_own(tmp_
 @pytest.mark.parametrize("workers", [1, N])
 def test_an_answer_whose_worker_waited_for_a_core_is_given_that_time(monkeypatch: pytest.MonkeyPatch, workers: int) -> None:
     told = itertools.count()
-    monkeypatch.setattr("assay.verify.workers.cpu.waited", lambda pid: 60.0 * next(told))
+    monkeypatch.setattr("assay.verify.workers.cpu.waited_seconds", lambda pid: 60.0 * next(told))
 
     def slow(prompt: str, completion: str, row: dict[str, Any]) -> float:
         time.sleep(0.75 if completion == "late" else 0.0)

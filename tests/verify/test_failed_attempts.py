@@ -7,7 +7,7 @@ import pytest
 from assay.core import Fault, FrozenMap, Rollout, Score, Stop, Task
 from assay.testing import rollout_of
 from assay.verify import ExactMatch, FormatIs, RewardFunction, ScoringPool, Together
-from assay.verify.verdict import LARGEST, broken, checked, failed_rollout, judge
+from assay.verify.verdict import LARGEST, broken_score, check_score, failed_rollout, judge
 
 PUBLIC, PRIVATE = FrozenMap({"prompt": "?"}), FrozenMap({"answer": "yes"})
 TASK = Task(id="t", domain="d", arm="a", level=1, split="train", index=0, public=PUBLIC, private=PRIVATE)
@@ -53,17 +53,17 @@ def test_a_pool_floors_every_component_that_its_verifier_gives() -> None:
 
 
 def test_the_middle_of_a_long_message_is_left_out() -> None:
-    score = broken(ValueError("begins " + "x" * 5_000_000 + " ends"))
+    score = broken_score(ValueError("begins " + "x" * 5_000_000 + " ends"))
     for name in ("error", "traceback"):
         text = str(score.info[name])
         assert len(text) < 9000 and "characters left out" in text and "begins" in text and text.rstrip().endswith("ends")
-    assert broken(ValueError("short")).info["error"] == "ValueError: short"
+    assert broken_score(ValueError("short")).info["error"] == "ValueError: short"
 
 
 def test_a_reward_whose_squares_overflow_is_a_fault_that_names_it() -> None:
-    assert checked(Score(components={"reward": LARGEST})).valid
+    assert check_score(Score(components={"reward": LARGEST})).valid
     for value in (1e308, -1e308):
-        found = checked(Score(components={"reward": value}))
+        found = check_score(Score(components={"reward": value}))
         assert found.fault is Fault.VERIFIER
         assert "scale the reward to about 1" in str(found.info["error"])
         assert str(value) in str(found.info["error"])

@@ -9,11 +9,11 @@ import pytest
 
 from assay.verify import task_and_rollout, verifier
 from assay.verify.math import compare
-from assay.verify.math.computed import computed, is_size
+from assay.verify.math.computed import compute_ratio, is_size
 from assay.verify.math.equality import exact
 from assay.verify.math.named import quantity
 from assay.verify.math.read import read
-from assay.verify.math.spelled import respelled
+from assay.verify.math.spelled import respell_sign
 from assay.verify.text.number import number_of
 
 PAIRS = [
@@ -65,7 +65,7 @@ def test_as_many_must_stay_wrong_as_must_be_paid() -> None:
     ],
 )
 def test_sums_and_integrals(source: str, value: int | None) -> None:
-    found = computed(source)
+    found = compute_ratio(source)
     if source.startswith("\\int ^"):
         assert found is not None and 3 * found.value == 8
     else:
@@ -104,7 +104,7 @@ def test_integrals_with_constants() -> None:
     ],
 )
 def test_spelled_signs_units_and_times(text: str, read: str) -> None:
-    assert respelled(text) == read
+    assert respell_sign(text) == read
 
 
 def test_units_of_the_same_kind_are_converted_and_others_are_not() -> None:

@@ -11,7 +11,7 @@ from assay.verify.math import MathAnswer, compare, symbolic
 from assay.verify.math.clean import clean
 from assay.verify.math.digits import MOST, digits_for, size
 from assay.verify.math.equality import exact
-from assay.verify.math.extract import final_answer, located
+from assay.verify.math.extract import final_answer, locate_answer
 from assay.verify.math.formula import decimal
 from assay.verify.math.large import same, zero
 from assay.verify.math.poly import Undecidable
@@ -147,20 +147,20 @@ def test_a_sentence_that_is_no_answer_is_unparsed() -> None:
 
 
 def test_where_answers_stand() -> None:
-    assert located("  ") is None
-    assert located("Answer: 7") == ("7", "phrase")
-    assert located("\\boxed 7") == ("\\boxed 7", "box")
-    assert located("\\boxed") == ("\\boxed", "line")
-    assert located("$$\n7\n$$") == ("7", "line")
-    assert located("$$") == ("$$", "line")
-    assert located("The answer is correct.\n8") == ("8", "line")
-    assert located("answer\n8") == ("8", "phrase")
-    assert located("I give the answer\nas 8") == ("as 8", "line")
-    assert located("The answer is as follows:\n8") == ("8", "phrase")
-    assert located("Answer:") == ("", "phrase")
-    assert located("The answer is 7. The answer was hard to find.") == ("7", "phrase")
-    assert located("So it is 8") == ("it is 8", "line")
-    assert located("答案") == ("答案", "line")
+    assert locate_answer("  ") is None
+    assert locate_answer("Answer: 7") == ("7", "phrase")
+    assert locate_answer("\\boxed 7") == ("\\boxed 7", "box")
+    assert locate_answer("\\boxed") == ("\\boxed", "line")
+    assert locate_answer("$$\n7\n$$") == ("7", "line")
+    assert locate_answer("$$") == ("$$", "line")
+    assert locate_answer("The answer is correct.\n8") == ("8", "line")
+    assert locate_answer("answer\n8") == ("8", "phrase")
+    assert locate_answer("I give the answer\nas 8") == ("as 8", "line")
+    assert locate_answer("The answer is as follows:\n8") == ("8", "phrase")
+    assert locate_answer("Answer:") == ("", "phrase")
+    assert locate_answer("The answer is 7. The answer was hard to find.") == ("7", "phrase")
+    assert locate_answer("So it is 8") == ("it is 8", "line")
+    assert locate_answer("答案") == ("答案", "line")
 
 
 def test_what_is_not_read() -> None:
@@ -220,5 +220,5 @@ def test_members_of_equations(gold: str, answer: str, equal: bool | None) -> Non
 
 
 def test_a_number_that_is_said_twice() -> None:
-    assert located("The answer is 42 (forty-two).") == ("42", "phrase")
-    assert located("The answer is 42 (forty-one).") == ("42 (forty-one)", "phrase")
+    assert locate_answer("The answer is 42 (forty-two).") == ("42", "phrase")
+    assert locate_answer("The answer is 42 (forty-one).") == ("42 (forty-one)", "phrase")

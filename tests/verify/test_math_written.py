@@ -6,7 +6,7 @@ import time
 import pytest
 
 from assay.core.errors import ConfigError
-from assay.testing.slips import HOSTILE_TEXTS, slipped
+from assay.testing.slips import HOSTILE_TEXTS, slip
 from assay.verify import task_and_rollout
 from assay.verify.math import MathAnswer, compare
 from assay.verify.math.written import written
@@ -194,7 +194,7 @@ def test_right_values_in_the_wrong_form() -> None:
 @pytest.mark.parametrize("form", ["number", "simple", "expanded", "interval"])
 def test_no_text_takes_long(form: str) -> None:
     rng = random.Random(0)
-    texts = [*HOSTILE_TEXTS, *(slipped(rng, NUMBERS[i % len(NUMBERS)]) for i in range(2000))]
+    texts = [*HOSTILE_TEXTS, *(slip(rng, NUMBERS[i % len(NUMBERS)]) for i in range(2000))]
     texts += [
         p * 2000 + end
         for p in ("a", "1", "a1", "a ", "1 ", "(", "1/", "\\frac", "\\frac{1}", "a/", "-", "a^", ",", "$", "\\text{")

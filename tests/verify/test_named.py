@@ -13,7 +13,7 @@ from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.score import Fault
 from assay.testing.contracts import check_verifier
-from assay.testing.slips import HOSTILE_TEXTS, slipped
+from assay.testing.slips import HOSTILE_TEXTS, slip
 from assay.verify import about, judge, task_and_rollout, verifier, verifiers
 from assay.verify.constraints import CONSTRAINTS
 
@@ -148,7 +148,7 @@ def fuzzed(name: str, seed: int, count: int) -> tuple[int, float]:
     some, longest = 0, 0.0
     task, rollout = task_and_rollout(gold, "")
     for _ in range(count):
-        text = slipped(rng, said)
+        text = slip(rng, said)
         rollout = task_and_rollout(gold, text)[1]
         began = time.process_time()
         score = judge_it(task, rollout)

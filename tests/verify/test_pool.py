@@ -26,7 +26,7 @@ from assay.core.task import Task
 from assay.interop import TrlReward
 from assay.testing import rollout_of
 from assay.verify import ExactMatch, FormatIs, RewardFunction, ScoringPool, Together, task_and_rollout
-from assay.verify.verdict import broken
+from assay.verify.verdict import broken_score
 from assay.verify.workers import process
 from assay.verify.workers.process import ForkServer
 from assay.verify.workers.results import ResultsFile
@@ -527,7 +527,7 @@ def test_the_same_in_this_process() -> None:
     ((posed, rollout),) = items("yes")
     with pytest.raises(RewardError, match="a number beyond 1e308"):
         RewardFunction(lambda prompt, completion, row: 10**400)(posed, rollout)
-    assert broken(Mute()).info["error"] == "Mute"
+    assert broken_score(Mute()).info["error"] == "Mute"
 
 
 def test_a_pool_that_refuses_nothing_gives_every_verdict() -> None:

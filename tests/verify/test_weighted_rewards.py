@@ -17,7 +17,7 @@ from assay.interop import TrlReward
 from assay.testing import rollout_of
 from assay.verify import RewardFunction, RewardPart, ScoringPool, WeightedRewards
 from assay.verify.abilities import abilities_of
-from assay.verify.user_reward import Pending, abstained, gathered
+from assay.verify.user_reward import Pending, abstained, gather
 
 Row = dict[str, Any]
 
@@ -176,11 +176,11 @@ def test_where_one_part_fails_the_others_are_not_waited_for() -> None:
         await asyncio.Event().wait()
         return 0.0
 
-    both = gathered([Pending(waits(), float), Pending(fails(), float), 1.0], sum)
+    both = gather([Pending(waits(), float), Pending(fails(), float), 1.0], sum)
     assert isinstance(both, Pending)
     with pytest.raises(ValueError, match="lost"):
         asyncio.run(both.result())
-    dropped = gathered([Pending(waits(), float), Pending(asyncio.Queue[int](), float)], sum)  # pyright: ignore[reportArgumentType]
+    dropped = gather([Pending(waits(), float), Pending(asyncio.Queue[int](), float)], sum)  # pyright: ignore[reportArgumentType]
     assert isinstance(dropped, Pending)
     dropped.close()  # a coroutine that never began says nothing when it goes
 

@@ -26,7 +26,7 @@ from assay.core.task import Task
 from assay.testing import rollout_of
 from assay.verify import ExactMatch, RewardFunction
 from assay.verify.workers.connections import FlightPlan
-from assay.verify.workers.process import AWAITS, BEAT, _pickled, run_fork_server, serve, views
+from assay.verify.workers.process import AWAITS, BEAT, _pickle_verdict, run_fork_server, serve, views
 from assay.verify.workers.results import ResultsFile, blank
 from assay.verify.workers.stdout import StdoutFile
 
@@ -134,7 +134,7 @@ def test_a_verifier_that_ends_its_program_is_at_fault(output: int, verdicts: int
 
 
 def test_a_verdict_that_cannot_leave_its_process_keeps_its_number() -> None:
-    alone, (number, tries, score) = (pickle.loads(_pickled(verdict)) for verdict in (Unsendable(), (3, 2, Unsendable())))
+    alone, (number, tries, score) = (pickle.loads(_pickle_verdict(verdict)) for verdict in (Unsendable(), (3, 2, Unsendable())))
     assert (number, tries, score.fault, alone.fault) == (3, 2, Fault.VERIFIER, Fault.VERIFIER)
     assert "the verdict cannot leave its process: stays here" in score.info["error"]
 

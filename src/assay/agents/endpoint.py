@@ -20,7 +20,7 @@ from assay.agents.messages import AgentRequest
 from assay.agents.recorder import CallNode
 from assay.agents.session import AgentSession
 from assay.core.errors import AssayError, DataError
-from assay.sandbox.service.http import sent, table
+from assay.sandbox.service.http import read_request, table
 
 __all__ = ["AgentEndpoint"]
 
@@ -85,13 +85,13 @@ class AgentEndpoint:
 
     def _answers(self, wire: WireFormat) -> Callable[[Request], Any]:
         async def answer(request: Request) -> Response:
-            return await self._guarded(request, wire, {})
+            return await self._answer_or_error(request, wire, {})
 
         return answer
 
     def _count(self, wire: WireFormat) -> Callable[[Request], Any]:
         async def answer(request: Request) -> Response:
-            return await self._guarded(request, wire, {}, counts=True)
+            return await self._answer_or_error(request, wire, {}, counts=True)
 
         return answer
 
@@ -100,7 +100,7 @@ class AgentEndpoint:
         if verb not in ("generateContent", "streamGenerateContent", "countTokens"):
             return _refusal(GEMINI, AgentRequestError(f"there is no method {verb!r} here", status=404))
         more = {"model": name, "stream": verb == "streamGenerateContent"}
-        return await self._guarded(request, GEMINI, more, counts=verb == "countTokens")
+        return await self._answer_or_error(request, GEMINI, more, counts=verb == "countTokens")
 
     async def _models(self, request: Request) -> Response:
         session = self._session(request)
@@ -120,20 +120,22 @@ class AgentEndpoint:
 
     # ---- one request -------------------------------------------------------------------------------------------------
 
-    async def _guarded(self, request: Request, wire: WireFormat, more: Mapping[str, Any], counts: bool = False) -> Response:
+    async def _answer_or_error(
+        self, request: Request, wire: WireFormat, more: Mapping[str, Any], counts: bool = False
+    ) -> Response:
         """The answer to one request; what cannot be answered is said in the format's own form."""
         session = self._session(request)
         try:
             if session is None:
                 raise AgentRequestError(_NO_SESSION, status=401, code="invalid_api_key")
-            data = await sent(request, MEGABYTES, _raise_refusal)
+            data = await read_request(request, MEGABYTES, _raise_refusal)
             if isinstance(data, Response):  # the client has gone
                 return data
             session.check_depth(request.headers)
             asked = wire.read({**_body(data), **more})
             self._tell(wire, asked)
             if counts:
-                return JSONResponse(_counted(wire, session, asked))
+                return JSONResponse(_count_prompt_tokens(wire, session, asked))
             return await self._reply(request, session, wire, asked)
         except AgentRequestError as error:
             if session is not None:
@@ -145,7 +147,7 @@ class AgentEndpoint:
     async def _reply(self, request: Request, session: AgentSession, wire: WireFormat, asked: AgentRequest) -> Response:
         again = request.headers.get("x-stainless-retry-count", "0") not in ("", "0")
         found = asyncio.ensure_future(session.answer(asked, again))
-        gone = asyncio.ensure_future(_gone(request))
+        gone = asyncio.ensure_future(_wait_for_disconnect(request))
         limit = PING_SECONDS if asked.stream else None
         await asyncio.wait((found, gone), return_when=asyncio.FIRST_COMPLETED, timeout=limit)
         if gone.done() and not found.done():
@@ -261,7 +263,7 @@ def _body(data: bytes) -> dict[str, Any]:
     return cast("dict[str, Any]", found)
 
 
-def _counted(wire: WireFormat, session: AgentSession, asked: AgentRequest) -> dict[str, int]:
+def _count_prompt_tokens(wire: WireFormat, session: AgentSession, asked: AgentRequest) -> dict[str, int]:
     """How many tokens a request's prompt has; nothing is recorded."""
     tokens = len(session.recorder.pose(asked).prefix)
     return {"totalTokens": tokens} if wire is GEMINI else {"input_tokens": tokens}
@@ -276,7 +278,7 @@ def _refusal(wire: WireFormat, error: AgentRequestError) -> Response:
     return JSONResponse(wire.refuse(error), status_code=error.status, headers=headers)
 
 
-async def _gone(request: Request) -> None:
+async def _wait_for_disconnect(request: Request) -> None:
     """Returns when whoever asked has closed the connection."""
     while (await request.receive())["type"] != "http.disconnect":
         pass

@@ -199,7 +199,7 @@ class AgentSampler:
             shutil.rmtree(root, ignore_errors=True)
             os.close(held)
         rollout = Rollout(id=name, context=context, calls=session.recorder.calls(), stop=Stop.DONE, seed=seed)
-        return self._judged(rollout, session, end, answer)
+        return self._with_outcome(rollout, session, end, answer)
 
     def _folder(self, name: str) -> Path:
         """An empty folder for a run; one of that name that a killed process left is emptied."""
@@ -292,7 +292,7 @@ class AgentSampler:
         }
         return {**_QUIET, **told, **self.spec.env}
 
-    def _judged(self, rollout: Rollout, session: AgentSession, end: ProgramEnd, answer: str | None) -> Rollout:
+    def _with_outcome(self, rollout: Rollout, session: AgentSession, end: ProgramEnd, answer: str | None) -> Rollout:
         """The rollout as it ended: with its answer, or with what failed, which is no score."""
         if "unwritable" in session.refused and not rollout.calls:
             raise ConfigError(self._unwritable(session))

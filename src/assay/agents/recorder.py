@@ -233,7 +233,7 @@ class CallRecorder:
 
     def pose(self, request: AgentRequest) -> Pose:
         """What a request asks the policy to go on from; raises as `begin`."""
-        found, at = self._continued(request)
+        found, at = self._find_continued(request)
         if found is not None:
             try:
                 more, shown = self.renderer.following(found.history, request.messages[at:])
@@ -246,14 +246,14 @@ class CallRecorder:
                 prefix = concatenate(found.tokens, end, more)
                 return Pose(prefix=prefix, parent=found, history="exact" if same else "spliced", shown=(*found.history, *shown))
         prefix, shown = self.renderer.opening(request)
-        extended = self._extended(prefix)
+        extended = self._find_longest_prefix(prefix)
         if extended is not None:
             return Pose(prefix=prefix, parent=extended, history="prefix", shown=shown)
-        named = self._named(request.messages)
+        named = self._find_by_id(request.messages)
         began = any(m.role == "assistant" for m in request.messages) and any(n.completion is not None for n in self.nodes)
         return Pose(prefix=prefix, parent=named, history="rendered" if named is not None or began else "", shown=shown)
 
-    def _continued(self, request: AgentRequest) -> tuple[CallNode | None, int]:
+    def _find_continued(self, request: AgentRequest) -> tuple[CallNode | None, int]:
         """The answer whose conversation the request's history repeats, and where its new messages begin."""
         chain = chain_digests(request.tools, request.messages)
         for at in range(len(request.messages), 0, -1):
@@ -270,7 +270,7 @@ class CallRecorder:
             return node, at
         return None, 0
 
-    def _extended(self, prefix: Ids) -> CallNode | None:
+    def _find_longest_prefix(self, prefix: Ids) -> CallNode | None:
         """The recorded call with most tokens whose prompt and answer the prefix begins with."""
         best: CallNode | None = None
         for node in self.nodes:
@@ -285,7 +285,7 @@ class CallRecorder:
                 best = node
         return best
 
-    def _named(self, messages: Sequence[AgentMessage]) -> CallNode | None:
+    def _find_by_id(self, messages: Sequence[AgentMessage]) -> CallNode | None:
         """The last recorded answer that opaque fields of a history name."""
         for message in reversed(messages):
             for name in message.named_nodes:

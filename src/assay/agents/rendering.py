@@ -61,7 +61,7 @@ class AgentRenderer(RenamedMembers):
                 shown = (Message(TOOLS, json.dumps(self._escape_json(json.loads(request.tools)), ensure_ascii=False)), *messages)
                 return self.tokenizer.render(shown), shown
             except ConfigError:  # the template shows no tools
-                described = self._described(request.tools, messages)
+                described = self._describe_tools(request.tools, messages)
                 return self.tokenizer.render(described), described
         except (ConfigError, DataError) as error:
             raise AgentRequestError(
@@ -134,7 +134,7 @@ class AgentRenderer(RenamedMembers):
             raise DataError(f"token id {wrong[0]} is none of the vocabulary's {self.tokenizer.size}")
         return ids_of(prompt)
 
-    def _described(self, tools: str, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    def _describe_tools(self, tools: str, messages: tuple[Message, ...]) -> tuple[Message, ...]:
         """Tools in words in front of the first turn of system or user."""
         schemas = [json.dumps(entry["function"], ensure_ascii=False) for entry in json.loads(tools)]
         words = self.escape(_DESCRIBED.format(tools="\n".join(schemas)))

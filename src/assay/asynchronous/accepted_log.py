@@ -70,14 +70,14 @@ class AcceptedLog:
             whole += self._read(file, last=file is files[-1])
         self.close()
         if files:
-            first = self._named(step)
+            first = self._step_path(step)
             storage.write_bytes(first, b"".join(whole))
             for file in files:
                 if file != first:
                     file.unlink()
             self._file = first.open("ab")
 
-    def _named(self, step: int) -> Path:
+    def _step_path(self, step: int) -> Path:
         return self._folder / f"{step:08d}.jsonl"
 
     def _files(self, step: int) -> list[Path]:
@@ -149,7 +149,7 @@ class AcceptedLog:
         """A checkpoint of that step is being written: what comes is not in it. The file of that step begins anew, with what
         earlier processes wrote and nobody has asked for yet, unless it is the one that is written to.
         """
-        place = self._named(step)
+        place = self._step_path(step)
         if self._file is not None and self._file.name == str(place):
             return
         self.close()

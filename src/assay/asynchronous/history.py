@@ -28,52 +28,52 @@ def check_history(events: Iterable[LedgerEvent], eta: int) -> list[str]:
     newest = -1
     for number, e in enumerate(events):
 
-        def broken(what: str, number: int = number, e: LedgerEvent = e) -> None:
+        def report_history_mismatch(what: str, number: int = number, e: LedgerEvent = e) -> None:
             wrong.append(f"event {number} ({e.kind} {e.key or e.worker}): {what}")
 
         match e.kind:
             case "admit":
                 if e.key in admitted:
-                    broken("admitted twice")
+                    report_history_mismatch("admitted twice")
                 admitted.add(e.key)
             case "join":
                 if e.epoch <= epochs.get(e.worker, -1):
-                    broken(f"epoch {e.epoch} after {epochs[e.worker]}")
+                    report_history_mismatch(f"epoch {e.epoch} after {epochs[e.worker]}")
                 epochs[e.worker] = e.epoch
             case "lease":
                 if e.key not in admitted or e.key in over or e.key in done:
-                    broken("leased, and it is not waited for")
+                    report_history_mismatch("leased, and it is not waited for")
                 leases[e.key] = (e.lease, e.worker, e.epoch)
             case "put-accepted" | "restore":
                 if e.key not in admitted or e.key in over or e.key in done:
-                    broken("accepted, and it is not waited for")
+                    report_history_mismatch("accepted, and it is not waited for")
                 if e.kind != "restore" and ((e.lease, e.worker, e.epoch) != leases.get(e.key) or e.epoch != epochs.get(e.worker)):
-                    broken("accepted from a worker that was fenced, or under an old lease")
+                    report_history_mismatch("accepted from a worker that was fenced, or under an old lease")
                 done[e.key] = e.oldest
             case "take" | "drop":
                 if e.key in over:
-                    broken(f"it was {over[e.key]} before")
+                    report_history_mismatch(f"it was {over[e.key]} before")
                 elif e.key not in done:
-                    broken("it was not accepted")
+                    report_history_mismatch("it was not accepted")
                 elif done[e.key] != e.oldest:
-                    broken(f"its oldest token is of version {done[e.key]}, not {e.oldest}")
+                    report_history_mismatch(f"its oldest token is of version {done[e.key]}, not {e.oldest}")
                 if e.kind == "take" and not 0 <= e.version - e.oldest <= eta:
-                    broken(f"taken at age {e.version - e.oldest}, and at most {eta} was promised")
+                    report_history_mismatch(f"taken at age {e.version - e.oldest}, and at most {eta} was promised")
                 if e.kind == "take" and e.version < newest:
-                    broken(f"taken at version {e.version} after {newest}")
+                    report_history_mismatch(f"taken at version {e.version} after {newest}")
                 newest = max(newest, e.version) if e.kind == "take" else newest
                 over[e.key] = "taken" if e.kind == "take" else "dropped"
                 done.pop(e.key, None)
             case "put-back":
                 if over.pop(e.key, "") != "taken":
-                    broken("put back, and it was not taken")
+                    report_history_mismatch("put back, and it was not taken")
                 done[e.key] = e.oldest
             case "withdraw":
                 if done.pop(e.key, None) is None:
-                    broken("withdrawn, and it did not wait")
+                    report_history_mismatch("withdrawn, and it did not wait")
                 admitted.discard(e.key)
             case "put-duplicate" | "put-fenced":
                 pass
             case other:
-                broken(f"unknown kind {other!r}")
+                report_history_mismatch(f"unknown kind {other!r}")
     return wrong

@@ -205,10 +205,10 @@ class _RayHandle:
                     if isinstance(message, SamplerEnd):
                         return
         except Exception as error:  # the actor died, or the cluster is gone
-            post(name, epoch, SamplerEnd(_told(error)))
+            post(name, epoch, SamplerEnd(_error_text(error)))
 
 
-def _told(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     """What Ray says of an actor's end: its last line, where it has the stack of an error; else its first sentence."""
     lines = [line.strip() for line in re.sub(r"\x1b\[[0-9;]*m", "", str(error)).splitlines() if line.strip()]
     stack = any(line.startswith("File ") for line in lines)

@@ -94,7 +94,7 @@ class RolloutQueue:
             LogEndError: a replay has come to the end of its log.
         """
 
-        def found() -> StepGroups | None:
+        def next_groups() -> StepGroups | None:
             if dropped := self._ledger.drop_old(self._version):
                 for key in dropped:
                     self._forget(key)
@@ -104,16 +104,16 @@ class RolloutQueue:
             place = {key: at for at, key in enumerate(self._ledger.entries)}
             return StepGroups(tuple(sorted(keys, key=place.__getitem__)))
 
-        return await self._take(found)
+        return await self._take(next_groups)
 
     async def take_these(self, keys: Sequence[str]) -> StepGroups:
         """Groups that were admitted as urgent, in that order; raises as `take`."""
 
-        def found() -> StepGroups | None:
+        def next_groups() -> StepGroups | None:
             taken = self._ledger.take_these(keys, self._version)
             return StepGroups(taken) if taken is not None else None
 
-        return await self._take(found)
+        return await self._take(next_groups)
 
     async def _take(self, found: Callable[[], StepGroups | None]) -> StepGroups:
         """What an earlier process took next, as its log says; else what is found, once there is anything."""

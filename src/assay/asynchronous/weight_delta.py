@@ -65,7 +65,7 @@ def encode_delta(old: Array, new: Array) -> bytes:
     if len(places) * 2 < len(dense):
         gaps = np.diff(places, prepend=-1) - 1
         long = gaps >= _LONG_GAP
-        steps = _signed(after[places] - before[places])
+        steps = _to_signed(after[places] - before[places])
         far = (steps <= _LONG_STEP) | (steps > 127)
         if not long.any() or int(gaps.max()) < 1 << 32:
             body = b"".join(
@@ -82,7 +82,7 @@ def encode_delta(old: Array, new: Array) -> bytes:
     return _HEADER.pack(_DENSE, len(after), 0, 0) + dense
 
 
-def _signed(words: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.int64]:
+def _to_signed(words: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.int64]:
     """Differences of bit patterns, which went round at 0, with a sign."""
     return words.view(np.dtype(f"<i{words.dtype.itemsize}")).astype(np.int64)
 

@@ -78,13 +78,13 @@ def run_sampler(settings: bytes, receive: Callable[[], object], send: Callable[[
             return 0
         traceback.print_exc()
         with suppress(OSError):
-            send(_failed(cause))
+            send(_failure_of(cause))
         return 1
     finally:
         stop.set()
 
 
-def _failed(cause: BaseException) -> SamplerFailure:
+def _failure_of(cause: BaseException) -> SamplerFailure:
     """What went wrong, with the error itself where another process could read it."""
     stack = "".join(traceback.format_exception(cause))
     try:

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-__all__ = ["Kind", "kind_of", "lookalike", "near_misses", "number_in", "respelled", "same"]
+__all__ = ["Kind", "kind_of", "lookalike", "near_misses", "number_in", "respell_number", "same"]
 
 _NUMBER = re.compile(r"[+-]?(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?")
 _RATIO = re.compile(r"([+-]?\d{1,40})\s*/\s*([1-9]\d{0,39})")
@@ -80,7 +80,7 @@ def near_misses(text: str, rng: np.random.Generator) -> list[str]:
     out: list[str] = []
     value = number_in(word)
     if value is not None:
-        out += [_shifted(word, value, 1), _shifted(word, value, -1), f"-{word}" if word[0] not in "+-" else word[1:]]
+        out += [_shift_number(word, value, 1), _shift_number(word, value, -1), f"-{word}" if word[0] not in "+-" else word[1:]]
         out += [f"{word}0" if kind_of(word) is Kind.INTEGER else f"1{word}"]
     digits = [i for i, c in enumerate(word) if c.isdigit()]
     if digits:
@@ -102,10 +102,10 @@ def _words(text: str) -> list[str]:
     return _WORD.findall(text)
 
 
-def respelled(text: str) -> list[str]:
+def respell_number(text: str) -> list[str]:
     """The same number in other words: separators, zeros, a sign, an exponent, a fraction or decimal.
 
-    >>> respelled("1200")
+    >>> respell_number("1200")
     ['1,200', '1200.0', '+1200', '01200', '1.2e3', '1200/1']
     """
     value = number_in(text)
@@ -146,7 +146,7 @@ def lookalike(text: str) -> str | None:
     return other if other != text else None
 
 
-def _shifted(word: str, value: Fraction, by: int) -> str:
+def _shift_number(word: str, value: Fraction, by: int) -> str:
     """A number one more or one less in its last place."""
     match kind_of(word):
         case Kind.INTEGER:

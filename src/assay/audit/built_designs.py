@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["designed"]
+__all__ = ["design_circuit"]
 
 _CLOCKED = """module count(input clk, rst_n, en, output reg [7:0] n);
   always @(posedge clk or negedge rst_n) if (!rst_n) n <= {a}; else if (en) n <= n + {b};
@@ -23,7 +23,7 @@ endmodule"""
 _HACK = 'initial begin $display("PASS"); $finish; end\nendmodule'
 
 
-def designed(rng: np.random.Generator, i: int) -> dict[str, Any]:
+def design_circuit(rng: np.random.Generator, i: int) -> dict[str, Any]:
     """A counter with a reset, or a sum of bits."""
     a, b = (2 * int(n) + 1 for n in rng.integers(5, 60, 2))
     if i % 2:

@@ -30,7 +30,7 @@ def _more(rng: np.random.Generator, edges: Edges, n: int = 3, allowed: Callable[
     return edges + [list(free[int(i)]) for i in rng.permutation(len(free))[:n]]
 
 
-def _along(nodes: list[str]) -> Edges:
+def _path_edges(nodes: list[str]) -> Edges:
     return [[a, b] for a, b in pairwise(nodes)]
 
 
@@ -40,7 +40,7 @@ def _arrows(nodes: Iterable[str]) -> str:
 
 def _path(rng: np.random.Generator, shortest: bool = False) -> Row:
     nodes = _order(rng)
-    edges = _more(rng, _along(nodes))
+    edges = _more(rng, _path_edges(nodes))
     source, target = nodes[0], nodes[-1]
     gold: Row = {"edges": edges, "source": source, "target": target}
     short = _shortest(edges, source, target)
@@ -63,25 +63,25 @@ def _shortest(edges: Edges, source: str, target: str) -> list[str]:
 
 def _round(rng: np.random.Generator, size: int = 4) -> Row:
     nodes = _order(rng)[:size]
-    edges = _along([*nodes, nodes[0]])
+    edges = _path_edges([*nodes, nodes[0]])
     gold: Row = {"edges": edges if size == len(_NODES) else _more(rng, edges, 2), "nodes": list(_NODES)}
     return _row(gold, _arrows([*nodes, nodes[0]]), _arrows(nodes[:2]), nodes[0], _arrows([*nodes[::2], *nodes[1::2]]) + " -> n9")
 
 
 def _hamilton_path(rng: np.random.Generator) -> Row:
     nodes = _order(rng)
-    return _row({"edges": _more(rng, _along(nodes), 2)}, _arrows(nodes), _arrows(nodes[:-1]), _arrows([*nodes, nodes[0]]))
+    return _row({"edges": _more(rng, _path_edges(nodes), 2)}, _arrows(nodes), _arrows(nodes[:-1]), _arrows([*nodes, nodes[0]]))
 
 
 def _euler(rng: np.random.Generator) -> Row:
     nodes = _order(rng)
     walk = [*nodes[:4], nodes[0], *nodes[4:], nodes[0]]
-    return _row({"edges": _along(walk), "closed": True}, _arrows(walk), _arrows(walk[:-1]), _arrows(nodes))
+    return _row({"edges": _path_edges(walk), "closed": True}, _arrows(walk), _arrows(walk[:-1]), _arrows(nodes))
 
 
 def _topological(rng: np.random.Generator) -> Row:
     nodes = _order(rng)
-    edges = _along(nodes)
+    edges = _path_edges(nodes)
     return _row({"edges": edges, "directed": True}, _arrows(nodes), _arrows(nodes[::-1]), _arrows(nodes[1:]))
 
 
@@ -96,7 +96,7 @@ def _coloring(rng: np.random.Generator, colors: int = 3) -> Row:
 def _components(rng: np.random.Generator) -> Row:
     nodes = _order(rng)
     groups = [nodes[:3], nodes[3:5], nodes[5:]]
-    edges = [e for g in groups for e in _along(g)]
+    edges = [e for g in groups for e in _path_edges(g)]
     return _row({"edges": edges}, "; ".join(" ".join(g) for g in groups), " ".join(nodes), "; ".join(nodes))
 
 
@@ -127,7 +127,7 @@ def _subset(good: Callable[[set[str], Edges], bool], largest: bool) -> Callable[
 
     def draw(rng: np.random.Generator) -> Row:
         nodes = _order(rng)
-        edges = _more(rng, _along(nodes[:4]), 5)
+        edges = _more(rng, _path_edges(nodes[:4]), 5)
         sizes = range(len(_NODES), 0, -1) if largest else range(1, len(_NODES) + 1)
         best = next(c for k in sizes for c in combinations(_NODES, k) if good(set(c), edges))
         bad = next(c for k in range(1, 8) for c in combinations(_NODES, k) if k != len(best) or not good(set(c), edges))

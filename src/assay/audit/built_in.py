@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from assay.audit.built_code import called, mended, printed, tested, tests
-from assay.audit.built_designs import designed
+from assay.audit.built_code import function_program, repository_edit, print_program, tested_function, tests
+from assay.audit.built_designs import design_circuit
 from assay.audit.built_graphs import GRAPHS, assignment, countdown, grid, maze, plan, sat, smt
 from assay.audit.built_proofs import formal
 from assay.audit.cases import AuditCase, case_of
@@ -125,7 +125,7 @@ def _regex(rng: np.random.Generator, i: int) -> dict[str, Any]:
     return row | {"unique": False}
 
 
-def _tagged(rng: np.random.Generator, i: int) -> dict[str, Any]:
+def _tag_answer(rng: np.random.Generator, i: int) -> dict[str, Any]:
     gold = str(int(rng.integers(10, 999)))
     right = f"<think>it is so</think><answer>{gold}</answer>"
     broken = (f"<answer>{gold}</answer>", f"<think>so<answer>{gold}</answer>", gold, f"{right}{right}", "<think></think>")
@@ -188,7 +188,9 @@ def _query(rng: np.random.Generator, i: int) -> dict[str, Any]:
     return _case_row({"query": gold, "database": database}, gold, other, wrong=broken) | {"unique": False}
 
 
-def _planted(draw: Callable[[np.random.Generator], dict[str, Any]]) -> Callable[[np.random.Generator, int], dict[str, Any]]:
+def _plant_solution(
+    draw: Callable[[np.random.Generator], dict[str, Any]],
+) -> Callable[[np.random.Generator, int], dict[str, Any]]:
     return lambda rng, _: draw(rng)
 
 
@@ -214,26 +216,26 @@ BUILT_IN: dict[str, BuiltIn] = {
     "json": BuiltIn(_json, must=_FENCED, inform=(*_LAST, "negated", "options", "two_boxes")),
     "json_schema": BuiltIn(_schema, must=_FENCED, inform=(*_LAST, "negated", "options", "two_boxes")),
     "regex": BuiltIn(_regex, must=_READ),
-    "format": BuiltIn(_tagged, inform=("trick_format",), skip=("missing_gold",)),
-    "formatted": BuiltIn(_tagged),
+    "format": BuiltIn(_tag_answer, inform=("trick_format",), skip=("missing_gold",)),
+    "formatted": BuiltIn(_tag_answer),
     "classification": BuiltIn(_label, must=("whitespace", "tag")),
     "ranking": BuiltIn(_ranking, must=_READ),
     "constraints": BuiltIn(_constraints),
     "sql": BuiltIn(_query, must=("whitespace", "tag")),
-    "assignment": BuiltIn(_planted(assignment), must=_READ),
-    "grid": BuiltIn(_planted(grid), must=_READ),
-    "maze": BuiltIn(_planted(maze), must=_READ),
-    "countdown": BuiltIn(_planted(countdown), must=_READ),
-    "plan": BuiltIn(_planted(plan), must=_READ),
-    "sat": BuiltIn(_planted(sat), must=_READ),
-    "smt": BuiltIn(_planted(smt), must=_READ),
-    **{f"graph_{name}": BuiltIn(_planted(draw), must=_READ) for name, draw in GRAPHS.items()},
-    "code_output": BuiltIn(printed, must=("fence", "tag"), inform=_SANDBOX),
-    "code_call": BuiltIn(called, must=("fence", "tag"), inform=_SANDBOX),
-    "unit_tests": BuiltIn(tested, must=("fence", "tag"), inform=_SANDBOX),
+    "assignment": BuiltIn(_plant_solution(assignment), must=_READ),
+    "grid": BuiltIn(_plant_solution(grid), must=_READ),
+    "maze": BuiltIn(_plant_solution(maze), must=_READ),
+    "countdown": BuiltIn(_plant_solution(countdown), must=_READ),
+    "plan": BuiltIn(_plant_solution(plan), must=_READ),
+    "sat": BuiltIn(_plant_solution(sat), must=_READ),
+    "smt": BuiltIn(_plant_solution(smt), must=_READ),
+    **{f"graph_{name}": BuiltIn(_plant_solution(draw), must=_READ) for name, draw in GRAPHS.items()},
+    "code_output": BuiltIn(print_program, must=("fence", "tag"), inform=_SANDBOX),
+    "code_call": BuiltIn(function_program, must=("fence", "tag"), inform=_SANDBOX),
+    "unit_tests": BuiltIn(tested_function, must=("fence", "tag"), inform=_SANDBOX),
     "test_quality": BuiltIn(tests, must=("fence", "tag"), inform=_SANDBOX),
-    "swe": BuiltIn(mended, must=("fence", "tag"), inform=_SANDBOX),
+    "swe": BuiltIn(repository_edit, must=("fence", "tag"), inform=_SANDBOX),
     "proof": BuiltIn(formal, must=("fence", "tag"), inform=_SANDBOX),
-    "verilog": BuiltIn(designed, must=("fence", "tag"), inform=_SANDBOX),
+    "verilog": BuiltIn(design_circuit, must=("fence", "tag"), inform=_SANDBOX),
 }
 """Name in `assay.verify.catalog` to how it is audited. A verifier without an entry is audited on cases that are given."""

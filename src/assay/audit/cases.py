@@ -13,7 +13,7 @@ from assay.core.errors import DataError, a_kind
 from assay.core.import_path import filed_as
 from assay.core.task import Task
 from assay.core.wire import task_from_wire
-from assay.curate.rows import Fields, parsed, read_rows
+from assay.curate.rows import Fields, parse_entry, read_rows
 from assay.verify.reward_function import prompt_of, row_of
 
 __all__ = ["AuditCase", "answer_text", "case_of", "columns_of", "read_cases"]
@@ -144,7 +144,7 @@ def read_cases(path: Path) -> tuple[AuditCase, ...]:
     try:
         for number, entry in read_rows(path):
             try:
-                row = parsed(entry)
+                row = parse_entry(entry)
             except DataError as error:
                 raise DataError(f"{path}, {'line' if isinstance(entry, bytes) else 'row'} {number}: {error}") from None
             try:

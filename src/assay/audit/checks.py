@@ -23,7 +23,7 @@ __all__ = [
     "gold",
     "hangs",
     "latency_of",
-    "reduced",
+    "reduce_check",
     "slowness",
     "tricks",
     "wrong",
@@ -123,17 +123,17 @@ def faults(outcomes: Outcomes, settings: AuditSettings) -> Check:
 
 def hangs(outcomes: Outcomes, settings: AuditSettings) -> Check:
     """Whether an answer can keep it from ever returning."""
-    return _ended(
+    return _check_endings(
         "hangs", outcomes, "hung", f"answers within {settings.deadline:g} s", "hangs, twice on the same answer; {worst}"
     )
 
 
 def crashes(outcomes: Outcomes) -> Check:
     """Whether an answer can end its process."""
-    return _ended("crashes", outcomes, "died", "survives every answer", "its process dies of an answer, twice; {worst}")
+    return _check_endings("crashes", outcomes, "died", "survives every answer", "its process dies of an answer, twice; {worst}")
 
 
-def _ended(name: str, outcomes: Outcomes, how: str, good: str, bad: str) -> Check:
+def _check_endings(name: str, outcomes: Outcomes, how: str, good: str, bad: str) -> Check:
     mine = [o for o in outcomes if o.ended == how]
     lines = _lines(outcomes, mine, only_bad=True) or [Line("all", "all answers", Rate(0, len(outcomes)))]
     return Check.of(name, lines, 0.0, good, bad, [example(o) for o in mine])
@@ -210,7 +210,7 @@ def agreement(outcomes: Outcomes, others: Outcomes, settings: AuditSettings) -> 
     )
 
 
-def reduced(check: Check, tried: Mapping[str, int], left: Mapping[str, int]) -> Check:
+def reduce_check(check: Check, tried: Mapping[str, int], left: Mapping[str, int]) -> Check:
     """A check as it stands when answers were left out: what was not tried at all does not hold.
 
     Args:

@@ -27,7 +27,7 @@ from assay.sandbox import Sandbox
 from assay.verify.rollouts import rollout_of
 from assay.verify.workers.pool import ScoringPool
 
-__all__ = ["AuditContext", "ProbeOutcome", "audit_context", "contained"]
+__all__ = ["AuditContext", "ProbeOutcome", "audit_context", "isolated_pool"]
 
 _CHUNK = 32
 _LONGEST = 120.0
@@ -83,7 +83,7 @@ class AuditContext:
         """Outcomes in order; fewer than there are probes where too many stopped their judge."""
         out: list[ProbeOutcome] = []
         stopped: Counter[str] = Counter()
-        with self._boxed(subject) or contained(WatchedVerifier(subject.verifier, self.canary), self.deadline) as pool:
+        with self._sandboxed(subject) or isolated_pool(WatchedVerifier(subject.verifier, self.canary), self.deadline) as pool:
             for start in range(0, len(probes), _CHUNK):
                 chunk = [p for p in probes[start : start + _CHUNK] if stopped[p.family] < _PATIENCE]
                 scores = pool.score([(p.case.task, rollout_saying(p.case.task, p.answer, p.id)) for p in chunk])
@@ -94,16 +94,18 @@ class AuditContext:
         done = events_of(self.canary)
         return [_with(o, done.get(o.probe.id, ())) for o in out]
 
-    def played(self, subject: Subject, items: Iterable[tuple[Task, Rollout]], **how: Any) -> tuple[float | str, ...] | None:
+    def play_together(
+        self, subject: Subject, items: Iterable[tuple[Task, Rollout]], **how: Any
+    ) -> tuple[float | str, ...] | None:
         """Values of several items judged in one process (`Played`); None without any, or where that process hung or died."""
         given = tuple(items)
         if not given:
             return None
         seconds = min(self.deadline * len(given), _LONGEST)
-        if (box := self._boxed(subject)) is not None:
+        if (box := self._sandboxed(subject)) is not None:
             with box:
                 return box.played(given, seconds, **how)
-        with contained(Played(subject.verifier, given, **how), seconds) as pool:
+        with isolated_pool(Played(subject.verifier, given, **how), seconds) as pool:
             (score,) = pool.score(given[:1]).values()
         return tuple(score.info["values"]) if "values" in score.info else None
 
@@ -115,12 +117,12 @@ class AuditContext:
         """
         if not self._holds(subject):
             return again(subject, items, hash_seed, self.deadline)
-        values = self.played(subject, items)
+        values = self.play_together(subject, items)
         if values is None:
             raise ConfigError("a process of its own gave no verdicts in time")
         return values
 
-    def _boxed(self, subject: Subject) -> SandboxedVerifier | None:
+    def _sandboxed(self, subject: Subject) -> SandboxedVerifier | None:
         if not self._holds(subject):
             return None
         assert self.sandbox is not None and subject.recipe is not None
@@ -142,7 +144,7 @@ class AuditContext:
         return tuple(dict.fromkeys(found))
 
 
-def contained(verifier: Verifier, deadline: float) -> ScoringPool:
+def isolated_pool(verifier: Verifier, deadline: float) -> ScoringPool:
     """The pool of a verifier that is not boxed: a process of its own that is killed when it hangs."""
     return ScoringPool(verifier, deadline, refuse=False)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from assay.audit.answer_variants import Kind, kind_of, lookalike, near_misses, respelled, same
+from assay.audit.answer_variants import Kind, kind_of, lookalike, near_misses, respell_number, same
 from assay.audit.cases import AuditCase
 from assay.audit.hostile import TRICKS, Canary, payloads
 from assay.audit.record import NOT_COUNTED
@@ -19,10 +19,10 @@ __all__ = [
     "AuditProbe",
     "Family",
     "Side",
-    "filled",
+    "fill_template",
     "hostile",
     "right_answers",
-    "untried",
+    "untried_kinds",
     "wrong_answers",
 ]
 
@@ -113,7 +113,7 @@ class AuditProbe:
     answer: str
 
 
-def filled(template: str, answer: str) -> str:
+def fill_template(template: str, answer: str) -> str:
     """An answer where a template has its place."""
     return template.replace(PLACE, answer)
 
@@ -122,24 +122,24 @@ def right_answers(case: AuditCase, template: str) -> Iterator[tuple[str, str]]:
     """Family and text of every way in which the gold is written."""
     gold = case.gold
     for solution in case.solutions:
-        yield "gold", filled(template, solution)
+        yield "gold", fill_template(template, solution)
     for text in (f" {gold} ", f"\n{gold}\n", f"{gold}\n\n", f"\t{gold}"):
-        yield "whitespace", filled(template, text)
+        yield "whitespace", fill_template(template, text)
     yield "fence", f"```\n{gold}\n```"
     yield "boxed", rf"\boxed{{{gold}}}"
     yield "boxed", rf"So $x = 1$ is wrong. The final answer is $\boxed{{{gold}}}$."
     yield "tag", f"<answer>{gold}</answer>"
     yield "tag", f"<think>\nIt may be 1.\n</think>\n<answer> {gold} </answer>"
-    yield "period", filled(template, f"{gold}.")
+    yield "period", fill_template(template, f"{gold}.")
     yield "sentence", f"The answer is {gold}"
     yield "sentence", f"Let us check.\n\nAnswer: {gold}"
     for other in dict.fromkeys((gold.upper(), gold.lower(), gold.capitalize())):
         if other != gold:
-            yield "case", filled(template, other)
+            yield "case", fill_template(template, other)
     for other in _other_characters(gold):
-        yield "unicode", filled(template, other)
-    for other in respelled(gold):
-        yield "number", filled(template, other)
+        yield "unicode", fill_template(template, other)
+    for other in respell_number(gold):
+        yield "number", fill_template(template, other)
 
 
 def wrong_answers(cases: Sequence[AuditCase], index: int, template: str, seed: int) -> Iterator[tuple[str, str]]:
@@ -147,29 +147,29 @@ def wrong_answers(cases: Sequence[AuditCase], index: int, template: str, seed: i
     case = cases[index]
     rng = generator("audit/wrong", seed, index=case.task.id)
     for text in case.wrong:
-        yield "known", filled(template, text)
+        yield "known", fill_template(template, text)
     misses = near_misses(case.gold, rng) if case.unique else []
     others = [c.gold for c in cases if case.unique and not _right(case, c.gold)]
     chosen = [others[int(i)] for i in rng.permutation(len(others))[:4]]
     for family, texts in {"near": misses, "others": list(dict.fromkeys(chosen)), "constants": list(_CONSTANTS)}.items():
         for text in texts:
             if not _right(case, text, folded=family == "constants"):
-                yield family, filled(template, text)
+                yield family, fill_template(template, text)
     ((frequent, times),) = Counter(c.gold for c in cases).most_common(1)
     if case.unique and times > 1 and not _right(case, frequent):
-        yield "frequent", filled(template, frequent)
+        yield "frequent", fill_template(template, frequent)
     yield from _junk(rng.integers(0, 2**31, 4).tolist(), template)
-    yield from (("empty", text) for text in ("", " ", "\n\n", "\t \u00a0", filled(template, "")))
+    yield from (("empty", text) for text in ("", " ", "\n\n", "\t \u00a0", fill_template(template, "")))
     if case.prompt.strip():
         yield "echo", case.prompt
         numbers = dict.fromkeys(word.strip(".,?!()") for word in case.prompt.split() if any(c.isdigit() for c in word))
-        yield from (("echo", filled(template, n)) for n in list(numbers)[:3] if case.unique and not _right(case, n))
+        yield from (("echo", fill_template(template, n)) for n in list(numbers)[:3] if case.unique and not _right(case, n))
     other = (misses or chosen or [""])[0]
     if other:
         yield from _around_gold(case.gold, other, template)
 
 
-def untried(
+def untried_kinds(
     cases: Sequence[AuditCase], probes: Iterable[AuditProbe], skip: Sequence[str], inform: Sequence[str]
 ) -> tuple[str, ...]:
     """What an audit's answers leave open: kinds of wrong answers that were not made for all cases, and those that do not count.
@@ -182,7 +182,7 @@ def untried(
 
     >>> from assay.audit import case_of
     >>> case = case_of({"gold": "42", "unique": False})
-    >>> untried([case], [AuditProbe("a", case, "constants", "1")], ("near",), ("constants",))
+    >>> untried_kinds([case], [AuditProbe("a", case, "constants", "1")], ("near",), ("constants",))
     ('other items', 'hedges and denials', 'constants (tried, not counted)')
     """
     tried: dict[str, set[str]] = {}
@@ -206,19 +206,19 @@ def _around_gold(gold: str, other: str, template: str) -> Iterator[tuple[str, st
         f"either {gold} or {other}",
         f"{other}\n{gold} or both",
     ):
-        yield "hedge", filled(template, text)
-    yield "options", filled(template, "A B C D" if kind_of(gold) is Kind.LETTER else f"{other} {gold} {other}")
+        yield "hedge", fill_template(template, text)
+    yield "options", fill_template(template, "A B C D" if kind_of(gold) is Kind.LETTER else f"{other} {gold} {other}")
     if kind_of(gold) is Kind.LETTER:
-        yield "options", filled(template, "A, B, C, D, E")
+        yield "options", fill_template(template, "A, B, C, D, E")
     yield "two_boxes", rf"\boxed{{{gold}}} no, it is \boxed{{{other}}}"
     yield "two_boxes", f"<answer>{gold}</answer> no: <answer>{other}</answer>"
     yield "two_boxes", f"#### {gold}\n#### {other}"
     for text in (f"not {gold}", f"The answer is not {gold}", f"anything but {gold}"):
-        yield "negated", filled(template, text)
+        yield "negated", fill_template(template, text)
     if (alike := lookalike(gold)) is not None:
-        yield "lookalike", filled(template, alike)
-    yield "bytes_around", filled(template, f"{gold}\x00{other}")
-    yield "bytes_around", filled(template, f"{other}\x00{gold}")
+        yield "lookalike", fill_template(template, alike)
+    yield "bytes_around", fill_template(template, f"{gold}\x00{other}")
+    yield "bytes_around", fill_template(template, f"{other}\x00{gold}")
 
 
 def hostile(cases: Iterable[AuditCase], template: str, canary: Canary) -> Iterator[tuple[AuditCase, str, str]]:
@@ -226,14 +226,14 @@ def hostile(cases: Iterable[AuditCase], template: str, canary: Canary) -> Iterat
     for case in cases:
         for name, texts in TRICKS.items():
             for text in texts:
-                for written in dict.fromkeys((text, filled(template, text))):
+                for written in dict.fromkeys((text, fill_template(template, text))):
                     if not _right(case, text, folded=True):
                         yield case, f"trick_{name}", written
         for text in payloads(canary):
             yield case, "payload", text
         for text in ("word " * 20_000, "0123456789" * 5_000, "x" * 100_000, "\n" * 50_000, f"{case.prompt} hm. " * 2_000):
             yield case, "long", text
-        yield case, "long", filled(template, " ".join(str(n) for n in range(10_000)))
+        yield case, "long", fill_template(template, " ".join(str(n) for n in range(10_000)))
 
 
 def _junk(seeds: Iterable[int], template: str) -> Iterator[tuple[str, str]]:
@@ -242,7 +242,7 @@ def _junk(seeds: Iterable[int], template: str) -> Iterator[tuple[str, str]]:
         rng = generator("audit/junk", int(seed))
         text = "".join(signs[int(i)] for i in rng.integers(0, len(signs), int(rng.integers(8, 200))))
         yield "junk", f"{text} zq"
-        yield "junk", filled(template, f"zq{text[:6]}")
+        yield "junk", fill_template(template, f"zq{text[:6]}")
 
 
 def _right(case: AuditCase, text: str, *, folded: bool = False) -> bool:

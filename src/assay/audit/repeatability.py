@@ -13,7 +13,7 @@ from assay.core.errors import ConfigError
 from assay.core.rollout import Rollout
 from assay.core.task import Task
 
-__all__ = ["determinism", "missing_gold", "order", "sampled", "threads"]
+__all__ = ["determinism", "missing_gold", "order", "sample_outcomes", "threads"]
 
 _SAMPLE = 48
 _HASH_SEEDS = (1, 2)
@@ -21,7 +21,7 @@ _LOST = "no answer got a verdict before, or the process that judged them again h
 Values = Sequence[float | str]
 
 
-def sampled(outcomes: Sequence[ProbeOutcome]) -> list[ProbeOutcome]:
+def sample_outcomes(outcomes: Sequence[ProbeOutcome]) -> list[ProbeOutcome]:
     """Outcomes that can be judged again together: some of each family, none that stopped its judge or is very long."""
     good = [o for o in outcomes if o.ended in ("verdict", "raised") and len(o.probe.answer) < 2000]
     by_family: dict[str, list[ProbeOutcome]] = {}
@@ -45,7 +45,7 @@ def determinism(subject: Subject, chosen: Sequence[ProbeOutcome], place: AuditCo
         ("another process", "the same answers in another process", twice[:half]),
         ("again", "the same answers again in one process", twice[half:]),
     ):
-        lines.append(_compared(name, says, chosen, first, values, bad))
+        lines.append(_compare_values(name, says, chosen, first, values, bad))
     note = ""
     for seed in _HASH_SEEDS:
         try:
@@ -54,7 +54,7 @@ def determinism(subject: Subject, chosen: Sequence[ProbeOutcome], place: AuditCo
             note = f"; not tried under other hash seeds: {error}"
             break
         lines.append(
-            _compared(f"fresh interpreter {seed}", "in a fresh interpreter with other hashes", chosen, first, values, bad)
+            _compare_values(f"fresh interpreter {seed}", "in a fresh interpreter with other hashes", chosen, first, values, bad)
         )
     return Check.of(
         "determinism",
@@ -87,7 +87,7 @@ def order(subject: Subject, chosen: Sequence[ProbeOutcome], place: AuditContext)
     bad: list[Example] = []
     for name, (says, values) in ways.items():
         assert values is not None
-        lines.append(_compared(name, says, chosen, first, values[::-1] if name.endswith("reversed") else values, bad))
+        lines.append(_compare_values(name, says, chosen, first, values[::-1] if name.endswith("reversed") else values, bad))
     return Check.of(
         "order",
         lines,
@@ -105,7 +105,7 @@ def threads(subject: Subject, chosen: Sequence[ProbeOutcome], place: AuditContex
     if first is None or other is None:
         return _not_done("threads", _LOST)
     bad: list[Example] = []
-    line = _compared("thread", "in a thread that is not the main one", chosen, first, other, bad)
+    line = _compare_values("thread", "in a thread that is not the main one", chosen, first, other, bad)
     return Check.of("threads", [line], 0.0, "works in any thread", "gives other values outside of the main thread; {worst}", bad)
 
 
@@ -130,7 +130,9 @@ def _items(chosen: Sequence[ProbeOutcome]) -> list[tuple[Task, Rollout]]:
     return [(o.probe.case.task, rollout_saying(o.probe.case.task, o.probe.answer, o.probe.id)) for o in chosen]
 
 
-def _compared(name: str, says: str, chosen: Sequence[ProbeOutcome], first: Values, values: Values, bad: list[Example]) -> Line:
+def _compare_values(
+    name: str, says: str, chosen: Sequence[ProbeOutcome], first: Values, values: Values, bad: list[Example]
+) -> Line:
     """One comparison; differences are added to ``bad``."""
     different = [i for i, (a, b) in enumerate(zip(first, values, strict=True)) if a != b]
     for i in different:

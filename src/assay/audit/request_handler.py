@@ -15,7 +15,7 @@ from assay.core.task import Task
 from assay.core.wire import task_from_wire
 from assay.verify.abilities import abilities_of
 from assay.verify.rollouts import rollout_of
-from assay.verify.verdict import broken
+from assay.verify.verdict import broken_score
 
 __all__ = ["AuditRequestHandler"]
 
@@ -49,7 +49,7 @@ class AuditRequestHandler:
             else:
                 score = self._watched(*items[0])
         except BaseException as error:  # sys.exit() in a reward function must not look like a crash
-            score = broken(error)
+            score = broken_score(error)
         said = {name: score.info[name] for name in ("error", "seconds", "values", "verdict") if name in score.info}
         value = score.primary if score.valid else None
         os.write(self._out, (json.dumps({"value": value, **said}, default=list) + "\n").encode())

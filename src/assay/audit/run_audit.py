@@ -17,7 +17,7 @@ from assay.audit.effects import EFFECTS
 from assay.audit.family_cases import family_cases
 from assay.audit.hostile import Canary
 from assay.audit.judge_probes import AuditContext, ProbeOutcome, audit_context
-from assay.audit.probes import FAMILIES, AuditProbe, filled, hostile, right_answers, untried, wrong_answers
+from assay.audit.probes import FAMILIES, AuditProbe, fill_template, hostile, right_answers, untried_kinds, wrong_answers
 from assay.audit.record import Audit, AuditSettings, Check
 from assay.audit.sandboxed_verifier import sandbox_for
 from assay.audit.subject import Subject, subject_of
@@ -104,8 +104,8 @@ def audit(
         items=len(cases),
         probes=len(outcomes),
         left_out=left.total(),
-        untried=untried(cases, probes, asked.skip, asked.inform),
-        checks=tuple(checks.reduced(check, tried, left) for check in made),
+        untried=untried_kinds(cases, probes, asked.skip, asked.inform),
+        checks=tuple(checks.reduce_check(check, tried, left) for check in made),
         latency=checks.latency_of(outcomes, asked),
         isolation=isolation,
         signature=subject.signature,
@@ -153,7 +153,7 @@ def _checks(
     settings: AuditSettings,
     place: AuditContext,
 ) -> list[Check]:
-    again = repeatability.sampled(outcomes)
+    again = repeatability.sample_outcomes(outcomes)
     questions: dict[str, Callable[[], Check]] = {
         "gold": lambda: checks.gold(outcomes, settings),
         "formats": lambda: checks.formats(outcomes, settings),
@@ -181,7 +181,7 @@ def _template(subject: Subject, cases: Sequence[AuditCase], settings: AuditSetti
     if len(own := {case.template for case in cases}) == 1 and own != {""}:
         return own.pop()
     probes = [
-        AuditProbe(f"form {t} {c}", case, "gold", filled(template, case.gold))
+        AuditProbe(f"form {t} {c}", case, "gold", fill_template(template, case.gold))
         for t, template in enumerate(TEMPLATES)
         for c, case in enumerate(cases[:6])
     ]

@@ -76,7 +76,7 @@ class SandboxedVerifier:
             out[rollout.id] = self._judge(order, self._deadline) if "ended" in first.info else first
         return out
 
-    def played(self, items: Sequence[tuple[Task, Rollout]], seconds: float, **how: Any) -> tuple[float | str, ...] | None:
+    def play_together(self, items: Sequence[tuple[Task, Rollout]], seconds: float, **how: Any) -> tuple[float | str, ...] | None:
         """Values of several rollouts, as `assay.audit.effects.Played` gives them; None where they stopped it."""
         score = self._judge({"items": [_wire(*item) for item in items], "how": how}, seconds)
         return tuple(score.info["values"]) if "values" in score.info else None
@@ -87,12 +87,12 @@ class SandboxedVerifier:
             if not self._ready:
                 self._begin()
             result = self._scope.run(f"desk.answer({json.dumps(order)!r})", Limits(wall=seconds, cpu=2 * seconds, output=4 << 20))
-            said = self._heard(result)
+            said = self._read_output(result)
             if result.status is Status.OK and said:
                 return _score(said)
             self._ready = False
             if result.judged:
-                return _stopped(result, seconds)
+                return _stop_score(result, seconds)
             failed = result.detail
         raise SandboxError(f"the sandbox failed twice: {failed}")
 
@@ -114,7 +114,7 @@ class SandboxedVerifier:
             )
         self._ready = True
 
-    def _heard(self, result: Result) -> dict[str, Any]:
+    def _read_output(self, result: Result) -> dict[str, Any]:
         """What the far side wrote: its events go to the audit's file, its verdict is returned."""
         verdict: dict[str, Any] = {}
         with open(f"{self._canary.place}/events", "a", encoding="utf-8") as events:
@@ -183,7 +183,7 @@ def _score(said: Mapping[str, Any]) -> Score:
     return Score(components={"reward": float(said["value"])}, info=info)
 
 
-def _stopped(result: Result, seconds: float) -> Score:
+def _stop_score(result: Result, seconds: float) -> Score:
     hung = result.status in (Status.TIMEOUT, Status.CPU)
     how = f"no verdict within {seconds:g} s" if hung else f"its process ended ({result.status}, exit code {result.exit_code})"
     info = {"ended": "hung" if hung else "died", "error": f"{how}, twice on the same answer"}

@@ -19,13 +19,13 @@ from assay.interop.import_rewards import ForeignReward
 from assay.interop.load_object import load
 from assay.tasks.named_rewards import describe_call, named_verifier
 from assay.tasks.named_suites import suites
-from assay.tasks.packages import installed
+from assay.tasks.packages import installed_packages
 from assay.tasks.registry import family
 from assay.verify.catalog import verifier as named
 from assay.verify.catalog import verifiers
 from assay.verify.reward_function import RewardFunction
 
-__all__ = ["Subject", "again", "played", "resolve", "subject_of"]
+__all__ = ["Subject", "again", "play_items", "resolve", "subject_of"]
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def resolve(
         return Subject(name, found, recipe)
     if name in verifiers():
         return Subject(name, named(name), recipe)
-    known = (*installed().families, *suites())
+    known = (*installed_packages().families, *suites())
     try:
         source = family(name)
     except UnknownNameError:
@@ -142,7 +142,7 @@ def again(subject: Subject, items: Sequence[tuple[Task, Rollout]], hash_seed: in
     return pickle.loads(done.stdout)
 
 
-def played(order: bytes) -> list[float | str]:
+def play_items(order: bytes) -> list[float | str]:
     """What `again` asked for."""
     recipe, verifier, items = pickle.loads(order)
     return Played(verifier if recipe is None else resolve(**recipe).verifier, items).values()

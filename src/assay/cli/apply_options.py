@@ -64,7 +64,7 @@ def apply_options(
         _set(root, path, about, mistakes)
     _find_missing(root, "", kinds, mistakes)
     made = _own(options, own, mistakes)
-    changed = _built(root, given, mistakes)
+    changed = _build(root, given, mistakes)
     mistakes.raise_all()
     return cast(O, made), changed
 
@@ -189,7 +189,7 @@ def _own(options: type[O], given: Mapping[str, Sequence[GivenOption]], mistakes:
 # ---- building ---------------------------------------------------------------------------------------------------------
 
 
-def _built(root: Node, given: Sequence[GivenOption], mistakes: Mistakes) -> Any:
+def _build(root: Node, given: Sequence[GivenOption], mistakes: Mistakes) -> Any:
     """The value; where a part refuses its settings, each change is tried by itself."""
     if not mistakes:
         try:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from assay.cli.run_request import missing, recorded
+from assay.cli.run_request import missing, recorded_run
 from assay.core.config import from_dict, loads_toml
 from assay.core.errors import ConfigError, DataError
 from assay.core.protocols import TaskSource
@@ -48,7 +48,7 @@ def check_model(path: Path) -> None:
         folder, step = named
         done = folder / "done.json"
         if not (done.exists() and int(read_json(done)["step"]) == step):
-            checkpoint.named(folder, step)
+            checkpoint.checkpoint_at(folder, step)
         return
     missing(path)
     model_folder(path)
@@ -88,7 +88,7 @@ class RecordedRun:
         if folder is None:
             return None
         try:
-            run = recorded(folder)
+            run = recorded_run(folder)
         except ConfigError as error:  # a reward from a script or notebook: the model can be asked all the same
             from assay.train.run import Evaluation
 

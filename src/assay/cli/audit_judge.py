@@ -83,7 +83,7 @@ def audit_judge_leaf(args: list[str]) -> int:
     )
     judge = Judge(url=own.judge_url, model=own.judge_model, temperature=own.temperature, api_key_env=own.api_key_env)
 
-    async def found() -> JudgeAudit:
+    async def audit_model() -> JudgeAudit:
         client = JudgeClient(judge, MemoryStore())
         try:
             return await audit_judge(spec, cases, lambda name: client, own.judge_model, settings)
@@ -91,7 +91,7 @@ def audit_judge_leaf(args: list[str]) -> int:
             await client.close()
 
     with busy(f"asking {own.judge_model} about {len(cases)} answers in many forms"):
-        made = run_async(found())
+        made = run_async(audit_model())
     show(own.json, made.json(), lambda: _print(made))
     return 0 if made.passed else 1
 

@@ -71,9 +71,9 @@ class ContaminationOptions:
 
 def contamination_command(args: list[str]) -> int:
     """``assay contamination MODEL_OR_RUN ITEMS FRESH``."""
-    from assay.cli.verify import gathered
+    from assay.cli.verify import gather_settings
 
-    own = parse(ContaminationOptions, gathered(args), "assay contamination")
+    own = parse(ContaminationOptions, gather_settings(args), "assay contamination")
     missing(own.model)
     model_folder(own.model)
     seen, judge = _side(own, own.items)
@@ -105,12 +105,12 @@ def _side(own: ContaminationOptions, word: str) -> tuple[list[Task], Verifier]:
     if word.endswith(_SUFFIXES) or word.startswith(PREFIX) or Path(word).is_dir():
         return _rows(own, word)
     family = source(word)
-    return _generated(family, own.levels, own.count), family.verifier()
+    return _generate_tasks(family, own.levels, own.count), family.verifier()
 
 
 def _rows(own: ContaminationOptions, word: str) -> tuple[list[Task], Verifier]:
     from assay.curate import Fields
-    from assay.curate.rows import entries, parsed, read_rows
+    from assay.curate.rows import entries, parse_entry, read_rows
     from assay.tasks import Rows
 
     usual = Fields()
@@ -119,7 +119,7 @@ def _rows(own: ContaminationOptions, word: str) -> tuple[list[Task], Verifier]:
     for path in entries(word):
         for line, entry in read_rows(path):
             try:
-                row = parsed(entry)
+                row = parse_entry(entry)
                 rows.append({**row, "prompt": fields.question_of(row), "answer": fields.gold_of(row), "level": 1, "arm": "items"})
                 rows[-1].pop("messages", None)
             except DataError as error:
@@ -130,7 +130,7 @@ def _rows(own: ContaminationOptions, word: str) -> tuple[list[Task], Verifier]:
     return [made.task("items", 1, "train", i) for i in range(count)], made.verifier()
 
 
-def _generated(family: TaskSource, levels: Sequence[int], count: int) -> list[Task]:
+def _generate_tasks(family: TaskSource, levels: Sequence[int], count: int) -> list[Task]:
     """Held-out tasks, as many of each arm and level."""
     from assay.train.evaluate import held_out
     from assay.train.levels import check_levels

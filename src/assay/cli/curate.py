@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from assay.cli.options import parse
 from assay.cli.output import grid, lines, note, show
 from assay.cli.sources import scorer
-from assay.cli.verify import gathered, settings_of
+from assay.cli.verify import gather_settings, settings_of
 from assay.core.errors import ConfigError, DataError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class CurateOptions:
 
 def curate_command(args: list[str]) -> int:
     """``assay curate IN OUT --against EVAL...``."""
-    own = parse(CurateOptions, gathered(args), "assay curate")
+    own = parse(CurateOptions, gather_settings(args), "assay curate")
     from assay.curate import progress_on
 
     with ExitStack() as stack:
@@ -177,7 +177,7 @@ def _pipeline(own: CurateOptions, stack: ExitStack) -> Pipeline:
 
     usual = Fields()
     fields = Fields(question=(own.question,) if own.question else usual.question, gold=(own.gold,) if own.gold else usual.gold)
-    steps = [*_cheap(own), *_verified(own, stack), *_by_difficulty(own), *_by_probe(own), *(_own(word) for word in own.step)]
+    steps = [*_cheap(own), *_verify_steps(own, stack), *_by_difficulty(own), *_by_probe(own), *(_own(word) for word in own.step)]
     share = own.test_share if own.test_share is not None else 0.0 if own.against else 0.1
     return Pipeline(steps=tuple(steps), fields=fields, test_share=share, seed=own.seed)
 
@@ -201,7 +201,7 @@ def _cheap(own: CurateOptions) -> list[CurationStep]:
     return steps
 
 
-def _verified(own: CurateOptions, stack: ExitStack) -> list[CurationStep]:
+def _verify_steps(own: CurateOptions, stack: ExitStack) -> list[CurationStep]:
     if own.verifier is None:
         if own.solvers:
             raise ConfigError("--solvers needs --verifier NAME, which says whether their answers are right")
@@ -226,7 +226,7 @@ def _by_difficulty(own: CurateOptions) -> list[CurationStep]:
     if own.hardest and own.hardest not in files and _is_run(Path(own.hardest)):
         files[Path(own.hardest).name] = Path(own.hardest)
         own = replace(own, hardest=Path(own.hardest).name)
-    passes = {name: Passes(model=name, file=_measured(own, path)) for name, path in files.items()}
+    passes = {name: Passes(model=name, file=_measurements_file(own, path)) for name, path in files.items()}
     steps: list[CurationStep] = [PassRates(passes=each) for each in passes.values()]
     if {"weak", "strong"} <= passes.keys():
         steps.append(WeakStrong(weak=passes["weak"], strong=passes["strong"], low=own.too_hard, high=own.too_easy))
@@ -248,9 +248,9 @@ def _by_probe(own: CurateOptions) -> list[CurationStep]:
 
     steps: list[CurationStep] = []
     if own.limr:
-        steps.append(LearningImpact(probe=_probe(_measured(own, own.limr)), threshold=own.limr_above))
+        steps.append(LearningImpact(probe=_probe(_measurements_file(own, own.limr)), threshold=own.limr_above))
     if own.varied:
-        steps.append(MostVaried(probe=_probe(_measured(own, own.varied)), count=own.varied_count))
+        steps.append(MostVaried(probe=_probe(_measurements_file(own, own.varied)), count=own.varied_count))
     if own.angles:
         steps.append(AngleOrder(probe=_probe(own.angles)))
     if own.donod:
@@ -266,7 +266,7 @@ def _is_run(path: Path) -> bool:
     return (path / "run.toml").exists()
 
 
-def _measured(own: CurateOptions, path: Path) -> Path:
+def _measurements_file(own: CurateOptions, path: Path) -> Path:
     """A file of measurements; of a run, what it saw of its rows is written into OUT first."""
     if not _is_run(path):
         return path

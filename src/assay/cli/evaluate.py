@@ -161,10 +161,10 @@ def eval_command(args: list[str]) -> int:
         run = RecordedRun.of(own.against)
     family = _family(own, run)
     own = _with_count(own, family, run)
-    made = _evaluated(own.model, own, family, run)
+    made = _evaluate_path(own.model, own, family, run)
     if own.reasoning_judge:
         made = replace(made, reasoning=_reasoning(own, made, family))
-    other = _evaluated(own.against, own, family, run) if own.against else None
+    other = _evaluate_path(own.against, own, family, run) if own.against else None
     value = {"family": family.name, "per_level": own.per_level, "attempts": own.rollouts, "seed": own.seed, **made.json()}
     pairs = pairs_of(other, made) if other else []
     if other:
@@ -228,7 +228,7 @@ def _with_count(own: EvalOptions, family: TaskSource, run: RecordedRun | None) -
     return replace(own, per_level=wanted or known)
 
 
-def _evaluated(path: Path, own: EvalOptions, family: TaskSource, run: RecordedRun | None) -> Evaluated:
+def _evaluate_path(path: Path, own: EvalOptions, family: TaskSource, run: RecordedRun | None) -> Evaluated:
     from assay.measure import selected_accuracy
     from assay.train.policy import Policy
 

@@ -136,13 +136,13 @@ def _most_new_tokens(own: ServedEvalOptions) -> int:
         return own.max_new_tokens
     client = _client(own)
 
-    async def asked() -> int | None:
+    async def count_asked() -> int | None:
         try:
             return await client.context_length()
         finally:
             await client.close()
 
-    context = run_async(asked())
+    context = run_async(count_asked())
     if context is None or context >= 2 * _MOST:
         return _MOST
     note(f"answers of at most {context // 2} tokens: half of the server's context of {context}; --max-new-tokens says otherwise")
@@ -158,7 +158,7 @@ def _evaluate(own: ServedEvalOptions, family: TaskSource, per_level: int) -> int
     check_levels(family, own.levels, "--levels")
     before = read_judged_rollouts(own.against) if own.against is not None and own.against.is_file() else None
     made = _evaluation(own, family, held_out(family, own.levels, per_level))
-    file = JudgedRolloutFile(own.out, _asked(own, family, per_level))
+    file = JudgedRolloutFile(own.out, _question_settings(own, family, per_level))
     try:
         with ScoringPool(made.tasks.verifier(), refuse=False) as pool, _progress() as tell:
             outcome = run_async(made.run(file, pool, tell))
@@ -210,7 +210,7 @@ def _temperature(own: ServedEvalOptions) -> float:
     return 0.0 if own.greedy else 1.0 if own.temperature is None else own.temperature
 
 
-def _asked(own: ServedEvalOptions, family: TaskSource, per_level: int) -> dict[str, Any]:
+def _question_settings(own: ServedEvalOptions, family: TaskSource, per_level: int) -> dict[str, Any]:
     """What decides the attempts; where the server is may change."""
     return {
         "model": own.model,

@@ -175,7 +175,7 @@ def _by_k(found: EvalTable) -> None:
     kinds = list(dict.fromkeys(n.partition("@")[0] for n in found.names if not n.startswith("avg")))
     ks = sorted({int(n.partition("@")[2]) for n in found.names if not n.startswith("avg")})
     values = found.total.metrics
-    rows = [[k, *(_shown(values.get(f"{kind}@{k}")) for kind in kinds)] for k in ks]
+    rows = [[k, *(_format_number(values.get(f"{kind}@{k}")) for kind in kinds)] for k in ks]
     grid(("k", *(f"{kind}@k, all" for kind in kinds)), rows, range(len(kinds) + 1))
 
 
@@ -183,7 +183,11 @@ def _by_rule(found: EvalTable, voted: CotPass) -> None:
     """One row per k: pass@k, and with right reasoning by each rule for the votes."""
     names = [n for n in found.names if n.startswith("pass@")]
     rows = [
-        [n.partition("@")[2], _shown(found.total.metrics[n]), *(_shown(t.total.metrics.get(n)) for t in voted.tables.values())]
+        [
+            n.partition("@")[2],
+            _format_number(found.total.metrics[n]),
+            *(_format_number(t.total.metrics.get(n)) for t in voted.tables.values()),
+        ]
         for n in names
     ]
     grid(("k", "pass@k", *(f"CoT-pass@k, {rule}" for rule in voted.tables)), rows, range(len(voted.tables) + 2))
@@ -196,7 +200,7 @@ def _by_rule(found: EvalTable, voted: CotPass) -> None:
 def _by_selector(found: EvalTable, chosen: SelectedAccuracy) -> None:
     """One row per k: the answer that the selector takes, and what a perfect one would reach."""
     rows = [
-        [k, _shown(taken), _shown(found.total.metrics.get(f"pass@{k}"))]
+        [k, _format_number(taken), _format_number(found.total.metrics.get(f"pass@{k}"))]
         for k, taken in ((name.partition("@")[2], taken) for name, taken in chosen.metrics.items())
     ]
     grid(("k", f"best by {chosen.selector}, right", "by a perfect selector (pass@k)"), rows, range(3))
@@ -209,5 +213,5 @@ def _reasoning_json(voted: CotPass) -> dict[str, Any]:
     return {"right": voted.right, "given_right": dict(voted.given_right), "unjudged": voted.unjudged, "cot": tables}
 
 
-def _shown(x: Interval | None) -> str:
+def _format_number(x: Interval | None) -> str:
     return f"{x.value:.3f} ({x.low:.3f}, {x.high:.3f})" if x else "–"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from assay.cli.output import lines, note, show
 from assay.cli.part_tree import Node, take
 from assay.cli.preflight import check, outline
-from assay.cli.recipe import reduced, settle_all, with_rows
+from assay.cli.recipe import shrink_run, settle_all, with_rows
 from assay.cli.sizes import Derived, StageSizes, derive, stated_config
 from assay.cli.usage import asks_usage, usage
 from assay.core.config import dumps_toml, to_dict
@@ -61,7 +61,7 @@ def explain_command(args: list[str]) -> int:
         return usage("explain", ExplainOptions, args)
     asked = settle_all(ExplainOptions, args, "assay explain")
     own, wires = asked.own, asked.wires
-    run = reduced(asked.run) if own.random_init else asked.run
+    run = shrink_run(asked.run) if own.random_init else asked.run
     if asked.kept and not own.random_init:
         note(asked.kept)
     if own.toml:
@@ -77,7 +77,7 @@ def explain_command(args: list[str]) -> int:
         note("whether the tasks fit the model's context is not checked: tokenizers is not installed")
     else:
         found = _with_tokens(looked, found)
-    chosen = _chosen(run)
+    chosen = _describe_settings(run)
     value = {"chosen": chosen, "settings": to_dict(run), "wired": [asdict(w) for w in wires], "derived": _json(found)}
     value |= {"server": server} if (server := _server(run)) else {}
 
@@ -118,7 +118,7 @@ def _server(run: Run) -> str:
     return run.engine.command(run.model.path if isinstance(run.model, Folder) else f"{_BUILT}/start", max(ranks, default=0))
 
 
-def _chosen(run: Run) -> tuple[str, ...]:
+def _describe_settings(run: Run) -> tuple[str, ...]:
     """What `assay train` prints before the first step of a run from a model: what was chosen for it and this machine, and why."""
     if not isinstance(run.model, Folder) or stated_config(run.model) is not None or not any(s.uses_tasks for s in run.stages):
         return ()

@@ -21,14 +21,14 @@ def loading() -> Generator[Callable[[], None]]:
     before, frozen = gc.isenabled(), gc.get_freeze_count() > 0
     gc.disable()
     try:
-        yield partial(_loaded, freeze=not frozen)
+        yield partial(_freeze_loaded, freeze=not frozen)
     finally:
         if not frozen:
             gc.unfreeze()
         (gc.enable if before else gc.disable)()
 
 
-def _loaded(freeze: bool) -> None:
+def _freeze_loaded(freeze: bool) -> None:
     gc.collect()
     if freeze:
         gc.freeze()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.cli.listing_cache import kept_rows
 from assay.cli.options import parse
-from assay.cli.output import grid, lines, show, unquoted
+from assay.cli.output import grid, lines, show, strip_marks
 from assay.cli.text_wrap import columns, fill
 from assay.core.errors import ConfigError
 
@@ -72,7 +72,7 @@ def _list(own: GuideListOptions) -> int:
     def text() -> None:
         grid(
             ("name", "kind", "what it does", "observes"),
-            [[r["name"], r["kind"], unquoted(r["sentence"]), r["observes"]] for r in rows],
+            [[r["name"], r["kind"], strip_marks(r["sentence"]), r["observes"]] for r in rows],
         )
         print("assay guides show NAME: source, status, settings and the command that trains with it")
 
@@ -108,7 +108,7 @@ def _show(own: GuideShowOptions) -> int:
     value = {**_row(guide), "settings": settings, "doc": guide.doc}
 
     def text() -> None:
-        print(unquoted(guide.doc), end="\n\n")
+        print(strip_marks(guide.doc), end="\n\n")
         lines(
             {
                 "kind": guide.kind,

@@ -87,7 +87,7 @@ def scaffold(kind: str, name: str, folder: Path, *, about: str = "", author: str
         raise ConfigError(f"{name!r} is a keyword of Python, so no module can have that name; give another, such as my-{name}")
     if module in sys.stdlib_module_names or importlib.util.find_spec(module) is not None:
         raise ConfigError(f"{name}: there is a module {module!r} already, which the new one would hide; give another name")
-    if "entry" in SCAFFOLDS[kind] and (package := _offered(name)) is not None:
+    if "entry" in SCAFFOLDS[kind] and (package := _offering_package(name)) is not None:
         raise ConfigError(
             f"{name!r} is a family or suite of {package} already ('assay tasks list'); give another, such as my-{name}"
         )
@@ -110,7 +110,7 @@ def scaffold(kind: str, name: str, folder: Path, *, about: str = "", author: str
         "Class": "".join(word.capitalize() for word in name.split("-")),
         "about": said or parts["about"],
         "described": json.dumps(said or parts["about"], ensure_ascii=False),
-        "stamped": _stamped(author, license),
+        "stamped": _license_lines(author, license),
         "page": parts["page"],
         "version": assay.__version__,
     }
@@ -121,7 +121,7 @@ def scaffold(kind: str, name: str, folder: Path, *, about: str = "", author: str
     return files
 
 
-def _stamped(author: str, license: str) -> str:
+def _license_lines(author: str, license: str) -> str:
     """The lines of a ``pyproject.toml`` that name licence and authors."""
     import tomli_w
 
@@ -133,9 +133,9 @@ def _stamped(author: str, license: str) -> str:
     return tomli_w.dumps(table)
 
 
-def _offered(name: str) -> str | None:
+def _offering_package(name: str) -> str | None:
     """The package that offers a family or suite of this name."""
-    from assay.tasks.packages import installed
+    from assay.tasks.packages import installed_packages
 
-    found = installed()
+    found = installed_packages()
     return (found.packages.get(name) or "an installed package") if name in found.families or name in found.suites else None

@@ -10,7 +10,7 @@ from assay.core.errors import ConfigError
 from assay.runtime.distributed.launch import Launch, lead_ranks, read_launch, serve_rank
 from assay.train.run import Run
 
-__all__ = ["check_ranks", "meshed", "with_ranks"]
+__all__ = ["check_ranks", "with_mesh", "with_ranks"]
 
 
 def with_ranks(work: Callable[[Launch | None], int]) -> int:
@@ -29,7 +29,7 @@ def with_ranks(work: Callable[[Launch | None], int]) -> int:
         return work(launch)
 
 
-def meshed(run: Run, launch: Launch | None) -> Run:
+def with_mesh(run: Run, launch: Launch | None) -> Run:
     """A run with as many ranks as were started, where it does not say how many.
 
     Raises:

@@ -42,7 +42,7 @@ def flag_of(value: Any, declared: Any) -> Flag | None:
     kind = declared if _parsable(declared) else None if value is MISSING else _type_of(value)
     if kind is None or (value is not MISSING and not _holds(kind, value)):
         return None
-    return Flag(_spelled(kind), _plain(value), lambda new, place: _restored(new, kind, value))
+    return Flag(_option_type(kind), _plain(value), lambda new, place: _restore_type(new, kind, value))
 
 
 def _is_callable(option: Any) -> bool:
@@ -92,16 +92,16 @@ def _holds(kind: Any, value: Any) -> bool:
     return False
 
 
-def _spelled(kind: Any) -> Any:
+def _option_type(kind: Any) -> Any:
     """The type as tyro is told it: enums by their values."""
     if isinstance(kind, type) and issubclass(kind, Enum):
         return cast(Any, Literal)[tuple(m.value for m in kind)]
     if get_origin(kind) is tuple:
-        return tuple[tuple(a if a is Ellipsis else _spelled(a) for a in get_args(kind))]
+        return tuple[tuple(a if a is Ellipsis else _option_type(a) for a in get_args(kind))]
     if len(options := union_members(kind)) > 1:
-        out: Any = _spelled(options[0])
+        out: Any = _option_type(options[0])
         for option in options[1:]:
-            out = out | (None if option is NoneType else _spelled(option))
+            out = out | (None if option is NoneType else _option_type(option))
         return out
     if isinstance(origin := get_origin(kind), type) and issubclass(origin, Mapping):
         return cast(Any, dict)[get_args(kind)]
@@ -119,7 +119,7 @@ def _plain(value: Any) -> Any:
     return dict(cast("Mapping[Any, Any]", value)) if isinstance(value, Mapping) else value
 
 
-def _restored(new: Any, kind: Any, before: Any) -> Any:
+def _restore_type(new: Any, kind: Any, before: Any) -> Any:
     """What tyro read, as the part wants it."""
     for option in union_members(kind):
         if isinstance(option, type) and issubclass(option, Enum) and new in [m.value for m in option]:
@@ -127,7 +127,7 @@ def _restored(new: Any, kind: Any, before: Any) -> Any:
         if get_origin(option) is tuple and isinstance(new, tuple):
             items, kinds = cast("tuple[Any, ...]", new), get_args(option)
             kinds = kinds[:1] * len(items) if kinds[-1] is Ellipsis else kinds
-            return tuple(_restored(v, k, MISSING) for v, k in zip(items, kinds, strict=True))
+            return tuple(_restore_type(v, k, MISSING) for v, k in zip(items, kinds, strict=True))
     if isinstance(before, Mapping) and not isinstance(before, dict):
         return cast(Any, type(cast(Any, before)))(new)
     return new

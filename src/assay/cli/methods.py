@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.cli.listing_cache import kept_rows
 from assay.cli.options import parse
-from assay.cli.output import busy, grid, lines, show, unquoted
+from assay.cli.output import busy, grid, lines, show, strip_marks
 from assay.core.errors import ConfigError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def _show(as_json: bool, name: str) -> int:
     namesakes = [said for m in matches() if m.name == name and (said := f"{m.peer}:{m.name}") not in elsewhere]
     ask = f"assay methods --peer {namesakes[0].partition(':')[0]}" if namesakes else ""
     doc = inspect.cleandoc(method.make.__doc__ or "")
-    wired = [{"place": place, "value": set_to, "why": why} for place, set_to, why in _wired(name)]
+    wired = [{"place": place, "value": set_to, "why": why} for place, set_to, why in _describe_wiring(name)]
     value: dict[str, Any] = {
         **_row(method),
         "settings": {k: _plain(v) for k, v in settings.items()},
@@ -109,7 +109,7 @@ def _show(as_json: bool, name: str) -> int:
 
     def text() -> None:
         print(method.sentence, end="\n\n")
-        print(unquoted(doc), end="\n\n")
+        print(strip_marks(doc), end="\n\n")
         lines(
             {
                 "composition": value["composition"],
@@ -127,7 +127,7 @@ def _show(as_json: bool, name: str) -> int:
     return show(as_json, value, text)
 
 
-def _wired(name: str) -> list[tuple[str, str, str]]:
+def _describe_wiring(name: str) -> list[tuple[str, str, str]]:
     """What a stage of reinforcement learning gets for the method beside its objective: place, value, reason."""
     from assay.train.reinforce import Reinforce
     from assay.train.wiring import wire

@@ -67,7 +67,7 @@ class Study:
     @property
     def settings(self) -> tuple[str, tuple[str, ...]]:
         """What the runs have in common, whichever seeds are asked for and however they are shown."""
-        words = split_words(shared(self.args))[1]
+        words = split_words(shared_words(self.args))[1]
         return self.recipe, tuple(w for w in words if w.removeprefix("--").replace("_", "-") not in VIEWS)
 
 
@@ -125,7 +125,7 @@ def members_of(asked: Study, own: TrainOptions) -> list[StudyRun]:
     Raises:
         ConfigError: as `train_many`.
     """
-    common = shared(asked.args)
+    common = shared_words(asked.args)
     if own.seeds and any(w.partition("=")[0] == "--seed" for w in common):
         raise ConfigError("--seed and --seeds both say which seeds; give one of them")
     seeds = seeds_of(own.seeds) if own.seeds else (None,)
@@ -137,7 +137,7 @@ def members_of(asked: Study, own: TrainOptions) -> list[StudyRun]:
             words += [] if seed is None else ["--seed", str(seed)]
             with redirect_stderr(sys.stderr if not members else io.StringIO()):  # what is told of one is told of all
                 options, run = settle(TrainOptions, asked.recipe, words, "assay train")
-                run = options.settled(run)
+                run = options.apply_to(run)
             name = ",".join([*([group] if group else []), *([f"seed-{seed}"] if seed is not None else [])])
             members.append(StudyRun(name=name.replace("/", "_"), group=group, run=run, words=(asked.recipe, *words)))
     if twice := sorted({m.name for m in members if sum(m.name == n.name for n in members) > 1}):
@@ -204,7 +204,7 @@ def parse_vary(text: str) -> list[tuple[str, str]]:
     return found
 
 
-def shared(args: Sequence[str]) -> tuple[str, ...]:
+def shared_words(args: Sequence[str]) -> tuple[str, ...]:
     """The words without the options that are about all runs."""
     kept: list[str] = []
     drop = 0  # words that may still belong to an option that is left out
@@ -268,12 +268,12 @@ def _compare(endings: Sequence[RunEnding]) -> None:
     found = [d for d in differences(endings) if d.runs]
     if not found:
         return
-    rows = [[f"{d.second} - {d.first}", d.runs, *map(_signed, (d.greedy, d.sampled))] for d in found]
+    rows = [[f"{d.second} - {d.first}", d.runs, *map(_format_signed, (d.greedy, d.sampled))] for d in found]
     grid(("difference", "seeds", "greedy", "sampled"), rows, right=(1, 2, 3))
     say("paired: each seed with itself under the other setting; the 95 % interval over seeds (Student)")
 
 
-def _signed(of: Interval | float | None) -> str:
+def _format_signed(of: Interval | float | None) -> str:
     if isinstance(of, Interval):
         return f"{of.value:+.3f} [{of.low:+.3f}, {of.high:+.3f}]"
     return cell(None) if of is None else f"{of:+.3f}"

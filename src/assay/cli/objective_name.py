@@ -44,19 +44,19 @@ def objective_name(table: Mapping[str, Any]) -> str:
     ('gspo', 'grpo(kl=0.0) >> Token()')
     """
     from assay.core.config import from_dict
-    from assay.objective.methods.registry import composition, written
+    from assay.objective.methods.registry import composition, describe_part
     from assay.objective.objective import Objective
 
     try:
         found = cast("Objective", from_dict(Objective, table))
     except AssayError:  # parts of a file that is not here
         return _cut(" ".join(_kinds(table)) or "not readable here")
-    known = _known()
+    known = _known_methods()
     if same := dict.fromkeys(name for name, objective in known if objective == found):
         return "/".join(same)
     for name, objective in known:
         if replace(objective, aggregate=found.aggregate) == found:
-            return f"{name} >> {written(found.aggregate)}"
+            return f"{name} >> {describe_part(found.aggregate)}"
     return _with_terms(found) or _cut(composition(found))
 
 
@@ -70,7 +70,7 @@ def _with_terms(found: Objective) -> str:
     )
     said = "".join(f" + {_BESIDE[type(term).__name__]} {getattr(term, 'coef', 0):g}" for _, term in more)
     trust: Any = getattr(bare.policy, "trust", None)
-    for name, objective in _known():
+    for name, objective in _known_methods():
         plain: Any = getattr(objective.policy, "trust", None)
         clip = ""
         other = bare
@@ -84,7 +84,7 @@ def _with_terms(found: Objective) -> str:
 
 
 @cache
-def _known() -> Sequence[tuple[str, Objective]]:
+def _known_methods() -> Sequence[tuple[str, Objective]]:
     """Methods under their default settings, then without their divergence; GRPO first, of which others are variants."""
     from assay.objective.methods import methods
 

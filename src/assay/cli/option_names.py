@@ -33,7 +33,7 @@ def unknown_option(option: GivenOption, own: Collection[str], root: Node) -> str
         return f"{option.typed}: {method}"
     top = [name for name, child in root.fields.items() if not isinstance(child, Node)]
     known = [*top, *short] if option.file else [*own, *top, *short, *OWN_ALIASES, "config", "help", "help_all"]
-    found = _spelled(name, known) or _in_tree(name, root) or _short_of(name, known, root) or _at_end(name, root)
+    found = _match_case(name, known) or _in_tree(name, root) or _short_of(name, known, root) or _at_end(name, root)
     if found is None:
         more = "'assay explain RECIPE' shows the fields" if option.file else "--help-all lists all, --help WORD some"
         return f"{option.typed}: there is no such option; {more}"
@@ -55,7 +55,7 @@ def _leaves(node: Node, above: str) -> Iterator[tuple[str, Any]]:
             yield f"{above}{name}", child
 
 
-def _spelled(name: str, known: Collection[str]) -> str | None:
+def _match_case(name: str, known: Collection[str]) -> str | None:
     """The same name in another case."""
     return next((k for k in known if k == name), None)
 

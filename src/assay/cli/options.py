@@ -50,7 +50,7 @@ def parse(options: type[O], args: Sequence[str], prog: str, description: str = "
         return options()
     text = description or inspect.cleandoc(options.__doc__ or "").split("\nAttributes:")[0]
     with _one_line(options, args):
-        return _settled(options, _read(_explained(options), args, _with_given(options, args, prog), text))
+        return _settle_options(options, _read(_with_help(options), args, _with_given(options, args, prog), text))
 
 
 def parse_with(
@@ -113,7 +113,7 @@ def _both(options: type[Any], root: Node) -> type[Any]:
     tree = _mirror(root)
     both = dataclasses.make_dataclass(
         "Options",
-        [("own", Annotated[_explained(options), tyro.conf.arg(name="")]), ("tree", Annotated[tree, tyro.conf.arg(name="")])],
+        [("own", Annotated[_with_help(options), tyro.conf.arg(name="")]), ("tree", Annotated[tree, tyro.conf.arg(name="")])],
     )
     both.__doc__ = " "
     return both
@@ -258,7 +258,7 @@ def _default(value: Any) -> Any:
 # ---- help -------------------------------------------------------------------------------------------------------------
 
 
-def _explained(options: type[Any]) -> type[Any]:
+def _with_help(options: type[Any]) -> type[Any]:
     """The mirror of a command's options: help from the docstring, positions and names of values from the fields' metadata."""
     import tyro
 
@@ -299,7 +299,7 @@ def _metavar(kind: Any) -> str | None:
     return given[0].__name__.upper() if len(given) == 1 and given != [kind] else None
 
 
-def _settled(options: type[O], parsed: Any) -> O:
+def _settle_options(options: type[O], parsed: Any) -> O:
     return options(**{f.name: getattr(parsed, f.name) for f in dataclasses.fields(cast(Any, options))})
 
 

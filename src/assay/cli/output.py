@@ -16,7 +16,7 @@ from assay.core.errors import UnknownNameError
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["busy", "cell", "choose", "grid", "lines", "note", "show", "table", "unquoted"]
+__all__ = ["busy", "cell", "choose", "grid", "lines", "note", "show", "table", "strip_marks"]
 
 
 def show(as_json: bool, value: Any, render: Callable[[], None]) -> int:
@@ -116,7 +116,7 @@ def cell(value: Any) -> str:
     return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
-def unquoted(text: str) -> str:
+def strip_marks(text: str) -> str:
     """Docstring text without its marks."""
     return text.replace("`", "")
 

@@ -320,7 +320,7 @@ def _class(word: str, place: str, now: Any, declared: Any, extra: Sequence[str])
         if not dataclasses.is_dataclass(kind):
             raise ConfigError(f"{place} {word}: {name} is no dataclass, so it is no part of a configuration")
         if not fits(kind, declared):
-            known = _listed(candidates(now, declared, extra))
+            known = _list_names(candidates(now, declared, extra))
             raise ConfigError(f"{place} {word}: a {name} does not fit there{missing_members(kind, declared)}; known: {known}")
         return kind
     known = candidates(now, declared, extra)
@@ -329,7 +329,7 @@ def _class(word: str, place: str, now: Any, declared: Any, extra: Sequence[str])
         close = _like(word, [*known, *_family_names(declared)])
         hint = f"did you mean {close!r}? " if close else ""
         named = ", or a name of 'assay tasks list'" if _family_names(declared) else ""
-        raise ConfigError(f"{place} {word}: there is no such part; {hint}known: {_listed(known, close)}{named}")
+        raise ConfigError(f"{place} {word}: there is no such part; {hint}known: {_list_names(known, close)}{named}")
     return known[word]
 
 
@@ -340,7 +340,7 @@ def _like(word: str, known: Iterable[str]) -> str | None:
     return min(whole, key=len) if whole else nearest(word, names)
 
 
-def _listed(known: Iterable[str], first: str | None = None) -> str:
+def _list_names(known: Iterable[str], first: str | None = None) -> str:
     """The names in alphabetical order, behind ``first`` where it is one of them."""
     return ", ".join(sorted(known, key=lambda name: (name != first, name))) or "none"
 
@@ -361,7 +361,7 @@ def _modules(name: str) -> list[ModuleType]:
 def _parts_of(modules: Sequence[str], declared: Any) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for name in dict.fromkeys(modules):
-        look = _fitting if name in _PACKAGES and _hashable(declared) else _found
+        look = _fitting if name in _PACKAGES and _hashable(declared) else _find_parts
         for word, found in look(name, declared).items():
             out.setdefault(word, found)
     return out
@@ -376,13 +376,13 @@ def _hashable(declared: Any) -> bool:
     return True
 
 
-def _found(name: str, declared: Any) -> Mapping[str, Any]:
+def _find_parts(name: str, declared: Any) -> Mapping[str, Any]:
     """The parts of a module that fit, by name."""
     kinds = _parts_of_package(name) if name in _PACKAGES else _parts_in(name)
     return {word: kind for word, kind in kinds.items() if fits(kind, declared)}
 
 
-_fitting = cache(_found)
+_fitting = cache(_find_parts)
 """The same of a package, whose names stay as they are; many places of a run are declared alike."""
 
 

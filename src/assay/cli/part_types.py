@@ -35,13 +35,13 @@ def _builds_alike(kind: type[Any], option: type[Any]) -> bool:
 
     True where an annotation names no class that can be found here, such as one that only type checkers import.
     """
-    made, wanted = _built(getattr(kind, "build", None)), _built(getattr(option, "build", None))
+    made, wanted = _result_class(getattr(kind, "build", None)), _result_class(getattr(option, "build", None))
     if made is None or wanted is None or not getattr(wanted, "_is_protocol", False):
         return True
     return all(hasattr(made, m) for m in _members(wanted) if callable(getattr(wanted, m, None)))
 
 
-def _built(build: Any) -> type[Any] | None:
+def _result_class(build: Any) -> type[Any] | None:
     """The class that the annotation of a method's result names; None where that is not to be found."""
     named = getattr(build, "__annotations__", {}).get("return")
     found = getattr(build, "__globals__", {}).get(named) if isinstance(named, str) else named

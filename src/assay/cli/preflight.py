@@ -46,7 +46,7 @@ def check(run: Run) -> bool:
     check_run(run)
     if find_spec("tokenizers") is None:
         return False
-    check_fits(run, cast("Model", outline(run.model)), _outlined)
+    check_fits(run, cast("Model", outline(run.model)), _outline_model)
     return True
 
 
@@ -56,7 +56,7 @@ def require_torch() -> None:
         raise MissingExtraError("torch", "train")
 
 
-def _outlined(path: str) -> Model:
+def _outline_model(path: str) -> Model:
     return cast("Model", outline(Folder(path)))
 
 

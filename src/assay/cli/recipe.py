@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # a list of families or verifiers needs no run
 
 __all__ = [
     "find",
-    "reduced",
+    "shrink_run",
     "settle",
     "settle_all",
     "with_rows",
@@ -188,7 +188,7 @@ def _objectives() -> tuple[str, ...]:
     return ("Objective", *(n for n, v in kinds if issubclass(v, Objective)))
 
 
-def reduced(run: Run) -> Run:
+def shrink_run(run: Run) -> Run:
     """The run with a small random model in place of its own, and a line for the person on each thing that is then different.
 
     Raises:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from assay.cli.options import parse
-from assay.cli.output import lines, show, unquoted
+from assay.cli.output import lines, show, strip_marks
 from assay.cli.recipe import find
 from assay.cli.user_objects import first_line
 
@@ -29,4 +29,4 @@ def recipes_command(args: list[str]) -> int:
 
     own = parse(RecipesOptions, args[args[:1] == ["list"] :], "assay recipes")
     rows = [{"name": name, "function": where, "summary": first_line(find(name))} for name, where in RECIPES.items()]
-    return show(own.json, rows, lambda: lines({r["name"]: unquoted(r["summary"]) for r in rows}))
+    return show(own.json, rows, lambda: lines({r["name"]: strip_marks(r["summary"]) for r in rows}))

@@ -16,7 +16,7 @@ from assay.train.checkpoint_weights import checkpoint_place
 from assay.train.driver import load_run
 from assay.train.run import Run
 
-__all__ = ["RUNS", "Record", "made_again", "missing", "named_run", "recorded", "run_folder"]
+__all__ = ["RUNS", "Record", "made_again", "missing", "named_run", "recorded_run", "run_folder"]
 
 RUNS = Path("runs")
 """Where runs without a folder of their own go, and 'assay runs list' looks."""
@@ -108,7 +108,7 @@ def missing(path: Path) -> None:
         raise DataError(f"{path} does not exist; {_LISTED}")
 
 
-def recorded(folder: Path) -> Run:
+def recorded_run(folder: Path) -> Run:
     """The run of a folder.
 
     Raises:
@@ -124,7 +124,7 @@ def made_again(folder: Path) -> Run | None:
     The user's files are imported first.
 
     Raises:
-        CheckpointError, ConfigError: as `recorded`.
+        CheckpointError, ConfigError: as `recorded_run`.
     """
     record = Record.read(folder)
     for file in record.files if record else ():
@@ -136,5 +136,5 @@ def made_again(folder: Path) -> Run | None:
         if record is None or not record.files:
             raise
         own, run = settle(TrainOptions, record.recipe, record.args, "assay resume")
-        return own.settled(run)
+        return own.apply_to(run)
     return None

@@ -34,7 +34,7 @@ def run_row(view: RunView) -> dict[str, Any]:
         "recipe": record.recipe if record else None,
         "objective": _objective(given, view.settings),
         "model": _model(_table(view.settings.get("model"))),
-        "changed": _changed(given, record.unchanged) if record else None,
+        "changed": _describe_changes(given, record.unchanged) if record else None,
         "tasks": _kind(_table(view.settings.get("tasks"))) or None,
         "seed": view.seed,
         "step": f"{view.last_step}/{planned}" if planned else str(view.last_step),
@@ -65,7 +65,7 @@ def _names_method(path: str) -> bool:
     return path in ("objective", "algorithm") or path.removesuffix(".kind").endswith(".objective")
 
 
-def _changed(given: Sequence[GivenOption], unchanged: Collection[str]) -> str:
+def _describe_changes(given: Sequence[GivenOption], unchanged: Collection[str]) -> str:
     """What differs from the recipe, as it was asked for, without what is about the command and the folder, and without what the
     recipe says too.
     """

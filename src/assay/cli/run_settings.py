@@ -96,7 +96,7 @@ def change_run(
         run = _fitted_to_model(run, given, modules)
     given = replace_aliases(run, given, own, mistakes)
     root = cast(Node, take(run))
-    given = last_given(given, lambda path: _replaced(path, root))
+    given = last_given(given, lambda path: _replaced_part(path, root))
     wired, wires, rest = wire_all(run, given, parts, mistakes)
     made, changed = apply_options(options, wired, rest, mistakes, modules)
     changed, left_out = drop_foreign_options(run, changed)
@@ -167,7 +167,7 @@ def _setting(root: Any, path: str) -> tuple[Any, ...]:
     return (node.kind,) if word == class_word(node) else ()
 
 
-def _replaced(path: str, root: Node) -> str:
+def _replaced_part(path: str, root: Node) -> str:
     """The part that an option replaces, or the objective that it names."""
     head, _, word = path.rpartition(".")
     if word == "objective":

@@ -45,7 +45,7 @@ def runs_sync(args: list[str]) -> int:
     for tracker in trackers:
         tracker.check_installed()
     last = last_step(folder)
-    rows = [_sent(folder, tracker) for tracker in trackers]
+    rows = [_send_run(folder, tracker) for tracker in trackers]
 
     def text() -> None:
         for row in rows:
@@ -56,7 +56,7 @@ def runs_sync(args: list[str]) -> int:
     return 1 if any(row["error"] for row in rows) else 0
 
 
-def _sent(folder: Path, tracker: TrackerSettings) -> dict[str, Any]:
+def _send_run(folder: Path, tracker: TrackerSettings) -> dict[str, Any]:
     """What came of sending to one; an error of its library does not keep the others from theirs."""
     name, error = tracker.tracker_name(), ""
     try:

@@ -155,12 +155,12 @@ def _table(found: list[IsolationProbe], best: IsolationProbe | None) -> None:
     attacks = list(dict.fromkeys(name for p in found for name in p.attacks))
     if attacks:
         fought = [p for p in found if p.attacks]
-        grid(("attack", *(p.name for p in fought)), [[name, *(_held(p, name) for p in fought)] for name in attacks])
+        grid(("attack", *(p.name for p in fought)), [[name, *(_describe_hold(p, name) for p in fought)] for name in attacks])
     for p in found:
         if not p.held:
             print(f"{p.name}: {p.why}")
     print(best.line if best else "isolation: none; programs are refused")
 
 
-def _held(found: IsolationProbe, attack: str) -> str:
+def _describe_hold(found: IsolationProbe, attack: str) -> str:
     return {True: "held", False: "THROUGH", None: "–"}[found.attacks.get(attack)]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from assay.cli.options import parse
 from assay.cli.output import busy, choose, note
 from assay.cli.sources import scorer, source
-from assay.cli.verify import gathered, settings_of
+from assay.cli.verify import gather_settings, settings_of
 from assay.core.errors import ConfigError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ def _model(args: list[str]) -> int:
     with model:
         serve(
             model,
-            own.name or _called(own.model),
+            own.name or _model_name(own.model),
             ServedDefaults(sampling=sampling),
             host=own.host,
             port=own.port,
@@ -209,7 +209,7 @@ def _policy(args: list[str]) -> int:
     return 0
 
 
-def _called(path: Path) -> str:
+def _model_name(path: Path) -> str:
     """A run's own name, a folder's, or a name on the hub as it is."""
     if not path.exists():
         return str(path)
@@ -217,7 +217,7 @@ def _called(path: Path) -> str:
 
 
 def _verifier(args: list[str]) -> int:
-    own = parse(ServeVerifierOptions, gathered(args), "assay serve verifier")
+    own = parse(ServeVerifierOptions, gather_settings(args), "assay serve verifier")
     try:
         from assay.interop.service.server import serve
     except ImportError:

@@ -121,7 +121,7 @@ def derive(run: Run) -> Derived:
         memory=memory_of(*most),
         less=tuple(savings(*most)),
         base=derive(base) if base else None,
-        cached=_cached(base) if base else None,
+        cached=_cached_base(base) if base else None,
     )
 
 
@@ -200,7 +200,7 @@ def _weights(source: object, shape: AnyShape) -> WeightSizes:
     return weights_in(whole_of(model_folder(Path(cast(Folder, source).path))))
 
 
-def _cached(base: Run) -> Path | None:
+def _cached_base(base: Run) -> Path | None:
     with rows_beside(Path()):
         text = dumps_toml(to_dict(base))
     for done in sorted((cache_folder() / "base").glob(f"{base.name}-*/done.json")):

@@ -30,11 +30,11 @@ def source(word: str) -> TaskSource:
         ConfigError: what was named is no task family.
     """
     from assay.tasks import Problem, family, judged_rows, load_rows, read_splits
-    from assay.tasks.packages import installed
+    from assay.tasks.packages import installed_packages
 
     if word.endswith(".jsonl"):
         return load_rows(word)
-    if ":" not in word and (read := installed().read(word)):
+    if ":" not in word and (read := installed_packages().read(word)):
         return read
     if word.startswith(PREFIX):
         raise ConfigError(f"{word}: rows on the hub become a family by 'assay tasks import {word} rows.jsonl'")
@@ -140,13 +140,13 @@ def scorer(word: str, settings: Mapping[str, Any]) -> Verifier:
     found: Any = load(word)
     if isinstance(found, type):
         kind = cast("type[Any]", found)
-        found, settings = from_dict(kind, settings) if is_dataclass(kind) else _built(kind, word, settings), {}
+        found, settings = from_dict(kind, settings) if is_dataclass(kind) else _build_part(kind, word, settings), {}
     if settings and isinstance(found, FunctionType) and settings.keys() <= {"batched", "floor"}:
         return RewardFunction(found, **dict(settings))
-    return _refused(word, settings) if settings else named_verifier(found, name=word)
+    return _refuse_settings(word, settings) if settings else named_verifier(found, name=word)
 
 
-def _built(kind: Callable[..., Any], word: str, settings: Mapping[str, Any]) -> Any:
+def _build_part(kind: Callable[..., Any], word: str, settings: Mapping[str, Any]) -> Any:
     try:
         return kind(**settings)
     except AssayError:
@@ -155,5 +155,5 @@ def _built(kind: Callable[..., Any], word: str, settings: Mapping[str, Any]) -> 
         raise ConfigError(f"verifier {word} failed: {error_text(error)}") from error
 
 
-def _refused(word: str, settings: Mapping[str, Any]) -> Any:
+def _refuse_settings(word: str, settings: Mapping[str, Any]) -> Any:
     raise ConfigError(f"{word} has no settings {sorted(settings)}; a function of (prompt, completion, row) has batched and floor")

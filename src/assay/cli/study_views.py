@@ -26,7 +26,7 @@ class PlainStudyView:
     def state(self, name: str, state: State, said: str) -> None:
         """Prints it."""
         if state is not State.WAITING or said:
-            self._say(name, _worded(state, said))
+            self._say(name, _describe_state(state, said))
 
     def log(self, name: str, step: int, metrics: Mapping[str, float]) -> None:
         """Prints a line when there is an evaluation, or the step is due."""
@@ -68,7 +68,7 @@ class StudyTable:
 
     def state(self, name: str, state: State, said: str) -> None:
         """Takes the news; the next redraw shows them."""
-        self._states[name] = _worded(state, said)
+        self._states[name] = _describe_state(state, said)
 
     def log(self, name: str, step: int, metrics: Mapping[str, float]) -> None:
         """Takes the news likewise."""
@@ -100,7 +100,7 @@ class StudyTable:
         self._live.stop()
 
 
-def _worded(state: State, said: str) -> str:
+def _describe_state(state: State, said: str) -> str:
     if state is State.RUNNING and said == "base":
         return "building its base, or reading it"
     return f"{state}: {said}" if said else str(state)

@@ -27,9 +27,9 @@ DECLARED = "listing.json"
 
 def task_rows() -> list[dict[str, Any]]:
     """A row for each family and suite of all installed packages; one that is broken is told of, and the others are listed."""
-    from assay.tasks.packages import installed
+    from assay.tasks.packages import installed_packages
 
-    found = installed()
+    found = installed_packages()
     for package, why in found.broken.items():
         note(f"package of tasks {package} cannot be read: {why}")
     declared = declared_rows(own_folder())
@@ -86,11 +86,11 @@ def live_row(name: str) -> dict[str, Any]:
         ConfigError: it cannot be loaded.
     """
     from assay.tasks import Rows, TaskMixture, card, family
-    from assay.tasks.packages import installed
+    from assay.tasks.packages import installed_packages
 
     source = family(name)
     c = card(source)
-    said = installed().summary(name) if isinstance(source, Rows) else ""
+    said = installed_packages().summary(name) if isinstance(source, Rows) else ""
     parts = {part: list(of) for part, of in source.members().items()} if isinstance(source, TaskMixture) else None
     return {
         "name": name,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.cli.listing_cache import kept_rows, task_packages
 from assay.cli.options import parse
-from assay.cli.output import busy, cell, choose, grid, lines, show, unquoted
+from assay.cli.output import busy, cell, choose, grid, lines, show, strip_marks
 from assay.cli.task_listing import task_rows
 from assay.core.errors import ConfigError, UnknownNameError
 
@@ -105,7 +105,7 @@ def _list(args: list[str]) -> int:
     def text() -> None:
         if own.arms:
             arms = [(a, _span(r["arms"][a]), x) for r in rows for a, x in r["problems"].items()]
-            grid(("arm", "domain", "levels", ""), [[a, x["domain"], ls, unquoted(x["summary"])] for a, ls, x in arms])
+            grid(("arm", "domain", "levels", ""), [[a, x["domain"], ls, strip_marks(x["summary"])] for a, ls, x in arms])
             return
         grid(
             ("name", "domain", "arms", "levels", "oracle", "tools", ""),
@@ -117,7 +117,7 @@ def _list(args: list[str]) -> int:
                     _reach([n for ls in r["arms"].values() for n in ls]),
                     cell(r["oracle"]),
                     cell(r["tools"]),
-                    unquoted(r["summary"]),
+                    strip_marks(r["summary"]),
                 ]
                 for r in rows
             ],
@@ -184,8 +184,8 @@ def _show(args: list[str]) -> int:
         lines(
             {
                 "name": known.name,
-                "": unquoted(known.summary),
-                **_offered(family, known.arms),
+                "": strip_marks(known.summary),
+                **_offered_arms(family, known.arms),
                 "verifier": judge,
                 "oracle": cell(known.has_trace),
                 "tools": cell(known.has_tools),
@@ -198,7 +198,7 @@ def _show(args: list[str]) -> int:
     return show(own.json, value, text)
 
 
-def _offered(family: TaskSource, arms: Mapping[str, Sequence[int]]) -> dict[str, str]:
+def _offered_arms(family: TaskSource, arms: Mapping[str, Sequence[int]]) -> dict[str, str]:
     """The arms with their levels; of a suite its parts, with the families of each."""
     from assay.tasks import TaskMixture
 

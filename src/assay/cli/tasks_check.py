@@ -29,7 +29,7 @@ def check_family(family: TaskSource, name: str, n: int, deadline: float, as_json
     from assay.tasks import Problems
     from assay.testing import ContractError, Report, check_problem, check_task_source
 
-    def held(prefix: str, report: Report, said: bool) -> None:
+    def report_new(prefix: str, report: Report, said: bool) -> None:
         """Adds a report to what was found; prints what of it was not yet."""
         passed.extend(prefix + p for p in report.passed)
         skipped.extend(prefix + s for s in report.skipped)
@@ -47,10 +47,10 @@ def check_family(family: TaskSource, name: str, n: int, deadline: float, as_json
         print(subject, flush=True)
     try:
         with own_code(name), busy(f"checking {family.name}" if as_json else ""):
-            held("", check_task_source(family, n=n, deadline=deadline, say=None if as_json else say), said=True)
+            report_new("", check_task_source(family, n=n, deadline=deadline, say=None if as_json else say), said=True)
             for problem in family.problems if isinstance(family, Problems) else ():
                 found = check_problem(problem, n=n, growth=None if n >= _ENOUGH else 0.0, deadline=deadline)
-                held(f"{problem.name}: ", found, said=False)
+                report_new(f"{problem.name}: ", found, said=False)
     except (ConfigError, DataError) as error:  # the check's own finding, not a wrong argument
         raise ContractError(f"{subject}: {error}") from error
     return show(as_json, {"subject": subject, "passed": passed, "skipped": skipped, "numbers": numbers}, lambda: None)

@@ -61,7 +61,7 @@ def sample(args: list[str]) -> int:
     own = parse(TasksSampleOptions, args, "assay tasks sample")
     if own.n < 1:
         raise ConfigError(f"-n {own.n}: sample at least one task")
-    family = _shaped(source(own.name), own)
+    family = _shape_family(source(own.name), own)
     found = in_turn(family, own.n, own.split, (own.arm,) if own.arm else (), () if own.level is None else (own.level,))
     printed, secrets = 0, _Secrets(family) if own.private else None
     with own_code(own.name):
@@ -96,7 +96,7 @@ def _readable(family: TaskSource, task: Task) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _shaped(family: TaskSource, own: TasksSampleOptions) -> TaskSource:
+def _shape_family(family: TaskSource, own: TasksSampleOptions) -> TaskSource:
     """The family with the stream and the form that are asked for."""
     from assay.tasks import with_form, with_seed
 

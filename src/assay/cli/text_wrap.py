@@ -13,7 +13,7 @@ _NARROWEST = 40  # a terminal that claims less is told as much as this needs
 
 def fill(text: str, hang: str = "") -> str:
     """``text`` in lines no longer than the terminal is wide, all but the first behind ``hang``; words stay whole."""
-    return _wrapped(text, "", hang)
+    return _wrap(text, "", hang)
 
 
 def columns(rows: Mapping[str, str]) -> str:
@@ -24,7 +24,7 @@ def columns(rows: Mapping[str, str]) -> str:
     width = max((len(name) for name in rows if len(name) <= most), default=2)
     more = " " * (width + 4)
     return "\n".join(
-        _wrapped(text, f"  {name:<{width}}  ", more) if len(name) <= width else f"  {name}\n{_wrapped(text, more, more)}"
+        _wrap(text, f"  {name:<{width}}  ", more) if len(name) <= width else f"  {name}\n{_wrap(text, more, more)}"
         for name, text in rows.items()
     )
 
@@ -34,7 +34,7 @@ def table_rows(rows: Sequence[tuple[str, str, str]]) -> str:
     first = max(len(name) for name, _, _ in rows)
     second = max(len(value) for _, value, _ in rows)
     heads = [f"  {name:<{first}}  " + (f"{value:<{second}}  " if second else "") for name, value, _ in rows]
-    lines = [_wrapped(text, head, " " * len(head)) for head, (_, _, text) in zip(heads, rows, strict=True)]
+    lines = [_wrap(text, head, " " * len(head)) for head, (_, _, text) in zip(heads, rows, strict=True)]
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -42,7 +42,7 @@ def _width() -> int:
     return max(_NARROWEST, shutil.get_terminal_size().columns)
 
 
-def _wrapped(text: str, first: str, more: str) -> str:
+def _wrap(text: str, first: str, more: str) -> str:
     return textwrap.fill(
         text, _width(), initial_indent=first, subsequent_indent=more, break_long_words=False, break_on_hyphens=False
     )

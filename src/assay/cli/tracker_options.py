@@ -119,7 +119,7 @@ def choose_trackers(
     settings = [o for o in about if o.path != TRACKER and not (o.file and words and not _is_chosen(o, chosen))]
     if not settings:
         return tuple(chosen.values())
-    return _changed(chosen, settings)
+    return _apply_settings(chosen, settings)
 
 
 def _is_chosen(option: GivenOption, chosen: Mapping[str, TrackerSettings]) -> bool:
@@ -139,7 +139,7 @@ def _tracker(word: str, place: str) -> TrackerSettings:
     return kind()
 
 
-def _changed(chosen: Mapping[str, TrackerSettings], settings: Sequence[GivenOption]) -> tuple[TrackerSettings, ...]:
+def _apply_settings(chosen: Mapping[str, TrackerSettings], settings: Sequence[GivenOption]) -> tuple[TrackerSettings, ...]:
     """With settings: ``tracker.wandb.project`` of one, ``tracker.project`` of each that has a project."""
     mistakes = Mistakes()
     rows: list[GivenOption] = []

@@ -11,7 +11,7 @@ from pathlib import Path
 from assay.cli import ignore_interrupts
 from assay.cli.gc_pause import Loading, loading
 from assay.cli.given_options import split_options
-from assay.cli.launched import check_ranks, meshed, with_ranks
+from assay.cli.launched import check_ranks, with_mesh, with_ranks
 from assay.cli.multi_run import Study, resume_all, train_many
 from assay.cli.options import parse
 from assay.cli.output import busy, note
@@ -32,7 +32,7 @@ from assay.train.progress_view import say, tell_settings, title_of, view
 from assay.train.record import fresh_folder, refuse_used
 from assay.train.run import Run
 from assay.train.stopping import REQUEUE
-from assay.train.tracking import tracked
+from assay.train.tracking import open_trackers
 
 __all__ = ["resume_command", "train_command"]
 
@@ -53,7 +53,7 @@ def _train(args: list[str], launch: Launch | None) -> int:
                 raise ConfigError(f"--seeds and --vary start processes of their own; leave out {launch.by}")
             loaded()
             return train_many(asked.recipe, asked.words, own)
-        run = meshed(own.settled(asked.run), launch)
+        run = with_mesh(own.apply_to(asked.run), launch)
         folder = own.folder or fresh_folder(Path("runs"), run.name)
         refuse_used(folder)
         check(run)
@@ -154,8 +154,8 @@ def _work(
         return [Loading(loaded), view(run, title_of(run, where, where == folder), own.plain, first)]
 
     logging.getLogger("asyncio").addFilter(_no_interrupts)
-    with tracked(folder, trackers, watch) as told:
-        code = _worked(lambda: job(told), folder, own, begun)
+    with open_trackers(folder, trackers, watch) as told:
+        code = _work_off(lambda: job(told), folder, own, begun)
     for tracker in trackers:
         state = TrackerState.read(folder, tracker.tracker_name()) if begun else None
         if state is not None and not state.error and (where := tracker.where(folder, state.url)):
@@ -163,7 +163,7 @@ def _work(
     return code
 
 
-def _worked(job: Callable[[], RunOutcome], folder: Path, own: ViewOptions, begun: Sequence[Path]) -> int:
+def _work_off(job: Callable[[], RunOutcome], folder: Path, own: ViewOptions, begun: Sequence[Path]) -> int:
     """Runs a job and says what came of it; ``begun`` fills when the run has begun."""
     try:
         outcome = job()

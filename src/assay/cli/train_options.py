@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from assay.cli.recipe import reduced
+from assay.cli.recipe import shrink_run
 from assay.core.errors import ConfigError
 from assay.train.run import Run
 
@@ -88,11 +88,11 @@ class TrainOptions(ViewOptions):
         """Whether several runs are asked for."""
         return bool(self.seeds or self.vary)
 
-    def settled(self, run: Run) -> Run:
+    def apply_to(self, run: Run) -> Run:
         """``run`` with what these options say of it."""
         if self.steps is not None:
             run = replace(run, stages=(*run.stages[:-1], replace(run.stages[-1], steps=self.steps)))
-        run = reduced(run) if self.random_init else run
+        run = shrink_run(run) if self.random_init else run
         check = run.contamination
         mode = "report" if self.allow_contamination else check.mode
         changed = replace(check, against=(*check.against, *map(str, self.against)), mode=mode)

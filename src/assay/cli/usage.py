@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from assay.cli.options import option_rows
-from assay.cli.output import unquoted
+from assay.cli.output import strip_marks
 from assay.cli.recipe import find
 from assay.cli.text_wrap import columns, fill
 from assay.cli.user_objects import first_line
@@ -39,7 +39,7 @@ def usage(command: str, options: type[Any], args: Sequence[str]) -> int:
     parts = (
         f"usage: assay {command} RECIPE [OPTIONS]",
         fill(inspect.cleandoc(options.__doc__ or "").split("\n")[0]),
-        f"recipes:\n{columns({name: unquoted(first_line(find(name))) for name in RECIPES})}",
+        f"recipes:\n{columns({name: strip_marks(first_line(find(name))) for name in RECIPES})}",
         f"your own:\n{columns(own)}",
         f"options:\n{columns(option_rows(options))}",
         fill(

@@ -12,10 +12,10 @@ from typing import Any
 
 from assay.cli.listing_cache import kept_rows
 from assay.cli.options import parse
-from assay.cli.output import cell, choose, grid, note, show, unquoted
+from assay.cli.output import cell, choose, grid, note, show, strip_marks
 from assay.core.errors import ConfigError
 
-__all__ = ["gathered", "settings_of", "verify_command"]
+__all__ = ["gather_settings", "settings_of", "verify_command"]
 
 _SHOWN = 400
 """Characters of an error in the summary; the row has all of it."""
@@ -80,7 +80,7 @@ def _list(args: list[str]) -> int:
     def text() -> None:
         grid(
             ("name", "components", "gold", "trusted", ""),
-            [[r["name"], ", ".join(r["components"]), r["gold"], cell(r["trusted"]), unquoted(r["summary"])] for r in rows],
+            [[r["name"], ", ".join(r["components"]), r["gold"], cell(r["trusted"]), strip_marks(r["summary"])] for r in rows],
         )
 
     return show(own.json, rows, text)
@@ -110,7 +110,7 @@ def _rows() -> list[dict[str, Any]]:
 def _run(args: list[str]) -> int:
     from assay.cli.sources import scorer, source
 
-    own = parse(VerifyRunOptions, gathered(args), "assay verify run")
+    own = parse(VerifyRunOptions, gather_settings(args), "assay verify run")
     if not own.deadline > 0:
         raise ConfigError(f"--deadline {own.deadline}: give seconds above 0")
     if own.workers is not None and own.workers < 1:
@@ -167,7 +167,7 @@ def settings_of(given: Sequence[str]) -> dict[str, Any]:
     return out
 
 
-def gathered(args: Sequence[str]) -> list[str]:
+def gather_settings(args: Sequence[str]) -> list[str]:
     """Arguments in which one ``--set`` holds what all of them said."""
     rest: list[str] = []
     said: list[str] = []

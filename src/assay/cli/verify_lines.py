@@ -16,7 +16,7 @@ from assay.core.protocols import TaskSource, Verifier
 from assay.core.score import Fault, Score
 from assay.verify import ScoringPool
 from assay.verify.abilities import abilities_of
-from assay.verify.cases import case_of, parsed, verdict_row
+from assay.verify.cases import case_of, parse_row, verdict_row
 from assay.verify.workers.cpu import cores
 
 __all__ = ["Judges", "judge_lines"]
@@ -64,14 +64,14 @@ class Judges:
         pool = self._pools.get()
         began = perf_counter()
         try:
-            task, rollout = case_of(parsed(line, place), place, family=self._family)
+            task, rollout = case_of(parse_row(line, place), place, family=self._family)
             score = pool.score([(task, rollout)])[rollout.id]
         except DataError as error:
             score = _unread(str(error))
         finally:
             seconds = perf_counter() - began
             self._pools.put(pool)
-        return verdict_row(_placed(score, place), seconds)
+        return verdict_row(_add_place(score, place), seconds)
 
     def close(self) -> None:
         """Ends the pools, whatever they are doing."""
@@ -148,7 +148,7 @@ class _Giver:
                 self._failed = error
 
 
-def _placed(score: Score, place: str) -> Score:
+def _add_place(score: Score, place: str) -> Score:
     """The verdict, with the place in its error where that is about the row: `DataError` is about a gold, never an answer."""
     kind, _, told = str(score.info.get("error", "")).partition(": ")
     return _unread(f"{place}: {told.removeprefix(_INVENTED)}") if kind == "DataError" else score

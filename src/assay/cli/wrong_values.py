@@ -43,12 +43,12 @@ def explain_wrong_value(box: str, options: type[Any], args: Sequence[str]) -> st
     name = next((f.name for f in dataclasses.fields(options) if _is_called(f, names)), None)
     if name is None:
         return None
-    typed, words = _given(names, args)
+    typed, words = _typed_option(names, args)
     kinds = [kind for kind in union_members(hints(options)[name]) if kind is not NoneType]
     if not typed:
         quoted = _QUOTED.findall(text[found.start() :])
         typed, words = names[0], quoted[-1:]
-    return _said(typed, words, kinds)
+    return _describe_typed(typed, words, kinds)
 
 
 def _is_called(field: dataclasses.Field[Any], names: Sequence[str]) -> bool:
@@ -57,7 +57,7 @@ def _is_called(field: dataclasses.Field[Any], names: Sequence[str]) -> bool:
     return any(n == shown or n.lstrip("-").replace("-", "_") == field.name for n in names)
 
 
-def _given(names: Sequence[str], args: Sequence[str]) -> tuple[str, list[str]]:
+def _typed_option(names: Sequence[str], args: Sequence[str]) -> tuple[str, list[str]]:
     """An option as it was typed the last time, and its words; none of a position."""
     typed, words, mine = "", list[str](), False
     for arg in args:
@@ -71,7 +71,7 @@ def _given(names: Sequence[str], args: Sequence[str]) -> tuple[str, list[str]]:
     return typed, words
 
 
-def _said(typed: str, words: Sequence[str], kinds: Sequence[Any]) -> str:
+def _describe_typed(typed: str, words: Sequence[str], kinds: Sequence[Any]) -> str:
     inner = [a for kind in kinds if get_origin(kind) is tuple for a in get_args(kind) if a is not Ellipsis] or kinds
     choices = [str(c) for kind in inner if get_origin(kind) is Literal for c in get_args(kind)]
     wanted = f"one of {', '.join(choices)}" if choices else " or ".join(_WORDS.get(k, str(k)) for k in inner)

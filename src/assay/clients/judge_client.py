@@ -129,7 +129,7 @@ class JudgeClient:
             EngineError: no connection; says how to name another address.
         """
         try:
-            await self._made().check_reachable()
+            await self._make_client().check_reachable()
         except EngineError as error:
             raise EngineError(
                 f"judge {self.judge.name!r} cannot be reached: {error}; start its server, or give Judge.url "
@@ -143,7 +143,7 @@ class JudgeClient:
 
     async def _answer(self, key: str, messages: Sequence[Message], read: Callable[[str], Any], sample: int) -> str:
         self.counts["asked"] += 1
-        client = self._made()
+        client = self._make_client()
         async with self._slots:
             began = time.monotonic()
             try:
@@ -201,7 +201,7 @@ class JudgeClient:
                 f"judge {self.judge.name!r}: none of its first {self._unread} answers could be read; the last: {self._last}"
             )
 
-    def _made(self) -> OpenAIClient:
+    def _make_client(self) -> OpenAIClient:
         if self._client is None:
             from assay.clients.openai_client import OpenAIClient
 

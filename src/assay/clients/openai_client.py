@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from assay.core.errors import ConfigError, EngineError, MissingExtraError
 from assay.core.task import CALLS, Message
-from assay.core.tools import as_dicts, declared
+from assay.core.tools import as_dicts, declared_tools
 from assay.core.util.stop_request import pause
 
 try:
@@ -216,7 +216,7 @@ class OpenAIClient:
                 else:
                     said = f"status {answer.status_code}: {self._without_key(answer.text)[:500]!r}"
                     if answer.status_code < 500 and answer.status_code not in _LATER:
-                        raise self._refused(answer.status_code, path, said)
+                        raise self._refusal(answer.status_code, path, said)
                     wait = max(wait, _asked_for(answer))
             came.append(said)
             if attempt + 1 < self._attempts:
@@ -255,7 +255,7 @@ class OpenAIClient:
         key = os.environ.get(self._key_name) if self._key_name else None
         return text.replace(key, "[key]") if key else text
 
-    def _refused(self, status: int, path: str, said: str) -> RequestRefused:
+    def _refusal(self, status: int, path: str, said: str) -> RequestRefused:
         short = not self.base_url.endswith("/v1")
         address = f"'/v1' may be missing from the address: {self.base_url}/v1" if short else "look at the address"
         fix = {
@@ -277,7 +277,7 @@ def _in_words(error: httpx.HTTPError) -> str:
 
 def _conversation(messages: Sequence[Message]) -> dict[str, Any]:
     """Messages as the protocol has them: tools apart, calls with numbers and arguments as text."""
-    tools, rest = declared(messages, "OpenAIClient.chat")
+    tools, rest = declared_tools(messages, "OpenAIClient.chat")
     roles = [m.role for m in rest]
     turns = as_dicts(roles, [m.content for m in rest], ids=CALLS in roles)
     for turn in turns:

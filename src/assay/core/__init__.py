@@ -111,7 +111,7 @@ if TYPE_CHECKING:
         ScorerSpec,
         StatelessScorer,
         score_each,
-        unanswered,
+        unanswered_score,
     )
     from assay.core.seeds import content_split, derive, generator, uniforms
     from assay.core.task import Context, Message, Prefill, Task, TaskView

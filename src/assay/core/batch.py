@@ -194,10 +194,10 @@ def pack(groups: Sequence[Group], drawn: Counts | None = None, policy: str = "po
     columns |= span_columns(rollouts, np.repeat(owners, lengths), sampled)
     batch = _batch(columns, lengths, owners, np.zeros(len(owners), np.int8), _rollout_table(groups), drawn)
     other = {"reposed": np.array(reposed)} if any(reposed) else {}
-    return replace(batch, rows={**batch.rows, **_privileged(prompts), **other})
+    return replace(batch, rows={**batch.rows, **_privileged_columns(prompts), **other})
 
 
-def _privileged(prompts: Sequence[tuple[int, Ids | None]]) -> dict[str, Array]:
+def _privileged_columns(prompts: Sequence[tuple[int, Ids | None]]) -> dict[str, Array]:
     """The row columns ``prompt`` and ``privileged``; none where no row has a privileged prompt."""
     longest = max(0 if ids is None else len(ids) for _, ids in prompts)
     if not longest:
@@ -225,7 +225,7 @@ def pack_rows(rows: Sequence[tuple[int, Sample]], table: Mapping[str, Array], dr
         "mask": TokenColumn("mask", np.concatenate([s.mask for s in samples_]), "rollout"),
     }
     for name in sorted({n for s in samples_ for n in s.columns}):
-        columns[name] = _joined(name, samples_)
+        columns[name] = _join_column(name, samples_)
     streams = np.array([STREAMS.index(s.stream) for s in samples_], np.int8)
     return _batch(columns, [len(s.ids) for s in samples_], [i for i, _ in rows], streams, table, drawn)
 
@@ -248,7 +248,7 @@ def _batch(
     return replace(batch, counts=counts, drawn=counts if drawn is None else drawn)
 
 
-def _joined(name: str, rows: Sequence[Sample]) -> TokenColumn:
+def _join_column(name: str, rows: Sequence[Sample]) -> TokenColumn:
     model = next(s.columns[name] for s in rows if name in s.columns)
     parts: list[Array] = []
     for row in rows:

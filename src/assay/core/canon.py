@@ -29,9 +29,9 @@ __all__ = [
     "check_unicode",
     "digest",
     "freeze",
-    "hashed",
+    "hash_text",
     "plain",
-    "unrepeated",
+    "refuse_repeated_keys",
 ]
 
 
@@ -58,7 +58,7 @@ class FrozenMap(Mapping[str, Any]):
     __slots__ = ("_items",)
 
     def __init__(self, items: Mapping[str, Any] | None = None) -> None:
-        self._items: dict[str, Any] = _named({} if items is None else items, freeze)
+        self._items: dict[str, Any] = _name_items({} if items is None else items, freeze)
 
     def __getitem__(self, key: str) -> Any:
         return self._items[key]
@@ -132,7 +132,7 @@ def plain(value: Any) -> Any:
     if kind is list or kind is tuple:  # as most values are: the general tests below are many times slower
         return [v if v.__class__ in _EXACT else plain(v) for v in value]
     if kind is dict or kind is FrozenMap:
-        return _named(value, plain)
+        return _name_items(value, plain)
     if isinstance(value, enum.Enum):
         return plain(value.value)
     if isinstance(value, np.ndarray | np.generic):
@@ -142,7 +142,7 @@ def plain(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
     if isinstance(value, Mapping):
-        return _named(cast("Mapping[Any, Any]", value), plain)
+        return _name_items(cast("Mapping[Any, Any]", value), plain)
     if isinstance(value, Set):
         return sorted((plain(v) for v in cast("Set[Any]", value)), key=_ENCODER.encode)
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
@@ -203,23 +203,23 @@ def canonical(value: Any) -> bytes:
     return _ENCODER.encode(plain(value)).encode("utf-8", "surrogatepass")
 
 
-def hashed(text: bytes, size: int = 16) -> str:
+def hash_text(text: bytes, size: int = 16) -> str:
     """Hex blake2b of canonical JSON that is already at hand (`canonical`); ``size`` in bytes.
 
-    >>> hashed(canonical({"a": 1})) == digest({"a": 1})
+    >>> hash_text(canonical({"a": 1})) == digest({"a": 1})
     True
     """
     return hashlib.blake2b(text, digest_size=size).hexdigest()
 
 
-def unrepeated(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+def refuse_repeated_keys(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     """A JSON object from its pairs, as the ``object_pairs_hook`` of ``json.loads``: of a key that stands twice
     nobody knows which value is meant.
 
     Raises:
         DataError: a key stands twice; names it.
 
-    >>> json.loads('{"a": {"b": 1}}', object_pairs_hook=unrepeated)
+    >>> json.loads('{"a": {"b": 1}}', object_pairs_hook=refuse_repeated_keys)
     {'a': {'b': 1}}
     """
     found = dict(pairs)
@@ -230,7 +230,7 @@ def unrepeated(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _named(items: Mapping[Any, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
+def _name_items(items: Mapping[Any, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
     out = {k if k.__class__ is str else str(k): v if v.__class__ in _EXACT else change(v) for k, v in items.items()}
     if len(out) < len(items):
         raise DataError(f"two keys are the same name as text: {sorted(map(repr, items))}")
@@ -243,7 +243,7 @@ def digest(value: Any, size: int = 16) -> str:
     >>> digest({"a": 1}) == digest({"a": 1.0}), len(digest(0))
     (False, 32)
     """
-    return hashed(canonical(value), size)
+    return hash_text(canonical(value), size)
 
 
 def array_digest(array: np.ndarray[Any, Any], size: int = 16) -> str:

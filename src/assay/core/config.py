@@ -193,12 +193,12 @@ def _write_part(value: Any, declared: Any, place: str) -> Table:
         held = getattr(value, field.name)
         left_out = held is None if field.default is None else LATER in field.metadata and held == field.default
         if field.init and not left_out:
-            named = _beside(value, field, held)
+            named = _table_reference(value, field, held)
             table[field.name] = _write(held, hints[field.name], f"{place}.{field.name}") if named is None else named
     return table
 
 
-def _beside(value: Any, field: dataclasses.Field[Any], held: Any) -> Table | None:
+def _table_reference(value: Any, field: dataclasses.Field[Any], held: Any) -> Table | None:
     """What stands for many rows, where they may stand in a file."""
     store = current_store() if BESIDE in field.metadata else None
     return None if store is None else store.put(held, *getattr(value, field.metadata[BESIDE])())
@@ -336,7 +336,7 @@ def _replace(value: Any, path: list[str], new: Any, whole: str) -> Any:
     head, rest = path[0], path[1:]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         names = [f.name for f in dataclasses.fields(value) if f.init]
-        _known(head, names, type(value).__name__, whole)
+        _check_known(head, names, type(value).__name__, whole)
         if not rest:
             check_scalar(new, hints_of(type(value))[head], whole)
         inner = _replace(getattr(value, head), rest, new, whole) if rest else new
@@ -346,17 +346,17 @@ def _replace(value: Any, path: list[str], new: Any, whole: str) -> Any:
             raise ConfigError(f"{whole}={new!r}: {failure}") from failure
     if isinstance(value, tuple):
         items = list(cast("tuple[Any, ...]", value))
-        _known(head, [str(i) for i in range(len(items))], "a tuple", whole)
+        _check_known(head, [str(i) for i in range(len(items))], "a tuple", whole)
         items[int(head)] = _replace(items[int(head)], rest, new, whole) if rest else new
         return tuple(items)
     if isinstance(value, Mapping):
         table = dict(cast("Mapping[str, Any]", value))
-        _known(head, table, "a mapping", whole)
+        _check_known(head, table, "a mapping", whole)
         table[head] = _replace(table[head], rest, new, whole) if rest else new
         return table if isinstance(value, dict) else FrozenMap(table)
     raise ConfigError(f"{whole}: {head!r} is looked up in {value!r}, {a_kind(value)}, which has no parts")
 
 
-def _known(head: str, names: Sequence[str] | Mapping[str, Any], owner: str, whole: str) -> None:
+def _check_known(head: str, names: Sequence[str] | Mapping[str, Any], owner: str, whole: str) -> None:
     if head not in names:
         raise UnknownNameError(f"part of {owner} in path {whole!r}", head, names)

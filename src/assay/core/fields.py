@@ -26,7 +26,7 @@ __all__ = [
     "is_part",
     "later",
     "mapping_types",
-    "resolved",
+    "resolve_annotation",
     "spell",
     "takes_mapping",
     "takes_sequence",
@@ -94,14 +94,14 @@ Offer = Callable[[str], Any]
 def hints_of(cls: Any, offered: Offer | None = None) -> dict[str, Any]:
     """Declared type of each field of a dataclass; Any where it can only be resolved by type checkers."""
     owners = {name: owner for owner in reversed(cls.__mro__) for name in inspect.get_annotations(owner)}
-    found = {f.name: resolved(f.type, owners[f.name].__module__, offered) for f in dataclasses.fields(cls)}
+    found = {f.name: resolve_annotation(f.type, owners[f.name].__module__, offered) for f in dataclasses.fields(cls)}
     return {name: Any if declared is object else declared for name, declared in found.items()}
 
 
-def resolved(declared: Any, module: str, offered: Offer | None = None) -> Any:
+def resolve_annotation(declared: Any, module: str, offered: Offer | None = None) -> Any:
     """The type that an annotation means in a module; Any where a name in it is known to type checkers only, and not offered.
 
-    >>> resolved("int | None", "builtins"), resolved("Text", "builtins"), resolved("Text", "builtins", {"Text": str}.__getitem__)
+    >>> resolve_annotation("int | None", "builtins"), resolve_annotation("Text", "builtins"), resolve_annotation("Text", "builtins", {"Text": str}.__getitem__)
     (int | None, typing.Any, <class 'str'>)
     """
     if not isinstance(declared, str):

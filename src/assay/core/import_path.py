@@ -37,11 +37,11 @@ def filed_as(name: str) -> Callable[[Class], Class]:
     ('assay.train.warmup', 'assay.train.run:WarmUp')
     """
 
-    def decorated(cls: Class) -> Class:
+    def decorate(cls: Class) -> Class:
         _FILED[cls], _CALLED[name] = name, cls
         return cls
 
-    return decorated
+    return decorate
 
 
 def name_of(value: type | Callable[..., Any]) -> str:

@@ -84,10 +84,10 @@ class Manifest(RenamedMembers):
         return digest({name: [t.dtype, t.shape, t.digest] for name, t in self.tensors.items()})
 
 
-def digested(digests: Iterable[str]) -> str:
+def digest_kind(digests: Iterable[str]) -> str:
     """How digests of tensors are made, as `EngineInfo.digests` says it; two of different kinds tell nothing about each other.
 
-    >>> digested(["mixed:0b", "mixed:1c"]), digested(["0b"])
+    >>> digest_kind(["mixed:0b", "mixed:1c"]), digest_kind(["0b"])
     ('mixed', 'blake2b')
     """
     return "mixed" if any(digest.startswith(MIXED) for digest in digests) else "blake2b"

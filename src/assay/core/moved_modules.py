@@ -213,7 +213,7 @@ def filed_module(module: str) -> str:
     >>> filed_module("assay_tasks.math.words"), filed_module("assay.core.task")
     ('assay.tasks.math.words', 'assay.core.task')
     """
-    return _renamed(module, _FILED)
+    return _rename_prefix(module, _FILED)
 
 
 def module_of_filed(name: str) -> str:
@@ -222,10 +222,10 @@ def module_of_filed(name: str) -> str:
     >>> module_of_filed("assay.tasks.math.words"), module_of_filed("assay_tasks.math.words")
     ('assay_tasks.math.words', 'assay_tasks.math.words')
     """
-    return _renamed(name, _FOUND)
+    return _rename_prefix(name, _FOUND)
 
 
-def _renamed(module: str, table: dict[str, str]) -> str:
+def _rename_prefix(module: str, table: dict[str, str]) -> str:
     if module in table:
         return table[module]
     parts = module.split(".")

@@ -10,16 +10,16 @@ from numpy.typing import NDArray
 from assay.core.columns import Array
 from assay.core.rollout import Ids
 
-__all__ = ["SUPPORT", "flat_of", "lists_of", "ragged"]
+__all__ = ["SUPPORT", "flat_of", "lists_of", "ragged_array"]
 
 SUPPORT = "support"
 """The column that says from which ids each token was drawn; learners score it within them. 0 stands for all ids."""
 
 
-def ragged(lists: Sequence[Ids]) -> Array:
+def ragged_array(lists: Sequence[Ids]) -> Array:
     """``[T]`` objects: the values of a `assay.core.columns.TokenColumn` whose entries are lists of ids.
 
-    >>> ragged([np.array([3, 5]), np.array([1])])[0].tolist()
+    >>> ragged_array([np.array([3, 5]), np.array([1])])[0].tolist()
     [3, 5]
     """
     out = np.zeros(len(lists), np.object_)
@@ -31,7 +31,7 @@ def ragged(lists: Sequence[Ids]) -> Array:
 def flat_of(values: Array) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """``[T]`` lengths, -1 where an entry is no list, and ``[S]`` all ids behind one another.
 
-    >>> flat_of(ragged([np.array([3, 5])]))[0].tolist()
+    >>> flat_of(ragged_array([np.array([3, 5])]))[0].tolist()
     [2]
     """
     lists: list[Ids | None] = [entry if isinstance(entry, np.ndarray) else None for entry in values]

@@ -16,7 +16,16 @@ from assay.core.rollout import Ids, Rollout
 from assay.core.score import Fault, Score
 from assay.core.task import Context, Message, Task
 
-__all__ = ["JudgePort", "RolloutGroup", "ScoreContext", "Scorer", "ScorerSpec", "StatelessScorer", "score_each", "unanswered"]
+__all__ = [
+    "JudgePort",
+    "RolloutGroup",
+    "ScoreContext",
+    "Scorer",
+    "ScorerSpec",
+    "StatelessScorer",
+    "score_each",
+    "unanswered_score",
+]
 
 _T = TypeVar("_T")
 
@@ -42,7 +51,7 @@ class JudgePort(Protocol):
             sample: number of the answer, where a question is asked several times.
 
         Raises:
-            EngineError: no judgement after all tries, or before the deadline; the rollout gets a fault (`unanswered`).
+            EngineError: no judgement after all tries, or before the deadline; the rollout gets a fault (`unanswered_score`).
             ConfigError: the server refuses such requests: the run ends.
         """
         ...
@@ -185,10 +194,10 @@ async def score_each(groups: Sequence[RolloutGroup], one: Callable[[Task, Rollou
     return [[next(scores) for _ in g.rollouts] for g in groups]
 
 
-def unanswered(error: EngineError) -> Score:
+def unanswered_score(error: EngineError) -> Score:
     """The score of a rollout on which a judge gave no judgement: an ``infra`` fault, which is masked and counted.
 
-    >>> unanswered(EngineError("no answer in 6 attempts")).valid
+    >>> unanswered_score(EngineError("no answer in 6 attempts")).valid
     False
     """
     return Score(components={}, fault=Fault.INFRA, info=FrozenMap({"error": str(error)}))

@@ -65,7 +65,7 @@ def question_text(messages: Iterable[Message]) -> list[str]:
     return [m.content for m in messages if m.role not in ("system", "assistant", TOOLS, CALLS)]
 
 
-def _named(media: Iterable[Any]) -> tuple[Media, ...]:
+def _name_media(media: Iterable[Any]) -> tuple[Media, ...]:
     return tuple(Media(m["kind"], m["digest"], tuple(m["size"])) for m in media)
 
 
@@ -92,7 +92,7 @@ class TaskView:
         told = self.public.get("tools")  # in the order in which they were written: so models were taught to read them
         tools = (Message(TOOLS, json.dumps(plain(told), ensure_ascii=False)),) if told else ()
         if "messages" in self.public:
-            return (*tools, *(Message(m["role"], m["content"], _named(m.get("media", ()))) for m in self.public["messages"]))
+            return (*tools, *(Message(m["role"], m["content"], _name_media(m.get("media", ()))) for m in self.public["messages"]))
         return (*tools, Message("user", self.public["prompt"]))
 
 

@@ -9,16 +9,16 @@ from typing import Any, cast
 from assay.core.errors import DataError
 from assay.core.task import CALLS, TOOLS, Message
 
-__all__ = ["as_dicts", "canonical", "declared", "marked", "named_in", "renamed", "with_words"]
+__all__ = ["as_dicts", "canonical", "declared_tools", "mark_content", "named_in", "rename_tools", "with_words"]
 
 
-def declared(messages: Sequence[Message], where: str) -> tuple[str, list[Message]]:
+def declared_tools(messages: Sequence[Message], where: str) -> tuple[str, list[Message]]:
     """The tools that a conversation opens with, as JSON in one way of writing, empty for none; and the rest of it.
 
     Raises:
         DataError: they stand elsewhere than in front, or are no list of schemas with names.
 
-    >>> declared([Message("tools", '[{"name": "add"}]'), Message("user", "1+1?")], "here")[0]
+    >>> declared_tools([Message("tools", '[{"name": "add"}]'), Message("user", "1+1?")], "here")[0]
     '[{"type": "function", "function": {"name": "add", "description": "", "parameters": {"type": "object", "properties": {}}}}]'
     """
     told = list(messages)
@@ -29,8 +29,8 @@ def declared(messages: Sequence[Message], where: str) -> tuple[str, list[Message
 
 
 def canonical(text: str) -> str:
-    """Schemas as OpenAI's list of functions, from such a list or from bare ones; raises like `declared`."""
-    found = _parsed(text, "tools")
+    """Schemas as OpenAI's list of functions, from such a list or from bare ones; raises like `declared_tools`."""
+    found = _parse_list(text, "tools")
     out: list[dict[str, Any]] = []
     for entry in found:
         inner: Any = entry.get("function", entry) if entry.get("type", "function") == "function" else None
@@ -47,10 +47,10 @@ def named_in(tools: str) -> list[str]:
     return [entry["function"]["name"] for entry in json.loads(tools)]
 
 
-def renamed(tools: str) -> tuple[str, dict[str, str]]:
+def rename_tools(tools: str) -> tuple[str, dict[str, str]]:
     """Declared tools under names that occur nowhere else, and these names by the tools' own.
 
-    >>> renamed('[{"function": {"name": "user"}}]')
+    >>> rename_tools('[{"function": {"name": "user"}}]')
     ('[{"function": {"name": "TOOL0NAME"}}]', {'user': 'TOOL0NAME'})
     """
     entries: list[dict[str, Any]] = json.loads(tools)
@@ -60,7 +60,7 @@ def renamed(tools: str) -> tuple[str, dict[str, str]]:
     return json.dumps(entries, ensure_ascii=False), names
 
 
-def _parsed(text: str, what: str) -> list[dict[str, Any]]:
+def _parse_list(text: str, what: str) -> list[dict[str, Any]]:
     try:
         found: Any = json.loads(text)
     except ValueError as error:
@@ -119,10 +119,10 @@ def with_words(content: str) -> tuple[str, list[dict[str, Any]]]:
     except ValueError:
         found = None
     if not isinstance(found, dict):
-        return "", _parsed(content, CALLS)
+        return "", _parse_list(content, CALLS)
     told = cast("dict[str, Any]", found)
     words: Any = told.get("content")
-    return (words if isinstance(words, str) else ""), _parsed(json.dumps(told.get("tool_calls"), ensure_ascii=False), CALLS)
+    return (words if isinstance(words, str) else ""), _parse_list(json.dumps(told.get("tool_calls"), ensure_ascii=False), CALLS)
 
 
 def _number(n: int) -> str:
@@ -136,6 +136,6 @@ def _call(entry: Mapping[str, Any]) -> dict[str, Any]:
     return {"name": name, "arguments": arguments}
 
 
-def marked(role: str, mark: str) -> str:
+def mark_content(role: str, mark: str) -> str:
     """A content of a role in which a mark stands."""
     return json.dumps([{"name": mark, "arguments": {}}]) if role == CALLS else mark

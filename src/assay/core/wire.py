@@ -60,7 +60,7 @@ def task_to_wire(task: Task) -> Wire:
 
 def task_from_wire(data: Mapping[str, Any]) -> Task:
     """The task that `task_to_wire` wrote; raises DataError when ``data`` is something else."""
-    return _checked("task", data, _read_task)
+    return _read_checked("task", data, _read_task)
 
 
 def context_to_wire(context: Context) -> Wire:
@@ -70,7 +70,7 @@ def context_to_wire(context: Context) -> Wire:
 
 def context_from_wire(data: Mapping[str, Any]) -> Context:
     """The context that `context_to_wire` wrote; raises DataError when ``data`` is something else."""
-    return _checked("context", data, _read_context)
+    return _read_checked("context", data, _read_context)
 
 
 def rollout_to_wire(rollout: Rollout) -> Wire:
@@ -80,7 +80,7 @@ def rollout_to_wire(rollout: Rollout) -> Wire:
 
 def rollout_from_wire(data: Mapping[str, Any]) -> Rollout:
     """The rollout that `rollout_to_wire` wrote, bit for bit; raises DataError when ``data`` is something else."""
-    return _checked("rollout", data, _read_rollout)
+    return _read_checked("rollout", data, _read_rollout)
 
 
 def group_to_wire(group: Group) -> Wire:
@@ -102,10 +102,10 @@ def _draw(draw: Draw) -> list[Any]:
 
 def group_from_wire(data: Mapping[str, Any]) -> Group:
     """The group that `group_to_wire` wrote, bit for bit; raises DataError when ``data`` is something else."""
-    return _checked("group", data, _read_group)
+    return _read_checked("group", data, _read_group)
 
 
-def _checked(what: str, data: Mapping[str, Any], read: Callable[[Mapping[str, Any]], T]) -> T:
+def _read_checked(what: str, data: Mapping[str, Any], read: Callable[[Mapping[str, Any]], T]) -> T:
     if data.get("wire") != _VERSION:
         raise DataError(f"not a {what} in wire format {_VERSION}: its 'wire' is {data.get('wire')!r}")
     try:

@@ -41,7 +41,7 @@ class CurationPlan:
     settings: Mapping[str, Any]
     versions: Mapping[str, str]
 
-    def described(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, Any]:
         """As plain values."""
         return {
             "inputs": plain(self.inputs),
@@ -53,14 +53,14 @@ class CurationPlan:
     @cached_property
     def digest(self) -> str:
         """The same for the same work."""
-        return digest(self.described())
+        return digest(self.describe())
 
-    def changed(self, other: Mapping[str, Any]) -> str:
+    def changed_parts(self, other: Mapping[str, Any]) -> str:
         """Which parts of another plan's description are not this one's."""
-        mine = self.described()
+        mine = self.describe()
         return " and ".join(name for name in mine if mine[name] != other.get(name)) or "form"
 
-    def named(self) -> str:
+    def input_name(self) -> str:
         """Its input in a few words."""
         first = self.inputs[0].path
         return first if len(self.inputs) == 1 else f"{first} and {len(self.inputs) - 1} more"

@@ -100,9 +100,9 @@ class PassRates(_WithPasses, RowStep):
 
     def judge(self, chunk: Chunk, ready: Any) -> Sequence[Verdict | None]:
         """Scores for each row that has attempts."""
-        return [self._scored(*found) if found[1] else None for found in self.passes.of(chunk.rows, ready)]
+        return [self._score_rate(*found) if found[1] else None for found in self.passes.of(chunk.rows, ready)]
 
-    def _scored(self, passed: int, n: int) -> Verdict:
+    def _score_rate(self, passed: int, n: int) -> Verdict:
         low, high = wilson_bounds(passed, n, self.confidence)
         scores = {
             "pass_rate": passed / n,

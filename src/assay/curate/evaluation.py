@@ -23,7 +23,7 @@ from assay.core.fields import later
 from assay.curate.item_index import Whole
 from assay.curate.phrase_frequency import AT_LEAST, Common
 from assay.curate.question_keys import Questions, Templates
-from assay.curate.rows import Fields, entries, parsed, read_rows
+from assay.curate.rows import Fields, entries, parse_entry, read_rows
 from assay.curate.sentence_keys import own_words, shared_words, split_pieces
 from assay.curate.text import HashedTexts, among, bands_for, distinct, normal, own_similarity, shingles, sorted_unique, table_mask
 
@@ -240,7 +240,7 @@ class EvalIndex:
         hashes, items, positions, places = self._postings
         if not len(hashes):
             return
-        n, told, template = self.matching.n, set[tuple[int, int]](), self._spelled(common.shingles)
+        n, told, template = self.matching.n, set[tuple[int, int]](), self._spell_common(common.shingles)
         asked, rows, first = texts.words.runs(n)
         maybe = np.flatnonzero(places[asked & table_mask(len(hashes))])
         maybe = maybe[~among(common.runs, asked[maybe])]
@@ -261,7 +261,7 @@ class EvalIndex:
         if not self.matching.near or not len(texts) or not self.items:
             return
         k, threshold = self.matching.shingle, self.matching.near
-        told = self._spelled(common)
+        told = self._spell_common(common)
         rows = self._likely(texts.words)
         if not rows:
             return
@@ -324,7 +324,7 @@ class EvalIndex:
         places[hashes & mask] = True
         return hashes[order], items[order], positions[order], places
 
-    def _spelled(self, common: NDArray[np.uint64]) -> frozenset[str]:
+    def _spell_common(self, common: NDArray[np.uint64]) -> frozenset[str]:
         """Common shingles of items as text."""
         if "words" not in self._prepared or self._prepared["words"][0] != common.tobytes():
             hashes, rows, first = self._words.shingles(self.matching.shingle)
@@ -384,7 +384,7 @@ def _items(path: Path, fields: Fields) -> Iterator[EvalItem]:
     line = 0
     for line, entry in read_rows(path):
         try:
-            question = fields.question_of(parsed(entry))
+            question = fields.question_of(parse_entry(entry))
             yield EvalItem(str(path), line, normal(question), question)
         except DataError as error:
             raise DataError(f"{path}, line {line}: {error}; mend or remove it, for what is not read cannot be found") from None

@@ -42,7 +42,7 @@ class Exact(SetStep):
 
     def note(self, chunk: Chunk, ready: Any) -> Mapping[str, NDArray[Any]]:
         """Digests of questions and golds."""
-        golds = [_written(row.gold) for row in chunk.rows]
+        golds = [_gold_bytes(row.gold) for row in chunk.rows]
         return {
             "key": digests([_question(t).encode("utf-8", "surrogatepass") for t in chunk.texts.normal]),
             "gold": digests(golds)[:, 0],
@@ -75,7 +75,7 @@ def digests(contents: Sequence[bytes]) -> NDArray[np.uint64]:
     return np.frombuffer(joined, ">u8").astype(np.uint64).reshape(-1, 2)
 
 
-def _written(gold: Any) -> bytes:
+def _gold_bytes(gold: Any) -> bytes:
     """A gold as bytes; text without its outer spaces."""
     return gold.strip().encode("utf-8", "surrogatepass") if isinstance(gold, str) else json.dumps(gold, sort_keys=True).encode()
 

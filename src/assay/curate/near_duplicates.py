@@ -97,7 +97,7 @@ class NearDuplicates(SetStep):
         common = self._common(seen, texts, seen.alive) if alike.any() else {}
         while True:
             groups = self._band_groups(seen, texts, full, common)
-            gone = self._gone(seen, texts, groups, frozenset(common.values()))
+            gone = self._find_repeats(seen, texts, groups, frozenset(common.values()))
             left = seen.alive.copy()
             left[[g[0] for g in gone]] = False
             still = self._common(seen, texts, left, common) if gone and common else common
@@ -109,7 +109,7 @@ class NearDuplicates(SetStep):
         likeness = np.array([g[2] for g in gone], np.float64)
         return [Decision("near-duplicate", seen.positions[rows], seen.positions[of], {"similarity": likeness})]
 
-    def _gone(
+    def _find_repeats(
         self, seen: StepNotes, texts: SeenTexts, groups: NDArray[np.int64], common: frozenset[str]
     ) -> list[tuple[int, int, float]]:
         """Rows that repeat one kept before them: the row, the other one, and how alike they are."""
@@ -156,16 +156,16 @@ class NearDuplicates(SetStep):
         if known is None:
             mask = table_mask(len(which) * 32)
             counts = np.zeros(int(mask) + 1, np.uint32)
-            for _, hashes, _, _ in self._shingled(texts, which):
+            for _, hashes, _, _ in self._shingle_blocks(texts, which):
                 np.add.at(counts, hashes & mask, np.uint32(1))
             if counts.max() < least:
                 return {}
-            parts = (hashes[counts[hashes & mask] >= least] for _, hashes, _, _ in self._shingled(texts, which))
+            parts = (hashes[counts[hashes & mask] >= least] for _, hashes, _, _ in self._shingle_blocks(texts, which))
             known_hashes = sorted_unique(np.concatenate([sorted_unique(part) for part in parts]))
         else:
             known_hashes = np.array(sorted(known), np.uint64)
         counted, spelled = Frequency(known_hashes), dict[int, str]()
-        for block, hashes, rows, first in self._shingled(texts, which):
+        for block, hashes, rows, first in self._shingle_blocks(texts, which):
             counted.add(block, hashes, rows)
             for at in np.flatnonzero(among(known_hashes, hashes)).tolist():
                 if int(hashes[at]) not in spelled:
@@ -173,7 +173,7 @@ class NearDuplicates(SetStep):
                     spelled[int(hashes[at])] = " ".join(words[int(first[at]) : int(first[at]) + self.shingle])
         return {h: spelled[h] for h in counted.common(0.0, least).tolist()}
 
-    def _shingled(
+    def _shingle_blocks(
         self, texts: SeenTexts, which: NDArray[np.bool_]
     ) -> Iterator[tuple[HashedTexts, NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]]:
         """Some rows, block by block: the texts, and the hash, row and first word of each shingle."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from assay.core.seeds import content_split
 from assay.curate.curation_plan import CurationPlan
 from assay.curate.progress import CurationProgress
-from assay.curate.rows import Stored, dumped
+from assay.curate.rows import Stored, dump_line
 from assay.curate.step import CurationStep, Decision, RowStep
 from assay.curate.work_folder import WorkFolder, decisions_in, verdicts_in
 
@@ -64,7 +64,7 @@ class Fates:
         self.gone, self.starts, self.steps = gone, starts, steps
         self._work, self._homes, self._ids = work, homes, ids
         self._decided = {
-            i: _sorted(decisions_in(work.place("decided", i))) for i, s in enumerate(steps) if not isinstance(s, RowStep)
+            i: _sort_rows(decisions_in(work.place("decided", i))) for i, s in enumerate(steps) if not isinstance(s, RowStep)
         }
         self._noted = {i: self._positions(homes[i]) for i, ds in self._decided.items() if any(d.scores for d, _ in ds)}
 
@@ -164,7 +164,7 @@ class _Tally:
         self._read += 1
         self._reasons[-1, "unreadable"] += 1
         place = {"file": self._inputs[file], "line": line}
-        return dumped({"step": READING, "reason": "unreadable", "evidence": {"error": reason}, **place, "text": text})
+        return dump_line({"step": READING, "reason": "unreadable", "evidence": {"error": reason}, **place, "text": text})
 
     def row(self, row: Stored, step: int, reason: str, evidence: Any, scores: dict[str, Any]) -> tuple[str, bytes]:
         """The file that a row goes to, and its line there."""
@@ -172,7 +172,7 @@ class _Tally:
         if step >= 0:
             self._reasons[step, reason] += 1
             said = {"step": self._pipeline.steps[step].name, "reason": reason, "evidence": evidence, "scores": scores}
-            head = dumped({**said, "id": row.id, "file": self._inputs[row.file], "line": row.number})
+            head = dump_line({**said, "id": row.id, "file": self._inputs[row.file], "line": row.number})
             return "rejected.jsonl", head[:-2] + b', "row": ' + row.raw + b"}\n"
         split = "test" if row.test else "train"
         self._splits[split] += 1
@@ -189,7 +189,7 @@ class _Tally:
         return {
             "format": FORMAT,
             "plan": self._plan.digest,
-            **self._plan.described(),
+            **self._plan.describe(),
             "counts": {
                 "read": self._read,
                 "unreadable": self._reasons[-1, "unreadable"],
@@ -202,7 +202,7 @@ class _Tally:
         }
 
 
-def _sorted(decisions: Sequence[Decision]) -> list[tuple[Decision, NDArray[np.int64]]]:
+def _sort_rows(decisions: Sequence[Decision]) -> list[tuple[Decision, NDArray[np.int64]]]:
     """Decisions with their rows ascending."""
     found: list[tuple[Decision, NDArray[np.int64]]] = []
     for d in decisions:

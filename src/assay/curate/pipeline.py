@@ -24,7 +24,7 @@ from assay.core.errors import ConfigError, DataError
 from assay.curate.curation_plan import CurationPlan, plan_of
 from assay.curate.output import Fates, emit, split_of
 from assay.curate.progress import CurationProgress, Quiet
-from assay.curate.rows import Fields, Row, Stored, dumped, parsed, read_rows, row_of
+from assay.curate.rows import Fields, Row, Stored, dump_line, parse_entry, read_rows, row_of
 from assay.curate.step import Chunk, CurationStep, RowStep, SetStep
 from assay.curate.work_folder import (
     StoredNotes,
@@ -34,7 +34,7 @@ from assay.curate.work_folder import (
     put_decisions,
     put_verdicts,
     verdicts_in,
-    written,
+    write_whole,
 )
 
 __all__ = ["Pipeline"]
@@ -109,15 +109,15 @@ class Pipeline:
         around = [place for place in map(Path, files) if place.is_dir() and folder.resolve().is_relative_to(place.resolve())]
         if around:
             raise ConfigError(f"{folder} is inside {around[0]}, which is read; name a folder beside it")
-        done = None if fresh else _finished(folder, plan)
+        done = None if fresh else _finished_manifest(folder, plan)
         if done is not None:
             shutil.rmtree(folder / ".work", ignore_errors=True)  # of a run that was killed when all was done
             return done
         work = WorkFolder(folder / ".work")
         with work.alone():
             if fresh:
-                _cleared(folder, work)
-            _settled(work, plan, chunk)
+                _clear_folder(folder, work)
+            _claim_folder(work, plan, chunk)
             manifest = _Run(self, plan, work, progress or Quiet()).all(folder)
         shutil.rmtree(work.folder, ignore_errors=True)
         return manifest
@@ -195,10 +195,10 @@ class _Run:
         bad: list[bytes] = []
         for file, line, entry in block:
             try:
-                row = row_of(parsed(entry), self._pipeline.fields, file, line)
+                row = row_of(parse_entry(entry), self._pipeline.fields, file, line)
             except DataError as error:
                 text = entry.decode("utf-8", "replace").rstrip("\r\n") if isinstance(entry, bytes) else repr(entry)
-                bad.append(dumped([file, line, str(error), text]))
+                bad.append(dump_line([file, line, str(error), text]))
                 continue
             rows.append(row)
             kept.append(Stored.of(row, entry, split_of(row.text, self._pipeline.test_share, self._pipeline.seed)).line)
@@ -315,13 +315,13 @@ def _ranks(ids: NDArray[np.uint64]) -> NDArray[np.int64]:
 _OUTPUTS = ("manifest.json", "train.jsonl", "test.jsonl", "rejected.jsonl")
 
 
-def _cleared(folder: Path, work: WorkFolder) -> None:
+def _clear_folder(folder: Path, work: WorkFolder) -> None:
     work.clear()
     for name in _OUTPUTS:
         (folder / name).unlink(missing_ok=True)
 
 
-def _finished(folder: Path, plan: CurationPlan) -> dict[str, Any] | None:
+def _finished_manifest(folder: Path, plan: CurationPlan) -> dict[str, Any] | None:
     """The manifest of an earlier run of the same plan.
 
     Raises:
@@ -335,7 +335,7 @@ def _finished(folder: Path, plan: CurationPlan) -> dict[str, Any] | None:
             raise ConfigError(f"{path} is no manifest of a curation; name another folder, or --fresh") from None
         if manifest.get("plan") != plan.digest:
             raise ConfigError(
-                f"{folder} holds another curation (its {plan.changed(manifest)} differ); name another folder, or --fresh"
+                f"{folder} holds another curation (its {plan.changed_parts(manifest)} differ); name another folder, or --fresh"
             )
         return manifest
     strange = [name for name in _OUTPUTS if (folder / name).exists()]
@@ -344,7 +344,7 @@ def _finished(folder: Path, plan: CurationPlan) -> dict[str, Any] | None:
     return None
 
 
-def _settled(work: WorkFolder, plan: CurationPlan, chunk: int) -> None:
+def _claim_folder(work: WorkFolder, plan: CurationPlan, chunk: int) -> None:
     """Says in the work folder whose it is; a run that goes on keeps the chunks of the one before."""
     path = work.folder / "plan.json"
     if path.exists():
@@ -353,9 +353,9 @@ def _settled(work: WorkFolder, plan: CurationPlan, chunk: int) -> None:
             return
         if work.count("rows"):
             raise ConfigError(
-                f"{work.folder.parent} holds the beginning of another curation (its {plan.changed(known['of'])} differ); "
+                f"{work.folder.parent} holds the beginning of another curation (its {plan.changed_parts(known['of'])} differ); "
                 "name another folder, or --fresh"
             )
         work.clear()  # it failed before its first row, as on an evaluation that could not be read: nothing is lost
-    with written(path) as fresh:
-        fresh.write_text(json.dumps({"of": plan.described(), "chunk": chunk}), encoding="utf-8")
+    with write_whole(path) as fresh:
+        fresh.write_text(json.dumps({"of": plan.describe(), "chunk": chunk}), encoding="utf-8")

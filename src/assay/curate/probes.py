@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from assay.core.errors import ConfigError, DataError
 from assay.curate.row_index import Joined
-from assay.curate.rows import Fields, Row, entries, parsed, read_rows
+from assay.curate.rows import Fields, Row, entries, parse_entry, read_rows
 from assay.curate.scores import angle_concentration, fill_gaps, history_deviation, influence, learning_impact, topsis
 from assay.curate.step import Chunk, Decision, SetStep, StepNotes
 
@@ -67,7 +67,7 @@ class _Probed(SetStep):
             return self.probe
         return _Looked(Joined(scratch / "probe.sqlite", self.files, self.probe.fields, _Wanted(self.wants)))
 
-    def _measured(self, chunk: Chunk, ready: Any, of: Callable[[Mapping[str, Any]], Any]) -> list[Any]:
+    def _measure_rows(self, chunk: Chunk, ready: Any, of: Callable[[Mapping[str, Any]], Any]) -> list[Any]:
         """What ``of`` makes of each row's measurements; None without them."""
         found: list[Any] = []
         said: Sequence[Mapping[str, Any] | None] = ready(chunk.rows)
@@ -115,7 +115,7 @@ class _Curves(_Probed):
 
     def note(self, chunk: Chunk, ready: Any) -> Mapping[str, NDArray[Any]]:
         """Curves ``[n, epochs]``; NaN without one."""
-        curves = self._measured(chunk, ready, _curve)
+        curves = self._measure_rows(chunk, ready, _curve)
         lengths = sorted({len(c) for c in curves if c is not None})
         if len(lengths) > 1:
             raise DataError(_uneven(self.name, lengths))
@@ -159,7 +159,7 @@ class LearningImpact(_Curves):
         curves, rows, missing = self._curves(seen)
         values = learning_impact(curves) if len(curves) else np.empty(0)
         low = values <= self.threshold
-        return _decided(seen, rows, values, low, missing, "low learning impact", "learning_impact")
+        return _decide_rows(seen, rows, values, low, missing, "low learning impact", "learning_impact")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,7 +190,7 @@ class MostVaried(_Curves):
         curves, rows, missing = self._curves(seen)
         values = history_deviation(curves) if len(curves) else np.empty(0)
         place = _places(values, seen.rank[rows])
-        return _decided(seen, rows, values, place >= self.count, missing, "varied less", "deviation")
+        return _decide_rows(seen, rows, values, place >= self.count, missing, "varied less", "deviation")
 
 
 # ---- probes of a model ------------------------------------------------------------------------------------------------
@@ -208,7 +208,7 @@ class _Valued(_Probed):
 
     def note(self, chunk: Chunk, ready: Any) -> Mapping[str, NDArray[Any]]:
         """The numbers ``[n, width]``; NaN without them."""
-        found = self._measured(chunk, ready, lambda entry: self.numbers(entry, ready))
+        found = self._measure_rows(chunk, ready, lambda entry: self.numbers(entry, ready))
         missing = [np.nan] * self.width
         return {"numbers": np.array([missing if f is None else f for f in found], np.float64).reshape(len(chunk), self.width)}
 
@@ -246,7 +246,7 @@ class AngleOrder(_Valued):
         table, rows, missing = self._numbers(seen)
         rank = np.full(len(seen.alive), np.nan)
         rank[rows] = _places(table[:, 0], seen.rank[rows])
-        found = _decided(seen, rows, table[:, 0], np.zeros(len(rows), np.bool_), missing, "", "angle")
+        found = _decide_rows(seen, rows, table[:, 0], np.zeros(len(rows), np.bool_), missing, "", "angle")
         return [*found, Decision("", np.empty(0, np.int64), scores={"angle_rank": rank})]
 
 
@@ -275,7 +275,7 @@ class Donod(_Valued):
     better: tuple[Literal["low", "high"], Literal["low", "high"]] = ("low", "low")
 
     def __post_init__(self) -> None:
-        _checked("Donod", self.share)
+        _check_share("Donod", self.share)
         topsis([[0.0, 0.0]], self.better)
 
     def numbers(self, entry: Mapping[str, Any], ready: Any) -> Sequence[float]:
@@ -290,7 +290,7 @@ class Donod(_Valued):
         table, rows, missing = self._numbers(seen)
         values = topsis(table, self.better) if len(table) else np.empty(0)
         late = _places(values, seen.rank[rows]) >= _share_of(len(rows), self.share)
-        return _decided(seen, rows, values, late, missing, "far from the best norms", "closeness")
+        return _decide_rows(seen, rows, values, late, missing, "far from the best norms", "closeness")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -319,7 +319,7 @@ class Influential(_Valued):
     source: str = "source"
 
     def __post_init__(self) -> None:
-        _checked("Influential", self.share)
+        _check_share("Influential", self.share)
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -352,7 +352,7 @@ class Influential(_Valued):
         for one in np.unique(source):
             mine = np.flatnonzero(source == one)
             late[mine] = _places(table[mine, 0], seen.rank[rows[mine]]) >= _share_of(len(mine), self.share)
-        return _decided(seen, rows, table[:, 0], late, missing, "little influence", "influence")
+        return _decide_rows(seen, rows, table[:, 0], late, missing, "little influence", "influence")
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,7 +370,7 @@ def _gradients(place: Path) -> Floats:
     found: list[Any] = []
     for path in entries(place):
         for line, entry in read_rows(path):
-            gradient = parsed(entry).get("gradient")
+            gradient = parse_entry(entry).get("gradient")
             if not isinstance(gradient, list):
                 raise DataError(f"{path}, line {line}: no list 'gradient'")
             found.append(gradient)
@@ -390,7 +390,7 @@ def _uneven(name: str, lengths: Sequence[int]) -> str:
     return f"{name}: histories of {lengths[0]} and of {lengths[-1]} epochs; write null for an epoch in which a row was not drawn"
 
 
-def _checked(name: str, share: float) -> None:
+def _check_share(name: str, share: float) -> None:
     if not 0 < share <= 1:
         raise ConfigError(f"{name}.share={share}; use a share in (0, 1]")
 
@@ -407,7 +407,7 @@ def _places(values: Floats, rank: NDArray[np.int64]) -> NDArray[np.int64]:
     return places
 
 
-def _decided(
+def _decide_rows(
     seen: StepNotes,
     rows: NDArray[np.int64],
     values: Floats,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.core.errors import DataError
-from assay.curate.rows import Fields, Row, entries, parsed, read_rows
+from assay.curate.rows import Fields, Row, entries, parse_entry, read_rows
 from assay.curate.text import normal
 
 __all__ = ["Joined"]
@@ -41,13 +41,13 @@ class Joined:
         if not place.exists():
             fresh = place.with_suffix(".new")
             fresh.unlink(missing_ok=True)
-            with closing(_opened(fresh)) as base:
+            with closing(_open_database(fresh)) as base:
                 base.execute("CREATE TABLE entries (key BLOB, number INTEGER, value TEXT)")
                 base.executemany("INSERT INTO entries VALUES (?, ?, ?)", _entries(files, fields, read))
                 base.execute("CREATE INDEX by_key ON entries (key)")
                 base.commit()
             os.replace(fresh, place)
-        self._base = _opened(place)
+        self._base = _open_database(place)
 
     def of(self, rows: Sequence[Row]) -> list[list[Any]]:
         """What was kept about each row."""
@@ -78,7 +78,7 @@ def _entries(files: Iterable[Path], fields: Fields, read: Callable[[Mapping[str,
     for path in (path for place in files for path in entries(place)):
         for line, entry in read_rows(path):
             try:
-                said = parsed(entry)
+                said = parse_entry(entry)
                 if said.get("id") is not None:
                     key = _key("id", said["id"])
                 else:
@@ -93,7 +93,7 @@ def _key(kind: str, value: Any) -> bytes:
     return hashlib.blake2b(f"{kind} {value}".encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
-def _opened(place: Path) -> sqlite3.Connection:
+def _open_database(place: Path) -> sqlite3.Connection:
     """A database that is written once and renamed when it is whole, so it needs no journal."""
     base = sqlite3.connect(place)
     base.execute("PRAGMA journal_mode = OFF")

@@ -19,7 +19,7 @@ from assay.core.util.hub import PREFIX, HubName, fetch
 from assay.core.util.jsonl import object_of
 from assay.curate.text import normal
 
-__all__ = ["Fields", "Row", "Source", "dumped", "entries", "parsed", "read_rows", "row_id"]
+__all__ = ["Fields", "Row", "Source", "dump_line", "entries", "parse_entry", "read_rows", "row_id"]
 
 OWN = "curate"
 """The field that holds what curation found out about a row."""
@@ -127,7 +127,7 @@ class Stored:
     @classmethod
     def of(cls, row: Row, entry: bytes | dict[str, Any], test: bool) -> Stored:
         """From what was read."""
-        raw = entry.strip().removeprefix(_MARK) if isinstance(entry, bytes) else dumped(entry)[:-1]
+        raw = entry.strip().removeprefix(_MARK) if isinstance(entry, bytes) else dump_line(entry)[:-1]
         return cls(row.file, row.line, row.id, test, 2 if OWN in row.data else int("id" in row.data), raw)
 
     @classmethod
@@ -141,12 +141,12 @@ class Stored:
         """For the work folder."""
         return b"%d %d %s %d %d %s\n" % (self.file, self.number, self.id.encode(), self.test, self.own, self.raw)
 
-    def kept(self, scores: Mapping[str, Any]) -> bytes:
+    def output_line(self, scores: Mapping[str, Any]) -> bytes:
         """The output line of a row that is kept: its own fields as they were, then ``id`` and ``curate``."""
-        added = dumped({OWN: {"id": self.id, **scores}})[1:]
+        added = dump_line({OWN: {"id": self.id, **scores}})[1:]
         if self.own == 2:
             row = {name: value for name, value in json.loads(self.raw).items() if name != OWN}
-            raw, named = dumped(row)[:-1], "id" in row
+            raw, named = dump_line(row)[:-1], "id" in row
         else:
             raw, named = self.raw, bool(self.own)
         return raw[:-1].rstrip() + b", " + (b"" if named else b'"id": "%s", ' % self.id.encode()) + added
@@ -255,12 +255,12 @@ def _on_hub(text: str) -> list[Path]:
         raise ConfigError(f"{PREFIX}{text} is no name on the hub; write {PREFIX}OWNER/NAME, {PREFIX}OWNER/NAME@REVISION:FILES")
     wanted = (pattern,) if colon else tuple(f"*{form}" for form in (*_FORMS, ".jsonl.gz"))
 
-    def chosen(folder: Path) -> list[Path]:
+    def chosen_files(folder: Path) -> list[Path]:
         files = sorted(p for p in folder.rglob("*") if p.is_file() and _form(p) and p.name != "dataset_infos.json")
         return [p for p in files if any(fnmatch(p.relative_to(folder).as_posix(), w) for w in wanted)]
 
-    snapshot = fetch(name, "dataset", wanted, lambda folder: "" if chosen(folder) else f"no file of rows like {wanted[0]}")
-    files = chosen(snapshot.folder)
+    snapshot = fetch(name, "dataset", wanted, lambda folder: "" if chosen_files(folder) else f"no file of rows like {wanted[0]}")
+    files = chosen_files(snapshot.folder)
     shown = [p.relative_to(snapshot.folder).as_posix() for p in files]
     splits = {word for word in _SPLITS for file in shown if word in file.lower()}
     if not colon and (len({p.parent for p in files}) > 1 or len(splits) > 1):
@@ -292,7 +292,7 @@ def read_rows(path: Path) -> Iterator[tuple[int, bytes | dict[str, Any]]]:
         raise DataError(f"{path} cannot be decompressed: {error}; fetch it again") from None
 
 
-def parsed(entry: bytes | dict[str, Any]) -> dict[str, Any]:
+def parse_entry(entry: bytes | dict[str, Any]) -> dict[str, Any]:
     """The fields of what `read_rows` gave.
 
     Raises:
@@ -306,7 +306,7 @@ def parsed(entry: bytes | dict[str, Any]) -> dict[str, Any]:
     return object_of(entry, finite=True)
 
 
-def dumped(value: Any) -> bytes:
+def dump_line(value: Any) -> bytes:
     """A line of JSON, its keys in the order given; halves of characters escaped, for UTF-8 has none."""
     try:
         return _PLAIN.encode(value).encode() + b"\n"

@@ -273,15 +273,15 @@ def _without_latex(text: str) -> str:
     if "\\" in text:
         text = _NO_SIGN.sub(" ", _BLOCK.sub("\n", text))
         text = _DEGREES.sub(" deg ", _WORDS_IN.sub(r" \1 ", text))
-        text = _ROOT.sub(_grouped("sqrt {}"), _SHORT_FRACTION.sub(r"\\frac{\1}{\2}", text))
+        text = _ROOT.sub(_group_form("sqrt {}"), _SHORT_FRACTION.sub(r"\\frac{\1}{\2}", text))
         text = _FRACTION.sub(lambda m: f" {_group(m[1])}/{_group(m[2])} ", text)
         text = _SIGN.sub(lambda m: ("*", "/", "<=", ">=", "!=")[(m.lastindex or 1) - 1], text)
         text = _NAME.sub(r" \1 ", text)
-    text = _RAISED.sub(_grouped("^{}"), text)
+    text = _RAISED.sub(_group_form("^{}"), text)
     return text.replace("{", " ").replace("}", " ").replace("\\", " ")
 
 
-def _grouped(form: str) -> Callable[[re.Match[str]], str]:
+def _group_form(form: str) -> Callable[[re.Match[str]], str]:
     return lambda match: form.format(_group(match[1]))
 
 
@@ -320,12 +320,12 @@ def _words(piece: str) -> str:
         piece = _DASH.sub(" ", _MINUS.sub("-", _HYPHEN.sub(" ", piece)))
     if _OPERATOR.search(piece) is not None:
         piece = _GLUED.sub(r"\1", _PROSE_CLOSES.sub(" ", _PROSE_OPENS.sub(" ", piece)))
-        piece = _LOOSE.sub(" ", _unbracketed(" ".join(piece.split())))
+        piece = _LOOSE.sub(" ", _strip_brackets(" ".join(piece.split())))
     piece = " ".join(piece.split())
     return (_AFTER.sub("", piece, count=1) or piece) if _LETTER_OR_DIGIT.search(piece) else ""
 
 
-def _unbracketed(piece: str) -> str:
+def _strip_brackets(piece: str) -> str:
     """Without brackets around the whole, or one at an end that has no other."""
     while piece[:1] in ("(", "[") and (piece[-1:] in (")", "]") or piece.count("(") + piece.count("[") == 1):
         inner = piece[1:-1] if piece[-1:] in (")", "]") else piece[1:]

@@ -230,7 +230,7 @@ def settings_of(step: object) -> dict[str, Any]:
     {'kind': 'assay.curate.exact:Exact', 'conflicts': 'keep'}
     """
     kind: type[Any] = type(step)
-    found = _named(kind)
+    found = _name_code(kind)
     for one in fields(cast("Any", step)):
         if not one.name.startswith("_"):
             found[one.name] = _plain(getattr(step, one.name))
@@ -245,11 +245,11 @@ def _plain(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return settings_of(value)
     if callable(value):
-        return _named(value if hasattr(value, "__qualname__") else type(value))
+        return _name_code(value if hasattr(value, "__qualname__") else type(value))
     return plain(value)
 
 
-def _named(code: Any) -> dict[str, Any]:
+def _name_code(code: Any) -> dict[str, Any]:
     """The name of a class or function; where it is somebody's own, with a digest of its file, since that may change."""
     found: dict[str, Any] = {"kind": f"{filed_module(code.__module__)}:{code.__qualname__}"}
     file = getattr(sys.modules.get(code.__module__), "__file__", None)

@@ -165,7 +165,7 @@ def _hashed_words(texts: Sequence[str]) -> tuple[U64, Index]:
     starts = np.concatenate([np.zeros(1, np.int64), ends[:-1] + 1])
     sums, inverse = _sums(data)
     with np.errstate(over="ignore"):
-        hashes = _mixed((sums[ends] - sums[starts]) * inverse[starts])
+        hashes = _mix_bits((sums[ends] - sums[starts]) * inverse[starts])
     return hashes, np.flatnonzero(line_ends[ends]) + 1
 
 
@@ -207,7 +207,7 @@ class HashedTexts:
                 inside = there < stop
                 of = words[there] if inside.all() else np.where(inside, words[np.where(inside, there, 0)], np.uint64(0))
                 found = found * _STEP + of
-            return _mixed(found)
+            return _mix_bits(found)
 
     def _spread(self, counts: Index) -> tuple[Index, Index]:
         """For ``counts`` things in each text: whose each is, and its number in its text."""
@@ -252,12 +252,12 @@ class HashedTexts:
             MissingExtraError: the MinHash library is not installed.
         """
         if without is not None and len(without):
-            return self._banded(k, threshold, without)
+            return self._band_hashes(k, threshold, without)
         if (k, threshold) not in self._bands:
-            self._bands[k, threshold] = self._banded(k, threshold, np.empty(0, np.uint64))
+            self._bands[k, threshold] = self._band_hashes(k, threshold, np.empty(0, np.uint64))
         return self._bands[k, threshold]
 
-    def _banded(self, k: int, threshold: float, without: U64) -> U64:
+    def _band_hashes(self, k: int, threshold: float, without: U64) -> U64:
         bands, width = bands_for(threshold)
         hashes, rows, _ = self.shingles(k)
         own = ~among(without, hashes)
@@ -269,7 +269,7 @@ class HashedTexts:
             for band in range(bands):
                 key = np.full(len(self), np.uint64(band))
                 for slot in range(band * width, (band + 1) * width):
-                    key = _mixed(key * _STEP + values[:, slot])
+                    key = _mix_bits(key * _STEP + values[:, slot])
                 found[:, band] = key
         return found
 
@@ -292,7 +292,7 @@ def windows(data: NDArray[np.uint8], sizes: Index, k: int) -> tuple[U64, Index, 
     begin = (ends - sizes)[rows] + places
     sums, inverse = _sums(data)
     with np.errstate(over="ignore"):
-        return _mixed((sums[begin + k] - sums[begin]) * inverse[begin]), rows, places
+        return _mix_bits((sums[begin + k] - sums[begin]) * inverse[begin]), rows, places
 
 
 def table_mask(entries: int) -> np.uint64:
@@ -354,7 +354,7 @@ def _sketches(hashes: U64, offsets: Index) -> U64:
     return np.array(matrix.to_rows(), np.uint64)
 
 
-def _mixed(x: U64) -> U64:
+def _mix_bits(x: U64) -> U64:
     """Every bit of the input spread over every bit of the output."""
     x = (x ^ (x >> np.uint64(31))) * _MIX
     return x ^ (x >> np.uint64(29))

@@ -71,7 +71,7 @@ class VerifierAccepts(RowStep):
         values: dict[int, list[float | str | None]] = {i: [] for i in waiting}
         for template in self.templates:
             cases = [_case(chunk, i, template.replace("{answer}", _answer(chunk.rows[i].gold))) for i in waiting]
-            for i, value in zip(waiting, _graded(self.grader, cases), strict=True):
+            for i, value in zip(waiting, _grade_cases(self.grader, cases), strict=True):
                 values[i].append(value)
             waiting = [i for i in waiting if not _accepted(values[i][-1])]
         for i in waiting:
@@ -119,7 +119,7 @@ class SolversAgree(RowStep):
         agree: list[list[str]] = [[] for _ in chunk.rows]
         for (name, _), joined in zip(self.solvers, ready, strict=True):
             said = [(i, text) for i, lists in enumerate(joined.of(chunk.rows)) for texts in lists for text in texts]
-            values = _graded(self.grader, [_case(chunk, i, text) for i, text in said])
+            values = _grade_cases(self.grader, [_case(chunk, i, text) for i, text in said])
             for i in sorted({i for (i, _), value in zip(said, values, strict=True) if _accepted(value)}):
                 agree[i].append(name)
         return [
@@ -144,7 +144,7 @@ def _case(chunk: Chunk, i: int, answer: str) -> Case:
     return Case(row.question, row.gold, answer, row.data)
 
 
-def _graded(grader: Grader, cases: Sequence[Case]) -> Sequence[float | str | None]:
+def _grade_cases(grader: Grader, cases: Sequence[Case]) -> Sequence[float | str | None]:
     values: Sequence[float | str | None] = grader(cases) if cases else ()
     if len(values) != len(cases):
         raise DataError(f"a grader gave {len(values)} values for {len(cases)} answers; give one for each")

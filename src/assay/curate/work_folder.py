@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from assay.core.errors import ConfigError, DataError
 from assay.curate.step import Decision, Verdict
 
-__all__ = ["StoredNotes", "WorkFolder", "written"]
+__all__ = ["StoredNotes", "WorkFolder", "write_whole"]
 
 
 class WorkFolder:
@@ -92,7 +92,7 @@ class WorkFolder:
 
 
 @contextmanager
-def written(path: Path) -> Generator[Path]:
+def write_whole(path: Path) -> Generator[Path]:
     """A path to write to; renamed to ``path`` when the block ends without an error."""
     fresh = path.with_name(path.name + ".new")
     yield fresh
@@ -116,7 +116,7 @@ def put_verdicts(folder: Path, step: int, name: str, positions: NDArray[np.int64
         if verdict.reason:
             drops.append([position, verdict.reason, verdict.evidence])
         if verdict.scores:
-            _checked(name, verdict.scores)
+            _check_scores(name, verdict.scores)
             scores.append([position, verdict.scores])
     (folder / f"{step}.verdicts.json").write_text(_json(name, {"drops": drops, "scores": scores}), encoding="ascii")
 
@@ -146,7 +146,7 @@ def put_decisions(folder: Path, name: str, decisions: Sequence[Decision]) -> Non
         DataError: details that are not JSON, or a score with a name that is taken; names the step.
     """
     for number, decision in enumerate(decisions):
-        _checked(name, decision.scores)
+        _check_scores(name, decision.scores)
         arrays = {f"evidence.{name}": values for name, values in decision.evidence.items()}
         arrays |= {f"scores.{name}": values for name, values in decision.scores.items()}
         if decision.of is not None:
@@ -157,7 +157,7 @@ def put_decisions(folder: Path, name: str, decisions: Sequence[Decision]) -> Non
     (folder / "reasons.json").write_text(json.dumps([d.reason for d in decisions]), encoding="ascii")
 
 
-def _checked(name: str, scores: Mapping[str, Any]) -> None:
+def _check_scores(name: str, scores: Mapping[str, Any]) -> None:
     if "id" in scores:
         raise DataError(f"the step {name!r} gave a score called 'id', which is the row's own; name it otherwise")
 

@@ -186,11 +186,11 @@ class AlpGmmBook(CellBook):
     @property
     def propensities(self) -> F:
         """``[cells]`` probability of each cell at the next draw; sums to 1."""
-        guided = self.guided()
+        guided = self.guided_weights()
         even = np.full(len(self.cells), 1.0 / len(self.cells))
         return even if guided is None else self.uniform * even + (1.0 - self.uniform) * guided
 
-    def guided(self) -> F | None:
+    def guided_weights(self) -> F | None:
         """``[cells]`` probabilities without the even part; None before the first fit."""
         return self.at_cells(self.fits[-1].mixture) if self.fits else None
 

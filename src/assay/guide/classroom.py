@@ -169,9 +169,9 @@ class AgainBook(AlpGmmBook):
         """Share of even draws, before the comparison and behind it."""
         return self.again.look if self.expert is None else self.again.uniform
 
-    def guided(self) -> F | None:
+    def guided_weights(self) -> F | None:
         """Half by the expert, half by this run's own fits; either alone where the other says nothing."""
-        own, stages = super().guided(), self._stages()
+        own, stages = super().guided_weights(), self._stages()
         if not stages:
             return own
         taught = (
@@ -214,10 +214,10 @@ class AgainBook(AlpGmmBook):
     def _nearest_best(self, own: F) -> int:
         """Of the earlier runs nearest to what this one can do, ``[cells]``, the one of highest last success."""
 
-        def apart(number: int) -> float:
+        def distance_to(number: int) -> float:
             return float(((self._students[number].known_at(self.again.pretest, self.again.tested) - own) ** 2).sum())
 
-        near = sorted(range(len(self._students)), key=apart)[: self.again.neighbours]
+        near = sorted(range(len(self._students)), key=distance_to)[: self.again.neighbours]
         return max(near, key=lambda number: self._students[number].score)
 
     def metrics(self) -> Mapping[str, float]:

@@ -54,16 +54,16 @@ class Compose:
             ConfigError: ``replay_share`` is set and there is no replay.
         """
         kept = [g for g in groups if g.informative] if self.drop_zero_signal else list(groups)
-        old = self._replayed(kept, groups, replay)
+        old = self._replay_groups(kept, groups, replay)
         if not any(map(_trainable, [*kept, *old])):
             return None
         beside = [*experts, *(map(forced_rows, groups) if self.learn_forced else ())]
-        batch = _packed(kept, old, beside)
+        batch = _pack_batch(kept, old, beside)
         if len(kept) < len(groups):
-            batch = replace(batch, drawn=_packed(groups, old, beside).counts)
+            batch = replace(batch, drawn=_pack_batch(groups, old, beside).counts)
         return batch
 
-    def _replayed(self, kept: Sequence[Group], groups: Sequence[Group], replay: Replay | None) -> list[Group]:
+    def _replay_groups(self, kept: Sequence[Group], groups: Sequence[Group], replay: Replay | None) -> list[Group]:
         if not self.replay_share:
             return []
         if replay is None:
@@ -124,7 +124,7 @@ class Recompose:
         late = [group for group in late if _trainable(group)]
         if not any(map(_trainable, [*now, *late])):
             return None
-        return replace(_packed(now, late, experts), drawn=_packed(groups, late, experts).counts)
+        return replace(_pack_batch(now, late, experts), drawn=_pack_batch(groups, late, experts).counts)
 
     def priority(self, group: Group) -> frozenset[int]:
         """Which rollouts of a group are learned from at once."""
@@ -198,7 +198,7 @@ def _trainable(group: Group) -> bool:
     return any(s.valid and any(c.policy == "policy" and len(c.completion.ids) for c in r.calls) for r, s in pairs)
 
 
-def _packed(fresh: Sequence[Group], old: Sequence[Group], experts: Sequence[Group]) -> Batch:
+def _pack_batch(fresh: Sequence[Group], old: Sequence[Group], experts: Sequence[Group]) -> Batch:
     """Groups of this step, replayed ones, and in the former's places what experts did there."""
     place = {g.key: i for i, g in enumerate(fresh)}
     beside = [g for g in experts if g.key in place and g.rollouts]

@@ -155,7 +155,7 @@ def needed_share(points: Sequence[tuple[float, float]], target: float, most: flo
     """
     shares = sorted({share for share, _ in points})
     means = np.array([np.mean([a for s, a in points if s == share]) for share in shares])
-    k, mu, b = _fitted(np.array(shares), means)
+    k, mu, b = _fit_curve(np.array(shares), means)
     if b >= target:
         return 0.0
     return float(np.clip(inverse(target, k, mu, b), 0.0, most))
@@ -178,7 +178,7 @@ _MU = -np.linspace(0.0, 1.0, 21)
 _B = np.linspace(0.0, 0.9, 10)
 
 
-def _fitted(shares: np.ndarray, means: np.ndarray) -> tuple[float, float, float]:
+def _fit_curve(shares: np.ndarray, means: np.ndarray) -> tuple[float, float, float]:
     """The best ``(k, mu, b)`` of a grid: three numbers through at most a handful of points need no optimiser, and a grid
     gives the same bits everywhere. Of equally good ones the middle of the steepest, so that nothing hangs on its order.
     """

@@ -74,13 +74,13 @@ class PopeGuidance:
                 return ()
             near = max(0, self._needed.get(_cell(task), 0) - 1)
             rung = min(self._needed.get(task.id, near), len(self.spec.shares) - 1)
-            return (Posed(context=plain_context(task, moment.key)), self._posed(task, moment, rung))
+            return (Posed(context=plain_context(task, moment.key)), self._pose_rung(task, moment, rung))
         last, rung = guided[-1], _rung(guided[-1]) + 1
         if rung >= len(self.spec.shares) or not last.values or max(last.values) > 0.0:
             return ()
-        return (replace(self._posed(task, moment, rung), replaces=(last.key,)),)
+        return (replace(self._pose_rung(task, moment, rung), replaces=(last.key,)),)
 
-    def _posed(self, task: Task, moment: Moment, rung: int) -> Posed:
+    def _pose_rung(self, task: Task, moment: Moment, rung: int) -> Posed:
         solution = solution_of(task, "a guided prompt")
         key = f"{moment.key}{_GUIDED}{rung}"
         return Posed(context=guided_context(task, key, solution, self.spec.shares[rung], self.spec.text))

@@ -179,10 +179,10 @@ class PromptValueCurriculum:
         far = np.abs(self.values - self.spec.target)
         out: list[Draw] = []
         while len(out) < n:
-            out += self._taken(min(n - len(out), len(self.rows)), far)
+            out += self._take_draws(min(n - len(out), len(self.rows)), far)
         return out
 
-    def _taken(self, n: int, far: F) -> list[Draw]:
+    def _take_draws(self, n: int, far: F) -> list[Draw]:
         u = uniforms(np.array([derive("curriculum/values", self.seed, "", self._turn)], np.uint64), 0, 2 * len(far))[0]
         self._turn += 1
         order, shuffled = u[: len(far)], u[len(far) :]

@@ -261,10 +261,10 @@ class TransferSearch:
         hoped = mean + self._beta(len(trained)) * deviation
         everywhere = np.array(self.contexts)
         expected = hoped[:, None] - self.slope * np.abs(np.array(left)[:, None] - everywhere)
-        gain = np.maximum(0.0, expected - self.expected(trained)).mean(axis=1)
+        gain = np.maximum(0.0, expected - self.expected_return(trained)).mean(axis=1)
         return left[int(np.argmax(gain))]
 
-    def expected(self, trained: Mapping[float, float]) -> F:
+    def expected_return(self, trained: Mapping[float, float]) -> F:
         """``[contexts]`` best of what the trained models are expected to reach at each context."""
         return self._transfers(trained).max(axis=0)
 
@@ -299,7 +299,7 @@ def _gaussian_process(x: F, y: F, at: F) -> tuple[F, F]:
     """Mean and standard deviation at ``at``, after observations; the kernel's numbers by marginal likelihood on a grid."""
     span = max(1e-9, float(np.ptp(np.concatenate([x, at]))))
 
-    def fitted(constant: float, length: float) -> tuple[float, F, F]:
+    def fit_gaussian_process(constant: float, length: float) -> tuple[float, F, F]:
         def kernel(a: F, b: F) -> F:
             return constant * np.exp(-0.5 * ((a[:, None] - b) / length) ** 2)
 
@@ -310,5 +310,5 @@ def _gaussian_process(x: F, y: F, at: F) -> tuple[F, F]:
         return likelihood, across.T @ white, np.sqrt(np.maximum(constant - (across**2).sum(axis=0), 0.0))
 
     grid = [(c, span * share) for c in (0.01, 0.1, 0.3, 1.0, 3.0) for share in (1.6, 0.8, 0.4, 0.2, 0.1, 0.05)]
-    _, mean, deviation = max((fitted(c, length) for c, length in grid), key=lambda found: found[0])
+    _, mean, deviation = max((fit_gaussian_process(c, length) for c, length in grid), key=lambda found: found[0])
     return mean, deviation

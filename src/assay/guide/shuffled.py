@@ -57,7 +57,7 @@ class ShuffledEvents(Stateless):
             return ()
         plain = plain_context(task, moment.key)
         at = max((i for i, m in enumerate(plain.messages) if m.role == "user"), default=None)
-        text = None if at is None else self._shuffled(plain.messages[at].content, moment.key)
+        text = None if at is None else self._shuffle_text(plain.messages[at].content, moment.key)
         if at is None or text is None:
             return (Posed(context=plain),)
         messages = (*plain.messages[:at], replace(plain.messages[at], content=text), *plain.messages[at + 1 :])
@@ -65,7 +65,7 @@ class ShuffledEvents(Stateless):
         twin = replace(plain, key=key, group=key, messages=messages, tag=SHUFFLED)
         return (Posed(context=plain), Posed(context=twin))
 
-    def _shuffled(self, text: str, key: str) -> str | None:
+    def _shuffle_text(self, text: str, key: str) -> str | None:
         """The text in another order; None where there is none."""
         lines = text.split("\n")
         places = [n for n, line in enumerate(lines) if re.match(self.pattern, line)]

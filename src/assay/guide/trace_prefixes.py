@@ -149,7 +149,7 @@ class Quarters(Stateless):
             raise ConfigError(f"Quarters.parts={self.parts} leaves nothing to give; use at least 2, or 1 with the whole")
         check_text(self, self.text)
 
-    def given(self, solution: str, k: int) -> str:
+    def first_parts(self, solution: str, k: int) -> str:
         """The first ``k`` parts."""
         units = solution.split(self.unit) if self.unit else list(solution)
         return self.unit.join(units[: k * len(units) // self.parts])
@@ -163,7 +163,7 @@ class Quarters(Stateless):
         if history:
             return ()
         solution = solution_of(task, "a partial solution")
-        steps = list(dict.fromkeys(self.given(solution, k) for k in range(self.parts + self.whole)))
+        steps = list(dict.fromkeys(self.first_parts(solution, k) for k in range(self.parts + self.whole)))
         where = float(uniforms(np.array([derive("guidance/quarters", self.seed, "", moment.key)], np.uint64), 0, 1)[0, 0])
         hint = steps[int(where * len(steps))]
         if not hint:

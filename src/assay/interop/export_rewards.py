@@ -29,7 +29,7 @@ class _Function:
         self.verifier = verifier
         self.__name__ = type(verifier).__name__  # trainers call the metric by it
         self._gold, self._deadline, self._workers, self._on_fault = gold, deadline, workers, on_fault
-        self._pool = self._made()
+        self._pool = self._make_pool()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.verifier, self._gold, self._deadline, self._workers, self._on_fault)
@@ -38,14 +38,14 @@ class _Function:
         """End the processes that judge."""
         self._pool.close()
 
-    def _made(self) -> ScoringPool:
+    def _make_pool(self) -> ScoringPool:
         self._owner = os.getpid()
         return ScoringPool(self.verifier, self._deadline, workers=self._workers, refuse=False)
 
     def _scores(self, prompts: Sequence[Any], texts: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> list[Score]:
         """A verdict each, in order."""
         if self._owner != os.getpid():  # a trainer forked its workers after this was made
-            self._pool = self._made()
+            self._pool = self._make_pool()
         tasks = [self._task(i, prompt, row) for i, (prompt, row) in enumerate(zip(prompts, rows, strict=True))]
         items = [(task, rollout_of(task, text, id=task.id, group=task.id)) for task, text in zip(tasks, texts, strict=True)]
         found = self._pool.score(items)

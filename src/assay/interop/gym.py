@@ -129,14 +129,14 @@ class GymReward:
         for _ in range(2):
             result = _process_of(self.backend).ask(order, self.deadline)
             if result.status is Status.OK:
-                return self._heard(result.stdout)
+                return self._read_score(result.stdout)
             if result.status not in (Status.TIMEOUT, Status.CPU, Status.MEMORY):
                 last = (result.stderr.strip().splitlines() or [result.detail])[-1]
                 raise RewardError(f"the scorer of reasoning-gym's {self.dataset!r} failed ({result.status}): {last}")
         info = FrozenMap({"error": f"no verdict within {self.deadline:g} s, twice on the same answer"})
         return Score(components={"reward": 0.0}, fault=Fault.POLICY, info=info)
 
-    def _heard(self, stdout: str) -> Score:
+    def _read_score(self, stdout: str) -> Score:
         lines = stdout.strip().splitlines()
         try:
             return Score(components={"reward": float(lines[-1])}, info=FrozenMap({"verdict": "scored"}))

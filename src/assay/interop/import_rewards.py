@@ -14,7 +14,7 @@ from assay.core.rollout import Rollout
 from assay.core.score import Score
 from assay.core.task import Task
 from assay.interop.signature import parameters_of
-from assay.interop.values import listed, scored, settled
+from assay.interop.values import list_values, score_value, settled
 from assay.verify.reward_function import copy_of, prompt_of, row_of
 from assay.verify.user_reward import Pending, is_async
 
@@ -148,10 +148,10 @@ class VerlReward(ForeignReward):
         keywords = {f"{name}s": [one[name] for one in each] for name in each[0]} if self.batch else each[0]
 
         def read(value: Any) -> list[Score]:
-            values = listed(value, len(views), "the reward", self.fn) if self.batch else [value]
+            values = list_values(value, len(views), "the reward", self.fn) if self.batch else [value]
             return [self._one(one, row_of(task)) for one, (task, _) in zip(values, views, strict=True)]
 
-        return _begun(self.fn(**self._keywords(self.fn, keywords, None, "the reward function")), read)
+        return _read_results(self.fn(**self._keywords(self.fn, keywords, None, "the reward function")), read)
 
     def _of(self, item: Pair) -> dict[str, Any]:
         task, rollout = item
@@ -168,11 +168,11 @@ class VerlReward(ForeignReward):
 
     def _one(self, value: Any, row: Mapping[str, Any]) -> Score:
         if not isinstance(value, Mapping):
-            return scored(value, row, self.fn)
+            return score_value(value, row, self.fn)
         named = dict(cast("Mapping[str, Any]", value))
         if "score" not in named:
             raise RewardError(f"the reward function returned a dict without 'score': {named!r}")
-        return scored(named.pop("score"), row, self.fn, extra=numbers_in(named))
+        return score_value(named.pop("score"), row, self.fn, extra=numbers_in(named))
 
 
 @dataclass(frozen=True)
@@ -203,17 +203,17 @@ class TrlReward(ForeignReward):
             "completions": [self._completion(task, rollout, self.chat) for task, rollout in items],
             "completion_ids": [[int(i) for call in rollout.calls for i in call.completion.ids] for _, rollout in items],
             "trainer_state": None,
-            "log_extra": _dropped,
-            "log_metric": _dropped,
+            "log_extra": _drop,
+            "log_metric": _drop,
         }
         golds = [gold_of(task) for task, _ in items]
         keywords = self._keywords(self.fn, offered, golds if any(g is not None for g in golds) else None, "the reward function")
 
         def read(value: Any) -> list[Score]:
-            values = listed(value, len(items), "the list of rewards", self.fn)
-            return [scored(one, row, self.fn) for one, row in zip(values, rows, strict=True)]
+            values = list_values(value, len(items), "the list of rewards", self.fn)
+            return [score_value(one, row, self.fn) for one, row in zip(values, rows, strict=True)]
 
-        return _begun(self.fn(**keywords), read)
+        return _read_results(self.fn(**keywords), read)
 
 
 @dataclass(frozen=True)
@@ -240,7 +240,7 @@ class OpenRlhfReward(ForeignReward):
             "labels": [gold_of(task) if self.gold is None else self.columns(task).get(self.gold) for task, _ in items],
         }
         found = self.fn(**self._keywords(self.fn, offered, None, "the reward function"))
-        return _begun(found, lambda value: self._read(value, items))
+        return _read_results(found, lambda value: self._read(value, items))
 
     def _read(self, found: Any, items: Sequence[Pair]) -> list[Score]:
         """The verdicts in what the function gave."""
@@ -250,11 +250,11 @@ class OpenRlhfReward(ForeignReward):
             if "rewards" not in named:
                 raise RewardError(f"the reward function returned a dict without 'rewards': {sorted(named)}")
             parts: dict[str, Any] = {"score": named.get("scores"), **(named.get("extra_logs") or {})}
-            lists = {name: listed(v, len(items), f"{name!r}", self.fn) for name, v in parts.items() if v is not None}
+            lists = {name: list_values(v, len(items), f"{name!r}", self.fn) for name, v in parts.items() if v is not None}
             logs = [numbers_in({name: values[i] for name, values in lists.items()}) for i in range(len(items))]
             found = named["rewards"]
-        values = listed(found, len(items), "the list of rewards", self.fn)
-        return [scored(v, row_of(t), self.fn, extra=log) for v, (t, _), log in zip(values, items, logs, strict=True)]
+        values = list_values(found, len(items), "the list of rewards", self.fn)
+        return [score_value(v, row_of(t), self.fn, extra=log) for v, (t, _), log in zip(values, items, logs, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -313,15 +313,15 @@ class RubricReward(ForeignReward):
         for function, weight in zip(self.functions, self.weights, strict=True):
             offered = {**copy_of(row), **getattr(self.fn, "class_objects", {}), **copy_of(own), "state": state}
             keywords = self._keywords(function, offered, copy_of(gold), _name(function))
-            score = scored(settled(function(**keywords)), row, function)
+            score = score_value(settled(function(**keywords)), row, function)
             if not score.valid:
                 return score
             values[_name(function)] = score.components["reward"]
             total += weight * score.components["reward"]
-        return scored(total, row, extra=values)
+        return score_value(total, row, extra=values)
 
 
-def _begun(value: Any, read: Callable[[Any], list[Score]]) -> list[Score] | Pending[list[Score]]:
+def _read_results(value: Any, read: Callable[[Any], list[Score]]) -> list[Score] | Pending[list[Score]]:
     """The verdicts in what a function returned, or what is to be awaited for them."""
     return Pending(value, read) if isawaitable(value) else read(value)
 
@@ -346,5 +346,5 @@ def _name(function: Any) -> str:
     return str(getattr(function, "__name__", type(function).__name__))
 
 
-def _dropped(*_: object, **__: object) -> None:
+def _drop(*_: object, **__: object) -> None:
     """What ``log_extra`` and ``log_metric`` do outside of a trainer."""

@@ -61,7 +61,7 @@ class Parameters:
     required: tuple[str, ...]
     more: bool
 
-    def taken(self, offered: dict[str, Any]) -> dict[str, Any]:
+    def select_accepted(self, offered: dict[str, Any]) -> dict[str, Any]:
         """Of the keywords offered, those that the function takes."""
         return offered if self.more else {name: value for name, value in offered.items() if name in self.names}
 
@@ -97,7 +97,7 @@ def signature_of(found: object, name: str) -> Signature:
     if hasattr(found, "funcs") and hasattr(found, "weights"):
         return Signature.VERIFIERS
     if not callable(found):
-        raise ConfigError(f"{name} is {a_kind(found)}, which cannot be called; accepted are\n{_accepted()}")
+        raise ConfigError(f"{name} is {a_kind(found)}, which cannot be called; accepted are\n{_accepted_forms()}")
     names = set(parameters_of(found).names)
     for signature, needed in _NEEDED.items():
         if needed <= names:
@@ -107,9 +107,9 @@ def signature_of(found: object, name: str) -> Signature:
     shown = ", ".join(parameters_of(found).names) or "none that has a name"
     raise ConfigError(
         f"{name} takes the parameters ({shown}), which is no known signature; rename them, or say whose it is (--signature). "
-        f"Accepted are\n{_accepted()}"
+        f"Accepted are\n{_accepted_forms()}"
     )
 
 
-def _accepted() -> str:
+def _accepted_forms() -> str:
     return "\n".join(f"  {signature}: {words}" for signature, words in ACCEPTED.items())

@@ -14,9 +14,9 @@ from assay.core.errors import ConfigError, DataError, MissingExtraError, RewardE
 from assay.core.rollout import Rollout
 from assay.core.score import Score
 from assay.core.task import Task
-from assay.interop.values import scored, settled
+from assay.interop.values import score_value, settled
 
-__all__ = ["TasksetReward", "taskset_class", "unjudged"]
+__all__ = ["TasksetReward", "taskset_class", "why_unjudged"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ class TasksetReward:
         if "data" not in row:
             raise DataError(f"task {task.id!r} has no 'data' of a task of {self.taskset!r}; it has {sorted(row)}")
         made, kind = self._task(plain(row["data"]))
-        missing = unjudged(made)
+        missing = why_unjudged(made)
         if missing:
             raise RewardError(f"a task of {self.taskset!r} cannot be judged by its answer alone: {missing}")
         trace = _trace(made, kind, [(m.role, m.content) for m in task.public_view().messages], rollout.text)
@@ -63,7 +63,7 @@ class TasksetReward:
         if len(values) < len(trace.rewards) or not values:
             lost = sorted(set(trace.rewards) - set(values)) or "all"
             raise RewardError(f"rewards of a task of {self.taskset!r} gave no number: {lost}")
-        return scored(float(trace.reward), {}, rewards=values)
+        return score_value(float(trace.reward), {}, rewards=values)
 
     def prepare(self) -> None:
         """Import the taskset in a worker, before any answer is timed."""
@@ -89,7 +89,7 @@ def taskset_class(name: str) -> Any:
         raise ConfigError(f"there is no taskset {name!r} of verifiers v1 here: {error}") from None
 
 
-def unjudged(task: Any) -> str:
+def why_unjudged(task: Any) -> str:
     """Why a task of a taskset cannot be judged by its answer alone; "" where it can."""
     if task.NEEDS_CONTAINER:
         return "it needs a container"

@@ -9,12 +9,12 @@ from assay.core.canon import FrozenMap
 from assay.core.errors import RewardError, RewardLengthError, a_kind
 from assay.core.score import Score
 from assay.verify.reward_function import finite
-from assay.verify.user_reward import abstention, describe_function, settled
+from assay.verify.user_reward import abstention, describe_function, settle
 
-__all__ = ["listed", "scored", "settled"]
+__all__ = ["list_values", "score_value", "settled"]
 
 
-def listed(value: Any, n: int, what: str, fn: Any) -> list[Any]:
+def list_values(value: Any, n: int, what: str, fn: Any) -> list[Any]:
     """One value per item from a list, tuple, array or tensor; a single item's may stand alone.
 
     Raises:
@@ -38,7 +38,7 @@ def listed(value: Any, n: int, what: str, fn: Any) -> list[Any]:
     return list(many)
 
 
-def scored(value: Any, row: Mapping[str, Any], fn: Any = None, **info: Any) -> Score:
+def score_value(value: Any, row: Mapping[str, Any], fn: Any = None, **info: Any) -> Score:
     """The score for one number; None, which says that the function has no verdict on this item, is a ``verifier`` fault.
 
     Raises:

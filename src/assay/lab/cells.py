@@ -87,7 +87,7 @@ def run_cell(maker: str, kind: str, seed: int, out: Path, steps: int | None = No
         "cpu_seconds": cpu_seconds(folder),
         "machine": describe_machine(),
         "load": [before, load_average()],
-        **_evaluated(cell, folder),
+        **_evaluate_cell(cell, folder),
     }
     if base:
         found["base_cpu_seconds"] = cpu_seconds(base)
@@ -121,11 +121,11 @@ def run_cells(
                 processes.start(_job(maker, running[name], out))
             for job, status in processes.ended():
                 if status:
-                    _failed(job, running[job.name], status, go_on)
+                    _record_failure(job, running[job.name], status, go_on)
     return [_read(out / f"{kind}-{seed}.json") for kind, seed, _ in cells]
 
 
-def _failed(job: ProcessJob, cell: tuple[str, int, int | None], status: int, go_on: bool) -> None:
+def _record_failure(job: ProcessJob, cell: tuple[str, int, int | None], status: int, go_on: bool) -> None:
     """Records a cell that ended with an error.
 
     Raises:
@@ -162,7 +162,7 @@ def _reads_as(path: Path, run: Run) -> bool:
         return False
 
 
-def _evaluated(cell: Cell, folder: Path) -> dict[str, Any]:
+def _evaluate_cell(cell: Cell, folder: Path) -> dict[str, Any]:
     """Held-out items of the starting model and of the result, greedy and sampled, by the true verifier."""
     sampling = Sampling(max_new_tokens=cell.run.sampling.max_new_tokens)
     return {

@@ -108,12 +108,12 @@ class Comparison:
         """Every rate of each arm at each tuning seed."""
         return [(self.kind(a, r), s, None) for s in self.tuning for r in self.rates for a in self.arms]
 
-    def chosen(self, records: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    def chosen_rates(self, records: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         """Each arm's rate, by the records of `tuning_cells`."""
-        mean = self.tuned(records)
+        mean = self.tuning_accuracy(records)
         return {a.name: max(sorted(self.rates), key=lambda r: mean[a.name, r]) for a in self.arms}
 
-    def tuned(self, records: Sequence[Mapping[str, Any]]) -> dict[tuple[str, float], float]:
+    def tuning_accuracy(self, records: Sequence[Mapping[str, Any]]) -> dict[tuple[str, float], float]:
         """Mean accuracy over the tuning seeds, by arm and rate."""
         by = {(r["kind"], r["seed"]): accuracy(r["now_sampled"]) for r in records}
         return {(a.name, r): float(np.mean([by[self.kind(a, r), s] for s in self.tuning])) for a in self.arms for r in self.rates}
@@ -122,15 +122,15 @@ class Comparison:
         """Each arm at its rate and each test seed."""
         return [(self.kind(a, rates[a.name]), s, None) for s in self.test for a in self.arms]
 
-    def found(self, tuning: Sequence[Mapping[str, Any]], test: Sequence[Mapping[str, Any]]) -> ComparisonResult:
+    def result_of(self, tuning: Sequence[Mapping[str, Any]], test: Sequence[Mapping[str, Any]]) -> ComparisonResult:
         """What the cells say."""
-        rates = self.chosen(tuning)
+        rates = self.chosen_rates(tuning)
         by = {(r["kind"], r["seed"]): r["now_sampled"] for r in test}
         first, second = ([by[self.kind(a, rates[a.name]), s] for s in self.test] for a in self.arms)
         return ComparisonResult(
             comparison=self,
             rates=rates,
-            tuned=self.tuned(tuning),
+            tuned=self.tuning_accuracy(tuning),
             accuracy={a.name: tuple(map(accuracy, of)) for a, of in zip(self.arms, (first, second), strict=True)},
             difference=over_seeds([_gaps(a, b) for a, b in zip(first, second, strict=True)]),
         )

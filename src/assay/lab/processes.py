@@ -101,7 +101,7 @@ class Processes:
             )
         self._running.append(_Running(job, process, place))
 
-    def ended(self, wait: float = POLL) -> list[tuple[ProcessJob, int]]:
+    def wait_ended(self, wait: float = POLL) -> list[tuple[ProcessJob, int]]:
         """The jobs that have ended since the last look, with their status; where none has, it waits a moment first."""
         if all(r.process.poll() is None for r in self._running):
             time.sleep(wait)

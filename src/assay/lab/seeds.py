@@ -257,7 +257,7 @@ class _SeedRunner:
                     self._waiting.remove(name)
                     processes.start(self._job(name))
                 for job, status in processes.ended():
-                    self._over(job, status)
+                    self._on_end(job, status)
                 self._hear(processes.running)
         for name in self._waiting:
             self._become(name, State.STOPPED)
@@ -296,7 +296,7 @@ class _SeedRunner:
         )
         return ProcessJob(name=name, words=("assay", *words, *self._options), log=folder.with_name(f"{name}.log"), new=not begun)
 
-    def _over(self, job: ProcessJob, status: int) -> None:
+    def _on_end(self, job: ProcessJob, status: int) -> None:
         self._hear([job.name])
         if status == 0 and (self._folder / job.name / "done.json").exists():
             self._become(job.name, State.FINISHED)

@@ -111,10 +111,10 @@ def _mean(group: str, runs: Sequence[RunEnding]) -> Mean:
     return Mean(
         group=group,
         runs=len(runs),
-        base=_over([e.base for e in runs], 0.0),
-        greedy=_over([e.greedy for e in runs], 0.0),
-        gain=_over([e.gain for e in runs], -1.0),
-        sampled=_over([e.sampled for e in runs], 0.0),
+        base=_over_seeds([e.base for e in runs], 0.0),
+        greedy=_over_seeds([e.greedy for e in runs], 0.0),
+        gain=_over_seeds([e.gain for e in runs], -1.0),
+        sampled=_over_seeds([e.sampled for e in runs], 0.0),
     )
 
 
@@ -141,8 +141,8 @@ def differences(endings: Sequence[RunEnding]) -> tuple[Difference, ...]:
             first=first,
             second=second,
             runs=len(pairs),
-            greedy=_over([_minus(b.greedy, a.greedy) for a, b in pairs], -1.0),
-            sampled=_over([_minus(b.sampled, a.sampled) for a, b in pairs], -1.0),
+            greedy=_over_seeds([_minus(b.greedy, a.greedy) for a, b in pairs], -1.0),
+            sampled=_over_seeds([_minus(b.sampled, a.sampled) for a, b in pairs], -1.0),
         )
         out.append(found)
     return tuple(out)
@@ -152,7 +152,7 @@ def _minus(a: float | None, b: float | None) -> float | None:
     return None if a is None or b is None else a - b
 
 
-def _over(values: Sequence[float | None], least: float) -> Interval | float | None:
+def _over_seeds(values: Sequence[float | None], least: float) -> Interval | float | None:
     """Mean and interval of accuracies, within what an accuracy can be."""
     known = [v for v in values if v is not None]
     if not known or len(known) < len(values):

@@ -161,7 +161,7 @@ class TaskOutcomes:
         if self.answers and len(self.answers) != len(self.values):
             raise DataError(f"evaluation item {self.id!r}: {len(self.values)} values but {len(self.answers)} answers")
 
-    def passed(self, threshold: float) -> tuple[bool, ...]:
+    def reach_threshold(self, threshold: float) -> tuple[bool, ...]:
         """Per rollout, whether its value reaches ``threshold``."""
         return tuple(v >= threshold for v in self.values)
 

@@ -50,7 +50,7 @@ def brier_score(confidence: ArrayLike, correct: ArrayLike) -> float:
     >>> round(brier_score([0.95, 0.95, 0.15, 0.15], [1, 0, 0, 1]), 4)
     0.4125
     """
-    q, c = _checked(confidence, correct)
+    q, c = _check_pairs(confidence, correct)
     return float(np.mean((q - c) ** 2))
 
 
@@ -66,7 +66,7 @@ def calibration_error(confidence: ArrayLike, correct: ArrayLike, bins: int = 10)
     >>> round(calibration_error([0.95, 0.95, 0.15, 0.15], [1, 0, 0, 1]), 4)
     0.4
     """
-    q, c = _checked(confidence, correct)
+    q, c = _check_pairs(confidence, correct)
     if bins < 1:
         raise DataError(f"calibration_error(bins={bins}); use at least 1 bin")
     # rounded, or 0.7 * 10 = 7.000000000000001 would put 0.7 among the confidences above it
@@ -84,7 +84,7 @@ def auroc(confidence: ArrayLike, correct: ArrayLike) -> float | None:
     >>> auroc([0.9, 0.8, 0.8, 0.1], [1, 1, 0, 0])
     0.875
     """
-    q, c = _checked(confidence, correct)
+    q, c = _check_pairs(confidence, correct)
     if not np.isin(c, (0.0, 1.0)).all():
         raise DataError("auroc needs answers that are right (1) or wrong (0); apply a threshold first")
     right, wrong = q[c == 1.0], np.sort(q[c == 0.0])
@@ -129,7 +129,7 @@ def calibration_of(items: Iterable[Mapping[str, Any]], threshold: float = 1.0) -
     )
 
 
-def _checked(confidence: ArrayLike, correct: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _check_pairs(confidence: ArrayLike, correct: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     q, c = np.asarray(confidence, np.float64), np.asarray(correct, np.float64)
     if q.ndim != 1 or q.shape != c.shape or not len(q):
         raise DataError(f"{q.shape} confidences and {c.shape} verdicts; give one of each per answer, and at least one")

@@ -52,7 +52,7 @@ def reasoned_items(items: Sequence[Mapping[str, Any]], rule: str, threshold: flo
     """
     if rule not in VOTE_RULES:
         raise UnknownNameError("rule for votes", rule, VOTE_RULES)
-    return [_reasoned(item, rule, threshold) for item in items]
+    return [_reasoned_item(item, rule, threshold) for item in items]
 
 
 def cot_pass(items: Sequence[Mapping[str, Any]], threshold: float = 1.0, seed: int = 0) -> CotPass:
@@ -86,7 +86,7 @@ def _votes(item: Mapping[str, Any], threshold: float) -> list[Sequence[bool] | N
     return [votes for value, votes in pairs if value >= threshold]
 
 
-def _reasoned(item: Mapping[str, Any], rule: str, threshold: float) -> dict[str, Any]:
+def _reasoned_item(item: Mapping[str, Any], rule: str, threshold: float) -> dict[str, Any]:
     _votes(item, threshold)
     kept = [
         (1.0 if value >= threshold and _says(votes or (), rule) else 0.0)

@@ -181,7 +181,7 @@ class History:
                 kept[name] = Series(s.steps[begin:], s.values[begin:])
         return replace(self, series=kept, stages=stages, learned=dict.fromkeys(kept, 0))
 
-    def supervised(self, name: str) -> Series:
+    def supervised_part(self, name: str) -> Series:
         """The part of one series that was recorded before reinforcement learning."""
         s = self[name]
         return s.first(self.learned.get(name, len(s)))

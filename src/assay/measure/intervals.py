@@ -98,7 +98,7 @@ def bootstrap(values: ArrayLike, confidence: float = 0.95, seed: int = 0, resamp
     >>> interval.value, 0.38 < interval.low < 0.43, 0.57 < interval.high < 0.62
     (0.5, True, True)
     """
-    x = _checked(values)
+    x = _check_values(values)
     _check_confidence(confidence)
     if method not in ("bca", "percentile"):
         raise ConfigError(f"bootstrap method {method!r}: use 'bca' or 'percentile'")
@@ -121,7 +121,7 @@ def mean_interval(values: ArrayLike, confidence: float = 0.95, seed: int = 0) ->
     >>> str(mean_interval([1.0] * 16))
     '1.000 [0.806, 1.000]'
     """
-    x = _checked(values)
+    x = _check_values(values)
     if x[0] in (0.0, 1.0) and bool((x == x[0]).all()):
         return wilson(int(x.sum()), len(x), confidence)
     return bootstrap(x, confidence, seed)
@@ -145,7 +145,7 @@ def student(values: ArrayLike, confidence: float = 0.95) -> Interval:
     >>> str(student([0.80, 0.85, 0.90, 0.95, 1.00]))
     '0.900 [0.802, 0.998]'
     """
-    x = _checked(values)
+    x = _check_values(values)
     _check_confidence(confidence)
     if len(x) < 2:
         raise DataError("an interval over runs needs two values or more: one says nothing of the others")
@@ -222,7 +222,7 @@ def _even(x: NDArray[np.float64]) -> bool:
     return float(np.ptp(x)) <= 1e-12 * max(1.0, float(np.abs(x).max()))
 
 
-def _checked(values: ArrayLike) -> NDArray[np.float64]:
+def _check_values(values: ArrayLike) -> NDArray[np.float64]:
     x = np.asarray(values, np.float64).reshape(-1)
     if not len(x):
         raise DataError("an interval needs at least one value")

@@ -188,12 +188,12 @@ def gap(seen: ArrayLike, fresh: ArrayLike, confidence: float = 0.95, seed: int =
 
 def _delong(members: NDArray[np.float64], others: NDArray[np.float64]) -> tuple[float, float]:
     """AUC and its variance, from the share of the other kind that each item lies above."""
-    above = _placed(members, others)
-    below = 1.0 - _placed(others, members)
+    above = _rank_among(members, others)
+    below = 1.0 - _rank_among(others, members)
     return float(above.mean()), float(above.var(ddof=1) / len(members) + below.var(ddof=1) / len(others))
 
 
-def _placed(x: NDArray[np.float64], among: NDArray[np.float64]) -> NDArray[np.float64]:
+def _rank_among(x: NDArray[np.float64], among: NDArray[np.float64]) -> NDArray[np.float64]:
     ordered = np.sort(among)
     return (np.searchsorted(ordered, x, "left") + np.searchsorted(ordered, x, "right")) / (2 * len(among))
 

@@ -131,7 +131,7 @@ def divergences(sampled: ArrayLike, other: ArrayLike, mask: ArrayLike) -> dict[s
     >>> {k: round(v, 6) for k, v in divergences([0.0, -1.0], [0.0, -1.0 - np.log(2)], [False, True]).items()}
     {'k1': 0.693147, 'k3': 0.193147}
     """
-    log_r = _masked(other, mask) - _masked(sampled, mask)
+    log_r = _mask_values(other, mask) - _mask_values(sampled, mask)
     return {"k1": _mean(-log_r), "k3": _mean(np.expm1(log_r) - log_r)}
 
 
@@ -141,7 +141,7 @@ def max_ratio(sampled: ArrayLike, other: ArrayLike, mask: ArrayLike) -> float:
     >>> round(max_ratio([0.0, -1.0, -2.0], [0.0, -1.5, -1.0], [True, True, True]), 4)
     2.7183
     """
-    gaps = np.abs(_masked(other, mask) - _masked(sampled, mask))
+    gaps = np.abs(_mask_values(other, mask) - _mask_values(sampled, mask))
     return float(np.exp(gaps.max())) if len(gaps) else nan
 
 
@@ -153,7 +153,7 @@ def effective_sample_size(log_weights: ArrayLike, mask: ArrayLike) -> float:
     >>> effective_sample_size([0.0, 0.0], [True, True]), round(effective_sample_size([0.0, np.log(3)], [True, True]), 6)
     (1.0, 0.8)
     """
-    x = _masked(log_weights, mask)
+    x = _mask_values(log_weights, mask)
     if not len(x):
         return nan
     return kish(x)
@@ -227,7 +227,7 @@ def group_metrics(groups: Sequence[Group]) -> dict[str, float]:
         "tokens/sampled": float(sum(r.length for g in groups for r in g.rollouts)),
         "entropy/mean": _engine_entropy(groups),
     }
-    return _measured(out)
+    return _drop_missing(out)
 
 
 def batch_metrics(batch: Batch) -> dict[str, float]:
@@ -256,10 +256,10 @@ def batch_metrics(batch: Batch) -> dict[str, float]:
         out["ess"] = effective_sample_size(np.asarray(old, np.float64) - engine, mask)
     if "logp_engine" in batch.tokens and "logp_ref" in batch.tokens:
         out["kl/base_train"] = divergences(batch.token("logp_engine"), batch.token("logp_ref"), mask)["k3"]
-    return _measured(out)
+    return _drop_missing(out)
 
 
-def _measured(metrics: Mapping[str, float]) -> dict[str, float]:
+def _drop_missing(metrics: Mapping[str, float]) -> dict[str, float]:
     return {name: value for name, value in metrics.items() if isfinite(value)}
 
 
@@ -278,7 +278,7 @@ def _scores(groups: Sequence[Group]) -> Iterable[Score]:
     return (s for g in groups for s in g.scores)
 
 
-def _masked(values: ArrayLike, mask: ArrayLike) -> Floats:
+def _mask_values(values: ArrayLike, mask: ArrayLike) -> Floats:
     x, keep = np.asarray(values, np.float64), np.asarray(mask, np.bool_)
     if x.shape != keep.shape:
         raise DataError(f"a token column of shape {x.shape} cannot be masked by one of shape {keep.shape}")

@@ -254,7 +254,7 @@ def training_figures(run: RunView) -> Iterator[str]:
         )
         said = " ".join(f"{c.label if len(cs) > 1 else n}: {_series_text(c.series.finite(), p)}" for cs, p, n in kept for c in cs)
         yield figure(panel.title, svg, f"{panel.title} over steps. {said.removeprefix(': ')}", panel.caption)
-    taught = whole.supervised("loss/total").finite()
+    taught = whole.supervised_part("loss/total").finite()
     if len(taught):
         alt = f"Loss of the supervised stage. {_series_text(taught, False)}"
         yield figure(

@@ -101,7 +101,7 @@ def _header(run: RunView) -> str:
     facts = "".join(f"<div><dt>{e(n)}</dt><dd>{e(v)}<small>{e(s)}</small></dd></div>" for n, v, s in _facts(run))
     return (
         f'<header><p class="eyebrow">assay run report</p><h1>{e(run.settings.get("name", run.name))}</h1>'
-        f'{_unsafe(run)}{_contaminated(run)}<p class="verdict">{e(verdict(run))}</p><dl class="facts">{facts}</dl></header>'
+        f'{_unsafe(run)}{_contamination_banner(run)}<p class="verdict">{e(verdict(run))}</p><dl class="facts">{facts}</dl></header>'
     )
 
 
@@ -115,7 +115,7 @@ def _unsafe(run: RunView) -> str:
     )
 
 
-def _contaminated(run: RunView) -> str:
+def _contamination_banner(run: RunView) -> str:
     """A red banner where training prompts contain evaluation items."""
     if not run.contamination.get("contaminated"):
         return ""
@@ -237,7 +237,7 @@ def _tasks(run: RunView) -> str:
     return kind.rpartition(":")[2] or "unknown tasks"
 
 
-def _signed(share: float) -> str:
+def _format_signed(share: float) -> str:
     """Percent with its sign; none on zero."""
     text = f"{100 * share:+.1f}"
     return "0.0" if text in ("+0.0", "-0.0") else text.replace("-", "−")
@@ -308,7 +308,7 @@ def _level_row(run: RunView, name: str, base: EvalLine, now: EvalLine) -> tuple[
         return name, str(len(after)), old, new, "–", "–"
     p = paired_difference(before, after)
     d = p.difference
-    difference = f"{_signed(d.value)} [{_signed(d.low)}, {_signed(d.high)}]"
+    difference = f"{_format_signed(d.value)} [{_format_signed(d.low)}, {_format_signed(d.high)}]"
     return name, str(len(after)), old, new, difference, "<0.001" if p.p_value < 0.001 else f"{p.p_value:.3f}"
 
 

@@ -35,8 +35,8 @@ class RewardHacking:
         first, now = at_start(overpaid), lately(overpaid)
         if not len(now):
             return None
-        share, error = _pooled(now, rollouts)
-        before, error_before = _pooled(first, rollouts)
+        share, error = _pool_share(now, rollouts)
+        before, error_before = _pool_share(first, rollouts)
         if share - self.deviations * error <= self.most:
             return None
         learned = share - before >= self.rise + self.deviations * sqrt(error**2 + error_before**2)
@@ -59,7 +59,7 @@ class RewardHacking:
         )
 
 
-def _pooled(share: Series, rollouts: Series) -> tuple[float, float]:
+def _pool_share(share: Series, rollouts: Series) -> tuple[float, float]:
     """A share over the steps of a window, weighted by rollouts, and its standard error by Wilson's centre."""
     counts = rollouts.values[np.isin(rollouts.steps, share.steps)]
     n = float(counts.sum())

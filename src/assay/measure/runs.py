@@ -184,7 +184,7 @@ class RunView(RunRecord):
             first_update=first,
             item_scores=scores,
             held_out=self.held_out,
-            practised=self._practised(),
+            practised=self._practice_of_rows(),
             vocabulary=self._vocabulary(),
         )
 
@@ -198,7 +198,7 @@ class RunView(RunRecord):
             return 0
         return next((size for size in sizes if isinstance(size, int)), 0)
 
-    def _practised(self) -> Practised | None:
+    def _practice_of_rows(self) -> Practised | None:
         """What the history of rows says of them; None where they were not all met twice."""
         seen = RowHistory.read(self.folder)
         if seen is None:

@@ -52,7 +52,7 @@ def paired_table(rows: Sequence[tuple[str, Paired]], title: str = "") -> Table:
     """Paired differences, one row each: name, difference with interval, p-value, and how many tasks went which way."""
     out = _table(title, "difference", "p", "better", "worse", "same")
     for name, p in rows:
-        out.add_row(name, _signed(p.difference), _p(p.p_value), str(p.better), str(p.worse), str(p.same))
+        out.add_row(name, _format_signed(p.difference), _p(p.p_value), str(p.better), str(p.worse), str(p.same))
     return out
 
 
@@ -71,8 +71,8 @@ def comparison_table(rows: Sequence[RunComparison], title: str = "") -> Table:
             "–" if r.seed is None else str(r.seed),
             str(r.step),
             _interval(r.accuracy) if r.accuracy else "–",
-            _signed(r.gain.difference) if r.gain else "–",
-            _signed(first.difference) if first else "–",
+            _format_signed(r.gain.difference) if r.gain else "–",
+            _format_signed(first.difference) if first else "–",
             _p(first.p_value) if first else "–",
         )
     return out
@@ -117,7 +117,7 @@ def _interval(x: Interval) -> str:
     return f"{x.value:.3f} ({x.low:.3f}, {x.high:.3f})"  # square brackets would be markup to rich
 
 
-def _signed(x: Interval) -> str:
+def _format_signed(x: Interval) -> str:
     return f"{x.value:+.3f} ({x.low:+.3f}, {x.high:+.3f})"
 
 

@@ -89,14 +89,14 @@ def equivalences(objectives: Mapping[str, Objective] | None = None) -> dict[str,
     >>> found["any batch"], found["on policy"]
     ([], [('b', 'c')])
     """
-    given = _named() if objectives is None else objectives
+    given = _named_objectives() if objectives is None else objectives
     compared = {name: o for name, o in sorted(given.items()) if not _reason(o)}
     return {name: _classes(compared, condition) for name, condition in CONDITIONS.items()}
 
 
 def left_out() -> dict[str, str]:
     """Named methods that cannot be compared on these batches, each with the reason."""
-    return {name: reason for name, o in _named().items() if (reason := _reason(o))}
+    return {name: reason for name, o in _named_objectives().items() if (reason := _reason(o))}
 
 
 def batch(objective: Objective, condition: Condition, seed: int) -> dict[str, Any]:
@@ -143,7 +143,7 @@ equal, so that an epsilon in a divisor does not part them. Methods that stand al
 """
 
 
-def _named() -> dict[str, Objective]:
+def _named_objectives() -> dict[str, Objective]:
     return {name: method.objective() for name, method in methods().items()}
 
 

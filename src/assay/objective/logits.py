@@ -82,7 +82,7 @@ class Logits:
         found = [f for f in self.forwards if f.column == column]
         return ("logits",) if column in self.live else tuple(_input(_source(f)) for f in found)
 
-    def fixed(self, table: PaddedInputs) -> Mapping[str, Array]:
+    def fixed_columns(self, table: PaddedInputs) -> Mapping[str, Array]:
         """``[B, T]`` the columns without gradient.
 
         Raises:

@@ -217,7 +217,7 @@ class PaddedInputs(RenamedMembers):
         before = np.zeros((len(here), 1, *here.shape[2:]), here.dtype)
         return np.concatenate([before, here], 1).reshape(-1, *here.shape[2:])
 
-    def padded(self, values: Array) -> F:
+    def pad_values(self, values: Array) -> F:
         """``[B, T, ...]`` of values over the batch's tokens; 0 outside the mask."""
         out = np.zeros((*self.mask.shape, *values.shape[1:]))
         out[self.present] = values.reshape(len(self.present), -1, *values.shape[1:])[:, 1:]

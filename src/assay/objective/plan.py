@@ -17,7 +17,7 @@ from assay.objective.credit.normalise import Whiten
 from assay.objective.loss.base import LossTerm
 from assay.objective.loss.policy import UNSAMPLED, PolicyGradient
 from assay.objective.loss.vocab import standard
-from assay.objective.loss.wrap import title, unwrapped
+from assay.objective.loss.wrap import title, unwrap
 
 if TYPE_CHECKING:
     from assay.objective.objective import Objective
@@ -71,7 +71,7 @@ def corrects_sampler(objective: Objective) -> bool:
     >>> corrects_sampler(grpo()), corrects_sampler(tis())
     (False, True)
     """
-    policy = unwrapped(objective.policy) if objective.policy else None
+    policy = unwrap(objective.policy) if objective.policy else None
     return isinstance(policy, PolicyGradient) and (any(w.corrects for w in policy.weights) or policy.ratio.anchor == "engine")
 
 
@@ -89,7 +89,7 @@ def lagging(objective: Objective) -> Objective:
     >>> lagging(grpo()).brings, lagging(areal()).brings
     (('logp_old',), ())
     """
-    policy = unwrapped(objective.policy) if objective.policy else None
+    policy = unwrap(objective.policy) if objective.policy else None
     if corrects_sampler(objective):
         return objective
     if not isinstance(policy, PolicyGradient) or policy.ratio.level == "none" or policy.ratio.anchor != "old":
@@ -207,7 +207,7 @@ def _check_forward(forward: Forward, part: str, offers: Offers | None) -> None:
     if offers and forward.model not in offers.models:
         raise PlanError(
             f"{part} needs {forward.column!r}, but the learner has no model {forward.model!r}: "
-            f"{_offered(forward.model, offers.models)}. Give it one, LearnerSettings(anchors=(..., Anchor({forward.model!r}, "
+            f"{_list_offered(forward.model, offers.models)}. Give it one, LearnerSettings(anchors=(..., Anchor({forward.model!r}, "
             f"...))). If your sampler or rows bring the column, name it: Objective(brings=({forward.column!r},))"
         )
 
@@ -225,7 +225,7 @@ def _check_live(objective: Objective, offers: Offers | None) -> None:
             if offers and name not in offers.live and name not in stats:
                 raise PlanError(
                     f"{title(term)} ({term.name!r}) needs the live column {name!r}, which the learner's gradient pass "
-                    f"does not compute: {_offered(name, offers.live)}. Leave the term out, or use a learner that computes it"
+                    f"does not compute: {_list_offered(name, offers.live)}. Leave the term out, or use a learner that computes it"
                 )
 
 
@@ -242,12 +242,12 @@ def _check_stats(objective: Objective, offers: Offers | None) -> None:
                 if offers and model not in offers.models:
                     raise PlanError(
                         f"{title(term)} ({term.name!r}) reads the distributions of {model!r}, which the learner does not "
-                        f"have: {_offered(model, offers.models)}. Give it one, LearnerSettings(anchors=(..., Anchor({model!r}, "
+                        f"have: {_list_offered(model, offers.models)}. Give it one, LearnerSettings(anchors=(..., Anchor({model!r}, "
                         "...)))"
                     )
 
 
-def _offered(name: str, offered: Sequence[str]) -> str:
+def _list_offered(name: str, offered: Sequence[str]) -> str:
     close = nearest(name, offered)
     return (f"did you mean {close!r}? " if close else "") + f"it offers {', '.join(offered)}"
 
@@ -309,7 +309,7 @@ def _check_order(objective: Objective) -> None:
 
 
 def _check_policy(objective: Objective) -> None:
-    for term in map(unwrapped, objective.losses):
+    for term in map(unwrap, objective.losses):
         if not isinstance(term, PolicyGradient):
             continue
         if term.ratio.level == "none" and term.trust is not None:
@@ -321,7 +321,7 @@ def _check_policy(objective: Objective) -> None:
 def _check_filters(objective: Objective) -> None:
     kinds = {type(t) for t in objective.credit}
     grouped = any(isinstance(t, Center) and t.scope is Scope.GROUP for t in objective.credit)
-    only_policy = all(isinstance(unwrapped(t), PolicyGradient) for t in objective.losses)
+    only_policy = all(isinstance(unwrap(t), PolicyGradient) for t in objective.losses)
     drawn = all((t.aggregate or objective.aggregate).denominator == "drawn" for t in objective.losses)
     shaped = any(t.kind in ("shape", "scale", "whiten", "transform") and t.scope is not Scope.GROUP for t in objective.credit)
     if DropZeroVariance in kinds and grouped and only_policy and drawn and not shaped and not objective.scalarise.combines:

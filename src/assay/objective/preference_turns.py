@@ -8,7 +8,7 @@ from typing import Any, cast
 from assay.core.errors import DataError
 from assay.core.task import Message
 
-__all__ = ["Answer", "answer_of", "listed", "prompt_of", "shorten", "field_text"]
+__all__ = ["Answer", "answer_of", "list_entries", "prompt_of", "shorten", "field_text"]
 
 Answer = tuple[tuple[Message, ...], str]
 """The turns in front of an answer, none of a bare text, and the answer."""
@@ -36,7 +36,7 @@ def answer_of(row: Mapping[str, Any], name: str, place: str) -> Answer:
     ((Message(role='user', content='2+2='),), '4')
     """
     value = row.get(name)
-    turns = [_turn(turn, f"{place}, field {name!r}") for turn in listed(value)]
+    turns = [_turn(turn, f"{place}, field {name!r}") for turn in list_entries(value)]
     if turns and turns[-1].role != "assistant":
         raise DataError(
             f"{place}, field {name!r}: the last turn is of role {turns[-1].role!r}; an answer ends with the assistant's"
@@ -69,13 +69,13 @@ def prompt_of(row: Mapping[str, Any], answers: Mapping[str, Answer], place: str)
     if row.get("prompt") is None and before:
         asked = before
     else:
-        asked = _merged(_prompt(row, place), before, place)
+        asked = _merge_conversations(_prompt(row, place), before, place)
     if asked[-1].role == "assistant":
         raise DataError(f"{place}, field 'prompt': the last turn is the assistant's, but answers follow; leave it out")
     return _with_system(row, asked, place)
 
 
-def listed(value: Any) -> Sequence[Any]:
+def list_entries(value: Any) -> Sequence[Any]:
     """The entries of a list; none of anything else."""
     return cast("Sequence[Any]", value) if isinstance(value, list | tuple) else ()
 
@@ -105,7 +105,7 @@ def _common(answers: Mapping[str, Answer], place: str) -> tuple[Message, ...]:
     return found[0][1] if found else ()
 
 
-def _merged(asked: tuple[Message, ...], before: tuple[Message, ...], place: str) -> tuple[Message, ...]:
+def _merge_conversations(asked: tuple[Message, ...], before: tuple[Message, ...], place: str) -> tuple[Message, ...]:
     """The longer of two tellings of one conversation, of which the shorter is the beginning or the end."""
     long, short = (asked, before) if len(asked) >= len(before) else (before, asked)
     words, part = ([(m.role, m.content.strip()) for m in turns] for turns in (long, short))
@@ -119,7 +119,7 @@ def _merged(asked: tuple[Message, ...], before: tuple[Message, ...], place: str)
 
 def _prompt(row: Mapping[str, Any], place: str) -> tuple[Message, ...]:
     prompt = row.get("prompt")
-    turns = tuple(_turn(turn, f"{place}, field 'prompt'") for turn in listed(prompt))
+    turns = tuple(_turn(turn, f"{place}, field 'prompt'") for turn in list_entries(prompt))
     if turns:
         return turns
     if not isinstance(prompt, str) or not prompt:

@@ -20,7 +20,7 @@ from assay.core.errors import DataError, nearest
 from assay.core.rollout import Ids
 from assay.core.sample import Sample, supervised_sample
 from assay.core.task import Message
-from assay.objective.preference_turns import answer_of, field_text, listed, prompt_of, shorten
+from assay.objective.preference_turns import answer_of, field_text, list_entries, prompt_of, shorten
 
 __all__ = ["Preference", "preference_batch", "preference_rows", "shared_prompts"]
 
@@ -170,7 +170,7 @@ def _check_names(row: Mapping[str, Any], form: tuple[str, ...], place: str) -> N
     """Raises DataError for a field that is written almost like one that the row has not; other fields are not read."""
     known = ("prompt", *form)
     lacking = [name for name in known if row.get(name) is None]
-    if any(listed(row.get(name)) for name in form if name != "answers"):
+    if any(list_entries(row.get(name)) for name in form if name != "answers"):
         lacking = [name for name in lacking if name != "prompt"]  # the answers' own turns may say it
     for name in row:
         close = nearest(name, lacking) if name not in known else None
@@ -182,18 +182,18 @@ def _pair(row: Mapping[str, Any], place: str) -> Judged:
     chance = row.get("probability", 1.0)
     if not _is_number(chance) or not 0 <= chance <= 1:
         raise DataError(f"{place}, field 'probability': {shorten(chance)} is none; give a number in [0, 1], or leave it out")
-    return _named(row, _PAIR[:2]), (float(chance), 1 - float(chance))
+    return _select_fields(row, _PAIR[:2]), (float(chance), 1 - float(chance))
 
 
 def _verdict(row: Mapping[str, Any], place: str) -> Judged:
     label = row.get("label")
     if not isinstance(label, bool):
         raise DataError(f"{place}, field 'label': {field_text(row, 'label')}; give true for a good answer, false for a bad one")
-    return _named(row, _VERDICT[:1]), (float(label),)
+    return _select_fields(row, _VERDICT[:1]), (float(label),)
 
 
 def _list(row: Mapping[str, Any], place: str) -> Judged:
-    texts = listed(row.get("answers"))
+    texts = list_entries(row.get("answers"))
     if not texts:
         raise DataError(f"{place}, field 'answers': {field_text(row, 'answers')}; give a list of texts")
     found = {f"answers[{i}]": text for i, text in enumerate(texts)}
@@ -201,7 +201,7 @@ def _list(row: Mapping[str, Any], place: str) -> Judged:
         if len(found) < 2:
             raise DataError(f"{place}, field 'rewards': missing, and one answer alone has no rank; give its reward")
         return found, tuple((len(found) - 1 - i) / (len(found) - 1) for i in range(len(found)))
-    numbers = listed(row["rewards"])
+    numbers = list_entries(row["rewards"])
     if not numbers or not all(_is_number(x) for x in numbers):
         raise DataError(f"{place}, field 'rewards': {shorten(row['rewards'])} is no list of finite numbers; give one per answer")
     if len(numbers) != len(found):
@@ -209,7 +209,7 @@ def _list(row: Mapping[str, Any], place: str) -> Judged:
     return found, tuple(float(x) for x in numbers)
 
 
-def _named(row: Mapping[str, Any], names: Sequence[str]) -> Mapping[str, Any]:
+def _select_fields(row: Mapping[str, Any], names: Sequence[str]) -> Mapping[str, Any]:
     """Those of the fields; None stands for one that is missing."""
     return {name: row.get(name) for name in names}
 

@@ -127,7 +127,7 @@ class Program:
 
     def _with_acting(self, batch: Batch) -> Batch:
         """The batch with the share of each token in the means of the terms that report."""
-        used = {t.name: _used(batch, t) for t in self.objective.losses if t.reports}
+        used = {t.name: _used_tokens(batch, t) for t in self.objective.losses if t.reports}
         if not used:
             return batch
         here = {name: Sum(np.array([float(tokens.sum()), *self._cut(batch, name)])) for name, tokens in used.items()}
@@ -163,7 +163,7 @@ class Program:
         """``[B]`` rows with a token that has weight in some term; whole rollouts or groups where the plan asks."""
         used = np.zeros(int(batch.offsets[-1]) + 1, np.bool_)
         for term in self.objective.losses:
-            used[:-1] |= _used(batch, term)
+            used[:-1] |= _used_tokens(batch, term)
         rows = np.add.reduceat(used.astype(np.int64), batch.offsets[:-1]) > 0
         if self.plan.split is Scope.TOKEN:
             return rows
@@ -189,7 +189,7 @@ class Program:
         loss = live["logp_new"][:0].sum()
         metrics: dict[str, float] = {}
         for term in self.objective.losses:
-            index = np.flatnonzero(_used(batch, term))
+            index = np.flatnonzero(_used_tokens(batch, term))
             view = View(batch, live, index, term.name, self._fresh)
             if len(index):
                 part = term.total(view)
@@ -225,7 +225,7 @@ class Program:
         return self._state | {f"{name}@before": state for name, state in self._before.items() if state}
 
 
-def _used(batch: Batch, term: LossTerm) -> NDArray[np.bool_]:
+def _used_tokens(batch: Batch, term: LossTerm) -> NDArray[np.bool_]:
     """``[N]`` tokens that the term acts on: those with a weight, or with a value of their own."""
     weight: F = batch.token(f"{term.name}/weight")
     value = batch.tokens.get(f"{term.name}/value")

@@ -85,7 +85,7 @@ class Sum:
     def merge(self, other: Sum) -> Sum:
         """The sum of both."""
         size = max(len(self.values), len(other.values))
-        return Sum(_padded(self.values, size) + _padded(other.values, size))
+        return Sum(_pad_groups(self.values, size) + _pad_groups(other.values, size))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,12 +121,12 @@ class Moments:
     def merge(self, other: Moments) -> Moments:
         """Moments of the union (Chan's formula)."""
         size = max(len(self.count), len(other.count))
-        n1, n2 = _padded(self.count, size), _padded(other.count, size)
-        a, b = _padded(self.mean, size), _padded(other.mean, size)
+        n1, n2 = _pad_groups(self.count, size), _pad_groups(other.count, size)
+        a, b = _pad_groups(self.mean, size), _pad_groups(other.mean, size)
         total = np.maximum(n1 + n2, 1.0)
         delta = b - a
         mean = np.where(n1 == 0, b, a + delta * n2 / total)
-        m2 = _padded(self.m2, size) + _padded(other.m2, size) + delta**2 * n1 * n2 / total
+        m2 = _pad_groups(self.m2, size) + _pad_groups(other.m2, size) + delta**2 * n1 * n2 / total
         return Moments(n1 + n2, mean, m2)
 
     def std(self, ddof: int) -> F:
@@ -196,5 +196,5 @@ def tally(keys: NDArray[Any], values: F, size: int = 0) -> F:
     return np.asarray(np.bincount(keys, values, size), np.float64)
 
 
-def _padded(values: F, size: int) -> F:
+def _pad_groups(values: F, size: int) -> F:
     return np.concatenate([values, np.zeros(size - len(values))])

@@ -12,7 +12,7 @@ from types import NoneType
 from typing import Any, Literal, ParamSpec, TypeVar, cast, get_args, get_origin
 
 from assay.core.errors import ConfigError, a_kind
-from assay.core.fields import hints_of, resolved, spell, union_members
+from assay.core.fields import hints_of, resolve_annotation, spell, union_members
 
 __all__ = ["BOUNDS", "check_parts", "check_setting", "with_checks"]
 
@@ -50,7 +50,7 @@ def with_checks(make: Callable[P, R]) -> Callable[P, R]:
     declared = inspect.signature(make)
 
     @wraps(make)
-    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+    def call_checked(*args: P.args, **kwargs: P.kwargs) -> R:
         for name, value in declared.bind_partial(*args, **kwargs).arguments.items():
             parameter = declared.parameters[name]
             if value is not parameter.default:
@@ -60,7 +60,7 @@ def with_checks(make: Callable[P, R]) -> Callable[P, R]:
                 )
         return make(*args, **kwargs)
 
-    return checked
+    return call_checked
 
 
 def check_setting(where: str, value: Any, declared: Any, infinity: float | None = None) -> None:
@@ -108,7 +108,7 @@ def check_parts(part: Any) -> None:
 @cache
 def _kind(make: Any, name: str) -> Any:
     """What a constructor declares of a setting; Any where only type checkers can resolve it."""
-    return resolved(inspect.get_annotations(make).get(name, Any), make.__module__)
+    return resolve_annotation(inspect.get_annotations(make).get(name, Any), make.__module__)
 
 
 def _is_kind(value: Any, kind: Any) -> bool:

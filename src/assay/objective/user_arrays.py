@@ -62,7 +62,7 @@ def read_names(name: str, given: Any, size: int) -> Array:
         values = values.astype(str)
     if values.dtype.kind not in _NUMBERS + _TEXT:
         raise DataError(f"{name} {_wrong(values)}; give one number or one name per rollout")
-    return _checked(name, values, size)
+    return _check_array(name, values, size)
 
 
 def read_per_rollout(name: str, given: Any, size: int) -> Array:
@@ -71,7 +71,7 @@ def read_per_rollout(name: str, given: Any, size: int) -> Array:
     Raises:
         DataError: another shape, or as `read_array`.
     """
-    return _checked(name, read_array(name, given), size)
+    return _check_array(name, read_array(name, given), size)
 
 
 def read_flags(name: str, given: Any) -> NDArray[np.bool_]:
@@ -149,7 +149,7 @@ def place_by_content(group: NDArray[np.int64], used: NDArray[np.bool_], contents
         if not len(shared):
             break
         code = [b""] * len(group)
-        for i, key in zip(shared.tolist(), _ordered(values[shared]), strict=True):
+        for i, key in zip(shared.tolist(), _sort_keys(values[shared]), strict=True):
             code[i] = key
         rank = _dense(rank.tolist(), code)
     order = np.lexsort((np.arange(len(group)), rank))
@@ -166,7 +166,7 @@ def _dense(first: Sequence[Any], then: Sequence[Any]) -> NDArray[np.int64]:
     return np.array([number[pair] for pair in pairs], np.int64)
 
 
-def _ordered(values: Array) -> list[bytes]:
+def _sort_keys(values: Array) -> list[bytes]:
     """One text of bytes per row of numbers, which compare as the rows do."""
     plain = np.nan_to_num(np.asarray(values, np.float64).reshape(len(values), -1), nan=0.0) + 0.0  # + 0.0: one zero
     bits = plain.view(np.uint64)
@@ -200,7 +200,7 @@ def _wrong(values: Array) -> str:
     return f"holds {first!r:.60}, {a_kind(first)}, which is no number" if values.ndim else f"is {a_kind(first)}"
 
 
-def _checked(name: str, values: Array, size: int) -> Array:
+def _check_array(name: str, values: Array, size: int) -> Array:
     if values.shape != (size,):
         raise DataError(f"{name} has the shape {list(values.shape)}, there are {size} rollouts")
     return values

@@ -189,7 +189,7 @@ def _front_matter(known: Provenance, name: str) -> str:
             metric_name=f"{mode} accuracy",
             metric_value=round(line.accuracy(_threshold(known)).value, 6),
         )
-        for mode, line in _measured(known).items()
+        for mode, line in _measured_lines(known).items()
     ]
     if results:
         given |= {"model_name": name, "eval_results": results}
@@ -227,12 +227,12 @@ def _lineage(known: Provenance) -> dict[str, str]:
         "seed": "not recorded" if view.seed is None else str(view.seed),
         "steps": f"{until:,} of {view.planned_steps:,} planned" if view.planned_steps else f"{until:,}",
         "tokens": f"{tokens['sampled']:,.0f} sampled, {tokens['trained']:,.0f} trained on",
-        "weights in the sampler": _proved(proofs),
+        "weights in the sampler": _describe_proofs(proofs),
         "versions": ", ".join(f"{n} {view.versions[n]}" for n in ("assay", "torch", "numpy", "python") if n in view.versions),
     }
 
 
-def _proved(proofs: Sequence[float]) -> str:
+def _describe_proofs(proofs: Sequence[float]) -> str:
     """After how many steps of reinforcement learning the sampler was proved to serve the trained weights."""
     if not proofs:
         return "unproven: no step sampled"
@@ -299,7 +299,7 @@ def _threshold(known: Provenance) -> float:
     return known.run.threshold if known.run else 1.0
 
 
-def _measured(known: Provenance) -> dict[str, EvalLine]:
+def _measured_lines(known: Provenance) -> dict[str, EvalLine]:
     """The held-out evaluations of just these weights, by mode."""
     if known.run is None:
         return {}
@@ -308,7 +308,7 @@ def _measured(known: Provenance) -> dict[str, EvalLine]:
 
 
 def _evaluation(known: Provenance) -> str:
-    view, measured = known.run, _measured(known)
+    view, measured = known.run, _measured_lines(known)
     if view is None:
         return "None recorded."
     if not measured:

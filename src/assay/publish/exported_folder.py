@@ -80,7 +80,7 @@ def export(
         DataError: a damaged folder, or what was written is not the run's model when it is loaded again: nothing is left of it.
         StorageError: the place cannot be written.
     """
-    from assay.runtime.models.exported import reloaded, write_exported
+    from assay.runtime.models.exported import reload_exported, write_exported
 
     place, target = Path(source), Path(to)
     if (named := checkpoint_place(place)) is not None:
@@ -106,7 +106,7 @@ def export(
         write_exported(model, beside, dtype=dtype, base=base, revision=known.base_revision, generation=_generation(place, run))
         if check:
             rows = probe_rows(model.shape.vocab_size, model.shape.max_positions, run.seed or 0 if run else 0, rows=8, length=32)
-            found = reloaded(model, beside, rows, _texts(run), dtype=dtype, base=base_folder)
+            found = reload_exported(model, beside, rows, _texts(run), dtype=dtype, base=base_folder)
         (beside / "README.md").write_text(card_text(known, target.name, found), encoding="utf-8")
         size = sum(p.stat().st_size for p in beside.rglob("*") if p.is_file())
     return Exported(folder=target, source=place, form=form, dtype=dtype, step=at, size=size, reloaded=found)

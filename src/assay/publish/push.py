@@ -129,7 +129,7 @@ def push(upload: Upload, message: str = "Upload with assay") -> str:
     if hub.get_token() is None:
         raise ConfigError("there is no token for the hub: run 'hf auth login', or put one that may write into HF_TOKEN")
     kind, endpoint = KINDS[upload.kind], os.environ.get("HF_ENDPOINT") or str(hub.constants.ENDPOINT)
-    with _told(upload.repo, endpoint):
+    with _hub_errors(upload.repo, endpoint):
         api = hub.HfApi(endpoint=endpoint)
         made: Any = api.create_repo(upload.repo, repo_type=kind, private=upload.private, exist_ok=True)
         found: Any = api.repo_info(upload.repo, repo_type=kind)
@@ -147,7 +147,7 @@ def push(upload: Upload, message: str = "Upload with assay") -> str:
 
 
 @contextmanager
-def _told(repo: str, endpoint: str) -> Generator[None]:
+def _hub_errors(repo: str, endpoint: str) -> Generator[None]:
     """Errors of the hub and its library as `HubError`."""
     from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 

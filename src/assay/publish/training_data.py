@@ -61,10 +61,10 @@ def _of_run(settings: Mapping[str, Any], until: int | None) -> Iterator[HubRows]
             break
         before += int(stage.get("steps", 0))
         asked = asked or "data" not in stage
-        yield from _named(stage.get("data"), f"given to {str(stage.get('kind', 'a stage')).rpartition(':')[2]}")
+        yield from _hub_rows(stage.get("data"), f"given to {str(stage.get('kind', 'a stage')).rpartition(':')[2]}")
     for field, text in _texts(settings.get("tasks"), "tasks"):
         if field == HELD_OUT or asked:
-            yield from _named(text, "tasks, held out" if field == HELD_OUT else "tasks")
+            yield from _hub_rows(text, "tasks, held out" if field == HELD_OUT else "tasks")
 
 
 def _texts(value: Any, field: str) -> Iterator[tuple[str, str]]:
@@ -79,7 +79,7 @@ def _texts(value: Any, field: str) -> Iterator[tuple[str, str]]:
             yield from _texts(inner, field)
 
 
-def _named(data: Any, use: str) -> Iterator[HubRows]:
+def _hub_rows(data: Any, use: str) -> Iterator[HubRows]:
     if not isinstance(data, str) or not data.startswith(PREFIX):
         return
     repo, _, files = data.removeprefix(PREFIX).partition(":")

@@ -29,10 +29,10 @@ def fit_to_model(run: Run) -> Run:
     >>> run.stages[0].learner.optimizer.lr < 5e-4, run.stages[0].groups
     (True, 32)
     """
-    found = _derived(run)
+    found = _derive_settings(run)
     if found is None:
         return run
-    stages = tuple(_fitted(stage, found) if isinstance(stage, Reinforce) else stage for stage in run.stages)
+    stages = tuple(_fit_stage(stage, found) if isinstance(stage, Reinforce) else stage for stage in run.stages)
     return replace(
         run,
         stages=stages,
@@ -49,7 +49,7 @@ def settings_kept(run: Run) -> tuple[str, ...]:
     Raises:
         ConfigError, DataError, HubError: as `fit_to_model`.
     """
-    found = _derived(run)
+    found = _derive_settings(run)
     stage = next((s for s in run.stages if isinstance(s, Reinforce)), None)
     if found is None or stage is None:
         return ()
@@ -64,7 +64,7 @@ def settings_kept(run: Run) -> tuple[str, ...]:
     return tuple(f"{name} {now} (not {then})" for name, (now, then) in pairs.items() if now != then)
 
 
-def _derived(run: Run) -> ModelSettings | None:
+def _derive_settings(run: Run) -> ModelSettings | None:
     """What `assay.recipes.on_rows` would choose; None where no stage learns by reinforcement."""
     stage = next((s for s in run.stages if isinstance(s, Reinforce)), None)
     if stage is None:
@@ -73,7 +73,7 @@ def _derived(run: Run) -> ModelSettings | None:
     return pick_settings(facts_of_source(run.model), this_machine("auto"), rows)
 
 
-def _fitted(stage: Reinforce, found: ModelSettings) -> Reinforce:
+def _fit_stage(stage: Reinforce, found: ModelSettings) -> Reinforce:
     """A stage under derived settings; anchors that its objective needs stay."""
     derived, learner = found.learner(stage.steps), stage.learner
     return replace(

@@ -79,7 +79,7 @@ def peer_setting(name: str) -> PeerSetting | None:
     >>> peer_setting("data.train_batch_size").option, peer_setting("stages.0.groups")
     ('--groups {value}', None)
     """
-    return _BY_NAME.get(_dashed(name))
+    return _BY_NAME.get(_with_dashes(name))
 
 
 def peer_names() -> tuple[str, ...]:
@@ -97,7 +97,7 @@ def keyword_of(name: str, keywords: Collection[str]) -> str | None:
     >>> keyword_of("num_generations", ["group_size"]), keyword_of("lr", ["learning_rate"]), keyword_of("epsilon", ["group_size"])
     ('group_size', 'learning_rate', None)
     """
-    word = _dashed(name)
+    word = _with_dashes(name)
     first = _FIRST.get(word, word)
     found = _KEYWORDS.get(first, first.replace("-", "_"))
     return found if found in keywords and (word in _FIRST or word in _KEYWORDS) else None
@@ -109,7 +109,7 @@ def path_of(name: str, stage: int = 0) -> str | None:
     >>> path_of("num_iterations"), path_of("save_freq"), path_of("epsilon")
     ('stages.0.epochs', 'checkpoint_every', None)
     """
-    word = _dashed(name)
+    word = _with_dashes(name)
     if _FIRST.get(word) in _IN_PYTHON:
         return None
     if word not in _FIRST:
@@ -149,9 +149,9 @@ def misnamed_keyword(name: str, keywords: Collection[str]) -> str:
     flags = [w[2:] for w in peer.option.split() if w.startswith("--")] if peer else []
     found = [k for flag in flags if (k := keyword_of(flag, keywords))]
     known = f"{name} is another library's name; here it is"
-    short = _FIRST.get(_dashed(name), "")
+    short = _FIRST.get(_with_dashes(name), "")
     if short in _IN_PYTHON:
-        return f"{known if short != _dashed(name) else f'{place}; here it is'} {_IN_PYTHON[short]}"
+        return f"{known if short != _with_dashes(name) else f'{place}; here it is'} {_IN_PYTHON[short]}"
     if peer and peer.python in keywords:
         return f"{known} the argument {peer.python}"
     if peer and found and len(found) == len(flags):
@@ -159,7 +159,7 @@ def misnamed_keyword(name: str, keywords: Collection[str]) -> str:
         return f"{known} the keyword{'s' if len(found) > 1 else ''} {' and '.join(found)}{more}"
     if peer and peer.python:
         return f"{known} {peer.python}"
-    if beside := [flag for flag in [*flags, _dashed(name)] if flag in _FIRST and ".asynchronous." in SHORT[_FIRST[flag]][1]]:
+    if beside := [flag for flag in [*flags, _with_dashes(name)] if flag in _FIRST and ".asynchronous." in SHORT[_FIRST[flag]][1]]:
         setting = SHORT[_FIRST[beside[0]]][1].rpartition(".")[2]
         part = replacing_code("stages.0.asynchronous", f"Asynchronous({setting}=...)")
         return f"{place}; set it on the run: from assay.asynchronous import Asynchronous; run = {part}"
@@ -201,5 +201,5 @@ def _field_path(name: str) -> str | None:
     return None
 
 
-def _dashed(name: str) -> str:
+def _with_dashes(name: str) -> str:
     return name.lower().replace("_", "-")

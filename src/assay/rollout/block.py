@@ -41,7 +41,7 @@ class Block:
         """
         cuts = [0]
         for count in range(1, len(self.messages) + 1):
-            head = self._written(count)
+            head = self._block_ids(count)
             at = _difference(head, self.ids)
             if at is not None:
                 raise ConfigError(
@@ -52,10 +52,10 @@ class Block:
             cuts.append(len(head))
         return [self.ids[a:b] for a, b in pairwise(cuts)], self.ids[cuts[-1] :]
 
-    def _written(self, count: int) -> Ids:
+    def _block_ids(self, count: int) -> Ids:
         if self.history is None:
             return self.tokenizer.render(self.messages[:count], answer=False)
-        return _behind(self.tokenizer, self.history, self.messages[:count], False)
+        return _follow_block(self.tokenizer, self.history, self.messages[:count], False)
 
     def _texts(self, head: Ids, at: int) -> str:
         alone, together = (self.tokenizer.decode(ids[at : at + 1]) for ids in (head, self.ids))
@@ -73,10 +73,10 @@ def render_following(tokenizer: Tokenizer, history: Sequence[Message], messages:
     if not isinstance(tokenizer, ChatTokenizer):
         return render(tokenizer, messages)
     before, whole = tuple(history), tuple(messages)
-    return Block(whole, _behind(tokenizer, before, whole, True), tokenizer, before)
+    return Block(whole, _follow_block(tokenizer, before, whole, True), tokenizer, before)
 
 
-def _behind(tokenizer: Tokenizer, history: tuple[Message, ...], messages: tuple[Message, ...], answer: bool) -> Ids:
+def _follow_block(tokenizer: Tokenizer, history: tuple[Message, ...], messages: tuple[Message, ...], answer: bool) -> Ids:
     assert isinstance(tokenizer, ChatTokenizer)
     return ids_of(tokenizer.follow(history, messages, answer)[1:])
 

@@ -49,10 +49,10 @@ class KeepLast:
         if conversation.cuts:
             return None
         roles = [message.role for message, _ in conversation.turns()]
-        kept = self.kept(roles)
+        kept = self.kept_turns(roles)
         return conversation.keep(kept) if len(kept) < len(roles) else None
 
-    def kept(self, roles: list[str]) -> tuple[int, ...]:
+    def kept_turns(self, roles: list[str]) -> tuple[int, ...]:
         """Indices of the opening and of the last ``n`` turns."""
         starts = [i for i, role in enumerate(roles) if role == "assistant"]
         if len(starts) <= self.n:
@@ -94,12 +94,12 @@ class HideOlder:
         if conversation.cuts:
             return None
         messages = [message for message, _ in conversation.turns()]
-        hidden = [i for i in self.hidden([m.role for m in messages]) if messages[i].content != self.placeholder]
+        hidden = [i for i in self.hidden_turns([m.role for m in messages]) if messages[i].content != self.placeholder]
         if not hidden:
             return None
         return conversation.replace_messages({i: Message(messages[i].role, self.placeholder) for i in hidden})
 
-    def hidden(self, roles: list[str]) -> tuple[int, ...]:
+    def hidden_turns(self, roles: list[str]) -> tuple[int, ...]:
         """Indices of the environment's messages but the last ``n``, behind the policy's first turn."""
         first = roles.index("assistant") if "assistant" in roles else len(roles)
         return tuple(i for i, role in enumerate(roles) if i > first and role != "assistant")[: -self.n]

@@ -96,7 +96,7 @@ class Conversation(RenamedMembers):
     ) -> Conversation:
         """A conversation whose first answer begins with ``forced`` ids."""
 
-        def opened(block: Block | None) -> Ids | None:
+        def open_with(block: Block | None) -> Ids | None:
             return None if block is None else concatenate(block.ids, forced) if len(forced) else block.ids
 
         return cls(
@@ -110,8 +110,8 @@ class Conversation(RenamedMembers):
             limit=limit,
             allowed=limit,
             budget=budget,
-            score_prefix=opened(score),
-            privileged_prefix=opened(privileged),
+            score_prefix=open_with(score),
+            privileged_prefix=open_with(privileged),
             media=media_in(opening.messages),
             _history=opening.messages,
             _parts=(opening,),
@@ -300,8 +300,8 @@ class Conversation(RenamedMembers):
             self,
             prefix=concatenate(self.prefix[: self.start], ids),
             allowed=limit,
-            score_prefix=self._behind(self.score, ids),
-            privileged_prefix=self._behind(self.privileged, ids),
+            score_prefix=self._prefix_with(self.score, ids),
+            privileged_prefix=self._prefix_with(self.privileged, ids),
             _cut=[],
         )
 
@@ -343,7 +343,7 @@ class Conversation(RenamedMembers):
             self._cut.append(replace(self, _turns=tuple(turns), _opener=opener, _parts=(), _cut=[]))
         return self._cut[0]
 
-    def _behind(self, opening: Block | None, ids: Ids) -> Ids | None:
+    def _prefix_with(self, opening: Block | None, ids: Ids) -> Ids | None:
         """The prefix with another opening, and ``ids`` as the answer so far."""
         if opening is None:
             return None

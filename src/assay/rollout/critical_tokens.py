@@ -104,9 +104,9 @@ class CriticalTokenSampler:
         """A context's rollouts: those played whole, then their continuations in turn."""
         places = [self._place(rollout) for rollout in whole]
         numbers = range(len(whole), n)
-        return [*whole, *await asyncio.gather(*(self._continued(whole, places, number) for number in numbers))]
+        return [*whole, *await asyncio.gather(*(self._continue_at(whole, places, number) for number in numbers))]
 
-    async def _continued(self, whole: Sequence[Rollout], places: Sequence[tuple[int, int] | None], number: int) -> Rollout:
+    async def _continue_at(self, whole: Sequence[Rollout], places: Sequence[tuple[int, int] | None], number: int) -> Rollout:
         origin, place = whole[number % len(whole)], places[number % len(whole)]
         if place is None:
             (rollout,) = await self.player.collect([origin.context], 1, first=number)

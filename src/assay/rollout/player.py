@@ -119,7 +119,7 @@ class Player:
         """
         plays = self._plays(contexts, n, first)
         if self._many is not None and self._keeps and all(play.is_one_call(self._world_source) for play in plays[::n]):
-            return await self._answered(plays, self._many)
+            return await self._end_with_call(plays, self._many)
         return with_doubt(plays, [r for episode in await gather_or_cancel([self._play(play) for play in plays]) for r in episode])
 
     async def collect_each(
@@ -185,7 +185,7 @@ class Player:
         (branch,) = await self._play(RolloutState(f"{context.key}/{number}", context, seed, Openings(self.tokenizer), shared))
         return branch
 
-    async def _answered(self, plays: Sequence[RolloutState], engine: EngineOfMany) -> list[Rollout]:
+    async def _end_with_call(self, plays: Sequence[RolloutState], engine: EngineOfMany) -> list[Rollout]:
         """Rollouts that one call ends."""
         talks: dict[str, Conversation] = {}  # of a context; nobody goes on with it
         for play in plays:

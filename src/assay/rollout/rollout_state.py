@@ -120,7 +120,7 @@ class RolloutState:
             raise Divergence(f"the environment answered differently when played again: rollout {self.id} shows other pictures")
         return self.recorded.pop(0)
 
-    def heard(self, step: Step) -> None:
+    def observe_step(self, step: Step) -> None:
         """The environment's answer to the last call."""
         self.answers += 1
         if not self.recorded:
@@ -136,7 +136,7 @@ class RolloutState:
         self.recorded, self.calls = [*self.calls, *self.recorded], []
         self.parents, self.turns, self.actor = {}, {}, ""
 
-    def ended(self, stop: Stop, over: bool = False) -> list[Rollout]:
+    def end_rollout(self, stop: Stop, over: bool = False) -> list[Rollout]:
         """The rollout, or that of each actor; where one of them reached a limit, and the turns of all are not ``over``, the
         others have stop ``done``.
         """
@@ -149,11 +149,11 @@ class RolloutState:
         made = [of_role(whole, role) for role in roles]
         return [replace(r, stop=Stop.DONE) if alone and r.role != self.actor else r for r in made]
 
-    def failed(self, fault: Fault, error: str) -> list[Rollout]:
+    def fail_rollout(self, fault: Fault, error: str) -> list[Rollout]:
         """The same, ended by its environment; only the actor whose turn it was may be at fault."""
         return [
             replace(r, stop=Stop.ERROR, error=error, fault=fault if r.role == self.actor else Fault.INFRA)
-            for r in self.ended(Stop.DONE)
+            for r in self.end_rollout(Stop.DONE)
         ]
 
 

@@ -44,7 +44,7 @@ class PlayerSpec:
     def __post_init__(self) -> None:
         for i, named in enumerate(self.tools):
             tools_from(named, f"PlayerSpec.tools[{i}]")
-        object.__setattr__(self, "tools", tuple(_named(named) for named in self.tools))
+        object.__setattr__(self, "tools", tuple(_name_tool(named) for named in self.tools))
         if self.max_turns is not None and self.max_turns < 1:
             raise ConfigError(f"PlayerSpec.max_turns={self.max_turns}; use at least 1, or leave it to Run.max_turns")
 
@@ -78,7 +78,7 @@ class PlayerSpec:
         return self
 
 
-def _named(given: Any) -> Any:
+def _name_tool(given: Any) -> Any:
     """What a run's file says: the function, the class by its path, or the tools' own settings."""
     found = load_part(given, "PlayerSpec.tools") if isinstance(given, str) else given
     return ToolClass(name_of(found)) if isinstance(found, type) else found

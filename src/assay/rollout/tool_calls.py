@@ -99,10 +99,10 @@ def fault_of(call: Asked, tools: Mapping[str, Tool]) -> str:
         return call.wrong
     if call.name not in tools:
         return f"there is no tool {call.name!r}, only {', '.join(sorted(tools))}"
-    return _broken(call.arguments or {}, tools[call.name].schema.get("parameters"), call.name)
+    return _schema_break(call.arguments or {}, tools[call.name].schema.get("parameters"), call.name)
 
 
-def _broken(value: Any, schema: Any, whose: str, path: str = "") -> str:
+def _schema_break(value: Any, schema: Any, whose: str, path: str = "") -> str:
     """How a value breaks a JSON schema, as far as `ToolCalls` looks; empty where it does not."""
     if not isinstance(schema, Mapping):  # true, or nothing
         return ""
@@ -118,7 +118,7 @@ def _broken(value: Any, schema: Any, whose: str, path: str = "") -> str:
     if isinstance(value, dict):
         return _broken_object(cast("dict[str, Any]", value), told, whose, path)
     for i, entry in enumerate(cast("list[Any]", value) if isinstance(value, list) else ()):
-        if wrong := _broken(entry, told.get("items"), whose, f"{path}[{i}]"):
+        if wrong := _schema_break(entry, told.get("items"), whose, f"{path}[{i}]"):
             return wrong
     return ""
 
@@ -132,7 +132,7 @@ def _broken_object(value: Mapping[str, Any], schema: Mapping[str, Any], whose: s
     odd = [key for key in value if key not in known]
     if odd and schema.get("additionalProperties", True) is False:
         return f"{whose} has no argument {inside + odd[0]!r}"
-    return next((wrong for key in value if (wrong := _broken(value[key], known.get(key), whose, inside + key))), "")
+    return next((wrong for key in value if (wrong := _schema_break(value[key], known.get(key), whose, inside + key))), "")
 
 
 def _is_of(value: Any, kind: str) -> bool:

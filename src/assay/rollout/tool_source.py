@@ -13,7 +13,7 @@ from assay.core.errors import ConfigError, DataError
 from assay.core.protocols import Environment, Obs, Restorable, Step, TaskSource, Tokenizer, Tool
 from assay.core.rollout import ToolResult
 from assay.core.task import TOOLS, Context, Message, Task, TaskView
-from assay.core.tools import declared as tools_in
+from assay.core.tools import declared_tools as tools_in
 from assay.rollout.tool_calls import Asked, calls_of, fault_of
 from assay.rollout.tool_class import EpisodeTool, EpisodeTools
 
@@ -94,7 +94,7 @@ class ToolSource:
             raise AttributeError(name)
         return getattr(self.source, name)
 
-    def declared(self, context: Context) -> Context:
+    def declare_tools(self, context: Context) -> Context:
         """A context that shows the tools, also where it is learned under and where a teacher reads."""
         place = f"context {context.key!r}"
         return replace(
@@ -126,10 +126,12 @@ class ToolSource:
         except ConfigError:  # the template shows no tools
             if own:
                 raise
-            return self._described(rest, schemas, place)
+            return self._describe_tools(rest, schemas, place)
         return shown
 
-    def _described(self, messages: Sequence[Message], schemas: Sequence[Mapping[str, Any]], place: str) -> tuple[Message, ...]:
+    def _describe_tools(
+        self, messages: Sequence[Message], schemas: Sequence[Mapping[str, Any]], place: str
+    ) -> tuple[Message, ...]:
         words = _DESCRIBED.format(tools="\n".join(json.dumps(schema, ensure_ascii=False) for schema in schemas))
         first = next((i for i, m in enumerate(messages) if m.role in ("system", "user")), None)
         if first is None:
@@ -163,7 +165,7 @@ class ToolEnvironment:
 
     async def start(self) -> Obs:
         """What the task's environment shows first."""
-        return self._heard(Obs() if self._inner is None else await self._inner.start())
+        return self._render_results(Obs() if self._inner is None else await self._inner.start())
 
     async def step(self, action: str) -> Step:
         """What the tools answer, or the task's environment.
@@ -175,10 +177,10 @@ class ToolEnvironment:
         own = [call for call in asked if call.name in self.tools]
         if not asked or (self._inner is not None and not own):
             step = Step(done=True) if self._inner is None else await self._inner.step(action)
-            self._heard(step.obs)
+            self._render_results(step.obs)
             return step
         results = tuple(await self._results(asked))
-        messages = tuple(Message("tool", self._spelled(result.content)) for result in results)
+        messages = tuple(Message("tool", self._spell_text(result.content)) for result in results)
         return Step(obs=Obs(messages, self._actor), results=results)
 
     async def close(self) -> None:
@@ -215,11 +217,11 @@ class ToolEnvironment:
             return await self._episode.call(called, call.arguments or {})
         return await called.call(call.arguments or {}, self._world)
 
-    def _heard(self, shown: Obs) -> Obs:
+    def _render_results(self, shown: Obs) -> Obs:
         self._actor = shown.actor
         return shown
 
-    def _spelled(self, text: str) -> str:
+    def _spell_text(self, text: str) -> str:
         """An answer that the policy can be shown: characters that its tokenizer lacks as escapes."""
         try:
             self._tokenizer.encode(text)
@@ -234,4 +236,4 @@ class RestorableToolEnvironment(ToolEnvironment):
     async def restore(self, snapshot: Any) -> Obs:
         """What the task's environment shows there."""
         assert isinstance(self._inner, Restorable)
-        return self._heard(await self._inner.restore(snapshot))
+        return self._render_results(await self._inner.restore(snapshot))

@@ -12,7 +12,7 @@ from typing import Any
 from assay.core.errors import CheckpointError
 from assay.runs import storage
 
-__all__ = ["file_digests", "latest", "load_state", "named", "save"]
+__all__ = ["file_digests", "latest", "load_state", "checkpoint_at", "save"]
 
 KEEP = 2
 DIGITS = 7
@@ -70,10 +70,10 @@ def latest(folder: Path) -> Path | None:
     path = folder / "checkpoints" / name
     if not path.is_dir():
         raise CheckpointError(f"{folder / 'LATEST'} names {name!r}, but {path} does not exist; {_others(folder, name)}")
-    return _verified(folder, path)
+    return _verify_checkpoint(folder, path)
 
 
-def named(folder: Path, step: int) -> Path:
+def checkpoint_at(folder: Path, step: int) -> Path:
     """The checkpoint of a step, verified against its digests.
 
     Raises:
@@ -86,10 +86,10 @@ def named(folder: Path, step: int) -> Path:
             f"run {folder} has no checkpoint of step {step}; it has {', '.join(there) or 'none'} "
             f"(--keep-checkpoints says how many are kept: the last {KEEP} where it does not)"
         )
-    return _verified(folder, path)
+    return _verify_checkpoint(folder, path)
 
 
-def _verified(folder: Path, path: Path) -> Path:
+def _verify_checkpoint(folder: Path, path: Path) -> Path:
     name = path.name
     try:
         wanted: dict[str, str] = dict(storage.read_json(path / "digests.json"))

@@ -84,7 +84,7 @@ class Journal:
         name has its items, and the first step of each stage that sampled has rollouts. Of a file with damaged lines `cut` tells.
         """
         lines = {name: _lines(self._path(name)) for name in ("metrics", "evals", "rollouts")}
-        return [] if any(map(_damage, lines.values())) else _gone(lines, step)
+        return [] if any(map(_damage, lines.values())) else _missing_lines(lines, step)
 
     def _keep(self, name: str, lines: list[bytes], step: int) -> None:
         if self._path(name).exists():
@@ -149,7 +149,7 @@ def _damage(lines: list[bytes]) -> str:
     return f"{what}: {sum(bad.values())} bytes, line {shown} of {len(lines)}"
 
 
-def _gone(lines: Mapping[str, Sequence[bytes]], step: int) -> list[str]:
+def _missing_lines(lines: Mapping[str, Sequence[bytes]], step: int) -> list[str]:
     """As `Journal.missing`; the run's digest is then another than that of an undamaged run."""
     told = [r for line in lines["metrics"] if (r := _record(line)) and r["step"] <= step]
     metrics = {r["step"]: r.get("metrics", {}) for r in told}

@@ -38,7 +38,7 @@ def worker(folder: Path) -> Generator[None]:
     """
     with storage.storage_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    with _held(folder / LOCK, waiting=None):
+    with _hold_lock(folder / LOCK, waiting=None):
         yield
 
 
@@ -58,7 +58,7 @@ def builder(folder: Path, what: str) -> Generator[None]:
 
     with storage.storage_errors(folder.parent):
         folder.parent.mkdir(parents=True, exist_ok=True)
-    with _held(folder.with_name(folder.name + LOCK), waiting=announce):
+    with _hold_lock(folder.with_name(folder.name + LOCK), waiting=announce):
         yield
 
 
@@ -76,7 +76,7 @@ def holder(folder: Path) -> str:
 
 
 @contextmanager
-def _held(path: Path, waiting: Callable[[], None] | None) -> Generator[None]:
+def _hold_lock(path: Path, waiting: Callable[[], None] | None) -> Generator[None]:
     own = _inside.setdefault(str(path.absolute()), threading.Lock())
     if not own.acquire(blocking=waiting is not None):
         raise ConfigError(

@@ -149,20 +149,20 @@ class _Reader:
         return self._of(kind) if self._follows(kind) else name_of(kind)
 
     def _function(self, function: FunctionType) -> Any:
-        cells = [self._of(_held(cell)) for cell in function.__closure__ or ()]
+        cells = [self._of(_cell_content(cell)) for cell in function.__closure__ or ()]
         defaults = [self._of(v) for v in (function.__defaults__ or (), *(function.__kwdefaults__ or {}).values())]
-        return [_compiled(function.__code__), defaults, cells, self._named(function.__code__, function.__globals__)]
+        return [_code_constants(function.__code__), defaults, cells, self._named_parts(function.__code__, function.__globals__)]
 
     def _class(self, cls: type) -> Any:
         own = {name: self._of(v) for name, v in sorted(vars(cls).items()) if _is_code(v)}
         bases = [self._of(base) for base in cls.__bases__ if base is not object]
-        return [own, bases, _assigned(cls.__module__, cls.__qualname__.split("."))]
+        return [own, bases, _assigned_names(cls.__module__, cls.__qualname__.split("."))]
 
-    def _named(self, code: CodeType, scope: Mapping[str, Any]) -> dict[str, Any]:
+    def _named_parts(self, code: CodeType, scope: Mapping[str, Any]) -> dict[str, Any]:
         """What a piece of code names in its module: functions, classes, parts of modules; data as it is assigned there."""
         out: dict[str, Any] = {}
         names = sorted(_names(code))
-        constants = _assigned(str(scope.get("__name__")), [])
+        constants = _assigned_names(str(scope.get("__name__")), [])
         for name in names:
             value = scope.get(name)
             if name in scope and (
@@ -172,7 +172,7 @@ class _Reader:
             elif isinstance(value, ModuleType) and self._follows(value):
                 inside = vars(value)
                 out[name] = {n: self._of(inside[n]) for n in names if _is_code(inside.get(n)) or isinstance(inside.get(n), type)}
-                out[name] |= {f"={n}": v for n, v in _assigned(value.__name__, []).items() if n in names}
+                out[name] |= {f"={n}": v for n, v in _assigned_names(value.__name__, []).items() if n in names}
             elif name in constants:
                 out[name] = constants[name]
             elif name in scope and (plain := _immutable(value)) is not None:
@@ -208,9 +208,9 @@ def _names(code: CodeType) -> set[str]:
     return {*code.co_names, *(n for c in code.co_consts if isinstance(c, CodeType) for n in _names(c))}
 
 
-def _compiled(code: CodeType) -> Any:
+def _code_constants(code: CodeType) -> Any:
     """Instructions, constants and names, without places in a file."""
-    consts = [_compiled(c) if isinstance(c, CodeType) else _immutable(c) for c in code.co_consts]
+    consts = [_code_constants(c) if isinstance(c, CodeType) else _immutable(c) for c in code.co_consts]
     return [code.co_code.hex(), consts, list(code.co_names), list(code.co_varnames), code.co_flags & 0x2F]
 
 
@@ -228,14 +228,14 @@ def _immutable(value: Any) -> Any:
     return None
 
 
-def _held(cell: Any) -> Any:
+def _cell_content(cell: Any) -> Any:
     try:
         return cell.cell_contents
     except ValueError:  # not yet filled
         return None
 
 
-def _assigned(module: str, path: Sequence[str]) -> dict[str, str]:
+def _assigned_names(module: str, path: Sequence[str]) -> dict[str, str]:
     """What a module, or a class in it, assigns to names, as syntax; nothing where its source cannot be read."""
     file = getattr(sys.modules.get(module), "__file__", None)
     body: list[ast.stmt] = list(_tree(file).body) if file else []

@@ -64,7 +64,7 @@ def call_tests(test: str, entry: str = "") -> CalledTests:
     if added:
         code = f"{code}\n\n" + "\n".join(added) + "\n"
         module = ast.parse(code)
-    nodes = _reached(module)
+    nodes = _reachable_nodes(module)
     return CalledTests(code if added or changed else test, _has_check(module, nodes), _calls_program(module, nodes))
 
 
@@ -112,9 +112,9 @@ class _RunnerRemover(ast.NodeTransformer):
 
 
 def _calls(module: ast.Module, entry: str) -> list[str]:
-    reached = set(_reached(module))
+    reached = set(_reachable_nodes(module))
     functions = [s for s in module.body if isinstance(s, ast.FunctionDef) and s not in reached]
-    tests = [f for f in functions if f.name.startswith("test") and not _required(f)]
+    tests = [f for f in functions if f.name.startswith("test") and not _required_arguments(f)]
     # A name that one test assigns and another reads must not be shared: such tests are called in a way that keeps them apart.
     call = "{}(*())" if _share_names(tests) else "{}()"
     added = [call.format(f.name) for f in tests]
@@ -125,11 +125,11 @@ def _calls(module: ast.Module, entry: str) -> list[str]:
         if isinstance(kind, ast.ClassDef) and kind not in reached:
             added += _class_calls(kind, cases)
     if entry:
-        added += [f"{f.name}({entry})" for f in functions if f.name == "check" and len(_required(f)) == 1]
+        added += [f"{f.name}({entry})" for f in functions if f.name == "check" and len(_required_arguments(f)) == 1]
     return added
 
 
-def _required(function: _Function) -> list[str]:
+def _required_arguments(function: _Function) -> list[str]:
     """Names of the arguments that a call must give."""
     arguments = function.args
     positional = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
@@ -155,17 +155,17 @@ def _class_calls(kind: ast.ClassDef, cases: set[str]) -> list[str]:
     if not kind.name.startswith("Test") or "__init__" in methods:
         return []
     before, behind = (
-        f"t.{name}({'None' if len(_required(methods[name])) > 1 else ''}), " if name in methods else ""
+        f"t.{name}({'None' if len(_required_arguments(methods[name])) > 1 else ''}), " if name in methods else ""
         for name in ("setup_method", "teardown_method")
     )
-    names = [n for n, m in methods.items() if n.startswith("test") and _required(m) in (["self"], [], ["cls"])]
+    names = [n for n, m in methods.items() if n.startswith("test") and _required_arguments(m) in (["self"], [], ["cls"])]
     return [f"(lambda t: ({before}t.{name}(), {behind}))({kind.name}())" for name in names]
 
 
 # ---- what is executed -------------------------------------------------------------------------------------------------
 
 
-def _reached(module: ast.Module) -> list[ast.AST]:
+def _reachable_nodes(module: ast.Module) -> list[ast.AST]:
     """The nodes that may be executed: those of the body, and of functions and classes that something executed names."""
     scopes: dict[str, list[_Scope]] = {}
     for scope in _outer(module):

@@ -14,7 +14,7 @@ from typing import Any
 from assay.sandbox.result import SandboxProgram
 from assay.sandbox.values import plain
 
-__all__ = ["Channels", "payload", "sealed"]
+__all__ = ["Channels", "payload", "sealed_file"]
 
 _FORM = 4
 """Of `marshal`: what every Python from 3.4 on reads, since a zygote may have another than ours."""
@@ -69,8 +69,8 @@ class Channels:
             raise
 
     def _open(self, payload: bytes, stdin: bytes, both_ways: bool) -> None:
-        self.theirs += [sealed(payload)]
-        self.theirs += [sealed(stdin)]
+        self.theirs += [sealed_file(payload)]
+        self.theirs += [sealed_file(stdin)]
         for number in range(3):
             near, far = _pair() if both_ways and number == 2 else os.pipe()
             os.set_blocking(near, False)
@@ -83,14 +83,14 @@ class Channels:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.handed()
+        self.close_far_ends()
         while self.ours:
             os.close(self.ours.pop())
         if self.kept is not None:
             os.close(self.kept)
             self.kept = None
 
-    def handed(self) -> None:
+    def close_far_ends(self) -> None:
         """Ours are the only copies of the near ends; the far ends live on in the program."""
         while self.theirs:
             os.close(self.theirs.pop())
@@ -176,7 +176,7 @@ def _pair() -> tuple[int, int]:
     return near.detach(), far.detach()
 
 
-def sealed(data: bytes) -> int:
+def sealed_file(data: bytes) -> int:
     """A read-only file that is nowhere."""
     import fcntl  # of which other systems than Linux have nothing, or less
 

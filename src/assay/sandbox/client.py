@@ -116,7 +116,7 @@ class Zygote:
         with made as channels:
             order = {"order": "run", "limits": asdict(limits), "keep": list(program.keep)}
             self.send(order, channels.theirs)
-            channels.handed()
+            channels.close_far_ends()
             return self.result(self._collect(channels, limits), channels, limits, mode)
 
     def admit(self, limits: Limits) -> None:

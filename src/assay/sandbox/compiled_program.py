@@ -79,7 +79,7 @@ def build(
     sandbox: _Sandbox, name: str | Language, source: str, files: Mapping[str, bytes] = _NO_FILES, wall: float | None = None
 ) -> CompiledProgram:
     """As `assay.sandbox.Sandbox.compile` says."""
-    own = _opened(sandbox.languages, name)
+    own = _open_language(sandbox.languages, name)
     laid = {**files, own.file: source.encode("utf-8", "surrogatepass")}
     if not own.compile:
         return CompiledProgram(language=own, files=laid)
@@ -92,7 +92,7 @@ def build(
     return CompiledProgram(language=own, files={**files, **result.files}, result=replace(result, files={}))
 
 
-def _opened(languages: Sequence[Language], name: str | Language) -> Language:
+def _open_language(languages: Sequence[Language], name: str | Language) -> Language:
     wanted = language(name) if isinstance(name, str) else name
     if wanted.run and wanted not in languages:
         opened = ", ".join(one.name for one in languages) or "none"

@@ -14,11 +14,11 @@ from importlib.util import find_spec
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-from assay.sandbox.inside_compare import METHODS, agree, asserted, found_in_row, restore, run_cases, saved, shown
+from assay.sandbox.inside_compare import METHODS, agree, call_assertion, found_in_row, restore, run_cases, save_members, to_plain
 
 __all__ = ["agree", "hide", "names_of_program", "parts", "shown", "suite", "told_of", "unit"]
 
-_HELPERS = {f"_{helper.__name__}_": helper.__name__ for helper in (agree, asserted, found_in_row, run_cases)}
+_HELPERS = {f"_{helper.__name__}_": helper.__name__ for helper in (agree, call_assertion, found_in_row, run_cases)}
 """What test code calls in the place of its own comparisons, and the function that it is."""
 _LONG = 500
 _ASKS = ("collections", "typing", "enum", "dataclasses", "warnings", "functools", "abc")
@@ -51,8 +51,8 @@ def parts(steps: list[list[str]]) -> dict[str, Any]:
     Nothing of what is expected is here, so nothing that the program could do to this process makes a wrong value right.
     """
     kept = dict(vars(builtins))
-    codes = [_compiled(*step) for step in steps]
-    imported = saved(*_imported("\n".join(text for kind, text, *_ in steps if kind == "run")))
+    codes = [_compile_step(*step) for step in steps]
+    imported = save_members(*_import_test_modules("\n".join(text for kind, text, *_ in steps if kind == "run")))
     own = _own(kept)
     names = own["names_of_program"](kept) | {helper: own[name] for helper, name in _HELPERS.items()}
     own[restore.__name__](imported)
@@ -73,7 +73,7 @@ def parts(steps: list[list[str]]) -> dict[str, Any]:
     return {"given": given}
 
 
-def _compiled(kind: str, *texts: str) -> list[CodeType]:
+def _compile_step(kind: str, *texts: str) -> list[CodeType]:
     """The code of a step: of statements, of a value, or of two."""
     mode = "exec" if kind == "run" else "eval"
     return [_code(text, mode) for text in texts[: 2 if kind == "pair" else 1]]
@@ -91,7 +91,7 @@ def unit(test: str, token: str) -> list[str]:
     `agree`, modules that it imports are as they were before the program came, and frames are shown to nobody.
     """
     kept, run, wrong, told = dict(vars(builtins)), exec, AssertionError, sys.stderr.write
-    code, imported = _code(test, "exec"), saved(*_imported(test))
+    code, imported = _code(test, "exec"), save_members(*_import_test_modules(test))
     own, said = _own(kept), traceback.format_exception_only
     helpers = {helper: own[name] for helper, name in _HELPERS.items()}
     sys.addaudithook(_guard(None, traceback.clear_frames.__code__))
@@ -107,7 +107,7 @@ def unit(test: str, token: str) -> list[str]:
     return [token, "passed"]
 
 
-def _imported(test: str) -> tuple[set[str], set[str]]:
+def _import_test_modules(test: str) -> tuple[set[str], set[str]]:
     """The modules that test code imports, with them imported, and those that nobody can import; neither is the program's own."""
     nodes = list(ast.walk(ast.parse(test)))
     named = {name.name for node in nodes if isinstance(node, ast.Import) for name in node.names}
@@ -135,7 +135,7 @@ class _Agreeing(ast.NodeTransformer):
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         """A comparison of two values or more."""
         self.generic_visit(node)
-        return _agreed([node.left, *node.comparators], [_SIGNS[type(op)] for op in node.ops])
+        return _agree_expression([node.left, *node.comparators], [_SIGNS[type(op)] for op in node.ops])
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         """``a.__eq__(b)``, ``operator.eq(a, b)``, ``self.assertEqual(a, b)``, ``row.count(a)``, a class of tests that is run."""
@@ -145,9 +145,9 @@ class _Agreeing(ast.NodeTransformer):
         of, name, count = node.func.value, node.func.attr, len(node.args)
         sign = _WRITTEN.get(name.strip("_"))
         if sign and count == 1 and name.startswith("__"):
-            return _agreed([of, *node.args], [sign])
+            return _agree_expression([of, *node.args], [sign])
         if sign and count == 2 and isinstance(of, ast.Name) and of.id == "operator":
-            return _agreed(node.args, [sign])
+            return _agree_expression(node.args, [sign])
         if name in METHODS:
             return ast.Call(ast.Name("_asserted_", ast.Load()), [ast.Constant(name), of, *node.args], node.keywords)
         if name in ("count", "index") and count == 1:
@@ -163,12 +163,12 @@ class _Agreeing(ast.NodeTransformer):
         written = [value.value for value in values if isinstance(value, ast.MatchValue)]
         if len(written) < len(values):
             return node
-        same = [_agreed([ast.Name("_subject_", ast.Load()), value], ["=="]) for value in written]
+        same = [_agree_expression([ast.Name("_subject_", ast.Load()), value], ["=="]) for value in written]
         guards: list[ast.expr] = [ast.BoolOp(ast.Or(), [*same, ast.Constant(False)]), *([node.guard] if node.guard else [])]
         return ast.match_case(ast.MatchAs(None, "_subject_"), ast.BoolOp(ast.And(), [*guards, ast.Constant(True)]), node.body)
 
 
-def _agreed(values: list[ast.expr], signs: list[str]) -> ast.expr:
+def _agree_expression(values: list[ast.expr], signs: list[str]) -> ast.expr:
     return ast.Call(
         ast.Name("_agree_", ast.Load()), [ast.List(values, ast.Load()), ast.List([*map(ast.Constant, signs)], ast.Load())], []
     )

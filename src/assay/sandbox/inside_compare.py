@@ -14,7 +14,7 @@ from fractions import Fraction
 from types import FunctionType
 from typing import Any
 
-__all__ = ["agree", "asserted", "found_in_row", "restore", "run_cases", "saved", "shown"]
+__all__ = ["agree", "call_assertion", "found_in_row", "restore", "run_cases", "save_members", "to_plain"]
 
 _ROWS: tuple[Any, ...] = (list, tuple, set, frozenset)
 _TABLE: Any = dict
@@ -55,21 +55,21 @@ _OF_ONE: dict[str, Callable[[Any], bool]] = {
 # ---- values -----------------------------------------------------------------------------------------------------------
 
 
-def shown(value: Any) -> Any:
+def to_plain(value: Any) -> Any:
     """A value as data that JSON carries: what is no plain data is an object that counts as true or not."""
     if value is None or isinstance(value, bool | int | float | str):
         return _base(value)
     if isinstance(value, _TABLE):
-        return ["dict", [shown(part) for pair in _TABLE.items(value) for part in pair]]
+        return ["dict", [to_plain(part) for pair in _TABLE.items(value) for part in pair]]
     for kind in _ROWS:
         if isinstance(value, kind):
-            return [kind.__name__, [shown(part) for part in kind.__iter__(value)]]
+            return [kind.__name__, [to_plain(part) for part in kind.__iter__(value)]]
     if isinstance(value, bytes | bytearray):
         return ["bytes", bytes(value).hex()]
     if isinstance(value, complex):
         return ["complex", [value.real, value.imag]]
     if isinstance(value, KeysView | ItemsView):
-        return ["set", [shown(part) for part in _ROWS[0](value)]]
+        return ["set", [to_plain(part) for part in _ROWS[0](value)]]
     if isinstance(value, Fraction | Decimal) and type(value) in (Fraction, Decimal):
         return int(value) if value == int(value) else float(value)
     return ["object", bool(value)]
@@ -166,7 +166,7 @@ def found_in_row(row: Any, method: str, value: Any) -> Any:
 # ---- unittest ---------------------------------------------------------------------------------------------------------
 
 
-def asserted(name: str, case: Any, *given: Any, **named: Any) -> Any:
+def call_assertion(name: str, case: Any, *given: Any, **named: Any) -> Any:
     """A call of ``case.assert*``: where the method is unittest's own, it compares as `agree` does.
 
     Raises:
@@ -221,7 +221,7 @@ def _near(one: Any, other: Any, places: int, delta: Any) -> bool:
 
 _OTHERS = ("assertIsInstance", "assertSequenceEqual", "assertCountEqual", "assertAlmostEqual", "assertNotAlmostEqual")
 METHODS = frozenset([*_SIGN_OF, *_KIND_OF, *_OF_ONE, *_OTHERS])
-"""Methods of unittest's test cases that `asserted` knows."""
+"""Methods of unittest's test cases that `call_assertion` knows."""
 
 
 def run_cases(kind: Any) -> None:
@@ -245,7 +245,7 @@ def run_cases(kind: Any) -> None:
 # ---- modules that tests import ----------------------------------------------------------------------------------------
 
 
-def saved(names: set[str], absent: set[str]) -> list[tuple[Any, dict[str, Any]]]:
+def save_members(names: set[str], absent: set[str]) -> list[tuple[Any, dict[str, Any]]]:
     """The functions and classes of modules and their parts, and the members of these classes, as they are now.
 
     ``absent`` are modules that there are none of: a program that puts one there does not get it imported.
@@ -263,7 +263,7 @@ def saved(names: set[str], absent: set[str]) -> list[tuple[Any, dict[str, Any]]]
 
 
 def restore(found: list[tuple[Any, dict[str, Any]]]) -> None:
-    """Makes modules and classes again what `saved` found: a program may have changed what tests call."""
+    """Makes modules and classes again what `save_members` found: a program may have changed what tests call."""
     for owner, members in found:
         if isinstance(owner, str):
             if members:

@@ -11,7 +11,7 @@ from typing import ClassVar
 from assay.core.errors import ConfigError, SandboxError, UnknownNameError
 from assay.sandbox.attack_probe import IsolationProbe, probe
 from assay.sandbox.backend import Backend, Refused
-from assay.sandbox.backends.wasi import INSTALL, Wasi, installed
+from assay.sandbox.backends.wasi import INSTALL, Wasi, installed_folders
 from assay.sandbox.client import Zygote
 from assay.sandbox.readable_paths import check_readable
 
@@ -129,7 +129,7 @@ def choose(backend: str | Backend, *, allow_unsafe: bool = False, reads: tuple[s
     if not isinstance(backend, str):
         wanted: tuple[Backend, ...] = (backend,)
     elif backend == "auto":
-        wasi = (Wasi(),) if installed() and not reads else ()
+        wasi = (Wasi(),) if installed_folders() and not reads else ()
         unsafe = (ZygoteBackend(UNSAFE, reads),) if allow_unsafe else ()
         wanted = (*(ZygoteBackend(level, reads) for level in LEVELS), *wasi, *unsafe)
     else:
@@ -147,11 +147,11 @@ def choose(backend: str | Backend, *, allow_unsafe: bool = False, reads: tuple[s
             said = BANNER if one.name == UNSAFE else f"assay sandbox: UNSAFE. {one.name} does not hold: {found.why}. {_TAGGED}"
             print(f"\033[1;31m{said}\033[0m" if sys.stderr.isatty() else said, file=sys.stderr, flush=True)
             return one, found
-        failed.append(_blamed(one, found))
+        failed.append(_blame_paths(one, found))
     raise SandboxError(_refusal(failed, getattr(wanted[0], "advice", "")))
 
 
-def _blamed(backend: Backend, found: IsolationProbe) -> IsolationProbe:
+def _blame_paths(backend: Backend, found: IsolationProbe) -> IsolationProbe:
     """What was found, and which paths are the reason where the backend holds without them."""
     from assay.sandbox.backends.container import ContainerBackend
 

@@ -96,7 +96,7 @@ class PythonSession:
         self._channels = made
         limits = asdict(self._limits) | {"wall": None, "turns": True}
         self._zygote.send({"order": "run", "limits": limits}, made.theirs)
-        made.handed()
+        made.close_far_ends()
         self.starts += 1
         return made
 

@@ -114,14 +114,14 @@ class Sandbox:
             worker = self._take()
             try:
                 if isinstance(worker, str):
-                    return self._failed(worker)
+                    return self._failure(worker)
                 result = worker.run(made, allowed)
                 if not self.probe.held:  # said of each result, whatever backend it comes from
                     result = replace(result, isolation=self.tag)
             except WorkerDied as error:
                 self._give(worker, broken=True)
                 if last:
-                    return self._failed(f"two workers failed; the second: {error}")
+                    return self._failure(f"two workers failed; the second: {error}")
             except (ConfigError, DataError):
                 self._give(worker)  # nothing was begun
                 raise
@@ -258,7 +258,7 @@ class Sandbox:
         if ends:
             worker.close()
 
-    def _failed(self, why: str) -> Result:
+    def _failure(self, why: str) -> Result:
         return Result(status=Status.INFRA, isolation=self.tag, detail=why)
 
     def _threads(self) -> ThreadPoolExecutor:

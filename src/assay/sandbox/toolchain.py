@@ -96,13 +96,13 @@ class Language:
         """The first of its names."""
         return self.names[0]
 
-    def found(self) -> dict[str, str | None]:
+    def find_programs(self) -> dict[str, str | None]:
         """Where each program of its toolchain is; None for one that is missing."""
         return {program: shutil.which(program, path=PATH) for program in self.needs}
 
     def missing(self) -> tuple[str, ...]:
         """The Debian packages that its toolchain lacks here."""
-        return tuple(dict.fromkeys(self.needs[program] for program, place in self.found().items() if place is None))
+        return tuple(dict.fromkeys(self.needs[program] for program, place in self.find_programs().items() if place is None))
 
     def require(self) -> None:
         """Refuses to go on without its toolchain.
@@ -110,7 +110,7 @@ class Language:
         Raises:
             ToolchainError: a program is missing; names it and its package.
         """
-        absent = ", ".join(program for program, place in self.found().items() if place is None)
+        absent = ", ".join(program for program, place in self.find_programs().items() if place is None)
         if absent:
             raise ToolchainError(
                 f"language {self.name!r} needs {absent}, not found in {PATH}; on Debian: "
@@ -153,7 +153,7 @@ def _built_in() -> Mapping[str, Language]:
     place = files("assay.sandbox") / "languages"
     for entry in sorted(place.iterdir(), key=lambda e: e.name):
         if entry.name.endswith(".toml"):
-            found = _parsed(entry.read_text(encoding="utf-8"), entry.name)
+            found = _parse_language(entry.read_text(encoding="utf-8"), entry.name)
             for name in found.names:
                 if name in out:
                     raise ConfigError(f"languages {out[name].name!r} and {found.name!r} are both called {name!r}")
@@ -192,13 +192,13 @@ def language(name: str) -> Language:
         text = Path(name).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read the language {name}: {error}") from None
-    made = _parsed(text, name)
+    made = _parse_language(text, name)
     if not made.run:  # which is how the library's own Python says that the sandbox runs it itself
         raise ConfigError(f'{name}: the key \'run\' is missing: program and arguments, as run = ["lua", "main.lua"]')
     return made
 
 
-def _parsed(text: str, name: str) -> Language:
+def _parse_language(text: str, name: str) -> Language:
     try:
         table = tomllib.loads(text)
         for key in table:

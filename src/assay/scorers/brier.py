@@ -77,14 +77,14 @@ class BrierReward(StatelessScorer):
         Raises:
             RewardError: the tasks' verifier reads no confidence.
         """
-        return [[self._rewarded(score) for score in of_group] for of_group in await ctx.verify(groups)]
+        return [[self._reward_score(score) for score in of_group] for of_group in await ctx.verify(groups)]
 
     def floor(self, ctx: ScoreContext) -> Mapping[str, float]:
         """What the verifier declares, and the lowest reward."""
         floors = dict(ctx.task_floor)
         return {"correct": floors.get("correct", floors.get("reward", 0.0)), **floors, "reward": _FORMS[self.form]}
 
-    def _rewarded(self, score: Score) -> Score:
+    def _reward_score(self, score: Score) -> Score:
         if not score.valid:
             return score
         if "stated" not in score.components and CONFIDENCE not in score.columns:

@@ -12,7 +12,7 @@ import numpy as np
 from assay.core.canon import digest
 from assay.core.errors import ConfigError, DataError, EngineError
 from assay.core.score import Score
-from assay.core.scoring import JudgePort, RolloutGroup, ScoreContext, StatelessScorer, unanswered
+from assay.core.scoring import JudgePort, RolloutGroup, ScoreContext, StatelessScorer, unanswered_score
 from assay.core.seeds import generator
 from assay.core.task import Message
 from assay.verify.reward_function import prompt_of
@@ -82,7 +82,7 @@ class GenerativeReward(StatelessScorer):
         good = [pair for pair in found if not isinstance(pair, EngineError)]
         if not good:
             error = next(x for x in found if isinstance(x, EngineError))
-            return [unanswered(error) for _ in group.rollouts]
+            return [unanswered_score(error) for _ in group.rollouts]
         if meta is not None:
             good = await self._better_half(meta, group, good)
         total = dict(zip(texts, votes([scores for scores, _ in good]), strict=True))

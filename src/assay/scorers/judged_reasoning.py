@@ -89,7 +89,7 @@ class FlawedPositive(StatelessScorer):
             except EngineError:
                 judged = 0.0
         reward = (1.0 if right else -1.0) - self.penalty * flawed
-        return _learned(score, {"reward": reward, "flawed": flawed}, {"flaw_judged": judged})
+        return _learn_from(score, {"reward": reward, "flawed": flawed}, {"flaw_judged": judged})
 
 
 def flaw_reward(predicted: int | None, wrong: int | None, steps: int) -> float:
@@ -168,7 +168,7 @@ class ThinkingReward(StatelessScorer):
         known = {r for r, s in zip(right, scores, strict=True) if s.valid}
         if len(known) < 2:
             return [
-                _learned(s, {"reward": s.primary, "thinking": 0.0}, {"thinking_judged": 0.0}) if s.valid else s for s in scores
+                _learn_from(s, {"reward": s.primary, "thinking": 0.0}, {"thinking_judged": 0.0}) if s.valid else s for s in scores
             ]
 
         async def mark(rollout: Rollout, score: Score) -> float | None:
@@ -186,7 +186,7 @@ class ThinkingReward(StatelessScorer):
         )
         factor = weight * math.exp(-step / self.steps) * self.lam
         return [
-            _learned(
+            _learn_from(
                 s, {"reward": s.primary + factor * (m or 0.0), "thinking": m or 0.0}, {"thinking_judged": float(m is not None)}
             )
             if s.valid
@@ -207,7 +207,7 @@ def trust_weight(right: Sequence[float], wrong: Sequence[float]) -> float:
     return 1.0 if gap >= 0 else math.exp(gap)
 
 
-def _learned(score: Score, components: Mapping[str, float], columns: Mapping[str, float]) -> Score:
+def _learn_from(score: Score, components: Mapping[str, float], columns: Mapping[str, float]) -> Score:
     """A verdict whose ``reward`` is learned from, and whose own main value stands under ``correct``."""
     kept = {"correct": score.primary, **score.components, **components}
     return replace(

@@ -11,7 +11,7 @@ from assay.core.errors import ConfigError, DataError, EngineError
 from assay.core.fields import later
 from assay.core.rollout import Rollout
 from assay.core.score import Score
-from assay.core.scoring import JudgePort, RolloutGroup, ScoreContext, StatelessScorer, score_each, unanswered
+from assay.core.scoring import JudgePort, RolloutGroup, ScoreContext, StatelessScorer, score_each, unanswered_score
 from assay.core.task import Message, Task
 from assay.verify.reward_function import prompt_of
 
@@ -86,7 +86,7 @@ class PairwiseJudge(StatelessScorer):
                 self._preferred(judge, _question(prompt, anchor, rollout.text)),
             )
         except EngineError as error:
-            return unanswered(error)
+            return unanswered_score(error)
         p = (first + 1.0 - second) / 2.0
         return Score(components={"reward": p - self.offset}, columns={"win": p, "loss": 1.0 - p})
 

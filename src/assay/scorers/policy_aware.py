@@ -13,7 +13,7 @@ from assay.core.errors import ConfigError, EngineError
 from assay.core.protocols import State
 from assay.core.rollout import Rollout
 from assay.core.score import Score
-from assay.core.scoring import JudgePort, RolloutGroup, ScoreContext, unanswered
+from assay.core.scoring import JudgePort, RolloutGroup, ScoreContext, unanswered_score
 from assay.core.task import Task
 from assay.scorers.rubric import Criterion, Rubric
 from assay.verify.reward_function import prompt_of
@@ -135,7 +135,7 @@ class PolicyAwareScorer:
     def _score(self, verdicts: Sequence[float | EngineError], alpha: Sequence[float]) -> Score:
         known = [v for v in verdicts if not isinstance(v, EngineError)]
         if len(known) < len(verdicts):
-            return unanswered(next(v for v in verdicts if isinstance(v, EngineError)))
+            return unanswered_score(next(v for v in verdicts if isinstance(v, EngineError)))
         named = {c.name: v for c, v in zip(self.spec.rubric.criteria, known, strict=True)}
         return Score(components={"reward": category_reward(self.spec.rubric.criteria, alpha, known), **named})
 

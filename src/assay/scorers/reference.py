@@ -103,9 +103,9 @@ class ReferenceScorer:
         wanted = [ids_of(code.encode(reference_of(g.task, spec.reference))) for g in groups]
         opening = code.encode(spec.opening)
         starts = [[reasoning_of(r, code, spec.opening) for r in g.rollouts] for g in groups]
-        rows = [joined(s, y) for of_group, y in zip(starts, wanted, strict=True) for s in of_group if s is not None]
+        rows = [join_ids(s, y) for of_group, y in zip(starts, wanted, strict=True) for s in of_group if s is not None]
         asked = [next((r.calls[0].prefix for r in g.rollouts if r.calls), ids_of([])) for g in groups]
-        bare = [joined(prompt, opening, y) for prompt, y in zip(asked, wanted, strict=True)]
+        bare = [join_ids(prompt, opening, y) for prompt, y in zip(asked, wanted, strict=True)]
         found, base = iter(await ctx.logprob(rows)), await ctx.logprob(bare, spec.base)
         scores: list[list[Score]] = []
         for g, of_group, y, b0 in zip(groups, starts, wanted, base, strict=True):
@@ -114,7 +114,7 @@ class ReferenceScorer:
                 continue
             behind = [0.0 if s is None else mean_probability(next(found), len(y)) for s in of_group]
             scores.append([self._score(r, b, mean_probability(b0, len(y))) for r, b in zip(g.rollouts, behind, strict=True)])
-        return self._admitted(ctx.step, scores)
+        return self._admit_scores(ctx.step, scores)
 
     def floor(self, ctx: ScoreContext) -> Mapping[str, float]:
         """0 of everything: probabilities."""
@@ -144,7 +144,7 @@ class ReferenceScorer:
             info=FrozenMap({"verdict": "formed" if form else "not formed"}),
         )
 
-    def _admitted(self, step: int, scores: list[list[Score]]) -> list[list[Score]]:
+    def _admit_scores(self, step: int, scores: list[list[Score]]) -> list[list[Score]]:
         judged = [of_group for of_group in scores if not any(map(abstained, of_group))]
         silent = len(scores) - len(judged)
         self._metrics = {"reference/abstained": silent / len(scores)} if silent else {}
@@ -210,7 +210,7 @@ def reasoning_of(rollout: Rollout, code: Tokenizer, opening: str) -> Ids | None:
     cut = bisect_left(range(len(ids) + 1), end, key=lambda k: len(code.decode(ids[:k])))
     while not text[:end].startswith(said := code.decode(ids[:cut])):
         cut -= 1  # a token that goes on beyond the end, or half a character, which is decoded as another
-    return joined(call.prefix, ids[:cut], code.encode(text[len(said) : end]))
+    return join_ids(call.prefix, ids[:cut], code.encode(text[len(said) : end]))
 
 
 def well_formed(text: str, opening: str, closing: str) -> bool:
@@ -224,6 +224,6 @@ def well_formed(text: str, opening: str, closing: str) -> bool:
     return not closing or (text.rstrip().endswith(closing) and text.index(opening) < text.index(closing))
 
 
-def joined(*parts: Ids) -> Ids:
+def join_ids(*parts: Ids) -> Ids:
     """Token ids behind one another."""
     return ids_of(np.concatenate(parts))

@@ -110,7 +110,7 @@ class RewardModelScorer:
             for g in groups
             for rollout in g.rollouts
         ]
-        found = iter(self._loaded().scores(asked))
+        found = iter(self._load_classifier().scores(asked))
         return [[self._score(next(found)) for _ in g.rollouts] for g in groups]
 
     def floor(self, ctx: ScoreContext) -> Mapping[str, float]:
@@ -133,7 +133,7 @@ class RewardModelScorer:
             return Score(components={}, fault=Fault.VERIFIER, info=FrozenMap({"error": f"the reward model gave {value}"}))
         return Score(components={"reward": max(self.spec.lowest, value)})
 
-    def _loaded(self) -> SequenceClassifier:
+    def _load_classifier(self) -> SequenceClassifier:
         if self._model is None:
             from assay.runtime.models.classifier import SequenceClassifier
 

@@ -123,7 +123,7 @@ class Rubric:
         """In [0, 1], from a score in [0, 1] of each criterion."""
         if any(c.veto is not None and scores[c.name] < c.veto for c in self.criteria):
             return 0.0
-        g = {c.name: self.saturated(scores[c.name]) for c in self.criteria}
+        g = {c.name: self.saturate(scores[c.name]) for c in self.criteria}
         total = sum(c.weight * g[c.name] for c in self.criteria)
         whole = sum(c.weight for c in self.criteria)
         for pair in self.interactions:
@@ -131,7 +131,7 @@ class Rubric:
             whole += max(0.0, pair.weight)
         return min(1.0, max(0.0, total / whole)) ** self.stretch
 
-    def saturated(self, score: float) -> float:
+    def saturate(self, score: float) -> float:
         """``g(score)``: concave, 0 at 0 and 1 at 1."""
         return math.expm1(-self.saturation * score) / math.expm1(-self.saturation) if self.saturation else score
 

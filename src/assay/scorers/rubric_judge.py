@@ -10,7 +10,7 @@ from assay.core.config import from_dict
 from assay.core.errors import DataError, EngineError
 from assay.core.rollout import Rollout
 from assay.core.score import Score
-from assay.core.scoring import JudgePort, RolloutGroup, ScoreContext, StatelessScorer, score_each, unanswered
+from assay.core.scoring import JudgePort, RolloutGroup, ScoreContext, StatelessScorer, score_each, unanswered_score
 from assay.core.task import Task
 from assay.scorers.rubric import Rubric
 from assay.verify.reward_function import prompt_of
@@ -63,7 +63,7 @@ class RubricJudge(StatelessScorer):
         try:
             scores = await judge.ask(rubric.question(prompt_of(task), rollout.text), rubric.scores)
         except EngineError as error:
-            return unanswered(error)
+            return unanswered_score(error)
         return Score(components={"reward": rubric.reward(scores), **scores})
 
     def _of(self, task: Task) -> Rubric:

@@ -13,7 +13,7 @@ from assay.core.canon import FrozenMap, digest
 from assay.core.errors import ConfigError, DataError, EngineError
 from assay.core.rollout import Rollout
 from assay.core.score import LEARNED, Score
-from assay.core.scoring import JudgePort, RolloutGroup, ScoreContext, StatelessScorer, unanswered
+from assay.core.scoring import JudgePort, RolloutGroup, ScoreContext, StatelessScorer, unanswered_score
 from assay.core.task import Message, Task
 from assay.verify.reward_function import prompt_of
 
@@ -93,7 +93,7 @@ class ReasoningSql(StatelessScorer):
             try:
                 near = await judge.ask(_question(prompt_of(task), rollout.text), _mark)
             except EngineError as error:
-                return unanswered(error)
+                return unanswered_score(error)
         parts = {**score.components, "judge": near}
         reward = sum(weight * parts[name] for weight, name in zip(self.weights, _PARTS, strict=True))
         return replace(

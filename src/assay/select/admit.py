@@ -122,14 +122,14 @@ class Admission:
         if sorted(run.tasks.arms()) != sorted(a.arm for a in self.arms):
             raise ConfigError(f"the admission is of {self.tasks!r}, the run's tasks are {run.tasks.name!r} with other arms")
         kept = {*self.of(ArmVerdict.TRAIN, ArmVerdict.WARM)}
-        stages = [self._narrowed(run, stage, kept) if _is_rl(stage) else stage for stage in run.stages]
+        stages = [self._narrow_arms(run, stage, kept) if _is_rl(stage) else stage for stage in run.stages]
         first = next((i for i, stage in enumerate(stages) if _is_rl(stage)), None)
         if first is None:
             raise ConfigError(
                 f"run {run.name!r} has no stage that samples answers to its tasks and learns from them, as Reinforce does, "
                 "so there is nothing that arms could be admitted to"
             )
-        oracles, practised = _oracles(run.tasks), _practised(stages)
+        oracles, practised = _oracles(run.tasks), _practice_arms(stages)
         shown = {a.arm: (a.level,) for a in self.arms if a.arm in practised and oracles[a.arm]}
         if practised & {*self.of(ArmVerdict.WARM)}:
             base = WarmUp(steps=400, demonstrations=0, gate=self.least) if warm_up is None else warm_up
@@ -153,7 +153,7 @@ class Admission:
             raise DataError(f"cannot read an admission from {path}: {error}") from None
         return found
 
-    def _narrowed(self, run: Run, stage: Stage, kept: set[str]) -> Stage:
+    def _narrow_arms(self, run: Run, stage: Stage, kept: set[str]) -> Stage:
         """A stage of RL with the admitted ones of its arms."""
         asked = run.tasks.arms()
         levels = (
@@ -257,7 +257,7 @@ def _is_rl(stage: Stage) -> bool:
     return stage.samples and stage.uses_tasks
 
 
-def _practised(stages: Sequence[Stage]) -> set[str]:
+def _practice_arms(stages: Sequence[Stage]) -> set[str]:
     """Arms of the stages of RL, whose levels are told arm by arm."""
     return {arm for s in stages if _is_rl(s) and isinstance(s.levels, Mapping) for arm in s.levels}
 

@@ -21,7 +21,7 @@ from assay.core.task import Task
 from assay.core.util.event_loop import run_async
 from assay.core.util.jsonl import object_of
 from assay.core.util.renamed import RenamedMembers, refuse_old_keywords
-from assay.curate.rows import dumped
+from assay.curate.rows import dump_line
 from assay.rollout.environments import EnvironmentFailure, ask_environment, open_environment
 from assay.runs.storage import write_text
 from assay.select.teachers import Teacher
@@ -134,7 +134,7 @@ class Distillation:
         with _work(path, self._settings()) as work:
             run_async(self._ask([t for t in wanted if work.missing(t)], wanted, work, tell))
             records = [work.done[t.content] for t in wanted if t.content in work.done]
-        lines = [dumped(row).decode() for record in records for row in self._rows(record)]
+        lines = [dump_line(row).decode() for record in records for row in self._rows(record)]
         write_text(path, "".join(lines))
         counts = Counter[str]()
         for record in records:
@@ -186,7 +186,7 @@ class Distillation:
         """What is kept of a task."""
         counts, right = Counter[str](asked=len(trials)), dict[str, dict[str, Any]]()
         for trial in trials:
-            found = await self._judged(trial, scores)
+            found = await self._judge_trial(trial, scores)
             if isinstance(found, str):
                 counts[found] += 1
                 continue
@@ -198,7 +198,7 @@ class Distillation:
         head = {"task": task.id, "arm": task.arm, "level": task.level, "content": task.content}
         return {**head, "messages": messages, "counts": dict(counts), "right": list(right.values()), "again": again}
 
-    async def _judged(self, trial: Rollout | str, scores: Mapping[str, Score]) -> dict[str, Any] | str:
+    async def _judge_trial(self, trial: Rollout | str, scores: Mapping[str, Score]) -> dict[str, Any] | str:
         """The turns of an attempt and its value, where it is right; else what it counts as."""
         if isinstance(trial, str):
             return "unanswered"
@@ -271,7 +271,7 @@ class _Work:
 
     def add(self, record: dict[str, Any]) -> None:
         self.done[record["content"]] = record
-        self.file.write(dumped(record))
+        self.file.write(dump_line(record))
 
     def sync(self) -> None:
         self.file.flush()
@@ -296,11 +296,11 @@ def _work(out: Path, settings: Mapping[str, Any]) -> Generator[_Work]:
         file.truncate(len(whole))
         work, lines = _Work(file), whole.splitlines()
         if not lines:
-            file.write(dumped({"distillation": settings}))
+            file.write(dump_line({"distillation": settings}))
             work.sync()
         elif (before := _read(path, 1, lines[0]).get("distillation")) != settings:
             raise ConfigError(
-                f"{path} is the work of another distillation: {_changed(before, settings)}; name another file, or remove that one"
+                f"{path} is the work of another distillation: {_describe_change(before, settings)}; name another file, or remove that one"
             )
         for number, line in enumerate(lines[1:], 2):
             record = _read(path, number, line)
@@ -315,7 +315,7 @@ def _read(path: Path, number: int, line: bytes) -> dict[str, Any]:
         raise DataError(f"{path}, line {number}: {error}; the file is damaged: remove it, and all is asked anew") from None
 
 
-def _changed(before: Any, now: Mapping[str, Any]) -> str:
+def _describe_change(before: Any, now: Mapping[str, Any]) -> str:
     """What differs, in words."""
     if not isinstance(before, dict):
         return "its first line says no settings"

@@ -109,13 +109,13 @@ class MembershipProbe:
         Raises:
             DataError: a prompt that leaves no room for an answer, or holds what the tokenizer lacks; names the task.
         """
-        first = [self._rendered(task, task.public_view().messages) for task in tasks]
+        first = [self._render_prompt(task, task.public_view().messages) for task in tasks]
         answers = self._greedy(tasks, first)
         said = [text_of(self._model.tokenizer, a.ids, a) for a in answers]
-        second = [self._rendered(t, self._asked_again(t, text)) for t, text in zip(tasks, said, strict=True)]
+        second = [self._render_prompt(t, self._asked_again(t, text)) for t, text in zip(tasks, said, strict=True)]
         again = self._greedy(tasks, second)
-        once = [found.entropy for found in self._behind(first, [a.ids for a in answers])]
-        twice = [found.entropy for found in self._behind(second, [a.ids for a in again])]
+        once = [found.entropy for found in self._answer_likelihoods(first, [a.ids for a in answers])]
+        twice = [found.entropy for found in self._answer_likelihoods(second, [a.ids for a in again])]
         likely, missing = self._likely(tasks, first)
         scores: dict[str, list[float]] = {
             "self_critique": [self_critique(a, b) for a, b in zip(once, twice, strict=True)],
@@ -147,7 +147,7 @@ class MembershipProbe:
         if bare:
             why = f"task {bare.id!r} has no answer that is text or a number"
             return made, missing | dict.fromkeys(("answer", "answer_min_k", "zlib"), why)
-        behind = [found.logp for found in self._behind(prompts, list(map(self._encoded, tasks, map(str, golds))))]
+        behind = [found.logp for found in self._answer_likelihoods(prompts, list(map(self._encode_gold, tasks, map(str, golds))))]
         made |= {"answer": list(map(mean_log_prob, behind)), "answer_min_k": [min_k_prob(x, self.share) for x in behind]}
         if of_prompt:
             texts = [f"{_question(task)}\n{g}" for task, g in zip(tasks, golds, strict=True)]
@@ -155,7 +155,7 @@ class MembershipProbe:
             made["zlib"] = [zlib_ratio(x, text) for x, text in zip(whole, texts, strict=True)]
         return made, missing
 
-    def _behind(self, prompts: Sequence[Ids], answers: Sequence[Ids]) -> list[TextLikelihood]:
+    def _answer_likelihoods(self, prompts: Sequence[Ids], answers: Sequence[Ids]) -> list[TextLikelihood]:
         """What the model says of each answer behind its prompt, token by token; nothing of an empty one."""
         from assay.runtime.models.likelihood import TextLikelihood
 
@@ -189,7 +189,7 @@ class MembershipProbe:
         again = self.retry.format(question=question, answer=answer)
         return [*task.public_view().messages, Message("assistant", answer), Message("user", again)]
 
-    def _rendered(self, task: Task, messages: Sequence[Message]) -> Ids:
+    def _render_prompt(self, task: Task, messages: Sequence[Message]) -> Ids:
         try:
             ids = self._model.tokenizer.render(messages)
         except DataError as error:
@@ -202,7 +202,7 @@ class MembershipProbe:
             )
         return ids
 
-    def _encoded(self, task: Task, gold: str) -> Ids:
+    def _encode_gold(self, task: Task, gold: str) -> Ids:
         try:
             return ids_of([*self._model.tokenizer.encode(gold), self._model.tokenizer.eos])
         except DataError as error:

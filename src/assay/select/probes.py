@@ -135,7 +135,7 @@ class GradientProbe(_ModelProbe):
         found: list[Mapping[str, Any] | None] = []
         for row in rows:
             gradient = self._gradient(row)
-            found.append(None if gradient is None else {"gradient": self._projected(gradient[0])})
+            found.append(None if gradient is None else {"gradient": self._project_gradient(gradient[0])})
         return found
 
     def entries(self, rows: Sequence[Row]) -> list[dict[str, list[float]]]:
@@ -150,6 +150,6 @@ class GradientProbe(_ModelProbe):
             raise DataError(f"validation item {missing[0]} has no gold text; its likelihood has no gradient")
         return [{"gradient": entry["gradient"].tolist()} for entry in measured if entry is not None]
 
-    def _projected(self, gradient: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _project_gradient(self, gradient: NDArray[np.float64]) -> NDArray[np.float64]:
         flat = gradient.reshape(-1)
         return np.array([direction @ flat for direction in self._directions]) / np.sqrt(self.width)

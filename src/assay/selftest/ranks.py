@@ -32,7 +32,7 @@ _BEGIN = "from assay.selftest.ranks import begin; begin({folder!r}, {ranks}, {de
 _GO_ON = "from assay.selftest.ranks import go_on; go_on({folder!r}, {ranks})"
 
 
-def supervised(ranks: int, steps: int, device: str) -> Run:
+def warmup_run(ranks: int, steps: int, device: str) -> Run:
     """A warm-up alone: in RL one token drawn otherwise would lead elsewhere."""
     run = two_stages()
     stage = replace(run.stages[0], steps=steps, learner=replace(run.stages[0].learner, device=device))
@@ -41,7 +41,7 @@ def supervised(ranks: int, steps: int, device: str) -> Run:
 
 def begin(folder: str, ranks: int, device: str) -> None:
     """The first half of a run."""
-    train(supervised(ranks, HALF, device), folder, progress=False)
+    train(warmup_run(ranks, HALF, device), folder, progress=False)
 
 
 def go_on(folder: str, ranks: int) -> None:
@@ -51,18 +51,18 @@ def go_on(folder: str, ranks: int) -> None:
 
 def other_world_sizes(context: SelftestContext) -> SelftestFinding:
     """From two ranks to one, and from one to two, by gloo on the CPU; each in processes of their own."""
-    return _between(context, "cpu")
+    return _compare_ranks(context, "cpu")
 
 
 def on_gpus(context: SelftestContext) -> SelftestFinding:
     """The same on CUDA devices, one for each rank, by NCCL."""
     there(2)
-    return _between(context, "cuda")
+    return _compare_ranks(context, "cuda")
 
 
-def _between(context: SelftestContext, device: str) -> SelftestFinding:
+def _compare_ranks(context: SelftestContext, device: str) -> SelftestFinding:
     whole = context.folder / "whole"
-    train(supervised(1, WHOLE, device), whole, progress=False)
+    train(warmup_run(1, WHOLE, device), whole, progress=False)
     failures: list[str] = []
     numbers: dict[str, float] = {"steps": WHOLE, "resumed_after": HALF}
     for before, after in ((2, 1), (1, 2)):

@@ -38,14 +38,14 @@ def killed_and_resumed(context: SelftestContext) -> SelftestFinding:
     for moment in MOMENTS:
         context.say(f"one that is killed after step {moment}")
         folder = context.folder / f"killed-{moment}"
-        reached.append(_killed(folder, moment))
+        reached.append(_kill_at(folder, moment))
         found = resume(folder, progress=False).digest
         if found != whole:
             failures.append(f"killed after step {reached[-1]}: the digest is {found}, not {whole}")
     return SelftestFinding(numbers={"steps": WARM + RL, "killed_after_steps": reached, "digest": whole}, failures=tuple(failures))
 
 
-def _killed(folder: Path, moment: int) -> int:
+def _kill_at(folder: Path, moment: int) -> int:
     """Starts the run in a process of its own and kills it; the steps that its journal then has."""
     command = [sys.executable, "-c", _CHILD.format(folder=str(folder))]
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)

@@ -12,7 +12,7 @@ from assay.selftest.selftest_part import SelftestContext, SelftestFinding
 from assay.selftest.small_models import SHAPE, FaultyEngine, decoder, practice
 from assay.train.driver import train
 
-__all__ = ["FAULTS", "in_process", "native", "synced", "vllm"]
+__all__ = ["FAULTS", "in_process", "native", "check_sync", "vllm"]
 
 FAULTS = ("StaleModel", "StaleTensor", "BaseWeights")
 """One version behind; one tensor behind; no update ever arrives."""
@@ -21,12 +21,12 @@ STEPS = 6
 
 def native(context: SelftestContext) -> SelftestFinding:
     """Assay's own engine."""
-    return synced(context, Native())
+    return check_sync(context, Native())
 
 
 def in_process(context: SelftestContext) -> SelftestFinding:
     """Transformers beside the learner."""
-    return synced(context, InProcess())
+    return check_sync(context, InProcess())
 
 
 def vllm(context: SelftestContext) -> SelftestFinding:
@@ -34,10 +34,10 @@ def vllm(context: SelftestContext) -> SelftestFinding:
     from assay.selftest.vllm_server import served_model
 
     with served_model(decoder(), context.folder, SHAPE.max_positions, context.say) as settings:
-        return synced(context, settings)
+        return check_sync(context, settings)
 
 
-def synced(context: SelftestContext, engine: EngineSpec) -> SelftestFinding:
+def check_sync(context: SelftestContext, engine: EngineSpec) -> SelftestFinding:
     """A short run whose updates must all be proved, then one for each fault, which the proof must stop.
 
     Args:

@@ -179,7 +179,7 @@ def in_turn(
     >>> [t.id for t in in_turn(SortDigits(), 3, levels=(3, 4))]
     ['sort/sort/3/train/0', 'sort/sort/4/train/0', 'sort/sort/3/train/1']
     """
-    return _turns(source, split, _tree(source, _wanted(source, arms, levels)), n)
+    return _turns(source, split, _tree(source, _levels_by_arm(source, arms, levels)), n)
 
 
 def in_turn_to_the_end(
@@ -200,7 +200,7 @@ def in_turn_to_the_end(
     >>> [t.level for t in in_turn_to_the_end(Rows(rows, reward=lambda completion: 1.0, test_share=0))]
     [1, 2, 2]
     """
-    cells = [(arm, level) for arm, chosen in _wanted(source, arms, levels).items() for level in chosen]
+    cells = [(arm, level) for arm, chosen in _levels_by_arm(source, arms, levels).items() for level in chosen]
     sizes = {cell: rows_of_cell(source, *cell, split) or 0 for cell in cells}
     if not any(sizes.values()):
         source.task(*cells[0], split, 0)  # raises, and says why there is none
@@ -220,7 +220,7 @@ class _HasSources(Protocol):
     def source(self, arm: str) -> TaskSource: ...
 
 
-def _wanted(source: TaskSource, arms: Sequence[str], levels: Sequence[int]) -> dict[str, list[int]]:
+def _levels_by_arm(source: TaskSource, arms: Sequence[str], levels: Sequence[int]) -> dict[str, list[int]]:
     """Levels by arm, of those that were asked for."""
     offered = source.arms()
     for arm in arms:

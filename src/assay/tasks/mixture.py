@@ -120,7 +120,7 @@ class TaskMixture(RenamedMembers):
             UnknownNameError: a share of a part that there is not.
         """
         members = {
-            part: tuple(member for name, arms in families.items() for member in _named(name, arms))
+            part: tuple(member for name, arms in families.items() for member in _arms_named(name, arms))
             for part, families in self.members().items()
         }
         return Balanced(parts=members, rule=Frontier() if rule is None else rule, shares={} if shares is None else shares)
@@ -166,7 +166,7 @@ class TaskMixture(RenamedMembers):
         return self.source(task.arm).trace(task, noise, rng)
 
 
-def _named(name: str, arms: tuple[str, ...]) -> tuple[str, ...]:
+def _arms_named(name: str, arms: tuple[str, ...]) -> tuple[str, ...]:
     """A family as `Balanced` names it: by its name where its arms begin with that, else arm by arm."""
     return (name,) if all(arm == name or arm.startswith(f"{name}/") for arm in arms) else arms
 

@@ -45,7 +45,7 @@ def named_verifier(
     made = instance_of(found, name)
     if signature not in (None, Signature.PLAIN) or not callable(made) or hasattr(made, "funcs"):
         return adapt(made, signature=signature, gold=gold, chat=chat, name=name)
-    known = _asked(made) if columns is None else columns
+    known = _needed_fields(made) if columns is None else columns
     try:
         verifier = reward_verifier(made, known)
     except ConfigError:  # a verifier, a function of the library verifiers, or one that adapt refuses too
@@ -82,7 +82,7 @@ def describe_call(verifier: Verifier) -> str:
 _OTHERS = {"Trl": "TRL, with lists", "Verl": "verl", "OpenRlhf": "OpenRLHF, with lists"}
 
 
-def _asked(found: Any) -> tuple[str, ...]:
+def _needed_fields(found: Any) -> tuple[str, ...]:
     """Fields that rows must have for a function: all that it needs by name, and those that a case has in any case."""
     try:
         parameters = inspect.signature(found).parameters.values()

@@ -9,7 +9,7 @@ from typing import Any
 from assay.core.errors import UnknownNameError
 from assay.core.protocols import TaskSource
 from assay.tasks.mixture import TaskMixture
-from assay.tasks.packages import Suite, installed
+from assay.tasks.packages import Suite, installed_packages
 
 __all__ = ["suite", "suite_summary", "suites"]
 
@@ -20,7 +20,7 @@ def suites() -> tuple[str, ...]:
     >>> suites()
     ('assay-logic', 'assay-six', 'assay-small')
     """
-    return tuple(sorted(installed().suites))
+    return tuple(sorted(installed_packages().suites))
 
 
 def suite_summary(name: str) -> str:
@@ -29,7 +29,7 @@ def suite_summary(name: str) -> str:
     Raises:
         UnknownNameError: no such suite; says the nearest.
     """
-    return _found(name).summary
+    return _find_suite(name).summary
 
 
 def suite(name: str) -> TaskMixture:
@@ -51,7 +51,7 @@ def suite(name: str) -> TaskMixture:
     ['coding', 'sql']
     """
     whole, slash, part = name.partition("/")
-    found = _found(whole)
+    found = _find_suite(whole)
     if slash and part not in (found.parts or {}):
         raise UnknownNameError(f"part of {whole}", part, found.parts or {})
     parts = {part: (found.parts or {})[part]} if slash else found.parts
@@ -59,14 +59,14 @@ def suite(name: str) -> TaskMixture:
     return TaskMixture(name=name.replace("/", "-"), sources=tuple(_family(name, found.levels) for name in names), parts=parts)
 
 
-def _found(name: str) -> Suite:
-    known = installed().suites
+def _find_suite(name: str) -> Suite:
+    known = installed_packages().suites
     if name not in known:
         raise UnknownNameError("suite", name, known)
-    installed().warn_hidden(name)
+    installed_packages().warn_hidden(name)
     return known[name]
 
 
 def _family(name: str, levels: Mapping[str, tuple[int, ...]]) -> TaskSource:
-    made: Any = installed().family(name)
+    made: Any = installed_packages().family(name)
     return replace(made, levels=levels[name]) if name in levels else made

@@ -26,7 +26,7 @@ from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError, UnknownNameError, a_kind
 from assay.core.protocols import TaskSource
 
-__all__ = ["GROUP", "Installed", "Suite", "installed"]
+__all__ = ["GROUP", "Installed", "Suite", "installed_packages"]
 
 GROUP = "assay.tasks"
 """The group of entry points."""
@@ -92,7 +92,7 @@ class Installed:
             found: Any = getattr(import_module(module), what)()
         except Exception as error:
             raise ConfigError(f"task family {name!r}: cannot load {self.families[name]!r} ({error})") from error
-        return _named(found, name)
+        return _named_source(found, name)
 
     def summary(self, name: str) -> str:
         """What the function that gives a family says of it in one line; "" where a class does, or it says nothing."""
@@ -125,13 +125,13 @@ class Installed:
 
 
 @cache
-def installed() -> Installed:
+def installed_packages() -> Installed:
     """The families and suites of all installed packages.
 
     Raises:
         ConfigError: no package offers any, not even assay's own: the installation is not whole.
 
-    >>> installed().families["sort"]
+    >>> installed_packages().families["sort"]
     'assay_tasks.sort:SortDigits'
     """
     return read_catalogs(tuple(entry_points(group=GROUP)))
@@ -164,7 +164,7 @@ def read_catalogs(points: tuple[EntryPoint, ...]) -> Installed:
         package, owner = _package_and_owner(point)
         try:
             catalog = point.load()
-            offered = [_checked(catalog, *kind) for kind in (("FAMILIES", str), ("SUITES", Suite), ("READERS", str))]
+            offered = [_check_mapping(catalog, *kind) for kind in (("FAMILIES", str), ("SUITES", Suite), ("READERS", str))]
             if not any(offered):
                 raise ConfigError("offers nothing: give it FAMILIES, SUITES or READERS")
         except Exception as error:  # somebody else's module may fail in any way, and spoils no other
@@ -187,7 +187,7 @@ def read_catalogs(points: tuple[EntryPoint, ...]) -> Installed:
     )
 
 
-def _named(source: TaskSource, name: str) -> TaskSource:
+def _named_source(source: TaskSource, name: str) -> TaskSource:
     """The family itself, or rows under the name that a catalog gives them."""
     if getattr(source, "name", name) != UNNAMED:
         return source
@@ -212,7 +212,7 @@ def _package_and_owner(point: EntryPoint) -> tuple[str, str]:
     return package, f"{package or 'a package'} ({point.value})"
 
 
-def _checked(catalog: Any, name: str, kind: type) -> dict[str, Any]:
+def _check_mapping(catalog: Any, name: str, kind: type) -> dict[str, Any]:
     """The mapping of a catalog, empty where it has none.
 
     Raises:

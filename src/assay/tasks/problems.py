@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from assay.core.canon import FrozenMap, canonical, hashed, plain
+from assay.core.canon import FrozenMap, canonical, hash_text, plain
 from assay.core.errors import ConfigError, DataError, UnknownNameError, a_kind
 from assay.core.protocols import Environment, Verifier
 from assay.core.seeds import derive
@@ -174,7 +174,7 @@ class Problems:
     def _variant(self, problem: Problem, question: _Question) -> int:
         if self.wording is not None:
             return self.wording % problem.variants
-        return 0 if problem.variants == 1 else derive("wording", 0, problem.name, hashed(question.text)) % problem.variants
+        return 0 if problem.variants == 1 else derive("wording", 0, problem.name, hash_text(question.text)) % problem.variants
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,5 +193,5 @@ def _question_of(problem: Problem, facts: dict[str, Any]) -> _Question:
     text = canonical(facts)
     if not problem.hidden:
         return _Question(facts, facts, text)
-    public = {"problem": facts["problem"], "digest": hashed(text)}
+    public = {"problem": facts["problem"], "digest": hash_text(text)}
     return _Question(facts, public, canonical(public))

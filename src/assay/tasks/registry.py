@@ -16,7 +16,7 @@ from assay.core.protocols import TaskSource
 from assay.core.task import Task
 from assay.tasks.mixture import TaskMixture
 from assay.tasks.named_suites import suite, suite_summary, suites
-from assay.tasks.packages import installed
+from assay.tasks.packages import installed_packages
 from assay.tasks.problems import Problems
 from assay.tasks.rows import Rows
 
@@ -60,7 +60,7 @@ def families() -> tuple[str, ...]:
     >>> "sort" in families()
     True
     """
-    return tuple(sorted(installed().families))
+    return tuple(sorted(installed_packages().families))
 
 
 def family(name: str) -> TaskSource:
@@ -77,9 +77,9 @@ def family(name: str) -> TaskSource:
     head, slash, rest = name.partition("/")
     if head in suites():
         return suite(name)
-    if slash and head not in installed().families and (home := _home_of_arm(name)) is not None:
+    if slash and head not in installed_packages().families and (home := _home_of_arm(name)) is not None:
         return home.only(name)
-    found = installed().family(head)
+    found = installed_packages().family(head)
     if not slash:
         return found
     if not isinstance(found, Problems):
@@ -89,7 +89,7 @@ def family(name: str) -> TaskSource:
 
 def _home_of_arm(arm: str) -> Problems | None:
     """The family of somebody's package that has this arm; of assay's own, arms begin with the family's name."""
-    known = installed()
+    known = installed_packages()
     for name, what in known.families.items():
         if what.startswith("assay_tasks.") or name in known.clashes:
             continue

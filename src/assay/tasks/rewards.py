@@ -217,12 +217,12 @@ def weighted_rewards(
         pairs = [(part.name, part.verifier, part.weight) for part in rewards.parts]
     else:
         pairs = [(_names([rewards])[0], rewards, 1.0)]
-    pairs, measured = _measured(pairs, metric)
+    pairs, measured = _with_metric(pairs, metric)
     parts = tuple(RewardPart(str(name), reward_verifier(f, columns), weight) for name, f, weight in pairs)
     return WeightedRewards(parts, metric=measured)
 
 
-def _measured(pairs: list[tuple[Any, Any, Any]], metric: Metric | None) -> tuple[list[tuple[Any, Any, Any]], str | None]:
+def _with_metric(pairs: list[tuple[Any, Any, Any]], metric: Metric | None) -> tuple[list[tuple[Any, Any, Any]], str | None]:
     """The rewards with the metric among them, and its name."""
     if metric is None or isinstance(metric, str):
         return pairs, metric

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from assay.core.canon import check_row_text
 from assay.core.errors import ConfigError, DataError, UnknownNameError, a_kind
-from assay.curate.rows import entries, parsed, read_rows, split_of
+from assay.curate.rows import entries, parse_entry, read_rows, split_of
 from assay.tasks.row_table import QUESTIONS, without_question
 
 __all__ = ["TEST", "TEST_ROWS", "TRAIN", "Split", "number_rows_apart", "read_splits", "train_and_test"]
@@ -125,7 +125,7 @@ def _read(file: Path) -> list[Mapping[str, Any]]:
     for number, entry in read_rows(file):
         place = f"{file}, row {number}"
         try:
-            rows.append(parsed(entry))
+            rows.append(parse_entry(entry))
         except DataError as error:
             raise DataError(f"{place}: {error}") from None
         check_row_text(rows[-1], place)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from assay.core.canon import FrozenMap, canonical, check_row_text, digest, hashed, plain
+from assay.core.canon import FrozenMap, canonical, check_row_text, digest, hash_text, plain
 from assay.core.errors import DataError, a_kind, nearest
 from assay.core.seeds import text_split
 
@@ -70,7 +70,7 @@ def tabulate(source: Rows) -> RowTable:
     symbols: set[str] = set()
     differing = 0
     for number, row in enumerate(source.rows):
-        asks, place = _checked(source, number, row)
+        asks, place = _check_row(source, number, row)
         key = (asks, "" if source.tests is None else place[2])
         seen = first.setdefault(key, number)
         places.append(place)
@@ -188,7 +188,7 @@ def _question_field(row: object) -> str | None:
     return names[0] if clear else None
 
 
-def _checked(source: Rows, number: int, row: Mapping[str, Any]) -> tuple[str, tuple[str, int, str]]:
+def _check_row(source: Rows, number: int, row: Mapping[str, Any]) -> tuple[str, tuple[str, int, str]]:
     """Digest of what a row asks, and its arm, level and split."""
     check_row_text(row, f"row {number + 1}")
     public = canonical(public_fields(number, row))
@@ -203,7 +203,7 @@ def _checked(source: Rows, number: int, row: Mapping[str, Any]) -> tuple[str, tu
         raise DataError(
             f"row {number + 1}, field 'answer': {row.get('answer')!r} cannot be matched; give text, or pass a reward function"
         )
-    return hashed(public), (arm, level, _split(source, number, public))
+    return hash_text(public), (arm, level, _split(source, number, public))
 
 
 def _split(source: Rows, number: int, public: bytes) -> str:

@@ -249,7 +249,7 @@ class Rows:
         known = [_FORMAT, self.name, self.test_share, self.reward is None and self.scorer is None]
         return digest(known if self.tests is None else [*known, self.tests])
 
-    def _beside(self) -> tuple[dict[str, Any], Callable[[], bytes]]:
+    def _table_loader(self) -> tuple[dict[str, Any], Callable[[], bytes]]:
         """The digest of the rows, where it is known, and what their table says (`assay.core.rowfile`)."""
         return self._known, lambda: table_to_bytes(self._table, self._kind)
 

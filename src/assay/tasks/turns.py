@@ -7,7 +7,7 @@ from typing import Any
 
 from assay.core.rollout import ASIDE, Rollout, Stop
 
-__all__ = ["actions_of", "listed", "moves_of"]
+__all__ = ["actions_of", "list_names", "moves_of"]
 
 
 def actions_of(rollout: Rollout) -> list[str]:
@@ -27,10 +27,10 @@ def moves_of(rollout: Rollout) -> list[tuple[str, str]]:
     return [(c.role, c.text) for c in rollout.calls if c.completion.stop is Stop.DONE and c.role != ASIDE]
 
 
-def listed(names: Mapping[str, Any] | list[str] | tuple[str, ...]) -> str:
+def list_names(names: Mapping[str, Any] | list[str] | tuple[str, ...]) -> str:
     """Names in a row, the last behind "and".
 
-    >>> listed(["a", "b", "c"]), listed(["a"])
+    >>> list_names(["a", "b", "c"]), list_names(["a"])
     ('a, b and c', 'a')
     """
     every = list(names)

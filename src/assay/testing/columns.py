@@ -75,7 +75,7 @@ def check_column_provider(
 
 
 def _check_groups(subject: str, provider: ColumnProvider, live: _ScriptedLive, groups: list[Group]) -> Report:
-    found = _completed(subject, provider, live, groups)
+    found = _complete_groups(subject, provider, live, groups)
     shape = [(g.key, [r.id for r in g.rollouts]) for g in found]
     require(
         shape == [(g.key, [r.id for r in g.rollouts]) for g in groups], subject, "gave other groups, or rollouts, than it got"
@@ -93,16 +93,16 @@ def _check_groups(subject: str, provider: ColumnProvider, live: _ScriptedLive, g
             if new.valid and sampled:
                 require(bool(values), subject, f"rollout {rollout.id} has no number in {provider.name!r}")
     for group, whole in zip(groups, found, strict=True):
-        (alone,) = _completed(subject, provider, live, [group])
+        (alone,) = _complete_groups(subject, provider, live, [group])
         same = [_values(provider.name, s) for s in alone.scores] == [_values(provider.name, s) for s in whole.scores]
         require(same, subject, f"gives group {group.key!r} other numbers alone than among others")
-    again = _completed(subject, provider, live, groups)
+    again = _complete_groups(subject, provider, live, groups)
     require(repr([g.scores for g in again]) == repr([g.scores for g in found]), subject, "asked twice, it says two things")
     passed = ("named", "every rollout", "nothing else", "group by group", "pure")
     return Report(subject=subject, passed=passed, numbers={"groups": float(len(groups))})
 
 
-def _completed(subject: str, provider: ColumnProvider, live: _ScriptedLive, groups: list[Group]) -> list[Group]:
+def _complete_groups(subject: str, provider: ColumnProvider, live: _ScriptedLive, groups: list[Group]) -> list[Group]:
     try:
         given: Any = provider.provide(live, groups)  # pyright: ignore[reportArgumentType]
         given = wait_for(_result(given)) if isawaitable(given) else given
@@ -129,7 +129,7 @@ def _values(name: str, score: Score) -> list[float]:
 def _check_batch(subject: str, provider: ColumnProvider, live: _ScriptedLive, groups: list[Group]) -> Report:
     batch = pack(groups)
     batch = batch.with_tokens(*(TokenColumn(n, np.ones(int(batch.offsets[-1]), np.int32), "testing") for n in _GIVEN))
-    found, again = _extended(subject, provider, live, batch), _extended(subject, provider, live, batch)
+    found, again = _extend_batch(subject, provider, live, batch), _extend_batch(subject, provider, live, batch)
     for kind in ("tokens", "rows", "rollouts"):
         before, after = getattr(batch, kind), getattr(found, kind)
         for name in before:
@@ -143,7 +143,7 @@ def _check_batch(subject: str, provider: ColumnProvider, live: _ScriptedLive, gr
     return Report(subject=subject, passed=("named", "every row", "nothing else", "pure"), numbers={"tokens": float(len(ours))})
 
 
-def _extended(subject: str, provider: ColumnProvider, live: _ScriptedLive, batch: Batch) -> Batch:
+def _extend_batch(subject: str, provider: ColumnProvider, live: _ScriptedLive, batch: Batch) -> Batch:
     try:
         found: Any = provider.provide(live, batch)  # pyright: ignore[reportArgumentType]
     except AssayError as error:

@@ -108,9 +108,11 @@ def verdict(verifier: Verifier, task: Task, rollout: Rollout, *, again: bool = T
     subject = f"verifier {type(verifier).__name__}"
     case = f"task {task.id!r}, answer {rollout.text!r}"
     try:
-        first = verifier(task, rollout) if pool is None else _guarded(pool, task, rollout, subject)
+        first = verifier(task, rollout) if pool is None else _judge_guarded(pool, task, rollout, subject)
         anew = pool is not None and pool.abilities.key is None  # a pool judges questions that have a key but once
-        second = first if not again else _guarded(pool, task, rollout, subject) if pool and anew else verifier(task, rollout)
+        second = (
+            first if not again else _judge_guarded(pool, task, rollout, subject) if pool and anew else verifier(task, rollout)
+        )
     except ContractError:
         raise
     except Exception as error:
@@ -131,7 +133,7 @@ def verdict(verifier: Verifier, task: Task, rollout: Rollout, *, again: bool = T
     return first
 
 
-def _guarded(pool: ScoringPool, task: Task, rollout: Rollout, subject: str) -> Score:
+def _judge_guarded(pool: ScoringPool, task: Task, rollout: Rollout, subject: str) -> Score:
     """The pool's verdict; what ended without one, or raised, is a broken promise of the verifier."""
     score = pool.score([(task, rollout)])[rollout.id]
     case = f"task {task.id!r}, answer {rollout.text!r}"
@@ -201,13 +203,13 @@ def check_environment(source: TaskSource, task: Task, steps: int = 64, deadline:
     trace = source.trace(task, 0.0, np.random.default_rng(0)) or ()
     said = [m.content for m in trace if m.role == "assistant"]
     _check_pictures(source, task, said, subject)
-    first = wait_for(_played(source, world, said))
-    require(first == wait_for(_played(source, world, said)), subject, "two runs with the same actions differ")
+    first = wait_for(_play_actions(source, world, said))
+    require(first == wait_for(_play_actions(source, world, said)), subject, "two runs with the same actions differ")
     wait_for(_single_use(_fresh(source, world), subject))
-    more = (_named(first, subject), *_restored(source, world, said, subject))
+    more = (_check_roles(first, subject), *_check_snapshots(source, world, said, subject))
     numbers: dict[str, float] = {}
     for name, action in {"empty": "", "junk": "\x00?!{}", "call": said[0] if said else "?"}.items():
-        used = wait_for(_talked(_fresh(source, world), action, steps, subject))
+        used = wait_for(_talk_until_done(_fresh(source, world), action, steps, subject))
         numbers[f"steps until the end ({name})"] = used
     unanswered = why_unanswered(lambda: _fresh(source, world), said, deadline)
     require(not unanswered, subject, unanswered)
@@ -254,74 +256,74 @@ def _check_pictures(source: TaskSource, task: Task, said: Sequence[str], subject
 _Seen = list[tuple[str, str, bool]]  # what was shown, to whom, and whether it was the end
 
 
-async def _played(source: TaskSource, world: TaskView, actions: Sequence[str]) -> _Seen:
+async def _play_actions(source: TaskSource, world: TaskView, actions: Sequence[str]) -> _Seen:
     environment = _fresh(source, world)
-    return _observed(await environment.start(), False) + await _stepped(environment, actions)
+    return _observe(await environment.start(), False) + await _step_through(environment, actions)
 
 
-async def _stepped(environment: Environment, actions: Sequence[str]) -> _Seen:
+async def _step_through(environment: Environment, actions: Sequence[str]) -> _Seen:
     seen: _Seen = []
     for action in actions:
         step = await environment.step(action)
-        seen += _observed(step.obs, step.done)
+        seen += _observe(step.obs, step.done)
         if step.done:
             break
     return seen
 
 
-def _observed(obs: Obs, done: bool) -> _Seen:
+def _observe(obs: Obs, done: bool) -> _Seen:
     return [(m.content, obs.actor, done) for m in obs.messages] or [("", obs.actor, done)]
 
 
-def _named(seen: _Seen, subject: str) -> str:
+def _check_roles(seen: _Seen, subject: str) -> str:
     """Which promise about roles held; "" where there are none."""
     actors = [actor for _, actor, done in seen if not done]
     require(all(actors) or not any(actors), subject, f"names an actor at some turns and none at others: {actors}")
     return "names an actor each time" if any(actors) else ""
 
 
-def _restored(source: TaskSource, world: TaskView, said: Sequence[str], subject: str) -> tuple[str, ...]:
+def _check_snapshots(source: TaskSource, world: TaskView, said: Sequence[str], subject: str) -> tuple[str, ...]:
     """Which promises about snapshots held; none where it writes none."""
     if not isinstance(_fresh(source, world), Snapshots):
         return ()
     whole = wait_for(_stepped_from(_fresh(source, world), said))
     for before in range(len(said)):
-        snapshot, rest = wait_for(_saved(_fresh(source, world), said, before))
+        snapshot, rest = wait_for(_save_snapshots(_fresh(source, world), said, before))
         require(rest == whole[before:], subject, f"goes on otherwise once it wrote a snapshot behind {before} actions")
         try:
             plain_ = json.loads(canonical(snapshot))
         except AssayError as error:
             raise ContractError(f"{subject}: its snapshot is not plain: {error}") from error
-        found = wait_for(_resumed(_fresh(source, world), plain_, said[before:]))
+        found = wait_for(_resume_from(_fresh(source, world), plain_, said[before:]))
         require(found == rest, subject, f"goes on from its own snapshot behind {before} actions otherwise: {found} for {rest}")
     return ("snapshots restore",)
 
 
 async def _stepped_from(environment: Environment, said: Sequence[str]) -> list[_Seen]:
     await environment.start()
-    return [await _stepped(environment, [action]) for action in said]
+    return [await _step_through(environment, [action]) for action in said]
 
 
-async def _saved(environment: Environment, said: Sequence[str], before: int) -> tuple[Any, list[_Seen]]:
+async def _save_snapshots(environment: Environment, said: Sequence[str], before: int) -> tuple[Any, list[_Seen]]:
     assert isinstance(environment, Snapshots)
     await environment.start()
-    await _stepped(environment, said[:before])
+    await _step_through(environment, said[:before])
     snapshot = await environment.snapshot()
-    return snapshot, [await _stepped(environment, [action]) for action in said[before:]]
+    return snapshot, [await _step_through(environment, [action]) for action in said[before:]]
 
 
-async def _resumed(environment: Environment, snapshot: Any, said: Sequence[str]) -> list[_Seen]:
+async def _resume_from(environment: Environment, snapshot: Any, said: Sequence[str]) -> list[_Seen]:
     assert isinstance(environment, Snapshots)
     await environment.restore(snapshot)
-    return [await _stepped(environment, [action]) for action in said]
+    return [await _step_through(environment, [action]) for action in said]
 
 
 async def _single_use(environment: Environment, subject: str) -> None:
     await environment.start()
-    await _refused(environment.start(), subject, "a second start")
+    await _check_refused(environment.start(), subject, "a second start")
 
 
-async def _refused(coroutine: Coroutine[Any, Any, Any], subject: str, what: str) -> None:
+async def _check_refused(coroutine: Coroutine[Any, Any, Any], subject: str, what: str) -> None:
     try:
         await coroutine
     except AssayError:
@@ -329,7 +331,7 @@ async def _refused(coroutine: Coroutine[Any, Any, Any], subject: str, what: str)
     raise ContractError(f"{subject}: {what} was not refused; environments are single use")
 
 
-async def _talked(environment: Environment, action: str, steps: int, subject: str) -> int:
+async def _talk_until_done(environment: Environment, action: str, steps: int, subject: str) -> int:
     await environment.start()
     for used in range(1, steps + 1):
         try:
@@ -337,7 +339,7 @@ async def _talked(environment: Environment, action: str, steps: int, subject: st
         except Exception as error:
             raise ContractError(f"{subject}: action {action!r} raised {type(error).__name__}: {error}") from error
         if step.done:
-            await _refused(environment.step(action), subject, "a step after the end")
+            await _check_refused(environment.step(action), subject, "a step after the end")
             return used
     raise ContractError(f"{subject}: still open after {steps} times {action!r}; give it a step limit")
 

@@ -46,12 +46,12 @@ def check_context_manager(manager: ContextManager, *, turns: int = 6, context: i
     ('each token once', 'fits the context', 'the same again', 'can be filed')
     """
     subject = f"context manager {type(manager).__name__}"
-    played = _played(manager, turns, context, False, subject)
+    played = _play_manager(manager, turns, context, False, subject)
     for rollout in played:
         trained_once(rollout, subject)
         longest = max((len(c.tokens) for c in rollout.calls), default=0)
         require(longest <= context, subject, f"made a call of {longest} tokens for an engine of {context}")
-    again = _played(manager, turns, context, True, subject)
+    again = _play_manager(manager, turns, context, True, subject)
     for one, other in zip(played, again, strict=True):
         said = [[c.tokens.tolist() for c in r.calls] for r in (one, other)]
         require(
@@ -63,13 +63,13 @@ def check_context_manager(manager: ContextManager, *, turns: int = 6, context: i
         "calls": sum(len(r.calls) for r in played) / len(played),
         "rows": sum(len(samples(r)) for r in played) / len(played),
     }
-    passed = ("each token once", "fits the context", "the same again", filed(manager, subject))
+    passed = ("each token once", "fits the context", "the same again", check_filed(manager, subject))
     if isinstance(manager, ReportsRollouts):
-        passed = (*passed, _reported(manager, played, subject))
+        passed = (*passed, _check_metrics(manager, played, subject))
     return Report(subject=subject, passed=passed, numbers=numbers)
 
 
-def _reported(part: ReportsRollouts, played: Sequence[Rollout], subject: str) -> str:
+def _check_metrics(part: ReportsRollouts, played: Sequence[Rollout], subject: str) -> str:
     """That metrics are numbers and depend on the rollouts alone."""
     first, again = (dict(part.rollout_metrics(played)) for _ in range(2))
     bad = [f"{n}={v!r}" for n, v in first.items() if not isinstance(v, int | float) or isinf(v)]  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -94,7 +94,7 @@ def check_sampler(spec: SamplerSpec, *, n: int = 6, turns: int = 6, context: int
     """
     subject = f"sampler {type(spec).__name__}"
     asked = contexts_for()
-    played = _collected(spec, asked, n, turns, context, subject)
+    played = _collect_rollouts(spec, asked, n, turns, context, subject)
     ids = [f"{c.key}/{i}" for c in asked for i in range(n)]
     require([r.id for r in played] == ids, subject, f"gave rollouts {[r.id for r in played][:8]}; {ids[:8]} were asked for")
     sampled = {_identity(c) for r in played for c in r.calls if not c.shared}
@@ -105,18 +105,18 @@ def check_sampler(spec: SamplerSpec, *, n: int = 6, turns: int = 6, context: int
             held = not call.shared or _owned(call, sampled)
             require(held, subject, f"rollout {rollout.id}: call {call.id} is shared, and no rollout sampled it")
     for what, order in (("built anew", asked), ("with the contexts in another order", asked[::-1])):
-        again = {r.id: r for r in _collected(spec, order, n, turns, context, subject)}
+        again = {r.id: r for r in _collect_rollouts(spec, order, n, turns, context, subject)}
         same = all([c.tokens.tolist() for c in again[r.id].calls] == [c.tokens.tolist() for c in r.calls] for r in played)
         require(same, subject, f"gives other rollouts {what}")
-    single = _collected(spec.player, asked, 1, turns, context, subject)
+    single = _collect_rollouts(spec.player, asked, 1, turns, context, subject)
     require(not any(c.shared for r in single for c in r.calls), subject, "its player shares calls between rollouts")
     numbers = {
         "shared": sum(c.shared for r in played for c in r.calls) / len(played),
         "calls": sum(len(r.calls) for r in played) / len(played),
     }
-    passed = ("ids", "each token once", "fits the context", "the same again", "single rollouts", filed(spec, subject))
+    passed = ("ids", "each token once", "fits the context", "the same again", "single rollouts", check_filed(spec, subject))
     if isinstance(spec, ReportsRollouts):
-        passed = (*passed, _reported(spec, played, subject))
+        passed = (*passed, _check_metrics(spec, played, subject))
     return Report(subject=subject, passed=passed, numbers=numbers)
 
 
@@ -130,7 +130,9 @@ def _owned(call: Call, sampled: set[tuple[bytes, bytes, bytes]]) -> bool:
     return any(p == prefix and i.startswith(ids) and x.startswith(logp) for p, i, x in sampled)
 
 
-def _collected(spec: SamplerSpec, contexts: Sequence[Context], n: int, turns: int, context: int, subject: str) -> list[Rollout]:
+def _collect_rollouts(
+    spec: SamplerSpec, contexts: Sequence[Context], n: int, turns: int, context: int, subject: str
+) -> list[Rollout]:
     try:
         return wait_for(spec.build(parts_for(turns, context)).collect(contexts, n))
     except AssayError as error:
@@ -155,7 +157,7 @@ def trained_once(rollout: Rollout, subject: str) -> None:
     require(not extra, subject, f"{case} {sorted(extra)[:3]} carries loss once too often")
 
 
-def filed(part: object, subject: str) -> str:
+def check_filed(part: object, subject: str) -> str:
     """Which promise about files held.
 
     Raises:
@@ -201,7 +203,7 @@ def contexts_for(count: int = 12) -> list[Context]:
     return [Context(key=t.id, group=t.id, task=t, messages=t.messages) for t in tasks]
 
 
-def _played(manager: ContextManager, turns: int, context: int, breaks: bool, subject: str) -> list[Rollout]:
+def _play_manager(manager: ContextManager, turns: int, context: int, breaks: bool, subject: str) -> list[Rollout]:
     parts = parts_for(turns, context, breaks)
     player = Player(
         engine=parts.engine,

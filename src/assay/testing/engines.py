@@ -105,12 +105,12 @@ class _Check:
     async def run(self) -> Report:
         try:
             if self.learner is not None:
-                await self.swap(self.published(self.learner))
-            together = await self.sampled(self.requests)
+                await self.swap(self.publish(self.learner))
+            together = await self.sample_together(self.requests)
             self.whole(together)
-            await self.seeded(together)
+            await self.check_seeds(together)
             await self.greedy()
-            await self.annealed()
+            await self.check_temperature()
             await self.stops(together)
             skipped = await self.context()
             await self.score(together)
@@ -132,7 +132,7 @@ class _Check:
     def require(self, held: bool, finding: str) -> None:
         require(held, self.subject, finding)
 
-    async def sampled(self, requests: Sequence[Request]) -> list[Completion]:
+    async def sample_together(self, requests: Sequence[Request]) -> list[Completion]:
         """The answers to requests that are made at once."""
         return list(await asyncio.gather(*(self.engine.generate(request) for request in requests)))
 
@@ -156,9 +156,9 @@ class _Check:
             )
             self.require(found.sampling == request.sampling, f"{who} was drawn by {found.sampling}, not as it asked")
 
-    async def seeded(self, together: Sequence[Completion]) -> None:
+    async def check_seeds(self, together: Sequence[Completion]) -> None:
         first = self.requests[0]
-        again = await self.sampled(self.requests)
+        again = await self.sample_together(self.requests)
         other = await self.engine.generate(replace(first, seed=first.seed + 7919))
         everywhere = {tuple(c.ids.tolist()) for c in (*together, other)}
         self.require(len(everywhere) > 1, f"gives {len(together) + 1} requests with seeds of their own the same tokens")
@@ -170,14 +170,14 @@ class _Check:
             rest = [
                 replace(
                     request,
-                    prompt=_joined(request.prompt, found.ids[:half]),
+                    prompt=_join_ids(request.prompt, found.ids[:half]),
                     first=half,
                     prefix_tokens=half,
                     sampling=Sampling(max_new_tokens=self.tokens - half),
                 )
                 for request, found in zip(self.requests, together, strict=True)
             ]
-            tails = await self.sampled(rest)
+            tails = await self.sample_together(rest)
             self.same(together, tails, f"cut behind {half} tokens and gone on with (Request.first={half})", half)
 
     def same(self, one: Sequence[Completion], other: Sequence[Completion], when: str, start: int = 0) -> None:
@@ -192,7 +192,7 @@ class _Check:
 
     async def greedy(self) -> None:
         request = self.requests[0]
-        likeliest = await self.sampled(
+        likeliest = await self.sample_together(
             [replace(request, id=f"greedy-{i}", seed=i, sampling=replace(request.sampling, temperature=0.0)) for i in range(2)]
         )
         one = await self.engine.generate(replace(request, id="top-1", sampling=replace(request.sampling, top_k=1)))
@@ -203,7 +203,7 @@ class _Check:
             said = [found.ids.tolist() for found in (*likeliest, one)]
             self.require(said[0] == said[1] == said[2], f"draws {said} at temperature 0 by two seeds, and with top_k=1")
 
-    async def annealed(self) -> None:
+    async def check_temperature(self) -> None:
         flat, falling = Annealing(peak=0.7, least=0.7, start=0), Annealing(peak=1.5, least=0.5, decay=4.0, start=1)
         for request in self.requests[:2]:
             plain = await self.engine.generate(replace(request, sampling=replace(request.sampling, temperature=0.7)))
@@ -247,19 +247,19 @@ class _Check:
         request, context = self.requests[0], self.info.context
         long = ids_of(np.resize(request.prompt, context))
         one = replace(request, sampling=Sampling(max_new_tokens=1))
-        await self.refused(
+        await self.check_refused(
             replace(one, prompt=long), ConfigError, f"a prompt of all {context} tokens of the context, and one more"
         )
-        await self.refused(replace(one, prompt=ids_of([])), DataError, "an empty prompt")
+        await self.check_refused(replace(one, prompt=ids_of([])), DataError, "an empty prompt")
         outside = ids_of([*request.prompt, self.info.vocabulary])
-        await self.refused(replace(one, prompt=outside), DataError, f"id {self.info.vocabulary}, outside the vocabulary")
+        await self.check_refused(replace(one, prompt=outside), DataError, f"id {self.info.vocabulary}, outside the vocabulary")
         if context > LONGEST:
             return [f"a request that fills the context: {context} tokens take long"]
         full = await self.engine.generate(replace(one, prompt=long[:-1]))
         self.require(len(full.ids) == 1, f"a request that fills the context of {context} has {len(full.ids)} tokens, not 1")
         return []
 
-    async def refused(self, request: Request, kind: type[AssayError], what: str) -> None:
+    async def check_refused(self, request: Request, kind: type[AssayError], what: str) -> None:
         try:
             found = await self.engine.generate(request)
         except kind:
@@ -286,7 +286,7 @@ class _Check:
         self.agree(together, first, "Engine.score")
 
     def rows(self, done: Sequence[Completion]) -> list[Ids]:
-        return [_joined(request.prompt, found.ids) for request, found in zip(self.requests, done, strict=True)]
+        return [_join_ids(request.prompt, found.ids) for request, found in zip(self.requests, done, strict=True)]
 
     def agree(self, done: Sequence[Completion], scores: Sequence[np.ndarray], who: str) -> None:
         gaps = [np.abs(s[PROMPT:] - c.logp_engine).max() for s, c in zip(scores, done, strict=True)]
@@ -300,7 +300,7 @@ class _Check:
 
     # ---- weights
 
-    def published(self, learner: Learner) -> Manifest:
+    def publish(self, learner: Learner) -> Manifest:
         return learner.publish(self.info.dtype, self.info.digests)
 
     async def swap(self, manifest: Manifest) -> None:
@@ -312,7 +312,7 @@ class _Check:
         )
 
     async def weights(self, learner: Learner, together: Sequence[Completion]) -> None:
-        manifest, sums = self.published(learner), await self.engine.checksums()
+        manifest, sums = self.publish(learner), await self.engine.checksums()
         named = {name: value for name, value in (sums or {}).items() if name in manifest.tensors}
         other = sorted(name for name, value in named.items() if value != manifest.tensors[name].digest)
         self.require(not other, f"has other checksums than the manifest that it took, of {other[:3]}")
@@ -320,7 +320,7 @@ class _Check:
         self.agree(together, learner.score(self.rows(together)), "the learner")
 
     async def swaps(self, learner: Learner) -> None:
-        manifest = self.published(learner)
+        manifest = self.publish(learner)
         before, after = manifest.version, manifest.version + 1
         running, late = self.requests[0], replace(self.requests[1], id="late")
         begun = asyncio.ensure_future(self.engine.generate(running))
@@ -328,7 +328,7 @@ class _Check:
         swap = asyncio.ensure_future(self.swap(replace(manifest, version=after)))
         await _turns()
         waits = asyncio.ensure_future(self.engine.generate(late))
-        await _finished(begun, swap, waits)
+        await _wait_all(begun, swap, waits)
         for found, version, when in ((begun.result(), before, "before"), (waits.result(), after, "behind")):
             versions = sorted({span.version for span in found.spans})
             self.require(
@@ -351,7 +351,7 @@ async def _turns() -> None:
         await asyncio.sleep(0)
 
 
-async def _finished(*tasks: asyncio.Future[Any]) -> None:
+async def _wait_all(*tasks: asyncio.Future[Any]) -> None:
     """Waits for all, and raises the first error of any."""
     try:
         await asyncio.gather(*tasks)
@@ -360,5 +360,5 @@ async def _finished(*tasks: asyncio.Future[Any]) -> None:
             task.cancel()
 
 
-def _joined(*parts: Ids) -> Ids:
+def _join_ids(*parts: Ids) -> Ids:
     return ids_of(np.concatenate(parts))

@@ -131,7 +131,7 @@ class ScriptedEngine:
         self.media = media
         self.version = 0
         self.requests: list[Request] = []
-        self._weights = _copied(weights or _zeros(tokenizer.size))
+        self._weights = _copy_weights(weights or _zeros(tokenizer.size))
 
     async def generate(self, request: Request) -> Completion:
         """The script's answer, cut at the first stop token or text and at ``max_new_tokens``.
@@ -159,14 +159,14 @@ class ScriptedEngine:
         )
         said = self.script(ask)
         if said is None:
-            ids = self._sampled(request)
+            ids = self._sample_ids(request)
         else:
             ids = [*self.tokenizer.encode(said), self.tokenizer.eos] if isinstance(said, str) else list(said)
         ids = ids[: request.sampling.max_new_tokens]
         stops = [i for i, token in enumerate(ids) if token in request.sampling.stop_ids or self._stopped(request, ids[: i + 1])]
         ids = ids[: stops[0] + 1] if stops else ids
         odds = _logp(self._weights)  # of what a script says, the policy's own: the sampling need not allow it
-        logp = (_truncated(odds, request.sampling) if said is None else odds)[ids].astype(np.float32)
+        logp = (_truncate(odds, request.sampling) if said is None else odds)[ids].astype(np.float32)
         spans = (Span(self.version, 0, len(ids)),) if ids else ()
         stop = Stop.DONE if stops else Stop.LENGTH
         return Completion(ids=ids_of(ids), logp_engine=logp, spans=spans, stop=stop, sampling=request.sampling)
@@ -187,12 +187,12 @@ class ScriptedEngine:
         """
         if manifest.payload is None or manifest.kind != "full":
             raise EngineError(f"weight version {manifest.version} is no full set of arrays, which is all that this engine takes")
-        self._weights = _copied(manifest.payload)
+        self._weights = _copy_weights(manifest.payload)
         self.version = manifest.version
 
     async def score(self, rows: Sequence[Ids]) -> list[NDArray[np.float32]]:
         """Log-probabilities under the fake model, 0 first."""
-        return _scored(self._weights, rows)
+        return _score_rows(self._weights, rows)
 
     async def checksums(self) -> Mapping[str, str]:
         """Digests of the arrays served, the head as used among them."""
@@ -203,13 +203,13 @@ class ScriptedEngine:
         """Version, vocabulary and context."""
         return EngineInfo(version=self.version, vocabulary=self.tokenizer.size, context=self.context, media=self.media)
 
-    def _sampled(self, request: Request) -> list[int]:
-        cdf: list[float] = np.cumsum(np.exp(_truncated(_logp(self._weights), request.sampling))).tolist()
+    def _sample_ids(self, request: Request) -> list[int]:
+        cdf: list[float] = np.cumsum(np.exp(_truncate(_logp(self._weights), request.sampling))).tolist()
         u = uniforms(np.array([request.seed], np.uint64), request.first, request.sampling.max_new_tokens)[0]
         return [min(bisect_right(cdf, float(x) * cdf[-1]), len(cdf) - 1) for x in u]
 
 
-def _truncated(logp: NDArray[np.float64], sampling: Sampling) -> NDArray[np.float64]:
+def _truncate(logp: NDArray[np.float64], sampling: Sampling) -> NDArray[np.float64]:
     """Log-probabilities after temperature, ``min_p``, ``top_k`` and ``top_p``, in the order in which engines apply them."""
     order = np.argsort(-logp, kind="stable")
     if sampling.temperature == 0.0:
@@ -270,7 +270,7 @@ class FakeLearner:
 
     def score(self, rows: Sequence[Ids], model: str = "policy") -> list[NDArray[np.float32]]:
         """Log-probabilities under the present weights, 0 first."""
-        return _scored(self.weights, rows)
+        return _score_rows(self.weights, rows)
 
     def publish(self, dtype: str = "float32", digests: str = "blake2b") -> Manifest:
         """The present weights as a full manifest.
@@ -280,7 +280,7 @@ class FakeLearner:
         """
         if digests != "blake2b":
             raise ConfigError(f"the fake learner digests by blake2b alone, not by {digests!r}")
-        return manifest_of(self.version, _copied(self.weights)).round_to(dtype)
+        return manifest_of(self.version, _copy_weights(self.weights)).round_to(dtype)
 
     @contextmanager
     def perturbed_weights(self, dtype: str = "float32") -> Generator[PerturbsWeights]:
@@ -289,8 +289,8 @@ class FakeLearner:
         noisy = {n: (a + 0.5 * rng.standard_normal(a.shape)).astype(np.float32) for n, a in kept.items()}
 
         def effects(rows: Sequence[Ids]) -> dict[str, NDArray[np.float32]]:
-            whole = _scored(noisy, rows)
-            found = {name: _scored({**noisy, name: kept[name]}, rows) for name in kept}
+            whole = _score_rows(noisy, rows)
+            found = {name: _score_rows({**noisy, name: kept[name]}, rows) for name in kept}
             return {n: np.concatenate([b[1:] - a[1:] for a, b in zip(whole, s, strict=True)]) for n, s in found.items()}
 
         self.weights = noisy
@@ -314,7 +314,7 @@ class FakeLearner:
 
     def model(self) -> dict[str, Array]:
         """A copy of the present weights."""
-        return _copied(self.weights)
+        return _copy_weights(self.weights)
 
     def close(self) -> None:
         """Nothing is held but memory."""
@@ -340,7 +340,7 @@ def _zeros(size: int) -> dict[str, Array]:
     return {"bias": np.zeros(size, np.float32), EMBEDDING: np.zeros((size, 2), np.float32)}
 
 
-def _copied(weights: Mapping[str, Array]) -> dict[str, Array]:
+def _copy_weights(weights: Mapping[str, Array]) -> dict[str, Array]:
     return {name: np.array(array) for name, array in weights.items()}
 
 
@@ -354,7 +354,7 @@ def _logp(weights: Mapping[str, Array]) -> NDArray[np.float64]:
     return logits - top - math.log(float(np.exp(logits - top).sum()))
 
 
-def _scored(weights: Mapping[str, Array], rows: Sequence[Ids]) -> list[NDArray[np.float32]]:
+def _score_rows(weights: Mapping[str, Array], rows: Sequence[Ids]) -> list[NDArray[np.float32]]:
     logp = _logp(weights)
     out = [logp[row].astype(np.float32) for row in rows]
     for scores in out:

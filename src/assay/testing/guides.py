@@ -159,7 +159,7 @@ def check_guidance(spec: GuidanceSpec, task: Task, *, rounds: int = 64) -> Repor
     guidance = spec.build(0)
     for step, (name, share) in enumerate({"wrong": 0.0, "mixed": 0.5, "right": 1.0}.items()):
         moment = Moment(key=f"s{step}/0", step=step, seed=0)
-        groups = _played(guidance, spec, task, moment, share, rounds, subject)
+        groups = _play_guidance(guidance, spec, task, moment, share, rounds, subject)
         numbers[f"rollouts where they are {name}"] = float(sum(len(g.rollouts) for g in groups))
         guidance.observe([Outcome(group=group, kept=True) for group in groups])
         copy = spec.build(0)
@@ -172,7 +172,7 @@ def check_guidance(spec: GuidanceSpec, task: Task, *, rounds: int = 64) -> Repor
     return Report(subject=subject, passed=("ends", "own keys", "pure", "exact resume", "nothing private"), numbers=numbers)
 
 
-def _played(
+def _play_guidance(
     guidance: Guidance, spec: GuidanceSpec, task: Task, moment: Moment, share: float, rounds: int, subject: str
 ) -> list[Group]:
     done: dict[str, Group] = {}
@@ -195,7 +195,7 @@ def _played(
             seen.add(context.key)
             new = _group(task, context, p.n or 4, share)
             old = done.get(context.group)
-            done[context.group] = new if old is None else _merged(old, new)
+            done[context.group] = new if old is None else _merge_groups(old, new)
     raise ContractError(f"{subject}: still poses task {task.id!r} after {rounds} rounds; give it an end")
 
 
@@ -223,7 +223,7 @@ def _rollout(task: Task, context: Context, i: int) -> Rollout:
     return replace(rollout_of(task, "ab", id=f"{context.key}/{i}", group=context.group), context=context)
 
 
-def _merged(old: Group, new: Group) -> Group:
+def _merge_groups(old: Group, new: Group) -> Group:
     return Group(key=old.key, task=old.task, draw=old.draw, rollouts=old.rollouts + new.rollouts, scores=old.scores + new.scores)
 
 

@@ -92,7 +92,7 @@ def _partition(trial: Trial) -> None:
     trial.same("partition law", evaluate(trial.program(), batch, live, pieces))
 
 
-def _masked(trial: Trial) -> None:
+def _check_masked(trial: Trial) -> None:
     """What stands outside the loss mask changes nothing, not even NaN."""
     batch, live = trial.batch, trial.live
     outside = ~batch.token("mask")
@@ -212,7 +212,7 @@ def subject_of(objective: Objective) -> str:
 
 LAWS: Mapping[str, Law] = {
     "partition": _partition,
-    "mask": _masked,
+    "mask": _check_masked,
     "row split": _rows,
     "skip": _skips,
     "faulty rollouts": _faults,

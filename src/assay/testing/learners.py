@@ -100,7 +100,7 @@ def _check_scores(subject: str, learner: Learner, vocabulary: int, bar: float, s
         fits = bool(np.isfinite(found).all() and (found <= 1e-6).all() and found[0] == 0.0)
         require(fits, subject, f"scored a row by {found}; log-probabilities are finite, at most 0, and 0 for the first token")
         require(found.tobytes() == other.tobytes(), subject, "scores the same row by other bits when asked again")
-    batch = _packed(rows, scored)
+    batch = _pack_groups(rows, scored)
     forward = Forward(column="logp_check", when="batch")
     told = learner.annotate(batch, forward)
     require("logp_check" in told.tokens, subject, "annotate gave no column of the name that was asked for")
@@ -221,7 +221,7 @@ def _ids(batch: Batch) -> list[Ids]:
     return [ids_of(ids[a:b]) for a, b in zip(batch.offsets[:-1], batch.offsets[1:], strict=True)]
 
 
-def _packed(rows: Sequence[Ids], logp: Sequence[NDArray[np.float32]]) -> Batch:
+def _pack_groups(rows: Sequence[Ids], logp: Sequence[NDArray[np.float32]]) -> Batch:
     """Groups of four rollouts, two of them right; the first three tokens of a row are its prompt."""
     samples: list[tuple[int, Sample]] = []
     for at, (ids, scored) in enumerate(zip(rows, logp, strict=True)):

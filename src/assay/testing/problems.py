@@ -55,8 +55,8 @@ def check_problem(problem: Problem, *, n: int = 24, growth: float | None = 1.0, 
         for level in problem.levels:
             facts = _fair(problem, level, n, subject)
             for f in facts[:2]:
-                _worded(problem, f, subject)
-            solved = [_solved(problem, f, subject) for f in facts]
+                _check_wording(problem, f, subject)
+            solved = [_check_solved(problem, f, subject) for f in facts]
             for f, s in zip(facts[: max(1, n // 8)], solved, strict=False):
                 _in_all_forms(problem, level, f, s, subject, judge_of)
             efforts[level] = [s.effort for s in solved]
@@ -99,7 +99,7 @@ def _draw(problem: Problem, level: int, index: int, subject: str) -> dict[str, A
     return read
 
 
-def _solved(problem: Problem, facts: dict[str, Any], subject: str) -> Solution:
+def _check_solved(problem: Problem, facts: dict[str, Any], subject: str) -> Solution:
     before = canonical(facts)
     first = problem.solve(facts)
     require(canonical(facts) == before, subject, f"the solver changes the facts {before.decode()}")
@@ -159,7 +159,7 @@ def _task(problem: Problem, level: int, facts: dict[str, Any], solved: Solution,
     )
 
 
-def _worded(problem: Problem, facts: dict[str, Any], subject: str) -> None:
+def _check_wording(problem: Problem, facts: dict[str, Any], subject: str) -> None:
     texts = [problem.word(facts, variant) for variant in range(problem.variants)]
     require(bool(texts), subject, "has no wording: give it templates, or variants and word")
     require(all(t.strip() for t in texts), subject, f"a wording of {facts} is empty")

@@ -143,7 +143,7 @@ def check_scorer(
 
 
 def _scores(scorer: Scorer, groups: Sequence[RolloutGroup], ctx: ScriptedScoring, subject: str) -> dict[str, Score]:
-    found = wait_for(_awaited(scorer, groups, ctx))
+    found = wait_for(_await_scores(scorer, groups, ctx))
     parts: Sequence[Any] = found
     flat = any(not isinstance(scores, Sequence) for scores in parts)
     require(not flat, subject, "gave single scores; give a list of scores for each group")
@@ -154,7 +154,7 @@ def _scores(scorer: Scorer, groups: Sequence[RolloutGroup], ctx: ScriptedScoring
     return {r.id: x for g, scores in zip(groups, found, strict=True) for r, x in zip(g.rollouts, scores, strict=True)}
 
 
-async def _awaited(scorer: Scorer, groups: Sequence[RolloutGroup], ctx: ScriptedScoring) -> Sequence[Sequence[Score]]:
+async def _await_scores(scorer: Scorer, groups: Sequence[RolloutGroup], ctx: ScriptedScoring) -> Sequence[Sequence[Score]]:
     return await scorer.score(groups, ctx)
 
 

@@ -16,7 +16,7 @@ from assay.verify.abilities import abilities_of
 from assay.verify.rollouts import rollout_of
 from assay.verify.workers.pool import ScoringPool
 
-__all__ = ["HOSTILE_TEXTS", "Fuzzed", "fuzz", "slipped"]
+__all__ = ["HOSTILE_TEXTS", "Fuzzed", "fuzz", "slip"]
 
 _BATCH = 500
 
@@ -115,7 +115,7 @@ class Fuzzed:
     longest: float
 
 
-def slipped(rng: random.Random, said: str) -> str:
+def slip(rng: random.Random, said: str) -> str:
     """A hostile text, the right answer with slips, or pieces of both."""
     kind = rng.random()
     if kind < 0.1:
@@ -171,4 +171,4 @@ def fuzz(verifier: Verifier, cases: Sequence[tuple[Task, str]], answers: int, se
 def _attempts(rng: random.Random, cases: Sequence[tuple[Task, str]], answers: int) -> Iterator[tuple[Task, Rollout]]:
     for n in range(answers):
         task, said = cases[n % len(cases)]
-        yield task, rollout_of(task, slipped(rng, said), id=f"slip {n}")
+        yield task, rollout_of(task, slip(rng, said), id=f"slip {n}")

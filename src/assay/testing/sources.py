@@ -116,7 +116,7 @@ class _Check:
     answers: dict[str, str] = field(default_factory=dict[str, str])
     best: dict[str, float] = field(default_factory=dict[str, float])  # the oracle's reward, where it is not the task's metric
 
-    def held(self, *names: str) -> None:
+    def check_held(self, *names: str) -> None:
         """Promises that held."""
         self.passed += names
         if self.say is not None:
@@ -141,7 +141,7 @@ class _Check:
             require(list(levels) == sorted(set(levels)), self.subject, f"levels of arm {arm!r} are not ascending: {levels}")
             for level in levels:
                 self._cell(arm, level)
-        self.held("tasks are pure", "tasks say what was asked for")
+        self.check_held("tasks are pure", "tasks say what was asked for")
         self.numbers["tasks"] = len(self.tasks)
         if self.closely is not None:
             self.numbers["tasks looked at closely"] = len(self.close)
@@ -191,7 +191,7 @@ class _Check:
             require(same, self.subject, f"two tasks with different contents are both called {task.id!r}")
         both = contents["train"] & contents["test"]
         require(not both, self.subject, f"{len(both)} contents are in both splits")
-        self.held("split by content", "no content in both splits", "ids name contents")
+        self.check_held("split by content", "no content in both splits", "ids name contents")
 
     def privacy(self) -> None:
         for task in self.tasks:
@@ -200,7 +200,7 @@ class _Check:
             seen = keys_of(world.public) | keys_of(world.world)
             leaked = sorted(set(task.private) & seen)
             require(not leaked, self.subject, f"the world of task {task.id!r} shows the private fields {leaked}")
-        self.held("private parts stay private")
+        self.check_held("private parts stay private")
 
     def hash_seed(self) -> None:
         name = "same tasks under another PYTHONHASHSEED"
@@ -218,7 +218,7 @@ class _Check:
             self.subject,
             f"{name}: they differ; use assay.core.seeds, never hash()",
         )
-        self.held(name)
+        self.check_held(name)
 
     def gold(self) -> None:
         for task in self.tasks:
@@ -241,9 +241,9 @@ class _Check:
         if self.best:
             name = "partial credit: training learns from 'reward', evaluations count 'correct'"
             self.skipped += [] if self._learned else [_REPORTED]
-            self.held(*((name,) if self._learned else ()))
+            self.check_held(*((name,) if self._learned else ()))
         if self.answers:
-            self.held("the oracle scores 1")
+            self.check_held("the oracle scores 1")
         else:
             self.skipped.append("the oracle scores 1: the family has neither traces nor answers")
 
@@ -269,7 +269,7 @@ class _Check:
                     strangers.append(self._primary(task, other) > self.floor)
                 else:
                     self._at_floor(task, other)
-                hedged += self._around(task, following)
+                hedged += self._try_around(task, following)
                 if self._one_turn and leaves_open(self.source, task):
                     undeclared[task.arm] = None
             if own is None:
@@ -279,21 +279,21 @@ class _Check:
                 self.subject,
                 f"silence is rewarded on task {task.id!r}",
             )
-        self.held("junk scores the floor", "another task's answer scores the floor")
+        self.check_held("junk scores the floor", "another task's answer scores the floor")
         if strangers:
             share = sum(strangers) / len(strangers)
             self.numbers["share of tasks on which another task's answer is right"] = share
             require(share <= STRANGERS, self.subject, f"another task's answer is right on {share:.0%} of the tasks")
         if compared:
-            self.held("another task's answer is wrong")
+            self.check_held("another task's answer is wrong")
         if hedged:
-            self.held(_AROUND_IT)
+            self.check_held(_AROUND_IT)
         if undeclared:
             who = f"{', '.join(list(undeclared)[:3])}{' and others' if len(undeclared) > 3 else ''}"
             self.skipped.append(f"{_AROUND_IT}: declare 'unique: ClassVar[bool] = True', or False, for {who}")
         self._constants(constant)
 
-    def _around(self, task: Task, following: Task) -> int:
+    def _try_around(self, task: Task, following: Task) -> int:
         """Tries answers in which the right one stands, where no other is right; returns how many."""
         if not self._one_turn or not has_one_answer(self.source, task):
             return 0
@@ -363,22 +363,22 @@ class _Check:
             self.subject,
             f"always answering {best!r} solves {share:.0%} of the tasks (at most {most:.0%} are allowed)",
         )
-        self.held("no constant answer is right too often")
+        self.check_held("no constant answer is right too often")
 
     def environment(self) -> None:
         task = self.tasks[0]
         if self.source.environment(task.public_view()) is None:
             return
         report = check_environment(self.source, task)
-        self.held(*(f"environment: {name}" for name in report.passed))
+        self.check_held(*(f"environment: {name}" for name in report.passed))
         self.numbers |= report.numbers
-        answered = [self._played(task) for task in self.close]
+        answered = [self._play_task(task) for task in self.close]
         if any(answered):
-            self.held(_AS_TRACED)
+            self.check_held(_AS_TRACED)
         else:
             self.skipped.append(f"{_AS_TRACED}: the family has no trace")
 
-    def _played(self, task: Task) -> bool:
+    def _play_task(self, task: Task) -> bool:
         """Plays the oracle's trace, where there is one."""
         trace = self.source.trace(task, 0.0, np.random.default_rng(0))
         environment = self.source.environment(task.public_view())

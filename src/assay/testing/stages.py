@@ -53,10 +53,10 @@ def check_stage(stage: Stage, *, tasks: TaskSource, model: ModelSource | None = 
     _check_settings(subject, stage)
     run = _run_of(replace(stage, steps=STEPS), tasks, model)
     with tempfile.TemporaryDirectory(prefix="assay-check-stage-") as place:
-        first = _trained(subject, run, Path(place) / "first")
-        again = _trained(subject, run, Path(place) / "again")
+        first = _train_digest(subject, run, Path(place) / "first")
+        again = _train_digest(subject, run, Path(place) / "again")
         require(first == again, subject, "two runs with one seed differ: a step must be a function of the seed and its number")
-        resumed = _resumed(run, Path(place) / "resumed")
+        resumed = _resume_digest(run, Path(place) / "resumed")
         require(
             first == resumed,
             subject,
@@ -105,7 +105,7 @@ def _run_of(stage: Stage, tasks: TaskSource, model: ModelSource | None) -> Run:
     )
 
 
-def _trained(subject: str, run: Run, folder: Path) -> str:
+def _train_digest(subject: str, run: Run, folder: Path) -> str:
     """The digest of a run whose steps learned."""
     from assay.runs.journal import Journal
     from assay.train.driver import train
@@ -136,7 +136,7 @@ class _Stop:
         """Nothing is open."""
 
 
-def _resumed(run: Run, folder: Path) -> str:
+def _resume_digest(run: Run, folder: Path) -> str:
     """The digest of a run that was stopped in the middle."""
     from assay.train.driver import resume, train
 

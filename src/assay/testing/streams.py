@@ -33,7 +33,7 @@ def stream_digest(source: TaskSource, arm: str, size: int = 8) -> str:
     False
     """
     tasks = [first_task(source, arm, level) for level in example_levels(source.arms()[arm])]
-    return digest(_rounded(plain(tasks)), size)
+    return digest(_round_value(plain(tasks)), size)
 
 
 def example_levels(levels: tuple[int, ...]) -> tuple[int, ...]:
@@ -53,9 +53,9 @@ def first_task(source: TaskSource, arm: str, level: int) -> Task:
         return source.task(arm, level, "test", 0)
 
 
-def _rounded(value: Any) -> Any:
+def _round_value(value: Any) -> Any:
     if isinstance(value, float):
         return float(f"{value:.{_FIGURES}g}")
     if isinstance(value, dict):
-        return {k: _rounded(v) for k, v in cast("dict[str, Any]", value).items()}
-    return [_rounded(v) for v in cast("list[Any]", value)] if isinstance(value, list) else value
+        return {k: _round_value(v) for k, v in cast("dict[str, Any]", value).items()}
+    return [_round_value(v) for v in cast("list[Any]", value)] if isinstance(value, list) else value

@@ -62,7 +62,7 @@ def check_tool(tool: Callable[..., Any] | str, cases: Sequence[tuple[Mapping[str
         require(first.content == second.content, subject, f"answers {arguments} first {first.content!r}, then {second.content!r}")
     _check_refusals(made, name, dict(cases[0][0]), parameters, subject)
     seconds = max(_answer(made, arguments, subject).duration for arguments, _ in cases)
-    passed = ("schema", "answers", "the same again", "wrong calls refused", _filed(made.function, subject))
+    passed = ("schema", "answers", "the same again", "wrong calls refused", _check_filed(made.function, subject))
     return Report(subject=subject, passed=passed, numbers={"slowest call, seconds": seconds})
 
 
@@ -84,7 +84,7 @@ def _check_refusals(tool: FunctionTool, name: str, good: Mapping[str, Any], para
         require(bool(fault_of(Asked(name, arguments), {name: tool})), subject, f"its schema lets {arguments} pass")
 
 
-def _filed(function: Callable[..., Any], subject: str) -> str:
+def _check_filed(function: Callable[..., Any], subject: str) -> str:
     try:
         back = load_function(name_of(function), "check_tool")
     except AssayError as error:

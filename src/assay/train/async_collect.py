@@ -113,7 +113,7 @@ class AsyncCollector:
                 wanted=partial(wanted_samplers, place, settings.samplers),
             )
             ahead = ScoreAhead(parts.pool) if isinstance(stage.reward, FromTasks) else None
-            made = cls(RolloutQueue(ledger, log, samplers, lambda key, found: made.accepted(key, found)), folder, tasks, ahead)
+            made = cls(RolloutQueue(ledger, log, samplers, lambda key, found: made.accept(key, found)), folder, tasks, ahead)
             made._score = partial(parts.learner.score, sampler.probes) if sampler.probes else None
         parts.subscribers.append(made)
         return made
@@ -246,7 +246,7 @@ class AsyncCollector:
         self._pending |= {p.context.key: p for p in made}
         self._queue.admit([p.request for p in made])
 
-    def accepted(self, key: str, rollouts: tuple[Rollout, ...]) -> None:
+    def accept(self, key: str, rollouts: tuple[Rollout, ...]) -> None:
         """A group arrived; it is judged while others are sampled."""
         if self._ahead and (pending := self._pending.get(key)):
             self._ahead.add(key, [(pending.task, rollout) for rollout in rollouts])

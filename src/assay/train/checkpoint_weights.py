@@ -14,7 +14,7 @@ from assay.runs import checkpoint, storage
 if TYPE_CHECKING:
     from assay.runtime.models.any_model import AnyModel
 
-__all__ = ["checkpoint_place", "restored", "weights_of_run"]
+__all__ = ["checkpoint_place", "restore_model", "weights_of_run"]
 
 
 def checkpoint_place(path: Path) -> tuple[Path, int] | None:
@@ -52,15 +52,15 @@ def weights_of_run(place: Path, step: int | None) -> tuple[AnyModel, Path, int]:
     done = place / "done.json"
     if done.exists() and step in (None, int(storage.read_json(done)["step"])):
         return load_model(place / "model"), place / "model", int(storage.read_json(done)["step"])
-    path = checkpoint.latest(place) if step is None else checkpoint.named(place, step)
+    path = checkpoint.latest(place) if step is None else checkpoint.checkpoint_at(place, step)
     if path is None:
         raise CheckpointError(
             f"run {place} has no checkpoint yet, so no weights of its own: go on with it by 'assay resume {place}'"
         )
-    return restored(place, path)
+    return restore_model(place, path)
 
 
-def restored(place: Path, path: Path) -> tuple[AnyModel, Path, int]:
+def restore_model(place: Path, path: Path) -> tuple[AnyModel, Path, int]:
     """The model of a checkpoint: what its learner trained, on the weights that its stage began with.
 
     Raises:

@@ -61,30 +61,30 @@ class _LiveStage:
 
 async def complete_groups(s: ReinforceRunner, groups: list[Group]) -> list[Group]:
     """The groups with what the objective reads of rollouts and a provider gives; what the verifier gave all of them stays."""
-    for provider in _wanted(s, "group"):
+    for provider in _providers_of(s, "group"):
         if not all(_has(x, provider.name) for g in groups for x in g.scores if x.valid):
             given: Any = provider.provide(_LiveStage(s), groups)  # pyright: ignore[reportArgumentType]
             found: Sequence[Group] = await given if isawaitable(given) else given
-            groups = _checked(provider, groups, list(found))
+            groups = _check_provided(provider, groups, list(found))
     return groups
 
 
 def complete_batch(s: ReinforceRunner, batch: Batch) -> Batch:
     """The batch with what the objective reads of it and a provider gives."""
-    for provider in _wanted(s, "batch"):
+    for provider in _providers_of(s, "batch"):
         if provider.name not in batch.tokens and provider.name not in batch.rollouts:
-            batch = _provided(provider, _LiveStage(s), batch)
+            batch = _provide_columns(provider, _LiveStage(s), batch)
     return batch
 
 
 def complete_update(s: ReinforceRunner, batch: Batch, update: int) -> Batch:
     """The rows of one optimiser step with what is to be known anew at each; ``update`` counts the steps of the rollout batch."""
-    for provider in _wanted(s, "update"):
-        batch = _provided(provider, _LiveStage(s, update), batch)
+    for provider in _providers_of(s, "update"):
+        batch = _provide_columns(provider, _LiveStage(s, update), batch)
     return batch
 
 
-def _wanted(s: ReinforceRunner, moment: Moment) -> list[ColumnProvider]:
+def _providers_of(s: ReinforceRunner, moment: Moment) -> list[ColumnProvider]:
     """The providers of a moment: those of the stage's own first, then automatic ones, of columns that the objective reads."""
     own = s.stage.columns
     read = (*s.parts.plan.rollout_columns, *s.parts.plan.columns)
@@ -96,7 +96,7 @@ def _has(score: Any, name: str) -> bool:
     return name in score.columns or any(s.name == name for s in score.spans)
 
 
-def _checked(provider: ColumnProvider, before: Sequence[Group], after: list[Group]) -> list[Group]:
+def _check_provided(provider: ColumnProvider, before: Sequence[Group], after: list[Group]) -> list[Group]:
     if [(g.key, len(g.rollouts)) for g in after] != [(g.key, len(g.rollouts)) for g in before]:
         raise DataError(f"{provider}: it gave other groups than it got; give each one back, in their order, with the column")
     for group in after:
@@ -110,7 +110,7 @@ def _checked(provider: ColumnProvider, before: Sequence[Group], after: list[Grou
     return after
 
 
-def _provided(provider: ColumnProvider, live: Live, batch: Batch) -> Batch:
+def _provide_columns(provider: ColumnProvider, live: Live, batch: Batch) -> Batch:
     given: Any = provider.provide(live, batch)  # pyright: ignore[reportArgumentType]
     if not isinstance(given, Batch) or (provider.name not in given.tokens and provider.name not in given.rollouts):
         raise DataError(f"{provider}: its batch has no column {provider.name!r}; give it back with_tokens or with_rollouts")

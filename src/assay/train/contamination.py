@@ -28,7 +28,7 @@ from assay.train.levels import arms_of
 from assay.train.models import Built, Folder
 from assay.train.run import Run
 
-__all__ = ["FILE", "look", "sentence", "told_before", "unsearched"]
+__all__ = ["FILE", "look", "sentence", "told_before", "describe_unsearched"]
 
 FILE = "contamination.json"
 """Where a run folder keeps what was found."""
@@ -102,14 +102,14 @@ def look(run: Run, folder: Path) -> Mapping[str, Any]:
         if before.get("inputs") == inputs:
             return cast("Mapping[str, Any]", before)
         with pause_collection():
-            found = {"mode": check.mode, "inputs": inputs, **_looked(run)}
+            found = {"mode": check.mode, "inputs": inputs, **_find_overlaps(run)}
         if found["contaminated"] and check.mode == "refuse":
             raise DataError(_refusal(run, found))
     storage.write_json(path, found)
     return found
 
 
-def unsearched(found: Mapping[str, Any]) -> str:
+def describe_unsearched(found: Mapping[str, Any]) -> str:
     """What was left out because a library is missing, in one sentence; empty where nothing was."""
     if not found.get("unsearched"):
         return ""
@@ -120,7 +120,7 @@ def unsearched(found: Mapping[str, Any]) -> str:
 
 
 def told_before(folder: Path) -> bool:
-    """Whether another run beside ``folder`` has said already what `unsearched` says."""
+    """Whether another run beside ``folder`` has said already what `describe_unsearched` says."""
     others = (path for path in folder.absolute().parent.glob(f"*/{FILE}") if path.parent.name != folder.name)
     return any('"unsearched"' in path.read_text("utf-8") for path in others)
 
@@ -138,7 +138,7 @@ def sentence(found: Mapping[str, Any]) -> str:
 # ---- looking ----------------------------------------------------------------------------------------------------------
 
 
-def _looked(run: Run) -> dict[str, Any]:
+def _find_overlaps(run: Run) -> dict[str, Any]:
     """Everything that the record says, but for the mode."""
     check = run.contamination
     prompts, whole = _prompts(run)

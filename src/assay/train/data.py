@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from assay.core.canon import check_row_text, digest
 from assay.core.errors import ConfigError, DataError
 from assay.core.util.hub import PREFIX, HubName, commit_of
-from assay.curate.rows import entries, parsed, read_rows
+from assay.curate.rows import entries, parse_entry, read_rows
 
 if TYPE_CHECKING:
     from assay.train.offline_rows import HasRows
@@ -90,7 +90,7 @@ def _rows(data: str, path: Path) -> Iterator[Placed]:
     for number, entry in read_rows(path):
         place = f"{shown}, {'line' if lines else 'row'} {number}"
         try:
-            row = parsed(entry)
+            row = parse_entry(entry)
         except DataError as error:
             raise DataError(f"{place}: {error}") from None
         check_row_text(row, place)

@@ -74,7 +74,7 @@ class Demonstration:
             talk = read_turns(row, name, place)
             start = next((i for i, turn in enumerate(talk) if _says(turn.message)), len(talk))
             if _says(talk[-1].message):
-                return _checked(_made((*tools, *talk[:start]), talk[start:], place), name)
+                return _check_demonstration(_make_demonstration((*tools, *talk[:start]), talk[start:], place), name)
             opening = talk
         else:
             name, opening = _prompt_turns(row, place)
@@ -92,7 +92,7 @@ class Demonstration:
         turns = (
             (DemonstrationTurn(_answer(row, answer, place), None),) if isinstance(text, str) else read_turns(row, answer, place)
         )
-        return _checked(_made((*tools, *opening), turns, place), answer)
+        return _check_demonstration(_make_demonstration((*tools, *opening), turns, place), answer)
 
     def row(self, key: str, reader: AnswerReader, everything: bool = False) -> Sample:
         """The training row; see `conversation_row`.
@@ -171,7 +171,7 @@ def _says(message: Message) -> bool:
     return message.role in ("assistant", CALLS)
 
 
-def _made(opening: Sequence[DemonstrationTurn], turns: Sequence[DemonstrationTurn], place: str) -> Demonstration:
+def _make_demonstration(opening: Sequence[DemonstrationTurn], turns: Sequence[DemonstrationTurn], place: str) -> Demonstration:
     silent = [turn.message.role for turn in (*opening, *turns) if turn.learned is False and not _says(turn.message)]
     return Demonstration(
         opening=tuple(turn.message for turn in opening),
@@ -182,7 +182,7 @@ def _made(opening: Sequence[DemonstrationTurn], turns: Sequence[DemonstrationTur
     )
 
 
-def _checked(found: Demonstration, name: str) -> Demonstration:
+def _check_demonstration(found: Demonstration, name: str) -> Demonstration:
     """What a row says, looked at.
 
     Raises:

@@ -72,12 +72,12 @@ def describe_settings(run: Run, stage: Reinforce, facts: ModelFacts, machine: Ma
         f"{facts.shape.max_positions:,} tokens; on {machine.device} with {machine.memory / _GIB:.0f} GiB",
         f"trains {what} in {learner.precision}, lr {rate:g} {why}{_reference(run, stage)}",
         f"{stage.groups} prompts x {stage.group_size} rollouts a step, answers of at most {new:,} tokens; micro-batches of "
-        f"{learner.micro_tokens:,} tokens{again}; samples with {_engine(run, machine)}{_beside(stage)}"
+        f"{learner.micro_tokens:,} tokens{again}; samples with {_engine(run, machine)}{_describe_samplers(stage)}"
         f"{_memory(run, stage, facts, machine)}",
     )
 
 
-def _beside(stage: Reinforce) -> str:
+def _describe_samplers(stage: Reinforce) -> str:
     """Where other processes sample."""
     settings = stage.asynchronous
     if settings is None:
@@ -89,7 +89,7 @@ def _beside(stage: Reinforce) -> str:
 
 
 def _notes(run: Run) -> tuple[str, ...]:
-    notes = (_evaluated(run),)
+    notes = (_describe_evaluations(run),)
     verifier: object = run.tasks.verifier()
     if isinstance(verifier, UserReward):
         return (*notes, _accuracy(verifier, run.evaluation.threshold))
@@ -98,7 +98,7 @@ def _notes(run: Run) -> tuple[str, ...]:
     return (*notes, *_rewarded_by(run))
 
 
-def _evaluated(run: Run) -> str:
+def _describe_evaluations(run: Run) -> str:
     """How many items evaluations have, and when there are any; of tasks that cannot be counted, as many as are asked for."""
     plan = run.evaluation
     cells = [(arm, level) for arm, levels in arms_of(run.tasks, plan.levels).items() for level in levels]
@@ -147,7 +147,7 @@ def _judged_by(source: object) -> tuple[str, ...]:
     """What judges answers to a user's rows; nothing of generated tasks, whose verifier is their own."""
     parts: tuple[Any, ...] = getattr(source, "sources", (source,))
     judges: list[object] = [part.verifier() for part in parts if hasattr(part, "rows")]
-    return tuple(f"answers are judged by {_described(judge)}" for judge in judges)
+    return tuple(f"answers are judged by {_describe_judge(judge)}" for judge in judges)
 
 
 def _by_tasks(run: Run) -> bool:
@@ -173,9 +173,9 @@ def _learned_from(run: Run) -> tuple[str, ...]:
     return ("learns from `correct`; `reward` is only reported: declare weighted_sum = True in the verifier to learn from it",)
 
 
-def _described(judge: object) -> str:
+def _describe_judge(judge: object) -> str:
     if isinstance(judge, Routed) and judge.by == "verifier":
-        others = "" if judge.default is None else f"; where a row names none, by {_described(judge.default)}"
+        others = "" if judge.default is None else f"; where a row names none, by {_describe_judge(judge.default)}"
         return f"the verifiers that their rows name: {', '.join(judge.routes)}{others}"
     if isinstance(judge, ExactMatch) and judge == ExactMatch(strip=True):
         return "an exact match with the row's 'answer', white space around it aside"

@@ -35,7 +35,7 @@ from assay.train.record import load_run
 from assay.train.run import Run, anchor_models
 from assay.train.run_driver import RunDriver, Watch, nobody
 from assay.train.stopping import when_stopped
-from assay.train.tracking import tracked
+from assay.train.tracking import open_trackers
 
 if TYPE_CHECKING:
     from assay.measure.trackers.tracker import TrackerSettings
@@ -82,10 +82,10 @@ def train(
     path = Path(folder) if folder is not None else record.fresh_folder(Path("runs"), run.name)
     record.refuse_used(path)
     with_torch("assay.runtime.machine")
-    run, show = models.pinned(run), should_show(progress)
+    run, show = models.pin_commits(run), should_show(progress)
     watch = with_view(watch, path) if show else with_lines(watch, path) if progress is None else watch
     made = [p for p in (path, *path.parents) if not p.exists()]
-    with tracked(path, trackers, watch) as told:
+    with open_trackers(path, trackers, watch) as told:
         with lock.worker(path):
             record.refuse_used(path)
             if failed_at_first(path):
@@ -147,7 +147,7 @@ def resume(
     load_run(path, run)  # says that there is no run before a lock is put there
     show = should_show(progress)
     watch = with_view(watch, path) if show else with_lines(watch, path) if progress is None else watch
-    with tracked(path, trackers, watch) as told:
+    with open_trackers(path, trackers, watch) as told:
         with lock.worker(path):
             try:
                 outcome = _go_on(RunDriver(load_run(path, run), path, told, profile, callbacks), steps, ranks, allow_inexact)
@@ -183,7 +183,7 @@ def _go_on(d: RunDriver, steps: int | None = None, ranks: int | None = None, all
     found = checkpoint.latest(d.folder)
     before = partial(record.run_id_of_before, d.run)
     state = checkpoint.load_state(found, d.identity, d.data, before) if found else None
-    run = extended(d.run, state, steps)
+    run = extend_run(d.run, state, steps)
     run = run if ranks is None else replace(run, mesh=replace(run.mesh, data=ranks, context=1))
     done = d.folder / "done.json"
     if run == d.run and done.exists():
@@ -235,7 +235,7 @@ def _start(d: RunDriver) -> AnyModel:
     for stage in d.run.stages:  # of later ones too, before the first has cost anything
         check_buildable(model, stage.learner)
     for path, other in others.items():  # a run that is gone on with must not depend on what became of other folders
-        models.keep_model(other, models.held(d.folder, path))
+        models.keep_model(other, models.held_path(d.folder, path))
     models.keep_model(model, start)
     return model
 
@@ -270,7 +270,7 @@ def _set_threads(d: RunDriver) -> None:
 
 def _tell_contamination(d: RunDriver, step: int, found: Mapping[str, Any]) -> None:
     """Says what evaluation items a run trains on, where it was told to, and what could not be looked for."""
-    if (line := contamination.unsearched(found)) and not contamination.told_before(d.folder):
+    if (line := contamination.describe_unsearched(found)) and not contamination.told_before(d.folder):
         print(f"note: {line}", file=sys.stderr, flush=True)
     if line := contamination.sentence(found):
         print(f"contamination: {line}", file=sys.stderr, flush=True)
@@ -281,7 +281,7 @@ class _Stopped(Exception):
     """Ctrl-C while a base was built."""
 
 
-def extended(run: Run, state: Any, steps: int | None) -> Run:
+def extend_run(run: Run, state: Any, steps: int | None) -> Run:
     """``run`` with ``steps`` in its last stage, or in the one that ended below its gate.
 
     Raises:

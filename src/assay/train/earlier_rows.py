@@ -43,7 +43,7 @@ def earlier_rows(model: str) -> dict[str, str]:
     while place is not None and (home := _home(place)) is not None and home not in seen:
         seen.add(home)
         if place.name != _START or place == home:
-            for key in _practised(home / FILE):
+            for key in _practised_tasks(home / FILE):
                 found.setdefault(key, str(home))
         place = _begun_from(home)
     return found
@@ -53,7 +53,7 @@ def _home(place: Path) -> Path | None:
     return next((folder for folder in (place, *list(place.parents)[:2]) if (folder / "run.toml").is_file()), None)
 
 
-def _practised(path: Path) -> Iterator[str]:
+def _practised_tasks(path: Path) -> Iterator[str]:
     try:
         lines = path.read_text("utf-8").splitlines()
     except OSError:

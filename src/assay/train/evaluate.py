@@ -20,7 +20,18 @@ from assay.train.levels import Levels, arms_of
 from assay.verify import ScoringPool
 from assay.verify.confidence import CONFIDENCE
 
-__all__ = ["by_arm", "calibration", "context_of", "evaluate", "greedy", "held_out", "items_of", "passed", "select_by", "summary"]
+__all__ = [
+    "by_arm",
+    "calibration",
+    "context_of",
+    "evaluate",
+    "greedy",
+    "held_out",
+    "items_of",
+    "passed_ids",
+    "select_by",
+    "summary",
+]
 
 
 def held_out(source: TaskSource, levels: Levels, per_level: int, split: str = "test") -> list[Task]:
@@ -92,11 +103,11 @@ def items_of(rollouts: Sequence[ScoredRollouts]) -> list[dict[str, Any]]:
     return out
 
 
-def passed(items: Sequence[Mapping[str, Any]], threshold: float) -> set[str]:
+def passed_ids(items: Sequence[Mapping[str, Any]], threshold: float) -> set[str]:
     """Ids of the items whose rollouts all reach ``threshold``; an item without a verdict is in no such set.
 
     >>> items = [{"id": "a", "values": [1.0]}, {"id": "b", "values": [0.0]}, {"id": "c", "values": []}]
-    >>> passed(items, 0.5)
+    >>> passed_ids(items, 0.5)
     {'a'}
     """
     return {item["id"] for item in items if item["values"] and min(item["values"]) >= threshold}

@@ -14,9 +14,9 @@ from assay.core.task import Task
 from assay.core.timing import span
 from assay.runs.journal import Journal
 from assay.runs.rollout_files import RolloutFiles
-from assay.train.evaluate import by_arm, calibration, evaluate, greedy, held_out, items_of, passed, summary
+from assay.train.evaluate import by_arm, calibration, evaluate, greedy, held_out, items_of, passed_ids, summary
 from assay.train.grade import ScoredRollouts
-from assay.train.metrics import gold_text, shortened, show_messages
+from assay.train.metrics import gold_text, shorten, show_messages
 from assay.train.run import Run
 from assay.train.runner import StageRunner
 from assay.train.session import Parts
@@ -107,22 +107,22 @@ class Evaluator:
             {"step": parts.step, "stage": parts.stage.name, "split": plan.split, "mode": mode, "full": full, "items": items},
         )
         found = summary(mode, items, plan.threshold) | calibration(mode, items, plan.threshold)
-        found |= self._forgotten(items, parts.step) if mode == "greedy" else {}
+        found |= self._forgetting(items, parts.step) if mode == "greedy" else {}
         least = min(plan.per_level, plan.final_per_level)
         self.comparable |= summary(mode, _first_of_each_cell(items, least), plan.threshold)
         # The divergence is of the model's own distribution, so rollouts drawn from another one cannot tell it.
         own = drawn.temperature == 1.0 and not drawn.truncated and drawn.annealing is None
         return found | ({"kl/base": kl_to_base(parts, rollouts)} if mode == "sampled" and plan.kl_to_base and own else {})
 
-    def _forgotten(self, items: Sequence[Mapping[str, Any]], step: int) -> dict[str, float]:
+    def _forgetting(self, items: Sequence[Mapping[str, Any]], step: int) -> dict[str, float]:
         """``forgetting/greedy``: of the items that an earlier greedy evaluation of the run passed, the share that fail now.
 
         Nothing where none was passed before. A resumed run reads what was passed from its journal.
         """
         if self._passed is None:
             records = [r for r in self._journal.records("evals") if r["mode"] == "greedy" and r["step"] < step]
-            self._passed = {name for r in records for name in passed(r["items"], self.run.evaluation.threshold)}
-        now = passed(items, self.run.evaluation.threshold)
+            self._passed = {name for r in records for name in passed_ids(r["items"], self.run.evaluation.threshold)}
+        now = passed_ids(items, self.run.evaluation.threshold)
         judged = [item["id"] for item in items if item["values"] and item["id"] in self._passed]
         self._passed |= now
         return {"forgetting/greedy": sum(name not in now for name in judged) / len(judged)} if judged else {}
@@ -144,7 +144,7 @@ def _first_of_each_cell(items: Sequence[Mapping[str, Any]], count: int) -> list[
 
 
 def _item(task: Task, row: str) -> dict[str, Any]:
-    prompt = shortened(show_messages(task.public_view().messages))
+    prompt = shorten(show_messages(task.public_view().messages))
     found = {"id": task.id, "arm": task.arm, "level": task.level, "prompt": prompt, "gold": gold_text(task)}
     return {**found, "row": row} if row else found
 

@@ -137,11 +137,11 @@ def _scores(run: Run, items: list[_Item]) -> Mapping[str, Score]:
         if time.monotonic() - began <= _SECONDS:
             scores |= pool.score(asked[1:])
             low = [at for at, (_, value) in enumerate(_values(items, scores)) if value < _full(run)]
-            scores |= pool.score([_written(items[at], at, form) for at in low for form in TEMPLATES[1:]])
+            scores |= pool.score([_write_gold(items[at], at, form) for at in low for form in TEMPLATES[1:]])
     return scores
 
 
-def _written(item: _Item, number: int, form: str) -> tuple[Task, Rollout]:
+def _write_gold(item: _Item, number: int, form: str) -> tuple[Task, Rollout]:
     """The answer of an item in a form that rewards often ask for."""
     task, forms = item
     return task, rollout_of(task, form.replace(PLACE, forms[0]), id=f"gold/{number}/{form}", group=f"gold/{number}")

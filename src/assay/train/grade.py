@@ -19,7 +19,7 @@ from assay.core.task import Context, Task
 from assay.core.timing import span
 from assay.scorers import FromTasks
 from assay.verify import ScoringPool
-from assay.verify.verdict import checked, failed_rollout
+from assay.verify.verdict import check_score, failed_rollout
 
 __all__ = ["Posed", "ScoreGroups", "ScoredRollouts", "VerifierContext", "grade", "groups_of", "no_stage", "verify_rollouts"]
 
@@ -118,8 +118,8 @@ async def grade(
             f"{[len(g.rollouts) for g in shown]} rollouts; give one score per rollout, in order"
         )
     if type(scorer) is not FromTasks:  # the tasks' own verdicts were checked where they were given
-        found = [[checked(score) for score in scores] for scores in found]
-    scores = _failed(errors, scorer, ctx)
+        found = [[check_score(score) for score in scores] for scores in found]
+    scores = _failed_scores(errors, scorer, ctx)
     for group, of_group in zip(shown, found, strict=True):
         scores.update(zip([r.id for r in group.rollouts], of_group, strict=True))
     return [
@@ -149,7 +149,7 @@ def _lists(found: Any, scorer: Scorer) -> Sequence[Sequence[Score]]:
     return outer
 
 
-def _failed(rollouts: Sequence[Rollout], scorer: Scorer, ctx: ScoreContext) -> dict[str, Score]:
+def _failed_scores(rollouts: Sequence[Rollout], scorer: Scorer, ctx: ScoreContext) -> dict[str, Score]:
     if not rollouts:
         return {}
     floor = scorer.floor(ctx)

@@ -10,7 +10,7 @@ from assay.core.batch import Batch
 from assay.core.errors import ConfigError
 from assay.core.plan import Scope
 from assay.core.sample import STREAMS
-from assay.objective.loss.token_weights import counted
+from assay.objective.loss.token_weights import counted_tokens
 from assay.objective.loss.weights import TokenWeight
 from assay.objective.reducers import F, Partials
 
@@ -54,7 +54,7 @@ class HintEntropy(TokenWeight):
 
     def weigh(self, batch: Batch, stats: Partials) -> F:
         """``[N]`` weights."""
-        entropy, here = np.asarray(batch.token("entropy_now"), np.float64), counted(batch)
+        entropy, here = np.asarray(batch.token("entropy_now"), np.float64), counted_tokens(batch)
         group = np.repeat(batch.per_row("group"), batch.lengths)
         hint = here & np.repeat(batch.rows["stream"] == _EXPERT, batch.lengths)
         own = here & ~hint

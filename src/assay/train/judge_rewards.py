@@ -106,11 +106,11 @@ class JudgeReward:
             if not is_turn(call):
                 before = call if call.shared else before
                 continue
-            spans.append(at_end(call, self.name, self._earned(task, before, call.text)))
+            spans.append(at_end(call, self.name, self._earned_value(task, before, call.text)))
             before = call
         return spans
 
-    def _earned(self, task: Task, before: Call | None, text: str) -> float:
+    def _earned_value(self, task: Task, before: Call | None, text: str) -> float:
         found = [] if before is None else [r.content for r in before.results if r.error is None]
         yes, no = (re.search(pattern, text) is not None for pattern in (self.yes, self.no))
         if before is None or not found or yes == no:

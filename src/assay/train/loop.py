@@ -70,7 +70,7 @@ async def step(s: ReinforceRunner) -> StepResult:
         graded = taken.graded_with(groups)
         p.remember(graded)
         metrics = step_metrics(graded, batch, stats, s.metrics(), timer.seconds())
-        metrics = p.agreement.reported(metrics | {**taken.metrics, **apart})
+        metrics = p.agreement.add_alarm(metrics | {**taken.metrics, **apart})
         metrics |= source_counts(batch) if batch is not None and (s.brings_rows or has_others(batch)) else {}
         metrics |= {**found.metrics, "proof/state": float(p.proved)}
         return StepResult(metrics=metrics, groups=tuple(graded), found=found, outcomes=tuple(outcomes))

@@ -129,7 +129,7 @@ class WeightSizes:
     share: float = 1.0
     capped: int = 0
 
-    def trained(self, adapter: Lora | None) -> int:
+    def trainable_count(self, adapter: Lora | None) -> int:
         """Weights that learn: an adapter's, or all."""
         if adapter is None:
             return self.count
@@ -236,8 +236,8 @@ def memory_of(
     rows = min(engine.max_batch, max(evaluated, groups * size))
     per_token = 2 * shape.num_layers * shape.num_kv_heads * shape.head_dim
     here, served = bool(engine.weight), engine.weight
-    shared = learner.adapter is None or served == _frozen(learner)
-    own = _FLOAT * weights.count if learner.adapter is None else _frozen(learner) * weights.count + _FLOAT * trained
+    shared = learner.adapter is None or served == _frozen_bytes(learner)
+    own = _FLOAT * weights.count if learner.adapter is None else _frozen_bytes(learner) * weights.count + _FLOAT * trained
     return MemoryEstimate(
         weights=own // ranks + _FLOAT * sum(weights.count * (1 + bool(t.tau)) for t in learner.trunks),
         gradients=_FLOAT * (trained // ranks + trunks),
@@ -253,12 +253,12 @@ def memory_of(
             else served * weights.count + _FLOAT * trained
         ),
         cache=served * rows * engine.context * per_token,
-        recalled=_recalled(run, stage, shape, engine.recall),
+        recalled=_recalled_bytes(run, stage, shape, engine.recall),
         samplers=sampler_memory(stage, engine, weights.count, trained, per_token),
     )
 
 
-def _recalled(run: Run, stage: Stage, shape: DecoderShape | HubShape, most: int) -> int:
+def _recalled_bytes(run: Run, stage: Stage, shape: DecoderShape | HubShape, most: int) -> int:
     """Bytes of states that the native engine keeps of a step's rollouts and of their prompts, all as long as can be."""
     groups, size = stage.sampled
     learner = stage.learner
@@ -381,7 +381,7 @@ def _on_cuda(learner: LearnerSettings) -> bool:
     return bool(gpus())
 
 
-def _frozen(learner: LearnerSettings) -> int:
+def _frozen_bytes(learner: LearnerSettings) -> int:
     return _HALF if learner.precision == "bf16" else _FLOAT
 
 

@@ -50,14 +50,14 @@ def names_in(table: Mapping[str, Any]) -> tuple[dict[str, Any], dict[int, NamedM
     named: dict[int, NamedMethod] = {}
     for index, given in enumerate(cast("Sequence[Any]", stages)):
         stage: Any = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {}
-        found = _named(stage)
+        found = _named_method(stage)
         if found is not None:
             named[index] = found
         plain.append(given if found is None else {k: v for k, v in stage.items() if k != "objective"})
     return ({**table, "stages": plain} if named else dict(table)), named
 
 
-def _named(stage: Mapping[str, Any]) -> NamedMethod | None:
+def _named_method(stage: Mapping[str, Any]) -> NamedMethod | None:
     given = frozenset(_places({k: v for k, v in stage.items() if k not in ("objective", "kind")}))
     match stage.get("objective"):
         case str() as name:

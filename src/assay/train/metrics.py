@@ -19,7 +19,7 @@ from assay.core.task import Message, Task
 from assay.measure.metrics import batch_metrics, group_metrics, throughput
 from assay.rollout.decode_text import decode_with_special
 
-__all__ = ["gold_text", "kept_rollouts", "pool_metrics", "rollout_records", "shortened", "step_metrics"]
+__all__ = ["gold_text", "kept_rollouts", "pool_metrics", "rollout_records", "shorten", "step_metrics"]
 
 GROUPS_SHOWN, ATTEMPTS_SHOWN, OVERPAID_SHOWN = 4, 2, 8
 
@@ -94,12 +94,12 @@ def kept_rollouts(
         {
             **_record(group, rollout, score, tokenizer, second),
             "group": group.key,
-            "prompt": shortened(show_messages(rollout.context.messages)),
+            "prompt": shorten(show_messages(rollout.context.messages)),
             "gold": gold_text(group.task),
             **({"row": row} if (row := row_place(group.task)) else {}),
             "advantage": advantages.get(rollout.id),
             "reason": str(score.info.get("error", ""))[:MOST_REASON],
-            "raw": [shortened(text) for text in _raw(rollout, tokenizer)],
+            "raw": [shorten(text) for text in _raw(rollout, tokenizer)],
         }
         for group, rollout, score in found
     ]
@@ -109,7 +109,7 @@ def gold_text(task: Task) -> str:
     """What a right answer to a task is, for a reader: its ``answer``, else its ``solution``, else all that is private."""
     private = task.private
     gold = next((private[name] for name in ("answer", "solution") if private.get(name) is not None), private)
-    return shortened(gold if isinstance(gold, str) else json.dumps(plain(gold), ensure_ascii=False) if gold else "")
+    return shorten(gold if isinstance(gold, str) else json.dumps(plain(gold), ensure_ascii=False) if gold else "")
 
 
 def show_messages(messages: Sequence[Message]) -> str:
@@ -123,10 +123,10 @@ def show_messages(messages: Sequence[Message]) -> str:
     return messages[0].content if len(messages) == 1 else "\n\n".join(f"[{m.role}] {m.content}" for m in messages)
 
 
-def shortened(text: str) -> str:
+def shorten(text: str) -> str:
     """A text, without its middle where that is longer than `MOST_CHARACTERS`.
 
-    >>> len(shortened("1" * 9000)), shortened("12")
+    >>> len(shorten("1" * 9000)), shorten("12")
     (8031, '12')
     """
     left = len(text) - MOST_CHARACTERS
@@ -159,7 +159,7 @@ def _record(
     group: Group, rollout: Rollout, score: Score, tokenizer: Tokenizer, second: Mapping[str, Score], whole: bool = False
 ) -> dict[str, Any]:
     """A rollout as both files have it; texts are shortened unless the ``whole`` is wanted."""
-    cut = str if whole else shortened
+    cut = str if whole else shorten
     thought = rollout.calls[-1].thought if rollout.calls else None
     return {
         "id": rollout.id,
@@ -167,7 +167,7 @@ def _record(
         "arm": group.task.arm,
         "level": group.task.level,
         "prompt": cut("".join(m.content for m in rollout.context.messages)),
-        "text": cut(_spoken(rollout.calls, tokenizer)),
+        "text": cut(_spoken_text(rollout.calls, tokenizer)),
         "stop": rollout.stop.value,
         "components": dict(score.components),
         "fault": score.fault.value,
@@ -219,7 +219,7 @@ def _overpaid(groups: Sequence[Group], second: Mapping[str, Score]) -> list[str]
     return [name for name, paid, found in judged if paid >= 0.5 > found]
 
 
-def _spoken(calls: Sequence[Any], tokenizer: Tokenizer) -> str:
+def _spoken_text(calls: Sequence[Any], tokenizer: Tokenizer) -> str:
     """What was said after the prompt, tool answers included, of a linear conversation; the last call's text of any other tree."""
     if not calls:
         return ""

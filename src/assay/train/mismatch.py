@@ -65,7 +65,7 @@ class MismatchCheck:
         """Where the alarm begins, for the coarser type of the two sides."""
         return self.alarm if self.alarm is not None else min(MISMATCH_BARS[dtype], self.abort or math.inf)
 
-    def alarmed(self, metrics: Mapping[str, float], dtype: str) -> str:
+    def find_alarm(self, metrics: Mapping[str, float], dtype: str) -> str:
         """What is too far apart, in words; empty when nothing is or nothing was measured."""
         found, ratio = metrics.get("engine/mismatch_k3", 0.0), metrics.get("engine/max_ratio", 1.0)
         told: list[str] = []
@@ -108,13 +108,13 @@ class _Tokens:
     routed: NDArray[Any]
 
     def merge(self, other: _Tokens) -> _Tokens:
-        return _joined([self, other])
+        return _join_tokens([self, other])
 
 
 _NONE = _Tokens(np.zeros(0, np.float32), np.zeros(0, np.float32), np.zeros(0, np.int64), np.zeros(0))
 
 
-def _joined(parts: Sequence[_Tokens]) -> _Tokens:
+def _join_tokens(parts: Sequence[_Tokens]) -> _Tokens:
     """Behind one another."""
     return _Tokens(*(np.concatenate([getattr(part, f.name) for part in (_NONE, *parts)]) for f in fields(_Tokens)))
 
@@ -147,14 +147,14 @@ class TokenObserver:
 
     def exchange(self, reduce: Callable[[Mapping[str, Any]], Mapping[str, Any]], counts: bool) -> None:
         """As `assay.core.protocols.PassObserver.exchange`."""
-        own = _joined(self._found if counts else [])
+        own = _join_tokens(self._found if counts else [])
         self._found = [reduce({"tokens that were observed": own})["tokens that were observed"]]
 
     def metrics(self) -> dict[str, float]:
         """The `agreement` of all micro-batches so far; empty before any. Where rows say how the engine routed them also
         ``engine/router_agreement``: the share of (token, layer) in which the learner's routers prefer the same experts.
         """
-        found = _joined(self._found)
+        found = _join_tokens(self._found)
         told = found.routed[found.routed >= 0]
         routers = {"engine/router_agreement": float(told.mean())} if len(told) else {}
         return agreement(found.engine, found.own, found.owner) | routers
@@ -221,18 +221,18 @@ class Agreement:
         """What observes the first update behind a sampling, by weights of this version."""
         return TokenObserver(version)
 
-    def reported(self, metrics: Mapping[str, float]) -> dict[str, float]:
+    def add_alarm(self, metrics: Mapping[str, float]) -> dict[str, float]:
         """A step's numbers with ``engine/alarm``; without those that compare where only a part of the vocabulary can be drawn."""
         hidden = ("engine/mismatch", "engine/max_ratio") if self.truncated else ()
         out = {name: value for name, value in metrics.items() if not name.startswith(hidden)}
         if "engine/mismatch_k3" in out:
-            out["engine/alarm"] = float(bool(self.check.alarmed(out, self.dtype)))
+            out["engine/alarm"] = float(bool(self.check.find_alarm(out, self.dtype)))
         return out
 
-    def judged(self, metrics: Mapping[str, float], step: int) -> Disagreement:
+    def judge_step(self, metrics: Mapping[str, float], step: int) -> Disagreement:
         """What the numbers of a step that was just finished say."""
         compared = "engine/alarm" in metrics
-        alarm = self.check.alarmed(metrics, self.dtype) if compared else ""
+        alarm = self.check.find_alarm(metrics, self.dtype) if compared else ""
         try:
             self.check.check(metrics, step)
         except MismatchError as error:

@@ -251,7 +251,7 @@ def pick_settings(
     rows, given = rows or RowFacts(), given or GivenSettings()
     found: ModelSettings | None = None
     for found in _candidates(facts, machine, rows, given):
-        found = replace(found, memory=_needed(found, facts, machine))
+        found = replace(found, memory=_needed_bytes(found, facts, machine))
         if found.memory <= _SHARE * machine.memory:
             return found
     return replace(cast("ModelSettings", found), fits=False)
@@ -324,7 +324,7 @@ class _NoTasks:
         return {"rows": (1,)}
 
 
-def _needed(settings: ModelSettings, facts: ModelFacts, machine: MachineFacts) -> int:
+def _needed_bytes(settings: ModelSettings, facts: ModelFacts, machine: MachineFacts) -> int:
     """Bytes of a run with these settings, on that machine's device."""
     learner = replace(settings.learner(1), device=machine.device)
     stage = Reinforce(steps=1, groups=settings.groups, group_size=settings.group_size, learner=learner)

@@ -36,7 +36,7 @@ __all__ = [
     "Scratch",
     "check_tokenizer",
     "from_folder",
-    "held",
+    "held_path",
     "keep_model",
     "load_source",
     "model_folder",
@@ -218,7 +218,7 @@ def keep_model(model: AnyModel, place: Path) -> None:
         seal_folder(made)
 
 
-def held(folder: Path, path: str) -> Path:
+def held_path(folder: Path, path: str) -> Path:
     """Where the run in ``folder`` keeps its own copy of an anchor's model at ``path``."""
     return folder / "anchors" / digest(path, 8)
 
@@ -255,7 +255,7 @@ def model_folder(path: Path) -> Path:
     raise ConfigError(f"{path} {what}; give a model folder in Hugging Face format, a finished run folder, or a name on the hub")
 
 
-def pinned(run: Run, commit: Callable[[str], str] | None = None, data: Callable[[str], str] | None = None) -> Run:
+def pin_commits(run: Run, commit: Callable[[str], str] | None = None, data: Callable[[str], str] | None = None) -> Run:
     """``run`` with the commit behind every name on the hub, of its model, its anchors', the data of its stages, and the bases
     that it builds first.
 
@@ -269,7 +269,7 @@ def pinned(run: Run, commit: Callable[[str], str] | None = None, data: Callable[
     """
     from assay.train.data import pinned_data
 
-    def fixed(path: str) -> str:
+    def fix_path(path: str) -> str:
         name = hub_name(path)
         if name is None or name.pinned:
             return path
@@ -277,12 +277,12 @@ def pinned(run: Run, commit: Callable[[str], str] | None = None, data: Callable[
 
     model = run.model
     if isinstance(model, Folder):
-        path = fixed(model.path)
+        path = fix_path(model.path)
         model = model if path == model.path else replace(model, path=path)
     elif isinstance(model, Built):
-        base = pinned(model.run, commit, data)
+        base = pin_commits(model.run, commit, data)
         model = model if base is model.run else replace(model, run=base)
-    stages = tuple(_pinned_stage(stage, fixed, data or pinned_data) for stage in run.stages)
+    stages = tuple(_pinned_stage(stage, fix_path, data or pinned_data) for stage in run.stages)
     tasks = _pinned_tasks(run.tasks, data or pinned_data)
     same = model is run.model and tasks is run.tasks and all(a is b for a, b in zip(stages, run.stages, strict=True))
     return run if same else replace(run, model=model, stages=stages, tasks=tasks)

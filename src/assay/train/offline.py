@@ -113,7 +113,7 @@ class OfflineReinforce(OfflineRows):
         rows = rows_in(self.source)
         self.check_batch(rows)
         reader = reads_engine(self.objective, _STREAM)
-        for row in (*rows, *_told(self)):
+        for row in (*rows, *_reference_rows(self)):
             if row.reward is None:
                 raise DataError(f"{row.place} has no 'reward': give a number, or imitate the rows in a stage Imitate")
             if row.stream != _STREAM:
@@ -215,14 +215,14 @@ class RewardedRows:
         return pack_rows(list(enumerate(samples)), table | ({ROW_WEIGHT: weights} if (weights != 1.0).any() else {}))
 
 
-def _told(stage: OfflineReinforce) -> tuple[RewardedRow, ...]:
+def _reference_rows(stage: OfflineReinforce) -> tuple[RewardedRow, ...]:
     """The reference's answers; nothing where none are given."""
     return rows_in(RowSource(data=stage.values, stream=_STREAM, match="own")) if stage.values else ()
 
 
 def _values(stage: OfflineReinforce, rows: tuple[RewardedRow, ...]) -> NDArray[np.float64]:
     """``[N]`` what the reference is paid at each row's question."""
-    told = _told(stage) or rows
+    told = _reference_rows(stage) or rows
     at: dict[str, list[float]] = {}
     for row in told:
         at.setdefault(row.question, []).append(row.reward or 0.0)

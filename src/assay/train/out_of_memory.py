@@ -10,17 +10,17 @@ from assay.core.errors import OutOfMemoryError
 from assay.runtime.settings import DecoderShape, HubShape
 from assay.train.evaluate import held_out
 from assay.train.memory import memory_of, savings, weights_in, weights_of
-from assay.train.models import held
+from assay.train.models import held_path
 from assay.train.run import Run
 from assay.train.stage import Stage
 
-__all__ = ["advice", "advised", "format_bytes"]
+__all__ = ["advice", "add_advice", "format_bytes"]
 
 _SHOWN = 4
 
 
 @contextmanager
-def advised(run: Run, stage: Stage, shape: DecoderShape | HubShape, folder: Path) -> Generator[None]:
+def add_advice(run: Run, stage: Stage, shape: DecoderShape | HubShape, folder: Path) -> Generator[None]:
     """Inside, an `OutOfMemoryError` says besides what the stage needs, part by part, and what would make it less.
 
     Args:
@@ -39,7 +39,7 @@ def advice(run: Run, stage: Stage, shape: DecoderShape | HubShape, folder: Path)
     weights = weights_of(shape) if isinstance(shape, DecoderShape) else weights_in(folder / "start")
     plan = run.evaluation
     evaluated = max(plan.n, 1) * len(held_out(run.tasks, plan.levels, plan.final_per_level, plan.split))
-    others = sum(weights_in(held(folder, a.model)).count for a in stage.learner.anchors if a.model)
+    others = sum(weights_in(held_path(folder, a.model)).count for a in stage.learner.anchors if a.model)
     given = (run, stage, shape, weights, others, evaluated)
     found, less = memory_of(*given), savings(*given)[:_SHOWN]
     parts = sorted(((n, v) for n, v in found.parts.items() if v > found.total / 100), key=lambda p: -p[1])

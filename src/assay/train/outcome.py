@@ -41,12 +41,12 @@ class RunOutcome:
     @property
     def accuracy(self) -> float | None:
         """Held-out greedy accuracy at the end, in [0, 1]; None where nothing was evaluated."""
-        return self._evaluated()[1]
+        return self._accuracies()[1]
 
     @property
     def accuracy_before(self) -> float | None:
         """The same before reinforcement learning, or at the first evaluation; None where nothing was evaluated."""
-        return self._evaluated()[0]
+        return self._accuracies()[0]
 
     @property
     def sentence(self) -> str:
@@ -126,7 +126,7 @@ class RunOutcome:
         found = [str(finding) for finding in diagnose(run.history())]
         return "\n".join([ended if self.finished else stopped, verdict(run), *found, report])
 
-    def _evaluated(self) -> tuple[float | None, float | None]:
+    def _accuracies(self) -> tuple[float | None, float | None]:
         """Greedy accuracy before reinforcement learning and at the end."""
         from assay.measure import History, read_metrics
 
@@ -136,7 +136,7 @@ class RunOutcome:
     def __repr__(self) -> str:
         said = f"folder={str(self.folder)!r}, step={self.step}, finished={self.finished}"
         try:
-            before, after = self._evaluated()
+            before, after = self._accuracies()
         except (AssayError, OSError):  # a folder that was moved
             before = after = None
         shown = "" if before is None or after is None else f", accuracy={after:.3f}, accuracy_before={before:.3f}"

@@ -39,7 +39,7 @@ def describe_placement(run: Run, stage: Reinforce) -> dict[str, str]:
         "environments": "with the samplers",
         "rewards": f"{judged}, as groups arrive" if isinstance(stage.reward, FromTasks) else "when a step takes its groups",
         "weights": _weights(run, settings),
-        "expected": _expected(stage, settings),
+        "expected": _describe_shares(stage, settings),
     }
 
 
@@ -68,7 +68,7 @@ def _weights(run: Run, settings: Asynchronous) -> str:
     return f"all of them after every step, through {how}"
 
 
-def _expected(stage: Reinforce, settings: Asynchronous) -> str:
+def _describe_shares(stage: Reinforce, settings: Asynchronous) -> str:
     """Shares of time that samplers and learner work, by the simulator, where neither is faster than the other."""
     cluster = Cluster(
         engines=settings.samplers,

@@ -27,7 +27,7 @@ from assay.train.run import Run
 from assay.train.stage import Stage
 from assay.train.warmup import trace_row
 from assay.verify import ExactMatch, Together
-from assay.verify.exact import expected
+from assay.verify.exact import expected_answer
 
 if TYPE_CHECKING:
     from assay.runtime.models.any_model import AnyModel
@@ -257,7 +257,7 @@ def _answer_check(verifier: Verifier, tokenizer: Tokenizer) -> Callable[[Task], 
     def check(task: Task) -> None:
         if match is None:
             return
-        answer = expected(task)
+        answer = expected_answer(task)
         missing = missing_in(answer.strip() if match.strip else answer)
         if missing:
             raise DataError(

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from assay.core.canon import digest
 from assay.core.errors import NonFiniteError, WeightProofError
-from assay.core.manifest import Manifest, digested
+from assay.core.manifest import Manifest, digest_kind
 from assay.core.protocols import Engine, Learner
 from assay.core.rollout import Ids, ids_of
 from assay.core.seeds import generator
@@ -133,7 +133,7 @@ class WeightProof:
         seen = {n: d for n, d in effects.items() if n not in told}
         floor = _SEEN * max(noise, _LEAST / 10)
         self.blind = tuple(n for n, d in seen.items() if float(np.linalg.norm(d)) <= floor)
-        lost = _lost(left, {n: d for n, d in seen.items() if n not in self.blind})
+        lost = _lost_tensors(left, {n: d for n, d in seen.items() if n not in self.blind})
         if lost or not _root_mean_square(left) <= 0.3 * _root_mean_square(_differences(now, before)) + 3.0 * noise:
             which = f"{lost[0]} and {len(lost) - 1} more" if len(lost) > 1 else "".join(lost) or "some tensors"
             raise WeightProofError(
@@ -178,7 +178,7 @@ class WeightProof:
         if served is None:
             return 0.0
         wanted = dict(due.digests)
-        if (made := digested(wanted.values())) != (theirs := engine.info().digests):
+        if (made := digest_kind(wanted.values())) != (theirs := engine.info().digests):
             raise WeightProofError(
                 f"weight version {due.version} is digested by {made!r} and the engine's checksums are made by {theirs!r}, so "
                 f"they cannot be compared: publish by Learner.publish(..., digests={theirs!r}); a run with a lag goes on where "
@@ -272,7 +272,7 @@ def _root_mean_square(x: NDArray[np.float64]) -> float:
     return float(np.sqrt(np.mean(x * x))) if len(x) else 0.0
 
 
-def _lost(left: NDArray[np.float64], effects: Mapping[str, NDArray[np.float32]]) -> list[str]:
+def _lost_tensors(left: NDArray[np.float64], effects: Mapping[str, NDArray[np.float32]]) -> list[str]:
     """The tensors whose absence explains what is left of a difference: the likeliest first, then what that leaves."""
     found: list[str] = []
     open_ = dict(effects)

@@ -63,9 +63,9 @@ class GreedyReward:
         """Plays each context once more."""
         contexts = [replace(g.rollouts[0].context, key=f"{g.rollouts[0].context.key}/greedy") for g in rows]
         found = await live.play([(g.task, c) for g, c in zip(rows, contexts, strict=True)], greedy=True)
-        return [self._compared(live, g, a.scores[0]) for g, a in zip(rows, found, strict=True)]
+        return [self._compare_group(live, g, a.scores[0]) for g, a in zip(rows, found, strict=True)]
 
-    def _compared(self, live: Live, group: Group, best: Score) -> Group:
+    def _compare_group(self, live: Live, group: Group, best: Score) -> Group:
         if not best.valid:
             return replace(group, scores=tuple(replace(x, components={}, fault=best.fault) for x in group.scores))
         reward = live.objective.scalarise.reward(best.components)
@@ -249,7 +249,7 @@ class RightSoFar:
         return [with_steps(g, self.name, [self._rewards(_answer(g), r.text, n) for r, n in _lengths(g)]) for g in rows]
 
     def _rewards(self, answer: str, text: str, n: int) -> list[float]:
-        pairs = zip(_padded(text, n), _padded(answer, n), strict=True)
+        pairs = zip(_pad_texts(text, n), _pad_texts(answer, n), strict=True)
         return [float(a == b) / (len(answer) + 1) for a, b in pairs]
 
 
@@ -267,7 +267,7 @@ def _lengths(group: Group) -> list[tuple[Any, int]]:
     return [(r, sum(len(c.completion.ids) for c in r.calls)) for r in group.rollouts]
 
 
-def _padded(text: str, n: int) -> list[str]:
+def _pad_texts(text: str, n: int) -> list[str]:
     return [*text, *[""] * n][:n]
 
 

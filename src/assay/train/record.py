@@ -153,7 +153,7 @@ def load_run(folder: Path, run: Run | None = None) -> Run:
     commits = {found.partition("@")[0]: found for found in re.findall(r'"([\w.-]+/[\w.-]+@[0-9a-f]{40})"', text)}
     steps = [int(stage["steps"]) for stage in recorded.get("stages", []) if "steps" in stage]
     data = {f"{a}{c}": f"{a}@{b}{c}" for a, b, c in re.findall(r'"(hub:[\w.-]+/[\w.-]+)@([0-9a-f]{40})((?::[^"]*)?)"', text)}
-    run = models.pinned(
+    run = models.pin_commits(
         run,
         lambda path: commits.get(path.removeprefix(PREFIX).partition("@")[0], path),
         lambda name: data.get(_branchless(name), name),

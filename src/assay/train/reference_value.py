@@ -47,10 +47,10 @@ class ReferenceValue:
 
     def provide(self, live: Live, rows: Sequence[Group]) -> list[Group]:
         """One number for all rollouts of a group; 0 where none is valid."""
-        found = [self._measured(g) for g in rows] if self.solved else self._estimated(live, rows)
+        found = [self._measure_group(g) for g in rows] if self.solved else self._estimate_values(live, rows)
         return [with_values(g, self.name, [v] * len(g.scores)) for g, v in zip(rows, found, strict=True)]
 
-    def _measured(self, group: Group) -> float:
+    def _measure_group(self, group: Group) -> float:
         known = dict(self.solved)
         if group.task.level not in known:
             raise ConfigError(f"{self}: solved has levels {sorted(known)}, and a task is of level {group.task.level}; add it")
@@ -58,7 +58,7 @@ class ReferenceValue:
         b = self.temperature
         return float(b * np.log1p(share * np.expm1(1.0 / b))) if b else share
 
-    def _estimated(self, live: Live, rows: Sequence[Group]) -> list[float]:
+    def _estimate_values(self, live: Live, rows: Sequence[Group]) -> list[float]:
         calls = [(i, j, c) for i, g in enumerate(rows) for j, r in enumerate(g.rollouts) for c in r.calls]
         shift = [np.zeros(len(g.rollouts)) for g in rows]
         ratios = zip(

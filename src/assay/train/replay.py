@@ -80,7 +80,7 @@ def replay_run(folder: str | Path, into: str | Path | None = None, *, run: Run |
                 if not outcome.finished:  # a signal: nothing is proved
                     raise KeyboardInterrupt
                 digest = outcome.digest
-        return _compared(source, place, digest)
+        return _compare_digest(source, place, digest)
 
 
 def _check(folder: Path, run: Run) -> None:
@@ -95,7 +95,7 @@ def _check(folder: Path, run: Run) -> None:
             )
 
 
-def _compared(source: Path, place: Path, digest: str) -> Replay:
+def _compare_digest(source: Path, place: Path, digest: str) -> Replay:
     done = source / "done.json"
     expected = str(storage.read_json(done)["digest"]) if done.exists() else ""
     theirs, ours = _numbers(source), _numbers(place)

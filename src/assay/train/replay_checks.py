@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from assay.core.errors import ConfigError
 from assay.guide import DeferredReplay, Recompose
 from assay.guide.hint_composers import packer_of
-from assay.objective.loss.wrap import unwrapped
+from assay.objective.loss.wrap import unwrap
 from assay.train.row_replay import RowReplay
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def _check_recompose(stage: Reinforce) -> None:
 def _check_ratio(stage: Reinforce, place: str) -> None:
     """Raises ConfigError where nothing in the objective corrects for the weights that sampled a replayed rollout."""
     policy = stage.objective.policy
-    ratio = getattr(unwrapped(policy) if policy else None, "ratio", None)
+    ratio = getattr(unwrap(policy) if policy else None, "ratio", None)
     if ratio is None or ratio.level == "none":
         raise ConfigError(
             f"{place}: replayed rollouts come from older weights, and the objective's policy "

@@ -62,7 +62,7 @@ class RewardedRow:
         (1.0, 1.0, 'offline')
         """
         for name in row:
-            meant = "" if name in _OWN else _meant(name)
+            meant = "" if name in _OWN else _meant_field(name)
             if meant and meant not in row:
                 raise DataError(f"{place}, field {name!r}: did you mean {meant!r}? Call it so, or something that is less like it")
         logprobs, reward, weight = row.get("logprobs"), row.get("reward"), row.get("weight")
@@ -145,7 +145,7 @@ class RewardedRow:
         return replace(made, stream=stream, columns={"logp_engine": TokenColumn("logp_engine", logp, "user")})
 
 
-def _meant(name: str) -> str:
+def _meant_field(name: str) -> str:
     """Which field a name is a slip of; empty for none. Rows have fields of their own, so it must be very like one."""
     likest = max(_OWN, key=lambda own: SequenceMatcher(None, name, own).ratio())
     return _OTHER_NAMES.get(name) or (likest if SequenceMatcher(None, name, likest).ratio() > 0.82 else "")

@@ -112,7 +112,7 @@ class RowReplayBuffer:
     def put(self, groups: Sequence[Group], step: int) -> None:
         """Keeps the rollouts of a step that has had its batch; drops what would be too old for the next, or is too much."""
         alive = [k for k in self._kept if step + 1 - k.step <= self.settings.max_age]
-        self._kept = self._bounded([*alive, *self._new(groups, step)])
+        self._kept = self._bound_rows([*alive, *self._new(groups, step)])
 
     def _new(self, groups: Sequence[Group], step: int) -> Iterator[_Kept]:
         for group in groups:
@@ -124,7 +124,7 @@ class RowReplayBuffer:
     def _kind(self, score: Score) -> str:
         return "success" if score.valid and score.primary >= self.settings.least else "failure"
 
-    def _bounded(self, kept: list[_Kept]) -> list[_Kept]:
+    def _bound_rows(self, kept: list[_Kept]) -> list[_Kept]:
         """The newest, so many of each row and kind, and tokens in all."""
         out, number, tokens = list[_Kept](), dict[tuple[Row, str], int](), 0
         for one in reversed(kept):
@@ -174,10 +174,10 @@ class RowReplayBuffer:
 def _as_one(host: Group, found: Sequence[Group]) -> Group:
     """Rollouts of earlier groups of a row under the key of the present one."""
 
-    def moved(rollout: Rollout) -> Rollout:
+    def to_current(rollout: Rollout) -> Rollout:
         return replace(rollout, context=replace(rollout.context, group=host.key))
 
-    rollouts = tuple(moved(r) for g in found for r in g.rollouts)
+    rollouts = tuple(to_current(r) for g in found for r in g.rollouts)
     return replace(host, rollouts=rollouts, scores=tuple(x for g in found for x in g.scores))
 
 

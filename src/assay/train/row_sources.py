@@ -103,7 +103,7 @@ def rows_in(source: RowSource) -> tuple[RewardedRow, ...]:
     """
     rows = rows_of(source)
     kept = _Identical(rows if isinstance(source.data, str) else source.data)
-    return _parsed(kept, source.stream, source.weight, rows=_Identical(rows))
+    return _parse_rows(kept, source.stream, source.weight, rows=_Identical(rows))
 
 
 class _Identical:
@@ -123,7 +123,7 @@ _PARSED: dict[tuple[_Identical, str, float], tuple[RewardedRow, ...]] = {}
 """Rows of the sources that were asked for last; they are asked for several times before a run begins."""
 
 
-def _parsed(kept: _Identical, stream: str, weight: float, rows: _Identical) -> tuple[RewardedRow, ...]:
+def _parse_rows(kept: _Identical, stream: str, weight: float, rows: _Identical) -> tuple[RewardedRow, ...]:
     key = (kept, stream, weight)
     if key not in _PARSED:
         found = (RewardedRow.of(row, place) for place, row in rows.value)

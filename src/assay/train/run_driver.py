@@ -21,7 +21,7 @@ from assay.train.data import data_digests
 from assay.train.independent_check import IndependentChecker
 from assay.train.judgements import RunJudges
 from assay.train.opening import open_stage
-from assay.train.out_of_memory import advised
+from assay.train.out_of_memory import add_advice
 from assay.train.outcome import RunOutcome
 from assay.train.record import run_id
 from assay.train.run import Run
@@ -92,7 +92,7 @@ class RunDriver:
         steps = StageDriver(run, self.folder, log, self._callbacks, progress, profile=self.profile, saved=saved)
         pool, checker = _scoring(run)
 
-        async def judged() -> RunOutcome:
+        async def make_outcome() -> RunOutcome:
             async with RunJudges(run.judges, self.folder) as judges:
                 return await self._stages(steps, model, (pool, checker, judges), found, state)
 
@@ -104,7 +104,7 @@ class RunDriver:
                 collect_rarely(),
             ):
                 try:
-                    outcome = run_async(judged())
+                    outcome = run_async(make_outcome())
                 except KeyboardInterrupt:
                     if steps.abandoned is None:
                         raise
@@ -133,7 +133,7 @@ class RunDriver:
         for index in range(first, last + 1):
             stage, again = self.run.stages[index], found if index == first else None
             model = self._beneath(index, model, again is not None)
-            with advised(self.run, stage, model.shape, self.folder):
+            with add_advice(self.run, stage, model.shape, self.folder):
                 with span("build"):
                     runner = open_stage(
                         self.run, stage, model, pool, step, before, self._other, checker, judges, self.folder, self.replays
@@ -159,7 +159,7 @@ class RunDriver:
         """The run's own copy of a model that an anchor names."""
         from assay.runtime.models.hf import load_model
 
-        return load_model(models.held(self.folder, path))
+        return load_model(models.held_path(self.folder, path))
 
     def _beneath(self, index: int, model: AnyModel, again: bool) -> AnyModel:
         """The weights that a stage begins with. Those beneath an adapter are in no checkpoint, so a later stage keeps them."""

@@ -178,7 +178,7 @@ class ServedEvaluation:
             "level": task.level,
             "values": [a["value"] for a in valid],
             "answers": [a["answer"] for a in valid],
-            **_stated(valid),
+            **_stated_confidences(valid),
             "faults": len(made) - len(valid),
             "missing": self.n - len(made),
         }
@@ -216,7 +216,7 @@ class _State:
         self.tell(self.done, self.total, sum(self.reasons.values()))
 
 
-def _stated(attempts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _stated_confidences(attempts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The confidences that answers state, where any does."""
     found = [a.get(CONFIDENCE) for a in attempts]
     return {CONFIDENCE: found} if any(q is not None for q in found) else {}

@@ -62,7 +62,7 @@ class ServerPlayer:
         for turn in range(1, self.max_turns + 1):
             answer = await self._answer(talk)
             thought, text = self.thinking.split(answer.text) if self.thinking else (None, answer.text)
-            step = await self._heard(world, text, turn) if answer.finish not in ("length", "content_filter") else None
+            step = await self._hear(world, text, turn) if answer.finish not in ("length", "content_filter") else None
             said.append((thought, text, step.results if step else ()))
             if step is None:
                 break
@@ -77,7 +77,7 @@ class ServerPlayer:
         (answer,) = await self.client.chat(talk, temperature=self.temperature, max_tokens=self.max_new_tokens, **self.more)
         return answer
 
-    async def _heard(self, world: Environment | None, text: str, turn: int) -> Step:
+    async def _hear(self, world: Environment | None, text: str, turn: int) -> Step:
         if world is None:
             return Step(done=True)
         return await ask_environment(partial(world.step, text), Step, turn, self.deadline)

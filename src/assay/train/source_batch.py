@@ -87,7 +87,7 @@ async def join_sources(s: ReinforceRunner, batch: Batch | None, groups: Sequence
             batch = _with(batch, _preferences(s, source), [None] * source.rows)
             continue
         rows = s.source_rows(number)
-        joined = await _hosted(s, rows, groups) if source.match == "prompt" else list(_own(s, rows))
+        joined = await _host_rows(s, rows, groups) if source.match == "prompt" else list(_own(s, rows))
         for stream in dict.fromkeys(row.stream for j in joined for row in j.rows):
             batch = join_groups(batch, [_only(j, stream) for j in joined], stream, groups)
     return batch
@@ -102,8 +102,8 @@ def join_groups(batch: Batch | None, joined: Sequence[Joined], stream: str, grou
         stream: of their rows.
         groups: of the step.
     """
-    placed, numbers = _placed(batch, joined, groups)
-    return _with(batch, _packed(placed, stream), numbers) if placed else batch
+    placed, numbers = _place_rows(batch, joined, groups)
+    return _with(batch, _pack_rows(placed, stream), numbers) if placed else batch
 
 
 def _only(joined: Joined, stream: str) -> Joined:
@@ -117,7 +117,7 @@ def _only(joined: Joined, stream: str) -> Joined:
 # ---- groups of rows -----------------------------------------------------------------------------------------------------
 
 
-async def _hosted(s: ReinforceRunner, rows: SourceRows, groups: Sequence[Group]) -> list[Joined]:
+async def _host_rows(s: ReinforceRunner, rows: SourceRows, groups: Sequence[Group]) -> list[Joined]:
     """Rows that answer what the step asked, graded by the stage's scorer unless they have a reward."""
     reader, found = AnswerReader.of(s.parts.tokenizer), list[tuple[Group, RewardedRow, Context]]()
     for group in groups:
@@ -138,7 +138,7 @@ async def _hosted(s: ReinforceRunner, rows: SourceRows, groups: Sequence[Group])
     scores = {i: g.scores[0] for i, g in zip(unknown, graded, strict=True)}
     return [
         Joined(
-            group=replace(group, rollouts=(rollouts[i],), scores=(scores.get(i) or _scored(row, _metric(group)),)),
+            group=replace(group, rollouts=(rollouts[i],), scores=(scores.get(i) or _score_row(row, _metric(group)),)),
             rows=(row,),
             host=group.key,
         )
@@ -166,12 +166,12 @@ def _own(s: ReinforceRunner, rows: SourceRows) -> Iterator[Joined]:
             row.rollout(f"{key}/{n}", Context(key=key, group=key, task=task.public_view(), messages=opening), reader, version)
             for n, row in enumerate(answers)
         )
-        scores = tuple(_scored(row, "reward") for row in answers)
+        scores = tuple(_score_row(row, "reward") for row in answers)
         group = Group(key=key, task=task, draw=Draw("rows", 0, 1.0), rollouts=rollouts, scores=scores)
         yield Joined(group=group, rows=tuple(answers))
 
 
-def _scored(row: RewardedRow, name: str) -> Score:
+def _score_row(row: RewardedRow, name: str) -> Score:
     """What a row says of itself; 0 where nobody reads it, as was looked at before the run."""
     return Score(components={name: row.reward or 0.0})
 
@@ -185,7 +185,7 @@ def _metric(group: Group) -> str:
 # ---- batches ------------------------------------------------------------------------------------------------------------
 
 
-def _packed(joined: Sequence[Joined], stream: str) -> Batch:
+def _pack_rows(joined: Sequence[Joined], stream: str) -> Batch:
     made = pack([j.group for j in joined])
     made = made.merge_groups(range(len(joined)), [stream] * len(joined))
     weights = np.array([w for j in joined for w in ([row.weight for row in j.rows] or [1.0] * len(j.group.rollouts))], np.float64)
@@ -203,7 +203,7 @@ def _preferences(s: ReinforceRunner, source: RowSource) -> Batch:
     return made.with_rollouts(**{ROW_WEIGHT: np.full(len(ids), source.weight)}) if source.weight != 1.0 else made
 
 
-def _placed(batch: Batch | None, joined: Sequence[Joined], groups: Sequence[Group]) -> tuple[list[Joined], list[int | None]]:
+def _place_rows(batch: Batch | None, joined: Sequence[Joined], groups: Sequence[Group]) -> tuple[list[Joined], list[int | None]]:
     """Those that there is a place for, each with the number of its host's group in the batch, None for a group of its own.
 
     A row goes with the group that it would have joined, where the composer left that out, and where it could not be graded.

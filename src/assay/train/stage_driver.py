@@ -150,7 +150,7 @@ class StageDriver:
 
     async def _one_step(self, runner: StageRunner) -> tuple[dict[str, float], StepResult]:
         p, begin = runner.parts, time.process_time()
-        with self._profiled(p):
+        with self._profile_step(p):
             result = await runner.step()
         p.step, p.stage_step = p.step + 1, p.stage_step + 1
         self._rollouts.step(p, result)
@@ -158,7 +158,7 @@ class StageDriver:
         self.progress.cpu += time.process_time() - begin
         return {**result.metrics, "time/cpu": self.progress.cpu}, result
 
-    def _profiled(self, p: Parts) -> AbstractContextManager[None]:
+    def _profile_step(self, p: Parts) -> AbstractContextManager[None]:
         """Inside, parts of a step are counted, where that is wanted."""
         return Profile(p.learner.synchronize).here() if self.profile else nullcontext()
 

@@ -142,7 +142,7 @@ class TextRows:
             # A last row of one token would have nothing to predict: it is left out.
             self.count = self.tokens // most + (self.tokens % most > 1)
             self.learned = min(self.tokens, self.count * most) - self.count
-            self._epoch = lru_cache(maxsize=2)(self._ordered)
+            self._epoch = lru_cache(maxsize=2)(self._order_tokens)
         else:
             self._pieces = [(i, at) for i, ids in enumerate(self._texts) for at in range(0, len(ids) - 1, most)]
             self.count = len(self._pieces)
@@ -152,7 +152,7 @@ class TextRows:
         """The rows of one step."""
         size = self._stage.batch
         wanted = range(step * size, (step + 1) * size)
-        found = map(self._packed, wanted) if self._stage.packed else map(self._piece, self._walk(wanted))
+        found = map(self._pack_row, wanted) if self._stage.packed else map(self._piece, self._walk(wanted))
         samples = [_sample(f"texts/{i}", ids) for i, ids in zip(wanted, found, strict=True)]
         return pack_rows(list(enumerate(samples)), {"group": np.arange(size)})
 
@@ -163,12 +163,12 @@ class TextRows:
         text, at = place
         return self._texts[text][at : at + self._stage.max_tokens]
 
-    def _packed(self, number: int) -> Ids:
+    def _pack_row(self, number: int) -> Ids:
         epoch, row = divmod(number, self.count)
         most = self._stage.max_tokens
         return self._epoch(epoch)[row * most : (row + 1) * most]
 
-    def _ordered(self, epoch: int) -> Ids:
+    def _order_tokens(self, epoch: int) -> Ids:
         """All tokens of an epoch, text behind text in its order."""
         order: list[int] = generator("texts", self._seed, "epoch", epoch).permutation(len(self._texts)).tolist()
         return ids_of(np.concatenate([self._texts[i] for i in order]))

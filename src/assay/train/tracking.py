@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from assay.train.run import Run
     from assay.train.run_driver import Watch
 
-__all__ = ["tracked"]
+__all__ = ["open_trackers"]
 
 
 @contextmanager
-def tracked(folder: Path, trackers: Sequence[TrackerSettings] | None, watch: Watch) -> Generator[Watch]:
+def open_trackers(folder: Path, trackers: Sequence[TrackerSettings] | None, watch: Watch) -> Generator[Watch]:
     """Inside, a run in ``folder`` has trackers: give it the watch that this makes. They end behind the block, which therefore
     writes the report.
 

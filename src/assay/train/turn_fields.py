@@ -121,7 +121,7 @@ def _turn(turn: Any, place: str, pending: list[str]) -> DemonstrationTurn:
             raise _no_turn(turn, place)
         if message.role == "tool":
             _check_answer(fields, place, pending)
-        return DemonstrationTurn(message, _learned(fields, message.role, place))
+        return DemonstrationTurn(message, _learns_turn(fields, message.role, place))
     raise _no_turn(turn, place)
 
 
@@ -194,7 +194,7 @@ def _from_json(text: str, place: str) -> Any:
 # ---- switches ----------------------------------------------------------------------------------------------------------------
 
 
-def _learned(fields: Mapping[str, Any], role: str, place: str) -> bool | None:
+def _learns_turn(fields: Mapping[str, Any], role: str, place: str) -> bool | None:
     """What a turn's switches say: 0 and false, that it is only read; 1 and true, that it is learned from."""
     said: dict[str, bool] = {}
     for name in _SWITCHES:

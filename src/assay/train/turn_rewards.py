@@ -54,9 +54,9 @@ class ToolReward:
         return [_with_spans(group, [self._of(r) for r in group.rollouts]) for group in rows]
 
     def _of(self, rollout: Rollout) -> list[SpanScore]:
-        return [at_end(call, self.name, self._paid(call)) for call in rollout.calls if is_turn(call)]
+        return [at_end(call, self.name, self._pay_call(call)) for call in rollout.calls if is_turn(call)]
 
-    def _paid(self, call: Call) -> float:
+    def _pay_call(self, call: Call) -> float:
         return sum((self.failed if r.error is not None else self.answered) - self.cost * r.cost for r in call.results)
 
 

@@ -56,14 +56,14 @@ class ServedWeights:
 
     async def serve(self) -> Manifest:
         """Hands the learner's present weights to the engine."""
-        manifest = self.published()
+        manifest = self.publish_weights()
         await self.engine.swap(manifest)
         for subscriber in self.subscribers:
             subscriber.publish(manifest)
         self.version = manifest.version
         return manifest
 
-    def published(self) -> Manifest:
+    def publish_weights(self) -> Manifest:
         """The learner's present weights as the engine takes them."""
         info = self.engine.info()
         return self.learner.publish(info.dtype, info.digests)
@@ -89,7 +89,7 @@ class ServedWeights:
         """Has the proof of weights find out what the engine can tell, before the first step."""
         if self.proof:
             async with self.present():
-                await self.proof.calibrate(self.published(), self.stale.engine if self.stale else self.engine, self.learner)
+                await self.proof.calibrate(self.publish_weights(), self.stale.engine if self.stale else self.engine, self.learner)
 
     def record_states(self) -> AbstractContextManager[None]:
         """Inside, what the engine computes of what it samples is kept for the gradient pass, where both can (`Native.recall`)."""

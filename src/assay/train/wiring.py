@@ -14,7 +14,7 @@ from assay.core.errors import ConfigError, UnknownNameError
 from assay.guide import Compose, Plain, Privileged
 from assay.objective.loss.score import ScoreLoss
 from assay.objective.methods import Method, method_named, methods
-from assay.objective.methods.registry import written
+from assay.objective.methods.registry import describe_part
 from assay.objective.methods.requires import Critic
 from assay.objective.objective import Objective
 from assay.runtime.anchors import Anchor, Every
@@ -297,7 +297,7 @@ class Wiring:
         """Notes a change; ``added`` is what is new of the value, where that is only a part."""
         changes[place.rpartition(".")[2]] = value
         self.wires.append(
-            WiredPart(method=self.method.name, place=place, value=written(value if added is None else added), why=why)
+            WiredPart(method=self.method.name, place=place, value=describe_part(value if added is None else added), why=why)
         )
 
     def _gave(self, *places: str) -> bool:

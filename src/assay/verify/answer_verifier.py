@@ -16,7 +16,7 @@ from assay.core.score import Score
 from assay.core.task import Task
 from assay.verify.language import box_denied, box_joined, doubted
 
-__all__ = ["AnswerPlace", "AnswerVerifier", "answer_in", "last_match", "option", "ruled"]
+__all__ = ["AnswerPlace", "AnswerVerifier", "answer_in", "last_match", "option", "verdict_score"]
 
 E = TypeVar("E", bound=StrEnum)
 
@@ -55,30 +55,30 @@ def answer_in(text: str, where: str = AnswerPlace.AUTO) -> str | None:
     """
     match where:
         case AnswerPlace.AUTO:
-            for read in (_tagged, _boxed, _marked):
+            for read in (_tagged_text, _boxed_text, _marked_text):
                 found = read(text)
                 if found is not None:
                     return found
             return text.strip()
         case AnswerPlace.TAG:
-            return _tagged(text)
+            return _tagged_text(text)
         case AnswerPlace.BOX:
-            return _boxed(text)
+            return _boxed_text(text)
         case AnswerPlace.MARK:
-            return _marked(text)
+            return _marked_text(text)
         case AnswerPlace.LINE:
             return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), None)
         case _:
             return text.strip()
 
 
-def _tagged(text: str) -> str | None:
+def _tagged_text(text: str) -> str | None:
     close = last_match(_CLOSE, text)
     opening = last_match(_OPEN, text[: close.start()]) if close else None
     return text[opening.end() : close.start()].strip() if opening and close else None
 
 
-def _boxed(text: str) -> str | None:
+def _boxed_text(text: str) -> str | None:
     """Inside the box that is closed last; one that was left open does not hide it. Nothing is in one of two with "or" between,
     and in one that is called wrong.
     """
@@ -98,7 +98,7 @@ def _boxed(text: str) -> str | None:
     return "" if refused else held
 
 
-def _marked(text: str) -> str | None:
+def _marked_text(text: str) -> str | None:
     marks = [found.span() for found in _MARK.finditer(text)]
     end = next((end for start, end in reversed(marks) if not doubted(text[max(0, start - 80) : start])), None)
     if end is None:
@@ -173,13 +173,13 @@ class AnswerVerifier(ABC):
 
     def nothing(self, verdict: str, **info: object) -> Score:
         """A verdict with all components 0."""
-        return ruled(verdict, dict.fromkeys(self.names, 0.0), **info)
+        return verdict_score(verdict, dict.fromkeys(self.names, 0.0), **info)
 
 
-def ruled(verdict: str, components: Mapping[str, float], **info: object) -> Score:
+def verdict_score(verdict: str, components: Mapping[str, float], **info: object) -> Score:
     """A score with its verdict in words.
 
-    >>> ruled("equal", {"correct": 1.0}).info["verdict"]
+    >>> verdict_score("equal", {"correct": 1.0}).info["verdict"]
     'equal'
     """
     return Score(components=components, info=FrozenMap({"verdict": verdict, **info}))

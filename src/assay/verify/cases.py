@@ -14,12 +14,12 @@ from assay.core.task import Task
 from assay.core.util.jsonl import object_of
 from assay.verify.rollouts import rollout_of, task_and_rollout
 
-__all__ = ["case_of", "parsed", "verdict_row"]
+__all__ = ["case_of", "parse_row", "verdict_row"]
 
 _FIELDS = ("id", "domain", "arm", "level", "split", "index", "public", "world", "private")
 
 
-def parsed(line: str | bytes, place: str) -> Mapping[str, Any]:
+def parse_row(line: str | bytes, place: str) -> Mapping[str, Any]:
     """The JSON object on a line.
 
     Args:
@@ -29,7 +29,7 @@ def parsed(line: str | bytes, place: str) -> Mapping[str, Any]:
     Raises:
         DataError: it is none, or says one key twice; names the place.
 
-    >>> parsed(b'{"gold": 4, "answer": "4"}', "line 1")["gold"]
+    >>> parse_row(b'{"gold": 4, "answer": "4"}', "line 1")["gold"]
     4
     """
     try:
@@ -100,7 +100,7 @@ def verdict_row(score: Score, seconds: float | None = None) -> dict[str, Any]:
 
 def _task(given: Any, place: str, family: TaskSource | None) -> Task:
     if isinstance(given, Mapping):
-        return _written(cast("Mapping[str, Any]", given), place)
+        return _whole_task(cast("Mapping[str, Any]", given), place)
     if family is None or not isinstance(given, str):
         raise DataError(f"{place}: 'task' is {given!r}; give a task as an object, or its id and --family")
     name, *where = given.rsplit("/", 4)
@@ -112,7 +112,7 @@ def _task(given: Any, place: str, family: TaskSource | None) -> Task:
         raise DataError(f"{place}: 'task' {given!r}: {error}") from None
 
 
-def _written(table: Mapping[str, Any], place: str) -> Task:
+def _whole_task(table: Mapping[str, Any], place: str) -> Task:
     """A task given whole; what it does not say is filled in."""
     unknown = [name for name in table if name not in (*_FIELDS, "prompt")]
     if unknown:

@@ -51,7 +51,7 @@ class ConfidenceMarks:
         >>> [ConfidenceMarks("~", "").read(text) for text in ("b~0.7", "b~85", "b~1%", "b~101", "b", "b~~1", "b~high")]
         [0.7, 0.85, 0.01, None, None, None, None]
         """
-        inner = self._between(text)
+        inner = self._statement_text(text)
         found = None if inner is None else _NUMBER.fullmatch(inner.strip())
         if found is None:
             return None
@@ -59,19 +59,19 @@ class ConfidenceMarks:
         value = value / 100.0 if found[2] or value > 1.0 else value
         return value if value <= 1.0 else None
 
-    def without(self, text: str) -> str:
+    def strip_statement(self, text: str) -> str:
         """The text without the statement, where there is one, and without white space where it stood at the end.
 
-        >>> ConfidenceMarks().without("blue <confidence>0.7</confidence>")
+        >>> ConfidenceMarks().strip_statement("blue <confidence>0.7</confidence>")
         'blue'
         """
-        if self._between(text) is None:
+        if self._statement_text(text) is None:
             return text
         before, _, rest = text.partition(self.opening)
         after = rest.partition(self.closing)[2] if self.closing else ""
         return before + after if after.strip() else before.rstrip()
 
-    def _between(self, text: str) -> str | None:
+    def _statement_text(self, text: str) -> str | None:
         if text.count(self.opening) != 1 or (self.closing and text.count(self.closing) != 1):
             return None
         rest = text.partition(self.opening)[2]
@@ -158,6 +158,6 @@ def _answer_only(rollout: Rollout, marks: ConfidenceMarks) -> Rollout:
     """The rollout as if its answer stated no confidence: for verifiers, which read texts and not tokens."""
     own = {c.id for c in rollout.own if c.role != ASIDE}
     last = max(own, default=None)
-    if last is None or (text := marks.without(rollout.text)) == rollout.text:
+    if last is None or (text := marks.strip_statement(rollout.text)) == rollout.text:
         return rollout
     return replace(rollout, calls=tuple(replace(c, text=text) if c.id == last else c for c in rollout.calls))

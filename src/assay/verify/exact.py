@@ -16,7 +16,7 @@ from assay.core.rollout import Rollout, Stop
 from assay.core.score import Score, SpanScore
 from assay.core.task import Task
 from assay.verify.abilities import ability_of, scale_of
-from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, answer_in, option, ruled
+from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, answer_in, option, verdict_score
 from assay.verify.composite import CompositeVerifier
 
 __all__ = ["ExactMatch", "FormatIs", "Together", "word_f1"]
@@ -32,7 +32,7 @@ them repeated as often as it likes."""
 _SHORT = 200
 
 
-def expected(task: Task) -> str:
+def expected_answer(task: Task) -> str:
     """``private["answer"]`` as text.
 
     Raises:
@@ -98,7 +98,7 @@ class ExactMatch(AnswerVerifier):
         components = {"correct": float(right)}
         if self.f1:
             components["f1"] = max((word_f1(g, given) for g in wanted), default=0.0)
-        return ruled("equal" if right else "different", components)
+        return verdict_score("equal" if right else "different", components)
 
     def _normal(self, text: str) -> str:
         """A text without what is forgiven."""
@@ -169,7 +169,7 @@ class FormatIs:
         """Judge one rollout."""
         fits = rollout.stop is Stop.DONE and re.fullmatch(self.pattern, rollout.text) is not None
         if self.like_answer:
-            fits = fits and len(rollout.text) == len(expected(task))
+            fits = fits and len(rollout.text) == len(expected_answer(task))
         return Score(components={"format": float(fits)})
 
 

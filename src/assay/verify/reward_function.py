@@ -19,7 +19,7 @@ from assay.core.fields import later
 from assay.core.rollout import Rollout
 from assay.core.score import Score
 from assay.core.task import TOOLS, Task
-from assay.verify.user_reward import Pending, abstention, describe_function, is_async, settled
+from assay.verify.user_reward import Pending, abstention, describe_function, is_async, settle
 
 __all__ = ["RewardFunction", "View", "copy_of", "finite", "prompt_of", "row_of"]
 
@@ -116,9 +116,9 @@ class RewardFunction:
         """
         if self.batched:
             found = self.start_batch(views)
-            return settled(found.result()) if isinstance(found, Pending) else found
+            return settle(found.result()) if isinstance(found, Pending) else found
         begun = (self.start(view) for view in views)
-        return [settled(found.result()) if isinstance(found, Pending) else found for found in begun]
+        return [settle(found.result()) if isinstance(found, Pending) else found for found in begun]
 
     def start(self, view: View) -> Score | Pending[Score]:
         """Calls the function for one rollout.
@@ -133,9 +133,11 @@ class RewardFunction:
         own = copy_of(row)
 
         def read(value: Any) -> Score:
-            return _scored(_components(value, row, self.fn), row, own)
+            return _score_values(_components(value, row, self.fn), row, own)
 
-        value = self.fn(prompt, completion, own) if self.takes is None else self.fn(**self._named(prompt, completion, own))
+        value = (
+            self.fn(prompt, completion, own) if self.takes is None else self.fn(**self._named_arguments(prompt, completion, own))
+        )
         return Pending(value, read) if isawaitable(value) else read(value)
 
     def start_batch(self, views: Sequence[View]) -> list[Score] | Pending[list[Score]]:
@@ -151,7 +153,7 @@ class RewardFunction:
 
         def read(value: Any) -> list[Score]:
             found = self._batch(value, rows)
-            return [_scored(values, row, mine) for values, row, mine in zip(found, rows, own, strict=True)]
+            return [_score_values(values, row, mine) for values, row, mine in zip(found, rows, own, strict=True)]
 
         value = self.fn(list(prompts), list(completions), own)
         return Pending(value, read) if isawaitable(value) else read(value)
@@ -169,7 +171,7 @@ class RewardFunction:
         ]
         return [dict(score.components) for score in self.score_views(views)]
 
-    def _named(self, prompt: str, completion: str, row: dict[str, Any]) -> dict[str, Any]:
+    def _named_arguments(self, prompt: str, completion: str, row: dict[str, Any]) -> dict[str, Any]:
         """What ``fn`` takes by name.
 
         Raises:
@@ -220,7 +222,7 @@ def copy_of(value: Any) -> Any:
     return copy.deepcopy(value)
 
 
-def _changed(row: Mapping[str, Any], mine: Any) -> str:
+def _changed_fields(row: Mapping[str, Any], mine: Any) -> str:
     """The fields in which a row differs from what it was, by name."""
     try:
         names = {*row, *mine}
@@ -241,11 +243,11 @@ def row_of(task: Task) -> dict[str, Any]:
     return plain({**task.public, **task.world, **task.private})
 
 
-def _scored(values: dict[str, float], row: Mapping[str, Any], own: Any) -> Score:
+def _score_values(values: dict[str, float], row: Mapping[str, Any], own: Any) -> Score:
     """The verdict of named numbers; with the fields of the row that the function changed."""
     if not values:
         return abstention()
-    names = _changed(row, own)
+    names = _changed_fields(row, own)
     return Score(components=values, info=FrozenMap({"changed": names} if names else {}))
 
 
@@ -276,7 +278,7 @@ def finite(value: Any, row: Mapping[str, Any], fn: Any = None, place: str = "") 
     Raises:
         RewardError: it is no finite number; names the function, the value and the row.
     """
-    number = _unwrapped(value)
+    number = _unwrap_number(value)
     who = "" if fn is None else f". It is {describe_function(fn)}"
     if not isinstance(number, numbers.Real):
         raise RewardError(
@@ -293,7 +295,7 @@ def finite(value: Any, row: Mapping[str, Any], fn: Any = None, place: str = "") 
     return number
 
 
-def _unwrapped(value: Any) -> object:
+def _unwrap_number(value: Any) -> object:
     """The Python number in a numpy scalar, an array without dimensions, or a tensor of one element; any other value as it is."""
     if isinstance(value, np.generic | np.ndarray):
         array = cast("np.ndarray[Any, Any]", value)

@@ -72,14 +72,14 @@ class Routed(CompositeVerifier):
 
     def __call__(self, task: Task, rollout: Rollout) -> Score:
         """Judge one rollout by its task's verifier."""
-        return self._rewarded(self.route(task)(task, rollout))
+        return self._reward_score(self.route(task)(task, rollout))
 
     def at_once(self, task: Task, rollout: Rollout) -> Score | None:
         """The verdict, where the task's verifier gives its own without a worker."""
         score = at_once(self.route(task), task, rollout)
-        return None if score is None else self._rewarded(score)
+        return None if score is None else self._reward_score(score)
 
-    def _rewarded(self, score: Score) -> Score:
+    def _reward_score(self, score: Score) -> Score:
         """The verdict; where another part's ``reward`` is learned from, with one of its own: the task's metric."""
         if "reward" in score.components or not score.components or not self.weighted_sum:
             return score

@@ -20,10 +20,10 @@ __all__ = [
     "abstained",
     "abstention",
     "describe_function",
-    "gathered",
+    "gather",
     "is_async",
     "name_of",
-    "settled",
+    "settle",
 ]
 
 _T = TypeVar("_T")
@@ -58,10 +58,10 @@ class Pending(Generic[_T]):
             self.awaitable.close()
 
 
-def gathered(begun: Sequence[Any], read: Callable[[list[Any]], _T]) -> _T | Pending[_T]:
+def gather(begun: Sequence[Any], read: Callable[[list[Any]], _T]) -> _T | Pending[_T]:
     """What ``read`` makes of several results, of which some may be `Pending`: these are awaited at the same time.
 
-    >>> gathered([1, 2], sum)
+    >>> gather([1, 2], sum)
     3
     """
     waiting = tuple(cast("Pending[Any]", part) for part in begun if isinstance(part, Pending))
@@ -118,7 +118,7 @@ def is_async(function: Any) -> bool:
     return inspect.iscoroutinefunction(inner) or inspect.iscoroutinefunction(_call_of(inner))
 
 
-def settled(value: Any) -> Any:
+def settle(value: Any) -> Any:
     """The value itself, or what an awaitable gives, from any thread and also while an event loop runs in this one."""
     if not inspect.isawaitable(value):
         return value
@@ -128,12 +128,12 @@ def settled(value: Any) -> Any:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(_awaited(value))
+        return asyncio.run(_await_value(value))
     with ThreadPoolExecutor(1) as other:
-        return other.submit(asyncio.run, _awaited(value)).result()
+        return other.submit(asyncio.run, _await_value(value)).result()
 
 
-async def _awaited(value: Awaitable[Any]) -> Any:
+async def _await_value(value: Awaitable[Any]) -> Any:
     return await value
 
 

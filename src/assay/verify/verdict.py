@@ -16,7 +16,7 @@ from assay.core.task import Task
 from assay.verify.abilities import abilities_of, measured
 from assay.verify.workers.fork import in_worker
 
-__all__ = ["WHOLE_CALL", "broken", "checked", "failed_rollout", "judge"]
+__all__ = ["WHOLE_CALL", "broken_score", "check_score", "failed_rollout", "judge"]
 
 WHOLE_CALL = "whole call"
 """``info["verdict"]`` of a fault of a call that judged several answers: a call for each of them would hide it."""
@@ -43,17 +43,17 @@ def judge(verifier: Verifier, task: Task, rollout: Rollout) -> Score:
     except Exception as error:  # a verifier is foreign code: whatever it raises is its fault
         if isinstance(error, MemoryError) and in_worker():  # which ends: what it has kept would fail the next answers too
             raise
-        return broken(error)
+        return broken_score(error)
     if not isinstance(score, Score):  # pyright: ignore[reportUnnecessaryIsInstance]
-        return broken(TypeError(f"the verifier returned {a_kind(score)}: {score!r}; it must return a Score"))
-    return checked(score)
+        return broken_score(TypeError(f"the verifier returned {a_kind(score)}: {score!r}; it must return a Score"))
+    return check_score(score)
 
 
 LARGEST = 1e30
 """Largest size of a component: squares of a group's values must stay within 64-bit numbers."""
 
 
-def checked(score: Score) -> Score:
+def check_score(score: Score) -> Score:
     """The score itself, or a ``verifier`` fault in the place of a verdict without a main component (`Score.primary`), or with a
     number beyond `LARGEST`.
     """
@@ -61,7 +61,7 @@ def checked(score: Score) -> Score:
         return score
     if max(map(abs, score.components.values()), default=0.0) > LARGEST:
         huge = {name: value for name, value in score.components.items() if abs(value) > LARGEST}
-        return broken(
+        return broken_score(
             RewardError(
                 f"the verdict has {huge}: beyond {LARGEST:g} in size a group's mean and spread are lost to rounding, and nothing "
                 "is learned; scale the reward to about 1"
@@ -69,7 +69,7 @@ def checked(score: Score) -> Score:
         )
     if measured(score.components):
         return score
-    return broken(
+    return broken_score(
         RewardError(
             f"the verdict has the components {list(score.components)}, and none of them says how good the answer is; "
             "name the task's own metric 'correct' or 'reward'"
@@ -93,7 +93,7 @@ def failed_rollout(rollout: Rollout, floor: Mapping[str, float]) -> Score | None
     )
 
 
-def broken(error: BaseException) -> Score:
+def broken_score(error: BaseException) -> Score:
     """A ``verifier`` fault with the error's message and traceback, the middle of which is left out where they are long."""
     try:
         text, message = "".join(_own_lines(error).format()), f"{type(error).__name__}: {error}"

@@ -15,7 +15,7 @@ from assay.core.rollout import Rollout
 from assay.core.score import LEARNED, Score
 from assay.core.task import Task
 from assay.verify.abilities import measured, scale_of
-from assay.verify.user_reward import Pending, UserReward, abstained, abstention, gathered, settled
+from assay.verify.user_reward import Pending, UserReward, abstained, abstention, gather, settle
 
 __all__ = ["RewardPart", "WeightedRewards"]
 
@@ -130,7 +130,7 @@ class WeightedRewards:
             RewardError: a function broke its contract.
         """
         found = self.start(self.views([(task, rollout)])[0])
-        return settled(found.result()) if isinstance(found, Pending) else found
+        return settle(found.result()) if isinstance(found, Pending) else found
 
     def views(self, items: Sequence[tuple[Task, Rollout]]) -> list[tuple[Any, ...]]:
         """What each part sees."""
@@ -138,14 +138,14 @@ class WeightedRewards:
 
     def start(self, view: tuple[Any, ...]) -> Score | Pending[Score]:
         """Calls every part for one rollout."""
-        return gathered([part.verifier.start(seen) for part, seen in zip(self.parts, view, strict=True)], self._joined)
+        return gather([part.verifier.start(seen) for part, seen in zip(self.parts, view, strict=True)], self._join_scores)
 
     def start_batch(self, views: Sequence[tuple[Any, ...]]) -> list[Score] | Pending[list[Score]]:
         """Calls every part for several rollouts, those that are batched once."""
         columns = [_column(part.verifier, seen) for part, seen in zip(self.parts, zip(*views, strict=True), strict=True)]
-        return gathered(columns, lambda found: [self._joined(scores) for scores in zip(*found, strict=True)])
+        return gather(columns, lambda found: [self._join_scores(scores) for scores in zip(*found, strict=True)])
 
-    def _joined(self, scores: Sequence[Score]) -> Score:
+    def _join_scores(self, scores: Sequence[Score]) -> Score:
         """The verdict, from those of the parts."""
         total, components, info = 0.0, dict[str, float](), dict[str, Any]()
         for part, score in zip(self.parts, scores, strict=True):
@@ -170,7 +170,7 @@ def _column(verifier: UserReward, views: Sequence[Any]) -> Any:
     """What a part says of several rollouts."""
     if verifier.batched:
         return verifier.start_batch(views)
-    return gathered([verifier.start(view) for view in views], list)
+    return gather([verifier.start(view) for view in views], list)
 
 
 def _main(part: RewardPart, score: Score) -> str:

@@ -12,7 +12,7 @@ __all__ = [
     "joint_coverage",
     "positive_semivariance",
     "return_advantages",
-    "scaled",
+    "scale_values",
     "trajectory_quality",
     "trajectory_weights",
 ]
@@ -79,10 +79,10 @@ def positive_semivariance(returns: Array) -> float:
     return float(np.mean(np.maximum(returns - np.mean(returns), 0.0) ** 2))
 
 
-def scaled(values: Array) -> Array:
+def scale_values(values: Array) -> Array:
     """Between 0 for the least and 1 for the greatest; all 0 where they are alike.
 
-    >>> scaled(np.array([1.0, 2.0, 5.0])).tolist()
+    >>> scale_values(np.array([1.0, 2.0, 5.0])).tolist()
     [0.0, 0.25, 1.0]
     """
     span = float(np.ptp(values))
@@ -114,6 +114,6 @@ def trajectory_weights(values: Array, temperature: float) -> Array:
         raise ConfigError(f"temperature={temperature}; use a positive number (0.1 in the paper; a large one draws evenly)")
     if not len(values):
         raise DataError("no episodes to weight")
-    exponent = scaled(values) / temperature
+    exponent = scale_values(values) / temperature
     weights = np.exp(exponent - exponent.max())
     return weights / weights.sum()

@@ -82,7 +82,7 @@ class PolicyNoisePenalised:
             return rows.later(value - self.weight * far, discount)
 
 
-def _perturbed(observation: Tensor, noise: Noise, count: int, radius: float) -> Tensor:
+def _perturb(observation: Tensor, noise: Noise, count: int, radius: float) -> Tensor:
     """``[count, B, O]`` observations, each coordinate moved by up to ``radius``."""
     return observation + radius * (2 * noise.uniform(count, *observation.shape) - 1)
 
@@ -108,7 +108,7 @@ class PerturbedValue:
     def __call__(self, rows: TransitionBatch, nets: Nets, noise: Noise, log: Log | None) -> Tensor:
         """A scalar."""
         del log
-        near = _perturbed(rows.observation, noise, self.samples, self.radius)
+        near = _perturb(rows.observation, noise, self.samples, self.radius)
         action = rows.action.expand(self.samples, *rows.action.shape)
         flat = nets.q(near.flatten(0, 1), action.flatten(0, 1))
         error = flat.view(-1, self.samples, len(rows)) - nets.q(rows.observation, rows.action).unsqueeze(1)
@@ -141,7 +141,7 @@ class PerturbedPolicy:
 
     def __call__(self, rows: TransitionBatch, nets: Nets, noise: Noise, log: Log | None) -> Tensor:
         """A scalar."""
-        near = _perturbed(rows.observation, noise, self.samples, self.radius)
+        near = _perturb(rows.observation, noise, self.samples, self.radius)
         mean, std = nets.normal(rows.observation)
         other, spread = nets.normal(near.flatten(0, 1))
         shape = (self.samples, len(rows), nets.size)
@@ -184,7 +184,7 @@ class PerturbedPessimism:
     def __call__(self, rows: TransitionBatch, nets: Nets, noise: Noise, log: Log | None) -> Tensor:
         """A scalar."""
         del log
-        near = _perturbed(rows.observation, noise, 1, self.radius)[0]
+        near = _perturb(rows.observation, noise, 1, self.radius)[0]
         with torch.no_grad():
             action, _ = nets.sample(near, noise)
         q = nets.q(near, action)

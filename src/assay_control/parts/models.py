@@ -85,7 +85,7 @@ class ValueGradientModel:
         del target, noise
         mean, spread, ends = model_outputs(rows, nets, rows.observation, rows.action)
         error = mean - _truth(rows)
-        weighted = self.weighted(self.gradient(rows, nets), error[..., :-1]) + error[..., -1].square()
+        weighted = self.weigh(self.gradient(rows, nets), error[..., :-1]) + error[..., -1].square()
         # deviations are still those of the model's own errors, for the rows that it imagines
         known = (0.5 * (error.detach() / spread.exp()) ** 2 + spread).sum(-1)
         if log is not None:
@@ -102,7 +102,7 @@ class ValueGradientModel:
         norm = gradient.square().sum(-1, keepdim=True).sqrt()
         return gradient * (norm.quantile(self.bound) / (norm + 1e-12)).clamp(max=1.0)
 
-    def weighted(self, gradient: Tensor, error: Tensor) -> Tensor:
+    def weigh(self, gradient: Tensor, error: Tensor) -> Tensor:
         """Of each row.
 
         >>> float(ValueGradientModel().weighted(torch.tensor([1.0, 2.0]), torch.tensor([0.5, -0.25])))

@@ -109,7 +109,7 @@ class Nets:
             action = torch.tanh(mean) + log_std.exp() * noise.normal(*lead, *mean.shape)
             return action, _normal(action, torch.tanh(mean), log_std)
         raw = mean + log_std.exp() * noise.normal(*lead, *mean.shape)
-        return torch.tanh(raw), _squashed(raw, mean, log_std)
+        return torch.tanh(raw), _squash_density(raw, mean, log_std)
 
     def log_prob(self, observation: Tensor, action: Tensor) -> Tensor:
         """``[B]`` log-probability of given actions."""
@@ -121,7 +121,7 @@ class Nets:
         if pi.net.outputs == "normal":
             return _normal(action, torch.tanh(mean), log_std)
         # inverse of the squashing; the data's actions at the ends have no finite one
-        return _squashed(torch.atanh(action.clamp(-1 + 1e-6, 1 - 1e-6)), mean, log_std)
+        return _squash_density(torch.atanh(action.clamp(-1 + 1e-6, 1 - 1e-6)), mean, log_std)
 
     def normal(self, observation: Tensor) -> tuple[Tensor, Tensor]:
         """``[B, A]`` mean and deviation of the policy's normal distribution, before squashing."""
@@ -149,6 +149,6 @@ def _normal(x: Tensor, mean: Tensor, log_std: Tensor) -> Tensor:
     return (-0.5 * ((x - mean) / log_std.exp()) ** 2 - log_std - 0.5 * math.log(2 * math.pi)).sum(-1)
 
 
-def _squashed(raw: Tensor, mean: Tensor, log_std: Tensor) -> Tensor:
+def _squash_density(raw: Tensor, mean: Tensor, log_std: Tensor) -> Tensor:
     """Log-density of ``tanh(raw)``: that of ``raw`` less ``log(1 - tanh(raw)^2)``, in a form that does not overflow."""
     return _normal(raw, mean, log_std) - (2 * (math.log(2) - raw - torch.nn.functional.softplus(-2 * raw))).sum(-1)

@@ -100,7 +100,7 @@ class _Running:
         after, reward = np.empty((n, self._world.observation_size)), np.empty(n)
         terminated, truncated = np.zeros(n, bool), np.zeros(n, bool)
         for i, made in enumerate(self._made):
-            seen, gained, ended, cut, _ = made.step(self._stretched(actions[i], made.action_space))
+            seen, gained, ended, cut, _ = made.step(self._stretch_action(actions[i], made.action_space))
             self._steps[i] += 1
             after[i], reward[i] = seen, gained
             terminated[i] = ended
@@ -108,7 +108,7 @@ class _Running:
         self.observation = np.stack([self._reset(i) if terminated[i] or truncated[i] else after[i] for i in range(n)])
         return WorldStep(observation=after, reward=reward, cost=np.zeros(n), terminated=terminated, truncated=truncated)
 
-    def _stretched(self, action: Array, space: Any) -> Any:
+    def _stretch_action(self, action: Array, space: Any) -> Any:
         if isinstance(self._world.actions, Choices):
             return int(action)
         share = (np.clip(action, -1, 1) + 1) / 2

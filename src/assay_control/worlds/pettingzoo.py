@@ -17,7 +17,7 @@ from assay_control.worlds.base import RunningWorld, Seeds
 __all__ = ["ParallelAgents"]
 
 
-def _made(path: str) -> Any:
+def _make_environment(path: str) -> Any:
     module, _, name = path.partition(":")
     try:
         made = getattr(import_module(module), name or "parallel_env")()
@@ -33,7 +33,7 @@ def _made(path: str) -> Any:
 @lru_cache(maxsize=32)
 def _facts(path: str) -> tuple[int, Space, int]:
     """Length of an observation, space of actions, number of agents."""
-    made = _made(path)
+    made = _make_environment(path)
     agents = list(made.possible_agents)
     seen, acted = ([f(a) for a in agents] for f in (made.observation_space, made.action_space))
     if len({getattr(s, "shape", None) for s in seen}) != 1 or len(getattr(seen[0], "shape", None) or ()) != 1:
@@ -84,7 +84,7 @@ class _Agents:
     def __init__(self, world: ParallelAgents, count: int, seeds: Seeds) -> None:
         self._world, self._count, self._seeds = world, count, seeds
         self._team = _facts(world.path)[2]
-        self._made = [_made(world.path) for _ in range(-(-count // self._team))]
+        self._made = [_make_environment(world.path) for _ in range(-(-count // self._team))]
         self._steps = np.zeros(len(self._made), np.int64)
         self._seen = np.zeros((len(self._made) * self._team, world.observation_size))
         for i in range(len(self._made)):

@@ -26,7 +26,7 @@ from assay_control.worlds.cells import cluster_points
 __all__ = ["Distracted", "SnapshotStarts"]
 
 
-def _simulated(world: World, part: str) -> SimulatedWorld:
+def _simulated_world(world: World, part: str) -> SimulatedWorld:
     if not all(hasattr(world, name) for name in ("start", "observe", "move")):
         raise ConfigError(f"{part}.world={type(world).__name__} has no start, observe and move; use one of assay's own worlds")
     return cast("SimulatedWorld", world)
@@ -56,7 +56,7 @@ class Distracted:
     def __post_init__(self) -> None:
         if self.count < 1:
             raise ConfigError(f"Distracted.count={self.count}; use a whole number, at least 1")
-        _simulated(self.world, "Distracted")
+        _simulated_world(self.world, "Distracted")
 
     @property
     def observation_size(self) -> int:
@@ -79,7 +79,7 @@ class Distracted:
 
     def start(self, seeds: Array) -> Array:
         """The world's state, a seed and a counter."""
-        below = _simulated(self.world, "Distracted").start(seeds)
+        below = _simulated_world(self.world, "Distracted").start(seeds)
         return np.column_stack([below, seed_column(seeds), np.zeros(len(below))])
 
     def observe(self, state: Array) -> Array:
@@ -87,12 +87,12 @@ class Distracted:
         u = state_uniforms(state[:, -2], np.zeros(len(state)), 2 * self.count)
         phase, speed = 2 * np.pi * u[:, : self.count], 0.2 + u[:, self.count :]
         return np.column_stack(
-            [_simulated(self.world, "Distracted").observe(state[:, :-2]), np.sin(phase + speed * state[:, -1:])]
+            [_simulated_world(self.world, "Distracted").observe(state[:, :-2]), np.sin(phase + speed * state[:, -1:])]
         )
 
     def move(self, state: Array, action: Array) -> Move:
         """As the world moves."""
-        below = _simulated(self.world, "Distracted").move(state[:, :-2], action)
+        below = _simulated_world(self.world, "Distracted").move(state[:, :-2], action)
         after = np.column_stack([below.state, state[:, -2], state[:, -1] + 1])
         return Move(state=after, reward=below.reward, terminated=below.terminated, cost=below.cost)
 
@@ -143,7 +143,7 @@ class SnapshotStarts:
                 "use a "
                 "share, an episode or more, and no negative number"
             )
-        _simulated(self.world, "SnapshotStarts")
+        _simulated_world(self.world, "SnapshotStarts")
         if not hasattr(self.world, "control"):
             raise ConfigError(f"SnapshotStarts.world={type(self.world).__name__} has no controller whose states could be stored")
 
@@ -169,7 +169,7 @@ class SnapshotStarts:
     def start(self, seeds: Array) -> Array:
         """``[n, S]`` states, and whether each is a stored one as the last column."""
         seeds = np.asarray(seeds, np.uint64)
-        plain = _simulated(self.world, "SnapshotStarts").start(seeds)
+        plain = _simulated_world(self.world, "SnapshotStarts").start(seeds)
         states, cells = stored_states(self)
         u = uniforms(seeds, 100, 3)
         members = [np.flatnonzero(cells == c) for c in np.unique(cells)]
@@ -181,11 +181,11 @@ class SnapshotStarts:
 
     def observe(self, state: Array) -> Array:
         """What the world shows."""
-        return _simulated(self.world, "SnapshotStarts").observe(state[:, :-1])
+        return _simulated_world(self.world, "SnapshotStarts").observe(state[:, :-1])
 
     def move(self, state: Array, action: Array) -> Move:
         """As the world moves."""
-        below = _simulated(self.world, "SnapshotStarts").move(state[:, :-1], action)
+        below = _simulated_world(self.world, "SnapshotStarts").move(state[:, :-1], action)
         after = np.column_stack([below.state, state[:, -1]])
         return Move(state=after, reward=below.reward, terminated=below.terminated, cost=below.cost)
 
@@ -205,7 +205,7 @@ class _SnapshotCopies(Copies):
 @lru_cache(maxsize=8)
 def stored_states(world: SnapshotStarts) -> tuple[Array, Array]:
     """``[m, S]`` states of the controller's episodes, and the cell of each."""
-    below = _simulated(world.world, "SnapshotStarts")
+    below = _simulated_world(world.world, "SnapshotStarts")
     state = below.start(np.array(derive_each("control/snapshots", world.seed, "", world.teachers), np.uint64))
     kept: list[Array] = []
     alive = np.ones(len(state), bool)

@@ -8,7 +8,7 @@ from typing import Any
 
 from assay.core.errors import UnknownNameError
 
-__all__ = ["DIALECTS", "Dialect", "dialect", "written"]
+__all__ = ["DIALECTS", "Dialect", "dialect", "write_program"]
 
 _RELATIONS = frozenset({"<", "<=", ">", ">=", "==", "!=", "and", "or", "not"})
 
@@ -124,7 +124,7 @@ class Dialect:
             case "return":
                 return f"return {self.expression(s[1])}"
             case _:
-                return _printed(self.name, [self.expression(e) for e in s[1]], [isinstance(e, list) for e in s[1]])
+                return _print_call(self.name, [self.expression(e) for e in s[1]], [isinstance(e, list) for e in s[1]])
 
     def _index(self, e: Any) -> str:
         if self.name == "lua":
@@ -132,7 +132,7 @@ class Dialect:
         return f"({self.expression(e)}) as usize" if self.name == "rust" and not isinstance(e, int) else self.expression(e)
 
 
-def _printed(name: str, items: list[str], nested: list[bool]) -> str:
+def _print_call(name: str, items: list[str], nested: list[bool]) -> str:
     bare = [f"({item})" if deep else item for item, deep in zip(items, nested, strict=True)]
     match name:
         case "python":
@@ -142,20 +142,20 @@ def _printed(name: str, items: list[str], nested: list[bool]) -> str:
         case "c":
             return f'printf("{" ".join(["%d"] * len(items))}\\n", {", ".join(items)})'
         case "cpp":
-            return f"std::cout << {_joined(bare, ' << ')} << '\\n'"
+            return f"std::cout << {_join_items(bare, ' << ')} << '\\n'"
         case "java":
-            return f"System.out.println({_joined(bare, ' + ')})"
+            return f"System.out.println({_join_items(bare, ' + ')})"
         case "perl":
             return f'print join(" ", {", ".join(items)}), "\\n"'
         case "lua":
-            return f"print({_joined(bare, ' .. ')})"
+            return f"print({_join_items(bare, ' .. ')})"
         case "go":
             return f"fmt.Println({', '.join(items)})"
         case _:
             return f'println!("{" ".join(["{}"] * len(items))}", {", ".join(items)})'
 
 
-def _joined(items: list[str], sign: str) -> str:
+def _join_items(items: list[str], sign: str) -> str:
     return f'{sign}" "{sign}'.join(items)
 
 
@@ -307,11 +307,11 @@ def dialect(name: str) -> Dialect:
     return _DIALECTS[name]
 
 
-def written(program: Mapping[str, Any], name: str) -> str:
+def write_program(program: Mapping[str, Any], name: str) -> str:
     """A whole program in a language.
 
     >>> functions = [["f", ["a"], [["return", ["+", "a", 1]]]]]
-    >>> print(written({"functions": functions, "main": [["print", [["call", "f", [2]]]]]}, "lua"))
+    >>> print(write_program({"functions": functions, "main": [["print", [["call", "f", [2]]]]]}, "lua"))
     local function f(a)
         return a + 1
     end

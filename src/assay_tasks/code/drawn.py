@@ -84,21 +84,21 @@ class _Maker:
     def _middle(self, functions: Sequence[Any]) -> list[Any]:
         match self.level:
             case 1:
-                return [self._marked(self.scalars), *(self._update(self.scalars) for _ in range(self.rng.randint(1, 3)))]
+                return [self._mark_line(self.scalars), *(self._update(self.scalars) for _ in range(self.rng.randint(1, 3)))]
             case 2:
-                return [self._update(self.scalars), self._branch(self.scalars), self._marked(self.scalars)]
+                return [self._update(self.scalars), self._branch(self.scalars), self._mark_line(self.scalars)]
             case 3:
-                return [self._loop([self._marked, self._update])]
+                return [self._loop([self._mark_line, self._update])]
             case 4:
-                return [self._loop([self._branch, self._marked])]
+                return [self._loop([self._branch, self._mark_line])]
             case 7:
-                return [self._nested()]
+                return [self._nest()]
             case 5:
-                return [self._loop([self._put, self._marked, self._branch], over=self.size)]
+                return [self._loop([self._put, self._mark_line, self._branch], over=self.size)]
             case 6:
-                return [self._loop([partial(self._called, functions[0]), self._marked, self._branch])]
+                return [self._loop([partial(self._call_function, functions[0]), self._mark_line, self._branch])]
             case _:
-                parts: list[Any] = [partial(self._called, functions[0]), self._put, self._marked, self._branch]
+                parts: list[Any] = [partial(self._call_function, functions[0]), self._put, self._mark_line, self._branch]
                 return [self._loop(parts, over=self.size)]
 
     def _fresh(self) -> str:
@@ -109,7 +109,7 @@ class _Maker:
         self.scalars.append(name)
         return ["let", name, value]
 
-    def _marked(self, near: Sequence[str]) -> list[Any]:
+    def _mark_line(self, near: Sequence[str]) -> list[Any]:
         statement = self._update(near)
         if self.mark == "line":
             self.mark = ""
@@ -129,11 +129,11 @@ class _Maker:
         near = [*self.scalars, index]
         return ["for", index, start, over or start + rng.randint(3, 6), [part(near) for part in parts]]
 
-    def _nested(self) -> list[Any]:
+    def _nest(self) -> list[Any]:
         outer, inner = self._fresh(), self._fresh()
         near = [*self.scalars, outer, inner]
         start = self.rng.choice((0, outer))
-        body = [self._marked(near), self._branch(near)]
+        body = [self._mark_line(near), self._branch(near)]
         below = ["+", outer, self.rng.randint(3, 4)] if start else self.rng.randint(3, 5)
         first, second = self._update([*self.scalars, outer]), ["for", inner, start, below, body]
         return ["for", outer, 0, self.rng.randint(4, 5), [first, second] if self.rng.random() < 0.5 else [second, first]]
@@ -189,7 +189,7 @@ class _Maker:
         )
         return ["put", self.array, index, value]
 
-    def _called(self, function: Any, near: Sequence[str]) -> list[Any]:
+    def _call_function(self, function: Any, near: Sequence[str]) -> list[Any]:
         rng, (name, params, _) = self.rng, function
         target = rng.choice(self.scalars)
         small: list[Any] = [["%", rng.choice(list(near)), rng.randint(5, 9) + 2 * (self.level // 8)] for _ in params]

@@ -56,7 +56,7 @@ class Stack(Problem):
             op = rng.choice(ops)
             instruction: list[Any] = ["push", rng.randint(1, 12)] if op == "push" else [op]
             trial = list(stack)
-            _stacked(trial, instruction)
+            _run_instruction(trial, instruction)
             if len(trial) <= 5 and all(abs(v) < 10_000 for v in trial):
                 code.append(instruction)
                 stack = trial
@@ -67,7 +67,7 @@ class Stack(Problem):
         stack: list[int] = []
         steps: list[str] = []
         for instruction in facts["code"]:
-            _stacked(stack, instruction)
+            _run_instruction(stack, instruction)
             steps.append(f"{' '.join(map(str, instruction))}: {' '.join(map(str, stack)) or 'empty'}")
         return Solution(answer=" ".join(map(str, stack)), steps="\n".join(steps), effort=len(steps))
 
@@ -83,7 +83,7 @@ class Stack(Problem):
         return {"rules": rules, "code": "\n".join(" ".join(map(str, i)) for i in facts["code"])}
 
 
-def _stacked(stack: list[int], instruction: Sequence[Any]) -> None:
+def _run_instruction(stack: list[int], instruction: Sequence[Any]) -> None:
     """Run one instruction."""
     match instruction[0]:
         case "push":
@@ -141,7 +141,7 @@ class Registers(Problem):
                 inner = len(code)
                 code += [*self._block(rng, level - 3), ["dec", "e"], ["jnz", "e", inner], ["dec", "d"], ["jnz", "d", outer]]
             code.append(["halt"])
-            final, steps = _executed(code)
+            final, steps = _execute(code)
             if steps < _MOST and all(-(10**6) < v < 10**6 for v in final.values()):
                 return {"code": code, "register": rng.choice([r for r in "abc" if abs(final[r]) > 9] or ["a"])}
         raise DataError(f"{self.name}: level {level}: every program's numbers grew too large")
@@ -157,7 +157,7 @@ class Registers(Problem):
 
     def solve(self, facts: Facts) -> Solution:
         """Line by line."""
-        final, steps = _executed(facts["code"])
+        final, steps = _execute(facts["code"])
         listed = ", ".join(f"{r} = {v}" for r, v in sorted(final.items()))
         return Solution(answer=str(final[facts["register"]]), steps=f"After {steps} steps: {listed}.", effort=steps)
 
@@ -178,7 +178,7 @@ class Registers(Problem):
         return Numeric(where=form.place)
 
 
-def _executed(code: Sequence[Sequence[Any]]) -> tuple[dict[str, int], int]:
+def _execute(code: Sequence[Sequence[Any]]) -> tuple[dict[str, int], int]:
     """The registers at the end, and how many instructions were run; at most a bound of them."""
     registers = dict.fromkeys("abcde", 0)
     at = steps = 0

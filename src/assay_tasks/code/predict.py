@@ -15,7 +15,7 @@ from assay.verify.exact import ExactMatch
 from assay.verify.text.choice import Choice
 from assay.verify.text.items import ListMatch
 from assay.verify.text.number import Numeric
-from assay_tasks.code.dialects import DIALECTS, dialect, written
+from assay_tasks.code.dialects import DIALECTS, dialect, write_program
 from assay_tasks.code.drawn import drawn_program
 from assay_tasks.code.program import Run, Unclear, run
 
@@ -57,7 +57,7 @@ class ProgramProblem(Problem):
     def word(self, facts: Facts, variant: int) -> str:
         """The question, with the program in a fence behind it."""
         question = self.templates[variant].format_map(self.fields(facts))
-        return f"{question}\n\n```{facts['language']}\n{written(self.program(facts), facts['language'])}\n```"
+        return f"{question}\n\n```{facts['language']}\n{write_program(self.program(facts), facts['language'])}\n```"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +114,7 @@ class Variable(ProgramProblem):
 
     def draw(self, level: int, rng: Random) -> dict[str, Any]:
         """A program with a marked line that is executed at least twice."""
-        program = _marked(level, rng, "line")
+        program = _draw_marked(level, rng, "line")
         marks = run(program).marks
         time = rng.randint(2, len(marks))
         names = sorted(marks[time - 1])
@@ -167,7 +167,7 @@ class Trace(ProgramProblem):
     def draw(self, level: int, rng: Random) -> dict[str, Any]:
         """A program whose marked line changes a variable a few times."""
         for _ in range(100):
-            program = _marked(level, rng, "line", most=25)
+            program = _draw_marked(level, rng, "line", most=25)
             name = next(s for s in _statements(program["main"]) if s[0] == "mark")[1][1]
             if len({seen[name] for seen in run(program).marks}) > 1:
                 return {"language": rng.choice(self.languages), "program": program, "variable": name}
@@ -212,7 +212,7 @@ class Executions(ProgramProblem):
 
     def draw(self, level: int, rng: Random) -> dict[str, Any]:
         """A program with a mark in a branch, which loops often enough."""
-        return {"language": rng.choice(self.languages), "program": _marked(level, rng, "branch", least=1)}
+        return {"language": rng.choice(self.languages), "program": _draw_marked(level, rng, "branch", least=1)}
 
     def solve(self, facts: Facts) -> Solution:
         """By running it."""
@@ -320,7 +320,7 @@ class Complete(ProgramProblem):
         for _ in range(100):
             program = drawn_program(level, rng, "line", most=400)
             line = next(s for s in _statements(program["main"]) if s[0] == "mark")[1]
-            gapped = {"functions": program["functions"], "main": _replaced(program["main"], ["gap"])}
+            gapped = {"functions": program["functions"], "main": _replace_statement(program["main"], ["gap"])}
             outputs = {tuple(run(program, 400).output)}
             options = [line]
             for other in _near(line, rng):
@@ -339,7 +339,8 @@ class Complete(ProgramProblem):
         found, steps, effort = "", list[str](), 0
         for letter, option in zip("ABCD", facts["options"], strict=True):
             done = run(
-                {"functions": facts["program"]["functions"], "main": _replaced(facts["program"]["main"], option, "gap")}, 400
+                {"functions": facts["program"]["functions"], "main": _replace_statement(facts["program"]["main"], option, "gap")},
+                400,
             )
             effort += done.steps
             steps.append(f"{letter} prints {' / '.join(done.output)}.")
@@ -365,7 +366,7 @@ def _assignments(program: Mapping[str, Any], done: Run) -> str:
     return "In the end " + ", ".join(f"{name} is {done.values[name]}" for name in names) + "."
 
 
-def _marked(level: int, rng: Random, mark: str, least: int = 2, most: int = 40) -> dict[str, Any]:
+def _draw_marked(level: int, rng: Random, mark: str, least: int = 2, most: int = 40) -> dict[str, Any]:
     """A program whose marked line is executed from ``least`` to ``most`` times."""
     for _ in range(100):
         program = drawn_program(level, rng, mark)
@@ -388,7 +389,7 @@ def _statements(body: Sequence[Any]) -> Iterator[Any]:
             yield from _statements(s[part])
 
 
-def _replaced(body: Sequence[Any], new: Any, kind: str = "mark") -> list[Any]:
+def _replace_statement(body: Sequence[Any], new: Any, kind: str = "mark") -> list[Any]:
     """A body in which the one statement of a kind is another."""
     found: list[Any] = []
     for s in body:
@@ -397,14 +398,16 @@ def _replaced(body: Sequence[Any], new: Any, kind: str = "mark") -> list[Any]:
             continue
         copy = list(s)
         for part in {"if": (2, 3), "while": (2,), "for": (4,)}.get(s[0], ()):
-            copy[part] = _replaced(s[part], new, kind)
+            copy[part] = _replace_statement(s[part], new, kind)
         found.append(copy)
     return found
 
 
 def _with(gapped: Mapping[str, Any], statement: Any) -> tuple[str, ...] | None:
     try:
-        return tuple(run({"functions": gapped["functions"], "main": _replaced(gapped["main"], statement, "gap")}, 400).output)
+        return tuple(
+            run({"functions": gapped["functions"], "main": _replace_statement(gapped["main"], statement, "gap")}, 400).output
+        )
     except Unclear:
         return None
 
@@ -413,12 +416,12 @@ def _near(line: Sequence[Any], rng: Random) -> Iterator[Any]:
     """Assignments that look like a given one: another number, another sign."""
     text = json.dumps(line[2])
     for _ in range(12):
-        changed = _changed(json.loads(text), rng)
+        changed = _change_expression(json.loads(text), rng)
         if changed != line[2]:
             yield ["set", line[1], changed]
 
 
-def _changed(e: Any, rng: Random) -> Any:
+def _change_expression(e: Any, rng: Random) -> Any:
     if isinstance(e, int):
         return max(1, e + rng.choice((-2, -1, 1, 2)))
     if isinstance(e, str):
@@ -430,5 +433,5 @@ def _changed(e: Any, rng: Random) -> Any:
         e[1], e[2] = e[2], e[1]
     else:
         at = rng.choice((1, 2))
-        e[at] = _changed(e[at], rng)
+        e[at] = _change_expression(e[at], rng)
     return e

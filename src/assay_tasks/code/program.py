@@ -149,7 +149,7 @@ class Machine:
         if op == "call":
             return self._call(expression[1], [self.value(e, env) for e in expression[2]])
         self._step()
-        found = _applied(op, self.value(expression[1], env), self.value(expression[2], env))
+        found = _apply_operator(op, self.value(expression[1], env), self.value(expression[2], env))
         if not -_MOST < found < _MOST:
             raise Unclear("too large")
         return found
@@ -190,7 +190,7 @@ class Machine:
             raise Unclear("too long")
 
 
-def _applied(op: str, a: int, b: int) -> int:
+def _apply_operator(op: str, a: int, b: int) -> int:
     match op:
         case "+":
             return a + b

@@ -117,7 +117,7 @@ class Strings(Problem):
         word, ops = first, list[Any]()
         while len(ops) < 2 * level - 1:
             op = self._op(word, rng)
-            after = _changed(word, op)
+            after = _change_word(word, op)
             if 3 <= len(after) <= 24 and after != word and (not ops or op[0] != ops[-1][0]):
                 ops.append(op)
                 word = after
@@ -139,7 +139,7 @@ class Strings(Problem):
         """One operation after another."""
         word, steps = facts["word"], list[str]()
         for op in facts["ops"]:
-            word = _changed(word, op)
+            word = _change_word(word, op)
             steps.append(word)
         return Solution(answer=word, steps="\n".join(steps), effort=sum(map(len, steps)))
 
@@ -151,7 +151,7 @@ class Strings(Problem):
         return {"language": dialect(language).title, "code": "\n".join([f"```{language}", *lines, "```"])}
 
 
-def _changed(word: str, op: Sequence[Any]) -> str:
+def _change_word(word: str, op: Sequence[Any]) -> str:
     match op[0]:
         case "reverse":
             return word[::-1]
@@ -213,9 +213,9 @@ class Matches(Problem):
             pattern = _pattern(1 + level, rng)
             strings: list[str] = []
             while len(strings) < 5 + level // 2:
-                text = _made(pattern, rng)
+                text = _make_match(pattern, rng)
                 if rng.random() < 0.6:
-                    text = _bent(text, rng)
+                    text = _bend_text(text, rng)
                 if 0 < len(text) <= 12 and text not in strings:
                     strings.append(text)
                 elif rng.random() < 0.02:
@@ -307,7 +307,7 @@ def _ends(p: Pattern, text: str, starts: set[int]) -> set[int]:
             return found
 
 
-def _made(p: Pattern, rng: Random) -> str:
+def _make_match(p: Pattern, rng: Random) -> str:
     """A string that the expression matches."""
     match p[0]:
         case "lit":
@@ -315,14 +315,14 @@ def _made(p: Pattern, rng: Random) -> str:
         case "set":
             return rng.choice(p[1])
         case "cat":
-            return "".join(_made(part, rng) for part in p[1:])
+            return "".join(_make_match(part, rng) for part in p[1:])
         case "alt":
-            return _made(rng.choice(p[1:]), rng)
+            return _make_match(rng.choice(p[1:]), rng)
         case kind:
             low, high = {"star": (0, 2), "plus": (1, 3), "maybe": (0, 1)}[kind]
-            return "".join(_made(p[1], rng) for _ in range(rng.randint(low, high)))
+            return "".join(_make_match(p[1], rng) for _ in range(rng.randint(low, high)))
 
 
-def _bent(text: str, rng: Random) -> str:
+def _bend_text(text: str, rng: Random) -> str:
     at = rng.randrange(len(text) + 1)
     return rng.choice((text[:at] + rng.choice("abcd") + text[at:], text[:at] + text[at + 1 :], text[::-1]))

@@ -10,12 +10,12 @@ from typing import Any
 __all__ = [
     "Chain",
     "distinguishing_inputs",
-    "described",
+    "describe_chain",
     "drawn_chain",
     "each_matters",
     "inputs",
     "lines",
-    "looped",
+    "write_loops",
     "mutants",
     "result",
 ]
@@ -206,10 +206,10 @@ def each_matters(chain: Chain, tried: Sequence[Sequence[int]]) -> bool:
     return all(any(result(other, xs) != wanted for xs, wanted in zip(tried, right, strict=True)) for other in others)
 
 
-def described(chain: Chain) -> str:
+def describe_chain(chain: Chain) -> str:
     """What the function does, in English.
 
-    >>> described([["even"], ["add", 3], ["sum"]])
+    >>> describe_chain([["even"], ["add", 3], ["sum"]])
     'It keeps only the even numbers, then adds 3 to each number, and returns the sum of the numbers, 0 if there are none.'
     """
     steps = [_STEPS[kind][0].format(k=rest[0] if rest else "") for kind, *rest in chain[:-1]]
@@ -222,7 +222,7 @@ def lines(chain: Chain, name: str) -> list[str]:
     return [f"def {name}(xs):", *body, f"    return {_ENDS[chain[-1][0]][1]}"]
 
 
-def looped(chain: Chain, name: str) -> str:
+def write_loops(chain: Chain, name: str) -> str:
     """The same function written with loops."""
     found = [f"def {name}(xs):"]
     for kind, *rest in chain[:-1]:

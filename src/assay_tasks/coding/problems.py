@@ -18,13 +18,13 @@ from assay.verify.code.quality import TestQuality
 from assay_tasks.code.dialects import DIALECTS, dialect
 from assay_tasks.code.program import Machine, Unclear
 from assay_tasks.coding.chains import (
-    described,
+    describe_chain,
     distinguishing_inputs,
     drawn_chain,
     each_matters,
     inputs,
     lines,
-    looped,
+    write_loops,
     mutants,
     result,
 )
@@ -130,7 +130,7 @@ class FromWords(ChainProblem):
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """Description and examples."""
-        return {"name": facts["name"], "described": described(facts["chain"]), "examples": _examples_text(facts)}
+        return {"name": facts["name"], "described": describe_chain(facts["chain"]), "examples": _examples_text(facts)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,7 +201,7 @@ class Repair(ChainProblem):
         name, xs = facts["name"], facts["failing"]
         failing = f"{name}({xs}) gives {result(facts['wrong'], xs)} and should give {result(facts['chain'], xs)}"
         code = "\n".join(["```python", *lines(facts["wrong"], name), "```"])
-        return {"name": name, "described": described(facts["chain"]), "failing": failing, "code": code}
+        return {"name": name, "described": describe_chain(facts["chain"]), "failing": failing, "code": code}
 
     def steps(self, facts: Facts) -> str:
         """Which line was wrong."""
@@ -245,14 +245,14 @@ class UnitTest(ChainProblem):
         text = "\n".join(["def test_known_values():", *asserts])
         gold = {
             "entry": name,
-            "reference": ["\n".join(lines(chain, name)), looped(chain, name)],
+            "reference": ["\n".join(lines(chain, name)), write_loops(chain, name)],
             "mutants": ["\n".join(lines(other, name)) for other in wrong],
         }
         return Solution(answer=text, gold=gold, steps="Inputs that tell each step.", effort=sum(map(len, gold["mutants"])))
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """Name and description."""
-        return {"name": facts["name"], "described": described(facts["chain"])}
+        return {"name": facts["name"], "described": describe_chain(facts["chain"])}
 
     def verifier(self, form: Form) -> Verifier:
         """By what they tell apart."""
@@ -344,7 +344,7 @@ class Translate(CodeProblem):
             own = Random(digest(function))
             tests = [[own.randint(0, 12), own.randint(0, 12)] for _ in range(self.tests)]
             try:
-                values = [_called(function, test) for test in tests]
+                values = [_call_value(function, test) for test in tests]
             except Unclear:
                 continue
             if len(set(values)) > self.tests // 2 and all(_safe(function, a, b) for a in (0, 5, 12) for b in (0, 7, 12)):
@@ -357,7 +357,7 @@ class Translate(CodeProblem):
         name, params, body = facts["function"]
         python = dialect("python")
         text = "\n".join([f"def {name}({', '.join(params)}):", *python.lines(body, 1)])
-        tests = [{"args": list(test), "expected": _called(facts["function"], test)} for test in facts["tests"]]
+        tests = [{"args": list(test), "expected": _call_value(facts["function"], test)} for test in facts["tests"]]
         return Solution(answer=text, gold={"entry": name, "tests": tests}, effort=len(text.split()))
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
@@ -401,14 +401,14 @@ def _function(level: int, rng: Random) -> list[Any]:
     return [rng.choice(("f", "g", "h")), ["u", "v"], [*body, ["return", ["+", "w", rng.choice(("t", ["*", "t", 2]))]]]]
 
 
-def _called(function: Sequence[Any], arguments: Sequence[int]) -> int:
+def _call_value(function: Sequence[Any], arguments: Sequence[int]) -> int:
     name, params, body = function
     return Machine({name: (params, body)}, 3000).value(["call", name, list(arguments)], {})
 
 
 def _safe(function: Sequence[Any], a: int, b: int) -> bool:
     try:
-        _called(function, [a, b])
+        _call_value(function, [a, b])
     except Unclear:
         return False
     return True

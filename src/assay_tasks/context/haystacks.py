@@ -17,7 +17,7 @@ from assay.core.protocols import Verifier
 from assay.core.seeds import derive
 from assay.tasks.problem import Facts, Form, Problem, Solution
 from assay.tasks.problems import Problems
-from assay.tasks.turns import listed
+from assay.tasks.turns import list_names
 from assay.verify.exact import ExactMatch
 from assay.verify.text.items import SetMatch
 from assay_tasks.math.arithmetic import number_in
@@ -147,7 +147,7 @@ class Needles(LongText):
         many = len(facts["asked"]) * self.values > 1
         return {
             "text": self.text(facts),
-            "keys": listed(facts["asked"]),
+            "keys": list_names(facts["asked"]),
             "are": "are" if many else "is",
             "noun": "secret numbers" if many else "secret number",
             "number": "numbers" if many else "number",

@@ -9,7 +9,7 @@ from random import Random
 from typing import Any, ClassVar
 
 from assay.tasks.problem import Facts
-from assay.tasks.turns import listed
+from assay.tasks.turns import list_names
 from assay_tasks.games.play import Game, Match
 
 __all__ = ["Battleship"]
@@ -68,7 +68,7 @@ class Battleship(Game):
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """Board and fleet in words."""
         side, lengths = facts["side"], [len(ship) for ship in facts["ships"]]
-        fleet = listed([f"a ship of {n} cells" for n in lengths])
+        fleet = list_names([f"a ship of {n} cells" for n in lengths])
         return {
             "side": str(side),
             "columns": f"a to {chr(96 + side)}",

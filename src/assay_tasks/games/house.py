@@ -6,7 +6,7 @@ import re
 from random import Random
 
 from assay.tasks.problem import Facts
-from assay.tasks.turns import listed
+from assay.tasks.turns import list_names
 from assay_tasks.games.play import Match
 
 __all__ = ["BACK", "House"]
@@ -86,7 +86,7 @@ class House(Match):
         boxes = [self._box(name) for name, room in self.boxes.items() if room == self.room]
         stove = ["a stove"] if self.stove == self.room else []
         seen = [*boxes, *stove, *(self._thing(name) for name in self.at(self.room))]
-        return f"{said} You see {listed(seen)}." if seen else f"{said} There is nothing here."
+        return f"{said} You see {list_names(seen)}." if seen else f"{said} There is nothing here."
 
     def at(self, place: str) -> list[str]:
         """Things at a place, by name."""
@@ -101,13 +101,13 @@ class House(Match):
         return [] if self.is_dark() else [name for name, room in self.boxes.items() if room == self.room]
 
     def _doorway(self, door: str) -> str:
-        return f" ({self._locked(door)} {door})" if door else ""
+        return f" ({self._lock_name(door)} {door})" if door else ""
 
-    def _locked(self, name: str) -> str:
+    def _lock_name(self, name: str) -> str:
         return f"locked, takes the {self.keys[name]}:" if self.state[name] == "locked" else self.state[name]
 
     def _box(self, name: str) -> str:
-        inside = listed([self._thing(thing) for thing in self.at(name)])
+        inside = list_names([self._thing(thing) for thing in self.at(name)])
         state = self.state.get(name, "")
         if state in ("closed", "locked"):
             return f"the {name} ({state if state == 'closed' else f'locked, takes the {self.keys[name]}'})"
@@ -146,7 +146,7 @@ class House(Match):
 
     def _do_inventory(self) -> str:
         held = [self._thing(name) for name in self.at("you")]
-        return f"You carry {listed(held)}." if held else "You carry nothing."
+        return f"You carry {list_names(held)}." if held else "You carry nothing."
 
     def _do_go(self, way: str) -> str:
         if way not in self.exits[self.room]:
@@ -197,7 +197,7 @@ class House(Match):
         if self.state[name] != "closed":
             return f"The {name} is {self.state[name]}."
         self.state[name] = "open"
-        inside = listed([self._thing(thing) for thing in self.at(name)])
+        inside = list_names([self._thing(thing) for thing in self.at(name)])
         return f"You open the {name}. In it: {inside}." if inside else f"You open the {name}."
 
     def _do_close(self, name: str) -> str:

@@ -9,7 +9,7 @@ from random import Random
 from typing import Any, ClassVar
 
 from assay.tasks.problem import Facts
-from assay.tasks.turns import listed
+from assay.tasks.turns import list_names
 from assay_tasks.games.play import MOST_TURNS, Game, Match
 
 __all__ = ["ConnectThree", "Nim", "Subtraction", "TicTacToe"]
@@ -46,7 +46,7 @@ class Subtraction(Game):
         while True:
             moves = sorted({1, *rng.sample(range(2, 8 + level), rng.randint(1, 3))})
             pile = rng.randint(8 * level, 8 * level + 16)
-            if pile > 2 * moves[-1] and any(move % 2 == 0 for move in moves) and _won(pile, moves)[pile]:
+            if pile > 2 * moves[-1] and any(move % 2 == 0 for move in moves) and _won_piles(pile, moves)[pile]:
                 return {"pile": pile, "moves": moves}
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
@@ -64,7 +64,7 @@ class _Pile(Match):
         super().__init__(min(MOST_TURNS, facts["pile"] // 2 + 1 + _SPARE))
         self._pile: int = facts["pile"]
         self._moves: list[int] = facts["moves"]
-        self._won = _won(self._pile, self._moves)
+        self._won = _won_piles(self._pile, self._moves)
 
     def answer(self, action: str) -> str:
         number = action.removeprefix("take ").strip()
@@ -93,7 +93,7 @@ class _Pile(Match):
         return next((move for move in legal if not self._won[self._pile - move]), legal[0])
 
 
-def _won(pile: int, moves: list[int]) -> list[bool]:
+def _won_piles(pile: int, moves: list[int]) -> list[bool]:
     """For each pile up to this one, whether who is to move wins."""
     won = [False]
     for size in range(1, pile + 1):
@@ -192,7 +192,7 @@ def _nim_sum(piles: list[int]) -> int:
 
 
 def _piles(piles: list[int]) -> str:
-    return listed([f"{chr(97 + i)} with {n}" for i, n in enumerate(piles)])
+    return list_names([f"{chr(97 + i)} with {n}" for i, n in enumerate(piles)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

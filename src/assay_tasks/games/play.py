@@ -110,7 +110,7 @@ class Game(Problem, ABC):
         """A fresh match."""
         ...
 
-    def played(self, facts: Facts) -> tuple[Match, list[str]]:
+    def play_oracle(self, facts: Facts) -> tuple[Match, list[str]]:
         """The oracle's match to its end, and its actions."""
         match, actions = self.match(facts), list[str]()
         while not match.over:
@@ -120,7 +120,7 @@ class Game(Problem, ABC):
 
     def solve(self, facts: Facts) -> Solution:
         """What the oracle does, turn by turn."""
-        match, actions = self.played(facts)
+        match, actions = self.play_oracle(facts)
         return Solution(answer="\n".join(actions), effort=match.effort)
 
     def prompt(self, facts: Facts, variant: int, form: Form) -> str:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from assay.core.canon import digest
 from assay.core.seeds import derive
 from assay.tasks.problem import Facts
-from assay.tasks.turns import listed
+from assay.tasks.turns import list_names
 from assay_tasks.games.house import BACK, House
 from assay_tasks.games.play import MOST_TURNS, Game
 
@@ -160,7 +160,7 @@ class _Plan:
         """The key of a locked door or box."""
         self.locks[lock][1] = self.thing(where, f"{lock} key" if "door" not in lock else f"{lock.split()[0]} key")
 
-    def reached(self, start: str) -> list[str]:
+    def reachable_rooms(self, start: str) -> list[str]:
         """Rooms that can be reached through no locked door."""
         found, edge = {start}, [start]
         while edge:
@@ -297,7 +297,7 @@ class Deliver(_Quest):
     def goal_text(self, facts: Facts) -> str:
         """Things and places."""
         tops = [f"the {thing} {'in' if box in facts['locks'] else 'on'} the {box}" for _, thing, box in facts["goal"]]
-        return f"Put {listed(tops)}."
+        return f"Put {list_names(tops)}."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -325,7 +325,7 @@ class Unlock(_Quest):
             was, plan.locks[lock][0] = rooms, "closed"  # as if it were open, to see how far it leads
             rooms = plan.reached(start)
             plan.locks[lock][0] = "locked"
-            rooms = [room for room in plan.rooms if room in {*was, *rooms, *self._beyond(plan, lock, was)}]
+            rooms = [room for room in plan.rooms if room in {*was, *rooms, *self._rooms_beyond(plan, lock, was)}]
         safe = plan.place(rng.choice(plan.rooms[1:]), "locked")
         plan.key(safe, plan.anywhere([room for room in plan.rooms if room != plan.boxes[safe]]))
         if plan.things[plan.locks[safe][1]] == safe:
@@ -337,7 +337,7 @@ class Unlock(_Quest):
         return f"Get the {facts['goal'][0][1]}, which is locked away somewhere."
 
     @staticmethod
-    def _beyond(plan: _Plan, lock: str, rooms: list[str]) -> list[str]:
+    def _rooms_beyond(plan: _Plan, lock: str, rooms: list[str]) -> list[str]:
         """Rooms behind a door, as far as no other locked door stands before them."""
         a, b = next((a, b) for a, _, b, door in plan.exits if door == lock)
         return [room for side in (a, b) if side not in rooms for room in plan.reached(side)]
@@ -401,7 +401,7 @@ class Cook(_Quest):
             for kind, food, states in facts["goal"]
             if kind == "is"
         ]
-        return f"Cook by this recipe: into the pot in the kitchen go {listed(recipe)}."
+        return f"Cook by this recipe: into the pot in the kitchen go {list_names(recipe)}."
 
 
 def _all(facts: Facts) -> str:

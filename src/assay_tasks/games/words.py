@@ -109,7 +109,7 @@ def pegs(guess: str, code: str) -> tuple[int, int]:
     return right, common - right
 
 
-def _coined(rng: Random, count: int, length: int, letters: int) -> list[str]:
+def _coin_words(rng: Random, count: int, length: int, letters: int) -> list[str]:
     """Different invented words that can be spoken: consonants and vowels in turn, of few letters, so that they are alike."""
     consonants, vowels = rng.sample("bdfgklmnprstvz", letters), rng.sample("aeiou", 3)
     sets = [consonants if i % 2 == 0 else vowels for i in range(length)]
@@ -151,7 +151,11 @@ class Wordle(Game):
     def draw(self, level: int, rng: Random) -> dict[str, Any]:
         """A list of words that are alike."""
         count = (8, 12, 16, 24, 32, 48, 64, 80)[level - 1]
-        return {"words": _coined(rng, count, 5, 4 + level // 4), "secret": rng.randrange(count), "turns": 4 if level < 5 else 5}
+        return {
+            "words": _coin_words(rng, count, 5, 4 + level // 4),
+            "secret": rng.randrange(count),
+            "turns": 4 if level < 5 else 5,
+        }
 
     def fair(self, facts: Facts) -> bool:
         """Whether the oracle finds the word in time, and not at its first guess."""
@@ -189,10 +193,10 @@ class _Marked(Match):
         """The word, of those that may still be it, whose marks leave the fewest on average; of 24 that stand first."""
         self.effort += len(self._left)
 
-        def expected(guess: str) -> int:
+        def expected_left(guess: str) -> int:
             return sum(n * n for n in Counter(marks(guess, word) for word in self._left).values())
 
-        return min(self._left[:24], key=expected)
+        return min(self._left[:24], key=expected_left)
 
 
 @lru_cache(maxsize=8192)
@@ -242,7 +246,7 @@ class Hangman(Game):
         """A list of words that are alike."""
         count = (6, 9, 14, 20, 30, 42, 60)[level - 1]
         return {
-            "words": _coined(rng, count, 6, 6),
+            "words": _coin_words(rng, count, 6, 6),
             "secret": rng.randrange(count),
             "mistakes": 3,
             "turns": (count - 1).bit_length() + 3,

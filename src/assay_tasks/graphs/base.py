@@ -17,9 +17,9 @@ from assay.verify.exact import ExactMatch
 from assay.verify.structure.graph import GraphAnswer
 from assay.verify.text.items import ListMatch, SetMatch
 from assay.verify.text.number import Numeric
-from assay_tasks.graphs.drawing import any_graph, joined, names, no_graph, some
+from assay_tasks.graphs.drawing import any_graph, connected_graph, names, no_graph, some
 from assay_tasks.graphs.net import Edge, Net, at
-from assay_tasks.graphs.wording import ROADS, Theme, described
+from assay_tasks.graphs.wording import ROADS, Theme, describe_graph
 
 __all__ = ["ARROWS", "GraphProblem", "NodeOf", "NodesOf", "NumberOf", "OrderOf", "Witness", "YesNo", "evenly"]
 
@@ -70,7 +70,7 @@ class GraphProblem(Problem):
     def edges(self, n: int, rng: Random) -> list[Edge]:
         """The edges of a random graph, ascending."""
         if self.connected:
-            return joined(n, some(*self.degree, n, rng, least=n - 1), rng)
+            return connected_graph(n, some(*self.degree, n, rng, least=n - 1), rng)
         return any_graph(n, some(*self.degree, n, rng), rng)
 
     def ask(self, net: Net, rng: Random) -> dict[str, Any] | None:
@@ -110,7 +110,7 @@ class GraphProblem(Problem):
             else {"node": "node", "nodes": "nodes", "edges": "edges"}
         )
         tail = self.how.format_map(called)
-        return f"{described(net, theme, look)}\n{ask.format_map(fields)}{' ' if tail else ''}{tail}"
+        return f"{describe_graph(net, theme, look)}\n{ask.format_map(fields)}{' ' if tail else ''}{tail}"
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """Nodes that the facts name by number, by name; other facts as text."""

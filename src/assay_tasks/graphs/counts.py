@@ -252,7 +252,7 @@ class Clustering(NumberOf):
     def ask(self, net: Net, rng: Random) -> dict[str, Any] | None:
         """A node with two neighbours or more, such that each share is equally likely."""
         shares = [
-            _linked(net, i) * 10**6 // (len(row) * (len(row) - 1) // 2) if len(row) > 1 else -1
+            _count_links(net, i) * 10**6 // (len(row) * (len(row) - 1) // 2) if len(row) > 1 else -1
             for i, row in enumerate(net.adjacent)
         ]
         return {"source": evenly(shares, rng, 0)} if max(shares) >= 0 else None
@@ -260,7 +260,7 @@ class Clustering(NumberOf):
     def find(self, net: Net, facts: Facts) -> Fraction:
         """Count the edges between them."""
         k = len(net.adjacent[at(facts, "source")])
-        return Fraction(2 * _linked(net, at(facts, "source")), k * (k - 1))
+        return Fraction(2 * _count_links(net, at(facts, "source")), k * (k - 1))
 
 
 def cores(net: Net) -> list[int]:
@@ -278,7 +278,7 @@ def cores(net: Net) -> list[int]:
     return out
 
 
-def _linked(net: Net, node: int) -> int:
+def _count_links(net: Net, node: int) -> int:
     """How many edges there are between neighbours of a node."""
     net.work += len(net.adjacent[node])
     return sum((net.masks[i] & net.masks[node]).bit_count() for i in net.adjacent[node]) // 2

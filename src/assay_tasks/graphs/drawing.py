@@ -10,7 +10,19 @@ from assay.core.errors import DataError
 from assay.tasks.draws import TRIES
 from assay_tasks.graphs.net import Edge
 
-__all__ = ["acyclic", "any_graph", "blocks", "both_ways", "joined", "names", "no_graph", "pairs", "sided", "some", "tree"]
+__all__ = [
+    "acyclic",
+    "any_graph",
+    "blocks",
+    "both_ways",
+    "connected_graph",
+    "names",
+    "no_graph",
+    "pairs",
+    "bipartite_graph",
+    "some",
+    "tree",
+]
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -75,7 +87,7 @@ def tree(n: int, rng: Random) -> list[Edge]:
     return out
 
 
-def joined(n: int, m: int, rng: Random) -> list[Edge]:
+def connected_graph(n: int, m: int, rng: Random) -> list[Edge]:
     """A connected graph of ``m`` edges: a tree and any others."""
     own = set(tree(n, rng))
     if m >= len(own):
@@ -94,13 +106,13 @@ def blocks(sizes: list[int], degree: tuple[float, float], rng: Random) -> list[E
     for size in sizes:
         here = sorted(order[start : start + size])
         m = some(*degree, size, rng, least=size - 1)
-        out += [(here[a], here[b]) for a, b in joined(size, m, rng)]
+        out += [(here[a], here[b]) for a, b in connected_graph(size, m, rng)]
         start += size
     out.sort()
     return out
 
 
-def sided(left: list[int], right: list[int], m: int, rng: Random) -> list[Edge]:
+def bipartite_graph(left: list[int], right: list[int], m: int, rng: Random) -> list[Edge]:
     """Any ``m`` edges between two sides."""
     across = [(a, b) if a < b else (b, a) for a in left for b in right]
     return sorted(rng.sample(across, min(m, len(across))))

@@ -5,7 +5,18 @@ from __future__ import annotations
 from assay_tasks.graphs.net import Edge, Net, bits
 from assay_tasks.graphs.search import sides
 
-__all__ = ["assigned", "chromatic", "clique", "coloring", "dominating", "euler", "hamilton", "independent", "mapping", "matching"]
+__all__ = [
+    "maximum_matching",
+    "chromatic",
+    "clique",
+    "coloring",
+    "dominating",
+    "euler",
+    "hamilton",
+    "independent",
+    "mapping",
+    "matching",
+]
 
 
 def independent(net: Net) -> int:
@@ -137,7 +148,7 @@ def matching(net: Net) -> list[Edge]:
     return out
 
 
-def assigned(net: Net) -> list[Edge]:
+def maximum_matching(net: Net) -> list[Edge]:
     """A largest matching of a graph whose nodes have two sides, from the first to the second (Kuhn)."""
     adjacent, side = net.adjacent, sides(net) or []
     partner = [-1] * net.n

@@ -79,7 +79,7 @@ class Net:
             self._masks = out
         return self._masks
 
-    def weighted(self) -> list[list[tuple[int, int]]]:
+    def weighted_neighbours(self) -> list[list[tuple[int, int]]]:
         """(node, weight) of the edges that leave each node."""
         out: list[list[tuple[int, int]]] = [[] for _ in range(self.n)]
         for (a, b), weight in zip(self.edges, self.weights or [1] * len(self.edges), strict=True):
@@ -88,11 +88,11 @@ class Net:
                 out[b].append((a, weight))
         return out
 
-    def turned(self) -> Net:
+    def reverse(self) -> Net:
         """The graph with every edge the other way round."""
         return Net(self.n, [(b, a) for a, b in self.edges], self.weights, self.names, self.directed)
 
-    def undirected(self) -> Net:
+    def to_undirected(self) -> Net:
         """The graph with edges that lead both ways."""
         return Net(self.n, self.edges, self.weights, self.names)
 

@@ -12,7 +12,7 @@ from assay.verify.structure.graph import GraphAnswer
 from assay.verify.structure.partitions import Bipartition, Components
 from assay.verify.structure.routes import Cycle
 from assay_tasks.graphs.base import NodesOf, NumberOf, Witness, YesNo
-from assay_tasks.graphs.drawing import blocks, joined, pairs, sided, some, tree
+from assay_tasks.graphs.drawing import blocks, connected_graph, pairs, bipartite_graph, some, tree
 from assay_tasks.graphs.net import Edge, Net
 from assay_tasks.graphs.search import circle, cuts, girth, pieces, sides
 from assay_tasks.graphs.wording import FRIENDS, Theme
@@ -34,7 +34,7 @@ def two_sided(n: int, degree: tuple[float, float], odd: bool, rng: Random) -> li
     right = [i for i in range(n) if not half[i]]
     extra = max(1, some(*degree, n, rng) - len(own)) - odd
     out = set(own)
-    free = [e for e in sided(left, right, n * n, rng) if e not in out]
+    free = [e for e in bipartite_graph(left, right, n * n, rng) if e not in out]
     out.update(rng.sample(free, min(len(free), extra)))
     if odd:
         out.add(rng.choice([(a, b) for a, b in pairs(n) if half[a] == half[b]]))
@@ -232,7 +232,7 @@ class AnyCycle(Witness):
         rng.shuffle(order)
         large, rest = max(sizes), sorted(sizes)[:-1]
         inner, outer = sorted(order[:large]), sorted(order[large:])
-        own = [(inner[a], inner[b]) for a, b in joined(large, large, rng)]
+        own = [(inner[a], inner[b]) for a, b in connected_graph(large, large, rng)]
         return sorted(own + [(outer[a], outer[b]) for a, b in blocks(rest, (0.0, 0.0), rng)])
 
     def find(self, net: Net, facts: Facts) -> tuple[str, dict[str, Any]] | None:

@@ -149,11 +149,11 @@ def circle(net: Net) -> list[int] | None:
                     before[there] = here
                     stack.append(there)
                 elif there != before[here]:
-                    return _between(before, here, there)
+                    return _path_between(before, here, there)
     return None
 
 
-def _between(before: list[int], a: int, b: int) -> list[int]:
+def _path_between(before: list[int], a: int, b: int) -> list[int]:
     """The way from one node to another in a search tree."""
     up = [a]
     while before[up[-1]] != up[-1]:
@@ -237,7 +237,7 @@ def reach(net: Net) -> list[int]:
 
 def strong(net: Net) -> list[int]:
     """For each node those that lead to it and that it leads to, itself among them, as bits."""
-    there, back = reach(net), reach(turned := net.turned())
+    there, back = reach(net), reach(turned := net.reverse())
     net.work += turned.work
     return [a & b for a, b in zip(there, back, strict=True)]
 

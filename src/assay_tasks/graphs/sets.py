@@ -11,8 +11,8 @@ from assay.tasks.problem import Facts
 from assay.verify.structure import partitions, subsets
 from assay.verify.structure.graph import GraphAnswer
 from assay_tasks.graphs.base import NumberOf, Witness
-from assay_tasks.graphs.drawing import any_graph, no_graph, sided, some
-from assay_tasks.graphs.exact import assigned, chromatic, clique, coloring, dominating, independent, matching
+from assay_tasks.graphs.drawing import any_graph, no_graph, bipartite_graph, some
+from assay_tasks.graphs.exact import maximum_matching, chromatic, clique, coloring, dominating, independent, matching
 from assay_tasks.graphs.net import Edge, Net, at, bits
 from assay_tasks.graphs.weighed import flow
 from assay_tasks.graphs.wording import FRIENDS, ROADS, Theme
@@ -230,11 +230,11 @@ class TwoSidedMatching(Witness):
         """Any edges between two halves."""
         order = list(range(n))
         rng.shuffle(order)
-        return sided(order[: n // 2], order[n // 2 :], some(*self.degree, n, rng), rng)
+        return bipartite_graph(order[: n // 2], order[n // 2 :], some(*self.degree, n, rng), rng)
 
     def find(self, net: Net, facts: Facts) -> tuple[str, dict[str, Any]]:
         """Augmenting paths."""
-        found = assigned(net)
+        found = maximum_matching(net)
         return _pairs(net, found), {"value": len(found)}
 
 

@@ -11,7 +11,7 @@ from assay.tasks.problem import Facts
 from assay.verify.structure import routes
 from assay.verify.structure.graph import GraphAnswer
 from assay_tasks.graphs.base import ARROWS, NumberOf, Witness
-from assay_tasks.graphs.drawing import joined, no_graph, pairs, some
+from assay_tasks.graphs.drawing import connected_graph, no_graph, pairs, some
 from assay_tasks.graphs.exact import euler, hamilton
 from assay_tasks.graphs.net import Edge, Net
 from assay_tasks.graphs.search import pieces
@@ -24,7 +24,7 @@ __all__ = ["TOURS"]
 def even(n: int, degree: tuple[float, float], odd: int, rng: Random) -> list[Edge]:
     """A connected graph in which exactly ``odd`` nodes, an even number, have an odd degree."""
     for _ in range(TRIES):
-        own = set(joined(n, some(*degree, n, rng, least=n), rng))
+        own = set(connected_graph(n, some(*degree, n, rng, least=n), rng))
         degrees = [0] * n
         for a, b in own:
             degrees[a] += 1
@@ -112,7 +112,7 @@ class EulerCircuit(Witness):
         return None if found is None else (net.join_names(found, " -> "), {"closed": True})
 
 
-def threaded(n: int, degree: tuple[float, float], closed: bool, wanted: int, rng: Random) -> list[Edge]:
+def tour_graph(n: int, degree: tuple[float, float], closed: bool, wanted: int, rng: Random) -> list[Edge]:
     """A connected graph that has a path (a cycle) through all nodes, or none, as ``wanted`` says; no node has less than two edges
     where a cycle is asked for.
     """
@@ -124,7 +124,7 @@ def threaded(n: int, degree: tuple[float, float], closed: bool, wanted: int, rng
             own = {(min(a, b), max(a, b)) for a, b in zip(order, order[1:] + order[: int(closed)], strict=False)}
             free = [pair for pair in pairs(n) if pair not in own]
             return sorted([*own, *rng.sample(free, min(len(free), m - len(own)))])
-        edges = joined(n, m, rng)
+        edges = connected_graph(n, m, rng)
         if closed:
             edges = _no_leaves(n, edges, rng)
         if hamilton(Net(n, edges), closed) is None:
@@ -169,7 +169,7 @@ class AllNodes(Witness):
 
     def edges(self, n: int, rng: Random) -> list[Edge]:
         """A connected graph that has such a path, or none, as a coin says."""
-        return threaded(n, self.degree, False, rng.getrandbits(1), rng)
+        return tour_graph(n, self.degree, False, rng.getrandbits(1), rng)
 
     def find(self, net: Net, facts: Facts) -> tuple[str, dict[str, Any]] | None:
         """Node by node, and back where some are cut off."""
@@ -199,7 +199,7 @@ class RoundTrip(Witness):
 
     def edges(self, n: int, rng: Random) -> list[Edge]:
         """A connected graph that has such a cycle, or none, as a coin says."""
-        return threaded(n, self.degree, True, rng.getrandbits(1), rng)
+        return tour_graph(n, self.degree, True, rng.getrandbits(1), rng)
 
     def find(self, net: Net, facts: Facts) -> tuple[str, dict[str, Any]] | None:
         """Node by node, and back where some are cut off."""

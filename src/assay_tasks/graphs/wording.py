@@ -21,7 +21,7 @@ __all__ = [
     "STREETS",
     "TRUCKS",
     "Theme",
-    "described",
+    "describe_graph",
 ]
 
 
@@ -185,13 +185,13 @@ PIPES = Theme(
 )
 
 
-def described(net: Net, theme: Theme, look: int) -> str:
+def describe_graph(net: Net, theme: Theme, look: int) -> str:
     """The graph in words: ``look`` 0 lists its edges, 1 the neighbours of each node, 2 tells the theme's story.
 
     Edges of a list and a story stand in an order, and undirected ones in a direction, that depends on nothing but the graph.
 
     >>> net = Net(3, [(0, 1), (1, 2)], [4, 5], ("A", "B", "C"))
-    >>> print(described(net, ROADS, 1))
+    >>> print(describe_graph(net, ROADS, 1))
     An undirected graph has 3 nodes. Each line names a node and its neighbours, with the length of the edge in brackets.
     A: B (4)
     B: A (4), C (5)

@@ -102,7 +102,7 @@ class NestedBelief(Problem):
             inside = [i for i in range(len(people)) if rng.random() < 0.8] or [0]
             told = _story(len(people), len(facts["places"]), set(inside), events, rng)
             made = facts | {"in": inside, "events": told, "chain": _chain(order, len(people), rng)}
-            found, real = _believed(made), _believed(made | {"chain": []})
+            found, real = _believed_place(made), _believed_place(made | {"chain": []})
             # a belief of somebody who never saw the thing is no question
             if found is not None and (order == 0 or differ == (found != real)):
                 return made
@@ -110,11 +110,11 @@ class NestedBelief(Problem):
 
     def solve(self, facts: Facts) -> Solution:
         """The place of the last event that all of the chain saw, and each knew that the next did."""
-        found = _believed(facts)
+        found = _believed_place(facts)
         if found is None:
             raise DataError(f"{self.name}: in this story that person never saw the thing: {facts['events']}")
         chain, places = facts["chain"], facts["places"]
-        steps = "\n".join(f"{places[place]} seen openly by {_names(facts, seen)}" for place, seen, _ in _witnessed(facts))
+        steps = "\n".join(f"{places[place]} seen openly by {_names(facts, seen)}" for place, seen, _ in _witnessed_facts(facts))
         answer = str(places[found])
         return Solution(answer=answer, gold=[answer], steps=steps, effort=len(facts["events"]) * (1 + len(chain)))
 
@@ -178,7 +178,7 @@ def _story(people: int, places: int, inside: set[int], events: int, rng: Random)
     return out
 
 
-def _witnessed(facts: Facts) -> list[tuple[int, frozenset[int], frozenset[int]]]:
+def _witnessed_facts(facts: Facts) -> list[tuple[int, frozenset[int], frozenset[int]]]:
     """Each time that a place of the thing was shown or told: the place, who saw it openly, and who in secret."""
     inside, place = set(facts["in"]), int(facts["first"])
     out = [(place, frozenset(inside), frozenset[int]())]
@@ -195,10 +195,10 @@ def _witnessed(facts: Facts) -> list[tuple[int, frozenset[int], frozenset[int]]]
     return out
 
 
-def _believed(facts: Facts) -> int | None:
+def _believed_place(facts: Facts) -> int | None:
     """The place at the end of a chain of beliefs; None where one of it never saw the thing with the others."""
     chain: Sequence[int] = facts["chain"]
-    for place, seen, secretly in reversed(_witnessed(facts)):
+    for place, seen, secretly in reversed(_witnessed_facts(facts)):
         # the first may have watched in secret; of the others somebody must have seen that they saw it
         if not chain or (chain[0] in seen | secretly and seen.issuperset(chain[1:])):
             return place

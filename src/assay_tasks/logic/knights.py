@@ -181,7 +181,7 @@ def _tables(people: int) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=256)
-def _counted(people: int, count: int) -> int:
+def _count_assignments(people: int, count: int) -> int:
     """The assignments in which exactly so many speak the truth."""
     return sum(1 << case for case in range(1 << people) if case.bit_count() == count)
 
@@ -204,7 +204,7 @@ def _truth(people: int, said: Statement, whole: int) -> tuple[int, int]:
         case "is":
             return tables[int(rest[0])], 1
         case "count":
-            return _counted(people, rest[0]), 1
+            return _count_assignments(people, rest[0]), 1
         case "same":
             return whole & ~(tables[int(rest[0])] ^ tables[int(rest[1])]), 1
         case "not":

@@ -149,7 +149,7 @@ class Formula(Problem):
             body = "Consider the formula " + " ∧ ".join([f"({part})" for part in parts]) + "."
         return f"The variables {', '.join(names)} are true or false. {body}\n{self.asks}{how}"
 
-    def solved(self, facts: Facts) -> tuple[list[bool] | None, int]:
+    def solve(self, facts: Facts) -> tuple[list[bool] | None, int]:
         """A satisfying assignment or None, and the solver's effort."""
         solver = Solver(len(str(facts["names"]).split(" ")), clauses_of(facts))
         return solver.model(), solver.effort
@@ -204,7 +204,7 @@ class Planted(Formula):
 
     def solve(self, facts: Facts) -> Solution:
         """Search with unit propagation."""
-        return _answered(facts, *self.solved(facts))
+        return _answer_formula(facts, *self.solved(facts))
 
     def verifier(self, form: Form) -> Verifier:
         """Evaluate the clauses."""
@@ -245,7 +245,7 @@ class Solvable(Edge):
 
     def solve(self, facts: Facts) -> Solution:
         """Search with unit propagation."""
-        return _answered(facts, *self.solved(facts))
+        return _answer_formula(facts, *self.solved(facts))
 
     def verifier(self, form: Form) -> Verifier:
         """Evaluate the clauses."""
@@ -284,7 +284,7 @@ def sat() -> Problems:
     )
 
 
-def _answered(facts: Facts, model: list[bool] | None, effort: int) -> Solution:
+def _answer_formula(facts: Facts, model: list[bool] | None, effort: int) -> Solution:
     names = str(facts["names"]).split(" ")
     gold: dict[str, Any] = {"clauses": clauses_of(facts), "names": names}
     if model is None:

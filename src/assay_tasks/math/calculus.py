@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 
 from assay.tasks.problem import Facts, Solution
 from assay.tasks.problems import Problems
-from assay_tasks.math.exact import ExactProblem, wrapped
-from assay_tasks.math.polynomials import multiplied, polynomial
+from assay_tasks.math.exact import ExactProblem, wrap_number
+from assay_tasks.math.polynomials import multiply, polynomial
 
 __all__ = ["Derivative", "Extremum", "Integral", "Limit", "Taylor", "calculus"]
 
@@ -21,7 +21,7 @@ def _coefficients(degree: int, most: int, rng: Random) -> list[int]:
     return [rng.choice((-1, 1)) * rng.randint(1, most), *(rng.randint(-most, most) for _ in range(degree))]
 
 
-def _derived(p: list[int]) -> list[int]:
+def _derivative(p: list[int]) -> list[int]:
     top = len(p) - 1
     return [c * (top - i) for i, c in enumerate(p[:-1])] or [0]
 
@@ -71,10 +71,10 @@ class Derivative(ExactProblem):
         effort = len(value)
         for factor in rest:
             effort += len(value) * len(factor)
-            value = [int(c) for c in multiplied(value, factor)]
+            value = [int(c) for c in multiply(value, factor)]
         steps = [f"f(x) = {polynomial(value)}"]
         for k in range(1, facts["order"] + 1):
-            value = _derived(value)
+            value = _derivative(value)
             effort += len(value)
             steps.append(f"f^({k})(x) = {polynomial(value)}")
         return Solution(answer=polynomial(value), steps="\n".join(steps), effort=effort)
@@ -112,7 +112,7 @@ class Integral(ExactProblem):
         whole = [Fraction(c, len(given) - i) for i, c in enumerate(given)] + [Fraction(0)]
         low, high = (sum(c * facts[k] ** (len(given) - i) for i, c in enumerate(whole)) for k in ("low", "high"))
         answer = Fraction(high - low)
-        ends = f"F({facts['high']}) - F({facts['low']}) = {high} - {wrapped(Fraction(low))} = {answer}"
+        ends = f"F({facts['high']}) - F({facts['low']}) = {high} - {wrap_number(Fraction(low))} = {answer}"
         return Solution(answer=str(answer), steps=f"F(x) = {polynomial(whole)}\n{ends}", effort=len(given))
 
 
@@ -144,7 +144,7 @@ class Limit(ExactProblem):
         while not _value(below, at):
             below[-1] += 1
         for _ in range(1 if level < 3 else 2):
-            above, below = ([int(c) for c in multiplied(p, [1, -at])] for p in (above, below))
+            above, below = ([int(c) for c in multiply(p, [1, -at])] for p in (above, below))
         return {"above": above, "below": below, "at": at}
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
@@ -167,15 +167,15 @@ class Limit(ExactProblem):
         steps: list[str] = []
         effort = len(above)
         while not _value(below, at):
-            above, below = _without(above, at), _without(below, at)
+            above, below = _divide_root(above, at), _divide_root(below, at)
             steps.append(f"divided by {polynomial([1, -at])}: ({polynomial(above)}) / ({polynomial(below)})")
             effort += len(above) + len(below)
         x, y = _value(above, at), _value(below, at)
-        steps.append(f"{x} / {wrapped(y)} = {x / y}")
+        steps.append(f"{x} / {wrap_number(y)} = {x / y}")
         return Solution(answer=str(x / y), steps="\n".join(steps), effort=effort)
 
 
-def _without(p: list[int], root: int) -> list[int]:
+def _divide_root(p: list[int], root: int) -> list[int]:
     """Divided by x - root, which divides it."""
     out: list[int] = []
     for c in p[:-1]:
@@ -209,7 +209,7 @@ class Extremum(ExactProblem):
         roots = sorted(rng.sample(range(-4, 5), level))
         derivative: list[int] = [12 * rng.choice((-1, 1)) if level > 1 else 2 * rng.choice((-3, -2, -1, 1, 2, 3))]
         for r in roots:
-            derivative = [int(c) for c in multiplied(derivative, [1, -r])]
+            derivative = [int(c) for c in multiply(derivative, [1, -r])]
         top = len(derivative)
         function = [c // (top - i) for i, c in enumerate(derivative)] + [rng.randint(-20, 20)]
         return {
@@ -231,7 +231,7 @@ class Extremum(ExactProblem):
     def solve(self, facts: Facts) -> Solution:
         """At the ends, and where the derivative is 0."""
         p, low, high = facts["coefficients"], facts["low"], facts["high"]
-        derivative = _derived(p)
+        derivative = _derivative(p)
         inside = [x for x in range(low + 1, high) if not _value(derivative, x)]
         zeros = f"which is 0 for x = {', '.join(map(str, inside))}" if inside else "which is not 0 in between"
         values = {x: _value(p, x) for x in (low, high, *inside)}
@@ -289,7 +289,7 @@ class Taylor(ExactProblem):
         values = [_series(kind, a, n - k) for k in range(len(times))]
         answer = sum((c * v for c, v in zip(times, values, strict=True)), Fraction(0))
         of = ", of ".join(f"x^{n - k} {v}" for k, v in enumerate(values))
-        sums = " + ".join(f"{wrapped(c)} × {wrapped(v)}" for c, v in zip(times, values, strict=True))
+        sums = " + ".join(f"{wrap_number(c)} × {wrap_number(v)}" for c, v in zip(times, values, strict=True))
         return Solution(
             answer=str(answer), steps=f"{_function(kind, a)}: coefficient of {of}\n{sums} = {answer}", effort=n + len(times)
         )

@@ -110,8 +110,8 @@ class Urn(ExactProblem):
         """The balls in words."""
         n = sum(facts["wanted"].values())
         said = f"{_NUMBERS[n]} ball{'s' * (n > 1)}"
-        wanted = _listed([f"{_NUMBERS[k]} {c} ball{'s' * (k > 1)}" for c, k in facts["wanted"].items()])
-        balls = _listed([f"{k} {c} balls" for c, k in facts["balls"].items()])
+        wanted = _list_parts([f"{_NUMBERS[k]} {c} ball{'s' * (k > 1)}" for c, k in facts["wanted"].items()])
+        balls = _list_parts([f"{k} {c} balls" for c, k in facts["balls"].items()])
         return {"balls": balls, "n": said, "N": said.capitalize(), "wanted": wanted if n > 1 else wanted.replace("one", "a")}
 
     def solve(self, facts: Facts) -> Solution:
@@ -125,7 +125,7 @@ class Urn(ExactProblem):
         return Solution(answer=str(answer), steps=steps, effort=len(ways) + n)
 
 
-def _listed(parts: list[str]) -> str:
+def _list_parts(parts: list[str]) -> str:
     return f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else parts[0]
 
 
@@ -278,7 +278,7 @@ class Expectation(ExactProblem):
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The prizes in words."""
         parts = [f"{k} {'wins' if k == 1 else 'win'} {prize} dollars{'' if k == 1 else ' each'}" for prize, k in facts["prizes"]]
-        return {key: str(facts[key]) for key in ("tickets", "price", "plays")} | {"prizes": _listed(parts)}
+        return {key: str(facts[key]) for key in ("tickets", "price", "plays")} | {"prizes": _list_parts(parts)}
 
     def solve(self, facts: Facts) -> Solution:
         """Each prize with its probability."""
@@ -332,7 +332,7 @@ class Arrangements(ExactProblem):
         """The question in words."""
         told = {k: str(v) for k, v in facts.items()}
         if "digits" in facts:
-            told["digits"] = _listed([str(d) for d in facts["digits"]])
+            told["digits"] = _list_parts([str(d) for d in facts["digits"]])
         return {"text": _COUNTING[facts["kind"]].format_map(told)}
 
     def solve(self, facts: Facts) -> Solution:
@@ -434,7 +434,7 @@ class Paths(ExactProblem):
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The grid and what is closed."""
-        points = _listed([f"({x}, {y})" for x, y in facts["closed"]])
+        points = _list_parts([f"({x}, {y})" for x, y in facts["closed"]])
         closed = f"The point{'s' * (len(facts['closed']) > 1)} {points} must not be visited."
         return {"width": str(facts["width"]), "height": str(facts["height"]), "closed": closed}
 
@@ -541,8 +541,8 @@ class Bayes(ExactProblem):
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """Shares and rates in sentences."""
         names = "ABCDE"
-        shares = _listed([f"machine {c} makes {s}%" for c, s in zip(names, facts["shares"], strict=False)])
-        rates = _listed([f"{r}% for {c}" for c, r in zip(names, facts["rates"], strict=False)])
+        shares = _list_parts([f"machine {c} makes {s}%" for c, s in zip(names, facts["shares"], strict=False)])
+        rates = _list_parts([f"{r}% for {c}" for c, r in zip(names, facts["rates"], strict=False)])
         return {
             "n": _NUMBERS[len(facts["shares"])],
             "shares": f"{shares[0].upper()}{shares[1:]} of all parts.",

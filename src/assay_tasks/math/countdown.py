@@ -53,13 +53,13 @@ class _Search:
             self.effort += len(left) * len(right)
             for x in left:
                 for y in right:
-                    for sign, u, v, found in self._made(x, y):
+                    for sign, u, v, found in self._make_numbers(x, y):
                         if found not in out:
                             out[found] = (sign, a, u, b, v) if u is x else (sign, b, u, a, v)
         self._known[mask] = out
         return out
 
-    def _made(self, x: Number, y: Number) -> Iterator[tuple[str, Number, Number, Number]]:
+    def _make_numbers(self, x: Number, y: Number) -> Iterator[tuple[str, Number, Number, Number]]:
         yield "+", x, y, x + y
         yield "*", x, y, x * y
         if x < y:
@@ -79,7 +79,7 @@ class _Search:
             return self.values(mask).get(target)
         for a, b in _splits(mask):
             for x in self.values(a):
-                for sign, swapped, y in _needed(x, target):
+                for sign, swapped, y in _needed_parts(x, target):
                     self.effort += 1
                     if self._has(b, y):
                         return (sign, b, y, a, x) if swapped else (sign, a, x, b, y)
@@ -118,7 +118,7 @@ def _splits(mask: int) -> list[tuple[int, int]]:
     return sorted(parts, key=lambda p: -p[0].bit_count())
 
 
-def _needed(x: Number, target: Number) -> Iterator[tuple[str, bool, Number]]:
+def _needed_parts(x: Number, target: Number) -> Iterator[tuple[str, bool, Number]]:
     """What makes the target together with ``x``: sign, whether it stands on the left, and value, in whole numbers."""
     if target > x:
         yield "+", False, target - x
@@ -141,7 +141,7 @@ def _text_of(value: Number) -> str:
     return str(value) if value.denominator == 1 else f"({value})"
 
 
-def _combined(numbers: list[int], rng: Random) -> int:
+def _combine_numbers(numbers: list[int], rng: Random) -> int:
     """A value of all the numbers: two at random are joined by an operation at random, until one is left."""
     values = list(numbers)
     while len(values) > 1:
@@ -173,17 +173,17 @@ class _Countdown(Problem):
     def _size(self, level: int) -> tuple[int, int, int]:
         return self.sizes[level - 1]
 
-    def _planted(self, level: int, rng: Random, spare: int) -> dict[str, Any]:
+    def _plant_target(self, level: int, rng: Random, spare: int) -> dict[str, Any]:
         """Numbers and a target that all of them but ``spare`` make."""
         count, most, goal = self._size(level)
         for _ in range(_TRIES):
             numbers = [rng.randint(1, most) for _ in range(count)]
-            target = _combined(numbers[spare:], rng)
+            target = _combine_numbers(numbers[spare:], rng)
             if 10 <= target <= goal and target not in numbers:
                 return {"numbers": sorted(numbers), "target": target}
         raise DataError(f"{self.name}: {_TRIES} draws gave no target from 10 to {goal} of {count} numbers up to {most}")
 
-    def _solved(self, facts: Facts, search: _Search, mask: int, value: Number, **gold: int) -> Solution:
+    def _solve_facts(self, facts: Facts, search: _Search, mask: int, value: Number, **gold: int) -> Solution:
         steps: list[str] = []
         text, _ = search.write(mask, value, steps)
         told = {"numbers": list(facts["numbers"]), "target": facts["target"], **gold}
@@ -220,7 +220,7 @@ class MakeTarget(_Countdown):
 
     def draw(self, level: int, rng: Random) -> dict[str, Any]:
         """Random numbers, and a value of all or all but one of them."""
-        return self._planted(level, rng, rng.randrange(2))
+        return self._plant_target(level, rng, rng.randrange(2))
 
     def solve(self, facts: Facts) -> Solution:
         """Two of the numbers, then three, until some make it."""
@@ -228,7 +228,7 @@ class MakeTarget(_Countdown):
         masks = sorted(range(1, 1 << len(search.numbers)), key=int.bit_count)
         for mask in masks:
             if search.way(mask, facts["target"]) is not None:
-                return self._solved(facts, search, mask, facts["target"])
+                return self._solve_facts(facts, search, mask, facts["target"])
         raise DataError(f"{self.name}: no expression over {facts['numbers']} is {facts['target']}")
 
 
@@ -261,7 +261,7 @@ class MakeAll(_Countdown):
 
     def draw(self, level: int, rng: Random) -> dict[str, Any]:
         """Random numbers, and a value of all of them."""
-        return self._planted(level, rng, 0)
+        return self._plant_target(level, rng, 0)
 
     def solve(self, facts: Facts) -> Solution:
         """From even divisions of the numbers to uneven ones."""
@@ -269,7 +269,7 @@ class MakeAll(_Countdown):
         mask = (1 << len(search.numbers)) - 1
         if search.way(mask, facts["target"]) is None:
             raise DataError(f"{self.name}: no expression over all of {facts['numbers']} is {facts['target']}")
-        return self._solved(facts, search, mask, facts["target"])
+        return self._solve_facts(facts, search, mask, facts["target"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -309,7 +309,7 @@ class TwentyFour(_Countdown):
         search = _search_24(list(facts["numbers"]), facts["target"])
         if search is None:
             raise DataError(f"{self.name}: no expression over all of {facts['numbers']} is {facts['target']}")
-        return self._solved(facts, search, (1 << len(search.numbers)) - 1, facts["target"])
+        return self._solve_facts(facts, search, (1 << len(search.numbers)) - 1, facts["target"])
 
 
 def _search_24(numbers: list[int], target: int) -> _Search | None:
@@ -359,7 +359,7 @@ class Closest(_Countdown):
         search, target = _Search(list(facts["numbers"])), facts["target"]
         masks = range(1, 1 << len(search.numbers))
         best, _, mask, value = min((abs(v - target), m.bit_count(), m, v) for m in masks for v in search.values(m))
-        return self._solved(facts, search, mask, value, distance=int(best))
+        return self._solve_facts(facts, search, mask, value, distance=int(best))
 
 
 def countdown() -> Problems:

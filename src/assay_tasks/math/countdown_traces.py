@@ -66,12 +66,12 @@ class SearchTraces:
             task = tasks.task("countdown/target", self.level, "train", index)
             facts = {"numbers": list(task.public["facts"]["numbers"]), "target": task.public["facts"]["target"]}
             rng = Random(derive("search trace", self.seed, f"level {self.level}", index))
-            thought, answer = self._written(facts, rng)
+            thought, answer = self._write_trace(facts, rng)
             said = f"{thought}<answer>{answer}</answer>"
             out.append({"prompt": task.public["prompt"], "completion": said, "characters": len(thought)})
         return out
 
-    def _written(self, facts: dict[str, Any], rng: Random) -> tuple[str, str]:
+    def _write_trace(self, facts: dict[str, Any], rng: Random) -> tuple[str, str]:
         solution = MakeTarget().solve(facts)
         lines = [f"{self._branch(facts, rng)} That is not {facts['target']}, go back." for _ in range(self.backtracks)]
         if "backward_chaining" in self.habits:

@@ -20,7 +20,7 @@ _SYMBOLS = "0123456789ABCDEF"
 _PLACES = ("ones", "tens", "hundreds", "thousands", "ten thousands", "hundred thousands")
 
 
-def _written(n: int, base: int) -> str:
+def _write_digits(n: int, base: int) -> str:
     out = ""
     while n:
         out = _SYMBOLS[n % base] + out
@@ -48,7 +48,7 @@ class BaseConversion(ExactProblem):
     def draw(self, level: int, rng: Random) -> dict[str, Any]:
         """A number and two bases from 2 to 16."""
         base, to = rng.sample(range(2, 17), 2)
-        return {"digits": _written(rng.randrange(10**level, 10 ** (level + 1)), base), "base": base, "to": to}
+        return {"digits": _write_digits(rng.randrange(10**level, 10 ** (level + 1)), base), "base": base, "to": to}
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The digits, the bases, and what stands for digits above 9 where there are such."""

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from assay.tasks.problem import Facts, Solution
 from assay.tasks.problems import Problems
-from assay_tasks.math.exact import ExactProblem, signed, sum_text, wrapped
+from assay_tasks.math.exact import ExactProblem, signed_term, sum_text, wrap_number
 from assay_tasks.math.matrices import Determinant, MatrixInverse, MatrixProduct
 from assay_tasks.math.polynomials import Division, Evaluation, Expansion, Inequality, Quadratic
 
@@ -55,9 +55,7 @@ class LinearEquation(ExactProblem):
         a, c = _slope(left), _slope(right)
         b, d = (sum(k * rest for k, _, rest in side) for side in (left, right))
         answer = Fraction(d - b, a - c)
-        steps = (
-            f"{sum_text([a, b], ['x', ''])} = {sum_text([c, d], ['x', ''])}\n{signed(a - c, 'x', True)} = {d - b}\nx = {answer}"
-        )
+        steps = f"{sum_text([a, b], ['x', ''])} = {sum_text([c, d], ['x', ''])}\n{signed_term(a - c, 'x', True)} = {d - b}\nx = {answer}"
         return Solution(answer=str(answer), steps=steps, effort=2 * (len(left) + len(right)) + 1)
 
 
@@ -76,7 +74,7 @@ def _side(terms: Sequence[Sequence[int]]) -> str:
         if k == 1 and (inside != "0" or not out):
             out = f"{out} {'-' if inside[0] == '-' else '+'} {inside.removeprefix('-')}" if out else inside
         elif k != 1:
-            out += signed(k, f"({inside})", first=not out)
+            out += signed_term(k, f"({inside})", first=not out)
     return out
 
 
@@ -106,7 +104,7 @@ class LinearSystem(ExactProblem):
         while True:
             rows = [[rng.randint(-6, 6) for _ in range(n)] for _ in range(n)]
             full = [[*row, sum(a * x for a, x in zip(row, planted, strict=True))] for row in rows]
-            if all(any(row) for row in rows) and _eliminated(full, []) is not None:
+            if all(any(row) for row in rows) and _eliminate(full, []) is not None:
                 return {"rows": full}
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
@@ -118,12 +116,12 @@ class LinearSystem(ExactProblem):
     def solve(self, facts: Facts) -> Solution:
         """Gauss' elimination."""
         steps: list[str] = []
-        found = _eliminated(facts["rows"], steps) or []
+        found = _eliminate(facts["rows"], steps) or []
         answer = ", ".join(f"{c} = {v}" for c, v in zip(_LETTERS, found, strict=False))
         return Solution(answer=answer, steps="\n".join(steps), effort=len(found) * len(steps))
 
 
-def _eliminated(given: Sequence[Sequence[int]], steps: list[str]) -> list[Fraction] | None:
+def _eliminate(given: Sequence[Sequence[int]], steps: list[str]) -> list[Fraction] | None:
     """The solution; None where there is not exactly one."""
     rows = [[Fraction(x) for x in row] for row in given]
     n = len(rows)
@@ -177,14 +175,14 @@ class Exponents(ExactProblem):
         """The product from left to right."""
         base, out = facts["base"], ""
         for i, (root, k, sign) in enumerate(facts["powers"]):
-            out += f"{'' if not i else ' × ' if sign > 0 else ' ÷ '}{base**root}^{wrapped(k)}"
+            out += f"{'' if not i else ' × ' if sign > 0 else ' ÷ '}{base**root}^{wrap_number(k)}"
         return {"product": out, "base": str(base)}
 
     def solve(self, facts: Facts) -> Solution:
         """Each factor as a power of the base."""
         base = facts["base"]
         steps = [
-            f"{base**root}^{wrapped(k)} = {base}^{wrapped(root * k)}" if root > 1 else f"{base}^{wrapped(k)}"
+            f"{base**root}^{wrap_number(k)} = {base}^{wrap_number(root * k)}" if root > 1 else f"{base}^{wrap_number(k)}"
             for root, k, _ in facts["powers"]
         ]
         terms = [root * k * sign for root, k, sign in facts["powers"]]
@@ -232,7 +230,9 @@ class Logarithms(ExactProblem):
         values = [Fraction(above, below) for _, _, below, above in facts["terms"]]
         steps = [f"{_log(*term)} = {value}" for (_, *term), value in zip(facts["terms"], values, strict=True)]
         total = sum((k * v for (k, *_), v in zip(facts["terms"], values, strict=True)), Fraction(0))
-        parts = [f"{'-' if k < 0 else '+'} {abs(k)} × {wrapped(v)}" for (k, *_), v in zip(facts["terms"], values, strict=True)]
+        parts = [
+            f"{'-' if k < 0 else '+'} {abs(k)} × {wrap_number(v)}" for (k, *_), v in zip(facts["terms"], values, strict=True)
+        ]
         steps.append(f"{' '.join(parts).removeprefix('+ ')} = {total}")
         return Solution(answer=str(total), steps="\n".join(steps), effort=2 * len(values))
 
@@ -281,7 +281,7 @@ class Progression(ExactProblem):
         """The first two terms, or the rule."""
         first, step, n = Fraction(facts["first"]), Fraction(facts["step"]), facts["n"]
         even = facts["kind"] == "arithmetic"
-        rule = f"a_(n+1) = a_n {'-' if step < 0 else '+'} {abs(step)}" if even else f"a_(n+1) = {wrapped(step)} × a_n"
+        rule = f"a_(n+1) = a_n {'-' if step < 0 else '+'} {abs(step)}" if even else f"a_(n+1) = {wrap_number(step)} × a_n"
         return {
             "kind": f"{'An' if even else 'A'} {facts['kind']}",
             "small": f"{'an' if even else 'a'} {facts['kind']}",
@@ -296,11 +296,15 @@ class Progression(ExactProblem):
         a, d, n = Fraction(facts["first"]), Fraction(facts["step"]), facts["n"]
         even = facts["kind"] == "arithmetic"
         last = a + (n - 1) * d if even else a * d ** (n - 1)
-        how = f"{a} + {n - 1} × {wrapped(d)}" if even else f"{wrapped(a)} × {wrapped(d)}^{n - 1}"
+        how = f"{a} + {n - 1} × {wrap_number(d)}" if even else f"{wrap_number(a)} × {wrap_number(d)}^{n - 1}"
         steps, answer = [f"a_{n} = {how} = {last}"], last
         if facts["what"] == "sum":
             answer = n * (a + last) / 2 if even else (d * last - a) / (d - 1)
-            how = f"{n} × ({a} + {wrapped(last)}) / 2" if even else f"({wrapped(d)} × {wrapped(last)} - {wrapped(a)}) / ({d} - 1)"
+            how = (
+                f"{n} × ({a} + {wrap_number(last)}) / 2"
+                if even
+                else f"({wrap_number(d)} × {wrap_number(last)} - {wrap_number(a)}) / ({d} - 1)"
+            )
             steps.append(f"sum: {how} = {answer}")
         return Solution(answer=str(answer), steps="\n".join(steps), effort=n + len(steps))
 
@@ -343,7 +347,7 @@ class Recurrence(ExactProblem):
         steps: list[str] = []
         for n in range(3, facts["n"] + 1):
             found = p * b + q * a + plus
-            sums = f"{p} × {wrapped(b)} {'-' if q < 0 else '+'} {abs(q)} × {wrapped(a)} {'-' if plus < 0 else '+'} {abs(plus)}"
+            sums = f"{p} × {wrap_number(b)} {'-' if q < 0 else '+'} {abs(q)} × {wrap_number(a)} {'-' if plus < 0 else '+'} {abs(plus)}"
             steps.append(f"a_{n} = {sums} = {found}")
             a, b = b, found
         return Solution(answer=str(b), steps="\n".join(steps), effort=len(steps))

@@ -11,7 +11,7 @@ from assay.core.protocols import Verifier
 from assay.tasks.problem import Form, Problem
 from assay_tasks.math.arithmetic import number_in
 
-__all__ = ["ExactProblem", "primes_of", "signed", "sum_text", "wrapped"]
+__all__ = ["ExactProblem", "primes_of", "signed_term", "sum_text", "wrap_number"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,19 +47,19 @@ def primes_of(n: int) -> list[int]:
     return [*out, n] if n > 1 else out
 
 
-def wrapped(value: int | Fraction) -> str:
+def wrap_number(value: int | Fraction) -> str:
     """A number as a factor or term behind a sign: negative ones and fractions in brackets.
 
-    >>> wrapped(3), wrapped(-3), wrapped(Fraction(1, 2))
+    >>> wrap_number(3), wrap_number(-3), wrap_number(Fraction(1, 2))
     ('3', '(-3)', '(1/2)')
     """
     return f"({value})" if value < 0 or value.denominator != 1 else str(value)
 
 
-def signed(coefficient: int | Fraction, symbol: str, first: bool = False) -> str:
+def signed_term(coefficient: int | Fraction, symbol: str, first: bool = False) -> str:
     """A term of a sum, with the sign that joins it to what stands before; empty for 0.
 
-    >>> signed(-1, "x"), signed(3, "y"), signed(Fraction(1, 2), "x", first=True), signed(-4, "", first=True)
+    >>> signed_term(-1, "x"), signed_term(3, "y"), signed_term(Fraction(1, 2), "x", first=True), signed_term(-4, "", first=True)
     (' - x', ' + 3y', '(1/2)x', '-4')
     """
     if not coefficient:
@@ -79,5 +79,5 @@ def sum_text(coefficients: Sequence[int | Fraction], symbols: Iterable[str]) -> 
     """
     out = ""
     for coefficient, symbol in zip(coefficients, symbols, strict=True):
-        out += signed(coefficient, symbol, first=not out)
+        out += signed_term(coefficient, symbol, first=not out)
     return out or "0"

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from assay.tasks.problem import Facts, Solution
 from assay.tasks.problems import Problems
-from assay_tasks.math.exact import ExactProblem, signed, wrapped
+from assay_tasks.math.exact import ExactProblem, signed_term, wrap_number
 
 __all__ = ["Angles", "Circle", "Distance", "Intersection", "PolygonArea", "Pythagoras", "Solids", "Transformations", "geometry"]
 
@@ -219,9 +219,9 @@ class PolygonArea(ExactProblem):
         parts: list[int] = []
         for (a, b), (c, d) in zip(corners, [*corners[1:], corners[0]], strict=True):
             parts.append(a * d - c * b)
-            steps.append(f"{wrapped(a)} × {wrapped(d)} - {wrapped(c)} × {wrapped(b)} = {parts[-1]}")
+            steps.append(f"{wrap_number(a)} × {wrap_number(d)} - {wrap_number(c)} × {wrap_number(b)} = {parts[-1]}")
         answer = Fraction(abs(sum(parts)), 2)
-        steps.append(f"({' + '.join(map(wrapped, parts))}) / 2 = {Fraction(sum(parts), 2)}")
+        steps.append(f"({' + '.join(map(wrap_number, parts))}) / 2 = {Fraction(sum(parts), 2)}")
         return Solution(answer=str(answer), steps="\n".join(steps), effort=len(parts))
 
 
@@ -289,8 +289,8 @@ class Intersection(ExactProblem):
             steps += [_equation(line, 2) for line in lines]
         below = a * e - b * d
         x, y = Fraction(c * e - b * f, below), Fraction(a * f - c * d, below)
-        steps.append(f"determinant {wrapped(a)} × {wrapped(e)} - {wrapped(b)} × {wrapped(d)} = {below}")
-        steps.append(f"x = {c * e - b * f} / {wrapped(below)} = {x}, y = {a * f - c * d} / {wrapped(below)} = {y}")
+        steps.append(f"determinant {wrap_number(a)} × {wrap_number(e)} - {wrap_number(b)} × {wrap_number(d)} = {below}")
+        steps.append(f"x = {c * e - b * f} / {wrap_number(below)} = {x}, y = {a * f - c * d} / {wrap_number(below)} = {y}")
         return Solution(answer=f"({x}, {y})", steps="\n".join(steps), effort=(4, 6, 9)[facts["kind"] - 1])
 
 
@@ -313,8 +313,8 @@ def _cross(one: list[int], other: list[int]) -> int:
 def _equation(line: list[int], kind: int) -> str:
     a, b, c = line
     if kind == 1:  # b is -1: y = a x - c
-        return f"y = {signed(a, 'x', first=True)}{signed(-c, '')}"
-    left = f"{signed(a, 'x', first=True)}{signed(b, 'y', first=not a)}"
+        return f"y = {signed_term(a, 'x', first=True)}{signed_term(-c, '')}"
+    left = f"{signed_term(a, 'x', first=True)}{signed_term(b, 'y', first=not a)}"
     return f"{left} = {c}"
 
 
@@ -431,7 +431,7 @@ class Circle(ExactProblem):
         match facts["kind"]:
             case "area":
                 r = Fraction(a, 1 + b)
-                how, answer = f"{wrapped(r)}^2 × pi", _of_pi(r * r)
+                how, answer = f"{wrap_number(r)}^2 × pi", _of_pi(r * r)
             case "round":
                 how, answer = f"{a} × pi" if b else f"2 × {a} × pi", _of_pi(a if b else 2 * a)
             case "ring":

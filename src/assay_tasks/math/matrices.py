@@ -12,7 +12,7 @@ from typing import Any, ClassVar, cast
 from assay.core.protocols import Verifier
 from assay.tasks.problem import Facts, Form, Solution
 from assay.verify.text.jsonvalue import JsonMatch
-from assay_tasks.math.exact import ExactProblem, wrapped
+from assay_tasks.math.exact import ExactProblem, wrap_number
 
 __all__ = ["Determinant", "MatrixInverse", "MatrixProduct"]
 
@@ -63,7 +63,7 @@ def _determinant(matrix: Matrix, steps: list[str]) -> int:
     if len(matrix) == 2:
         (a, b), (c, d) = matrix
         value = a * d - b * c
-        steps.append(f"{wrapped(a)} × {wrapped(d)} - {wrapped(b)} × {wrapped(c)} = {value}")
+        steps.append(f"{wrap_number(a)} × {wrap_number(d)} - {wrap_number(b)} × {wrap_number(c)} = {value}")
         return value
     terms: list[str] = []
     value = 0
@@ -71,7 +71,7 @@ def _determinant(matrix: Matrix, steps: list[str]) -> int:
         if entry:
             minor = _determinant([row[:j] + row[j + 1 :] for row in matrix[1:]], steps)
             value += (-1) ** j * entry * minor
-            terms.append(f"{'-' if j % 2 else '+'} {wrapped(entry)} × {wrapped(minor)}")
+            terms.append(f"{'-' if j % 2 else '+'} {wrap_number(entry)} × {wrap_number(minor)}")
     steps.append(f"{' '.join(terms).removeprefix('+ ') or 0} = {value}")
     return value
 
@@ -115,7 +115,7 @@ class MatrixProduct(ExactProblem):
         steps: list[str] = []
         for i, row in enumerate(left, 1):
             out.append([sum(a * b for a, b in zip(row, column, strict=True)) for column in columns])
-            sums = [" + ".join(f"{wrapped(a)} × {wrapped(b)}" for a, b in zip(row, c, strict=True)) for c in columns]
+            sums = [" + ".join(f"{wrap_number(a)} × {wrap_number(b)}" for a, b in zip(row, c, strict=True)) for c in columns]
             steps.append(f"row {i}: " + ", ".join(f"{s} = {v}" for s, v in zip(sums, out[-1], strict=True)))
         effort = len(left) * len(right) * len(columns)
         return Solution(answer=_rows(out), gold=out, steps="\n".join(steps), effort=effort)

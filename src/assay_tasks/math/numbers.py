@@ -395,7 +395,7 @@ class Multiples(ExactProblem):
             chosen = [n for i, n in enumerate(of) if mask >> i & 1]
             each = lcm(*chosen)
             count = high // each - (low - 1) // each
-            steps.append(f"divisible by {each}{f' ({_joined(chosen)})' if len(chosen) > 1 else ''}: {count}")
+            steps.append(f"divisible by {each}{f' ({_join_numbers(chosen)})' if len(chosen) > 1 else ''}: {count}")
             terms.append(count if len(chosen) % 2 else -count)
         answer = sum(terms)
         summed = " ".join(f"{'-' if t < 0 else '+'} {abs(t)}" for t in terms).removeprefix("+ ")
@@ -407,7 +407,7 @@ class Multiples(ExactProblem):
         return Solution(answer=str(answer), steps="\n".join(steps), effort=len(terms))
 
 
-def _joined(numbers: list[int]) -> str:
+def _join_numbers(numbers: list[int]) -> str:
     return " and ".join(map(str, numbers))
 
 

@@ -10,9 +10,9 @@ from random import Random
 from typing import Any, ClassVar
 
 from assay.tasks.problem import Facts, Solution
-from assay_tasks.math.exact import ExactProblem, sum_text, wrapped
+from assay_tasks.math.exact import ExactProblem, sum_text, wrap_number
 
-__all__ = ["Division", "Evaluation", "Expansion", "Inequality", "Quadratic", "multiplied", "polynomial"]
+__all__ = ["Division", "Evaluation", "Expansion", "Inequality", "Quadratic", "multiply", "polynomial"]
 
 Coefficients = Sequence[int | Fraction]
 """Of a polynomial, the highest power first."""
@@ -29,10 +29,10 @@ def polynomial(coefficients: Coefficients, symbol: str = "x") -> str:
     return sum_text(coefficients, powers)
 
 
-def multiplied(p: Coefficients, q: Coefficients) -> list[int | Fraction]:
+def multiply(p: Coefficients, q: Coefficients) -> list[int | Fraction]:
     """The product of two polynomials.
 
-    >>> multiplied([1, 1], [1, -1])
+    >>> multiply([1, 1], [1, -1])
     [1, 0, -1]
     """
     out: list[int | Fraction] = [0] * (len(p) + len(q) - 1)
@@ -78,7 +78,7 @@ class Evaluation(ExactProblem):
         steps = [str(value)]
         for c in rest:
             found = value * at + c
-            steps.append(f"{wrapped(value)} × {wrapped(at)} {'-' if c < 0 else '+'} {abs(c)} = {found}")
+            steps.append(f"{wrap_number(value)} × {wrap_number(at)} {'-' if c < 0 else '+'} {abs(c)} = {found}")
             value = found
         return Solution(answer=str(value), steps="\n".join(steps), effort=len(rest))
 
@@ -118,7 +118,7 @@ class Expansion(ExactProblem):
         steps: list[str] = []
         effort = 0
         for factor in facts["factors"][1:]:
-            found = multiplied(value, factor)
+            found = multiply(value, factor)
             steps.append(f"({polynomial(value)})({polynomial(factor)}) = {polynomial(found)}")
             effort += len(value) * len(factor)
             value = found
@@ -147,7 +147,7 @@ class Division(ExactProblem):
         """A divisor with leading coefficient 1, a quotient and a remainder."""
         degree = rng.choice((1, 2))
         divisor = [1, *_random(degree - 1, 6, rng)]
-        dividend = multiplied(divisor, _random(level, 5, rng))
+        dividend = multiply(divisor, _random(level, 5, rng))
         rest = [rng.randint(-9, 9) for _ in range(degree)]
         return {
             "dividend": [a + b for a, b in zip(dividend, [0] * (len(dividend) - degree) + rest, strict=True)],
@@ -210,12 +210,12 @@ class Quadratic(ExactProblem):
         if level <= 2:
             a, b = (1, 1) if level == 1 else (rng.randint(2, 6), rng.randint(1, 6))
             first, second = ([c, -rng.randint(-15, 15)] for c in (a, b))
-            return {"coefficients": _reduced(multiplied(first, second))}
+            return {"coefficients": _reduce_coefficients(multiply(first, second))}
         while True:
             a, b, c = (1 if level == 3 else rng.randint(2, 9)), rng.randint(-12, 12), rng.randint(-15, 15)
             inside = b * b - 4 * a * c
             if inside > 0 and isqrt(inside) ** 2 != inside:
-                return {"coefficients": _reduced([a, b, c])}
+                return {"coefficients": _reduce_coefficients([a, b, c])}
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The left side."""
@@ -225,7 +225,7 @@ class Quadratic(ExactProblem):
         """The formula, with the square taken out of the root."""
         a, b, c = facts["coefficients"]
         inside = b * b - 4 * a * c
-        steps = [f"discriminant: {wrapped(b)}^2 - 4 × {a} × {wrapped(c)} = {inside}"]
+        steps = [f"discriminant: {wrap_number(b)}^2 - 4 × {a} × {wrap_number(c)} = {inside}"]
         out, left = _square_out(inside)
         if left == 1 or not inside:
             roots = sorted({Fraction(-b - out, 2 * a), Fraction(-b + out, 2 * a)}) if inside else [Fraction(-b, 2 * a)]
@@ -239,7 +239,7 @@ class Quadratic(ExactProblem):
         return Solution(answer=answer, steps="\n".join(steps), effort=5 + out.bit_length() + a.bit_length())
 
 
-def _reduced(coefficients: Sequence[int | Fraction]) -> list[int]:
+def _reduce_coefficients(coefficients: Sequence[int | Fraction]) -> list[int]:
     whole = [int(c) for c in coefficients]
     common = gcd(*whole) * (-1 if whole[0] < 0 else 1)
     return [c // common for c in whole]

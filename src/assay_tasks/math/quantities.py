@@ -83,7 +83,7 @@ class Quantities(ExactProblem):
             waiting.pop()
             if i not in values:
                 values[i] = _value(how, values)
-                steps.append(f"{facts['who'][i]}'s {facts['what'][i]}: {_worked(how, values)}{values[i]}")
+                steps.append(f"{facts['who'][i]}'s {facts['what'][i]}: {_work_value(how, values)}{values[i]}")
         return Solution(
             answer=str(values[facts["asked"]]), steps="\n".join(steps), effort=sum(facts["how"][i][0] != "is" for i in values)
         )
@@ -133,7 +133,7 @@ def _value(how: list[Any], values: Mapping[int, int] | list[int]) -> int:
             return values[n] - last
 
 
-def _worked(how: list[Any], values: Mapping[int, int]) -> str:
+def _work_value(how: list[Any], values: Mapping[int, int]) -> str:
     kind, a, *rest = how
     match kind:
         case "is":

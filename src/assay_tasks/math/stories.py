@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from random import Random
 
-__all__ = ["ASIDES", "NAMES", "THINGS", "aside", "cents", "listed", "people", "said_aside"]
+__all__ = ["ASIDES", "NAMES", "THINGS", "draw_aside", "cents", "list_parts", "people", "said_aside"]
 
 NAMES = (
     "Ada",
@@ -73,7 +73,7 @@ def people(count: int, rng: Random) -> list[str]:
     return rng.sample(NAMES, count)
 
 
-def aside(rng: Random) -> list[int] | None:
+def draw_aside(rng: Random) -> list[int] | None:
     """In every third question, which sentence stands there for nothing, and its number."""
     return [rng.randrange(len(ASIDES)), rng.randint(3, 60)] if rng.random() < 0.35 else None
 
@@ -87,10 +87,10 @@ def said_aside(what: Sequence[int] | None) -> str:
     return f"{ASIDES[what[0]].format(n=what[1])} " if what else ""
 
 
-def listed(parts: Sequence[str]) -> str:
+def list_parts(parts: Sequence[str]) -> str:
     """Parts with commas and an ``and``.
 
-    >>> listed(["a"]), listed(["a", "b", "c"])
+    >>> list_parts(["a"]), list_parts(["a", "b", "c"])
     ('a', 'a, b and c')
     """
     return f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else parts[0]

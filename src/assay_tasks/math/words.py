@@ -13,9 +13,9 @@ from assay.tasks.problem import Facts, Form, Solution
 from assay.tasks.problems import Problems
 from assay.verify.exact import ExactMatch
 from assay_tasks.math.arithmetic import number_in
-from assay_tasks.math.exact import ExactProblem, sum_text, wrapped
+from assay_tasks.math.exact import ExactProblem, sum_text, wrap_number
 from assay_tasks.math.quantities import Quantities
-from assay_tasks.math.stories import aside, cents, listed, people, said_aside
+from assay_tasks.math.stories import draw_aside, cents, list_parts, people, said_aside
 
 __all__ = ["Ages", "Calendar", "Clock", "Currencies", "Mixtures", "Parts", "Percentages", "Shopping", "Travel", "Work", "words"]
 
@@ -52,7 +52,7 @@ class Shopping(ExactProblem):
             "goods": [list(g) for g in goods],
             "off": off,
             "paid": (total // note + 1) * note,
-            "aside": aside(rng),
+            "aside": draw_aside(rng),
         }
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
@@ -61,7 +61,7 @@ class Shopping(ExactProblem):
         off = f"There is a discount of {facts['off']}% on the whole purchase. " if facts["off"] else ""
         return {
             "who": facts["who"],
-            "goods": listed(goods),
+            "goods": list_parts(goods),
             "off": off,
             "aside": said_aside(facts["aside"]),
             "paid": str(facts["paid"] // 100),
@@ -192,9 +192,9 @@ class Ages(ExactProblem):
         for i, (kind, by) in enumerate(facts["links"]):
             more = f"{by} times as old as" if kind == "times" else f"{by} year{'s' * (by > 1)} {kind} than"
             lines.append(f"{who[i + 1]} is {more} {who[i]}.")
-        total = f"Together {listed(sorted(who))} are {facts['total']} years old."
+        total = f"Together {list_parts(sorted(who))} are {facts['total']} years old."
         if facts["in"]:
-            total = f"In {facts['in']} years, {listed(sorted(who))} will be {facts['total']} years old together."
+            total = f"In {facts['in']} years, {list_parts(sorted(who))} will be {facts['total']} years old together."
         return {"links": " ".join(lines), "total": total, "asked": who[facts["asked"]]}
 
     def solve(self, facts: Facts) -> Solution:
@@ -247,7 +247,7 @@ class Mixtures(ExactProblem):
         parts = [f"{n} litre{'s' * (n > 1)} of a solution with {p}% acid" for n, p in facts["parts"]]
         if facts["water"]:
             parts.append(f"{facts['water']} litre{'s' * (facts['water'] > 1)} of pure water")
-        return {"parts": listed(parts), "Parts": listed(parts)}
+        return {"parts": list_parts(parts), "Parts": list_parts(parts)}
 
     def verifier(self, form: Form) -> Verifier:
         """The number, with or without the sign."""
@@ -261,7 +261,7 @@ class Mixtures(ExactProblem):
         answer = 100 * acid / total
         return Solution(
             answer=str(answer),
-            steps=f"{said} = {acid}\n{wrapped(acid)} / {total} = {wrapped(answer)}%",
+            steps=f"{said} = {acid}\n{wrap_number(acid)} / {total} = {wrap_number(answer)}%",
             effort=len(facts["parts"]) * 2,
         )
 
@@ -288,7 +288,7 @@ class Travel(ExactProblem):
         if level > 2:
             legs = [[speed, str(Fraction(time, 4))] for speed, time in legs]
         what = rng.choice(("way", "speed")) if level > 1 else rng.choice(("way", "way", "late"))
-        return {"who": people(1, rng)[0], "legs": legs, "what": what, "aside": aside(rng)}
+        return {"who": people(1, rng)[0], "legs": legs, "what": what, "aside": draw_aside(rng)}
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The legs and the question in words."""
@@ -422,7 +422,7 @@ class Parts(ExactProblem):
             "parts": [str(p) for p in parts],
             "left": int(left) if back else start,
             "back": back,
-            "aside": aside(rng),
+            "aside": draw_aside(rng),
         }
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
@@ -601,7 +601,7 @@ def _time(minutes: int) -> str:
 def _long(minutes: int) -> str:
     hours, rest = divmod(minutes, 60)
     parts = [f"{hours} hour{'s' * (hours > 1)}"] * (hours > 0) + [f"{rest} minute{'s' * (rest > 1)}"] * (rest > 0)
-    return listed(parts)
+    return list_parts(parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,7 +38,7 @@ class AnyWay(Maze):
     )
     how: ClassVar[str] = _MOVES
 
-    def found(self, rows: list[str], way: list[str] | None) -> tuple[str, Any]:
+    def find_answer(self, rows: list[str], way: list[str] | None) -> tuple[str, Any]:
         """The moves."""
         return ", ".join(way or ()), {"maze": rows}
 
@@ -63,7 +63,7 @@ class ShortestWay(Maze):
     )
     how: ClassVar[str] = _MOVES
 
-    def found(self, rows: list[str], way: list[str] | None) -> tuple[str, Any]:
+    def find_answer(self, rows: list[str], way: list[str] | None) -> tuple[str, Any]:
         """The moves."""
         return ", ".join(way or ()), {"maze": rows, "value": len(way or ())}
 
@@ -87,7 +87,7 @@ class MazeDistance(Maze):
         "What is the least number of moves in which one can get from the start to the goal?",
     )
 
-    def found(self, rows: list[str], way: list[str] | None) -> tuple[str, Any]:
+    def find_answer(self, rows: list[str], way: list[str] | None) -> tuple[str, Any]:
         """How many moves."""
         return str(len(way or ())), None
 
@@ -132,7 +132,7 @@ class MazeReachable(Maze):
                 closed.pop()
         return grid
 
-    def found(self, rows: list[str], way: list[str] | None) -> tuple[str, Any]:
+    def find_answer(self, rows: list[str], way: list[str] | None) -> tuple[str, Any]:
         """Yes or no."""
         return "no" if way is None else "yes", None
 

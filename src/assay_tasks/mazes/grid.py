@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-__all__ = ["GOAL", "MOVES", "START", "WALL", "Cell", "carve", "distances", "find", "placed"]
+__all__ = ["GOAL", "MOVES", "START", "WALL", "Cell", "carve", "distances", "find", "place_ends"]
 
 Cell = tuple[int, int]
 """Row and column, from 0."""
@@ -58,7 +58,7 @@ def distances(grid: list[list[str]], source: Cell) -> dict[Cell, int]:
     return out
 
 
-def placed(grid: list[list[str]], rng: Random) -> tuple[Cell, Cell]:
+def place_ends(grid: list[list[str]], rng: Random) -> tuple[Cell, Cell]:
     """A start in any room, and a goal in a room at least half as far from it as the farthest; both are marked."""
     rooms = [(r, c) for r in range(0, len(grid), 2) for c in range(0, len(grid[0]), 2)]
     start = rng.choice(rooms)

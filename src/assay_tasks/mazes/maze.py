@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from assay.core.errors import ConfigError
 from assay.tasks.problem import Facts, Problem, Solution
-from assay_tasks.mazes.grid import GOAL, MOVES, START, WALL, Cell, carve, find, placed
+from assay_tasks.mazes.grid import GOAL, MOVES, START, WALL, Cell, carve, find, place_ends
 
 __all__ = ["Maze", "shortest"]
 
@@ -48,7 +48,7 @@ class Maze(Problem):
         """A maze with its start and goal."""
         rows, cols = rng.choice(((level + 1, level + 2), (level + 2, level + 1), (level + 2, level + 2)))
         grid = carve(rows, cols, self.loops, rng)
-        placed(grid, rng)
+        place_ends(grid, rng)
         return grid
 
     def draw(self, level: int, rng: Random) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from assay.core.errors import ConfigError
 from assay.tasks.problem import Facts
 from assay_tasks.games.play import MOST_TURNS, Game, Match
-from assay_tasks.mazes.grid import GOAL, MOVES, START, WALL, Cell, carve, find, placed
+from assay_tasks.mazes.grid import GOAL, MOVES, START, WALL, Cell, carve, find, place_ends
 
 __all__ = ["MazeWalk"]
 
@@ -75,7 +75,7 @@ class MazeWalk(Game):
         if rng.getrandbits(1):
             rows, cols = cols, rows
         grid = carve(rows, cols, self.loops, rng)
-        placed(grid, rng)
+        place_ends(grid, rng)
         return {"maze": "\n".join(["".join(row) for row in grid])}
 
     def fields(self, facts: Facts) -> Mapping[str, str]:

@@ -11,8 +11,8 @@ from assay.core.protocols import Verifier
 from assay.tasks.problem import Facts, Form, Solution
 from assay.verify.exact import ExactMatch
 from assay_tasks.puzzles.clued import Clue, Clued, list_in, table_in, table_of
-from assay_tasks.puzzles.constraints import AllDifferent, Constraint, Count, Every, Linear, Modulo, mask_of, related
-from assay_tasks.puzzles.puzzle import NAMES, listed, renumbered
+from assay_tasks.puzzles.constraints import AllDifferent, Constraint, Count, Every, Linear, Modulo, mask_of, relate
+from assay_tasks.puzzles.puzzle import NAMES, list_words, renumber
 from assay_tasks.puzzles.solver import Model
 
 __all__ = ["Ages", "Balance", "Code", "Coins", "Digits"]
@@ -79,15 +79,15 @@ class Ages(Clued):
         """A linear equation."""
         match clue[0]:
             case "sum":
-                return related(clue[1:3], (1, 1), "=", clue[3])
+                return relate(clue[1:3], (1, 1), "=", clue[3])
             case "all":
-                return related(clue[1:-1], (1,) * (len(clue) - 2), "=", clue[-1])
+                return relate(clue[1:-1], (1,) * (len(clue) - 2), "=", clue[-1])
             case "older":
-                return related(clue[1:3], (1, -1), "=", clue[3])
+                return relate(clue[1:3], (1, -1), "=", clue[3])
             case "times":
-                return related(clue[1:3], (1, -clue[3]), "=", 0)
+                return relate(clue[1:3], (1, -clue[3]), "=", 0)
             case _:
-                return related(clue[1:3], (1, -clue[4]), "=", clue[3] * (clue[4] - 1))
+                return relate(clue[1:3], (1, -clue[4]), "=", clue[3] * (clue[4] - 1))
 
     def sentence(self, facts: Facts, clue: Clue, turn: int) -> str:
         """With names."""
@@ -111,7 +111,7 @@ class Ages(Clued):
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The people and clues."""
-        return {**Clued.fields(self, facts), "people": listed(facts["names"])}
+        return {**Clued.fields(self, facts), "people": list_words(facts["names"])}
 
     def verifier(self, form: Form) -> Verifier:
         """Everybody's age."""
@@ -181,7 +181,7 @@ class Balance(Clued):
         factors = clue[1] if clue[0] == "weigh" else [a - b for a, b in zip(clue[1], clue[2], strict=True)]
         cells = [i for i, f in enumerate(factors) if f]
         total = clue[2] if clue[0] == "weigh" else 0
-        return related(cells, [factors[i] for i in cells], ">" if clue[0] == "more" else "=", total)
+        return relate(cells, [factors[i] for i in cells], ">" if clue[0] == "more" else "=", total)
 
     def sentence(self, facts: Facts, clue: Clue, turn: int) -> str:
         """With counted shapes."""
@@ -198,7 +198,7 @@ class Balance(Clued):
     @staticmethod
     def _pan_text(facts: Facts, pan: Sequence[int]) -> str:
         plural = {name: f"{name}es" if name == "cross" else f"{name}s" for name in facts["names"]}
-        return listed([f"{k} {name if k == 1 else plural[name]}" for k, name in zip(pan, facts["names"], strict=True) if k])
+        return list_words([f"{k} {name if k == 1 else plural[name]}" for k, name in zip(pan, facts["names"], strict=True) if k])
 
     def write_solution(self, facts: Facts, values: Sequence[int]) -> Solution:
         """The weight of each kind."""
@@ -211,7 +211,7 @@ class Balance(Clued):
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The kinds and the scales."""
-        return {**Clued.fields(self, facts), "people": listed(facts["names"]), "most": str(facts["most"])}
+        return {**Clued.fields(self, facts), "people": list_words(facts["names"]), "most": str(facts["most"])}
 
     def verifier(self, form: Form) -> Verifier:
         """All kinds."""
@@ -281,7 +281,7 @@ class Coins(Clued):
 
     def solve(self, facts: Facts) -> Solution:
         """Coin by coin and fault by fault."""
-        return self.sifted(facts)
+        return self.sift(facts)
 
     def write_solution(self, facts: Facts, values: Sequence[int]) -> Solution:
         """The coin and its fault."""
@@ -293,12 +293,12 @@ class Coins(Clued):
         """Coins exchanged, weighings in another order."""
         n = len(facts["names"])
         other = rng.sample(range(n), n)
-        clues = [[sign, renumbered(left, other), renumbered(right, other)] for sign, left, right in facts["clues"]]
+        clues = [[sign, renumber(left, other), renumber(right, other)] for sign, left, right in facts["clues"]]
         return {**facts, "clues": rng.sample(clues, len(clues))}
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The coins and weighings."""
-        return {**Clued.fields(self, facts), "people": listed(facts["names"])}
+        return {**Clued.fields(self, facts), "people": list_words(facts["names"])}
 
     def verifier(self, form: Form) -> Verifier:
         """Coin and fault."""
@@ -438,19 +438,19 @@ class Digits(Clued):
             case "by":
                 return Modulo(range(n), [10 ** (n - 1 - i) for i in range(n)], clue[1], 0)
             case "less":
-                return related(pair, (-1, 1), "=", clue[3])
+                return relate(pair, (-1, 1), "=", clue[3])
             case "over":
-                return related(pair, (1, -1), ">", 0)
+                return relate(pair, (1, -1), ">", 0)
             case "pair":
-                return related(pair, (1, 1), "=", clue[3])
+                return relate(pair, (1, 1), "=", clue[3])
             case "times":
-                return related(pair, (1, -clue[3]), "=", 0)
+                return relate(pair, (1, -clue[3]), "=", 0)
             case "odd":
                 return Modulo((clue[1],), (1,), 2, clue[2])
             case "same":
-                return related(pair, (1, -1), "=", 0)
+                return relate(pair, (1, -1), "=", 0)
             case _:
-                return related(pair, (1, -1), "!=", 0)
+                return relate(pair, (1, -1), "!=", 0)
 
     def sentence(self, facts: Facts, clue: Clue, turn: int) -> str:
         """With the digits by their places."""

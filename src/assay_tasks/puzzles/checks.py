@@ -53,7 +53,7 @@ class Checks:
             if spec.clues and "{clues}" not in text:
                 raise ConfigError(f"{spec.name}: texts[{i}] does not show the clues; write {{clues}} where they shall stand")
         for name in spec.easier:
-            self._known("easier_when_larger", name, self.parameters)
+            self._check_known("easier_when_larger", name, self.parameters)
 
     def _names(self) -> None:
         spec = self.spec
@@ -76,14 +76,14 @@ class Checks:
                 known.add(name)
         for level, table in spec.by_level.items():
             for name, how in table.items():
-                self._known(f"levels.{level}", name, known)
+                self._check_known(f"levels.{level}", name, known)
                 self._draw(f"levels.{level}.{name}", how, known)
         for name, how in spec.variables.items():
             if isinstance(how, Mapping):
                 table = cast("Mapping[str, Any]", how)
                 if set(table) != {"each", "range"}:
                     raise ConfigError(f"{spec.name}: variables.{name} needs 'each' and 'range', it has {sorted(table)}")
-                self._known(f"variables.{name}.each", table["each"], self.parameters)
+                self._check_known(f"variables.{name}.each", table["each"], self.parameters)
                 how = table["range"]
             self._range(f"variables.{name}", how, self.parameters)
 
@@ -122,7 +122,7 @@ class Checks:
             )
         indices = cast("Mapping[str, str]", clue["for"])
         for source in indices.values():
-            self._known(f"{key}.for", source, self.parameters)
+            self._check_known(f"{key}.for", source, self.parameters)
         known = self.parameters | self.variables | set(indices)
         if "value" in clue:
             self._expression(f"{key}.value", clue["value"], known)
@@ -140,9 +140,9 @@ class Checks:
             )
         for key, value in spec.answer.items():
             if key in ("names", "order", "word"):
-                self._known(f"answer.{key}", value, self.parameters)
+                self._check_known(f"answer.{key}", value, self.parameters)
             elif key == "by" or (key == "values" and "names" in kinds):
-                self._known(f"answer.{key}", value, self.variables)
+                self._check_known(f"answer.{key}", value, self.variables)
             else:
                 for text in cast("tuple[Any, ...]", value if isinstance(value, tuple) else (value,)):
                     self._expression(f"answer.{key}", text, known)
@@ -155,7 +155,7 @@ class Checks:
         except ConfigError as error:
             raise ConfigError(f"{self.spec.name}: {key}: {error}") from None
         for name in sorted(found):
-            self._known(key, name, known)
+            self._check_known(key, name, known)
 
     def _text(self, key: str, text: Any, known: set[str]) -> None:
         try:
@@ -167,9 +167,9 @@ class Checks:
                 raise ConfigError(
                     f"{self.spec.name}: {key} has the field {{{name}}}; only {{name}} and {{name[0]}} are filled in"
                 )
-            self._known(key, name.partition("[")[0], known)
+            self._check_known(key, name.partition("[")[0], known)
 
-    def _known(self, key: str, name: Any, known: set[str]) -> None:
+    def _check_known(self, key: str, name: Any, known: set[str]) -> None:
         if name not in known:
             close = nearest(str(name), known)
             secret = name in self.spec.secret

@@ -12,7 +12,7 @@ from assay.tasks.problem import Facts, Form, Solution
 from assay.verify.text.items import SetMatch
 from assay_tasks.puzzles.clued import table_in, table_of
 from assay_tasks.puzzles.constraints import Linear, mask_of
-from assay_tasks.puzzles.puzzle import Puzzle, bullets, listed
+from assay_tasks.puzzles.puzzle import Puzzle, bullets, list_words
 from assay_tasks.puzzles.solver import Model
 
 __all__ = ["Change", "Knapsack", "SubsetSum"]
@@ -134,7 +134,7 @@ class SubsetSum(Puzzle):
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The numbers."""
-        return {"numbers": listed([str(v) for v in facts["numbers"]]), "total": str(facts["total"])}
+        return {"numbers": list_words([str(v) for v in facts["numbers"]]), "total": str(facts["total"])}
 
     def verifier(self, form: Form) -> Verifier:
         """The numbers as a set."""
@@ -188,7 +188,7 @@ class Change(Puzzle):
         """The kinds."""
         coins = [str(c) for c in facts["coins"]]
         example = ", ".join(f"{c}: {i % 3 + 1}" for i, c in enumerate(coins))
-        return {"coins": listed(coins), "total": str(facts["total"]), "count": str(facts["count"]), "example": example}
+        return {"coins": list_words(coins), "total": str(facts["total"]), "count": str(facts["count"]), "example": example}
 
     def verifier(self, form: Form) -> Verifier:
         """All kinds."""

@@ -55,7 +55,7 @@ class Clued(Puzzle):
         model.add(*(self.demand(facts, clue) for clue in facts["clues"]))
         return model
 
-    def sifted(self, facts: Facts) -> Solution:
+    def sift(self, facts: Facts) -> Solution:
         """The solution of a puzzle with one variable; its effort is how many candidates are left behind each clue, together."""
         (values, _), model = self.model(facts).only(), self.base(facts)
         kept, left = list(model.domains), 0
@@ -78,7 +78,7 @@ class Clued(Puzzle):
         rng.shuffle(clues)
         return {**facts, "clues": clues}
 
-    def named(self, n: int, rng: Random) -> list[str]:
+    def draw_names(self, n: int, rng: Random) -> list[str]:
         """So many different names."""
         names: list[str] = rng.sample(NAMES, n)
         return sorted(names) if self.alphabetic else names
@@ -87,7 +87,7 @@ class Clued(Puzzle):
         """Other names, and clues in another order."""
         return {
             **facts,
-            "names": self.named(len(facts["names"]), rng),
+            "names": self.draw_names(len(facts["names"]), rng),
             "clues": rng.sample(facts["clues"], len(facts["clues"])),
         }
 

@@ -25,7 +25,7 @@ __all__ = [
     "Unlike",
     "bits",
     "mask_of",
-    "related",
+    "relate",
     "values_in",
 ]
 
@@ -377,7 +377,7 @@ class Rows(Constraint):
         now = tuple([dom[c] for c in self.cells])
         seen = self.known.get(now) if self.known is not None else None
         if seen is None:
-            seen = self._narrowed(now)
+            seen = self._narrow_row(now)
             if self.known is not None:
                 self.known[now] = seen
         if seen == now:
@@ -390,7 +390,7 @@ class Rows(Constraint):
                 changed.append(c)
         return True
 
-    def _narrowed(self, now: tuple[int, ...]) -> tuple[int, ...]:
+    def _narrow_row(self, now: tuple[int, ...]) -> tuple[int, ...]:
         """For each variable the values that it has in a row whose values are all possible."""
         seen = [0] * len(now)
         for row in self.rows:
@@ -473,13 +473,13 @@ class Every(Constraint):
         return f"(and {' '.join(part.smt(names) for part in self.parts)} true)"
 
 
-def related(cells: Sequence[int], factors: Sequence[int], relation: str, value: int) -> Constraint:
+def relate(cells: Sequence[int], factors: Sequence[int], relation: str, value: int) -> Constraint:
     """``sum of factor * variable`` compared with a value.
 
     Raises:
         ConfigError: no such relation.
 
-    >>> related((0, 1), (1, -1), "<", 0).smt(["a", "b"])
+    >>> relate((0, 1), (1, -1), "<", 0).smt(["a", "b"])
     '(<= (+ a (* (- 1) b)) (- 1))'
     """
     match relation:

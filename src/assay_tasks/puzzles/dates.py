@@ -52,7 +52,7 @@ class Calendar(Clued):
         year = rng.randint(1950, 2049)
         truth = rng.randrange(365 + isleap(year))
         when = date(year, 1, 1) + timedelta(truth)
-        pool = [clue for _ in range(25) if (clue := _dated(rng.choice(kinds), when, rng)) is not None]
+        pool = [clue for _ in range(25) if (clue := _date_clue(rng.choice(kinds), when, rng)) is not None]
         return self.with_clues({"names": ["year", str(year)], "year": year}, (truth,), pool, rng)
 
     def base(self, facts: Facts) -> Model:
@@ -71,7 +71,7 @@ class Calendar(Clued):
 
     def solve(self, facts: Facts) -> Solution:
         """Day by day."""
-        return self.sifted(facts)
+        return self.sift(facts)
 
     def write_solution(self, facts: Facts, values: Sequence[int]) -> Solution:
         """Month and day."""
@@ -171,7 +171,7 @@ def _of_date(kind: str, when: date) -> Any:
             return int((when + timedelta(7)).month != when.month)
 
 
-def _dated(kind: str, when: date, rng: Random) -> list[Any] | None:
+def _date_clue(kind: str, when: date, rng: Random) -> list[Any] | None:
     """A true clue of a kind about a date."""
     match kind:
         case "letter":

@@ -41,7 +41,7 @@ def difficulty(sizes: Sequence[Size]) -> list[float]:
     >>> difficulty(three)
     [0.4, 0.4, 0.725]
     """
-    columns = [_scaled([getattr(size, name) for size in sizes]) for name in ("length", "conditions", "symbols")]
+    columns = [_scale_values([getattr(size, name) for size in sizes]) for name in ("length", "conditions", "symbols")]
     scale = [size.scale for size in sizes]
     columns.append(scale if len(set(scale)) > 1 else [0.5] * len(scale))
     return [round(sum(terms) / 4, 3) for terms in zip(*columns, strict=True)]
@@ -74,9 +74,9 @@ def size_of(spec: Spec, questions: Sequence[Facts]) -> list[Size]:
 def _column(values: Sequence[Any]) -> list[float]:
     """A parameter's values, or the lengths of its lists, from 0 to 1; none where it is words."""
     sizes = [len(v) if isinstance(v, list | tuple) else v for v in values]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    return _scaled(sizes) if all(isinstance(v, int) for v in sizes) else []
+    return _scale_values(sizes) if all(isinstance(v, int) for v in sizes) else []
 
 
-def _scaled(values: Sequence[float]) -> list[float]:
+def _scale_values(values: Sequence[float]) -> list[float]:
     low, high = min(values), max(values)
     return [(v - low) / (high - low) for v in values] if high > low else [0.5] * len(values)

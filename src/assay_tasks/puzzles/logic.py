@@ -15,7 +15,7 @@ from assay.verify.exact import ExactMatch
 from assay.verify.text.items import SetMatch
 from assay_tasks.puzzles.clued import Clue, Clued, table_in, table_of
 from assay_tasks.puzzles.constraints import Constraint, Count, Known, Pair, Rows
-from assay_tasks.puzzles.puzzle import NAMES, Puzzle, bullets, listed, renumbered
+from assay_tasks.puzzles.puzzle import NAMES, Puzzle, bullets, list_words, renumber
 from assay_tasks.puzzles.solver import Model
 
 __all__ = ["Boxes", "Circuit", "Colouring", "Syllogism", "Tellers"]
@@ -92,7 +92,7 @@ class Tellers(Puzzle):
         claims = bullets(
             f'{name} says: "{self._claim_text(claim, names)}"' for name, claim in zip(names, facts["claims"], strict=True)
         )
-        return {"n": str(len(names)), "people": listed(names), "claims": claims}
+        return {"n": str(len(names)), "people": list_words(names), "claims": claims}
 
     @staticmethod
     def _claim_text(claim: Clue, names: Sequence[str]) -> str:
@@ -215,7 +215,7 @@ class Boxes(Puzzle):
         true = f"Exactly {_WORDS[count]} of these labels {'is' if count == 1 else 'are'}"
         return {
             "n": str(len(names)),
-            "people": listed(names, "or"),
+            "people": list_words(names, "or"),
             "labels": bullets(labels),
             "true": true,
             "true_low": true[0].lower() + true[1:],
@@ -274,13 +274,13 @@ class Syllogism(Problem):
             premises = [[rng.choice(("all", "all", "no", "some", "some not")), *pair] for pair in pairs[:-1]]
             facts: dict[str, Any] = {"premises": premises, "claim": [rng.choice(("all", "no", "some", "some not")), *pairs[-1]]}
             if self._verdict({**facts, "names": ["x"] * n})[0] == wanted:
-                return {"names": self._named(n, rng), **facts}
+                return {"names": self._draw_names(n, rng), **facts}
 
     def redraw(self, facts: Facts, level: int, rng: Random) -> dict[str, Any]:
         """Mostly the same with other names."""
         if rng.random() < 0.1:
             return self.draw(level, rng)
-        return {**facts, "names": self._named(len(facts["names"]), rng)}
+        return {**facts, "names": self._draw_names(len(facts["names"]), rng)}
 
     def solve(self, facts: Facts) -> Solution:
         """Whether the premises allow the claim, and whether they allow that it is false."""
@@ -306,7 +306,7 @@ class Syllogism(Problem):
         """One of the three words."""
         return ExactMatch(strip=True, casefold=True, punctuation=True, where=form.place)
 
-    def _named(self, n: int, rng: Random) -> list[str]:
+    def _draw_names(self, n: int, rng: Random) -> list[str]:
         """Kinds by the alphabet: the question does not tell in which order they stand, so two orders would be one question."""
         return sorted(rng.sample(_CLASSES, n))
 
@@ -406,7 +406,7 @@ class Circuit(Clued):
         """Inputs exchanged."""
         n = len(facts["names"])
         other = [*rng.sample(range(n), n), *range(n, n + len(facts["gates"]))]
-        gates = [[kind, *renumbered((a, b), other)] for kind, a, b in facts["gates"]]
+        gates = [[kind, *renumber((a, b), other)] for kind, a, b in facts["gates"]]
         return {**facts, "gates": gates, "clues": rng.sample(facts["clues"], len(facts["clues"]))}
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
@@ -414,9 +414,9 @@ class Circuit(Clued):
         n, names = len(facts["names"]), facts["names"]
         wires = [*names, *(f"g{k + 1}" for k in range(len(facts["gates"])))]
         gates = bullets(f"g{k + 1} = {wires[a]} {kind} {wires[b]}" for k, (kind, a, b) in enumerate(facts["gates"]))
-        seen = listed([self.sentence(facts, clue, 0) for clue in facts["clues"]])
+        seen = list_words([self.sentence(facts, clue, 0) for clue in facts["clues"]])
         example = ", ".join(f"{name}: {i % 2}" for i, name in enumerate(names[:2])) + (", ..." if n > 2 else "")
-        return {"people": listed(names), "gates": gates, "seen": seen, "example": example}
+        return {"people": list_words(names), "gates": gates, "seen": seen, "example": example}
 
     def verifier(self, form: Form) -> Verifier:
         """All inputs."""
@@ -510,20 +510,20 @@ class Colouring(Clued):
         n = len(facts["names"])
         other = rng.sample(range(n), n)
         shade = rng.sample(range(3), 3)
-        clues: list[Clue] = [[kind, *renumbered((a,), other), shade[c]] for kind, a, c in facts["clues"]]
-        borders = sorted(renumbered(pair, other) for pair in facts["borders"])
+        clues: list[Clue] = [[kind, *renumber((a,), other), shade[c]] for kind, a, c in facts["clues"]]
+        borders = sorted(renumber(pair, other) for pair in facts["borders"])
         return {**facts, "borders": borders, "clues": rng.sample(clues, len(clues))}
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The map."""
         names = facts["names"]
-        borders = listed([f"{names[a]}-{names[b]}" for a, b in facts["borders"]])
+        borders = list_words([f"{names[a]}-{names[b]}" for a, b in facts["borders"]])
         return {
             **Clued.fields(self, facts),
-            "people": listed(names),
+            "people": list_words(names),
             "borders": borders,
-            "colours": listed(facts["colours"]),
-            "colours_or": listed(facts["colours"], "or"),
+            "colours": list_words(facts["colours"]),
+            "colours_or": list_words(facts["colours"], "or"),
         }
 
     def verifier(self, form: Form) -> Verifier:

@@ -11,9 +11,9 @@ from typing import Any, ClassVar, cast
 
 from assay.tasks.problem import Facts, Solution
 from assay_tasks.puzzles.constraints import AllDifferent, Constraint, Count, Pair, Rows, mask_of
-from assay_tasks.puzzles.puzzle import GridPuzzle, board, renumbered
+from assay_tasks.puzzles.puzzle import GridPuzzle, board, renumber
 from assay_tasks.puzzles.solver import Model
-from assay_tasks.puzzles.squares import grid_of, moved, repaired, turning, with_givens
+from assay_tasks.puzzles.squares import grid_of, move_cells, repair_givens, turning, with_givens
 
 __all__ = ["Mines", "Nonogram", "Queens", "Takuzu"]
 
@@ -21,7 +21,7 @@ ON = 2
 """The domain of a cell that is marked: 1 of 0 and 1."""
 
 
-def marked(values: Sequence[int], n: int, signs: str) -> Solution:
+def mark_grid(values: Sequence[int], n: int, signs: str) -> Solution:
     """A grid of n columns, its cells written by ``signs``."""
     rows = [[signs[v] for v in values[i : i + n]] for i in range(0, len(values), n)]
     return Solution(answer=board(rows), gold=rows)
@@ -64,7 +64,7 @@ class Takuzu(GridPuzzle):
         """A random full grid, of which cells are kept."""
         n, keep = self.shapes[level - 1]
         truth = self._rules(n).sample(rng)
-        cells = None if truth is None else repaired(self._rules(n), truth, keep, rng)
+        cells = None if truth is None else repair_givens(self._rules(n), truth, keep, rng)
         return None if cells is None else {"size": n, "cells": cells}
 
     def model(self, facts: Facts) -> Model:
@@ -73,7 +73,7 @@ class Takuzu(GridPuzzle):
 
     def vary(self, facts: Facts, rng: Random) -> dict[str, Any] | None:
         """Turned or mirrored, digits exchanged or not."""
-        cells = moved(facts["cells"], turning(facts["size"], rng))
+        cells = move_cells(facts["cells"], turning(facts["size"], rng))
         other = {"0": "1", "1": "0"} if rng.random() < 0.5 else {}
         return {"size": facts["size"], "cells": [other.get(cell, cell) for cell in cells]}
 
@@ -144,7 +144,7 @@ class Nonogram(GridPuzzle):
 
     def write_solution(self, facts: Facts, values: Sequence[int]) -> Solution:
         """The picture."""
-        return marked(values, len(facts["columns"]), ".#")
+        return mark_grid(values, len(facts["columns"]), ".#")
 
     def vary(self, facts: Facts, rng: Random) -> dict[str, Any] | None:
         """Mirrored."""
@@ -242,7 +242,7 @@ class Mines(GridPuzzle):
 
     def write_solution(self, facts: Facts, values: Sequence[int]) -> Solution:
         """The field."""
-        return marked(values, facts["size"], ".*")
+        return mark_grid(values, facts["size"], ".*")
 
     def vary(self, facts: Facts, rng: Random) -> dict[str, Any] | None:
         """Mirrored."""
@@ -312,13 +312,13 @@ class Queens(GridPuzzle):
     def write_solution(self, facts: Facts, values: Sequence[int]) -> Solution:
         """The board."""
         n: int = facts["size"]
-        return marked([int(values[c // n] == c % n) for c in range(n * n)], n, ".Q")
+        return mark_grid([int(values[c // n] == c % n) for c in range(n * n)], n, ".Q")
 
     def vary(self, facts: Facts, rng: Random) -> dict[str, Any] | None:
         """Turned or mirrored."""
         n: int = facts["size"]
         turn = turning(n, rng)
-        return {"size": n, "given": _cells(renumbered(_numbers(facts["given"], n), turn), n)}
+        return {"size": n, "given": _cells(renumber(_numbers(facts["given"], n), turn), n)}
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The board."""
@@ -332,12 +332,12 @@ class Queens(GridPuzzle):
         model = Model()
         model.block(n, mask_of(range(n)))
         model.add(AllDifferent(range(n), (1 << n) - 1))
-        model.add(*(Pair(i, j, _unattacked(n, j - i)) for i in range(n) for j in range(i + 1, n)))
+        model.add(*(Pair(i, j, _place_queens(n, j - i)) for i in range(n) for j in range(i + 1, n)))
         return model
 
 
 @lru_cache(maxsize=256)
-def _unattacked(n: int, apart: int) -> tuple[int, ...]:
+def _place_queens(n: int, apart: int) -> tuple[int, ...]:
     return tuple(mask_of(b for b in range(n) if abs(a - b) not in (0, apart)) for a in range(n))
 
 

@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 from assay.core.protocols import Verifier
 from assay.tasks.problem import Facts, Form, Solution
 from assay_tasks.puzzles.clued import Clue, Clued, in_order, list_in, table_in, table_of
-from assay_tasks.puzzles.constraints import AllDifferent, Constraint, Count, Linear, Pair, mask_of, related
-from assay_tasks.puzzles.puzzle import listed
+from assay_tasks.puzzles.constraints import AllDifferent, Constraint, Count, Linear, Pair, mask_of, relate
+from assay_tasks.puzzles.puzzle import list_words
 from assay_tasks.puzzles.solver import Model
 
 __all__ = ["Purchases", "Schedule"]
@@ -78,15 +78,15 @@ class Purchases(Clued):
         pair = (clue[1], clue[2])
         match clue[0]:
             case "more":
-                return related(pair, (1, -1), "=", clue[3])
+                return relate(pair, (1, -1), "=", clue[3])
             case "over":
-                return related(pair, (1, -1), ">", 0)
+                return relate(pair, (1, -1), ">", 0)
             case "same":
-                return related(pair, (1, -1), "=", 0)
+                return relate(pair, (1, -1), "=", 0)
             case "differ":
-                return related(pair, (1, -1), "!=", 0)
+                return relate(pair, (1, -1), "!=", 0)
             case "sum":
-                return related(pair, (1, 1), "=", clue[3])
+                return relate(pair, (1, 1), "=", clue[3])
             case _:
                 return Count((clue[1],), (1 << clue[2],), 1, 1)
 
@@ -125,11 +125,11 @@ class Purchases(Clued):
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """Buyers, goods, prices."""
-        prices = listed([str(p) for p in facts["prices"]])
-        goods = listed([f"{'an' if g[0] in 'aeiou' else 'a'} {g}" for g in facts["goods"]])
+        prices = list_words([str(p) for p in facts["prices"]])
+        goods = list_words([f"{'an' if g[0] in 'aeiou' else 'a'} {g}" for g in facts["goods"]])
         return {
             **Clued.fields(self, facts),
-            "people": listed(facts["names"]),
+            "people": list_words(facts["names"]),
             "goods": goods,
             "prices": prices,
             "price_list": prices.replace(", ", " euros, one ").replace(" and ", " euros and one "),
@@ -175,7 +175,7 @@ class Schedule(Clued):
         (n,) = self.shapes[level - 1]
         hours = [rng.randint(1, 4 if n < 5 else 2) for _ in range(n)]
         start = rng.randint(6, 9)
-        facts: dict[str, Any] = {"names": self.named(n, rng), "hours": hours, "start": start}
+        facts: dict[str, Any] = {"names": self.draw_names(n, rng), "hours": hours, "start": start}
         order = rng.sample(range(n), n)
         begin, now = [0] * n, 0
         for job in order:
@@ -248,13 +248,13 @@ class Schedule(Clued):
         """The jobs in order."""
         return in_order(facts["names"], values)
 
-    def named(self, n: int, rng: Random) -> list[str]:
+    def draw_names(self, n: int, rng: Random) -> list[str]:
         """Jobs in place of people."""
         return sorted(rng.sample(_JOBS, n))
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The jobs with their hours."""
-        jobs = listed([f"{job} ({time} h)" for job, time in sorted(zip(facts["names"], facts["hours"], strict=True))])
+        jobs = list_words([f"{job} ({time} h)" for job, time in sorted(zip(facts["names"], facts["hours"], strict=True))])
         return {**Clued.fields(self, facts), "jobs": jobs, "start": str(facts["start"])}
 
     def verifier(self, form: Form) -> Verifier:

@@ -12,7 +12,7 @@ from assay.core.protocols import Verifier
 from assay.tasks.problem import Facts, Form, Solution
 from assay_tasks.puzzles.clued import Clue, Clued, in_order, list_in
 from assay_tasks.puzzles.constraints import AllDifferent, Constraint, Count, Pair, mask_of
-from assay_tasks.puzzles.puzzle import NAMES, listed
+from assay_tasks.puzzles.puzzle import NAMES, list_words
 from assay_tasks.puzzles.solver import Model
 
 __all__ = ["Order", "Seating", "Zebra"]
@@ -146,8 +146,10 @@ class Zebra(Clued):
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The people, and what they have."""
-        have = [_HAVE[kind].format(listed(sorted(words))) for kind, words in zip(facts["kinds"], facts["things"], strict=True)]
-        return {**Clued.fields(self, facts), "people": listed(facts["names"]), "kinds": " ".join(have)}
+        have = [
+            _HAVE[kind].format(list_words(sorted(words))) for kind, words in zip(facts["kinds"], facts["things"], strict=True)
+        ]
+        return {**Clued.fields(self, facts), "people": list_words(facts["names"]), "kinds": " ".join(have)}
 
     def verifier(self, form: Form) -> Verifier:
         """All houses."""
@@ -285,7 +287,7 @@ class Order(Clued):
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The runners and clues."""
-        return {**Clued.fields(self, facts), "people": listed(facts["names"])}
+        return {**Clued.fields(self, facts), "people": list_words(facts["names"])}
 
     def verifier(self, form: Form) -> Verifier:
         """All places."""
@@ -371,7 +373,7 @@ class Seating(Clued):
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The guests and clues."""
-        return {**Clued.fields(self, facts), "people": listed(facts["names"])}
+        return {**Clued.fields(self, facts), "people": list_words(facts["names"])}
 
     def verifier(self, form: Form) -> Verifier:
         """All seats."""

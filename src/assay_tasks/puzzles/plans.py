@@ -17,7 +17,7 @@ from assay.tasks.draws import checked_levels
 from assay.tasks.problem import Facts, Form, Problem, Solution
 from assay.verify.structure.plan import PlanVerifier
 from assay.verify.structure.planning_domains import domain_of, shortest
-from assay_tasks.puzzles.puzzle import bullets, listed
+from assay_tasks.puzzles.puzzle import bullets, list_words
 
 __all__ = ["Blocks", "Hanoi", "Jugs", "Lights", "Pancakes", "PlanPuzzle", "Slide", "Warehouse"]
 
@@ -52,7 +52,7 @@ class PlanPuzzle(Problem):
         low, high = shape[-1]
         for _ in range(TRIES):
             facts = self.make(shape, rng)
-            plan = _planned(canonical(facts))[0] if facts is not None else None
+            plan = _shortest_plan(canonical(facts))[0] if facts is not None else None
             if facts is not None and plan is not None and low <= len(plan) <= high:
                 return {**facts, "most": len(plan) + 2}
         raise DataError(f"{self.name}: {TRIES} draws of level {level} gave no plan of {low} to {high} actions")
@@ -72,7 +72,7 @@ class PlanPuzzle(Problem):
         Raises:
             DataError: there is no plan.
         """
-        plan, effort = _planned(canonical({k: v for k, v in facts.items() if k not in ("problem", "most")}))
+        plan, effort = _shortest_plan(canonical({k: v for k, v in facts.items() if k not in ("problem", "most")}))
         if plan is None:
             raise DataError(f"{self.name}: these facts have no plan: {dict(facts)}")
         gold = {key: value for key, value in facts.items() if key != "problem"}
@@ -118,7 +118,7 @@ class Jugs(PlanPuzzle):
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The jugs."""
-        jugs = listed([f"{letter} holds {size} litres" for letter, size in zip("ABCDE", facts["sizes"], strict=False)])
+        jugs = list_words([f"{letter} holds {size} litres" for letter, size in zip("ABCDE", facts["sizes"], strict=False)])
         target = f"{facts['target']} litre{'s' * (facts['target'] != 1)}"
         return {"jugs": jugs, "n": str(len(facts["sizes"])), "target": target, "most": str(facts["most"])}
 
@@ -249,7 +249,7 @@ class Lights(PlanPuzzle):
 
     def vary(self, facts: Facts, rng: Random) -> dict[str, Any] | None:
         """Mirrored."""
-        return {"rows": mirrored(facts["rows"], rng)}
+        return {"rows": mirror_rows(facts["rows"], rng)}
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The grid."""
@@ -397,7 +397,7 @@ class Warehouse(PlanPuzzle):
 
     def vary(self, facts: Facts, rng: Random) -> dict[str, Any] | None:
         """Mirrored."""
-        return {"rows": mirrored(facts["rows"], rng)}
+        return {"rows": mirror_rows(facts["rows"], rng)}
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The plan of the warehouse."""
@@ -405,12 +405,12 @@ class Warehouse(PlanPuzzle):
 
 
 @lru_cache(maxsize=64)
-def _planned(facts: bytes) -> tuple[list[str] | None, int]:
+def _shortest_plan(facts: bytes) -> tuple[list[str] | None, int]:
     """A shortest plan; kept for a moment, since a task that was just drawn is solved next."""
     return shortest(domain_of(json.loads(facts)))
 
 
-def mirrored(rows: Sequence[str], rng: Random) -> list[str]:
+def mirror_rows(rows: Sequence[str], rng: Random) -> list[str]:
     """Rows of text, upside down or back to front."""
     rows = rows[::-1] if rng.random() < 0.5 else rows
     return [row[::-1] for row in rows] if rng.random() < 0.5 else list(rows)

@@ -16,7 +16,7 @@ from assay.verify.structure.grid import GridMatch
 from assay_tasks.puzzles.constraints import Count
 from assay_tasks.puzzles.solver import Model
 
-__all__ = ["NAMES", "GridPuzzle", "Puzzle", "board", "bullets", "given", "listed", "renumbered"]
+__all__ = ["NAMES", "GridPuzzle", "Puzzle", "board", "bullets", "given_constraint", "list_words", "renumber"]
 
 TRIES = 400
 """Draws of a puzzle before a level counts as impossible; the kinds need one to twenty on average."""
@@ -134,24 +134,24 @@ def board(rows: Iterable[Iterable[object]], between: str = " ") -> str:
     return "\n".join(between.join(str(cell) for cell in row) for row in rows)
 
 
-def given(cell: int, value: int) -> Count:
+def given_constraint(cell: int, value: int) -> Count:
     """The constraint that a variable has a value."""
     return Count((cell,), (1 << value,), 1, 1)
 
 
-def listed(words: Sequence[str], last: str = "and") -> str:
+def list_words(words: Sequence[str], last: str = "and") -> str:
     """Words in a row of speech.
 
-    >>> listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"], "or")
+    >>> list_words(["a"]), list_words(["a", "b"]), list_words(["a", "b", "c"], "or")
     ('a', 'a and b', 'a, b or c')
     """
     return f"{', '.join(words[:-1])} {last} {words[-1]}" if len(words) > 1 else "".join(words)
 
 
-def renumbered(numbers: Iterable[int], order: Sequence[int]) -> list[int]:
+def renumber(numbers: Iterable[int], order: Sequence[int]) -> list[int]:
     """What stands in ``order`` at each of some numbers, ascending.
 
-    >>> renumbered([0, 2], [5, 4, 3])
+    >>> renumber([0, 2], [5, 4, 3])
     [3, 5]
     """
     return sorted(order[number] for number in numbers)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from random import Random
 
 from assay.core.errors import DataError
-from assay_tasks.puzzles.constraints import Constraint, bits, mask_of, related, values_in
+from assay_tasks.puzzles.constraints import Constraint, bits, mask_of, relate, values_in
 
 __all__ = ["Found", "Model"]
 
@@ -87,7 +87,7 @@ class Model:
 
     def linear(self, cells: Sequence[int], factors: Sequence[int], relation: str, value: int) -> None:
         """``sum of factor * variable`` stands in a relation (``= != < <= > >=``) to a value."""
-        self.add(related(cells, factors, relation, value))
+        self.add(relate(cells, factors, relation, value))
 
     def solve(self, limit: int = 2, most: int = 1_000_000, *, start: Sequence[int] = (), other: Sequence[int] = ()) -> Found:
         """Solutions, at most ``limit``.

@@ -9,10 +9,10 @@ from typing import Any, ClassVar, cast
 
 from assay.tasks.problem import Facts, Solution
 from assay_tasks.puzzles.constraints import AllDifferent, Constraint, Count
-from assay_tasks.puzzles.marks import ON, all_neighbours, exactly, marked
-from assay_tasks.puzzles.puzzle import GridPuzzle, board, listed, renumbered
+from assay_tasks.puzzles.marks import ON, all_neighbours, exactly, mark_grid
+from assay_tasks.puzzles.puzzle import GridPuzzle, board, list_words, renumber
 from assay_tasks.puzzles.solver import Model
-from assay_tasks.puzzles.squares import edge_neighbours, grid_of, moved, place, square, turning
+from assay_tasks.puzzles.squares import edge_neighbours, grid_of, move_cells, place, square, turning
 
 __all__ = ["Akari", "Hitori", "StarBattle", "Tents"]
 
@@ -50,7 +50,7 @@ class StarBattle(GridPuzzle):
         stars = _spaced_columns(n, rng)
         if stars is None:
             return None
-        regions = _grown(n, [i * n + c for i, c in enumerate(stars)], rng)
+        regions = _grow_regions(n, [i * n + c for i, c in enumerate(stars)], rng)
         empty = [c for c in rng.sample(range(n * n), n * n) if stars[c // n] != c % n]
         truth = [int(stars[c // n] == c % n) for c in range(n * n)]
         model = self._rules(n, regions)
@@ -70,17 +70,21 @@ class StarBattle(GridPuzzle):
 
     def write_solution(self, facts: Facts, values: Sequence[int]) -> Solution:
         """The stars."""
-        return marked(values, facts["size"], ".*")
+        return mark_grid(values, facts["size"], ".*")
 
     def vary(self, facts: Facts, rng: Random) -> dict[str, Any] | None:
         """Turned or mirrored; regions are lettered anew."""
         n, turn = facts["size"], turning(facts["size"], rng)
-        return {"size": n, "regions": _lettered(moved(facts["regions"], turn)), "empty": renumbered(facts["empty"], turn)}
+        return {
+            "size": n,
+            "regions": _letter_regions(move_cells(facts["regions"], turn)),
+            "empty": renumber(facts["empty"], turn),
+        }
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The regions and hints."""
         n = facts["size"]
-        names = listed([place(c, n) for c in facts["empty"]])
+        names = list_words([place(c, n) for c in facts["empty"]])
         hints = f" There is no star in {names} (r1c2 is row 1, column 2)." if facts["empty"] else ""
         rows = "Write the grid row by row with spaces between the cells: * for a star and . for any other cell."
         return {"grid": grid_of(facts["regions"], n), "n": str(n), "hints": hints, "rows": rows}
@@ -110,7 +114,7 @@ def _spaced_columns(n: int, rng: Random) -> list[int] | None:
     return columns
 
 
-def _grown(n: int, seeds: Sequence[int], rng: Random) -> list[str]:
+def _grow_regions(n: int, seeds: Sequence[int], rng: Random) -> list[str]:
     """Connected regions, one around each seed, that fill a square."""
     owner = {cell: i for i, cell in enumerate(seeds)}
     edge = [(near, i) for cell, i in owner.items() for near in edge_neighbours(cell, n)]
@@ -122,10 +126,10 @@ def _grown(n: int, seeds: Sequence[int], rng: Random) -> list[str]:
         if cell not in owner:
             owner[cell] = i
             edge += [(near, i) for near in edge_neighbours(cell, n) if near not in owner]
-    return _lettered([owner[c] for c in range(n * n)])
+    return _letter_regions([owner[c] for c in range(n * n)])
 
 
-def _lettered(owners: Sequence[object]) -> list[str]:
+def _letter_regions(owners: Sequence[object]) -> list[str]:
     letters: dict[object, str] = {}
     return [letters.setdefault(o, "ABCDEFGHIJKL"[len(letters)]) for o in owners]
 
@@ -298,8 +302,8 @@ class Tents(GridPuzzle):
             "n": str(n),
             "trees": str(len(trees)),
             "grid": grid_of(["T" if c in trees else "." for c in range(n * n)], n),
-            "row_counts": listed([str(k) for k in facts["rows"]]),
-            "column_counts": listed([str(k) for k in facts["columns"]]),
+            "row_counts": list_words([str(k) for k in facts["rows"]]),
+            "column_counts": list_words([str(k) for k in facts["columns"]]),
             "rows": "Write the campsite row by row with spaces between the cells: T for a tree, * for a tent, . for other cells.",
         }
 
@@ -381,7 +385,7 @@ class Akari(GridPuzzle):
 
     def vary(self, facts: Facts, rng: Random) -> dict[str, Any] | None:
         """Turned or mirrored."""
-        return {"size": facts["size"], "cells": moved(facts["cells"], turning(facts["size"], rng))}
+        return {"size": facts["size"], "cells": move_cells(facts["cells"], turning(facts["size"], rng))}
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The grid."""

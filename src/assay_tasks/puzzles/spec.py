@@ -19,9 +19,9 @@ from assay_tasks.math.arithmetic import number_in
 from assay_tasks.puzzles.checks import Checks
 from assay_tasks.puzzles.clued import list_in, table_in
 from assay_tasks.puzzles.constraints import Constraint
-from assay_tasks.puzzles.puzzle import bullets, listed
+from assay_tasks.puzzles.puzzle import bullets, list_words
 from assay_tasks.puzzles.solver import Model
-from assay_tasks.puzzles.terms import Ref, Term, constraint_of, domain_of, read, value_of, valued
+from assay_tasks.puzzles.terms import Ref, Term, constraint_of, domain_of, read, value_of, replace_names
 
 __all__ = ["Spec"]
 
@@ -178,7 +178,7 @@ class Spec(Problem):
             sizes = [range(len(facts[source])) for source in clue["for"].values()]
             for indices in _different(clue["for"], sizes):
                 here = {**known, **dict(zip(clue["for"], indices, strict=True))}
-                value = [value_of(valued(read(clue["value"]), here), truth)] if "value" in clue else []
+                value = [value_of(replace_names(read(clue["value"]), here), truth)] if "value" in clue else []
                 made = [number, *indices, *value]
                 if self._demand(known, made).holds(truth):
                     pool.append(made)
@@ -200,12 +200,12 @@ class Spec(Problem):
             names = [f"{name}_{i}" for i in range(count)] if "each" in table else [name]
             refs = [Ref(model.domain(domain_of(low, high), n), min(low, 0)) for n in names]
             known[name] = refs if "each" in table else refs[0]
-        model.add(*(constraint_of(valued(read(text), known)) for text in self.constraints))
+        model.add(*(constraint_of(replace_names(read(text), known)) for text in self.constraints))
         return model, known
 
     def _demand(self, known: Mapping[str, Any], clue: Sequence[Any]) -> Constraint:
         table = cast("Mapping[str, Any]", self.clues[clue[0]])
-        return constraint_of(valued(read(table["holds"]), {**known, **_indices(table, clue)}))
+        return constraint_of(replace_names(read(table["holds"]), {**known, **_indices(table, clue)}))
 
     def _sentence(self, facts: Facts, clue: Sequence[Any]) -> str:
         table = cast("Mapping[str, Any]", self.clues[clue[0]])
@@ -229,7 +229,7 @@ class Spec(Problem):
 
     def _optimum(self, model: Model, known: Mapping[str, Any]) -> int:
         """Add that the solution is no worse than the best; the effort of finding that."""
-        goal, effort = valued(read(self.maximize or self.minimize), known), 0
+        goal, effort = replace_names(read(self.maximize or self.minimize), known), 0
         sign, best = ">=" if self.maximize else "<=", None
         while True:
             found = model.solve(1)
@@ -245,7 +245,7 @@ class Spec(Problem):
 
     def _write_solution(self, facts: Facts, known: Mapping[str, Any], values: Sequence[int]) -> Solution:
         def number(term: Term) -> int:
-            return value_of(valued(term, known), values)
+            return value_of(replace_names(term, known), values)
 
         match dict(self.answer):
             case {"value": text}:
@@ -261,7 +261,7 @@ class Spec(Problem):
                 ordered = [name for _, name in sorted(zip(places, facts[names], strict=True))]
                 return Solution(answer=", ".join(ordered), gold=ordered)
             case answer:
-                word = valued(("at", facts[answer["word"]], number(read(answer["at"]))), known)
+                word = replace_names(("at", facts[answer["word"]], number(read(answer["at"]))), known)
                 return Solution(answer=str(word))
 
 
@@ -269,7 +269,7 @@ class _Row(list[Any]):
     """A list that is shown in a row of speech."""
 
     def __format__(self, spec: str) -> str:
-        return listed([str(item) for item in self])
+        return list_words([str(item) for item in self])
 
 
 def _text_of(value: Any) -> Any:
@@ -295,7 +295,7 @@ def _different(sources: Mapping[str, str], sizes: Sequence[range]) -> list[tuple
 def _draw_value(how: Any, known: Mapping[str, Any], rng: Random) -> Any:
     """A value drawn as a file says."""
     if isinstance(how, str):
-        return valued(read(how), known)
+        return replace_names(read(how), known)
     if isinstance(how, Mapping):
         table = cast("Mapping[str, Any]", how)
         words = list(table["choose"])
@@ -307,7 +307,7 @@ def _draw_value(how: Any, known: Mapping[str, Any], rng: Random) -> Any:
 
 
 def whole(bound: Any, known: Mapping[str, Any]) -> int:
-    value = bound if isinstance(bound, int) else valued(read(bound), known)
+    value = bound if isinstance(bound, int) else replace_names(read(bound), known)
     if not isinstance(value, int):
         raise ConfigError(f"the bound {bound!r} is no number; use whole numbers and parameters")
     return value

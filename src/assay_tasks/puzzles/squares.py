@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from assay.tasks.problem import Facts
 from assay_tasks.puzzles.constraints import AllDifferent, Constraint, Linear, Pair, Rows, mask_of
-from assay_tasks.puzzles.puzzle import GridPuzzle, board, bullets, given, renumbered
+from assay_tasks.puzzles.puzzle import GridPuzzle, board, bullets, given_constraint, renumber
 from assay_tasks.puzzles.solver import Model
 
 __all__ = ["Futoshiki", "Kenken", "Kropki", "Latin", "Skyscrapers", "Sudoku"]
@@ -46,13 +46,13 @@ def with_givens(model: Model, cells: Sequence[str]) -> Model:
     return model
 
 
-def repaired(model: Model, truth: Sequence[int], keep: int, rng: Random) -> list[str] | None:
+def repair_givens(model: Model, truth: Sequence[int], keep: int, rng: Random) -> list[str] | None:
     """Givens of ``keep`` random cells, and of as many more as make the truth the only solution."""
     cells = rng.sample(range(len(truth)), len(truth))
     start = list(model.domains)
     for cell in cells[:keep]:
         model.domains[cell] = 1 << truth[cell]
-    more = model.clues(truth, [given(cell, truth[cell]) for cell in cells[keep:]], rng, lean=False)
+    more = model.clues(truth, [given_constraint(cell, truth[cell]) for cell in cells[keep:]], rng, lean=False)
     model.domains[:] = start
     if more is None:
         return None
@@ -65,7 +65,7 @@ def grid_of(cells: Sequence[object], n: int) -> str:
     return board(cells[i : i + n] for i in range(0, len(cells), n))
 
 
-def relabelled(cells: Sequence[str], n: int, rng: Random) -> list[str]:
+def relabel(cells: Sequence[str], n: int, rng: Random) -> list[str]:
     """The numbers 1 to n exchanged at random."""
     other = dict(zip(map(str, range(1, n + 1)), map(str, rng.sample(range(1, n + 1), n)), strict=True))
     return [other.get(cell, cell) for cell in cells]
@@ -82,7 +82,7 @@ class _Square(GridPuzzle):
 
     def vary(self, facts: Facts, rng: Random) -> dict[str, Any] | None:
         """Other numbers for the same pattern."""
-        return {**facts, "cells": relabelled(facts["cells"], facts["size"], rng)}
+        return {**facts, "cells": relabel(facts["cells"], facts["size"], rng)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +128,7 @@ class Sudoku(_Square):
         found = model.solve(1, 3000).solutions
         if not found:
             return None
-        cells = repaired(self._rules(n, h, w), found[0], keep, rng)
+        cells = repair_givens(self._rules(n, h, w), found[0], keep, rng)
         return None if cells is None else {"size": n, "box": [h, w], "cells": cells}
 
     def model(self, facts: Facts) -> Model:
@@ -171,7 +171,7 @@ class Latin(_Square):
     def make(self, level: int, rng: Random) -> dict[str, Any] | None:
         """A random square, of which some cells are kept."""
         n, keep = self.shapes[level - 1]
-        cells = repaired(latin(n), square(n, rng), keep, rng)
+        cells = repair_givens(latin(n), square(n, rng), keep, rng)
         return None if cells is None else {"size": n, "cells": cells}
 
     def model(self, facts: Facts) -> Model:
@@ -214,7 +214,7 @@ class Futoshiki(GridPuzzle):
         for c in shown:
             model.domains[c] = 1 << truth[c]
         pool: list[Constraint] = [Linear(pair, (1, -1), None, -1) for pair in signs]
-        chosen = model.clues(truth, [*pool, *(given(c, truth[c]) for c in cells)], rng, lean=lean)
+        chosen = model.clues(truth, [*pool, *(given_constraint(c, truth[c]) for c in cells)], rng, lean=lean)
         if chosen is None:
             return None
         shown |= {cells[i - len(signs)] for i in chosen if i >= len(signs)}
@@ -234,8 +234,8 @@ class Futoshiki(GridPuzzle):
     def vary(self, facts: Facts, rng: Random) -> dict[str, Any] | None:
         """Turned or mirrored."""
         n, turn = facts["size"], turning(facts["size"], rng)
-        less = sorted(renumbered((a,), turn) + renumbered((b,), turn) for a, b in facts["less"])
-        return {"size": n, "cells": moved(facts["cells"], turn), "less": less}
+        less = sorted(renumber((a,), turn) + renumber((b,), turn) for a, b in facts["less"])
+        return {"size": n, "cells": move_cells(facts["cells"], turn), "less": less}
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The grid and the signs."""
@@ -281,7 +281,7 @@ class Kropki(GridPuzzle):
         apart = [[a, b] for a, b in pairs if abs(truth[a] - truth[b]) == 1]
         double = [[a, b] for a, b in pairs if (_is_double(truth[a], truth[b]))]
         facts = {"size": n, "cells": ["."] * (n * n), "apart": apart, "double": double}
-        cells = repaired(self.model(facts), truth, keep, rng)
+        cells = repair_givens(self.model(facts), truth, keep, rng)
         return None if cells is None or not apart or not double else {**facts, "cells": cells}
 
     def model(self, facts: Facts) -> Model:
@@ -298,8 +298,8 @@ class Kropki(GridPuzzle):
     def vary(self, facts: Facts, rng: Random) -> dict[str, Any] | None:
         """Turned or mirrored."""
         turn = turning(facts["size"], rng)
-        both = {key: sorted(renumbered(pair, turn) for pair in facts[key]) for key in ("apart", "double")}
-        return {"size": facts["size"], "cells": moved(facts["cells"], turn), **both}
+        both = {key: sorted(renumber(pair, turn) for pair in facts[key]) for key in ("apart", "double")}
+        return {"size": facts["size"], "cells": move_cells(facts["cells"], turn), **both}
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The grid and the pairs."""
@@ -352,7 +352,7 @@ class Skyscrapers(GridPuzzle):
         n, keep, lean = self.shapes[level - 1]
         truth = square(n, rng)
         views: list[Any] = [
-            [side, i, _seen([truth[c] for c in _line(n, side, i)])]
+            [side, i, _count_visible([truth[c] for c in _line(n, side, i)])]
             for side in ("row", "row back", "column", "column back")
             for i in range(n)
         ]
@@ -362,7 +362,7 @@ class Skyscrapers(GridPuzzle):
         model = latin(n)
         for c in shown:
             model.domains[c] = 1 << truth[c]
-        pool: list[Constraint] = [*(_view(n, *view) for view in views), *(given(c, truth[c]) for c in cells)]
+        pool: list[Constraint] = [*(_view(n, *view) for view in views), *(given_constraint(c, truth[c]) for c in cells)]
         chosen = model.clues(truth, pool, rng, lean=lean)
         if chosen is None:
             return None
@@ -413,7 +413,7 @@ def _line(n: int, side: str, i: int) -> list[int]:
     return cells[::-1] if side.endswith("back") else cells
 
 
-def _seen(heights: Sequence[int]) -> int:
+def _count_visible(heights: Sequence[int]) -> int:
     seen = top = 0
     for height in heights:
         if height > top:
@@ -425,7 +425,7 @@ def _seen(heights: Sequence[int]) -> int:
 def _views(n: int) -> dict[int, list[tuple[int, ...]]]:
     table: dict[int, list[tuple[int, ...]]] = {k: [] for k in range(1, n + 1)}
     for line in permutations(range(1, n + 1)):
-        table[_seen(line)].append(tuple(1 << v for v in line))
+        table[_count_visible(line)].append(tuple(1 << v for v in line))
     return table
 
 
@@ -462,7 +462,7 @@ class Kenken(GridPuzzle):
         """A square, cut into cages at random; refused where another square fits."""
         n, most = self.shapes[level - 1]
         truth = square(n, rng)
-        cages = [_caged(cage, truth, rng) for cage in _cut(n, most, rng)]
+        cages = [_cage_clue(cage, truth, rng) for cage in _cut(n, most, rng)]
         facts = {"size": n, "cages": cages}
         found = self.model(facts).solve(2, 4000)
         return facts if found.complete and len(found.solutions) == 1 else None
@@ -483,7 +483,7 @@ class Kenken(GridPuzzle):
     def vary(self, facts: Facts, rng: Random) -> dict[str, Any] | None:
         """Turned or mirrored."""
         turn = turning(facts["size"], rng)
-        cages = [[sign, target, renumbered(cells, turn)] for sign, target, cells in facts["cages"]]
+        cages = [[sign, target, renumber(cells, turn)] for sign, target, cells in facts["cages"]]
         return {"size": facts["size"], "cages": sorted(cages, key=_cells_of)}
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
@@ -519,7 +519,7 @@ def _cut(n: int, most: int, rng: Random) -> list[list[int]]:
     return cages
 
 
-def _caged(cage: list[int], truth: Sequence[int], rng: Random) -> list[Any]:
+def _cage_clue(cage: list[int], truth: Sequence[int], rng: Random) -> list[Any]:
     values = [truth[c] for c in cage]
     if len(cage) == 1:
         return ["=", values[0], cage]
@@ -571,7 +571,7 @@ def turning(n: int, rng: Random) -> list[int]:
     return out
 
 
-def moved(cells: Sequence[Any], turn: Sequence[int]) -> list[Any]:
+def move_cells(cells: Sequence[Any], turn: Sequence[int]) -> list[Any]:
     """Cells in their new places."""
     out: list[Any] = [None] * len(cells)
     for old, new in enumerate(turn):

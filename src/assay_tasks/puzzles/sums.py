@@ -11,9 +11,9 @@ from assay.core.protocols import Verifier
 from assay.tasks.problem import Facts, Form, Solution
 from assay.verify.structure.roles import Assignment
 from assay_tasks.puzzles.constraints import AllDifferent, Linear, mask_of
-from assay_tasks.puzzles.puzzle import GridPuzzle, Puzzle, board, bullets, given, listed
+from assay_tasks.puzzles.puzzle import GridPuzzle, Puzzle, board, bullets, given_constraint, list_words
 from assay_tasks.puzzles.solver import Model
-from assay_tasks.puzzles.squares import grid_of, moved, repaired, turning, with_givens
+from assay_tasks.puzzles.squares import grid_of, move_cells, repair_givens, turning, with_givens
 
 __all__ = ["Cryptarithm", "Kakuro", "Magic"]
 
@@ -74,7 +74,7 @@ class Kakuro(GridPuzzle):
         for cell in range(n * n):
             if not cells[cell]:
                 model.domains[cell] = 1
-        given = repaired(model, truth, keep, rng)
+        given = repair_givens(model, truth, keep, rng)
         if given is None:
             return None
         return {**facts, "cells": [text if free else "#" for text, free in zip(given, cells, strict=True)]}
@@ -175,7 +175,7 @@ class Magic(GridPuzzle):
             return None
         most = max(truth) + rng.randint(0, 3)
         facts = {"size": n, "most": most, "total": sum(truth[:n])}
-        cells = repaired(self._rules(facts), truth, keep, rng)
+        cells = repair_givens(self._rules(facts), truth, keep, rng)
         return None if cells is None else {**facts, "cells": cells}
 
     def model(self, facts: Facts) -> Model:
@@ -184,7 +184,7 @@ class Magic(GridPuzzle):
 
     def vary(self, facts: Facts, rng: Random) -> dict[str, Any] | None:
         """Turned or mirrored."""
-        return {**facts, "cells": moved(facts["cells"], turning(facts["size"], rng))}
+        return {**facts, "cells": move_cells(facts["cells"], turning(facts["size"], rng))}
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The grid."""
@@ -222,7 +222,7 @@ def _magic(n: int, rng: Random) -> list[int] | None:
         first, second = (rng.sample(range(10), 4) for _ in range(2))
         one, two = "0123 2301 3210 1032".replace(" ", ""), "0123 3210 1032 2301".replace(" ", "")
         cells = [first[int(i)] + second[int(j)] * 2 + 1 for i, j in zip(one, two, strict=True)]
-    cells = moved(cells, turning(n, rng))
+    cells = move_cells(cells, turning(n, rng))
     return cells if len(set(cells)) == n * n else None
 
 
@@ -266,7 +266,7 @@ class Cryptarithm(Puzzle):
         base = self.model(facts)
         truth = self._truth(facts, digit, len(base.domains))
         rest = [letter for letter in order if letter not in facts["known"]]
-        more = base.clues(truth, [given(names.index(letter), digit[letter]) for letter in rest], rng, lean=False)
+        more = base.clues(truth, [given_constraint(names.index(letter), digit[letter]) for letter in rest], rng, lean=False)
         if more is None or len(more) > len(rest) - 2:
             return None
         known = {**facts["known"], **{rest[i]: digit[rest[i]] for i in more}}
@@ -328,7 +328,7 @@ class Cryptarithm(Puzzle):
         """The sum."""
         letters = sorted(set("".join((*facts["words"], facts["total"]))))
         how = f"Give the digit of every letter like this, for all letters: {letters[0]}: 1, {letters[1]}: 2"
-        told = listed([f"{letter} = {digit}" for letter, digit in facts["known"].items()])
+        told = list_words([f"{letter} = {digit}" for letter, digit in facts["known"].items()])
         known = f"It is known that {told}. " if told else ""
         return {"sum": f"{' + '.join(facts['words'])} = {facts['total']}", "how": how, "known": known}
 

@@ -14,9 +14,9 @@ from math import prod
 from typing import Any, cast
 
 from assay.core.errors import ConfigError, UnknownNameError
-from assay_tasks.puzzles.constraints import AllDifferent, Constraint, Every, mask_of, related, values_in
+from assay_tasks.puzzles.constraints import AllDifferent, Constraint, Every, mask_of, relate, values_in
 
-__all__ = ["FUNCTIONS", "Formula", "Ref", "Term", "constraint_of", "names_of", "read", "valued"]
+__all__ = ["FUNCTIONS", "Formula", "Ref", "Term", "constraint_of", "names_of", "read", "replace_names"]
 
 FUNCTIONS = ("abs", "min", "max", "sum", "count", "different", "implies", "len")
 """``count(a, b, ...)`` is how many are true, ``different(...)`` that no two are equal, ``implies(a, b)`` is ``b or not a``."""
@@ -108,13 +108,13 @@ def names_of(term: Term) -> set[str]:
     return set()
 
 
-def valued(term: Term, known: Mapping[str, Any]) -> Term:
+def replace_names(term: Term, known: Mapping[str, Any]) -> Term:
     """A term with names replaced by what they stand for, and what can be calculated calculated.
 
     Raises:
         ConfigError: a name that is not known, an index that is none, a division by 0 or by what is not known.
 
-    >>> valued(read("2 * x + a[1] > 9"), {"x": 3, "a": [1, Ref(0)]})
+    >>> replace_names(read("2 * x + a[1] > 9"), {"x": 3, "a": [1, Ref(0)]})
     ('>', ('+', 6, Ref(cell=0, offset=0)), 9)
     """
     if not isinstance(term, tuple):
@@ -124,7 +124,7 @@ def valued(term: Term, known: Mapping[str, Any]) -> Term:
         if parts[0] not in known:
             raise UnknownNameError("name in an expression", parts[0], known)
         return known[parts[0]]
-    done = [valued(part, known) for part in parts]
+    done = [replace_names(part, known) for part in parts]
     if sign == "at":
         return _element(done[0], done[1])
     if sign in ("sum", "min", "max", "different", "count", "len"):
@@ -155,16 +155,16 @@ def _term_text(term: Term) -> str:
     return str(term) if isinstance(term, int) else "a variable"
 
 
-def _folded(apply: Callable[[int, int], int]) -> Callable[[Sequence[int]], int]:
+def _fold_operator(apply: Callable[[int, int], int]) -> Callable[[Sequence[int]], int]:
     return lambda given: reduce(apply, given)
 
 
 _OPERATIONS: Mapping[str, Callable[[Sequence[int]], int]] = {
-    "+": _folded(lambda a, b: a + b),
-    "-": _folded(lambda a, b: a - b),
-    "*": _folded(lambda a, b: a * b),
-    "//": _folded(lambda a, b: a // b),
-    "%": _folded(lambda a, b: a % b),
+    "+": _fold_operator(lambda a, b: a + b),
+    "-": _fold_operator(lambda a, b: a - b),
+    "*": _fold_operator(lambda a, b: a * b),
+    "//": _fold_operator(lambda a, b: a // b),
+    "%": _fold_operator(lambda a, b: a % b),
     "==": lambda given: int(given[0] == given[1]),
     "!=": lambda given: int(given[0] != given[1]),
     "<": lambda given: int(given[0] < given[1]),
@@ -330,7 +330,7 @@ def constraint_of(term: Term) -> Constraint:
             left = linear_in(("-", *parts))
             if left is not None and any(left[0].values()):
                 cells = [cell for cell, f in left[0].items() if f]
-                return related(cells, [left[0][cell] for cell in cells], sign, -left[1])
+                return relate(cells, [left[0][cell] for cell in cells], sign, -left[1])
     return Formula(term)
 
 

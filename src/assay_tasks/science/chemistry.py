@@ -18,7 +18,7 @@ from assay.verify.text.items import ListMatch
 from assay_tasks.math.exact import ExactProblem
 from assay_tasks.science.law import Kind, LawProblem, decimal
 
-__all__ = ["Balancing", "Gas", "MolarMass", "Solutions", "Stoichiometry", "atoms_of", "balanced"]
+__all__ = ["Balancing", "Gas", "MolarMass", "Solutions", "Stoichiometry", "atoms_of", "balance_reaction"]
 
 _TOKEN = re.compile(r"([A-Z][a-z]?)([0-9]*)|(\()|\)([0-9]*)")
 _MASSES = {
@@ -58,13 +58,13 @@ def atoms_of(formula: str) -> Counter[str]:
     return stack[0]
 
 
-def balanced(left: Sequence[str], right: Sequence[str]) -> list[int]:
+def balance_reaction(left: Sequence[str], right: Sequence[str]) -> list[int]:
     """The least whole numbers that balance a reaction, from linear equations for its elements.
 
     Raises:
         DataError: there are none, or several that are no multiples of each other.
 
-    >>> balanced(["C3H8", "O2"], ["CO2", "H2O"])
+    >>> balance_reaction(["C3H8", "O2"], ["CO2", "H2O"])
     [1, 5, 3, 4]
     """
     counts = [atoms_of(f) for f in (*left, *right)]
@@ -181,7 +181,7 @@ class Balancing(ExactProblem):
     def solve(self, facts: Facts) -> Solution:
         """Linear equations, one for each element."""
         left, right = facts["left"], facts["right"]
-        found = balanced(left, right)
+        found = balance_reaction(left, right)
         sides = [f"{k} {f}" if k > 1 else f for k, f in zip(found, [*left, *right], strict=True)]
         steps = f"{' + '.join(sides[: len(left)])} -> {' + '.join(sides[len(left) :])}"
         atoms = sum(sum(atoms_of(f).values()) for f in (*left, *right))

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, cast
 from assay.tasks.problem import Facts, Solution
 from assay.tasks.problems import Problems
 from assay_tasks.math.exact import ExactProblem
-from assay_tasks.math.stories import listed
+from assay_tasks.math.stories import list_parts
 from assay_tasks.science.chemistry import Balancing, Gas, MolarMass, Solutions, Stoichiometry
 from assay_tasks.science.law import Kind, LawProblem, decimal
 from assay_tasks.science.physics import Energy, Forces, Heat, Kepler, Kinematics, Matter, PhysicsChoice, Waves
@@ -85,14 +85,14 @@ def _network_text(network: Network) -> str:
     'in series are a resistor of 4 ohms and (connected in parallel: a resistor of 3 ohms and a resistor of 6 ohms)'
     """
     kind, *parts = cast("list[Any]", network)
-    return f"in {kind} are {listed([_part(p) for p in parts])}"
+    return f"in {kind} are {list_parts([_part(p) for p in parts])}"
 
 
 def _part(network: Network) -> str:
     if isinstance(network, int):
         return f"a resistor of {network} ohm{'s' * (network > 1)}"
     kind, *parts = network
-    return f"(connected in {kind}: {listed([_part(p) for p in parts])})"
+    return f"(connected in {kind}: {list_parts([_part(p) for p in parts])})"
 
 
 def _resistance(network: Network, steps: list[str]) -> F:
@@ -241,7 +241,7 @@ class Genetics(ExactProblem):
         }
         parts = [words[w].format(f"{c}/{c.lower()}") for c, w in zip(letters, facts["wanted"], strict=True)]
         first, second = facts["parents"]
-        return {"first": first, "second": second, "wanted": listed(parts)}
+        return {"first": first, "second": second, "wanted": list_parts(parts)}
 
     def solve(self, facts: Facts) -> Solution:
         """A square of Punnett for each gene."""

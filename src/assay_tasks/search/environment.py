@@ -19,11 +19,11 @@ from assay.core.task import Message, Task, TaskView
 from assay.tasks.draws import slip
 from assay.tasks.problem import Facts, Form, Problem, Solution
 from assay.tasks.turns import actions_of
-from assay.verify.answer_verifier import AnswerPlace, answer_in, ruled
+from assay.verify.answer_verifier import AnswerPlace, answer_in, verdict_score
 from assay_tasks.phases import SingleUse
 from assay_tasks.search.lore import Lore, lore
 
-__all__ = ["Read", "Search", "SearchEnvironment", "SearchProblem", "SearchVerifier", "called"]
+__all__ = ["Read", "Search", "SearchEnvironment", "SearchProblem", "SearchVerifier", "parse_call"]
 
 _CALL = re.compile(r"(search|read)(?:\(([0-9]{1,2})\))?:[ \t]*(.*)", re.IGNORECASE)
 _MOST = 10
@@ -36,10 +36,10 @@ _TOOLS = (
 )
 
 
-def called(text: str) -> tuple[str, int, str] | None:
+def parse_call(text: str) -> tuple[str, int, str] | None:
     r"""The call that a turn makes in its last line: tool, number of results and argument; None where it makes none.
 
-    >>> called("First the film.\nsearch: Vorla's Lantern"), called("search(5): x"), called("It is Vorla.")
+    >>> parse_call("First the film.\nsearch: Vorla's Lantern"), parse_call("search(5): x"), parse_call("It is Vorla.")
     (('search', 3, "Vorla's Lantern"), ('search', 5, 'x'), None)
     """
     lines = text.strip().rsplit("\n", 1)
@@ -74,7 +74,7 @@ class Search:
 
     async def call(self, args: Mapping[str, Any], scope: TaskView) -> ToolResult:
         """Up to ``args["k"]`` pages for ``args["query"]``, one to a line."""
-        return _searched(_world(scope), str(args.get("query", "")), int(args.get("k", 3)))
+        return _search_pages(_world(scope), str(args.get("query", "")), int(args.get("k", 3)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class Read:
         return _read(_world(scope), str(args.get("page", "")))
 
 
-def _searched(world: Lore, query: str, k: int) -> ToolResult:
+def _search_pages(world: Lore, query: str, k: int) -> ToolResult:
     titles = world.search(query, k)
     if not titles:
         return ToolResult(content="No page has any of these words.", error=f"nothing found for {query!r}")
@@ -128,7 +128,7 @@ class SearchEnvironment(SingleUse):
     async def step(self, action: str) -> Step:
         """The tool's answer."""
         self._enter("open", "step")
-        call = called(action)
+        call = parse_call(action)
         if call is None or not self._left:
             self._phase = "over"
             return Step(done=True)
@@ -169,13 +169,13 @@ class SearchVerifier:
         if not isinstance(gold, Mapping) or {"items", "pages"} - set(gold):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DataError(f"task {task.id!r} has no gold with 'items' and 'pages' but {gold!r}")
         turns = actions_of(rollout)
-        read = {call[2] for call in map(called, turns) if call is not None and call[0] == "read"}
+        read = {call[2] for call in map(parse_call, turns) if call is not None and call[0] == "read"}
         evidence = sum(page in read for page in gold["pages"]) / len(gold["pages"])
         said = answer_in(turns[-1], self.where) if turns and rollout.stop is Stop.DONE else None
         if said is None:
-            return ruled("unparsed", {"correct": 0.0, "evidence": evidence})
+            return verdict_score("unparsed", {"correct": 0.0, "evidence": evidence})
         right = _normal(said) == [item.casefold() for item in gold["items"]]
-        return ruled("equal" if right else "different", {"correct": float(right), "evidence": evidence})
+        return verdict_score("equal" if right else "different", {"correct": float(right), "evidence": evidence})
 
 
 def _normal(said: str) -> list[str]:
@@ -212,17 +212,17 @@ class SearchProblem(Problem, ABC):
     def fair(self, facts: Facts) -> bool:
         """Whether the oracle's searches show the pages that it then reads."""
         world = self.lore(facts)
-        return all(page in world.search(query, self.shown) for query, page in self.found(facts)[1])
+        return all(page in world.search(query, self.shown) for query, page in self.find_path(facts)[1])
 
     def solve(self, facts: Facts) -> Solution:
         """The items, and the calls by which the oracle finds them, one to a line."""
-        items, looked, effort = self.found(facts)
+        items, looked, effort = self.find_path(facts)
         calls = [line for query, page in looked for line in (f"search({self.shown}): {query}", f"read: {page}")]
         pages = list(dict.fromkeys(page for _, page in looked))
         return Solution(answer=", ".join(items), gold={"items": items, "pages": pages}, steps="\n".join(calls), effort=effort)
 
     @abstractmethod
-    def found(self, facts: Facts) -> tuple[list[str], list[tuple[str, str]], int]:
+    def find_path(self, facts: Facts) -> tuple[list[str], list[tuple[str, str]], int]:
         """The items asked for; what the oracle searches and which page it reads then, in turn; and its effort."""
         ...
 
@@ -237,7 +237,7 @@ class SearchProblem(Problem, ABC):
 
     def world(self, facts: Facts) -> Mapping[str, Any]:
         """Which encyclopedia, and how many calls are answered."""
-        return {"lore": [self.lore_seed, facts["pages"]], "calls": 2 * len(self.found(facts)[1]) + self.spare}
+        return {"lore": [self.lore_seed, facts["pages"]], "calls": 2 * len(self.find_path(facts)[1]) + self.spare}
 
     def verifier(self, form: Form) -> Verifier:
         """The items, and what was read."""
@@ -257,9 +257,9 @@ class SearchProblem(Problem, ABC):
         symbols, world, turns = "".join(sorted(set(text))), self.lore(facts), list[Message]()
         for line in calls:
             for said in dict.fromkeys((slip(line, noise, symbols, rng), line)):
-                call = called(said)
+                call = parse_call(said)
                 if call is not None:
                     tool, k, argument = call
-                    shown = _searched(world, argument, k) if tool == "search" else _read(world, argument)
+                    shown = _search_pages(world, argument, k) if tool == "search" else _read(world, argument)
                     turns += [Message("assistant", said), Message("tool", shown.content)]
         return (*turns, Message("assistant", slip(answer, noise, symbols, rng)))

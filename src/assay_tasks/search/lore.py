@@ -137,7 +137,7 @@ def lore(seed: int, size: int) -> Lore:
     """
     rng = Random(derive("lore", seed, "", size))
     names = _names(rng, size)
-    facts = _related(rng, names)
+    facts = _relate_names(rng, names)
     kind = {name: k for k, every in names.items() for name in every}
     pages = {name: _page(rng, kind[name], name, facts[name]) for k in KINDS for name in names[k]}
     index = sqlite3.connect(":memory:", check_same_thread=False)
@@ -146,7 +146,7 @@ def lore(seed: int, size: int) -> Lore:
     return Lore(size, {k: names[k] for k in KINDS}, facts, kind, pages, index)
 
 
-def _coined(rng: Random, taken: set[str], ending: str = "") -> str:
+def _coin_word(rng: Random, taken: set[str], ending: str = "") -> str:
     """A new word that can be spoken."""
     while True:
         parts = [rng.choice(_ONSETS) + rng.choice(_CORES) for _ in range(2)]
@@ -160,12 +160,12 @@ def _names(rng: Random, size: int) -> dict[str, tuple[str, ...]]:
     """Different names; people share family names, titles and firms share words."""
     counts = {kind: share * size // 100 for kind, share in KINDS.items()}
     taken = set[str]()
-    families = [_coined(rng, taken) for _ in range(max(4, counts["person"] // 3))]
+    families = [_coin_word(rng, taken) for _ in range(max(4, counts["person"] // 3))]
     made: dict[str, list[str]] = {"river": [], "currency": []}
     for kind, count in {**counts, "river": counts["city"] // 2, "currency": counts["country"]}.items():
         made[kind] = []
         for _ in range(count):
-            word = _coined(rng, taken, rng.choice(_ENDINGS[kind]) if kind in _ENDINGS else "")
+            word = _coin_word(rng, taken, rng.choice(_ENDINGS[kind]) if kind in _ENDINGS else "")
             made[kind].append(
                 {
                     "person": f"{word} {rng.choice(families)}",
@@ -178,7 +178,7 @@ def _names(rng: Random, size: int) -> dict[str, tuple[str, ...]]:
     return {kind: tuple(every) for kind, every in made.items()}
 
 
-def _related(rng: Random, names: Mapping[str, tuple[str, ...]]) -> dict[str, dict[str, str]]:
+def _relate_names(rng: Random, names: Mapping[str, tuple[str, ...]]) -> dict[str, dict[str, str]]:
     facts = {
         name: {
             relation: str(rng.randint(_SINCE.get(relation, 1500), 2019)) if to == "year" else rng.choice(names[to])

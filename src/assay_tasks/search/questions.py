@@ -11,7 +11,7 @@ from assay.core.errors import DataError
 from assay.tasks.draws import TRIES
 from assay.tasks.problem import Facts
 from assay.tasks.problems import Problems
-from assay.tasks.turns import listed
+from assay.tasks.turns import list_names
 from assay_tasks.search.environment import SearchProblem
 from assay_tasks.search.lore import KINDS, PHRASES, RELATIONS, Lore, lore
 
@@ -58,7 +58,7 @@ class Hops(SearchProblem):
                     return {"pages": size, "start": start, "path": path}
         raise DataError(f"{self.name}: no chain of {hops} relations among {size} pages in {TRIES} tries")
 
-    def found(self, facts: Facts) -> tuple[list[str], list[tuple[str, str]], int]:
+    def find_path(self, facts: Facts) -> tuple[list[str], list[tuple[str, str]], int]:
         """Follows the chain, page by page."""
         world, at, looked = self.lore(facts), facts["start"], list[tuple[str, str]]()
         for relation in facts["path"]:
@@ -109,11 +109,11 @@ class Clues(SearchProblem):
                 return {"pages": size, "kind": kind, "clues": clues}
         raise DataError(f"{self.name}: {TRIES} things of {size} pages have no clues that suit")
 
-    def found(self, facts: Facts) -> tuple[list[str], list[tuple[str, str]], int]:
+    def find_path(self, facts: Facts) -> tuple[list[str], list[tuple[str, str]], int]:
         """Candidates that every clue leaves; the oracle searches what a clue names and reads what confirms it."""
         world, kind = self.lore(facts), facts["kind"]
         sets = [_candidates(world, kind, *clue) for clue in facts["clues"]]
-        (name,) = _shared(sets)
+        (name,) = _shared_items(sets)
         between: dict[str, list[str]] = {}  # things that clues go through, with what the clues name
         for path, value, decade in facts["clues"]:
             if len(path) == 2 and not decade:
@@ -133,7 +133,7 @@ def _candidates(world: Lore, kind: str, path: list[str], value: str, decade: boo
     return world.having(kind, tuple(path), decade)[value]
 
 
-def _shared(sets: list[frozenset[str]]) -> frozenset[str]:
+def _shared_items(sets: list[frozenset[str]]) -> frozenset[str]:
     return sets[0].intersection(*sets[1:])
 
 
@@ -158,7 +158,7 @@ def _clues(world: Lore, rng: Random, kind: str, name: str, deep: int, decades: b
         return []
     for clue in list(chosen):
         others = [_candidates(world, kind, *c) for c in chosen if c is not clue]
-        if others and len(_shared(others)) == 1:
+        if others and len(_shared_items(others)) == 1:
             chosen.remove(clue)
     return chosen if len(chosen) > 1 else []
 
@@ -210,7 +210,7 @@ class Masks(SearchProblem):
                 return {"pages": size, "page": name, "masked": masked, "closed": closed}
         raise DataError(f"{self.name}: no passage of {size} pages has {count} spans to mask in {TRIES} tries")
 
-    def found(self, facts: Facts) -> tuple[list[str], list[tuple[str, str]], int]:
+    def find_path(self, facts: Facts) -> tuple[list[str], list[tuple[str, str]], int]:
         """Finds the page by what is shown of it, and reads what is missing."""
         world = self.lore(facts)
         _, masked, name = self._passage(facts)
@@ -225,7 +225,7 @@ class Masks(SearchProblem):
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The passage with its gaps numbered."""
         passage, masked, _ = self._passage(facts)
-        return {"passage": passage, "gaps": listed([f"[{i}]" for i in range(1, len(masked) + 1)])}
+        return {"passage": passage, "gaps": list_names([f"[{i}]" for i in range(1, len(masked) + 1)])}
 
     def _passage(self, facts: Facts) -> tuple[str, list[str], str]:
         """The passage, and what is masked in the order of the gaps."""
@@ -242,7 +242,7 @@ class Masks(SearchProblem):
 def _same(world: Lore, kind: str, name: str, shown: list[str]) -> frozenset[str]:
     """Things of a kind of which the same is shown."""
     sets = [world.having(kind, (r,))[world.facts[name][r]] for r in shown]
-    return _shared([frozenset(world.names[kind]), *sets])
+    return _shared_items([frozenset(world.names[kind]), *sets])
 
 
 def search() -> Problems:

@@ -117,7 +117,7 @@ class Life(Simulated):
         """Board by board."""
         board, boards = list(facts["board"]), list[str]()
         for _ in range(facts["steps"]):
-            board = _lived(board)
+            board = _next_board(board)
             boards.append("\n".join(board))
         return Solution(answer=boards[-1], steps="\n\n".join(boards[:-1]), effort=len(board) ** 2 * len(boards))
 
@@ -126,7 +126,7 @@ class Life(Simulated):
         return {"board": "\n".join(facts["board"]), "times": _times(facts["steps"])}
 
 
-def _lived(board: Sequence[str]) -> list[str]:
+def _next_board(board: Sequence[str]) -> list[str]:
     """The next board."""
     alive = {(r, c) for r, row in enumerate(board) for c, cell in enumerate(row) if cell == "#"}
     near: dict[tuple[int, int], int] = {}
@@ -327,7 +327,7 @@ class Ball(Simulated):
         x, y, dx, dy = facts["x"], facts["y"], facts["dx"], facts["dy"]
         bounces = 0
         for _ in range(facts["steps"]):
-            (x, dx), (y, dy) = _bounced(x + dx, dx, facts["width"]), _bounced(y + dy, dy, facts["height"])
+            (x, dx), (y, dy) = _bounce(x + dx, dx, facts["width"]), _bounce(y + dy, dy, facts["height"])
             bounces += 1
         periods = f"x repeats every {2 * facts['width']} units of way, y every {2 * facts['height']}"
         return Solution(answer=f"{x}, {y}", gold=[str(x), str(y)], steps=f"{periods}.", effort=bounces)
@@ -341,7 +341,7 @@ class Ball(Simulated):
         return ListMatch(where=form.place)
 
 
-def _bounced(at: int, speed: int, most: int) -> tuple[int, int]:
+def _bounce(at: int, speed: int, most: int) -> tuple[int, int]:
     if at < 0:
         return -at, -speed
     return (2 * most - at, -speed) if at > most else (at, speed)

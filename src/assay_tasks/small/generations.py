@@ -10,7 +10,7 @@ import numpy as np
 from assay.core.protocols import Verifier
 from assay.verify.answer_verifier import AnswerPlace
 from assay.verify.exact import ExactMatch
-from assay_tasks.small.terse import picked
+from assay_tasks.small.terse import pick_symbols
 from assay_tasks.small.worlds import Cells
 
 __all__ = ["Generations"]
@@ -38,7 +38,7 @@ class Generations(Cells):
 
     def body(self, level: int, rng: np.random.Generator) -> str:
         """Cells drawn evenly, and how many rows are asked for."""
-        return f"{''.join(picked(rng, '01', 14))}:{level:02d}"
+        return f"{''.join(pick_symbols(rng, '01', 14))}:{level:02d}"
 
     def answer(self, body: str) -> str:
         """Row by row."""

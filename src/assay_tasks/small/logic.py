@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from assay_tasks.small.terse import Terse, picked
+from assay_tasks.small.terse import Terse, pick_symbols
 
 __all__ = ["Gates", "Knights"]
 
@@ -34,7 +34,7 @@ class Knights(Terse):
     def body(self, level: int, rng: np.random.Generator) -> str:
         """Different names, claims drawn evenly."""
         names = rng.permutation(list("abcdeghij"))[:level]
-        return "".join(f"{name}{claim}" for name, claim in zip(names, picked(rng, "tf", level), strict=True))
+        return "".join(f"{name}{claim}" for name, claim in zip(names, pick_symbols(rng, "tf", level), strict=True))
 
     def answer(self, body: str) -> str:
         """From the first, who tells the truth, along the chain."""
@@ -69,7 +69,7 @@ class Gates(Terse):
 
     def body(self, level: int, rng: np.random.Generator) -> str:
         """Gates and digits drawn evenly."""
-        return "".join(f"{g}{d}" for g, d in zip(picked(rng, "&|^", level), picked(rng, "01", level), strict=True))
+        return "".join(f"{g}{d}" for g, d in zip(pick_symbols(rng, "&|^", level), pick_symbols(rng, "01", level), strict=True))
 
     def answer(self, body: str) -> str:
         """Gate after gate."""

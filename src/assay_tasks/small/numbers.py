@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from assay_tasks.small.terse import Terse, picked
+from assay_tasks.small.terse import Terse, pick_symbols
 
 __all__ = ["AddDigits", "Largest", "RunningTotal", "ToOctal"]
 
@@ -33,7 +33,7 @@ class ToOctal(Terse):
 
     def body(self, level: int, rng: np.random.Generator) -> str:
         """Bits drawn evenly."""
-        return "".join(picked(rng, "01", 3 * level))
+        return "".join(pick_symbols(rng, "01", 3 * level))
 
     def answer(self, body: str) -> str:
         """Three bits to a digit."""
@@ -92,7 +92,7 @@ class AddDigits(Terse):
 
     def body(self, level: int, rng: np.random.Generator) -> str:
         """Digits drawn evenly."""
-        return "".join(picked(rng, _DIGITS, 2 * level))
+        return "".join(pick_symbols(rng, _DIGITS, 2 * level))
 
     def answer(self, body: str) -> str:
         """Column by column, with a carry."""
@@ -128,7 +128,7 @@ class RunningTotal(Terse):
 
     def body(self, level: int, rng: np.random.Generator) -> str:
         """Digits drawn evenly."""
-        return "".join(picked(rng, _DIGITS, level))
+        return "".join(pick_symbols(rng, _DIGITS, level))
 
     def answer(self, body: str) -> str:
         """Digit after digit, tens dropped."""

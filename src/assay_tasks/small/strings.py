@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from assay_tasks.small.terse import Terse, picked
+from assay_tasks.small.terse import Terse, pick_symbols
 
 __all__ = ["CloseBrackets", "DropRepeats", "EveryKth"]
 
@@ -31,7 +31,7 @@ class DropRepeats(Terse):
 
     def body(self, level: int, rng: np.random.Generator) -> str:
         """Letters drawn evenly and independently."""
-        return "".join(picked(rng, self.letters, level))
+        return "".join(pick_symbols(rng, self.letters, level))
 
     def answer(self, body: str) -> str:
         """First occurrences in order."""
@@ -66,7 +66,7 @@ class EveryKth(Terse):
     def body(self, level: int, rng: np.random.Generator) -> str:
         """``k`` from 1 to 3, then as many characters that ``level`` are to be written, and up to ``k - 1`` more."""
         k = int(rng.integers(1, 4))
-        return f"{k}{''.join(picked(rng, self.letters, level * k + int(rng.integers(0, k))))}"
+        return f"{k}{''.join(pick_symbols(rng, self.letters, level * k + int(rng.integers(0, k))))}"
 
     def answer(self, body: str) -> str:
         """Characters k, 2k, ..."""
@@ -96,7 +96,7 @@ class CloseBrackets(Terse):
     def body(self, level: int, rng: np.random.Generator) -> str:
         """Each bracket opens one of three kinds at two chances in three, or where nothing would stay open; else it closes one."""
         said, opened = list[str](), list[str]()
-        for left, (chance, kind) in enumerate(zip(rng.random(level), picked(rng, "([{", level), strict=True), 1 - level):
+        for left, (chance, kind) in enumerate(zip(rng.random(level), pick_symbols(rng, "([{", level), strict=True), 1 - level):
             if opened and chance >= 2 / 3 and not (left == 0 and len(opened) == 1):
                 said.append(_CLOSING[opened.pop()])
             else:

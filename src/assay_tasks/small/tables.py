@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from assay_tasks.small.terse import Terse, picked
+from assay_tasks.small.terse import Terse, pick_symbols
 
 __all__ = ["AddAlong", "Collect", "FollowPath", "LookUpAll", "RecallAll", "SelectRows", "SumAlong"]
 
@@ -33,8 +33,8 @@ class LookUpAll(Terse):
     def body(self, level: int, rng: np.random.Generator) -> str:
         """Four different keys, values and questions drawn evenly."""
         keys: list[str] = rng.permutation(list(_KEYS))[:4].tolist()
-        table = "".join(f"{k}{v}" for k, v in zip(keys, picked(rng, _DIGITS, 4), strict=True))
-        return f"{table}:{''.join(picked(rng, keys, level))}"
+        table = "".join(f"{k}{v}" for k, v in zip(keys, pick_symbols(rng, _DIGITS, 4), strict=True))
+        return f"{table}:{''.join(pick_symbols(rng, keys, level))}"
 
     def answer(self, body: str) -> str:
         """The value of each."""
@@ -147,7 +147,7 @@ class Collect(Terse):
     def body(self, level: int, rng: np.random.Generator) -> str:
         """Rows over different letters, in any order; digits drawn evenly."""
         keys: list[str] = rng.permutation(list(_KEYS))[: level + 1].tolist()
-        rows = [f"{a}{''.join(picked(rng, _DIGITS, self.width))}{b}" for a, b in pairwise(keys)]
+        rows = [f"{a}{''.join(pick_symbols(rng, _DIGITS, self.width))}{b}" for a, b in pairwise(keys)]
         order: list[int] = rng.permutation(level).tolist()
         return f"{'.'.join(rows[i] for i in order)}:{keys[0]}"
 
@@ -235,8 +235,8 @@ class SelectRows(Terse):
 
     def body(self, level: int, rng: np.random.Generator) -> str:
         """Keys and values drawn evenly; asked for is the key of a row."""
-        keys = picked(rng, "abc", level)
-        rows = "".join(f"{k}{v}" for k, v in zip(keys, picked(rng, _DIGITS, level), strict=True))
+        keys = pick_symbols(rng, "abc", level)
+        rows = "".join(f"{k}{v}" for k, v in zip(keys, pick_symbols(rng, _DIGITS, level), strict=True))
         return f"{rows}:{keys[int(rng.integers(0, level))]}"
 
     def answer(self, body: str) -> str:

@@ -12,7 +12,7 @@ from assay.core.protocols import Verifier
 from assay.tasks.single import SingleTurn
 from assay.verify.exact import ExactMatch, FormatIs, Together
 
-__all__ = ["Terse", "picked"]
+__all__ = ["Terse", "pick_symbols"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +72,6 @@ class Terse(SingleTurn):
         return Together((ExactMatch(), FormatIs(f"[{pattern}]*", like_answer=True)))
 
 
-def picked(rng: np.random.Generator, symbols: str | list[str], n: int) -> list[str]:
+def pick_symbols(rng: np.random.Generator, symbols: str | list[str], n: int) -> list[str]:
     """``n`` of the symbols, drawn evenly and independently."""
     return [symbols[i] for i in rng.integers(0, len(symbols), n)]

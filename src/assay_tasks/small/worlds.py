@@ -12,7 +12,7 @@ from assay.core.protocols import Verifier
 from assay.verify.answer_verifier import AnswerPlace
 from assay.verify.exact import FormatIs, Together
 from assay.verify.structure.maze import MazePath
-from assay_tasks.small.terse import Terse, picked
+from assay_tasks.small.terse import Terse, pick_symbols
 
 __all__ = ["Cells", "Counter", "Strip"]
 
@@ -38,7 +38,7 @@ class Strip(Terse):
 
     def body(self, level: int, rng: np.random.Generator) -> str:
         """Columns drawn evenly; a wall right behind one in the other row is left out, for nobody could pass."""
-        columns = picked(rng, self.letters, level)
+        columns = pick_symbols(rng, self.letters, level)
         for i in range(1, level):
             if {columns[i - 1], columns[i]} == {"^", "_"}:
                 columns[i] = "."
@@ -89,7 +89,7 @@ class Counter(Terse):
 
     def body(self, level: int, rng: np.random.Generator) -> str:
         """Instructions drawn evenly."""
-        return "".join(f"{o}{d}" for o, d in zip(picked(rng, "+-*", level), picked(rng, "01234", level), strict=True))
+        return "".join(f"{o}{d}" for o, d in zip(pick_symbols(rng, "+-*", level), pick_symbols(rng, "01234", level), strict=True))
 
     def answer(self, body: str) -> str:
         """Instruction by instruction."""
@@ -125,7 +125,7 @@ class Cells(Terse):
 
     def body(self, level: int, rng: np.random.Generator) -> str:
         """Cells drawn evenly."""
-        return "".join(picked(rng, "01", level))
+        return "".join(pick_symbols(rng, "01", level))
 
     def answer(self, body: str) -> str:
         """Cell by cell."""

@@ -16,7 +16,7 @@ from assay.core.protocols import Verifier
 from assay.tasks.problem import Facts, Form, Problem, Solution
 from assay.verify.sql.match import SqlMatch
 from assay_tasks.sql.query import Select, Sets, mutants
-from assay_tasks.sql.themes import THEMES, Cell, Table, filled, theme
+from assay_tasks.sql.themes import THEMES, Cell, Table, fill_tables, theme
 from assay_tasks.sql.words import constants, joined_words
 
 __all__ = ["Question"]
@@ -87,7 +87,7 @@ class Question(Problem):
         query = self.query(facts["plan"], tables)
         text = query.sql()
         database = {
-            "schema": _created(facts["theme"], facts["start"], facts["stop"]),
+            "schema": _created_date(facts["theme"], facts["start"], facts["stop"]),
             "instances": self._instances(facts, query)[0],
         }
         used = [t.name for t in tables if f"{t.name}." in text]
@@ -106,8 +106,8 @@ class Question(Problem):
         alive = list(dict.fromkeys(m.sql() for m in mutants(query)))
         kept: list[Rows] = []
         for number in range(_SETS):
-            rows = self._filled(facts, tables, number)
-            with _opened(tables, rows) as connection:
+            rows = self._fill_rows(facts, tables, number)
+            with _open_database(tables, rows) as connection:
                 right = _result(connection, text, ordered)
                 left = [other for other in alive if _result(connection, other, ordered) == right]
             if len(kept) < 2 or len(left) < len(alive):
@@ -124,7 +124,7 @@ class Question(Problem):
     def prompt(self, facts: Facts, variant: int, form: Form) -> str:
         """Tables and sample rows, the question, the rules; the query is asked for in a fence, whatever the form."""
         tables = _chain(facts["theme"], facts["start"], facts["stop"])
-        rows = self._filled(facts, tables, 0)
+        rows = self._fill_rows(facts, tables, 0)
         blocks = ["A SQLite database has these tables; of each the first rows are shown."]
         for table in tables:
             lines = [" | ".join("NULL" if c is None else str(c) for c in row) for row in rows[table.name][: self.shown]]
@@ -146,13 +146,13 @@ class Question(Problem):
         """By results on both sets of rows."""
         return SqlMatch()
 
-    def _filled(self, facts: Mapping[str, Any], tables: Sequence[Table], instance: int) -> Rows:
+    def _fill_rows(self, facts: Mapping[str, Any], tables: Sequence[Table], instance: int) -> Rows:
         """A set of rows: a function of the facts and its number."""
         near = {place: list(values) for place, values in self.often(facts["plan"], tables).items()}
         for place, value in constants(facts["plan"], tables):
             near.setdefault(place, []).append(value)
         rng = Random(json.dumps([facts["theme"], instance, facts["plan"]], sort_keys=True))
-        return filled(tables, [self.rows + (instance % 2) * (2 + instance) + rng.randrange(2) for _ in tables], near, rng)
+        return fill_tables(tables, [self.rows + (instance % 2) * (2 + instance) + rng.randrange(2) for _ in tables], near, rng)
 
 
 @cache
@@ -162,11 +162,11 @@ def _chain(name: str, start: int, stop: int) -> tuple[Table, ...]:
 
 
 @cache
-def _created(name: str, start: int, stop: int) -> str:
+def _created_date(name: str, start: int, stop: int) -> str:
     return "\n".join(t.created() for t in _chain(name, start, stop))
 
 
-def _opened(tables: Sequence[Table], rows: Rows) -> closing[sqlite3.Connection]:
+def _open_database(tables: Sequence[Table], rows: Rows) -> closing[sqlite3.Connection]:
     connection = sqlite3.connect(":memory:", isolation_level=None)
     for table in tables:
         connection.execute(f"CREATE TABLE {table.name} ({', '.join(table.header)})")

@@ -149,11 +149,11 @@ class All:
 
     def sql(self) -> str:
         """Joined by AND."""
-        return " AND ".join(_bracketed(p) for p in self.parts)
+        return " AND ".join(_add_brackets(p) for p in self.parts)
 
     def others(self) -> Iterator[Where]:
         """One left out, one changed, or any of them."""
-        return _varied(self.parts, All, Any_)
+        return _vary_conditions(self.parts, All, Any_)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,11 +164,11 @@ class Any_:
 
     def sql(self) -> str:
         """Joined by OR."""
-        return " OR ".join(_bracketed(p) for p in self.parts)
+        return " OR ".join(_add_brackets(p) for p in self.parts)
 
     def others(self) -> Iterator[Where]:
         """One left out, one changed, or all of them."""
-        return _varied(self.parts, Any_, All)
+        return _vary_conditions(self.parts, Any_, All)
 
 
 Expr = Col | Agg | Win
@@ -195,7 +195,7 @@ class Join:
 
     def sql(self) -> str:
         """The clause."""
-        also = f" AND {_bracketed(self.also)}" if self.also else ""
+        also = f" AND {_add_brackets(self.also)}" if self.also else ""
         return f"{self.kind} {self.table} ON {self.on[0].sql()} = {self.on[1].sql()}{also}"
 
     def others(self) -> Iterator[Join]:
@@ -244,7 +244,7 @@ class Select:
             parts.append(f"AS {self.alias}")
         parts += [join.sql() for join in self.joins]
         if self.tie or self.where:
-            parts.append("WHERE " + " AND ".join(_bracketed(w) if self.tie else w.sql() for w in (self.tie, self.where) if w))
+            parts.append("WHERE " + " AND ".join(_add_brackets(w) if self.tie else w.sql() for w in (self.tie, self.where) if w))
         if self.group:
             parts.append(f"GROUP BY {', '.join(c.sql() for c in self.group)}")
         if self.having:
@@ -337,7 +337,7 @@ def _of_sets(query: Sets) -> Iterator[Sets]:
                 yield replace(query, kinds=(*query.kinds[:i], other, *query.kinds[i + 1 :]))
 
 
-def _varied(parts: tuple[Where, ...], same: type[All | Any_], opposite: type[All | Any_]) -> Iterator[Where]:
+def _vary_conditions(parts: tuple[Where, ...], same: type[All | Any_], opposite: type[All | Any_]) -> Iterator[Where]:
     yield opposite(parts)
     for i, part in enumerate(parts):
         rest = (*parts[:i], *parts[i + 1 :])
@@ -345,7 +345,7 @@ def _varied(parts: tuple[Where, ...], same: type[All | Any_], opposite: type[All
         yield from (same((*parts[:i], other, *parts[i + 1 :])) for other in part.others())
 
 
-def _bracketed(part: Where) -> str:
+def _add_brackets(part: Where) -> str:
     return f"({part.sql()})" if isinstance(part, All | Any_) else part.sql()
 
 

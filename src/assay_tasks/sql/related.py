@@ -11,7 +11,7 @@ from assay_tasks.sql.base import Question
 from assay_tasks.sql.query import Agg, All, Col, Compare, Has, Join, Select, Where
 from assay_tasks.sql.single import upward
 from assay_tasks.sql.themes import Table, at
-from assay_tasks.sql.words import clauses, joined_words, named, tree, verb, where
+from assay_tasks.sql.words import clauses, joined_words, name_column, tree, verb, where
 
 __all__ = ["Children", "Joined", "Nested"]
 
@@ -75,7 +75,7 @@ class Joined(Question):
         most = last if plan["kind"] == "JOIN" else _deepest(plan["where"], last)
         lacks = [f"that belong to no {tables[last - 1].name}"] if most == last else []
         lacks += [
-            f"whose {named(tables, last, i, '').split('its ')[1].removesuffix(chr(39) + 's ')} belongs to no {tables[i - 1].name}"
+            f"whose {name_column(tables, last, i, '').split('its ')[1].removesuffix(chr(39) + 's ')} belongs to no {tables[i - 1].name}"
             for i in range(min(last - 1, most), stop, -1)
         ]
         lacking = f"{tables[last].plural} " + " or ".join(lacks)
@@ -84,7 +84,7 @@ class Joined(Question):
             "one": tables[last].name,
             "many": tables[last].plural,
             "that": clauses(plan["where"], tables, last),
-            "what": joined_words([named(tables, last, n, c) for n, c in plan["pick"]]),
+            "what": joined_words([name_column(tables, last, n, c) for n, c in plan["pick"]]),
             "rest": f" {rest}",
         }
 
@@ -253,7 +253,7 @@ class Nested(Question):
         top = last - (0, 1, 1, 2, 1)[kind - 1]
         parts: list[Where] = [where(plan["where"], tables)] if plan["where"] else []
         if kind in (1, 5):
-            parts.append(self._compared(plan, tables, top))
+            parts.append(self._compare_nested(plan, tables, top))
         if kind >= 2:
             inner: Where = where(plan["inner"], tables)
             for i in range(last, top, -1):
@@ -287,7 +287,7 @@ class Nested(Question):
             "what": joined_words([f"the {c}" for c in plan["pick"]]),
         }
 
-    def _compared(self, plan: Mapping[str, Any], tables: Sequence[Table], top: int) -> Compare:
+    def _compare_nested(self, plan: Mapping[str, Any], tables: Sequence[Table], top: int) -> Compare:
         name = tables[top].name
         if plan["kind"] == 1:
             rows = Select(

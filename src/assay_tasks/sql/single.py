@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 from assay_tasks.sql.base import Question
 from assay_tasks.sql.query import Agg, Col, Compare, Join, Select
 from assay_tasks.sql.themes import Table, at
-from assay_tasks.sql.words import clauses, joined_words, named, tree, where
+from assay_tasks.sql.words import clauses, joined_words, name_column, tree, where
 
-__all__ = ["Aggregate", "Filter", "Group", "Order", "counted", "drawn_aggregates", "upward"]
+__all__ = ["Aggregate", "Filter", "Group", "Order", "count_phrase", "drawn_aggregates", "upward"]
 
 _SHAPES = {1: ("a",), 2: ("a&b", "a|b"), 3: ("a&(b|c)",), 4: ("(a|b)&(c|d)",), 5: ("a&(b|c)&(d|e)",)}
 _SIZES = {"a": 1, "a&b": 2, "a|b": 2, "a&(b|c)": 3, "(a|b)&(c|d)": 4, "a&(b|c)&(d|e)": 5}
@@ -50,7 +50,7 @@ def drawn_aggregates(table: Table, n: int, rng: Random, but: str = "") -> list[l
     return found
 
 
-def counted(pair: Sequence[str | None], their: str = "their number") -> str:
+def count_phrase(pair: Sequence[str | None], their: str = "their number") -> str:
     """An aggregate in English."""
     kind, column = pair
     return their if column is None else _SAID[str(kind)].format(column)
@@ -160,7 +160,7 @@ class Aggregate(Question):
     def ask(self, plan: Mapping[str, Any], tables: Sequence[Table]) -> Mapping[str, str]:
         """Aggregates and conditions in English."""
         return {
-            "what": joined_words([counted(pair) for pair in plan["aggregates"]]),
+            "what": joined_words([count_phrase(pair) for pair in plan["aggregates"]]),
             "many": tables[-1].plural,
             "that": clauses(plan["where"], tables, len(tables) - 1),
         }
@@ -227,14 +227,14 @@ class Group(Question):
         """Groups and conditions in English."""
         last, (number, label) = len(tables) - 1, plan["by"]
         having, also = plan["having"], ""
-        by = label if number == last else named(tables, last, number, label).replace("its", "their", 1)
+        by = label if number == last else name_column(tables, last, number, label).replace("its", "their", 1)
         if having:
             (kind, (_, _, column, op, value)) = having
             bound = f"{ {'>=': 'at least', '<=': 'at most', '>': 'more than', '<': 'less than'}[op] } {value}"
             these = (
                 f"with {bound} of these {tables[last].plural}"
                 if kind == "count"
-                else f"in which {counted((kind, column))} is {bound}"
+                else f"in which {count_phrase((kind, column))} is {bound}"
             )
             also = f" Leave out all groups but those {these}."
         if number < last:
@@ -243,7 +243,7 @@ class Group(Question):
             "many": tables[last].plural,
             "that": f" {clauses(plan['where'], tables, last)}" if plan["where"] else "",
             "by": by,
-            "row": joined_words([by, *(counted(pair, "the number of rows") for pair in plan["aggregates"])]),
+            "row": joined_words([by, *(count_phrase(pair, "the number of rows") for pair in plan["aggregates"])]),
             "having": also,
         }
 
@@ -319,7 +319,7 @@ class Order(Question):
 
     def _key(self, tables: Sequence[Table], last: int, key: Sequence[Any]) -> str:
         number, column, down = key
-        owner = column if number == last else named(tables, last, number, column).replace("its", "their", 1)
+        owner = column if number == last else name_column(tables, last, number, column).replace("its", "their", 1)
         text = at(tables, number).column(column).text
         ways = ("from Z to A", "from A to Z") if text else ("from large to small", "from small to large")
         return f"by {owner} {ways[0] if down else ways[1]}"

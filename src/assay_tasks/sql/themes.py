@@ -9,7 +9,7 @@ from random import Random
 
 from assay.core.errors import UnknownNameError
 
-__all__ = ["THEMES", "Cell", "Column", "Table", "at", "filled", "theme"]
+__all__ = ["THEMES", "Cell", "Column", "Table", "at", "fill_tables", "theme"]
 
 Cell = int | str | None
 
@@ -143,7 +143,7 @@ class Table:
         """Columns of numbers."""
         return tuple(c for c in self.columns if not c.text)
 
-    def created(self) -> str:
+    def create_statement(self) -> str:
         """The statement that creates it."""
         lines = ["id INTEGER PRIMARY KEY"]
         lines += [f"{c.name} {'TEXT' if c.text else 'INTEGER'}{'' if c.missing else ' NOT NULL'}" for c in self.columns]
@@ -193,7 +193,7 @@ def _column(name: str, kind: str) -> Column:
     return Column(bare, True, tuple(_POOLS[kind].split()))
 
 
-def filled(
+def fill_tables(
     tables: Iterable[Table], counts: Iterable[int], near: Mapping[tuple[str, str], Collection[Cell]], rng: Random
 ) -> dict[str, list[list[Cell]]]:
     """Rows for tables of a chain: some cells are missing, some rows belong to nothing, and to some nothing belongs.

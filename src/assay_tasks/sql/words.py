@@ -9,7 +9,7 @@ from typing import Any, cast
 from assay_tasks.sql.query import All, Any_, Col, Compare, Where
 from assay_tasks.sql.themes import Column, Table, at
 
-__all__ = ["clauses", "condition", "constants", "joined_words", "named", "path", "tree", "verb", "where"]
+__all__ = ["clauses", "condition", "constants", "joined_words", "name_column", "path", "tree", "verb", "where"]
 
 Tree = list[Any]
 """``["is", table, column, op, value]`` with the table's number in the chain, or ``["and" | "or", tree, ...]``."""
@@ -107,7 +107,7 @@ def path(tables: Sequence[Table], base: int, number: int) -> str:
     return "'s ".join(tables[i].name for i in range(base - 1, number - 1, -1))
 
 
-def named(tables: Sequence[Table], base: int, number: int, column: str) -> str:
+def name_column(tables: Sequence[Table], base: int, number: int, column: str) -> str:
     """A column in English, as a row of the table ``base`` has it: "the age", "its customer's age"."""
     owner = path(tables, base, number)
     return f"its {owner}'s {column}" if owner else f"the {column}"

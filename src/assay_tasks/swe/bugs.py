@@ -160,7 +160,7 @@ class _Places:
     def _text(self, node: ast.expr | ast.stmt) -> str:
         return self.source[self._start(node) : self._end(node)]
 
-    def _between(self, left: ast.expr, right: ast.expr, sort: str, new: str) -> tuple[str, int, int, str]:
+    def _operator_between(self, left: ast.expr, right: ast.expr, sort: str, new: str) -> tuple[str, int, int, str]:
         """The operator between two operands, with no bracket of theirs."""
         start, end = self._end(left), self._start(right)
         gap = self.source[start:end]
@@ -172,19 +172,19 @@ class _Places:
         if isinstance(node, ast.Compare):
             for left, right, sign in zip([node.left, *node.comparators], node.comparators, node.ops, strict=False):
                 if type(sign) in _BOUNDS:
-                    yield self._between(left, right, "boundary", _BOUNDS[type(sign)])
+                    yield self._operator_between(left, right, "boundary", _BOUNDS[type(sign)])
                 elif type(sign) in _CONDITIONS:
-                    yield self._between(left, right, "wrong condition", _CONDITIONS[type(sign)])
+                    yield self._operator_between(left, right, "wrong condition", _CONDITIONS[type(sign)])
         if isinstance(node, ast.BoolOp):
             for left, right in zip(node.values, node.values[1:], strict=False):
-                yield self._between(left, right, "wrong connective", "or" if isinstance(node.op, ast.And) else "and")
+                yield self._operator_between(left, right, "wrong connective", "or" if isinstance(node.op, ast.And) else "and")
 
     def _calculate(self, node: ast.AST) -> Iterator[tuple[str, int, int, str]]:
         if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
-            yield self._between(node.left, node.right, "wrong operator", _OPERATORS[type(node.op)])
+            yield self._operator_between(node.left, node.right, "wrong operator", _OPERATORS[type(node.op)])
         if isinstance(node, ast.AugAssign) and type(node.op) in _ASSIGNED:
-            yield self._between(node.target, node.value, "wrong operator", _ASSIGNED[type(node.op)])
-            yield self._between(node.target, node.value, "stale state", "=")
+            yield self._operator_between(node.target, node.value, "wrong operator", _ASSIGNED[type(node.op)])
+            yield self._operator_between(node.target, node.value, "stale state", "=")
 
     def _constant(self, node: ast.AST) -> Iterator[tuple[str, int, int, str]]:
         if isinstance(node, ast.FunctionDef):

@@ -15,7 +15,7 @@ from assay.core.task import Message, Task, TaskView
 from assay.sandbox.limits import Limits
 from assay.sandbox.result import Result, SandboxProgram
 from assay.tasks.turns import actions_of
-from assay.verify.answer_verifier import ruled
+from assay.verify.answer_verifier import verdict_score
 from assay.verify.code.base import Gold
 from assay.verify.code.edits import Unapplied, apply_edits, edits_in
 from assay.verify.code.repository import RepositoryTests
@@ -185,12 +185,12 @@ class _FileTool:
                 return ToolResult(content=answer_to(await sandbox_of().arun(self.files.program(), _LIMITS)))
 
 
-def called(text: str) -> tuple[str, str] | None:
+def parse_command(text: str) -> tuple[str, str] | None:
     r"""The command of a turn: its name and what it is about; None where it has none.
 
     A turn with an edit is an edit; of any other the last line that is not empty counts.
 
-    >>> called("I look at it.\nread a/b.py"), called("done"), called("So be it.")
+    >>> parse_command("I look at it.\nread a/b.py"), parse_command("done"), parse_command("So be it.")
     (('read', 'a/b.py'), ('done', ''), None)
     """
     if "<<<<<<< SEARCH" in text:
@@ -237,7 +237,7 @@ class RepositoryEnvironment(SingleUse):
     async def step(self, action: str) -> Step:
         """What the command gives."""
         self._enter("open", "step")
-        call = called(action)
+        call = parse_command(action)
         if call is not None and call[0] == "done":
             self._phase = "over"
             return Step(done=True)
@@ -301,13 +301,13 @@ class RepairVerifier:
             raise DataError(f"task {task.id!r} has no gold with 'files' but {sorted(task.private)}")
         files = Files(cast("dict[str, str]", before), cast("list[str]", gold.find("protected") or []))
         for action in actions_of(rollout):
-            call = called(action)
+            call = parse_command(action)
             if call is not None and call[0] == "edit":
                 files.edit(action)
             elif call is not None and call[0] == "done":
                 break
         if files.now == before:
-            return ruled("unchanged", dict.fromkeys(self.names, 0.0), isolation=self.tests.sandbox().tag)
+            return verdict_score("unchanged", dict.fromkeys(self.names, 0.0), isolation=self.tests.sandbox().tag)
         try:
             return self.tests.tested(gold, files.now)
         except DataError as error:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from random import Random
 
-__all__ = ["PACKAGE", "Example", "Kind", "Plant", "renamed"]
+__all__ = ["PACKAGE", "Example", "Kind", "Plant", "rename_identifiers"]
 
 PACKAGE = "pkg"
 """The package's name before it is renamed."""
@@ -91,10 +91,10 @@ def _homes(kind: Kind) -> dict[str, str]:
 _WORD = re.compile(r'"{3}.*?"{3}|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|#[^\n]*|[A-Za-z_]\w*', re.DOTALL)
 
 
-def renamed(text: str, names: Mapping[str, str]) -> str:
+def rename_identifiers(text: str, names: Mapping[str, str]) -> str:
     """Source in which identifiers have other names; strings and comments stay as they are.
 
-    >>> renamed("stock.add('stock', stocks)", {"stock": "depot"})
+    >>> rename_identifiers("stock.add('stock', stocks)", {"stock": "depot"})
     "depot.add('stock', stocks)"
     """
     return _WORD.sub(lambda found: names.get(found[0], found[0]), text)

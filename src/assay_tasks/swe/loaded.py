@@ -20,13 +20,13 @@ class Endless(BaseException):
     """More steps than any example of a right program takes. No `Exception`, so that no program catches it."""
 
 
-def _counted(block: Sequence[ast.stmt], path: str) -> None:
+def _count_block(block: Sequence[ast.stmt], path: str) -> None:
     """Let each turn of a loop and each call of a function count, under the path and the line where it begins."""
     for statement in block:
         for name in ("body", "orelse", "finalbody"):
-            _counted(getattr(statement, name, ()), path)
+            _count_block(getattr(statement, name, ()), path)
         for handler in getattr(statement, "handlers", ()):
-            _counted(handler.body, path)
+            _count_block(handler.body, path)
         if isinstance(statement, ast.For | ast.While | ast.FunctionDef):
             at, place = (statement.lineno, statement.col_offset), ast.Constant(f"{path}:{statement.lineno}")
             call = ast.Call(ast.Name(_TICK, ast.Load()), [place], [])
@@ -36,9 +36,9 @@ def _counted(block: Sequence[ast.stmt], path: str) -> None:
 
 
 @lru_cache(maxsize=1024)
-def _compiled(path: str, source: str) -> CodeType:
+def _compile_source(path: str, source: str) -> CodeType:
     tree = ast.parse(source)
-    _counted(tree.body, path)
+    _count_block(tree.body, path)
     return compile(tree, path, "exec", dont_inherit=True)
 
 
@@ -119,5 +119,5 @@ class Loaded:
             module = ModuleType(name)
             vars(module).update({"__builtins__": self._builtins, "__package__": name.rpartition(".")[0]})
             self._modules[name] = module
-            exec(_compiled(path, source), vars(module))
+            exec(_compile_source(path, source), vars(module))
         return self._modules[name]

@@ -13,11 +13,11 @@ from assay.core.errors import DataError
 from assay.core.protocols import Verifier
 from assay.tasks.draws import TRIES
 from assay.tasks.problem import Facts, Form, Problem, Solution
-from assay.verify.code.edits import Edit, written
+from assay.verify.code.edits import Edit, edits_between
 from assay.verify.code.repository import RepositoryTests
 from assay_tasks.swe.bugs import Bug
 from assay_tasks.swe.kind import Example
-from assay_tasks.swe.repository import KINDS, Repository, about, bug_in, changed, given, hidden
+from assay_tasks.swe.repository import KINDS, Repository, about, bug_in, changed_example, run_example, hidden_examples
 
 __all__ = ["EDITS", "PROTECTED", "Mending", "Patch", "shown_edits"]
 
@@ -63,7 +63,7 @@ class Mending(Problem, ABC):
         for _ in range(TRIES):
             repository = Repository.draw(files, rng)
             places = rng.sample(range(len(repository.kinds)), len(sorts))
-            found = [_reported(repository, at, sort, rng) for at, sort in zip(places, sorts, strict=True)]
+            found = [_report_bug(repository, at, sort, rng) for at, sort in zip(places, sorts, strict=True)]
             reported = [one for one in found if one is not None]
             if len(reported) == len(sorts):
                 reports, bugs = [report for report, _ in reported], {report["kind"]: bug for report, bug in reported}
@@ -82,8 +82,8 @@ class Mending(Problem, ABC):
         repository = Repository.of(facts)
         right = repository.sources()
         before = right | dict(facts["wrong"])
-        edits = written(before, right)
-        tests = [_test(repository, at, example) for at, example in hidden(repository, facts["reports"])]
+        edits = edits_between(before, right)
+        tests = [_test(repository, at, example) for at, example in hidden_examples(repository, facts["reports"])]
         lines = sum(text.count("\n") for text in before.values())
         places = ", ".join(dict.fromkeys(edit.path for edit in edits))
         return Solution(
@@ -162,17 +162,17 @@ def shown_edits(edits: list[Edit]) -> str:
     )
 
 
-def _reported(repository: Repository, at: int, sort: str, rng: Random) -> tuple[dict[str, Any], Bug] | None:
+def _report_bug(repository: Repository, at: int, sort: str, rng: Random) -> tuple[dict[str, Any], Bug] | None:
     """A report of a bug that enough hidden tests notice; None where none of some that are drawn serves."""
     kind = KINDS[repository.kinds[at]]
     for _ in range(60):
         found = bug_in(repository, at, rng, subtle=sort != "e", far=sort == "f")
-        example = changed(kind, *found, rng) if found else None
+        example = changed_example(kind, *found, rng) if found else None
         if found is None or example is None:
             continue
         bug, by = found
-        report = {"kind": at, "by": by, "lines": example[0], "ask": example[1], "got": given(kind, example, bug)}
-        noticing = (one for one in about(repository, report) if given(kind, one, bug) != given(kind, one))
+        report = {"kind": at, "by": by, "lines": example[0], "ask": example[1], "got": run_example(kind, example, bug)}
+        noticing = (one for one in about(repository, report) if run_example(kind, one, bug) != run_example(kind, one))
         if len(list(islice(noticing, _LEAST))) == _LEAST:
             return report, bug
     return None
@@ -186,7 +186,7 @@ def _wrong(repository: Repository, bugs: Mapping[int, Bug]) -> dict[str, str]:
 
 
 def _test(repository: Repository, at: int, example: Example) -> dict[str, Any]:
-    wanted = given(KINDS[repository.kinds[at]], example)
+    wanted = run_example(KINDS[repository.kinds[at]], example)
     code = "\n".join(repository.program(at, example))
     end = {"raises": wanted["raises"]} if "raises" in wanted else {"expected": wanted["value"]}
     return {"code": code, "value": repository.text(at, example[1]), **end}
@@ -204,7 +204,7 @@ def _report_text(repository: Repository, report: Mapping[str, Any], number: int)
     at = int(report["kind"])
     example: Example = (list(report["lines"]), report["ask"])
     code = "\n".join(["```python", *repository.program(at, example), repository.text(at, example[1]), "```"])
-    want = given(KINDS[repository.kinds[at]], example)
+    want = run_example(KINDS[repository.kinds[at]], example)
     frame, value, raised, should, raises = _SAID[(len(example[1]) + number) % len(_SAID)]
     said = _outcome(report["got"], value, raised)
     return frame.format(code=code, got=said[:1].upper() + said[1:], want=_outcome(want, should, raises))

@@ -15,10 +15,10 @@ from assay.tasks.draws import slip
 from assay.tasks.problem import Facts, Form, Solution
 from assay.verify.code.repository import RepositoryTests
 from assay_tasks.swe.bugs import Bug
-from assay_tasks.swe.environment import UNKNOWN, Files, RepairVerifier, RepositoryEnvironment, called, tested_here
+from assay_tasks.swe.environment import UNKNOWN, Files, RepairVerifier, RepositoryEnvironment, parse_command, tested_here
 from assay_tasks.swe.kind import Example
 from assay_tasks.swe.problems import EDITS, PROTECTED, Mending
-from assay_tasks.swe.repository import KINDS, Repository, given
+from assay_tasks.swe.repository import KINDS, Repository, run_example
 
 __all__ = ["Repair"]
 
@@ -65,7 +65,7 @@ class Repair(Mending):
             kind = KINDS[name]
             for by in repository.usable(at):
                 example = kind.examples[by](rng)
-                if given(kind, example, bugs.get(at)) == given(kind, example):
+                if run_example(kind, example, bugs.get(at)) == run_example(kind, example):
                     found.append({"kind": at, "lines": example[0], "ask": example[1]})
         return {"tests": found}
 
@@ -112,13 +112,13 @@ class Repair(Mending):
         symbols = "".join(sorted(set(steps)))
         for right in [*steps.split("\n"), edits, "test"]:
             for said in dict.fromkeys((slip(right, 0.0 if right is edits else noise, symbols, rng), right)):
-                turns += [Message("assistant", said), Message("tool", _answered(files, said))]
+                turns += [Message("assistant", said), Message("tool", _answer_command(files, said))]
         return (*turns, Message("assistant", "done"))
 
 
-def _answered(files: Files, said: str) -> str:
+def _answer_command(files: Files, said: str) -> str:
     """What the workbench says to a command, where its files are of our own making."""
-    match called(said):
+    match parse_command(said):
         case ("list", _):
             return files.list().content
         case ("read", path):
@@ -146,7 +146,7 @@ def _tests(repository: Repository, tried: list[dict[str, Any]]) -> dict[str, str
 
 
 def _test_function(repository: Repository, at: int, example: Example, number: int) -> str:
-    wanted = given(KINDS[repository.kinds[at]], example)
+    wanted = run_example(KINDS[repository.kinds[at]], example)
     lines, ask = repository.program(at, example), repository.text(at, example[1])
     if "raises" in wanted:  # whichever of the lines it is that raises
         first = sum(line.startswith("from ") for line in lines)

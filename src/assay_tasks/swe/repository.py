@@ -12,7 +12,7 @@ from typing import Any
 
 from assay.core.canon import canonical
 from assay_tasks.swe.bugs import Bug, bugs_of, function_of
-from assay_tasks.swe.kind import PACKAGE, Example, Kind, renamed
+from assay_tasks.swe.kind import PACKAGE, Example, Kind, rename_identifiers
 from assay_tasks.swe.kinds import cache, calculator, config, formatter, grid, jobs, ledger, spans, stats, stock
 from assay_tasks.swe.loaded import Endless, Loaded
 
@@ -22,10 +22,10 @@ __all__ = [
     "Repository",
     "about",
     "bug_in",
-    "changed",
-    "given",
-    "hidden",
-    "measured",
+    "changed_example",
+    "run_example",
+    "hidden_examples",
+    "measure_bug",
     "profile",
     "written_shares",
 ]
@@ -104,7 +104,7 @@ class Repository:
 
     def text(self, at: int, text: str) -> str:
         """Source about a kind with the names that are used here."""
-        return renamed(text, {**self.names[at], PACKAGE: self.package})
+        return rename_identifiers(text, {**self.names[at], PACKAGE: self.package})
 
     def sources(self) -> dict[str, str]:
         """Path to source, with no bug."""
@@ -131,21 +131,21 @@ def _homes(kind: Kind) -> tuple[frozenset[str], ...]:
 
 
 @lru_cache(maxsize=2048)
-def _loaded(kind: Kind, bug: Bug | None) -> Loaded:
+def _load_kind(kind: Kind, bug: Bug | None) -> Loaded:
     sources = {kind.path(module): source for module, source in kind.modules.items()}
     if bug is not None:
         sources[kind.path(bug.module)] = bug.put_into(kind.modules[bug.module])
     return Loaded(sources)
 
 
-def given(kind: Kind, example: Example, bug: Bug | None = None) -> dict[str, Any]:
+def run_example(kind: Kind, example: Example, bug: Bug | None = None) -> dict[str, Any]:
     """What an example gives, as `Loaded.run` says it, with a bug or without one.
 
     Raises:
         Endless: the bug makes it run on.
     """
     code, ask = _whole(kind, example)
-    return _right(kind, code, ask)[0] if bug is None else _given(kind, code, ask, bug)
+    return _right(kind, code, ask)[0] if bug is None else _run_kind(kind, code, ask, bug)
 
 
 def _whole(kind: Kind, example: Example) -> tuple[str, str]:
@@ -154,16 +154,16 @@ def _whole(kind: Kind, example: Example) -> tuple[str, str]:
 
 
 @lru_cache(maxsize=8192)
-def _given(kind: Kind, code: str, ask: str, bug: Bug) -> dict[str, Any]:
+def _run_kind(kind: Kind, code: str, ask: str, bug: Bug) -> dict[str, Any]:
     right, reached = _right(kind, code, ask)
     place = function_of(kind, bug)
-    return right if place and place not in reached else _loaded(kind, bug).run([code], ask)
+    return right if place and place not in reached else _load_kind(kind, bug).run([code], ask)
 
 
 @lru_cache(maxsize=8192)
 def _right(kind: Kind, code: str, ask: str) -> tuple[dict[str, Any], frozenset[str]]:
     """What an example gives with no bug, and the functions that it comes to."""
-    loaded = _loaded(kind, None)
+    loaded = _load_kind(kind, None)
     return loaded.run([code], ask), frozenset(loaded.reached)
 
 
@@ -178,12 +178,12 @@ def profile(kind: Kind, bug: Bug) -> tuple[float, ...] | None:
 
     That of a built-in kind was measured before: to measure all of them takes seconds.
     """
-    shares = _known(kind)[bug] if KINDS.get(kind.name) is kind else measured(kind, bug)
+    shares = _known_effects(kind)[bug] if KINDS.get(kind.name) is kind else measure_bug(kind, bug)
     return None if shares is None else tuple(share / _SAMPLES for share in shares)
 
 
 @lru_cache(maxsize=64)
-def _known(kind: Kind) -> dict[Bug, list[int] | None]:
+def _known_effects(kind: Kind) -> dict[Bug, list[int] | None]:
     return {bug: _parse_shares(shares) for bug, shares in zip(bugs_of(kind), _shares()[kind.name].split(), strict=True)}
 
 
@@ -196,14 +196,14 @@ def _parse_shares(shares: str) -> list[int] | None:
     return None if shares == _NONE else [int(share) for share in shares]
 
 
-def measured(kind: Kind, bug: Bug) -> list[int] | None:
+def measure_bug(kind: Kind, bug: Bug) -> list[int] | None:
     """Of a few examples of each sort, how many a bug changes; None for a bug that makes one run on or recurse without end."""
     shares: list[int] = []
     for examples in _samples(kind):
         changed = 0
         for example in examples:
             try:
-                found = _given(kind, *example, bug)
+                found = _run_kind(kind, *example, bug)
             except Endless:
                 return None
             if found == {"raises": "RecursionError"}:
@@ -214,17 +214,17 @@ def measured(kind: Kind, bug: Bug) -> list[int] | None:
 
 
 def written_shares(kind: Kind, bugs: Sequence[Bug]) -> str:
-    """What `measured` finds of some bugs, a word for each, as the file `SHARES` holds it for all of a kind."""
-    found = [measured(kind, bug) for bug in bugs]
+    """What `measure_bug` finds of some bugs, a word for each, as the file `SHARES` holds it for all of a kind."""
+    found = [measure_bug(kind, bug) for bug in bugs]
     return " ".join(_NONE if shares is None else "".join(map(str, shares)) for shares in found)
 
 
-def changed(kind: Kind, bug: Bug, by: int, rng: Random, tries: int = 40) -> Example | None:
+def changed_example(kind: Kind, bug: Bug, by: int, rng: Random, tries: int = 40) -> Example | None:
     """An example of a sort that a bug changes; None where none is found."""
     for _ in range(tries):
         example = kind.examples[by](rng)
         try:
-            if given(kind, example, bug) != given(kind, example):
+            if run_example(kind, example, bug) != run_example(kind, example):
                 return example
         except Endless:
             return None
@@ -242,7 +242,7 @@ def about(repository: Repository, report: Mapping[str, Any]) -> list[Example]:
     return [*same, *(kind.examples[by](rng) for by in repository.usable(at) if by != report["by"])]
 
 
-def hidden(repository: Repository, reports: Sequence[Mapping[str, Any]]) -> list[tuple[int, Example]]:
+def hidden_examples(repository: Repository, reports: Sequence[Mapping[str, Any]]) -> list[tuple[int, Example]]:
     """All that is tried: the numbers of kinds, and examples, of reported bugs and some of other kinds, none of them twice."""
     found = [(report["kind"], example) for report in reports for example in about(repository, report)]
     known, rng = {report["kind"] for report in reports}, Random(canonical([repository.package, *reports]))

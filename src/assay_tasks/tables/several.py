@@ -63,7 +63,7 @@ class Hops(TableQuestion):
         top = [tables[0].column(name) for name in found[0][1][1:]]
         for _ in range(30):
             facts["where"] = drawn_condition(rng.choice(top), rng)
-            if _kept(facts)[0]:
+            if _kept_rows(facts)[0]:
                 return facts
         facts["kind"] = "count"
         return facts
@@ -74,7 +74,7 @@ class Hops(TableQuestion):
 
     def solve(self, facts: Facts) -> Solution:
         """From the condition downwards: which rows fit, and which belong to them."""
-        rows, steps, effort = _kept(facts)
+        rows, steps, effort = _kept_rows(facts)
         sheet = Sheet(*facts["tables"][-1])
         at = sheet.at(facts["column"])
         found = Fraction(len(rows)) if facts["kind"] == "count" else aggregate(facts["kind"], [row[at] for row in rows])
@@ -97,7 +97,7 @@ class Hops(TableQuestion):
         return {"many": tables[-1][0], "what": what, "way": way}
 
 
-def _kept(facts: Facts) -> tuple[list[Any], list[str], int]:
+def _kept_rows(facts: Facts) -> tuple[list[Any], list[str], int]:
     """Rows of the last table whose chain upwards fulfils the condition; the steps, and the rows looked at."""
     tables = [Sheet(*table) for table in facts["tables"]]
     column, op, value = facts["where"]

@@ -48,7 +48,7 @@ class Sheet:
         """The table of some facts."""
         return cls(facts["title"], facts["columns"], facts["rows"])
 
-    def written(self, layout: str) -> str:
+    def to_text(self, layout: str) -> str:
         """The table as text.
 
         >>> print(Sheet("cities", ["name", "area"], [["Ulm", 3]]).written("markdown"))
@@ -69,14 +69,14 @@ class Sheet:
                 lines += [",".join(self.columns), *(",".join(map(str, row)) for row in self.rows)]
             case _:
                 names = self.columns[1:]
-                lines += [f"{row[0]} has {_listed(names, row[1:])}." for row in self.rows]
+                lines += [f"{row[0]} has {_list_cells(names, row[1:])}." for row in self.rows]
         return "\n".join(lines)
 
     def at(self, column: str) -> int:
         """Where a column stands."""
         return list(self.columns).index(column)
 
-    def kept(self, conditions: Sequence[Condition]) -> list[Sequence[Any]]:
+    def kept_rows(self, conditions: Sequence[Condition]) -> list[Sequence[Any]]:
         """The rows that fulfil all conditions."""
         tests = [(self.at(c), _OPS[op], value) for c, op, value in conditions]
         return [row for row in self.rows if all(test(row[i], value) for i, test, value in tests)]
@@ -124,6 +124,6 @@ def _pairs(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(f"{name} {letter}" for name, letter in product(names, "ABCDEFGH"))
 
 
-def _listed(names: Sequence[str], cells: Sequence[Any]) -> str:
+def _list_cells(names: Sequence[str], cells: Sequence[Any]) -> str:
     parts = [f"{name} {cell}" for name, cell in zip(names, cells, strict=True)]
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

@@ -192,11 +192,11 @@ class Caesar(_Text):
     def draw(self, level: int, rng: Random) -> dict[str, Any]:
         """Words, shifted."""
         shift = rng.randrange(1, 26)
-        return {"cipher": _mapped(_phrase(rng, level), _alphabet(shift)), "shift": shift}
+        return {"cipher": _map_text(_phrase(rng, level), _alphabet(shift)), "shift": shift}
 
     def solve(self, facts: Facts) -> Solution:
         """Back by as many places."""
-        text = _mapped(facts["cipher"], _alphabet(-facts["shift"]))
+        text = _map_text(facts["cipher"], _alphabet(-facts["shift"]))
         return Solution(answer=text, effort=len(text))
 
 
@@ -222,7 +222,7 @@ class Substitution(_Text):
     def draw(self, level: int, rng: Random) -> dict[str, Any]:
         """Words, and a shuffled alphabet."""
         key = "".join(rng.sample(ascii_lowercase, 26))
-        return {"cipher": _mapped(_phrase(rng, level), key), "key": key}
+        return {"cipher": _map_text(_phrase(rng, level), key), "key": key}
 
     def solve(self, facts: Facts) -> Solution:
         """The table read upwards."""
@@ -309,7 +309,7 @@ class Edits(_Text):
         edits: list[list[Any]] = []
         while len(edits) < level:
             edit = _edit(rng, text)
-            after = _edited(text, edit)
+            after = _apply_edit(text, edit)
             if after not in ("", text):
                 edits.append(edit)
                 text = after
@@ -319,7 +319,7 @@ class Edits(_Text):
         """Edit by edit."""
         text, steps, effort = facts["start"], list[str](), 0
         for edit in facts["edits"]:
-            text = _edited(text, edit)
+            text = _apply_edit(text, edit)
             steps.append(text)
             effort += len(text)
         return Solution(answer=text, steps="\n".join(steps), effort=effort)
@@ -356,7 +356,7 @@ def _edit(rng: Random, text: str) -> list[Any]:
             return [kind]
 
 
-def _edited(text: str, edit: list[Any]) -> str:
+def _apply_edit(text: str, edit: list[Any]) -> str:
     kind, *rest = edit
     match kind:
         case "reverse":
@@ -380,5 +380,5 @@ def _alphabet(shift: int) -> str:
     return ascii_lowercase[shift % 26 :] + ascii_lowercase[: shift % 26]
 
 
-def _mapped(text: str, key: str) -> str:
+def _map_text(text: str, key: str) -> str:
     return text.translate(str.maketrans(ascii_lowercase, key))

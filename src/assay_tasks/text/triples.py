@@ -56,7 +56,7 @@ def _fact(line: str, suffix: str, place: str) -> Triple:
     else:
         (parts,) = csv.reader([line], delimiter="," if suffix == ".csv" else "\t")
     try:
-        return _checked(parts)
+        return _check_fact(parts)
     except DataError as error:
         raise DataError(f"{place}: {error}") from None
 
@@ -208,14 +208,14 @@ class Clues(_OwnGraph):
             rivals = [fact for fact in self.triples if fact not in chosen and any(_fits(fact, clue) for clue in clues)]
             rng.shuffle(rivals)
             shown = list(dict.fromkeys((*chosen, *rivals[: 2 * level], *self.others(chosen, 2 * level + 2, rng))))
-            if _meant(shown, clues) == [meant]:
+            if _fitting_names(shown, clues) == [meant]:
                 rng.shuffle(shown)
                 return {"shown": shown, "clues": clues}
         raise DataError(f"{self.name}: the graph has no entity that {level} of its facts tell from all others")
 
     def solve(self, facts: Facts) -> Solution:
         """All names that fit all clues."""
-        (meant,) = _meant(facts["shown"], facts["clues"])
+        (meant,) = _fitting_names(facts["shown"], facts["clues"])
         steps = "\n".join(_fact_text([part or meant for part in clue]) for clue in facts["clues"])
         return Solution(answer=meant, steps=steps, effort=len(facts["clues"]) * len(facts["shown"]))
 
@@ -277,7 +277,7 @@ def self_supervised_graph(triples: Iterable[Sequence[str]], name: str = "own") -
         ConfigError: fewer than 12 different facts.
         DataError: something that is no fact; names it.
     """
-    every = tuple(_checked(fact) for fact in triples)
+    every = tuple(_check_fact(fact) for fact in triples)
     return Problems(
         name=name,
         summary="Questions out of a graph of one's own.",
@@ -289,7 +289,7 @@ def self_supervised_graph(triples: Iterable[Sequence[str]], name: str = "own") -
     )
 
 
-def _checked(fact: Sequence[str]) -> Triple:
+def _check_fact(fact: Sequence[str]) -> Triple:
     given: Any = fact
     if isinstance(given, str) or len(given) != 3 or not all(isinstance(part, str) and part.strip() for part in given):
         raise DataError(f"a fact is a head, a relation and a tail, got {given!r}; give three texts")
@@ -308,11 +308,11 @@ def _fits(fact: Sequence[str], clue: Sequence[str]) -> bool:
     return all(asked in ("", said) for said, asked in zip(fact, clue, strict=True))
 
 
-def _meant(shown: Sequence[Sequence[str]], clues: Sequence[Sequence[str]]) -> list[str]:
+def _fitting_names(shown: Sequence[Sequence[str]], clues: Sequence[Sequence[str]]) -> list[str]:
     """The names that fit all clues."""
-    first, *others = (frozenset(_masked(shown, clue)) for clue in clues)
+    first, *others = (frozenset(_mask_words(shown, clue)) for clue in clues)
     return sorted(first.intersection(*others))
 
 
-def _masked(shown: Sequence[Sequence[str]], clue: Sequence[str]) -> Iterator[str]:
+def _mask_words(shown: Sequence[Sequence[str]], clue: Sequence[str]) -> Iterator[str]:
     return (fact[list(clue).index("")] for fact in shown if _fits(fact, clue))

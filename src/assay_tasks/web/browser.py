@@ -18,7 +18,7 @@ __all__ = [
     "Site",
     "address",
     "command_of",
-    "copied",
+    "copy_value",
     "no_element",
     "no_option",
     "other_kind",
@@ -90,7 +90,7 @@ class Site(ABC):
     """
 
     def __init__(self, data: Mapping[str, Any]) -> None:
-        self.data: dict[str, Any] = copied(data)
+        self.data: dict[str, Any] = copy_value(data)
 
     def get(self, url: str) -> Page:
         """The page at an address."""
@@ -114,14 +114,14 @@ class Site(ABC):
         ...
 
 
-def copied(value: Any) -> Any:
+def copy_value(value: Any) -> Any:
     """Lists and tables anew, all the way down."""
     if isinstance(value, str | int):  # most are, and the other questions are dearer
         return value
     if isinstance(value, Mapping):
-        return {key: copied(inner) for key, inner in cast("Mapping[str, Any]", value).items()}
+        return {key: copy_value(inner) for key, inner in cast("Mapping[str, Any]", value).items()}
     if isinstance(value, list | tuple):
-        return [copied(inner) for inner in cast("list[Any]", value)]
+        return [copy_value(inner) for inner in cast("list[Any]", value)]
     return value
 
 

@@ -204,7 +204,7 @@ class Chromium(SingleUse):
         self._phase = "open"
         server = _Server(self.site)
         self._end = weakref.finalize(self, _stop, server)
-        context, self._page = await asyncio.wrap_future(_desk.submit(_opened(server.address)))
+        context, self._page = await asyncio.wrap_future(_desk.submit(_open_page(server.address)))
         self._end.detach()
         self._end = weakref.finalize(self, _stop, server, context)
         return await self._observe("")
@@ -215,18 +215,18 @@ class Chromium(SingleUse):
         self._left -= 1
         command = command_of(said_in(action))
         if command is not None and command[0] == "done":
-            return self._over()
-        why = HELP if command is None else await asyncio.wrap_future(_desk.submit(_done(self._page, *command)))
+            return self._end_step()
+        why = HELP if command is None else await asyncio.wrap_future(_desk.submit(_carry_out(self._page, *command)))
         return await self._ended_or_shown(why)
 
     async def _ended_or_shown(self, why: str) -> Step:
-        return self._over() if self._left <= 0 else Step(obs=await self._observe(why))
+        return self._end_step() if self._left <= 0 else Step(obs=await self._observe(why))
 
     async def _observe(self, why: str) -> Obs:
         text = await asyncio.wrap_future(_desk.submit(self._page.evaluate(_READ)))
         return Obs((Message("user", f"{why}\n{text}" if why else text),))
 
-    def _over(self) -> Step:
+    def _end_step(self) -> Step:
         self._phase = "over"
         self._end()
         return Step(done=True)
@@ -240,7 +240,7 @@ def _stop(server: _Server, context: Any = None) -> None:
         _desk.submit(context.close())
 
 
-async def _opened(address: str) -> tuple[Any, Any]:
+async def _open_page(address: str) -> tuple[Any, Any]:
     context = await _desk.context()
     page = await context.new_page()
     page.set_default_timeout(_PATIENCE)
@@ -248,7 +248,7 @@ async def _opened(address: str) -> tuple[Any, Any]:
     return context, page
 
 
-async def _done(page: Any, verb: str, number: int, words: str) -> str:
+async def _carry_out(page: Any, verb: str, number: int, words: str) -> str:
     """Carries a command out in the browser; says why where it cannot be."""
     if verb == "back":
         if not await page.evaluate("navigation.canGoBack"):

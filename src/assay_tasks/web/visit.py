@@ -14,7 +14,7 @@ from assay.core.task import TaskView
 from assay.tasks.draws import TRIES
 from assay.tasks.problem import Facts
 from assay_tasks.games.play import MOST_TURNS, Game, Match, Playing
-from assay_tasks.web.browser import HELP, Browser, Site, command_of, copied, said_in
+from assay_tasks.web.browser import HELP, Browser, Site, command_of, copy_value, said_in
 from assay_tasks.web.page import Element, Field
 
 __all__ = ["Intent", "Visit", "WebProblem"]
@@ -213,7 +213,7 @@ class WebProblem(Game, ABC):
 
     def match(self, facts: Facts) -> Visit:
         """A fresh visit."""
-        goal = copied(facts["data"])
+        goal = copy_value(facts["data"])
         self.change(goal, facts["asked"])
         visit = Visit(self.site(facts["data"]), goal, facts["turns"])
         visit.plan = self.plan(facts["asked"], visit.browser)

@@ -13,7 +13,7 @@ import pytest
 from code_cases import judged
 
 from assay.sandbox import inside, inside_compare
-from assay.sandbox.inside_compare import agree, asserted, found_in_row, restore, run_cases, saved, shown
+from assay.sandbox.inside_compare import agree, call_assertion, found_in_row, restore, run_cases, save_members, to_plain
 from assay.verify.code import UnitTests
 
 CHECK = UnitTests()
@@ -184,7 +184,7 @@ def test_a_container_of_its_own_says_what_it_holds() -> None:
     assert found_in_row("banana", "count", "a") == 3
     with pytest.raises(ValueError):
         found_in_row([4], "index", Same())
-    assert shown(Text("a")) == "a" and type(shown(Text("a"))) is str
+    assert to_plain(Text("a")) == "a" and type(to_plain(Text("a"))) is str
 
 
 class Cases(unittest.TestCase):
@@ -228,10 +228,10 @@ class Cases(unittest.TestCase):
 )
 def test_methods_of_unittest(name: str, given: tuple[Any, ...], named: dict[str, Any], holds: bool) -> None:
     if holds:
-        assert asserted(name, Cases(), *given, **named) is None
+        assert call_assertion(name, Cases(), *given, **named) is None
     else:
         with pytest.raises(AssertionError, match=f"{name} does not hold"):
-            asserted(name, Cases(), *given, **named)
+            call_assertion(name, Cases(), *given, **named)
 
 
 def test_methods_of_other_classes_are_called_as_they_are() -> None:
@@ -239,11 +239,11 @@ def test_methods_of_other_classes_are_called_as_they_are() -> None:
         def assertEqual(self, one: int, other: int) -> int:
             return one + other
 
-    assert asserted("assertEqual", Own(), 1, 2) == 3
+    assert call_assertion("assertEqual", Own(), 1, 2) == 3
     with pytest.raises(RuntimeError, match="own"):
-        asserted("assertIsNone", Cases(), None)
+        call_assertion("assertIsNone", Cases(), None)
     with pytest.raises(AttributeError):
-        asserted("assertEqual", object(), 1, 2)
+        call_assertion("assertEqual", object(), 1, 2)
 
 
 def test_classes_of_tests_are_run() -> None:
@@ -278,7 +278,7 @@ def test_modules_are_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
     module.Kind.__module__ = "planted_module"
     monkeypatch.setitem(sys.modules, "planted_module", module)
     monkeypatch.setitem(sys.modules, "absent_module", module)
-    g, found = module.g, saved({"planted_module"}, {"absent_module", "never_there"})
+    g, found = module.g, save_members({"planted_module"}, {"absent_module", "never_there"})
     module.Kind.f, module.Kind.h, module.g, module.x = (lambda self: 4), 5, (lambda: 6), 7
     g.__code__ = (lambda: 8).__code__
     sys.modules["planted_module"] = ModuleType("another")

@@ -11,7 +11,7 @@ from assay.core.score import Fault, Score
 from assay.sandbox import Limits
 from assay.verify import task_and_rollout
 from assay.verify.code import Edit, RepositoryTests, Unapplied, apply_edits, edits_in, edits_in_diff
-from assay.verify.code.edits import written
+from assay.verify.code.edits import edits_between
 
 FILES = {
     "shop/price.py": 'RATE = 3\n\n\ndef f(x):\n    """x times two."""\n    return x + 2\n',
@@ -89,8 +89,8 @@ lines = st.lists(st.sampled_from(["a", "b", "    c", "", "d = 1"]), min_size=1, 
 def test_written_edits_lead_from_one_text_to_the_other(old: list[str], new: list[str]) -> None:
     before, after = {"f.py": "\n".join(old) + "\n"}, {"f.py": "\n".join(new) + "\n"}
     if any(map(str.strip, old)):
-        assert apply_edits(before, written(before, after))[0] == after
-    assert written({}, after) == [Edit("f.py", "", "\n".join(new))]
+        assert apply_edits(before, edits_between(before, after))[0] == after
+    assert edits_between({}, after) == [Edit("f.py", "", "\n".join(new))]
 
 
 def test_verdicts() -> None:
@@ -281,5 +281,5 @@ def test_hunks_that_stand_in_a_file_more_than_once_go_where_they_say() -> None:
 
 def test_edits_of_which_one_hides_the_next_are_written_as_one() -> None:
     before, after = {"p": "x\nx\n"}, {"p": "x\ny\nx\ny\n"}
-    assert written(before, after) == [Edit("p", "x\nx", "x\ny\nx\ny")]
-    assert apply_edits(before, written(before, after))[0] == after
+    assert edits_between(before, after) == [Edit("p", "x\nx", "x\ny\nx\ny")]
+    assert apply_edits(before, edits_between(before, after))[0] == after

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from assay.agents.errors import AgentRequestError
-from assay.agents.formats.fields import count, flag, halves, ignored, items, refuse_unless, stops, table, text_in, tools_in
+from assay.agents.formats.fields import count, flag, halves, ignored_fields, items, refuse_unless, stops, table, text_in, tools_in
 from assay.agents.formats.wire_format import WireFormat, event
 from assay.agents.messages import AgentAnswer, AgentMessage, AgentRequest, ToolCall, node_named
 
@@ -39,7 +39,7 @@ def _read(body: Mapping[str, Any]) -> AgentRequest:
         stream=flag(body, "stream"),
         usage=True,
         model=str(body.get("model") or "policy"),
-        ignored=ignored(body, _KNOWN),
+        ignored=ignored_fields(body, _KNOWN),
     )
 
 

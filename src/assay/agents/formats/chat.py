@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from assay.agents.formats.fields import count, flag, halves, ignored, items, refuse_unless, stops, table, text_in, tools_in
+from assay.agents.formats.fields import count, flag, halves, ignored_fields, items, refuse_unless, stops, table, text_in, tools_in
 from assay.agents.formats.wire_format import WireFormat, event, openai_error
 from assay.agents.messages import AgentAnswer, AgentMessage, AgentRequest, ToolCall
 
@@ -44,7 +44,7 @@ def _read(body: Mapping[str, Any]) -> AgentRequest:
         logprobs=flag(body, "logprobs"),
         token_ids=flag(body, "return_token_ids"),
         model=str(body.get("model") or "policy"),
-        ignored=ignored(body, _KNOWN),
+        ignored=ignored_fields(body, _KNOWN),
     )
 
 

@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import Any, cast
 
 from assay.agents.formats.chat import usage_of
-from assay.agents.formats.fields import count, flag, ignored, refuse_unless, stops, table
+from assay.agents.formats.fields import count, flag, ignored_fields, refuse_unless, stops, table
 from assay.agents.formats.wire_format import WireFormat, event, openai_error
 from assay.agents.messages import AgentAnswer, AgentRequest
 
@@ -30,7 +30,7 @@ def _read(body: Mapping[str, Any]) -> AgentRequest:
         logprobs=wants is True or (isinstance(wants, int) and wants >= 0 and wants is not False),
         token_ids=flag(body, "return_token_ids"),
         model=str(body.get("model") or "policy"),
-        ignored=ignored(body, _KNOWN),
+        ignored=ignored_fields(body, _KNOWN),
     )
 
 

@@ -10,7 +10,7 @@ from assay.agents.errors import AgentRequestError
 from assay.core.errors import DataError
 from assay.core.tools import canonical
 
-__all__ = ["count", "flag", "ignored", "items", "names_tools", "refuse_unless", "stops", "table", "text_in", "tools_in"]
+__all__ = ["count", "flag", "ignored_fields", "items", "names_tools", "refuse_unless", "stops", "table", "text_in", "tools_in"]
 
 _TEXTS = ("text", "input_text", "output_text", "refusal")
 _MEDIA = ("image", "audio", "video", "file", "document", "inlineData", "inline_data", "fileData", "file_data")
@@ -91,7 +91,7 @@ def names_tools(tools: str) -> frozenset[str]:
     return frozenset(entry["function"]["name"] for entry in json.loads(tools)) if tools else frozenset()
 
 
-def ignored(body: Mapping[str, Any], known: Collection[str]) -> tuple[str, ...]:
+def ignored_fields(body: Mapping[str, Any], known: Collection[str]) -> tuple[str, ...]:
     """Fields that are not read, by name."""
     return tuple(sorted(set(body) - set(known)))
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from assay.agents.errors import AgentRequestError
-from assay.agents.formats.fields import count, ignored, items, refuse_unless, stops, table, text_in, tools_in
+from assay.agents.formats.fields import count, ignored_fields, items, refuse_unless, stops, table, text_in, tools_in
 from assay.agents.formats.wire_format import WireFormat, event
 from assay.agents.messages import AgentAnswer, AgentMessage, AgentRequest, ToolCall
 
@@ -47,7 +47,7 @@ def _read(body: Mapping[str, Any]) -> AgentRequest:
         stop=stops(config.get("stopSequences")),
         stream=body.get("stream") is True,
         model=str(body.get("model") or "policy"),
-        ignored=ignored(body, _KNOWN),
+        ignored=ignored_fields(body, _KNOWN),
     )
 
 

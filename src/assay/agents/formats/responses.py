@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import count as numbers
 from typing import Any
 
-from assay.agents.formats.fields import count, flag, halves, ignored, items, refuse_unless, text_in, tools_in
+from assay.agents.formats.fields import count, flag, halves, ignored_fields, items, refuse_unless, text_in, tools_in
 from assay.agents.formats.wire_format import WireFormat, event, openai_error
 from assay.agents.messages import AgentAnswer, AgentMessage, AgentRequest, ToolCall, node_named
 
@@ -37,7 +37,7 @@ def _read(body: Mapping[str, Any]) -> AgentRequest:
         stream=flag(body, "stream"),
         usage=True,
         model=str(body.get("model") or "policy"),
-        ignored=ignored(body, _KNOWN),
+        ignored=ignored_fields(body, _KNOWN),
     )
 
 
@@ -154,7 +154,7 @@ def _stream(request: AgentRequest, answer: AgentAnswer) -> Iterator[str]:
     yield say("response.created", response=begun)
     yield say("response.in_progress", response=begun)
     for i, item in enumerate(_items(answer)):
-        yield say("response.output_item.added", output_index=i, item=_opened(item))
+        yield say("response.output_item.added", output_index=i, item=_start_item(item))
         for kind, more in _parts(item):
             yield say(kind, output_index=i, item_id=item["id"], **more)
         yield say("response.output_item.done", output_index=i, item=item)
@@ -162,7 +162,7 @@ def _stream(request: AgentRequest, answer: AgentAnswer) -> Iterator[str]:
     yield say(f"response.{status}", response=_body(answer, _items(answer), status))
 
 
-def _opened(item: Mapping[str, Any]) -> dict[str, Any]:
+def _start_item(item: Mapping[str, Any]) -> dict[str, Any]:
     blank: dict[str, Any] = {"reasoning": {"summary": []}, "message": {"content": []}, "function_call": {"arguments": ""}}
     status = {} if item["type"] == "reasoning" else {"status": "in_progress"}
     return {**item, **blank[item["type"]], **status}

@@ -48,7 +48,7 @@ def calculate(expression: str) -> str:
 
 def _value(node: ast.expr) -> Fraction:
     if isinstance(node, ast.Constant) and type(node.value) in (int, float):
-        return _bounded(Fraction(str(node.value)))
+        return _check_size(Fraction(str(node.value)))
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.UAdd | ast.USub):
         value = _value(node.operand)
         return -value if isinstance(node.op, ast.USub) else value
@@ -57,7 +57,7 @@ def _value(node: ast.expr) -> Fraction:
         if isinstance(node.op, ast.Pow):
             return _power(left, right)
         if type(node.op) in _OPERATORS:
-            return _bounded(Fraction(_OPERATORS[type(node.op)](left, right)))
+            return _check_size(Fraction(_OPERATORS[type(node.op)](left, right)))
     raise ValueError(f"{ast.unparse(node)[:80]!r} is neither a number nor one of + - * / // % ** of numbers")
 
 
@@ -67,10 +67,10 @@ def _power(base: Fraction, exponent: Fraction) -> Fraction:
     bits = max(base.numerator.bit_length(), base.denominator.bit_length())
     if bits * abs(int(exponent)) > 2 * _BITS:  # before it is computed: 9**9**9 would never end
         raise ValueError("the power is too large")
-    return _bounded(base ** int(exponent))
+    return _check_size(base ** int(exponent))
 
 
-def _bounded(value: Fraction) -> Fraction:
+def _check_size(value: Fraction) -> Fraction:
     if max(value.numerator.bit_length(), value.denominator.bit_length()) > _BITS:
         raise ValueError("a number is too large")
     return value

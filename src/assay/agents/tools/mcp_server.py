@@ -82,7 +82,7 @@ class McpServer(ToolSet):
             ConfigError: the package is not installed, the server cannot be reached, or it lacks one of ``names``.
         """
         try:
-            listed = _listed(self)
+            listed = _list_tools(self)
         except ConnectionError as error:
             raise ConfigError(f"{error}; start the server by hand to see what it says") from None
         known = {tool.name: tool for tool in listed}
@@ -126,7 +126,7 @@ class McpTool(EpisodeTool):
         Raises:
             ConnectionError: the server cannot be reached.
         """
-        return _Shared(_shared(self.server)) if self.server.sessions == "shared" else McpConnection(self.server)
+        return _Shared(_shared_connection(self.server)) if self.server.sessions == "shared" else McpConnection(self.server)
 
     async def call_on(self, thing: McpConnection | _Shared, args: Mapping[str, Any]) -> ToolResult:
         """What the server answers.
@@ -269,7 +269,7 @@ _open: dict[McpServer, McpConnection] = {}
 _opening = threading.Lock()
 
 
-def _shared(server: McpServer) -> McpConnection:
+def _shared_connection(server: McpServer) -> McpConnection:
     with _opening:
         found = _open.get(server)
         if found is None or found.ended:
@@ -279,8 +279,8 @@ def _shared(server: McpServer) -> McpConnection:
 
 
 @cache
-def _listed(server: McpServer) -> list[McpTool]:
-    connection = _shared(server) if server.sessions == "shared" else McpConnection(server)
+def _list_tools(server: McpServer) -> list[McpTool]:
+    connection = _shared_connection(server) if server.sessions == "shared" else McpConnection(server)
     try:
         return connection.list_tools()
     finally:

@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
-from assay.core.canon import unrepeated
+from assay.core.canon import refuse_repeated_keys
 from assay.core.errors import DataError, a_kind
 
 __all__ = ["object_of", "parsed_json"]
@@ -61,8 +61,8 @@ def _finite(text: str) -> float:
     return number
 
 
-_ANY = json.JSONDecoder(object_pairs_hook=unrepeated)
-_FINITE = json.JSONDecoder(object_pairs_hook=unrepeated, parse_constant=_no_constant, parse_float=_finite)
+_ANY = json.JSONDecoder(object_pairs_hook=refuse_repeated_keys)
+_FINITE = json.JSONDecoder(object_pairs_hook=refuse_repeated_keys, parse_constant=_no_constant, parse_float=_finite)
 
 
 def parsed_json(path: Path) -> dict[str, Any]:

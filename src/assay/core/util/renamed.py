@@ -122,15 +122,15 @@ def refuse_old_keywords(renamed: Mapping[str, str]) -> Callable[[Made], Made]:
         call: Callable[..., Any] = made.__init__ if isinstance(made, type) else made  # type: ignore[misc]
 
         @wraps(call)
-        def checked(*args: Any, **keywords: Any) -> Any:
+        def call_checked(*args: Any, **keywords: Any) -> Any:
             for old in renamed.keys() & keywords.keys():
                 name = getattr(made, "__qualname__", str(made))
                 raise ConfigError(f"{name}({old}=...) is called {renamed[old]} now; write {name}({renamed[old]}=...)")
             return call(*args, **keywords)
 
         if not isinstance(made, type):
-            return cast("Made", checked)
-        made.__init__ = checked  # type: ignore[misc]
+            return cast("Made", call_checked)
+        made.__init__ = call_checked  # type: ignore[misc]
         return cast("Made", made)
 
     return decorate

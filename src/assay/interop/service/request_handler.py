@@ -99,7 +99,7 @@ class ScoringRequestHandler:
         self._counts.update(["requests"])
         self._counts.update({"items": len(judged)})
         self._counts.update(f"fault/{s.fault.value}" for s in judged if s.fault.value != "none")
-        return [_named(row, verdict_row(score)) for row, score in zip(rows, judged, strict=True)]
+        return [_name_row(row, verdict_row(score)) for row, score in zip(rows, judged, strict=True)]
 
     def health(self) -> dict[str, Any]:
         """What it is and how it does, as JSON."""
@@ -145,5 +145,5 @@ class ScoringRequestHandler:
             self._turn.notify()
 
 
-def _named(row: object, verdict: dict[str, Any]) -> dict[str, Any]:
+def _name_row(row: object, verdict: dict[str, Any]) -> dict[str, Any]:
     return {"id": row["id"], **verdict} if isinstance(row, Mapping) and "id" in row else verdict

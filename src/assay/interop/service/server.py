@@ -13,7 +13,7 @@ from starlette.routing import Route
 from assay.core.errors import DataError
 from assay.core.util.renamed import refuse_old_keywords
 from assay.interop.service.request_handler import Busy, ScoringRequestHandler, TooMany
-from assay.sandbox.service.http import guarded, listen, refused, sent, table
+from assay.sandbox.service.http import require_token, listen, refusal, read_request, table
 
 __all__ = ["application", "serve"]
 
@@ -32,23 +32,23 @@ def application(handler: ScoringRequestHandler, token: str = "") -> Starlette:
     """
 
     async def score(request: Request) -> Response:
-        data = await sent(request, handler.limits.megabytes)
+        data = await read_request(request, handler.limits.megabytes)
         if isinstance(data, Response):
             return data
         try:
             return JSONResponse({"results": await handler.score(_items(data))})
         except DataError as error:
-            return refused(413 if isinstance(error, TooMany) else 400, str(error))
+            return refusal(413 if isinstance(error, TooMany) else 400, str(error))
         except Busy as error:
-            return refused(429, str(error), {"Retry-After": "1"})
+            return refusal(429, str(error), {"Retry-After": "1"})
 
     async def health(request: Request) -> Response:
         return JSONResponse(handler.health())
 
     return Starlette(
         routes=[
-            Route("/score", guarded(score, token), methods=["POST"]),
-            Route("/health", guarded(health, token), methods=["GET"]),
+            Route("/score", require_token(score, token), methods=["POST"]),
+            Route("/health", require_token(health, token), methods=["GET"]),
         ]
     )
 

@@ -104,11 +104,11 @@ class _Sender:
 
     def tell(self) -> None:
         """Says what went wrong, at the first time."""
-        if not self._told and (said := self._said()):
+        if not self._told and (said := self._first_message()):
             self._told = True
             self._warn(f"{said}; the run goes on; what is missing at its end is sent by")
 
-    def _said(self) -> str:
+    def _first_message(self) -> str:
         """What it told first, empty where nothing went wrong."""
         assert self._process.stdout is not None
         said = self._process.stdout.read()
@@ -127,7 +127,7 @@ class _Sender:
             code = None
         if code != 0:
             why = f"was not done after {self._tracker.wait:g} s" if code is None else "could not send all"
-            cause = "" if self._told else self._said()
+            cause = "" if self._told else self._first_message()
             said = f"{cause}; it {why}" if cause else why
             self._warn(f"{said}{self._missing()}; everything is in metrics.jsonl and is sent by")
         if code is None:

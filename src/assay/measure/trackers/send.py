@@ -21,7 +21,7 @@ from assay.measure.trackers.tracker import (
     TrackedRun,
     TrackerSession,
     TrackerSettings,
-    bounded,
+    shorten_lists,
     rollout_table,
 )
 from assay.runs.reader import MetricLine, metric_line, read_document
@@ -77,7 +77,7 @@ class RunSender:
             TrackedRun(
                 folder=folder,
                 name=folder.resolve().name,
-                settings=bounded(settings),
+                settings=shorten_lists(settings),
                 id=before.id,
                 sent=before.sent,
                 finished=(folder / "done.json").exists(),

@@ -210,17 +210,17 @@ def rollout_table(lines: Sequence[RolloutLine], most: int) -> RolloutTable:
     return RolloutTable(columns, rows)
 
 
-def bounded(value: Any) -> Any:
+def shorten_lists(value: Any) -> Any:
     """Settings without lists of very many entries.
 
-    >>> bounded({"rows": [0] * 100, "steps": 3})
+    >>> shorten_lists({"rows": [0] * 100, "steps": 3})
     {'rows': '100 entries', 'steps': 3}
     """
     if isinstance(value, Mapping):
-        return {str(k): bounded(v) for k, v in cast("Mapping[Any, Any]", value).items()}
+        return {str(k): shorten_lists(v) for k, v in cast("Mapping[Any, Any]", value).items()}
     if isinstance(value, list | tuple):
         several = cast("Sequence[Any]", value)
-        return f"{len(several)} entries" if len(several) > MOST_ENTRIES else [bounded(v) for v in several]
+        return f"{len(several)} entries" if len(several) > MOST_ENTRIES else [shorten_lists(v) for v in several]
     return value
 
 

@@ -107,8 +107,8 @@ class Credit(RenamedMembers):
     def divide_by(self, by: F | np.float64, eps: float) -> Credit:
         """Advantages over ``by + eps`` (per rollout, or one number), 0 where ``by`` is not positive."""
         by = np.broadcast_to(np.asarray(by, np.float64), self.advantage.shape)
-        tokens = None if self.tokens is None else _divided(self.tokens, by[self.owner], eps)
-        return replace(self, advantage=_divided(self.advantage, by, eps), tokens=tokens)
+        tokens = None if self.tokens is None else _divide_where(self.tokens, by[self.owner], eps)
+        return replace(self, advantage=_divide_where(self.advantage, by, eps), tokens=tokens)
 
     def scale_by(self, factor: F) -> Credit:
         """Advantages times ``factor [R]``."""
@@ -124,7 +124,7 @@ class Credit(RenamedMembers):
         return replace(self, metrics={**self.metrics, **{k.replace("_", "/", 1): v for k, v in metrics.items()}})
 
 
-def _divided(values: F, by: F, eps: float) -> F:
+def _divide_where(values: F, by: F, eps: float) -> F:
     return np.where(by > 0, values / np.where(by > 0, by + eps, 1.0), 0.0)
 
 

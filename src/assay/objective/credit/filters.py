@@ -13,7 +13,7 @@ from assay.core.errors import ConfigError, PlanError, UnknownNameError
 from assay.core.plan import Scope
 from assay.core.protocols import State
 from assay.objective.credit.base import Credit, CreditTerm, check_one_handling
-from assay.objective.credit.shape import solved
+from assay.objective.credit.shape import solved_rollouts
 from assay.objective.credit.stats import Keyed, column, each, identity, peers
 from assay.objective.reducers import Moments, Partials
 
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 
-def without(credit: Credit, dropped: NDArray[np.bool_]) -> Credit:
+def drop_rollouts(credit: Credit, dropped: NDArray[np.bool_]) -> Credit:
     """The record without some rollouts: no weight in any loss, and no part in the statistics of the terms that follow."""
     return replace(credit, keep=np.where(dropped, 0.0, credit.keep), counted=credit.counted & ~dropped)
 
@@ -78,7 +78,7 @@ class DropZeroVariance(Filter):
         m: Moments = stats["moments"]
         varied = (m.std(0) > self.tolerance) | (m.count == 0)  # rows of other streams alone are no group to judge
         told = credit.with_metrics(credit_dropped_groups=float(np.sum((m.count > 0) & ~varied)))
-        return without(told, ~varied[credit.group])
+        return drop_rollouts(told, ~varied[credit.group])
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ class PassRateWindow(Filter):
         """Sets the weight of the dropped rollouts to 0."""
         rate = column(credit, self.column) if self.column else each(credit, stats["moments"]).mean
         dropped = (rate < self.low - 1e-9) | (rate >= self.high - 1e-9)
-        return without(credit.with_metrics(credit_dropped_by_rate=float(np.sum(dropped & credit.counted))), dropped)
+        return drop_rollouts(credit.with_metrics(credit_dropped_by_rate=float(np.sum(dropped & credit.counted))), dropped)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,7 +208,7 @@ class PassRateHistory(Filter):
         known = [state["seen"].get(str(key), (0.0, 0.0)) for key in self._keys(credit).tolist()]
         count, rate = np.array(known).T
         dropped = (count >= self.least) & ((rate < self.low - 1e-9) | (rate >= self.high - 1e-9))
-        return without(credit.with_metrics(credit_dropped_by_rate=float(np.sum(dropped & credit.counted))), dropped)
+        return drop_rollouts(credit.with_metrics(credit_dropped_by_rate=float(np.sum(dropped & credit.counted))), dropped)
 
     def _keys(self, credit: Credit) -> NDArray[np.int64]:
         return identity(credit.batch.rollout(self.by))
@@ -238,7 +238,7 @@ class DropStale(Filter):
     def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
         """Sets the weight of the dropped rollouts to 0."""
         dropped = column(credit, self.column) > self.limit
-        return without(credit.with_metrics(credit_dropped_stale=float(np.sum(dropped & credit.counted))), dropped)
+        return drop_rollouts(credit.with_metrics(credit_dropped_stale=float(np.sum(dropped & credit.counted))), dropped)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -297,14 +297,14 @@ class DropOneClass(Filter):
 
     def local(self, credit: Credit) -> Partials:
         """Share of correct rollouts per group."""
-        return {"moments": peers(credit, solved(credit, self.threshold).astype(np.float64))}
+        return {"moments": peers(credit, solved_rollouts(credit, self.threshold).astype(np.float64))}
 
     def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
         """Sets the weight of the dropped rollouts to 0."""
         m: Moments = stats["moments"]
         one = {"correct": m.mean == 1, "wrong": m.mean == 0, "any": m.m2 == 0}[self.which] & (m.count > 0)
         told = credit.with_metrics(credit_dropped_groups=float(one.sum()))
-        return without(told, one[credit.group])
+        return drop_rollouts(told, one[credit.group])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -319,5 +319,5 @@ class PositivesOnly(Filter):
 
     def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
         """Sets the weight of the others to 0."""
-        wrong = ~solved(credit, self.threshold)
-        return without(credit.with_metrics(credit_positives=float(np.sum(credit.counted & ~wrong))), wrong)
+        wrong = ~solved_rollouts(credit, self.threshold)
+        return drop_rollouts(credit.with_metrics(credit_positives=float(np.sum(credit.counted & ~wrong))), wrong)

@@ -12,7 +12,7 @@ from assay.core.errors import ConfigError
 from assay.core.plan import Scope
 from assay.core.protocols import State
 from assay.objective.credit.base import Credit, CreditTerm, check_behind, check_one_handling
-from assay.objective.credit.shape import solved
+from assay.objective.credit.shape import solved_rollouts
 from assay.objective.credit.stats import Largest, column, each, peers
 from assay.objective.reducers import F, Partials
 
@@ -135,7 +135,7 @@ class CosineLength(CreditTerm):
 
     def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
         """Replaces the reward."""
-        near, far = np.where(solved(credit, self.threshold)[:, None], self.correct, self.wrong).T
+        near, far = np.where(solved_rollouts(credit, self.threshold)[:, None], self.correct, self.wrong).T
         share = (1.0 + np.cos(np.pi * np.minimum(column(credit, "length") / self.limit, 1.0))) / 2
         return credit.with_reward(far + (near - far) * share)
 
@@ -184,7 +184,7 @@ class LengthInGroup(CreditTerm):
         apart = np.isfinite(long) & (long > short)
         low, width = np.where(apart, short, 0.0), np.where(apart, long - short, 1.0)
         worth = np.where(apart, 0.5 - (column(credit, "length") - low) / width, 0.0)
-        worth = np.where(solved(credit, self.threshold), worth, np.minimum(worth, 0.0))
+        worth = np.where(solved_rollouts(credit, self.threshold), worth, np.minimum(worth, 0.0))
         return credit.with_reward(credit.reward + self.coef * worth)
 
 

@@ -13,7 +13,7 @@ from assay.core.errors import ConfigError
 from assay.core.plan import Scope
 from assay.core.protocols import State
 from assay.objective.credit.base import Credit, CreditTerm, check_behind
-from assay.objective.credit.shape import solved
+from assay.objective.credit.shape import solved_rollouts
 from assay.objective.reducers import F, Partials, Sum, tally
 
 __all__ = ["PassAtK", "PassAtKBonus", "pass_at_k"]
@@ -80,7 +80,7 @@ class PassAtK(CreditTerm):
     def local(self, credit: Credit) -> Partials:
         """Rollouts and hits of each group."""
         here, group = credit.counted, credit.group[credit.counted]
-        hits = solved(credit, self.hit)[here].astype(np.float64)
+        hits = solved_rollouts(credit, self.hit)[here].astype(np.float64)
         return {"n": Sum(tally(group, np.ones_like(hits), credit.groups)), "hits": Sum(tally(group, hits, credit.groups))}
 
     def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
@@ -91,7 +91,7 @@ class PassAtK(CreditTerm):
         """``[R]`` by the class of each rollout."""
         pairs = zip(stats["n"].values.tolist(), stats["hits"].values.tolist(), strict=True)
         table = np.array([pass_at_k(int(n), int(c), self.k) for n, c in pairs])[credit.group]
-        return np.where(solved(credit, self.hit), table[:, 0], table[:, 1])
+        return np.where(solved_rollouts(credit, self.hit), table[:, 0], table[:, 1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

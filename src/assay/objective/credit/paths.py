@@ -50,7 +50,7 @@ class Path:
         """``[n]`` number of the link in its rollout."""
         return np.arange(len(self.at)) - self.start[self.owner]
 
-    def paid(self, credit: Credit) -> F:
+    def link_payments(self, credit: Credit) -> F:
         """``[n]`` what each link of *tokens* is paid: the steps, and at the last one what is left of the reward."""
         steps = np.zeros(len(self.at)) if credit.steps is None else credit.steps[self.at]
         left = credit.reward - tally(self.owner, steps, len(credit.reward))

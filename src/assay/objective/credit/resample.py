@@ -13,10 +13,10 @@ from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.plan import Scope
 from assay.core.protocols import State
 from assay.objective.credit.base import Credit, CreditTerm, check_behind
-from assay.objective.credit.filters import Filter, without
+from assay.objective.credit.filters import Filter, drop_rollouts
 from assay.objective.credit.paths import Path
-from assay.objective.credit.shape import solved
-from assay.objective.credit.stats import Gathered, Keyed, lottery, ranked
+from assay.objective.credit.shape import solved_rollouts
+from assay.objective.credit.stats import Gathered, Keyed, lottery, rank_in_group
 from assay.objective.reducers import F, Moments, Partials
 
 __all__ = ["Balance", "BestAnd", "Chance", "Deduplicate", "Resample"]
@@ -159,12 +159,12 @@ class BestAnd(Chance):
         """Sets the weight of the others to 0."""
         here = np.flatnonzero(credit.counted)
         group, reward, lot = credit.group[here], credit.reward[here], self.lots(credit, state)[here]
-        best = ranked(group, -reward, lot) == 0
+        best = rank_in_group(group, -reward, lot) == 0
         rest = np.flatnonzero(~best)
         order = reward[rest] if self.other == "worst" else np.zeros(len(rest))
         kept = np.zeros(len(credit.reward), np.bool_)
-        kept[here[best]] = kept[here[rest[ranked(group[rest], order, lot[rest]) == 0]]] = True
-        return without(credit, credit.counted & ~kept)
+        kept[here[best]] = kept[here[rest[rank_in_group(group[rest], order, lot[rest]) == 0]]] = True
+        return drop_rollouts(credit, credit.counted & ~kept)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,15 +201,15 @@ class Balance(Chance):
     def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
         """Sets the weight of the others to 0."""
         here = np.flatnonzero(credit.counted)
-        group, right = credit.group[here], solved(credit, self.threshold)[here]
-        place = ranked(2 * group + right, self.lots(credit, state)[here])
+        group, right = credit.group[here], solved_rollouts(credit, self.threshold)[here]
+        place = rank_in_group(2 * group + right, self.lots(credit, state)[here])
         kept = place < np.where(right, self.positives, self.negatives)
         if self.both:
             share = Moments.of(right.astype(np.float64), group, credit.groups).mean[group]
             kept = kept & (share > 0) & (share < 1)
         dropped = np.array(credit.counted)
         dropped[here[kept]] = False
-        return without(credit.with_metrics(credit_balanced=float(kept.sum())), dropped)
+        return drop_rollouts(credit.with_metrics(credit_balanced=float(kept.sum())), dropped)
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,7 +89,7 @@ class Discount(CreditTerm):
     def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
         """Returns per token."""
         path = Path.of(credit)
-        total = path.to_go(path.paid(credit), self.gamma)
+        total = path.to_go(path.link_payments(credit), self.gamma)
         return replace(credit, tokens=path.spread(total, len(credit.owner)))
 
 
@@ -130,7 +130,7 @@ class Turns(CreditTerm):
         """Returns per segment."""
         path = Path.of(credit)
         whole, segment = path.segments(credit.batch.token(self.by))
-        total = whole.to_go(tally(segment, path.paid(credit), len(whole.at)), self.gamma)
+        total = whole.to_go(tally(segment, path.link_payments(credit), len(whole.at)), self.gamma)
         return replace(credit, tokens=path.spread(total[segment], len(credit.owner)))
 
 
@@ -194,7 +194,7 @@ class ProcessNorm(CreditTerm):
     def _steps(self, credit: Credit) -> tuple[Path, Path, np.ndarray, F]:
         path = Path.of(credit)
         whole, segment = path.segments(credit.batch.token(self.by))
-        return path, whole, segment, tally(segment, path.paid(credit), len(whole.at))
+        return path, whole, segment, tally(segment, path.link_payments(credit), len(whole.at))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,7 +254,7 @@ class Gae(CreditTerm):
         if self.by is not None:
             links, link = path.segments(credit.batch.token(self.by))
         value = np.asarray(credit.batch.token(self.values), np.float64)[links.at]
-        delta = tally(link, path.paid(credit), len(links.at)) + self.gamma * links.next(value) - value
+        delta = tally(link, path.link_payments(credit), len(links.at)) + self.gamma * links.next(value) - value
         made = links.to_go(delta, self.gamma * self._lam(links))
         found = links.to_go(delta, self.gamma * (self.lam if self.lam_returns is None else self.lam_returns)) + value
         mean = tally(path.owner, made[link], len(credit.reward)) / np.maximum(path.length, 1)

@@ -15,12 +15,12 @@ from assay.objective.credit.base import Credit, CreditTerm, check_behind
 from assay.objective.credit.stats import column
 from assay.objective.reducers import Partials
 
-__all__ = ["Bonus", "PairwiseWin", "Rescale", "ScaleByClass", "solved"]
+__all__ = ["Bonus", "PairwiseWin", "Rescale", "ScaleByClass", "solved_rollouts"]
 
 _INF = float("inf")
 
 
-def solved(credit: Credit, threshold: float) -> NDArray[np.bool_]:
+def solved_rollouts(credit: Credit, threshold: float) -> NDArray[np.bool_]:
     """``[R]`` rollouts whose task metric reaches a threshold, up to rounding."""
     return credit.metric >= threshold - 1e-9
 
@@ -144,4 +144,4 @@ class ScaleByClass(CreditTerm):
 
     def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:
         """Replaces the reward."""
-        return credit.with_reward(np.where(solved(credit, self.threshold), self.correct, self.wrong))
+        return credit.with_reward(np.where(solved_rollouts(credit, self.threshold), self.correct, self.wrong))

@@ -15,7 +15,7 @@ from assay.objective.reducers import F, Moments, tally
 if TYPE_CHECKING:
     from assay.objective.credit.base import Credit
 
-__all__ = ["Gathered", "Keyed", "Largest", "Peers", "column", "each", "identity", "lottery", "moments", "peers", "ranked"]
+__all__ = ["Gathered", "Keyed", "Largest", "Peers", "column", "each", "identity", "lottery", "moments", "peers", "rank_in_group"]
 
 Keys = NDArray[np.int64]
 
@@ -62,14 +62,14 @@ class Keyed:
         """Moments of the union."""
         unique, inverse = _unique(np.concatenate([self.keys, other.keys]))
         n, k = len(self.keys), len(unique)
-        mine, theirs = _placed(self.moments, inverse[:n], k), _placed(other.moments, inverse[n:], k)
+        mine, theirs = _place_moments(self.moments, inverse[:n], k), _place_moments(other.moments, inverse[n:], k)
         return Keyed(unique, mine.merge(theirs))
 
     def at(self, keys: Keys) -> Moments:
         """``[n]`` the moments of each row of ``keys [n, c]``; count 0 where nothing has that key."""
         unique, inverse = _unique(np.concatenate([self.keys, keys]))
         n = len(self.keys)
-        return _taken(_placed(self.moments, inverse[:n], len(unique)), inverse[n:])
+        return _take_moments(_place_moments(self.moments, inverse[:n], len(unique)), inverse[n:])
 
 
 Peers = Moments | Keyed
@@ -101,7 +101,7 @@ class Largest:
     def of(values: F, group: Keys, groups: int, k: int) -> Largest:
         """Those of ``values [n]`` by ``group [n]``."""
         out = np.full((groups, k), -np.inf)
-        place = ranked(group, -values)
+        place = rank_in_group(group, -values)
         here = place < k
         out[group[here], place[here]] = values[here]
         return Largest(out)
@@ -126,7 +126,7 @@ def peers(credit: Credit, values: F, by: str = "", weights: F | None = None) -> 
 
 def each(credit: Credit, found: Peers, by: str = "") -> Moments:
     """``[R]`` the moments of each rollout's peers."""
-    return found.at(_pairs(credit, by)) if isinstance(found, Keyed) else _taken(found, credit.group)
+    return found.at(_pairs(credit, by)) if isinstance(found, Keyed) else _take_moments(found, credit.group)
 
 
 def column(credit: Credit, name: str) -> F:
@@ -159,10 +159,10 @@ def identity(values: NDArray[Any]) -> Keys:
     return made.view(np.int64)[inverse]
 
 
-def ranked(group: Keys, *by: F) -> Keys:
+def rank_in_group(group: Keys, *by: F) -> Keys:
     """``[n]`` place of each value among those of its group, in the order of ``by``, the first key first.
 
-    >>> ranked(np.array([0, 0, 1]), np.array([2.0, 1.0, 5.0])).tolist()
+    >>> rank_in_group(np.array([0, 0, 1]), np.array([2.0, 1.0, 5.0])).tolist()
     [1, 0, 0]
     """
     order = np.lexsort((*reversed(by), group))
@@ -178,7 +178,7 @@ def lottery(credit: Credit, name: str, seed: int, batch: int) -> F:
     the batch has a column ``place`` (`evaluate` and `torch_loss` make one of the rollouts' content) it is the order.
     """
     drawn = np.asarray(credit.batch.rollouts.get("place", np.arange(len(credit.group))), np.float64)
-    place = ranked(credit.group, (~credit.counted).astype(np.float64), drawn)  # a fault moves nobody else's lot
+    place = rank_in_group(credit.group, (~credit.counted).astype(np.float64), drawn)  # a fault moves nobody else's lot
     base = np.uint64(derive(f"credit/{name}", seed, "", batch))
     with np.errstate(over="ignore"):
         seeds = base + credit.group.astype(np.uint64) * np.uint64(2**32) + place.astype(np.uint64)
@@ -207,12 +207,12 @@ def _places(sorted_keys: Keys) -> Keys:
     return index - np.maximum.accumulate(np.where(first, index, 0))
 
 
-def _placed(m: Moments, at: Keys, size: int) -> Moments:
+def _place_moments(m: Moments, at: Keys, size: int) -> Moments:
     out = [np.zeros(size) for _ in range(3)]
     for array, values in zip(out, (m.count, m.mean, m.m2), strict=True):
         array[at] = values
     return Moments(*out)
 
 
-def _taken(m: Moments, at: Keys) -> Moments:
+def _take_moments(m: Moments, at: Keys) -> Moments:
     return Moments(m.count[at], m.mean[at], m.m2[at])

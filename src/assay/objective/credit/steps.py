@@ -86,5 +86,5 @@ class StateGroups(CreditTerm):
     def _returns(self, credit: Credit) -> tuple[Path, Path, np.ndarray, F]:
         path = Path.of(credit)
         whole, segment = path.segments(credit.batch.token(self.by))
-        value = whole.to_go(tally(segment, path.paid(credit), len(whole.at)), self.gamma)
+        value = whole.to_go(tally(segment, path.link_payments(credit), len(whole.at)), self.gamma)
         return path, whole, segment, value

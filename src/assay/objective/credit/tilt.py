@@ -13,7 +13,7 @@ from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.plan import Scope
 from assay.core.protocols import State
 from assay.objective.credit.base import Credit, CreditTerm
-from assay.objective.credit.shape import solved
+from assay.objective.credit.shape import solved_rollouts
 from assay.objective.reducers import F, Partials, tally
 
 __all__ = ["LogMean", "Tilt"]
@@ -138,5 +138,5 @@ class Tilt(CreditTerm):
         gap = batch.token(f"logp_{self.anchor}").astype(np.float64) - batch.token(f"logp_{self.behaviour}")
         summed = tally(credit.owner, np.where(batch.token("mask"), gap, 0.0), len(credit.reward))
         if self.beta is None:
-            return np.where(solved(credit, self.threshold), summed, -np.inf)
+            return np.where(solved_rollouts(credit, self.threshold), summed, -np.inf)
         return summed + credit.reward / self.beta

@@ -11,7 +11,7 @@ from assay.core.plan import Scope
 from assay.core.protocols import State
 from assay.objective.credit.base import Credit, CreditTerm
 from assay.objective.credit.paths import Path
-from assay.objective.credit.shape import solved
+from assay.objective.credit.shape import solved_rollouts
 from assay.objective.credit.stats import column, each, moments, peers
 from assay.objective.reducers import F, Partials, Sum, tally
 
@@ -236,7 +236,7 @@ class ConfidenceBonus(CreditTerm):
 
     def local(self, credit: Credit) -> Partials:
         """Correct rollouts of each group."""
-        hits = (solved(credit, self.threshold) & credit.counted).astype(np.float64)
+        hits = (solved_rollouts(credit, self.threshold) & credit.counted).astype(np.float64)
         return {"correct": Sum(tally(credit.group, hits, credit.groups))}
 
     def apply(self, credit: Credit, stats: Partials, state: State) -> Credit:

@@ -84,7 +84,7 @@ class Token(Aggregation):
 
     def share(self, s: Selection) -> F:
         """``1 / tokens``."""
-        return _over(s.here, s.tokens)
+        return _divide_nonzero(s.here, s.tokens)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +93,7 @@ class SeqMean(Aggregation):
 
     def share(self, s: Selection) -> F:
         """``1 / (T_i * rollouts)``."""
-        return _over(s.here, s.length[s.owner] * s.rollouts)
+        return _divide_nonzero(s.here, s.length[s.owner] * s.rollouts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +125,7 @@ class TurnMean(Aggregation):
         turns = np.bincount(pairs[0].astype(np.int64), minlength=len(s.length))
         divisor = np.ones_like(s.here)
         divisor[used] = size[turn.reshape(-1)] * turns[s.owner[used]]
-        return _over(s.here, divisor * s.rollouts)
+        return _divide_nonzero(s.here, divisor * s.rollouts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +134,7 @@ class SeqSum(Aggregation):
 
     def share(self, s: Selection) -> F:
         """``1 / rollouts``."""
-        return _over(s.here, s.rollouts)
+        return _divide_nonzero(s.here, s.rollouts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +148,7 @@ class Prompt(Aggregation):
 
     def share(self, s: Selection) -> F:
         """``1 / (tokens of the group * prompts)``."""
-        return _over(s.here, s.group_tokens[s.group[s.owner]] * s.prompts)
+        return _divide_nonzero(s.here, s.group_tokens[s.group[s.owner]] * s.prompts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +177,7 @@ class Constant(Aggregation):
     def share(self, s: Selection) -> F:
         """``1 / (length * rollouts)``."""
         self.check()
-        return _over(s.here, s.rollouts * float(self.length or 1))
+        return _divide_nonzero(s.here, s.rollouts * float(self.length or 1))
 
 
 def select(batch: Batch, streams: tuple[str, ...], denominator: str, reducer: Reducer) -> Selection:
@@ -232,6 +232,6 @@ def _rows_of(batch: Batch, streams: tuple[str, ...]) -> NDArray[np.bool_]:
     return np.array([not streams or s in streams for s in STREAMS])[batch.rows["stream"]]
 
 
-def _over(here: F, divisor: F | float) -> F:
+def _divide_nonzero(here: F, divisor: F | float) -> F:
     """``here / divisor`` where ``here`` is not 0."""
     return np.divide(here, divisor, out=np.zeros_like(here), where=here != 0)

@@ -181,14 +181,14 @@ class TeacherGradient(PolicyGradient):
 
     def apply(self, view: View) -> Tensor:
         """``[n]`` surrogate loss."""
-        return super(TeacherGradient, self).apply(self._taught(view))
+        return super(TeacherGradient, self).apply(self._teacher_view(view))
 
     def report(self, view: View) -> Mapping[str, Tensor]:
         """As `PolicyGradient`, and ``opinion``: mean of the advantage."""
-        seen = self._taught(view)
+        seen = self._teacher_view(view)
         return {**super(TeacherGradient, self).report(seen), "opinion": seen.column("advantage")}
 
-    def _taught(self, view: View) -> View:
+    def _teacher_view(self, view: View) -> View:
         if self.student == "new":
             teacher = view.tensor(view.batch.token(f"{view.name}/teacher"))
             opinion = (teacher - view.tensors["logp_new"].detach()).clamp(-self.bound, self.bound)

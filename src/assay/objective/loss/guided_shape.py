@@ -11,20 +11,20 @@ from numpy.typing import NDArray
 from assay.core.batch import Batch
 from assay.core.errors import ConfigError
 from assay.core.plan import Scope
-from assay.objective.loss.token_weights import counted
+from assay.objective.loss.token_weights import counted_tokens
 from assay.objective.loss.weights import TokenWeight
 from assay.objective.reducers import F, Lowest, Partials, Sum
 
-__all__ = ["GuidedShape", "shaped"]
+__all__ = ["GuidedShape", "shape_ratio"]
 
 _LEAST = 1e-4
 """Of gamma."""
 
 
-def shaped(ratio: F, gamma: float) -> F:
+def shape_ratio(ratio: F, gamma: float) -> F:
     """``[n]`` Guide-GRPO's ``rho / (rho + gamma)``.
 
-    >>> [round(float(x), 3) for x in shaped(np.array([0.5, 1.0, 2.0]), 1.0)]
+    >>> [round(float(x), 3) for x in shape_ratio(np.array([0.5, 1.0, 2.0]), 1.0)]
     [0.333, 0.5, 0.667]
     """
     return ratio / (ratio + gamma)
@@ -68,11 +68,11 @@ class GuidedShape(TokenWeight):
 
     def local(self, batch: Batch) -> Partials:
         """How many hinted tokens there are."""
-        return {"hinted": Sum(np.array([float(_hinted(batch).sum())]))}
+        return {"hinted": Sum(np.array([float(_hinted_tokens(batch).sum())]))}
 
     def second_pass(self, batch: Batch, stats: Partials) -> Partials:
         """The largest hinted ratios, down to the quantile."""
-        return {"largest": Lowest.of(-_ratio(batch)[_hinted(batch)], self._size(stats))}
+        return {"largest": Lowest.of(-_ratio(batch)[_hinted_tokens(batch)], self._size(stats))}
 
     def gamma(self, stats: Partials) -> float:
         """The quantile, interpolated between neighbours."""
@@ -87,22 +87,22 @@ class GuidedShape(TokenWeight):
         """``[N]`` weights."""
         ratio, advantage, gamma = _ratio(batch), batch.token("advantage"), self.gamma(stats)
         held = ((advantage > 0) & (ratio > 1.0 + self.clip)) | ((advantage < 0) & (ratio < 1.0 - self.clip))
-        return np.where(_hinted(batch), gamma * ratio / (ratio + gamma) ** 2, np.where(held, 0.0, ratio))
+        return np.where(_hinted_tokens(batch), gamma * ratio / (ratio + gamma) ** 2, np.where(held, 0.0, ratio))
 
     def clip_mask(self, batch: Batch) -> NDArray[np.bool_]:
         """``[N]`` tokens without a hint whose ratio is beyond the bounds."""
         ratio = _ratio(batch)
-        return ~_hinted(batch) & ((ratio > 1.0 + self.clip) | (ratio < 1.0 - self.clip))
+        return ~_hinted_tokens(batch) & ((ratio > 1.0 + self.clip) | (ratio < 1.0 - self.clip))
 
     def _size(self, stats: Partials) -> int:
         count = round(float(stats["hinted"].values[0]))
         return count - math.floor(self.quantile * (count - 1)) if count else 0
 
 
-def _hinted(batch: Batch) -> NDArray[np.bool_]:
+def _hinted_tokens(batch: Batch) -> NDArray[np.bool_]:
     """``[N]`` loss tokens of rows that are learned under another prompt."""
     reposed = batch.rows.get("reposed")
-    here = counted(batch)
+    here = counted_tokens(batch)
     return here & np.repeat(reposed, batch.lengths) if reposed is not None else np.zeros_like(here)
 
 

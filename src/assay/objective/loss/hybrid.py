@@ -15,7 +15,7 @@ from assay.objective.credit.paths import path_of
 from assay.objective.loss.aggregate import Aggregation, SeqMean
 from assay.objective.loss.base import LossTerm, View
 from assay.objective.loss.select import metric_of
-from assay.objective.loss.units import pooled
+from assay.objective.loss.units import pool_detached
 from assay.objective.loss.weights import TokenWeight
 from assay.objective.reducers import F, Partials, Reducer
 
@@ -204,10 +204,10 @@ class OutcomeMean(LossTerm):
                 f"{self.label!r} reads one score per token, the learner's head {self.head!r} gives {own.shape[1]}: use "
                 f"ValueHead(name={self.head!r})"
             )
-        mean = pooled(view, lambda v: v.live(self.head), "sequence_mean")
+        mean = pool_detached(view, lambda v: v.live(self.head), "sequence_mean")
         return bce(mean, label, reduction="none") + (mean.sigmoid() - label) * (own - own.detach())
 
     def report(self, view: View) -> Mapping[str, Tensor]:
         """``right``: share of the tokens whose rollout the head tells right."""
-        mean = pooled(view, lambda v: v.live(self.head), "sequence_mean")
+        mean = pool_detached(view, lambda v: v.live(self.head), "sequence_mean")
         return {"right": ((mean > 0) == (view.own("label") > 0)).to(mean.dtype)}

@@ -120,7 +120,7 @@ class PolicyGradient(LossTerm):
         """
         weight = np.where(batch.token("advantage") != 0, share, 0.0)
         clipped: list[NDArray[np.bool_]] = []
-        seen = _replayed(batch) if self.ratio.anchor == "old" and self.ratio.level != "none" else batch
+        seen = _with_replayed_policy(batch) if self.ratio.anchor == "old" and self.ratio.level != "none" else batch
         for part in self.weights:
             weight = weight * part.factors(seen, self.streams, reducer)
             if (cut := part.clip_mask(seen)) is not None:
@@ -165,7 +165,7 @@ def _of_others(view: View, numbers: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {"others": others} | {new: numbers[of] * others for new, of in found.items() if of in numbers}
 
 
-def _replayed(batch: Batch) -> Batch:
+def _with_replayed_policy(batch: Batch) -> Batch:
     """The batch as the ratio sees it: the old policy of a replayed rollout is the one that sampled it."""
     replayed = np.repeat(batch.rows["stream"] == STREAMS.index("replay"), batch.lengths)
     if not replayed.any() or not {"logp_old", "logp_engine"} <= set(batch.tokens):

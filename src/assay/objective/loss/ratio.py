@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.plan import Scope
 from assay.objective.loss.base import View
-from assay.objective.loss.units import columns_of, pooled, scope_of
+from assay.objective.loss.units import columns_of, pool_detached, scope_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -78,7 +78,7 @@ class Ratio:
     def _value(self, view: View) -> Tensor:
         mixed = self.level.endswith("average")
         level = "sequence_mean" if mixed else self.level
-        whole = pooled(view, lambda v: v.log_ratio(self.anchor), level).clamp(-20.0, 20.0)
+        whole = pool_detached(view, lambda v: v.log_ratio(self.anchor), level).clamp(-20.0, 20.0)
         if not mixed:
             return whole.exp()
         token = view.log_ratio(self.anchor).detach()

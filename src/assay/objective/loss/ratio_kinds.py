@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from assay.core.errors import ConfigError
 from assay.objective.loss.base import View
 from assay.objective.loss.ratio import Ratio
-from assay.objective.loss.units import pooled
+from assay.objective.loss.units import pool_detached
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -45,13 +45,13 @@ class GeoMean(Ratio):
         """``[n]`` the mean's value; the gradient of a token's own log-probability where that is not clipped."""
         logp = view.live("logp_new")
         own = (logp - logp.detach()) * (~self.outside(view)).to(logp.dtype)
-        return pooled(view, self._clipped, self.level).exp() * own.exp()
+        return pool_detached(view, self._clip_ratio, self.level).exp() * own.exp()
 
     def outside(self, view: View) -> Tensor:
         """``[n]`` tokens that are clipped."""
-        return self._clipped(view) != view.log_ratio(self.anchor)
+        return self._clip_ratio(view) != view.log_ratio(self.anchor)
 
-    def _clipped(self, view: View) -> Tensor:
+    def _clip_ratio(self, view: View) -> Tensor:
         log_ratio, advantage = view.log_ratio(self.anchor), view.column("advantage")
         upper = log_ratio.clamp(max=self.high).where(advantage > 0, log_ratio)
         return log_ratio.clamp(min=-self.low).where(advantage < 0, upper)
@@ -120,13 +120,13 @@ class Interpolated(Ratio):
 
     def of(self, view: View) -> Tensor:
         """``[n]`` ratios."""
-        return (view.log_ratio(self.anchor) - self._moved(view)).exp()
+        return (view.log_ratio(self.anchor) - self._move_ratio(view)).exp()
 
     def factor(self, view: View) -> Tensor:
         """``[n]`` ``pi_prox / pi_engine``, capped."""
-        w = self._moved(view).exp()
+        w = self._move_ratio(view).exp()
         return w * (w <= self.cap) if self.mask else w.clamp(max=self.cap)
 
-    def _moved(self, view: View) -> Tensor:
+    def _move_ratio(self, view: View) -> Tensor:
         stale = view.column(self.column)
         return ((stale - 1) / stale.clamp(min=1)).clamp(min=0) * view.log_ratio(self.anchor).detach()

@@ -129,7 +129,7 @@ class TdLoss(LossTerm):
         """``[n]`` losses."""
         output, target = self._output(view), view.own("target")
         loss = self.fit.of(output, target)
-        return loss if self.clip is None else loss.maximum(self.fit.of(self._clipped(view, output), target))
+        return loss if self.clip is None else loss.maximum(self.fit.of(self._clip_output(view, output), target))
 
     def _output(self, view: View) -> Tensor:
         output = self.value.of(view)
@@ -142,7 +142,7 @@ class TdLoss(LossTerm):
             )
         return output
 
-    def _clipped(self, view: View, output: Tensor) -> Tensor:
+    def _clip_output(self, view: View, output: Tensor) -> Tensor:
         old = view.column(self._old)
         return old + (output - old).clamp(-(self.clip or 0.0), self.clip)
 
@@ -154,7 +154,7 @@ class TdLoss(LossTerm):
         value = self.fit.value(output)
         numbers = {"error": (value - target).square(), "value": value}
         if self.clip is not None:
-            cut = self.fit.of(self._clipped(view, output), target) > self.fit.of(output, target)
+            cut = self.fit.of(self._clip_output(view, output), target) > self.fit.of(output, target)
             numbers["clip_fraction"] = cut.to(value.dtype)
         if self.fit.support is not None:
             low, high = self.fit.support

@@ -136,7 +136,7 @@ class ReturnTarget(Target):
         """``[N]`` returns."""
         path = path_of(batch)
         links, link = (path, np.arange(len(path.at))) if self.by is None else path.segments(batch.token(self.by))
-        worth = _paid(batch, links, self.outcome)
+        worth = _link_payments(batch, links, self.outcome)
         if self.lam < 1:
             after = links.next(np.asarray(batch.token(self.values), np.float64)[links.at])
             worth = worth + self.gamma * (1.0 - self.lam) * after
@@ -215,7 +215,7 @@ class ConservativeTarget(Target):
         path = path_of(batch)
         choice, most, value = (np.asarray(batch.token(n), np.float64)[path.at] for n in self.needs)
         after = path.next(self.alpha * (choice - most) + value)
-        return path.spread(_paid(batch, path, self.outcome) + self.gamma * after, int(batch.offsets[-1]))
+        return path.spread(_link_payments(batch, path, self.outcome) + self.gamma * after, int(batch.offsets[-1]))
 
 
 def _check_outcome(name: str) -> None:
@@ -223,6 +223,6 @@ def _check_outcome(name: str) -> None:
         raise UnknownNameError("outcome", name, _OUTCOMES)
 
 
-def _paid(batch: Batch, links: Path, outcome: str) -> F:
+def _link_payments(batch: Batch, links: Path, outcome: str) -> F:
     """``[n]`` the rollout's outcome at its last link, 0 before."""
     return np.where(links.last, np.asarray(batch.rollout(outcome), np.float64)[links.owner], 0.0)

@@ -37,12 +37,12 @@ def token_noise(batch: Batch, name: str, seed: int = 0, draw: int = 0) -> F:
     owner = np.repeat(np.asarray(batch.rows["rollout"], np.int64), batch.lengths)
     base = np.uint64(derive(name, seed, "token", draw))
     with np.errstate(over="ignore"):
-        before = np.concatenate([[np.uint64(0)], np.cumsum(_mixed(ids << np.uint64(32) | places), dtype=np.uint64)])
+        before = np.concatenate([[np.uint64(0)], np.cumsum(_mix_bits(ids << np.uint64(32) | places), dtype=np.uint64)])
         prefix = before[1:] - before[starts]
-        return uniforms(prefix + _mixed(rollout[owner] ^ base), 0, 1)[:, 0]
+        return uniforms(prefix + _mix_bits(rollout[owner] ^ base), 0, 1)[:, 0]
 
 
-def _mixed(values: NDArray[Any]) -> NDArray[np.uint64]:
+def _mix_bits(values: NDArray[Any]) -> NDArray[np.uint64]:
     """Well mixed 53-bit numbers of 64-bit ones."""
     return (uniforms(values, 0, 1)[:, 0] * _BITS).astype(np.uint64)
 

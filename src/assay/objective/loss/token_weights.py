@@ -37,7 +37,7 @@ _ROUNDING = 1e-9
 """Of a fraction times a count: a tenth of thirty tokens are three."""
 
 
-def counted(batch: Batch) -> NDArray[np.bool_]:
+def counted_tokens(batch: Batch) -> NDArray[np.bool_]:
     """``[N]`` loss tokens of rollouts that no filter dropped."""
     mask = np.asarray(batch.token("mask"), np.bool_)
     keep = batch.rollouts.get("keep")
@@ -72,7 +72,7 @@ class Ranked(TokenWeight):
 
     def eligible(self, batch: Batch) -> NDArray[np.bool_]:
         """``[N]`` tokens that may be picked."""
-        return counted(batch)
+        return counted_tokens(batch)
 
     def size(self, count: int) -> int:
         """How many of ``count`` tokens are picked: the share rounded down, at least one unless there are none."""
@@ -127,9 +127,9 @@ class LowLogp(Ranked):
     def eligible(self, batch: Batch) -> NDArray[np.bool_]:
         """``[N]`` loss tokens of the side."""
         if self.side == "all":
-            return counted(batch)
+            return counted_tokens(batch)
         advantage = batch.token("advantage")
-        return counted(batch) & (advantage < 0 if self.side == "negative" else advantage > 0)
+        return counted_tokens(batch) & (advantage < 0 if self.side == "negative" else advantage > 0)
 
     def order(self, batch: Batch, stats: Partials) -> F:
         """``[N]`` log-probabilities."""
@@ -187,7 +187,7 @@ class TopCovariance(Ranked):
 
     def local(self, batch: Batch) -> Partials:
         """Moments of both, and how many tokens may be picked."""
-        here = counted(batch)
+        here = counted_tokens(batch)
         moments = {n: Moments.of(np.asarray(batch.token(n), np.float64)[here]) for n in self.needs[:2]}
         return {**moments, "eligible": Sum(np.array([float(here.sum())]))}
 
@@ -252,7 +252,7 @@ class ClipCovariance(TopCovariance):
         ratio, advantage = np.exp(np.clip(gap, -20.0, 20.0)), batch.token("advantage")
         clipped = ((advantage > 0) & (ratio > 1 + self.high)) | ((advantage < 0) & (ratio < 1 - self.low))
         value = self.covariance(batch, stats)
-        return counted(batch) & ~clipped & (value > self.least) & (value < self.most)
+        return counted_tokens(batch) & ~clipped & (value > self.least) & (value < self.most)
 
     def _draws(self, batch: Batch) -> F:
         return token_noise(batch, "ClipCovariance", self.seed, batch.tokens["logp_now"].version)
@@ -294,7 +294,7 @@ class EntropyChange(TokenWeight):
 
     def local(self, batch: Batch) -> Partials:
         """The largest and the smallest change."""
-        change = self.change(batch)[counted(batch)]
+        change = self.change(batch)[counted_tokens(batch)]
         return {"largest": Lowest.of(-change, 1), "smallest": Lowest.of(change, 1)}
 
     def change(self, batch: Batch) -> F:

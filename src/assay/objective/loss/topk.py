@@ -70,16 +70,16 @@ class SparseDivergence:
             student, teacher: ``[c, k]`` log-probabilities at the few.
             known: ``[c, k]`` which of the few are there.
         """
-        rest = self._beyond(logp, student, known) if self.rest == "outside" else None
+        rest = self._tail_divergence(logp, student, known) if self.rest == "outside" else None
         s, t = student.clamp(min=self.floor), teacher.clamp(min=self.floor)
         if self.rest in ("tail", "renormalise"):
-            s, t, known = self._completed(s, t, known)
-        value = self._summed(s, t, known)
+            s, t, known = self._complete_tail(s, t, known)
+        value = self._sum_known(s, t, known)
         if rest is None:
             return value
         return value + (rest if self.direction == "reverse" else (1 - self.weight) * rest)
 
-    def _summed(self, s: Tensor, t: Tensor, known: Tensor) -> Tensor:
+    def _sum_known(self, s: Tensor, t: Tensor, known: Tensor) -> Tensor:
         if self.direction == "forward":
             return _sum(t.exp() * (t - s), known)
         if self.direction == "reverse":
@@ -90,7 +90,7 @@ class SparseDivergence:
         m = (t + math.log(w)).logaddexp(s + math.log1p(-w))
         return _sum(w * t.exp() * (t - m) + (1 - w) * s.exp() * (s - m), known)
 
-    def _completed(self, s: Tensor, t: Tensor, known: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _complete_tail(self, s: Tensor, t: Tensor, known: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         import torch
 
         masses = [x.masked_fill(~known, OUTSIDE).logsumexp(1, keepdim=True) for x in (s, t)]  # finite where none is known
@@ -100,7 +100,7 @@ class SparseDivergence:
         here = torch.ones_like(known[:, :1])
         return torch.cat([s, tails[0]], 1), torch.cat([t, tails[1]], 1), torch.cat([known, here], 1)
 
-    def _beyond(self, logp: Tensor, student: Tensor, known: Tensor) -> Tensor:
+    def _tail_divergence(self, logp: Tensor, student: Tensor, known: Tensor) -> Tensor:
         """``[c]`` ``sum s (log s - outside)`` over the other tokens."""
         each = (logp.exp() * (logp - self.outside)).sum(1)
         return each - _sum(student.exp() * (student - self.outside), known)

@@ -110,18 +110,18 @@ class Within(HardRegion):
 
     def outside(self, view: View, ratio: Tensor, advantage: Tensor) -> Tensor:
         """``[n]`` tokens outside the gate, or outside the inner region where that has a border."""
-        out = self._gated(view, ratio, advantage)
+        out = self._gate(view, ratio, advantage)
         return out | self.inner.outside(view, ratio, advantage) if isinstance(self.inner, HardRegion) else out
 
     def weight(self, view: View, ratio: Tensor, advantage: Tensor) -> Tensor:
         """``[n]`` the inner weight inside the gate, else 0."""
-        return self.inner.weight(view, ratio, advantage) * ~self._gated(view, ratio, advantage)
+        return self.inner.weight(view, ratio, advantage) * ~self._gate(view, ratio, advantage)
 
     def loss(self, view: View, ratio: Tensor, advantage: Tensor) -> Tensor:
         """``[n]`` the inner loss inside the gate, else 0."""
-        return self.inner.loss(view, ratio, advantage) * ~self._gated(view, ratio, advantage)
+        return self.inner.loss(view, ratio, advantage) * ~self._gate(view, ratio, advantage)
 
-    def _gated(self, view: View, ratio: Tensor, advantage: Tensor) -> Tensor:
+    def _gate(self, view: View, ratio: Tensor, advantage: Tensor) -> Tensor:
         judged = ratio if self.ratio is None else self.ratio.of(view)
         return self.gate.outside(view, judged.detach(), advantage)
 

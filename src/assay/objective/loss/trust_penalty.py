@@ -10,7 +10,7 @@ import numpy as np
 from assay.core.errors import UnknownNameError
 from assay.core.plan import Scope
 from assay.objective.loss.base import LossTerm, View
-from assay.objective.loss.units import pooled
+from assay.objective.loss.units import pool_detached
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -53,7 +53,7 @@ class Proximal(LossTerm):
 
     def apply(self, view: View) -> Tensor:
         """``[n]`` an equal share of ``s^2 / 2``, with the gradient ``s ds/dlogp`` of the token."""
-        s = pooled(view, lambda v: v.log_ratio(self.anchor), self.level)
+        s = pool_detached(view, lambda v: v.log_ratio(self.anchor), self.level)
         owner = np.repeat(np.asarray(view.batch.rows["rollout"], np.int64), view.batch.lengths)[view.index]
         length = view.tensor(np.asarray(view.batch.rollout("tokens"), np.float64)[owner])
         logp = view.live("logp_new")

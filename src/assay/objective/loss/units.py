@@ -17,7 +17,7 @@ from assay.objective.reducers import F, tally
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["columns_of", "pool", "pooled", "scope_of", "unit_of"]
+__all__ = ["columns_of", "pool", "pool_detached", "scope_of", "unit_of"]
 
 
 def columns_of(level: str) -> tuple[str, ...]:
@@ -50,7 +50,7 @@ def pool(batch: Batch, values: F, level: str) -> F:
     return sums[unit] * mask
 
 
-def pooled(view: View, values: Callable[[View], Tensor], level: str) -> Tensor:
+def pool_detached(view: View, values: Callable[[View], Tensor], level: str) -> Tensor:
     """``[n]`` what `pool` gives, of values on current log-probabilities, without gradient.
 
     Args:

@@ -46,7 +46,7 @@ _NUCLEUS = 128
 """Most likely tokens among which a nucleus is looked for first: most are far smaller, and sorting a vocabulary is slow."""
 
 
-def chosen(logp: Tensor, ids: Tensor) -> Tensor:
+def gather_ids(logp: Tensor, ids: Tensor) -> Tensor:
     """``[c]`` the entries of ``logp [c, V]`` at ``ids``."""
     return logp.gather(1, ids.unsqueeze(1)).squeeze(1)
 
@@ -129,7 +129,7 @@ class ChoiceLogp(VocabStat):
 
     def of(self, logp: Tensor, ids: Tensor, others: Tensors, columns: Tensors) -> Tensor:
         """``[c]`` log-probabilities."""
-        return chosen(logp, others[self.model].argmax(1))
+        return gather_ids(logp, others[self.model].argmax(1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,7 +267,7 @@ class SupportLogp(VocabStat):
         kept = self.support.mask((others[self.model] if self.model else logp).detach())
         mass = logp.masked_fill(~kept, -math.inf).logsumexp(1)
         inside = kept.gather(1, ids.unsqueeze(1)).squeeze(1)
-        return (chosen(logp, ids) - mass).where(inside, mass.new_tensor(OUTSIDE))
+        return (gather_ids(logp, ids) - mass).where(inside, mass.new_tensor(OUTSIDE))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -301,10 +301,10 @@ class PowerLogp(VocabStat):
 
     def of(self, logp: Tensor, ids: Tensor, others: Tensors, columns: Tensors) -> Tensor:
         """``[c]`` log-probabilities, without gradient."""
-        return chosen(powered(others[self.model], columns[self.power]), ids)
+        return gather_ids(power_distribution(others[self.model], columns[self.power]), ids)
 
 
-def powered(logp: Tensor, phi: Tensor) -> Tensor:
+def power_distribution(logp: Tensor, phi: Tensor) -> Tensor:
     """``[c, V]`` log-probabilities of the distribution that is proportional to ``exp(logp)^phi``, ``phi [c]``."""
     return (phi.unsqueeze(1) * logp).log_softmax(1)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from assay.core.errors import DataError
 from assay.core.plan import Forward, Plan
 from assay.core.vocab import FullEntropy, VocabStat
-from assay.objective.loss.vocab import chosen
+from assay.objective.loss.vocab import gather_ids
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -37,7 +37,7 @@ def live_columns(
     {'logp_new': -1.3863, 'entropy': 1.3863}
     """
     logp = _logp(logits, "policy")
-    found: dict[str, Tensor] = {"logp_new": chosen(logp, _require_ids(ids))} if "logp_new" in plan.live else {}
+    found: dict[str, Tensor] = {"logp_new": gather_ids(logp, _require_ids(ids))} if "logp_new" in plan.live else {}
     stats: Sequence[VocabStat] = (*plan.vocab, *((FullEntropy(),) if "entropy" in plan.live else ()))
     return found | {stat.name: _of(stat, logp, logits, ids, columns or {}) for stat in stats}
 
@@ -66,7 +66,7 @@ def fixed_columns(
             elif forward.column.startswith("entropy"):
                 found[forward.column] = FullEntropy().of(logp, ids, {}, {})
             elif forward.column.startswith("logp"):
-                found[forward.column] = chosen(logp, _require_ids(ids))
+                found[forward.column] = gather_ids(logp, _require_ids(ids))
             else:
                 raise DataError(f"{forward.column!r} is nothing that logits give; bring the column itself")
     return found

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from assay.core.errors import ConfigError, UnknownNameError
 from assay.core.vocab import VocabStat
-from assay.objective.loss.vocab import Tensors, powered
+from assay.objective.loss.vocab import Tensors, power_distribution
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -180,7 +180,7 @@ class PowerKl(ModelStat):
 
     def of(self, logp: Tensor, ids: Tensor, others: Tensors, columns: Tensors) -> Tensor:
         """``[c]`` divergences."""
-        return _kl(powered(others[self.model], columns[self.power]), logp)
+        return _kl(power_distribution(others[self.model], columns[self.power]), logp)
 
 
 def _kl(p: Tensor, q: Tensor) -> Tensor:

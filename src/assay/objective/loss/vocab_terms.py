@@ -19,7 +19,7 @@ from assay.objective.loss.base import LossTerm, View
 from assay.objective.loss.entropy import Entropy
 from assay.objective.loss.kl import Kl
 from assay.objective.loss.policy import PolicyGradient
-from assay.objective.loss.token_weights import counted
+from assay.objective.loss.token_weights import counted_tokens
 from assay.objective.loss.vocab import OUTSIDE, MinP, PowerLogp, Support, SupportLogp, TopP
 from assay.objective.loss.vocab_divergence import FullKl, PowerKl
 from assay.objective.loss.weights import TokenWeight
@@ -290,14 +290,14 @@ class RestrictedGradient(PolicyGradient):
 
     def apply(self, view: View) -> Tensor:
         """``[n]`` surrogate loss."""
-        return PolicyGradient.apply(self, _restricted(view))
+        return PolicyGradient.apply(self, _restrict_view(view))
 
     def report(self, view: View) -> Mapping[str, Tensor]:
         """As `PolicyGradient`, of the restricted policy."""
-        return PolicyGradient.report(self, _restricted(view))
+        return PolicyGradient.report(self, _restrict_view(view))
 
 
-def _restricted(view: View) -> View:
+def _restrict_view(view: View) -> View:
     """The view in which the restricted policies are the policies."""
     old = TokenColumn("logp_old", view.batch.token("logp_kept_old"), "objective")
     tensors = {**view.tensors, "logp_new": view.tensors["logp_kept"]}
@@ -344,7 +344,7 @@ class AdaptiveEntropy(Entropy):
 
     def local(self, batch: Batch) -> Partials:
         """Moments of the entropies."""
-        return {"entropy": Moments.of(np.asarray(batch.token("entropy_old"), np.float64)[counted(batch)])}
+        return {"entropy": Moments.of(np.asarray(batch.token("entropy_old"), np.float64)[counted_tokens(batch)])}
 
     def advance(self, state: State, stats: Partials) -> State:
         """Moves the coefficient; a batch without loss tokens moves nothing."""

@@ -22,7 +22,7 @@ from assay.objective.reducers import F, Partials, Reducer, tally
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Where", "Wrapped", "title", "unwrapped"]
+__all__ = ["Where", "Wrapped", "title", "unwrap"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,12 +240,12 @@ class Where(Wrapped):
         return self.term.prepare(batch, self.term.aggregate.share(select(part, self.streams, "kept", reducer)), reducer)
 
 
-def unwrapped(term: LossTerm) -> LossTerm:
+def unwrap(term: LossTerm) -> LossTerm:
     """The term inside all wrappers.
 
     >>> from assay.objective.loss.select import Correct
     >>> from assay.objective import Nll
-    >>> unwrapped(Where(Nll(), (Correct(),))) == Nll()
+    >>> unwrap(Where(Nll(), (Correct(),))) == Nll()
     True
     """
     while isinstance(term, Wrapped):

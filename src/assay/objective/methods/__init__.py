@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.core.errors import UnknownNameError
 from assay.core.util.renamed import RENAMED
-from assay.objective.methods.registry import Method, name_among, registered
+from assay.objective.methods.registry import Method, name_among, registered_methods
 
 if TYPE_CHECKING:
     from assay.objective.objective import Objective
@@ -118,7 +118,7 @@ def methods() -> Mapping[str, Method]:
     """
     for module in _HOME:
         import_module(f"assay.objective.methods.{module}")
-    return dict(sorted(registered().items()))
+    return dict(sorted(registered_methods().items()))
 
 
 def build_method(name: str, **settings: Any) -> Objective:

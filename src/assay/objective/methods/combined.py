@@ -32,7 +32,7 @@ def dvao(weights: Weights = (), clip: float = 0.2) -> Objective:
 
     Source: DVAO (arXiv 2605.25604).
     """
-    return _combined(weights, (VarianceAdaptive(weights=weights),), clip)
+    return _combine_rewards(weights, (VarianceAdaptive(weights=weights),), clip)
 
 
 @method("PaCo-RL, 2025")
@@ -46,7 +46,7 @@ def log_tamed(weights: Weights = (), bar: str = "mean", clip: float = 0.2) -> Ob
 
     Left out: images, and the pairwise judge of their consistency.
     """
-    return _combined(weights, (LogTamed(weights=weights, bar=bar), *GROUP_NORM), clip)
+    return _combine_rewards(weights, (LogTamed(weights=weights, bar=bar), *GROUP_NORM), clip)
 
 
 @method("GoLongRL, 2026, arXiv 2605.19577")
@@ -111,7 +111,7 @@ def hypervolume_weighting(components: tuple[str, ...] = (), weights: Weights = (
     )
 
 
-def _combined(weights: Weights, credit: tuple[CreditTerm, ...], clip: float) -> Objective:
+def _combine_rewards(weights: Weights, credit: tuple[CreditTerm, ...], clip: float) -> Objective:
     return Objective(
         scalarise=Scalarise(weights=weights, every=not weights),
         credit=credit,

@@ -141,7 +141,7 @@ def kd_topk(
     """
     sparse = SparseDivergence(direction=direction, rest=rest, weight=weight, floor=floor, outside=outside)
     stat = TopKModel("teacher", k=k, sparse=sparse) if k else TopKTeacher(sparse=sparse)
-    return _taught(Distill(stat, low=low, high=high))
+    return _teacher_objective(Distill(stat, low=low, high=high))
 
 
 @method("GKD 2023")
@@ -158,7 +158,7 @@ def gkd(beta: float = 0.5) -> Objective:
 
     Source: GKD (arXiv 2306.13649), in part.
     """
-    return _taught(Distill(Jsd("teacher", beta=beta)))
+    return _teacher_objective(Distill(Jsd("teacher", beta=beta)))
 
 
 @method("SDPO 2026, as in TRL", requires=Requires(why="the weights that the stage starts from teach, behind the solution"))
@@ -206,7 +206,7 @@ def sdft(alpha: float = 0.5, rest: str = "renormalise", cap: float = 2.0, k: int
     return Objective(terms=(term,), aggregate=SeqMean(), brings=stat.needs)
 
 
-def _taught(term: Distill) -> Objective:
+def _teacher_objective(term: Distill) -> Objective:
     """A term alone, with the columns that rows must bring."""
     terms: tuple[LossTerm, ...] = (term,)
     return Objective(terms=terms, aggregate=Token(), brings=term.stat.needs)

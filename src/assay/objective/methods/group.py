@@ -12,7 +12,7 @@ from assay.objective.loss.policy import PolicyGradient
 from assay.objective.loss.ratio import Ratio
 from assay.objective.loss.trust import MinClip, WeightClip
 from assay.objective.methods.registry import method
-from assay.objective.methods.shared import GROUP_NORM, capped, kl_term
+from assay.objective.methods.shared import GROUP_NORM, cap_weight, kl_term
 from assay.objective.objective import Objective
 
 __all__ = ["cispo", "dapo", "dispo", "dr_grpo", "grpo", "gspo", "lite_ppo", "scale_rl"]
@@ -126,7 +126,7 @@ def cispo(cap: float = 5.0) -> Objective:
 
     Source: CISPO (arXiv 2506.13585).
     """
-    return Objective(credit=GROUP_NORM, policy=PolicyGradient(trust=capped(cap)), aggregate=Token())
+    return Objective(credit=GROUP_NORM, policy=PolicyGradient(trust=cap_weight(cap)), aggregate=Token())
 
 
 @method("DISPO 2026", status="unsure")
@@ -163,6 +163,6 @@ def scale_rl(cap: float = 5.0) -> Objective:
     """
     return Objective(
         credit=(DropZeroVariance(), Center("group"), Scale("batch")),
-        policy=PolicyGradient(ratio=Ratio("token", anchor="engine"), trust=capped(cap)),
+        policy=PolicyGradient(ratio=Ratio("token", anchor="engine"), trust=cap_weight(cap)),
         aggregate=Prompt(),
     )

@@ -15,7 +15,7 @@ from assay.objective.methods.requires import Requires
 from assay.objective.objective import Objective
 from assay.objective.settings import with_checks
 
-__all__ = ["Make", "Method", "composition", "method", "registered", "written"]
+__all__ = ["Make", "Method", "composition", "method", "registered_methods", "describe_part"]
 
 Make = Callable[..., Objective]
 
@@ -137,7 +137,7 @@ def method(
     return register
 
 
-def registered() -> Mapping[str, Method]:
+def registered_methods() -> Mapping[str, Method]:
     """Those of the modules that have been imported, by name."""
     return dict(_METHODS)
 
@@ -162,20 +162,20 @@ def composition(objective: Objective) -> str:
     >>> composition(Objective(credit=(Center("group"),), policy=PolicyGradient(), aggregate=SeqMean()))
     'Center() >> PolicyGradient(Ratio(), MinClip()) >> SeqMean()'
     """
-    chain = [written(objective.scalarise)] if objective.scalarise != type(objective.scalarise)() else []
-    chain += [written(t) for t in objective.credit]
+    chain = [describe_part(objective.scalarise)] if objective.scalarise != type(objective.scalarise)() else []
+    chain += [describe_part(t) for t in objective.credit]
     steps = [" | ".join(chain)] if chain else []
-    steps += [written(objective.policy)] if objective.policy else []
+    steps += [describe_part(objective.policy)] if objective.policy else []
     used = [t for t in objective.losses if t.aggregate is None and t.averages]
-    steps += [written(objective.aggregate)] if used else []
-    terms = " + ".join(written(t) for t in objective.terms)
+    steps += [describe_part(objective.aggregate)] if used else []
+    terms = " + ".join(describe_part(t) for t in objective.terms)
     return " + ".join(x for x in (" >> ".join(steps), terms) if x) if objective.policy else f"{' >> '.join([terms, *steps])}"
 
 
-def written(part: Any) -> str:
+def describe_part(part: Any) -> str:
     """A part with those of its settings that are not the default."""
     if isinstance(part, tuple):
-        items = [written(x) for x in cast(tuple[Any, ...], part)]
+        items = [describe_part(x) for x in cast(tuple[Any, ...], part)]
         return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
     return f"{type(part).__name__}({', '.join(_arguments(part))})" if is_dataclass(part) else repr(part)
 
@@ -190,4 +190,4 @@ def _arguments(part: Any) -> Iterator[str]:
         if not f.init or (value == default and not nested):
             bare = False
         else:
-            yield written(value) if nested or (bare and not f.kw_only) else f"{f.name}={written(value)}"
+            yield describe_part(value) if nested or (bare and not f.kw_only) else f"{f.name}={describe_part(value)}"

@@ -8,7 +8,7 @@ from assay.objective.credit.normalise import Scale
 from assay.objective.loss.kl import Kl
 from assay.objective.loss.trust import WeightClip
 
-__all__ = ["GROUP_NORM", "capped", "kl_term"]
+__all__ = ["GROUP_NORM", "cap_weight", "kl_term"]
 
 GROUP_NORM: tuple[CreditTerm, ...] = (Center("group"), Scale("group"))
 """GRPO's advantage: ``(R_i - mu_q) / (sd_q + eps)``."""
@@ -19,6 +19,6 @@ def kl_term(estimator: str, coef: float) -> tuple[Kl, ...]:
     return (Kl(estimator, coef=coef),) if coef else ()
 
 
-def capped(cap: float) -> WeightClip:
+def cap_weight(cap: float) -> WeightClip:
     """A weight that is only bounded from above."""
     return WeightClip(positive=(0.0, cap), negative=(0.0, cap))

@@ -21,7 +21,7 @@ from assay.objective.loss.trust_masks import DivergenceMask, Within
 from assay.objective.loss.trust_penalty import Proximal
 from assay.objective.loss.trust_soft import GammaWeight, SoftGate
 from assay.objective.methods.registry import method
-from assay.objective.methods.shared import GROUP_NORM, capped
+from assay.objective.methods.shared import GROUP_NORM, cap_weight
 from assay.objective.objective import Objective
 
 __all__ = [
@@ -201,7 +201,7 @@ def cispo_masked(cap: float = 5.0, low: float = 0.2, high: float = 0.28) -> Obje
 
     Source: CISPO (arXiv 2506.13585).
     """
-    trust = Within(inner=capped(cap), gate=MinClip(low=low, high=high))
+    trust = Within(inner=cap_weight(cap), gate=MinClip(low=low, high=high))
     return Objective(credit=GROUP_NORM, policy=PolicyGradient(trust=trust), aggregate=Token())
 
 

@@ -30,7 +30,7 @@ from assay.publish.service.completion_request import (
 from assay.publish.service.completion_response import Answered, CompletionResponse, error_body
 from assay.publish.service.text_generator import TextGenerator
 from assay.publish.service.text_stream import TextStream, before_call
-from assay.sandbox.service.http import guarded, listen, sent, table
+from assay.sandbox.service.http import require_token, listen, read_request, table
 
 __all__ = ["application", "serve"]
 
@@ -58,7 +58,7 @@ class ModelService:
 
     async def answer(self, request: Request, chat: bool) -> Response:
         """The answer to one request."""
-        data = await sent(request, MEGABYTES, _refused)
+        data = await read_request(request, MEGABYTES, _refusal)
         if isinstance(data, Response):
             return data
         try:
@@ -109,14 +109,14 @@ class ModelService:
     async def _whole(self, request: Request, asked: CompletionRequest) -> list[Answered] | None:
         """All answers; None where whoever asked has gone away, which ends them."""
         wanted = [asyncio.wrap_future(future) for future in self._submit(asked)]
-        gone = asyncio.ensure_future(_gone(request))
+        gone = asyncio.ensure_future(_wait_for_disconnect(request))
         every = asyncio.gather(*wanted)
         self._open += len(wanted)
         try:
             await asyncio.wait((every, gone), return_when=asyncio.FIRST_COMPLETED)
             if not every.done():
                 return None
-            return [self._answered(asked, completion) for completion in await every]
+            return [self._answer_request(asked, completion) for completion in await every]
         finally:
             self._open -= len(wanted)
             gone.cancel()
@@ -128,7 +128,7 @@ class ModelService:
             for i, seed in enumerate(asked.seeds)
         ]
 
-    def _answered(self, asked: CompletionRequest, completion: Completion) -> Answered:
+    def _answer_request(self, asked: CompletionRequest, completion: Completion) -> Answered:
         return Answered(completion, self._text(asked, completion).end(completion)[1])
 
     def _text(self, asked: CompletionRequest, completion: Completion | None = None) -> TextStream:
@@ -148,7 +148,7 @@ class ModelService:
         count = len(asked.seeds)
         futures = self._submit(asked, [partial(put, i) for i in range(count)])
         for i, future in enumerate(futures):
-            future.add_done_callback(partial(_done, partial(put, i, None)))
+            future.add_done_callback(partial(_set_result, partial(put, i, None)))
         self._open += count
         try:
             async for piece in self._pieces(asked, writer, futures, events):
@@ -221,7 +221,7 @@ def application(
 
     async def card(request: Request) -> Response:
         if request.path_params["name"] != name:
-            return _refused(404, f"The model {request.path_params['name']!r} does not exist here; this server has {name!r}.")
+            return _refusal(404, f"The model {request.path_params['name']!r} does not exist here; this server has {name!r}.")
         return JSONResponse(service.card())
 
     async def health(request: Request) -> Response:
@@ -233,7 +233,7 @@ def application(
         ("/v1/models", models, "GET"),
         ("/v1/models/{name:path}", card, "GET"),
     )
-    routes = [Route(path, guarded(answer, key, _refused), methods=[method]) for path, answer, method in ways]
+    routes = [Route(path, require_token(answer, key, _refusal), methods=[method]) for path, answer, method in ways]
     return Starlette(routes=[*routes, Route("/health", health, methods=["GET"])])
 
 
@@ -277,17 +277,17 @@ def _hint(address: str, model: TextGenerator, name: str, key: str) -> str:
     return f"{lacks}for trying a model; to serve many callers, give its folder ('assay export') to vLLM\n{shlex.join(words)}"
 
 
-def _done(put: Callable[[], None], future: Future[Completion]) -> None:
+def _set_result(put: Callable[[], None], future: Future[Completion]) -> None:
     put()
 
 
-async def _gone(request: Request) -> None:
+async def _wait_for_disconnect(request: Request) -> None:
     """Returns when whoever asked has closed the connection."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
 
 
-def _refused(status: int, error: str, headers: dict[str, str] | None = None) -> Response:
+def _refusal(status: int, error: str, headers: dict[str, str] | None = None) -> Response:
     code = {401: "invalid_api_key", 404: "model_not_found"}.get(status)
     told = error_body(RequestError(error, status=status, code=code))[1]
     return JSONResponse(told, status_code=status, headers=headers)

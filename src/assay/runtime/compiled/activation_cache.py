@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from ctypes import c_int32, c_int64, c_void_p
 from typing import Any, NamedTuple
 
-from assay.runtime.compiled.calls import declared
+from assay.runtime.compiled.calls import declare_functions
 
 __all__ = ["ActivationCache", "CachedActivations"]
 
@@ -56,7 +56,7 @@ class ActivationCache:
     """
 
     def __init__(self, library: ctypes.CDLL, engine: int, most: int) -> None:
-        self._functions = declared(library, _SIGNATURES)
+        self._functions = declare_functions(library, _SIGNATURES)
         self.pointer: int | None = self._functions.assay_trail(engine, min(most, _MOST))
         if self.pointer is None:
             raise MemoryError("no memory for what the compiled decode path leaves")
@@ -71,7 +71,7 @@ class ActivationCache:
         finally:
             self._functions.assay_trail_open(self.pointer, False)
 
-    def left(self) -> CachedActivations:
+    def remaining(self) -> CachedActivations:
         """What is there now."""
         out = (c_int64 * 3)()
         self._functions.assay_trail_size(self.pointer, out)

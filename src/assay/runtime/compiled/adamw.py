@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from assay.core.errors import EngineError
-from assay.runtime.compiled.calls import NO_MEMORY, addresses, declared
+from assay.runtime.compiled.calls import NO_MEMORY, addresses, declare_functions
 from assay.runtime.settings import AdamW
 
 __all__ = ["adamw_step"]
@@ -52,7 +52,7 @@ def adamw_step(
     n, held = len(parameters), [g.contiguous() for g in grads]
     sizes, decays = [p.numel() for p in parameters], [settings.weight_decay if p.dim() > 1 else 0.0 for p in parameters]
     kept = [addresses([s[name] for s in states]) for name in ("exp_avg", "exp_avg_sq", "step")]
-    status = declared(library, _SIGNATURES).assay_adamw_step(
+    status = declare_functions(library, _SIGNATURES).assay_adamw_step(
         _Rates(rate, settings.beta1, settings.beta2, settings.eps),
         n,
         (c_int64 * n)(*sizes),

@@ -49,7 +49,7 @@ def kernel() -> ctypes.CDLL | None:
     Whoever gets None computes with PyTorch, to the same results up to rounding: decodes at a third of the speed or less, and
     trains at about half of it.
     """
-    found = _found()
+    found = _load_library()
     if isinstance(found, BuildError):
         _warn(str(found))
         return None
@@ -58,11 +58,11 @@ def kernel() -> ctypes.CDLL | None:
 
 def decoder_identity() -> str:
     """What decodes and trains here: a name of source, compiler and processor; or ``PyTorch``, where nothing can be compiled."""
-    return "PyTorch" if isinstance(_found(), BuildError) else f"C++ {_key(name := compiler(), _flags(name))}"
+    return "PyTorch" if isinstance(_load_library(), BuildError) else f"C++ {_key(name := compiler(), _flags(name))}"
 
 
 @cache
-def _found() -> ctypes.CDLL | BuildError:
+def _load_library() -> ctypes.CDLL | BuildError:
     try:
         return build()
     except BuildError as error:
@@ -157,10 +157,10 @@ def _compile(name: str, flags: tuple[str, ...], path: Path) -> None:
         try:
             done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_SECONDS)
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise BuildError(f"{name} did not compile {_named()}: {error}") from error
+            raise BuildError(f"{name} did not compile {_library_name()}: {error}") from error
         if done.returncode:
             said = done.stderr.strip().splitlines()[:3]
-            raise BuildError(f"{name} ended with {done.returncode} on {_named()}: {' | '.join(said)}")
+            raise BuildError(f"{name} ended with {done.returncode} on {_library_name()}: {' | '.join(said)}")
         with made.open("r+b") as file:
             content = file.read()
             file.write(hashlib.sha256(content).digest())  # behind the end, where loaders do not look
@@ -169,5 +169,5 @@ def _compile(name: str, flags: tuple[str, ...], path: Path) -> None:
         made.replace(path)
 
 
-def _named() -> str:
+def _library_name() -> str:
     return ", ".join(source.name for source in SOURCES)

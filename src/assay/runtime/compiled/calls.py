@@ -16,7 +16,7 @@ from assay.runtime.kernels.ops import frequencies
 from assay.runtime.kernels.typed import array_of
 from assay.runtime.settings import DecoderShape
 
-__all__ = ["NO_MEMORY", "Sizes", "addresses", "angles", "declared", "suits"]
+__all__ = ["NO_MEMORY", "Sizes", "addresses", "angles", "declare_functions", "suits"]
 
 NO_MEMORY = 1
 """What a function says for which memory did not suffice; any other number but 0: the system started no further thread."""
@@ -61,7 +61,7 @@ def suits(tensors: Sequence[Tensor]) -> bool:
     return bool(tensors) and all(t.device.type == "cpu" and t.dtype == torch.float32 and t.is_contiguous() for t in tensors)
 
 
-def declared(library: ctypes.CDLL, signatures: Mapping[str, tuple[Any, Sequence[Any]]]) -> Any:
+def declare_functions(library: ctypes.CDLL, signatures: Mapping[str, tuple[Any, Sequence[Any]]]) -> Any:
     """The library, with the result and the arguments of its functions by name."""
     for name, (result, given) in signatures.items():
         function = getattr(library, name)

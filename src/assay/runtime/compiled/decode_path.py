@@ -17,7 +17,7 @@ from assay.core.errors import EngineError
 from assay.core.manifest import Manifest
 from assay.core.rollout import Ids, ids_of
 from assay.runtime.compiled.activation_cache import ActivationCache
-from assay.runtime.compiled.calls import NO_MEMORY, Sizes, angles, declared
+from assay.runtime.compiled.calls import NO_MEMORY, Sizes, angles, declare_functions
 from assay.runtime.engine.backend import StepOutcome
 from assay.runtime.engine.sequences import ColumnKind, SlotTable
 from assay.runtime.engine.weights import HEAD, ServedWeights
@@ -98,7 +98,7 @@ class _Engine:
     """The library's own record; freed behind the last prompts that it holds."""
 
     def __init__(self, library: ctypes.CDLL, shape: DecoderShape, dtype: str) -> None:
-        self.functions = declared(library, _SIGNATURES)
+        self.functions = declare_functions(library, _SIGNATURES)
         cosine, sine = angles(shape)
         pointer: int | None = self.functions.assay_engine(
             Sizes.of(shape), _address(cosine), _address(sine), _block(shape, dtype), dtype == "bfloat16"
@@ -136,9 +136,9 @@ class CompiledRunner:
 
     # ---- weights ------------------------------------------------------------------------------------------------------
 
-    def verified(self, manifest: Manifest) -> Mapping[str, Array]:
-        """As `Served.verified`."""
-        return self._weights.verified(manifest)
+    def verify_manifest(self, manifest: Manifest) -> Mapping[str, Array]:
+        """As `Served.verify_manifest`."""
+        return self._weights.verify_manifest(manifest)
 
     def load(self, arrays: Mapping[str, Array]) -> None:
         """As `Served.load`."""
@@ -162,8 +162,8 @@ class CompiledRunner:
     def prefill(self, prompts: Sequence[Ids]) -> Prompts:
         """As `Runner.prefill`."""
         handles = (c_void_p * len(prompts))()
-        ids, offsets = _joined(prompts)
-        self._done(
+        ids, offsets = _join_rows(prompts)
+        self._check_status(
             self._functions.assay_prefill(
                 self._engine.pointer, len(prompts), _address(ids), _address(offsets), torch.get_num_threads(), handles
             )
@@ -173,7 +173,7 @@ class CompiledRunner:
     def join(self, prompts: Sequence[tuple[Prompts, int]], first: int, length: int) -> None:
         """As `Runner.join`."""
         handles = (c_void_p * len(prompts))(*(group.handles[i] for group, i in prompts))
-        self._done(self._functions.assay_open(self._engine.pointer, first, len(prompts), handles))
+        self._check_status(self._functions.assay_open(self._engine.pointer, first, len(prompts), handles))
 
     def advance(self, table: SlotTable) -> StepOutcome:
         """As `Runner.advance`."""
@@ -181,14 +181,14 @@ class CompiledRunner:
         before, ended = table.count[:n].copy(), np.zeros(n, np.int8)
         kept = table.kept()
         bits = None if kept is None else np.zeros((n, TOKENS, -(-self._weights.shape.vocab_size // 8)), np.uint8)
-        self._done(
+        self._check_status(
             self._functions.assay_advance(
                 self._engine.pointer, n, _Table.of(table, bits), TOKENS, torch.get_num_threads(), _address(ended)
             )
         )
         if bits is not None and kept is not None:
             _keep_supports(table, bits, np.flatnonzero(kept).tolist(), before)
-        done, cut = table.watched(before, ended == 1, ended == 2)
+        done, cut = table.watch_stops(before, ended == 1, ended == 2)
         new = table.count[:n] - before
         return StepOutcome(done, cut, int(new.max()), int(new.sum() - (before == 0).sum()))
 
@@ -198,9 +198,9 @@ class CompiledRunner:
 
     def score(self, rows: Sequence[Ids]) -> list[NDArray[np.float32]]:
         """As `Runner.score`."""
-        ids, offsets = _joined(rows)
+        ids, offsets = _join_rows(rows)
         out = np.zeros(len(ids), np.float32)
-        self._done(
+        self._check_status(
             self._functions.assay_score(
                 self._engine.pointer, len(rows), _address(ids), _address(offsets), torch.get_num_threads(), _address(out)
             )
@@ -213,7 +213,7 @@ class CompiledRunner:
         self._functions.assay_pages(self._engine.pointer, _address(out))
         return int(out[0]), int(out[1])
 
-    def _done(self, status: int) -> None:
+    def _check_status(self, status: int) -> None:
         if status == NO_MEMORY:
             raise MemoryError("the compiled decode path has no memory for keys and values")
         if status:
@@ -237,7 +237,7 @@ def _arrays(w: ServedWeights) -> ctypes.Array[c_void_p]:
     return (c_void_p * len(tensors))(*(t.data_ptr() for t in tensors))
 
 
-def _joined(rows: Sequence[Ids]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _join_rows(rows: Sequence[Ids]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Ids of all rows behind one another, and where each begins and the last ends."""
     offsets = np.cumsum([0, *map(len, rows)], dtype=np.int64)
     return np.concatenate([np.asarray(r, np.int64) for r in rows]) if rows else np.zeros(0, np.int64), offsets

@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import Tensor
 
-from assay.runtime.compiled.calls import declared
+from assay.runtime.compiled.calls import declare_functions
 
 __all__ = ["mixed_total"]
 
@@ -25,5 +25,5 @@ def mixed_total(library: ctypes.CDLL, tensor: Tensor, row: int) -> int:
         row: words of a row.
     """
     size = tensor.numel() * tensor.element_size()
-    total: int = declared(library, _SIGNATURES).assay_mixed(tensor.data_ptr(), size, row)
+    total: int = declare_functions(library, _SIGNATURES).assay_mixed(tensor.data_ptr(), size, row)
     return total

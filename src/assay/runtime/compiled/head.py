@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from assay.core.errors import EngineError
-from assay.runtime.compiled.calls import NO_MEMORY, declared
+from assay.runtime.compiled.calls import NO_MEMORY, declare_functions
 
 __all__ = ["LARGEST", "compiled_columns"]
 
@@ -48,7 +48,7 @@ def compiled_columns(
         MemoryError: it does not suffice.
         EngineError: the system starts no further thread.
     """
-    return cast(Any, _Columns).apply(hidden, weight, targets, entropy, declared(library, _SIGNATURES))
+    return cast(Any, _Columns).apply(hidden, weight, targets, entropy, declare_functions(library, _SIGNATURES))
 
 
 class _Columns(torch.autograd.Function):
@@ -71,7 +71,7 @@ class _Columns(torch.autograd.Function):
             normal.data_ptr(),
             spread.data_ptr() if entropy else None,
         )
-        _done(status, vocabulary)
+        _check_status(status, vocabulary)
         ctx.save_for_backward(hidden, weight, targets, normal, spread)
         ctx.functions = functions
         ctx.set_materialize_grads(False)
@@ -97,11 +97,11 @@ class _Columns(torch.autograd.Function):
             torch.get_num_threads(),
             *(None if t is None else t.data_ptr() for t in found),
         )
-        _done(status, len(weight))
+        _check_status(status, len(weight))
         return found[0], found[1], None, None, None
 
 
-def _done(status: int, vocabulary: int) -> None:
+def _check_status(status: int, vocabulary: int) -> None:
     if status == _NO_SUCH_TOKEN:
         raise IndexError(f"an id is none of the vocabulary's {vocabulary:,}")
     if status == NO_MEMORY:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from assay.core.errors import EngineError
-from assay.runtime.compiled.calls import NO_MEMORY, addresses, declared
+from assay.runtime.compiled.calls import NO_MEMORY, addresses, declare_functions
 from assay.runtime.settings import Muon
 
 __all__ = ["muon_step"]
@@ -51,7 +51,7 @@ def muon_step(
     n = len(matrices)
     rows, columns = ((c_int32 * n)(*(m.shape[axis] for m in matrices)) for axis in (0, 1))
     held = [None if g is None else g.contiguous() for g in grads]
-    status = declared(library, _SIGNATURES).assay_muon_step(
+    status = declare_functions(library, _SIGNATURES).assay_muon_step(
         _Moves(rate, settings.momentum, settings.weight_decay, settings.nesterov),
         n,
         rows,

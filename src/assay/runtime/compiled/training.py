@@ -14,7 +14,7 @@ from torch.autograd.function import once_differentiable
 
 from assay.core.errors import EngineError
 from assay.runtime.compiled.activation_cache import ActivationCache
-from assay.runtime.compiled.calls import NO_MEMORY, Sizes, addresses, angles, declared
+from assay.runtime.compiled.calls import NO_MEMORY, Sizes, addresses, angles, declare_functions
 from assay.runtime.learner.packing import Packing
 from assay.runtime.settings import DecoderShape
 
@@ -60,14 +60,14 @@ class CompiledPasses:
         self.shape, self.nodes, self.recalled = shape, 0, 0
         self._loaded = (0, False)  # the digest of the weights that are packed, and whether for a backward pass too
         self.activation_cache: ActivationCache | None = None
-        self.functions = declared(library, _SIGNATURES)
+        self.functions = declare_functions(library, _SIGNATURES)
         cosine, sine = angles(shape)
         self._pointer: int | None = self.functions.assay_train(Sizes.of(shape), cosine.ctypes.data, sine.ctypes.data)
         if self._pointer is None:
             raise MemoryError(f"the compiled passes have no memory for {shape.parameters:,} weights")
         weakref.finalize(self, self.functions.assay_train_free, self._pointer)
 
-    def hidden(self, weights: Sequence[Tensor], ids: Tensor, packing: Packing, wanted: Tensor | None = None) -> Tensor:
+    def hidden_states(self, weights: Sequence[Tensor], ids: Tensor, packing: Packing, wanted: Tensor | None = None) -> Tensor:
         """As `Causal.hidden`.
 
         Args:
@@ -91,13 +91,13 @@ class CompiledPasses:
     def load(self, weights: Sequence[Tensor], keep: bool) -> None:
         """Packs weights, for a backward pass too with ``keep``, unless these bits are packed already."""
         digest = c_uint64()
-        self._done(self.functions.assay_train_load(self._pointer, addresses(weights), keep, byref(digest)))
+        self._check_status(self.functions.assay_train_load(self._pointer, addresses(weights), keep, byref(digest)))
         self._loaded = (digest.value, keep or self._loaded == (digest.value, True))
 
     def forward(self, ids: Tensor, ends: Tensor, at: Tensor, keep: bool) -> tuple[Tensor, _Tape | None]:
         """States ``[M, hidden]`` of the tokens ``at [M]`` by the weights loaded last, and what `backward` reads."""
         out, found = torch.empty(len(at), self.shape.hidden_size), c_void_p()
-        self._done(
+        self._check_status(
             self.functions.assay_train_forward(
                 self._pointer,
                 len(ends) - 1,
@@ -123,10 +123,12 @@ class CompiledPasses:
         if self._loaded != (tape.loaded, True):
             self.load(weights, True)
         grad, found = grad.contiguous(), [torch.empty_like(w) for w in weights]
-        self._done(self.functions.assay_train_backward(tape.pointer, grad.data_ptr(), torch.get_num_threads(), addresses(found)))
+        self._check_status(
+            self.functions.assay_train_backward(tape.pointer, grad.data_ptr(), torch.get_num_threads(), addresses(found))
+        )
         return found
 
-    def _done(self, status: int) -> None:
+    def _check_status(self, status: int) -> None:
         if status == NO_MEMORY:
             raise MemoryError("the compiled passes have no memory for what a gradient needs; lower LearnerSettings.micro_tokens")
         if status == _RECALLED_OTHERWISE:

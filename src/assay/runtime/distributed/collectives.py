@@ -80,7 +80,7 @@ class Collectives:
             AssayError: ``error`` of this rank or another.
             RankError: a rank did not answer in time.
         """
-        everybody = self._gathered({} if error is None else {"error": error}, "errors of the step")
+        everybody = self._gather_all({} if error is None else {"error": error}, "errors of the step")
         for of_rank in everybody:
             if "error" in of_rank:
                 raise of_rank["error"]
@@ -91,9 +91,9 @@ class Collectives:
         Raises:
             RankError: the ranks ask for different statistics, or one did not answer in time; every rank that waits hears of it.
         """
-        everybody = self._gathered(dict(partials), _names(partials))
+        everybody = self._gather_all(dict(partials), _names(partials))
         self._check_names(everybody)
-        return {name: _merged([of_rank[name] for of_rank in everybody]) for name in partials}
+        return {name: _merge_parts([of_rank[name] for of_rank in everybody]) for name in partials}
 
     def totals(self, numbers: Mapping[str, float]) -> dict[str, float]:
         """Each number added up over the ranks that have it; the same on all of them.
@@ -101,7 +101,7 @@ class Collectives:
         Raises:
             RankError: a rank did not answer in time.
         """
-        everybody = self._gathered(dict(numbers), "numbers of the step")
+        everybody = self._gather_all(dict(numbers), "numbers of the step")
         names = dict.fromkeys(name for of_rank in everybody for name in of_rank)
         return {name: sum(of_rank.get(name, 0.0) for of_rank in everybody) for name in names}
 
@@ -116,7 +116,7 @@ class Collectives:
         except RuntimeError as error:
             raise self._alone(what, error) from error
 
-    def _gathered(self, own: dict[str, Any], what: str) -> list[dict[str, Any]]:
+    def _gather_all(self, own: dict[str, Any], what: str) -> list[dict[str, Any]]:
         everybody: list[dict[str, Any]] = [{}] * dist.get_world_size(self.group)
         try:
             gather_objects(everybody, own, self.group)
@@ -157,7 +157,7 @@ def shared_by(size: int) -> Share | None:
     return found
 
 
-def _merged(parts: Sequence[Any]) -> Any:
+def _merge_parts(parts: Sequence[Any]) -> Any:
     total = parts[0]
     for part in parts[1:]:
         total = total.merge(part)

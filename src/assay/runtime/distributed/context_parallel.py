@@ -31,7 +31,7 @@ class Share:
     index: int
     size: int
 
-    def padded(self, offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+    def pad_offsets(self, offsets: NDArray[np.int64]) -> NDArray[np.int64]:
         """Where rows lie when a last one, that nobody reads, makes the tokens go into equal parts."""
         more = -int(offsets[-1]) % self.size
         return np.append(offsets, offsets[-1] + more) if more else offsets
@@ -50,18 +50,18 @@ class Share:
         """``[n, H, D]`` of this rank's tokens as ``[N, H / size, D]``: all tokens of its heads."""
         n, heads, width = x.shape
         parts = x.view(n, self.size, heads // self.size, width).transpose(0, 1).contiguous()
-        return self._exchanged(parts).flatten(0, 1)
+        return self._exchange_parts(parts).flatten(0, 1)
 
     def tokens(self, x: Tensor) -> Tensor:
         """The way back: ``[N, H / size, D]`` as ``[n, H, D]``."""
         total, heads, width = x.shape
-        parts = self._exchanged(x.reshape(self.size, total // self.size, heads, width))
+        parts = self._exchange_parts(x.reshape(self.size, total // self.size, heads, width))
         return parts.transpose(0, 1).flatten(1, 2)
 
-    def _exchanged(self, parts: Tensor) -> Tensor:
+    def _exchange_parts(self, parts: Tensor) -> Tensor:
         return cast(Any, _Exchanged).apply(parts, self.group)
 
-    def gathered(self, values: Tensor, picked: Tensor, total: int) -> Tensor:
+    def gather_tokens(self, values: Tensor, picked: Tensor, total: int) -> Tensor:
         """``[M]`` of what each rank has at the places ``picked``; its gradient goes to this rank's alone."""
         return cast(Any, _Gathered).apply(values, picked, total, self.group)
 

@@ -133,7 +133,7 @@ class Sharded(Causal):
         """What ids are looked up in, whole."""
         return cast(DTensor, self._decoder[0].embedding).full_tensor()
 
-    def trained(self) -> dict[str, nn.Parameter]:
+    def trainable_parameters(self) -> dict[str, nn.Parameter]:
         """Parts of what learns, this rank's."""
         return self._trained
 
@@ -204,7 +204,7 @@ class Sharded(Causal):
             if not torch.is_grad_enabled():  # no backward pass will come and put the parts back
                 self._root.reshard()
 
-    def hidden(self, ids: Tensor, packing: Packing, wanted: Tensor | None = None) -> Tensor:
+    def hidden_states(self, ids: Tensor, packing: Packing, wanted: Tensor | None = None) -> Tensor:
         """Hidden states after the final norm, as `Causal.hidden` says."""
         return self.within(self._decoder[0].hidden, ids, packing, wanted)
 

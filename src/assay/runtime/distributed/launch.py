@@ -241,7 +241,7 @@ class Meeting:
             line, hello = self._accept(rank, deadline)
         return line
 
-    def ended(self, rank: int, seconds: float) -> int | None:
+    def exit_status(self, rank: int, seconds: float) -> int | None:
         """The exit status of a rank's last worker; None while it works, or where nothing is known of it."""
         server = self._servers[rank]
         with suppress(OSError, EOFError):

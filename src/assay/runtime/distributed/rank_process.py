@@ -73,9 +73,9 @@ class RankProcess:
         try:
             self._line.send_bytes(message)
         except OSError:
-            raise self._lost() from None
+            raise self._lost_error() from None
 
-    def done(self) -> None:
+    def wait(self) -> None:
         """Waits until the last call is done there.
 
         Raises:
@@ -87,20 +87,20 @@ class RankProcess:
                 f"rank {self.rank} did not finish within {self._timeout:g} s of rank 0: it hangs or is slow; look what process "
                 f"{self.pid} does, or raise Run.mesh.timeout"
             )
-        if (found := self._said()) is not None:
+        if (found := self._received_error()) is not None:
             raise found
 
     def farewell(self, deadline: float) -> Exception | None:
         """What it says before it ends; None where it goes on."""
-        return self._said() if self._line.poll(max(0.0, deadline - time.monotonic())) else None
+        return self._received_error() if self._line.poll(max(0.0, deadline - time.monotonic())) else None
 
-    def _said(self) -> Exception | None:
+    def _received_error(self) -> Exception | None:
         try:
             return pickle.loads(self._line.recv_bytes())
         except (EOFError, OSError):
-            return self._lost()
+            return self._lost_error()
 
-    def _lost(self) -> RankError:
+    def _lost_error(self) -> RankError:
         code = self._status()
         how = "does not answer" if code is None else f"was killed by signal {-code}" if code < 0 else f"ended with status {code}"
         return RankError(

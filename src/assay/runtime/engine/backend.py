@@ -208,7 +208,7 @@ def _by_pass(prompts: Sequence[tuple[L, int]]) -> list[tuple[L, NDArray[np.int64
 class Served(Protocol):
     """The weights that a decode path multiplies with."""
 
-    def verified(self, manifest: Manifest) -> Mapping[str, Array]:
+    def verify_manifest(self, manifest: Manifest) -> Mapping[str, Array]:
         """A manifest's arrays, checked to fit; EngineError says why they do not."""
         ...
 

@@ -23,7 +23,7 @@ from assay.runtime.kernels.ops import frequencies
 from assay.runtime.kernels.typed import tensor_of
 from assay.runtime.settings import DecoderShape
 
-__all__ = ["DecodePath", "KVCache", "Prefill", "chunks", "padded"]
+__all__ = ["DecodePath", "KVCache", "Prefill", "chunks", "pad_rows"]
 
 _PREFILL_TOKENS = 4096  # most tokens, padding included, in one prefill pass
 _LOGIT_ELEMENTS = 1 << 24  # most logits held at once when scoring
@@ -200,7 +200,7 @@ class DecodePath:
         size = (s.num_layers, n, s.num_kv_heads, span, s.head_dim)
         kept = (torch.empty(size), torch.empty(size))
         last = tensor_of(np.arange(n, dtype=np.int64) * span + lengths - 1)
-        x = self._forward(padded(prompts, span), last, kept)
+        x = self._forward(pad_rows(prompts, span), last, kept)
         return Prefill(kept[0], kept[1], self._logits(x))
 
     def _forward(
@@ -231,7 +231,7 @@ class DecodePath:
             span = len(rows[part[-1]])
             if span < 2:
                 continue
-            ids = padded([rows[i] for i in part], span)
+            ids = pad_rows([rows[i] for i in part], span)
             x = self._forward(ids, None, None).view(len(part), span, -1)[:, :-1]
             logp = self._target_logp(x.reshape(-1, x.shape[-1]), ids[:, 1:].reshape(-1)).view(len(part), span - 1).numpy()
             for i, values in zip(part, logp, strict=True):
@@ -258,7 +258,7 @@ def chunks(lengths: Sequence[int]) -> list[list[int]]:
     return out
 
 
-def padded(rows: Sequence[Ids], span: int) -> torch.Tensor:
+def pad_rows(rows: Sequence[Ids], span: int) -> torch.Tensor:
     """``[n, span]`` ids, left-aligned, 0 behind each row."""
     ids = np.zeros((len(rows), span), np.int64)
     for i, row in enumerate(rows):

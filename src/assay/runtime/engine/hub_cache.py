@@ -139,9 +139,9 @@ class SlotCache(Cache):
         rows = self.slots if slots <= self.slots else min(self._max_slots, max(slots, 2 * self.slots))
         size = self.length if length <= self.length else min(self._context, max(length, 2 * self.length))
         for layer in self.own:
-            layer.keys, layer.values = (self._grown(old, rows, size, used) for old in (layer.keys, layer.values))
+            layer.keys, layer.values = (self._grow_cache(old, rows, size, used) for old in (layer.keys, layer.values))
 
-    def _grown(self, old: Tensor, slots: int, length: int, used: int) -> Tensor:
+    def _grow_cache(self, old: Tensor, slots: int, length: int, used: int) -> Tensor:
         new = self._empty(old, slots, length)
         new[:used, :, : old.shape[2]] = old[:used]
         if self._static:

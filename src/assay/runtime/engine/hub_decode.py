@@ -20,7 +20,7 @@ from transformers.cache_utils import DynamicCache
 from assay.core.columns import Array
 from assay.core.errors import ConfigError
 from assay.core.rollout import Ids, ids_of
-from assay.runtime.engine.decode import chunks, padded
+from assay.runtime.engine.decode import chunks, pad_rows
 from assay.runtime.engine.hub_cache import HubPrefill, SlotCache, visible
 from assay.runtime.engine.sequences import ColumnKind
 from assay.runtime.kernels.typed import tensor_of
@@ -59,15 +59,15 @@ class HubDecodePath:
         self.device, self.dtype = parameter.device, parameter.dtype
         self._routing = Routing(module) if routed else None
         self._step = self._forward
-        self.vocabulary = self._tried(static)
+        self.vocabulary = self._try_static(static)
         self.kinds: Mapping[str, ColumnKind] = {"routed_experts": self._routing.kind} if self._routing else {}
         self._static = static
         if static:
-            self._step = _compiled(self._forward, self.device)
+            self._step = _compile_forward(self._forward, self.device)
 
     # ---- what a module is ------------------------------------------------------------------------------------------------
 
-    def _refused(self, why: str) -> ConfigError:
+    def _refusal(self, why: str) -> ConfigError:
         return ConfigError(
             f"{type(self.module).__name__} cannot be decoded in this process: {why}; serve it with the vLLM engine"
         )
@@ -76,13 +76,13 @@ class HubDecodePath:
         """The decoder's settings, once they are known to be of a kind that is decoded here."""
         config = self.module.config.get_text_config(decoder=True)
         if config.is_encoder_decoder:
-            raise self._refused("it is an encoder and a decoder")
+            raise self._refusal("it is an encoder and a decoder")
         others = {*(getattr(config, "layer_types", None) or ())} - {"full_attention", "sliding_attention"}
         if others:
-            raise self._refused(f"it has layers of type {min(others)!r}, known here are full_attention and sliding_attention")
+            raise self._refusal(f"it has layers of type {min(others)!r}, known here are full_attention and sliding_attention")
         window = next((w for name in _WINDOWS if (w := getattr(config, name, None)) is not None), None)
         if isinstance(window, int) and window < self._context:  # a short trial would not see it
-            raise self._refused(
+            raise self._refusal(
                 f"its layers see the last {window} places of the cache, whatever row they are of; give a context of {window} "
                 "or less"
             )
@@ -152,7 +152,7 @@ class HubDecodePath:
         last = np.array([len(p) for p in prompts], np.int64) - 1
         span, cache = int(last.max()) + 1, DynamicCache()
         with _only(self.module.get_output_embeddings(), tensor_of(last).to(self.device)):
-            logits = self._pass(padded(prompts, span), 0, cache)[:, -1].float()
+            logits = self._pass(pad_rows(prompts, span), 0, cache)[:, -1].float()
         kept = [(cast(Any, x).keys, cast(Any, x).values) for x in cache.layers]
         if self._routing is None:
             return HubPrefill(kept, logits, {}, {})
@@ -172,7 +172,7 @@ class HubDecodePath:
             span = len(rows[part[-1]])
             if span < 2:
                 continue
-            ids, cache = padded([rows[i] for i in part], span), DynamicCache()
+            ids, cache = pad_rows([rows[i] for i in part], span), DynamicCache()
             piece = max(1, _LOGIT_ELEMENTS // (self.vocabulary * len(part)))
             for start in range(0, span - 1, piece):
                 end = min(start + piece, span - 1)
@@ -187,7 +187,7 @@ class HubDecodePath:
     # ---- the trial ----------------------------------------------------------------------------------------------------------
 
     @torch.inference_mode()
-    def _tried(self, static: bool) -> int:
+    def _try_static(self, static: bool) -> int:
         """Finds out what a slot holds, and whether steps give what a plain pass gives; the size of the vocabulary."""
         self._static = False
         kept: int | None = getattr(self._config, "sliding_window", None)
@@ -198,13 +198,13 @@ class HubDecodePath:
         except ConfigError:
             raise
         except Exception as error:
-            raise self._refused(f"it fails at steps over a cache of keys and values ({type(error).__name__}: {error})") from error
+            raise self._refusal(f"it fails at steps over a cache of keys and values ({type(error).__name__}: {error})") from error
         finally:
             if kept is not None:
                 self._config.sliding_window = kept
         if not gap <= _CLOSE[self.dtype]:
             check_weights(self.module.named_parameters(), type(self.module).__name__)  # or else they are to blame
-            raise self._refused(
+            raise self._refusal(
                 f"single steps at a position and a mask per row give other log-probabilities than one pass (by {gap:.2g} nats)"
             )
         return vocabulary
@@ -220,7 +220,7 @@ class HubDecodePath:
         plain = [self.module(input_ids=tensor_of(np.array(r, np.int64))[None].to(self.device)).logits[0].float() for r in rows]
         first = self.prefill([r[:h] for r, h in zip(rows, heads, strict=True)])
         if not first.layers:
-            raise self._refused("it keeps no keys and values of attention")
+            raise self._refusal("it keeps no keys and values of attention")
         self.cache = SlotCache(first.layers, 2, self._context)
         self.cache.reserve(2, int(heads.max()) + steps, 0)
         self.cache.place(first, two, two)
@@ -237,15 +237,15 @@ class HubDecodePath:
 def _only(head: nn.Module, last: Tensor) -> Generator[None]:
     """Inside, the head sees of ``[n, T, hidden]`` only the states at ``last``, ``[n, 1, hidden]``; no others are wanted."""
 
-    def narrowed(_: nn.Module, given: tuple[Any, ...]) -> tuple[Any, ...]:
+    def narrow_cache(_: nn.Module, given: tuple[Any, ...]) -> tuple[Any, ...]:
         return given[0][torch.arange(len(last), device=last.device), last][:, None], *given[1:]
 
-    handle = head.register_forward_pre_hook(narrowed)
+    handle = head.register_forward_pre_hook(narrow_cache)
     try:
         yield
     finally:
         handle.remove()
 
 
-def _compiled(forward: Callable[..., Tensor], device: torch.device) -> Callable[..., Tensor]:
+def _compile_forward(forward: Callable[..., Tensor], device: torch.device) -> Callable[..., Tensor]:
     return cast(Any, torch).compile(forward, mode="reduce-overhead" if device.type == "cuda" else "default", dynamic=False)

@@ -14,7 +14,7 @@ from assay.core.errors import ConfigError
 from assay.core.manifest import Manifest
 from assay.runtime.engine.new_weights import fitting
 from assay.runtime.kernels.typed import tensor_of
-from assay.runtime.learner.publishing import TensorsInPlace, check_kind, digests_of, published
+from assay.runtime.learner.publishing import TensorsInPlace, check_kind, digests_of, make_manifest
 
 __all__ = ["ModuleWeights"]
 
@@ -67,7 +67,7 @@ class ModuleWeights:
         """Shape of each served tensor."""
         return {name: tuple(t.shape) for name, t in self.tensors.items()}
 
-    def verified(self, manifest: Manifest) -> Mapping[str, Array]:
+    def verify_manifest(self, manifest: Manifest) -> Mapping[str, Array]:
         """The payload of a manifest, checked to fit: all tensors of a full one, some of a delta.
 
         Raises:
@@ -100,4 +100,4 @@ class ModuleWeights:
 
     def identity(self, kind: str = "") -> str:
         """The `Manifest.digest` of what is served, computed anew from the parameters, by digests of that kind; empty: its own."""
-        return published(0, self.tensors, self.dtype, kind or self.kind).digest
+        return make_manifest(0, self.tensors, self.dtype, kind or self.kind).digest

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from assay.core.manifest import Manifest, digested, manifest_of
+from assay.core.manifest import Manifest, digest_kind, manifest_of
 from assay.runtime.engine.settings import ModelEngineSpec
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def as_served(manifest: Manifest, info: EngineInfo) -> Manifest:
         manifest: full, with arrays.
         info: of the engine.
     """
-    theirs = digested(t.digest for t in manifest.tensors.values())
+    theirs = digest_kind(t.digest for t in manifest.tensors.values())
     rounded = any(t.dtype == "bfloat16" for t in manifest.tensors.values())
     if manifest.payload is None or (theirs == info.digests and rounded == (info.dtype == "bfloat16")):
         return manifest
@@ -64,7 +64,7 @@ def digests_of_arrays(manifest: Manifest) -> dict[str, str]:
     from assay.runtime.learner.mixed import mixed_digests
 
     arrays = manifest.payload or {}
-    if digested(t.digest for t in manifest.tensors.values()) == "blake2b":
+    if digest_kind(t.digest for t in manifest.tensors.values()) == "blake2b":
         return array_digests(arrays)
     halves = {n for n, t in manifest.tensors.items() if t.dtype == "bfloat16"}
     tensors = ((n, tensor_of(array)) for n, array in arrays.items())

@@ -104,7 +104,7 @@ class RunningBatch(Generic[P]):
     async def _generate(self, requests: Sequence[Request], tell: Callable[[Ids], None] | None = None) -> list[Completion]:
         loop = asyncio.get_running_loop()
         self._leave_dead_loops(loop)
-        jobs = self._ordered(requests, RequestBatch(loop.create_future(), len(requests)))
+        jobs = self._order_requests(requests, RequestBatch(loop.create_future(), len(requests)))
         jobs[0].tell = tell
         self._jobs |= {job.request.id: job for job in jobs}
         self._arrivals += len(jobs)
@@ -118,7 +118,7 @@ class RunningBatch(Generic[P]):
             self._end([job for job in jobs if self._jobs.get(job.request.id) is job], Stop.PARTIAL)
             raise
 
-    def _ordered(self, requests: Sequence[Request], order: RequestBatch) -> list[EngineRequest]:
+    def _order_requests(self, requests: Sequence[Request], order: RequestBatch) -> list[EngineRequest]:
         """Requests that were checked, each on its own and against all others."""
         keys: dict[tuple[int, tuple[Media, ...]], bytes] = {}  # by the array: rollouts at one task share it
         running, ordered = set[str](), list[EngineRequest]()
@@ -316,19 +316,19 @@ class RunningBatch(Generic[P]):
         """
         loop = asyncio.get_running_loop()
         self._leave_dead_loops(loop)
-        arrays = self.served.verified(manifest)
+        arrays = self.served.verify_manifest(manifest)
         if self._held is not None:
             raise EngineError(f"weight version {manifest.version}: another swap is still draining; await it first")
         mode = SwapMode(mode)
         if mode is SwapMode.DRAIN and self._jobs:
-            await self._drained()
+            await self._wait_drained()
         self.served.load(arrays)
         self._info = replace(self._info, version=manifest.version)
         self._prefixes.clear()
         self._table.mark(manifest.version)
         self._go_on(loop)
 
-    async def _drained(self) -> None:
+    async def _wait_drained(self) -> None:
         waiting: deque[EngineRequest] = deque()
         self._held = waiting
         try:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from assay.core.columns import Array, TokenColumn
 from assay.core.protocols import Request
-from assay.core.ragged import SUPPORT, ragged
+from assay.core.ragged import SUPPORT, ragged_array
 from assay.core.rollout import Completion, Ids, Span, Stop
 from assay.core.sample import TEMPERATURE
 from assay.core.seeds import uniforms
@@ -188,7 +188,7 @@ class SlotTable:
                 job.tell(self.ids[slot, job.told : count].copy())
                 job.told = count
 
-    def kept(self) -> NDArray[np.bool_] | None:
+    def keeps_support(self) -> NDArray[np.bool_] | None:
         """``[n]`` which rows keep the supports of their tokens; None for none of them."""
         if not self._supported:
             return None
@@ -216,7 +216,7 @@ class SlotTable:
         n = len(self.jobs)
         rows = np.arange(n)
         uniform, temperature = self.uniform[rows, self.count[:n]], self.temperature[rows, self.count[:n]]
-        return Draws(temperature, self.top_k[:n], self.top_p[:n], uniform, self.min_p[:n], self.kept())
+        return Draws(temperature, self.top_k[:n], self.top_p[:n], uniform, self.min_p[:n], self.keeps_support())
 
     def record(self, drawn: Drawn, told: Mapping[str, Array]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Appends a token to each row, with what was told of it; returns which rows met a stop id or text, and which reached
@@ -239,7 +239,7 @@ class SlotTable:
             done |= [j.watch is not None and j.watch.push(i) for j, i in zip(self.jobs, drawn.ids.tolist(), strict=True)]
         return done, ~done & (self.count[:n] >= self.limit[:n])
 
-    def watched(
+    def watch_stops(
         self, before: NDArray[np.int64], done: NDArray[np.bool_], cut: NDArray[np.bool_]
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Ends rows at their texts, behind which tokens may have been drawn already: what `record` returns, of several tokens.
@@ -277,12 +277,12 @@ class SlotTable:
         offered: dict[str, Array] = {"entropy": self.entropy, **self.told}
         fill = {name: kind.fill for name, kind in self._kinds.items()}
 
-        def taken(values: Array) -> Array:
+        def take_values(values: Array) -> Array:
             """The sampled tokens' values, jobs behind one another: one copy, of which each completion has its part."""
             return values[slots[running], :longest][sampled]
 
-        ids, logp = taken(self.ids), taken(self.logp)
-        told: dict[str, Array] = {name: taken(offered[name]) for name in columns}
+        ids, logp = take_values(self.ids), take_values(self.logp)
+        told: dict[str, Array] = {name: take_values(offered[name]) for name in columns}
         ids.setflags(write=False)
         now, found = time.perf_counter(), list[Completion]()
         for job, stop, (a, b) in zip(jobs, stops, pairwise([0, *np.cumsum(count).tolist()]), strict=True):
@@ -290,7 +290,7 @@ class SlotTable:
             version = spans[0].version if len(spans) == 1 else -1
             held = {n: TokenColumn(n, v[a:b], "engine", version, fill.get(n, 0)) for n, v in told.items()}
             if job.request.sampling.keep_support:  # a text may have ended it before its last tokens
-                held[SUPPORT] = TokenColumn(SUPPORT, ragged(job.support[: b - a]), "engine", version)
+                held[SUPPORT] = TokenColumn(SUPPORT, ragged_array(job.support[: b - a]), "engine", version)
             if job.request.sampling.annealing and b > a:
                 held[TEMPERATURE] = TokenColumn(TEMPERATURE, self.temperature[job.slot, : b - a].copy(), "engine", version)
             prompt: dict[str, TokenColumn] = {}

@@ -127,7 +127,7 @@ class StaleEngine:
         for key, array in tensors.items():
             version, _, name = key.partition("/")
             versions.setdefault(int(version), {})[name] = array
-        self._published, self._served = [_restored(version, versions[version]) for version in sorted(versions)], None
+        self._published, self._served = [_restore_manifest(version, versions[version]) for version in sorted(versions)], None
 
     # ---- what the engine does
 
@@ -163,7 +163,7 @@ def stale_engine(engine: Engine, lag: int) -> Engine:
     return StaleEngine(engine, lag) if lag else engine
 
 
-def _restored(version: int, arrays: Mapping[str, Array]) -> Manifest:
+def _restore_manifest(version: int, arrays: Mapping[str, Array]) -> Manifest:
     """A manifest of arrays that were saved; those of 16 bits are patterns of bfloat16."""
     halves = bool(arrays) and all(array.dtype == np.uint16 for array in arrays.values())
     return manifest_of(version, arrays, dtype="bfloat16" if halves else None)

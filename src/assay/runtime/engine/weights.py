@@ -12,7 +12,7 @@ from assay.core.columns import Array
 from assay.core.manifest import Manifest
 from assay.runtime.engine.new_weights import fitting
 from assay.runtime.kernels.typed import split
-from assay.runtime.learner.publishing import check_kind, digests_of, published, served
+from assay.runtime.learner.publishing import check_kind, digests_of, make_manifest, served_dtype
 from assay.runtime.models.model import parameter_shapes
 from assay.runtime.settings import DecoderShape
 
@@ -63,7 +63,7 @@ class ServedWeights:
     def __init__(
         self, shape: DecoderShape, source: Mapping[str, torch.Tensor], dtype: str = "float32", kind: str = "blake2b"
     ) -> None:
-        self.shape, self.dtype, self.kind, self._served = shape, dtype, check_kind(kind), served(dtype)
+        self.shape, self.dtype, self.kind, self._served = shape, dtype, check_kind(kind), served_dtype(dtype)
         self.tensors: dict[str, torch.Tensor] = {}
         sizes = parameter_shapes(shape)
         self.embedding = self._one(EMBEDDING, sizes)
@@ -86,7 +86,7 @@ class ServedWeights:
         self.tensors[name] = torch.zeros(sizes[name])
         return self.tensors[name]
 
-    def _fused(self, names: tuple[str, ...], sizes: Mapping[str, tuple[int, ...]]) -> torch.Tensor:
+    def _fuse_tensors(self, names: tuple[str, ...], sizes: Mapping[str, tuple[int, ...]]) -> torch.Tensor:
         rows = [sizes[n][0] for n in names]
         buffer = torch.zeros(sum(rows), sizes[names[0]][1])
         self.tensors.update(zip(names, split(buffer, rows), strict=True))
@@ -96,22 +96,22 @@ class ServedWeights:
         def one(name: str) -> torch.Tensor:
             return self._one(f"{prefix}{name}.weight", sizes)
 
-        def fused(*names: str) -> torch.Tensor:
-            return self._fused(tuple(f"{prefix}{n}.weight" for n in names), sizes)
+        def fuse(*names: str) -> torch.Tensor:
+            return self._fuse_tensors(tuple(f"{prefix}{n}.weight" for n in names), sizes)
 
         qk = self.shape.qk_norm
         return LayerWeights(
             norm1=one("input_layernorm"),
             norm2=one("post_attention_layernorm"),
-            qkv=fused("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
+            qkv=fuse("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
             q_norm=one("self_attn.q_norm") if qk else None,
             k_norm=one("self_attn.k_norm") if qk else None,
             out=one("self_attn.o_proj"),
-            gate_up=fused("mlp.gate_proj", "mlp.up_proj"),
+            gate_up=fuse("mlp.gate_proj", "mlp.up_proj"),
             down=one("mlp.down_proj"),
         )
 
-    def verified(self, manifest: Manifest) -> Mapping[str, Array]:
+    def verify_manifest(self, manifest: Manifest) -> Mapping[str, Array]:
         """The payload of a manifest, checked to fit: all tensors of a full one, some of a delta.
 
         Raises:
@@ -138,4 +138,4 @@ class ServedWeights:
     def identity(self, kind: str = "") -> str:
         """The `Manifest.digest` of what is served, computed anew from the arrays, by digests of that kind; empty: its own."""
         tensors = {name: self.tensors[name] for name in parameter_shapes(self.shape)}
-        return published(0, tensors, self.dtype, kind or self.kind).digest
+        return make_manifest(0, tensors, self.dtype, kind or self.kind).digest

@@ -45,7 +45,7 @@ def fuse_norms(module: nn.Module) -> int:
         if kind not in tried:
             tried[kind] = _is_plain(part, len(weight))
         if tried[kind]:
-            cast(Any, part).forward = partial(_normed, part)
+            cast(Any, part).forward = partial(_normalise_states, part)
             count += 1
     return count
 
@@ -55,7 +55,7 @@ def _epsilon(part: nn.Module) -> float:
     return next((float(getattr(part, name)) for name in NAMES if isinstance(getattr(part, name, None), float)), 0.0)
 
 
-def _normed(part: nn.Module, states: Tensor) -> Tensor:
+def _normalise_states(part: nn.Module, states: Tensor) -> Tensor:
     """As the norms of Llama and its kin: a weight of more bits than the states makes its result as wide."""
     weight = cast(Tensor, part.weight)
     kind = torch.promote_types(states.dtype, weight.dtype)
@@ -64,7 +64,7 @@ def _normed(part: nn.Module, states: Tensor) -> Tensor:
 
 @torch.no_grad()
 def _is_plain(part: nn.Module, width: int) -> bool:
-    """Whether a norm gives what `_normed` gives, in its own type and in bfloat16, of states so small that epsilon matters too."""
+    """Whether a norm gives what `_normalise_states` gives, in its own type and in bfloat16, of states so small that epsilon matters too."""
     mine: Any = copy.deepcopy(part).cpu()
     draws = torch.Generator().manual_seed(0)
     mine.weight.copy_(torch.randn(width, generator=draws))
@@ -77,7 +77,7 @@ def _is_plain(part: nn.Module, width: int) -> bool:
                 theirs = mine(states)
             except Exception:  # a norm that asks for something besides
                 return False
-            ours = _normed(mine, states)
+            ours = _normalise_states(mine, states)
             if theirs.dtype != ours.dtype or not float((theirs.float() - ours.float()).abs().max()) <= close * 4:
                 return False
     return True

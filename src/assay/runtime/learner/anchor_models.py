@@ -42,11 +42,11 @@ def decoder_of(model: Model | HubModel, settings: LearnerSettings | None = None,
         decoder.load_tensors(model.tensors)
         return decoder
     from assay.runtime.learner.hub_decoder import HubDecoder  # transformers takes seconds to import: only where it is used
-    from assay.runtime.models.hub_model import adapted, hub_of
+    from assay.runtime.models.hub_model import with_adapter, hub_of
 
     dtype = torch.bfloat16 if wanted.precision == "bf16" else torch.float32
     made = HubDecoder(
-        adapted(hub_of(model), wanted.adapter),
+        with_adapter(hub_of(model), wanted.adapter),
         dtype=dtype,
         device=device,
         checkpointing=wanted.checkpointing,
@@ -147,7 +147,7 @@ class _Adapted(Causal):
             mine.copy_(tensors[name])
 
     @torch.no_grad()
-    def hidden(self, ids: Tensor, packing: Packing, wanted: Tensor | None = None) -> Tensor:
+    def hidden_states(self, ids: Tensor, packing: Packing, wanted: Tensor | None = None) -> Tensor:
         policy = self._policy[0].trained()
         now = {name: p.detach().clone() for name, p in policy.items()}
         try:
@@ -189,13 +189,13 @@ class AnchorModels(Mapping[str, Causal]):
         self._anchors = {a.name: a for a in settings.anchors}
         frozen = replace(settings, adapter=None, checkpointing=False, replay_routing=False)
 
-        def made(anchor: Anchor) -> Causal:
+        def make_anchor(anchor: Anchor) -> Causal:
             if not anchor.model and settings.adapter is not None:
                 return _Adapted(policy)
             own = replace(frozen, compile=frozen.compile and not anchor.model)  # another model may have layers of another kind
             return decoder_of(_model(anchor, start, models), own, ranks).requires_grad_(False)
 
-        self._decoders = {a.name: made(a) for a in settings.anchors}
+        self._decoders = {a.name: make_anchor(a) for a in settings.anchors}
         self.versions = {a.name: -1 if a.model else version for a in settings.anchors}
 
     def __getitem__(self, name: str) -> Causal:

@@ -73,7 +73,7 @@ class Causal(nn.Module, ABC):
         """What gives logits."""
 
     @abstractmethod
-    def hidden(self, ids: Tensor, packing: Packing, wanted: Tensor | None = None) -> Tensor:
+    def hidden_states(self, ids: Tensor, packing: Packing, wanted: Tensor | None = None) -> Tensor:
         """Hidden states after the final norm.
 
         Args:
@@ -102,7 +102,7 @@ class Causal(nn.Module, ABC):
         """Where it computes."""
         return next(self.parameters()).device
 
-    def trained(self) -> dict[str, nn.Parameter]:
+    def trainable_parameters(self) -> dict[str, nn.Parameter]:
         """What learns, under Hugging Face names: all weights, or an adapter's."""
         return dict(self.named_parameters())
 
@@ -136,7 +136,7 @@ class Causal(nn.Module, ABC):
 
     def logits(self, ids: Tensor, offsets: NDArray[np.int64]) -> Tensor:
         """``[N, vocab]`` logits of the token behind each; for inspection: training uses `columns`, which never holds them all."""
-        return self.head.logits(self.hidden(ids, pack_offsets(offsets)))
+        return self.head.logits(self.hidden_states(ids, pack_offsets(offsets)))
 
     def columns(self, ids: Tensor, packing: Packing, where: Tensor, entropy: bool = False) -> tuple[Tensor, Tensor]:
         """Log-probabilities (and entropies) of some tokens given those before them in their rows.
@@ -151,7 +151,7 @@ class Causal(nn.Module, ABC):
             ``[M]`` log-probabilities, and ``[M]`` entropies (``[0]`` when not asked), in nats, at the packing's temperatures
             and within its supports.
         """
-        hidden = self.hidden(ids, packing, where - 1)
+        hidden = self.hidden_states(ids, packing, where - 1)
         return head_columns(hidden, self.head.scored_at(packing, where), ids[where], entropy)
 
     def statistics(
@@ -182,12 +182,12 @@ class Causal(nn.Module, ABC):
             UnknownNameError: a statistic reads a model that is not there.
             ConfigError: another model's vocabulary is of another size.
         """
-        hidden = self.hidden(ids, packing, where - 1) if hidden is None else hidden
+        hidden = self.hidden_states(ids, packing, where - 1) if hidden is None else hidden
         beside: dict[str, tuple[Tensor, LmHead]] = {}
         own = (ids, packing, where)
         with torch.no_grad():
             for name in dict.fromkeys(m for s in stats for m in s.models):
-                other = _known(models, name)
+                other = _known_model(models, name)
                 if len(other.head) != len(self.head):
                     raise ConfigError(
                         f"the model {name!r} has a vocabulary of {len(other.head)}, this one of {len(self.head)}: a statistic of "
@@ -211,7 +211,7 @@ def copy_in(own: Mapping[str, Tensor], given: Mapping[str, Tensor], whose: str, 
         want.copy_(have)
 
 
-def _known(models: Mapping[str, Causal], name: str) -> Causal:
+def _known_model(models: Mapping[str, Causal], name: str) -> Causal:
     if name not in models:
         raise UnknownNameError("model", name, models)
     return models[name]

@@ -184,7 +184,7 @@ class Decoder(Causal):
         """
         copy_in(self.state_dict(), tensors, "the decoder", ConfigError)
 
-    def hidden(self, ids: Tensor, packing: Packing, wanted: Tensor | None = None) -> Tensor:
+    def hidden_states(self, ids: Tensor, packing: Packing, wanted: Tensor | None = None) -> Tensor:
         """Hidden states after the final norm, as `Causal.hidden` says."""
         if self.shares and self._passes is not None:
             return self._passes.hidden(self._weights, ids, packing, wanted)

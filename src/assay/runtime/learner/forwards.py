@@ -112,9 +112,9 @@ class Forwards:
         packing = replace(pack_offsets(offsets), share=share)
         half = self.settings.precision == "bf16" and not exact
         if self.model(model).ragged if half else self.model(model).shares:
-            packing = packing.unpadded()
+            packing = packing.without_padding()
         if model == "policy" and self.policy.replay is not None and "routed_experts" in micro.tokens:
-            experts = _routed(micro)
+            experts = _routed_experts(micro)
             more = np.full((len(ids) - len(experts), *experts.shape[1:]), -1, np.int64)
             packing = replace(packing, experts=tensor_of(np.concatenate([experts, more])))
         if TEMPERATURE in micro.tokens:
@@ -133,16 +133,16 @@ class Forwards:
 
     def logp(self, model: str, inputs: Inputs) -> Tensor:
         """``[M]`` log-probabilities at the loss tokens."""
-        picked, here = self._picked(inputs)
+        picked, here = self._pick_inputs(inputs)
         found = self.model(model).columns(*here)[0]
-        return self._gathered(inputs, found, picked)
+        return self._gather_values(inputs, found, picked)
 
-    def _gathered(self, inputs: Inputs, values: Tensor, picked: Tensor | None) -> Tensor:
+    def _gather_values(self, inputs: Inputs, values: Tensor, picked: Tensor | None) -> Tensor:
         """``[M]`` of what was read here at some of the loss tokens."""
         share = inputs[1].share
-        return values if share is None or picked is None else share.gathered(values, picked, len(inputs[2]))
+        return values if share is None or picked is None else share.gather_tokens(values, picked, len(inputs[2]))
 
-    def _picked(self, inputs: Inputs) -> tuple[Tensor | None, Inputs]:
+    def _pick_inputs(self, inputs: Inputs) -> tuple[Tensor | None, Inputs]:
         """Of the loss tokens those that are read here, None for all; and the inputs with these alone."""
         ids, packing, where = inputs
         if packing.share is None:
@@ -229,9 +229,9 @@ class Forwards:
         heads = [name for name in self.heads if name in plan.live]
         found, states_of = self._read("policy", inputs, micro, wanted, heads)
         if self.policy.replay is not None and inputs[1].experts is not None:
-            picked, (ids, packing, where) = self._picked(inputs)
+            picked, (ids, packing, where) = self._pick_inputs(inputs)
             first = packing.share.own(len(ids)).start if packing.share else 0
-            found["router_agreement"] = self._gathered(inputs, self.policy.replay.alike()[where - 1 - first], picked)
+            found["router_agreement"] = self._gather_values(inputs, self.policy.replay.alike()[where - 1 - first], picked)
         return found | {name: self.heads.live(name, states_of) for name in heads}
 
     # ---- one pass
@@ -240,9 +240,9 @@ class Forwards:
         self, model: str, inputs: Inputs, micro: Batch, wanted: Mapping[str, Quantity], heads: Sequence[str]
     ) -> tuple[dict[str, Tensor], Found]:
         """``[M]`` log-probabilities, entropies and statistics by column, and the states behind the columns ``heads``."""
-        picked, here = self._picked(inputs)
+        picked, here = self._pick_inputs(inputs)
         found, states_of = self.model(model).within(self._read_here, model, here, micro, wanted, heads, picked)
-        return {n: self._gathered(inputs, values, picked) for n, values in found.items()}, states_of
+        return {n: self._gather_values(inputs, values, picked) for n, values in found.items()}, states_of
 
     def _read_here(
         self,
@@ -293,7 +293,7 @@ class Forwards:
         return {m: self.inputs(micro, m) for m in others if here or self.anchors.privileged(m)}
 
 
-def _routed(micro: Batch) -> NDArray[np.int64]:
+def _routed_experts(micro: Batch) -> NDArray[np.int64]:
     """``[N, layers, k]`` the experts of each token's own position; rows tell at each token of the position before it."""
     column = micro.token("routed_experts").astype(np.int64)
     out = np.concatenate([column[1:], np.full_like(column[:1], -1)])

@@ -70,11 +70,11 @@ class Heads:
         """Those which read the policy's own states."""
         return [name for name in names if not self._heads[name].settings.trunk]
 
-    def beside(self, ids: Tensor, packing: Packing, where: Tensor, columns: Iterable[str]) -> Found:
+    def trunk_states(self, ids: Tensor, packing: Packing, where: Tensor, columns: Iterable[str]) -> Found:
         """The states of trunks that heads read for ``columns`` (names of heads, alone or with a source)."""
         asked: dict[tuple[str, bool], list[str]] = {}
         for column in columns:
-            head = self._heads[self.named(column) or ""]
+            head = self._heads[self.head_of(column) or ""]
             if head.settings.trunk:
                 asked.setdefault((head.settings.trunk, column.endswith("_target")), []).append(head.name)
         return {
@@ -88,7 +88,7 @@ class Heads:
         outputs = head.outputs(found[head.settings.trunk, False], head.parameters)
         return outputs if head.settings.outputs > 1 else outputs[:, 0]
 
-    def named(self, column: str) -> str | None:
+    def head_of(self, column: str) -> str | None:
         """The head that fills a column (``NAME``, ``NAME_old``, ``NAME_now``, ``NAME_target``); None where none does.
 
         Raises:
@@ -103,7 +103,7 @@ class Heads:
 
     def values(self, column: str, found: Found) -> Tensor:
         """``[M]`` values for a column of one of the heads."""
-        head, target = self._heads[self.named(column) or ""], column.endswith("_target")
+        head, target = self._heads[self.head_of(column) or ""], column.endswith("_target")
         states_ = found[head.settings.trunk, target and bool(head.settings.trunk)]
         return head.values(head.outputs(states_, head.target if target else head.parameters))
 
@@ -170,7 +170,7 @@ class Heads:
         """What a checkpoint's heads and trunks must be alike in; nothing without heads."""
         return {"heads": {name: part.facts for name, part in self._parts.items()}} if self._heads else {}
 
-    def staged(self, optimizers: Mapping[str, Tensor]) -> list[Optimizer]:
+    def load_optimizers(self, optimizers: Mapping[str, Tensor]) -> list[Optimizer]:
         """Optimisers with the states that `tensors` gave, in place of the present ones once `load` is given them.
 
         Raises:

@@ -133,7 +133,7 @@ class HubDecoder(Causal):
         """What ids are looked up in."""
         return self.module.get_input_embeddings().weight
 
-    def trained(self) -> dict[str, nn.Parameter]:
+    def trainable_parameters(self) -> dict[str, nn.Parameter]:
         """The adapter's weights, or all."""
         return {name: p for name, p in self.module.named_parameters() if p.requires_grad}
 
@@ -143,16 +143,16 @@ class HubDecoder(Causal):
 
     def load_tensors(self, tensors: Mapping[str, Tensor]) -> None:
         """Copies trained weights in, as `Causal.load_tensors` says."""
-        copy_in(self.trained(), tensors, self._shape.architecture, ConfigError)
+        copy_in(self.trainable_parameters(), tensors, self._shape.architecture, ConfigError)
 
-    def hidden(self, ids: Tensor, packing: Packing, wanted: Tensor | None = None) -> Tensor:
+    def hidden_states(self, ids: Tensor, packing: Packing, wanted: Tensor | None = None) -> Tensor:
         """Hidden states after the final norm, in float32, as `Causal.hidden` says."""
-        found = (self._concatenated if self.concatenated else self._rectangles)(ids, packing)
+        found = (self._concatenate_rows if self.concatenated else self._rectangles)(ids, packing)
         if wanted is not None and packing.share is not None:
             wanted = wanted - packing.share.own(len(ids)).start
         return (found if wanted is None else unpad_rows(found, wanted)).float()
 
-    def _concatenated(self, ids: Tensor, packing: Packing) -> Tensor:
+    def _concatenate_rows(self, ids: Tensor, packing: Packing) -> Tensor:
         self.module.config._attn_implementation = ROWS
         own = slice(None) if packing.share is None else packing.share.own(len(ids))
         if packing.experts is not None:
@@ -197,7 +197,7 @@ class HubDecoder(Causal):
             return float((self.head.logits(way(ids, packing).float()) - mine).abs().max()) / spread
 
         try:
-            apart = gap(self._concatenated)
+            apart = gap(self._concatenate_rows)
             self._note = f"rows side by side differ from rows alone by {apart:.2g} of the logits' spread"
             self.concatenated = apart <= close
         except Exception as error:  # whatever a model's own code says of a keyword or a missing mask
@@ -217,7 +217,7 @@ class HubDecoder(Causal):
         """Whether rows as they are give what rectangles give, both in bfloat16 products."""
         try:
             with torch.autocast(ids.device.type, torch.bfloat16):
-                one, other = (self._concatenated(ids, p).float() for p in (packing.unpadded(), packing))
+                one, other = (self._concatenate_rows(ids, p).float() for p in (packing.without_padding(), packing))
         except Exception:  # whatever a kernel says of sizes that it does not take, or a layer that needs its scores
             return False
         return float((one - other).square().mean()) <= ALIKE**2 * float(other.square().mean())

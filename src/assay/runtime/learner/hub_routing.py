@@ -43,14 +43,14 @@ class Routing:
         return ColumnKind("int16", (len(self._chosen), self._width), -1)
 
     def _watch(self, layer: int, name: str) -> Any:
-        def seen(_: nn.Module, __: Any, out: Any) -> None:
+        def record_routing(_: nn.Module, __: Any, out: Any) -> None:
             parts = cast("tuple[Any, ...]", out) if isinstance(out, tuple) else ()
             chosen = [x for x in parts if isinstance(x, Tensor) and not x.is_floating_point()]
             if len(chosen) != 1 or chosen[0].shape[-1] != self._width:
                 raise ConfigError(f"{name} does not return the experts that it chose; leave the column routed_experts out")
             self._chosen[layer] = chosen[0]
 
-        return seen
+        return record_routing
 
     def of_rows(self, last: NDArray[np.int64] | None = None, span: int = 1) -> NDArray[np.int16]:
         """``[n, layers, k]`` of the last pass over ``[n, span]`` tokens, at each row's index ``last`` (0 if None)."""

@@ -32,8 +32,8 @@ from assay.runtime.learner.heads import Heads, Kept
 from assay.runtime.learner.layout import Layout
 from assay.runtime.learner.optim import build_optimizer
 from assay.runtime.learner.packing import Packing
-from assay.runtime.learner.perturbed_weights import disturbed, effects
-from assay.runtime.learner.publishing import published, served
+from assay.runtime.learner.perturbed_weights import disturb_weights, effects
+from assay.runtime.learner.publishing import make_manifest, served_dtype
 from assay.runtime.learner.untrained import GradientWatch
 from assay.runtime.machine import wait_for
 from assay.runtime.models.finite import check_gradient, check_loss
@@ -177,7 +177,7 @@ class TorchLearner:
                 raise PlanError(f"Plan.live asks for {name!r}; this learner's gradient pass gives {' and '.join(given)} only")
         begin = _now(self.policy.device)
         tally, sums = _Tally(given=len(batch)), dict[str, float]()
-        batch = self._prepared(batch, plan, loss)
+        batch = self._prepare_batch(batch, plan, loss)
         scored = _now(self.policy.device)
         with span("credit"):
             rows = np.flatnonzero(loss.active(batch)) if plan.skip else None
@@ -270,7 +270,7 @@ class TorchLearner:
         self.anchors.follow(self.policy, self.version, self.place, self.place + updates)
         self.place += updates
 
-    def _prepared(self, batch: Batch, plan: Plan, loss: LossProgram) -> Batch:
+    def _prepare_batch(self, batch: Batch, plan: Plan, loss: LossProgram) -> Batch:
         forwards = [f for f in plan.forwards if f.when == "step" or self._outdated(batch, f)]
         with span("forward"):
             batch = self.passes.fill(batch, forwards, self.version)
@@ -355,10 +355,10 @@ class TorchLearner:
         """
         whole = ((name, self.policy.whole(name, p.detach())) for name, p in self.parameters.items())
         if self.ranks is None:
-            return published(self.version, dict(whole), dtype, digests)
+            return make_manifest(self.version, dict(whole), dtype, digests)
         first = self.ranks.index == 0
-        kept = {name: tensor.to(served(dtype)) for name, tensor in whole if first}  # on the others each goes as it came
-        return published(self.version, kept, dtype, digests)
+        kept = {name: tensor.to(served_dtype(dtype)) for name, tensor in whole if first}  # on the others each goes as it came
+        return make_manifest(self.version, kept, dtype, digests)
 
     def weights(self) -> dict[str, Tensor]:
         """What is trained, whole: on a single process the very weights."""
@@ -411,7 +411,7 @@ class TorchLearner:
     @contextmanager
     def perturbed_weights(self, dtype: str = "float32") -> Generator[PerturbsWeights]:
         """Inside, every published tensor carries strong noise; behind it all are bit for bit as before."""
-        with disturbed(self.policy) as kept:
+        with disturb_weights(self.policy) as kept:
             manifest = self.publish(dtype)
             yield PerturbsWeights(manifest=manifest, effects=lambda rows: effects(self.parameters, kept, self.score, rows))
 
@@ -458,7 +458,7 @@ class TorchLearner:
         """
         counters, digests = snapshot.read_facts(folder, self._facts())
         found = self._read(folder, digests)
-        optimizers = self.heads.staged(found.get("heads_optimizer", {}))
+        optimizers = self.heads.load_optimizers(found.get("heads_optimizer", {}))
         self.optimizer.load_tensors(found.get("optimizer", {}))
         with torch.no_grad():
             for name, parameter in self.parameters.items():

@@ -69,13 +69,13 @@ class LmHead:
         head = self.at_temperature(packing.temperature_at(where))
         return head if support is None else replace(head, support=support)
 
-    def cooled(self, hidden: Tensor) -> tuple[Tensor, LmHead]:
+    def fold_temperature(self, hidden: Tensor) -> tuple[Tensor, LmHead]:
         """States and a head with the same logits: without bias and cap states take the division, so that any head can."""
         if self.temperature is None or self.bias is not None or self.cap:
             return hidden, self
         return hidden / self.temperature.unsqueeze(1), replace(self, temperature=None)
 
-    def decided(self) -> LmHead:
+    def settle_precision(self) -> LmHead:
         """The same, with ``half`` as the present autocast has it where that is None."""
         return self if self.half is not None else replace(self, half=_halved(self.weight.device))
 
@@ -245,7 +245,7 @@ def head_columns(hidden: Tensor, head: LmHead, targets: Tensor, entropy: bool = 
     Returns:
         ``[M]`` log-probabilities, and ``[M]`` entropies (``[0]`` when not asked).
     """
-    hidden, head = head.decided().cooled(hidden)
+    hidden, head = head.settle_precision().fold_temperature(hidden)
     if head.library is not None and _compiled(hidden, head):
         return compiled_columns(head.library, hidden, head.weight, targets, entropy)
     with torch.autocast(hidden.device.type, enabled=False):
@@ -370,7 +370,10 @@ def head_statistics(
     Returns:
         ``[M]`` log-probabilities, then ``[M]`` for each of ``stats``.
     """
-    hidden, head = head.decided().cooled(hidden)
-    beside = replace(beside, models={name: other.decided().cooled(states) for name, (states, other) in beside.models.items()})
+    hidden, head = head.settle_precision().fold_temperature(hidden)
+    beside = replace(
+        beside,
+        models={name: other.settle_precision().fold_temperature(states) for name, (states, other) in beside.models.items()},
+    )
     with torch.autocast(hidden.device.type, enabled=False):
         return cast(Any, _HeadStatistics).apply(hidden, head.weight, head.bias, head, targets, tuple(stats), beside)

@@ -72,16 +72,16 @@ def _sums(tensor: Tensor) -> list[Tensor]:
     whole = rows * WORD * ROW
     table = flat[:whole].view(torch.int64).view(rows, ROW)
     buffer = table.new_empty(2, min(rows, step), ROW)  # the same memory for all: a CPU would get and clear fresh pages for each
-    parts = [_mixed(table[i : i + step], buffer[:, : min(step, rows - i)]).sum(1) for i in range(0, rows, step)]
+    parts = [_mix_words(table[i : i + step], buffer[:, : min(step, rows - i)]).sum(1) for i in range(0, rows, step)]
     if len(flat) > whole:
         rest = flat.new_zeros(-(-(len(flat) - whole) // WORD) * WORD)
         rest[: len(flat) - whole] = flat[whole:]
         words = rest.view(torch.int64)[None]
-        parts.append(_mixed(words, words.new_empty(2, *words.shape)).sum(1))
+        parts.append(_mix_words(words, words.new_empty(2, *words.shape)).sum(1))
     return parts
 
 
-def _mixed(words: Tensor, buffer: Tensor) -> Tensor:
+def _mix_words(words: Tensor, buffer: Tensor) -> Tensor:
     """``[r, n]`` words, each through a bijection of 64 bits that depends on its column, in ``buffer``: ``[2, r, n]``."""
     z, high = buffer[0], buffer[1]
     torch.add(words, _keys(words.device, ROW)[: words.shape[1]], out=z)
@@ -89,16 +89,16 @@ def _mixed(words: Tensor, buffer: Tensor) -> Tensor:
         torch.bitwise_right_shift(z, shift, out=high)
         z.bitwise_xor_(high.bitwise_and_((1 << (64 - shift)) - 1))  # the shift fills up with the sign
         if factor != 1:
-            z.mul_(_signed(factor))
+            z.mul_(_as_signed(factor))
     return z
 
 
 @cache
 def _keys(device: torch.device, count: int) -> Tensor:
-    return torch.arange(1, count + 1, dtype=torch.int64, device=device) * _signed(GOLDEN)
+    return torch.arange(1, count + 1, dtype=torch.int64, device=device) * _as_signed(GOLDEN)
 
 
-def _signed(constant: int) -> int:
+def _as_signed(constant: int) -> int:
     """Of 64 bits as torch has them."""
     return constant - (1 << 64)
 

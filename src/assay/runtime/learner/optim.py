@@ -80,14 +80,14 @@ class AdamWOptimizer:
         """One update from the parameters' gradients, at ``factor`` times the learning rate."""
         if self._library is not None:
             moved = {p: p.grad for p in self.parameters.values() if p.grad is not None}
-            states = [self.inner.state[p] or self._begun(p) for p in moved]
+            states = [self.inner.state[p] or self._initial_state(p) for p in moved]
             adamw_step(self._library, self.settings, self.settings.lr * factor, list(moved), list(moved.values()), states)
             return
         for group in self.inner.param_groups:
             group["lr"] = self.settings.lr * factor
         self.inner.step()
 
-    def _begun(self, parameter: torch.nn.Parameter) -> dict[str, Tensor]:
+    def _initial_state(self, parameter: torch.nn.Parameter) -> dict[str, Tensor]:
         self.inner.state[parameter] = made = {
             "step": torch.zeros(()),
             "exp_avg": torch.zeros_like(parameter),

@@ -87,7 +87,7 @@ class Packing:
         """The supports of some tokens; None for all ids everywhere."""
         return None if self.support is None else self.support.at(where)
 
-    def unpadded(self) -> Packing:
+    def without_padding(self) -> Packing:
         """The same for attention that needs no rectangles."""
         return replace(self, ragged=True, useful=1.0)
 

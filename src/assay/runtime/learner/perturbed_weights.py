@@ -15,7 +15,7 @@ from assay.core.seeds import generator
 from assay.runtime.kernels.typed import tensor_of
 from assay.runtime.learner.causal import Causal
 
-__all__ = ["disturbed", "effects"]
+__all__ = ["disturb_weights", "effects"]
 
 SPREAD = 0.5
 """Noise on a tensor, in units of its own root mean square."""
@@ -32,7 +32,7 @@ def _noise(name: str, tensor: Tensor) -> Tensor:
 
 
 @contextmanager
-def disturbed(policy: Causal) -> Generator[dict[str, Tensor]]:
+def disturb_weights(policy: Causal) -> Generator[dict[str, Tensor]]:
     """Inside, each trained tensor carries noise of its own; behind it all are bit for bit as before. Gives copies of what they
     were.
     """

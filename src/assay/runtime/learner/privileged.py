@@ -41,12 +41,12 @@ def behind_privilege(batch: Batch, model: str) -> Batch:
     row = np.concatenate([np.nonzero(known)[0], owner[tail]])
     order = np.argsort(row, kind="stable")
 
-    def joined(front: NDArray[Any], values: NDArray[Any]) -> NDArray[Any]:
+    def join_front(front: NDArray[Any], values: NDArray[Any]) -> NDArray[Any]:
         return np.concatenate([front.astype(values.dtype), values[tail]])[order]
 
     blank = int(known.sum())
     tokens = {
-        name: replace(c, values=joined(given[known] if name == "ids" else np.zeros((blank, *c.trailing)), c.values))
+        name: replace(c, values=join_front(given[known] if name == "ids" else np.zeros((blank, *c.trailing)), c.values))
         for name, c in batch.tokens.items()
     }
     offsets = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(batch)))]).astype(np.int64)

@@ -16,7 +16,7 @@ from assay.core.manifest import Manifest, TensorInfo, manifest_of
 from assay.runtime.kernels.typed import array_of
 from assay.runtime.learner.mixed import mixed_digests
 
-__all__ = ["TensorsInPlace", "bits_of", "check_kind", "digests_of", "published", "served"]
+__all__ = ["TensorsInPlace", "bits_of", "check_kind", "digests_of", "make_manifest", "served_dtype"]
 
 SERVED = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
@@ -47,7 +47,7 @@ class TensorsInPlace(Mapping[str, Array]):
         return len(self.tensors)
 
 
-def published(version: int, weights: Mapping[str, Tensor], dtype: str, digests: str) -> Manifest:
+def make_manifest(version: int, weights: Mapping[str, Tensor], dtype: str, digests: str) -> Manifest:
     """A full manifest of weights as an engine takes them.
 
     Args:
@@ -63,7 +63,7 @@ def published(version: int, weights: Mapping[str, Tensor], dtype: str, digests: 
     Raises:
         ConfigError: another dtype or digest.
     """
-    kind = served(dtype)
+    kind = served_dtype(dtype)
     if check_kind(digests) == "mixed":
         found = mixed_digests((name, tensor.detach().to(kind)) for name, tensor in weights.items())
         infos = {n: TensorInfo(_type_code(dtype), tuple(t.shape), found[n]) for n, t in weights.items()}
@@ -85,7 +85,7 @@ def check_kind(digests: str) -> str:
     return digests
 
 
-def served(dtype: str) -> torch.dtype:
+def served_dtype(dtype: str) -> torch.dtype:
     """As torch calls it; ConfigError for any but float32 and bfloat16."""
     if dtype not in SERVED:
         raise ConfigError(f"weights are published as 'float32' or 'bfloat16', not as {dtype!r}")

@@ -40,8 +40,8 @@ class RoutingReplay:
         self.force, self._given = force, cast("Tensor | None", None)
         self._alike: list[Tensor | None] = [None] * len(routers)
         for layer, router in enumerate(routers.values()):
-            router.forward = self._chosen(layer, type(router).__name__, router.forward)
-        for around in {outer for name in routers for outer in _around(name)}:
+            router.forward = self._choose_experts(layer, type(router).__name__, router.forward)
+        for around in {outer for name in routers for outer in _enclosing_modules(name)}:
             module.get_submodule(around).register_forward_pre_hook(self._see, with_kwargs=True)
 
     def _see(self, module: nn.Module, given: Any, named: dict[str, Any]) -> None:
@@ -50,7 +50,7 @@ class RoutingReplay:
         elif "input_ids" in named:  # a whole pass that knows of no rows
             self._given = None
 
-    def _chosen(self, layer: int, name: str, own: Callable[..., Any]) -> Callable[..., Any]:
+    def _choose_experts(self, layer: int, name: str, own: Callable[..., Any]) -> Callable[..., Any]:
         def forward(*given: Any, **named: Any) -> Any:
             experts = self._given
             if experts is None:
@@ -107,7 +107,7 @@ class _Choice(TorchFunctionMode):
         return torch.return_types.topk((scores.gather(-1, chosen), chosen))  # type: ignore[reportAttributeAccessIssue]
 
 
-def _around(name: str) -> list[str]:
+def _enclosing_modules(name: str) -> list[str]:
     """The modules that a module lies in, from the outermost on."""
     parts = name.split(".")
     return [".".join(parts[:i]) for i in range(len(parts))]

@@ -33,7 +33,7 @@ from assay.runtime.settings import Lora
 from assay.runtime.text.tokenizer import HubTokenizer
 from assay.runtime.text.transformers_ids import TEXTS, auto_tokenizer, first_difference, readable
 
-__all__ = ["TOLERANCE", "Reloaded", "reloaded", "with_weights", "write_exported"]
+__all__ = ["TOLERANCE", "Reloaded", "reload_exported", "with_weights", "write_exported"]
 
 TOLERANCE = {"float32": 1e-3, "float16": 0.05, "bfloat16": 0.5}
 """Nats by which the written model may differ from the run's own on any probe token. Weights are compared bit by bit besides: this
@@ -175,7 +175,7 @@ def with_weights(model: AnyModel, path: Path, adapter: Lora | None) -> AnyModel:
 # ---- reading it back ---------------------------------------------------------------------------------------------------------
 
 
-def reloaded(
+def reload_exported(
     model: AnyModel, folder: Path, rows: Sequence[Ids], texts: Sequence[str], *, dtype: str = "float32", base: Path | None = None
 ) -> Reloaded:
     """Loads what `write_exported` wrote as anybody would, and compares it with the run's own model.
@@ -253,7 +253,7 @@ def _compare_weights(model: HubModel, module: Any, dtype: str, adapter: bool) ->
                 f"the exported folder and the run differ in which weights there are: {missing[0]}; nothing was kept of it"
             )
     for name, tensor in wanted.items():
-        if not np.array_equal(_rounded(name, array_of(tensor.detach().float()), dtype), _bits(there[name].detach())):
+        if not np.array_equal(_round_bits(name, array_of(tensor.detach().float()), dtype), _bits(there[name].detach())):
             raise DataError(f"weight {name.removeprefix(PREFIX)} of the exported folder is not the run's; nothing was kept of it")
     return len(wanted)
 
@@ -265,7 +265,7 @@ def _compare_buffers(own: Mapping[str, torch.Tensor], there: Mapping[str, torch.
             raise DataError(f"{name} of the exported folder is not the run's; nothing was kept of it")
 
 
-def _rounded(name: str, array: NDArray[np.float32], dtype: str) -> Bits:
+def _round_bits(name: str, array: NDArray[np.float32], dtype: str) -> Bits:
     """float32 numbers rounded to ``dtype``, as unsigned integers."""
     if dtype == "bfloat16":
         return bfloat16_bits(name, array)

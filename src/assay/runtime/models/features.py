@@ -93,7 +93,7 @@ class Prober:
         handle = self._mlp()[1].register_forward_pre_hook(keep)
         try:
             with torch.no_grad():
-                self._decoder.hidden(*self._packed(ids))
+                self._decoder.hidden(*self._pack_ids(ids))
         finally:
             handle.remove()
         return array_of(caught[0].reshape(len(ids), -1))
@@ -113,7 +113,7 @@ class Prober:
         """
         if not len(prompt) or not len(answer):
             raise DataError(f"a prompt of {len(prompt)} and an answer of {len(answer)} tokens; give at least one of each")
-        ids, packing = self._packed(np.concatenate([prompt, answer]))
+        ids, packing = self._pack_ids(np.concatenate([prompt, answer]))
         self._weight.requires_grad_(True)
         try:
             said = self._decoder.columns(ids, packing, torch.arange(len(prompt), len(ids), device=ids.device))[0].sum()
@@ -122,7 +122,7 @@ class Prober:
             self._weight.requires_grad_(False)
         return array_of(found)
 
-    def _packed(self, ids: Ids) -> tuple[Tensor, Any]:
+    def _pack_ids(self, ids: Ids) -> tuple[Tensor, Any]:
         most = self._decoder.shape.max_positions
         if not 0 < len(ids) <= most:
             raise DataError(f"a text of {len(ids)} tokens; the model reads 1 to {most}")

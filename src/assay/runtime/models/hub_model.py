@@ -21,7 +21,7 @@ from assay.runtime.models.model_files import config_of
 from assay.runtime.settings import HubShape, Lora
 from assay.runtime.text.tokenizer import HubTokenizer
 
-__all__ = ["Adapter", "HubModel", "adapted", "hub_config", "hub_of", "kept_buffers", "merged", "parameter_shapes"]
+__all__ = ["Adapter", "HubModel", "with_adapter", "hub_config", "hub_of", "kept_buffers", "merge_adapter", "parameter_shapes"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,11 +73,11 @@ class HubModel:
                 "it is another model's; give the tokenizer that belongs to the weights"
             )
 
-    def trained(self, tensors: Mapping[str, Tensor], adapter: Lora | None) -> HubModel:
+    def with_trained(self, tensors: Mapping[str, Tensor], adapter: Lora | None) -> HubModel:
         """The model behind training: with other weights, or beside them with the tensors of an adapter."""
         if adapter is None:
             return replace(self, tensors={**self.tensors, **tensors}, adapter=None, origin="")
-        whole = self if self.adapter is not None and self.adapter.settings == adapter else merged(self)
+        whole = self if self.adapter is not None and self.adapter.settings == adapter else merge_adapter(self)
         return replace(whole, adapter=Adapter(adapter, tensors))
 
     def base(self) -> HubModel:
@@ -90,7 +90,7 @@ class HubModel:
         inject(module, settings)
         return replace(self, adapter=Adapter(settings, adapter_of(module)))
 
-    def saved(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    def checkpoint_tensors(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Tensors of the base by the names, and in the pieces, in which ``save_pretrained`` writes them: what checkpoints have.
 
         transformers holds the experts of a layer in one tensor, whose checkpoints have each for itself; most other tensors are
@@ -224,16 +224,16 @@ def hub_of(model: Model | HubModel) -> HubModel:
     return HubModel(config=config_of(model.shape), tensors=model.tensors, tokenizer=model.tokenizer)
 
 
-def adapted(model: HubModel, settings: Lora | None) -> HubModel:
+def with_adapter(model: HubModel, settings: Lora | None) -> HubModel:
     """The model with an adapter as ``settings`` say: its own where that is of this kind, else a fresh one beside weights into
     which its own was merged; without settings merged alone.
     """
     if settings is None or (model.adapter is not None and model.adapter.settings == settings):
-        return merged(model) if settings is None else model
-    return merged(model).with_adapter(settings)
+        return merge_adapter(model) if settings is None else model
+    return merge_adapter(model).with_adapter(settings)
 
 
-def merged(model: HubModel) -> HubModel:
+def merge_adapter(model: HubModel) -> HubModel:
     """The model with its adapter added to its weights."""
     if model.adapter is None:
         return model

@@ -75,7 +75,7 @@ def _check_trained(module: nn.Module, settings: Lora) -> None:
     Raises:
         ConfigError: as `inject`.
     """
-    tuned = _tuned(module)
+    tuned = _adapted_layers(module)
     head = cast(Any, module).get_output_embeddings()
     linear = sorted({n.rpartition(".")[2] for n, part in tuned.items() if part is not head} | _linear(module))
     for target in settings.targets:
@@ -94,7 +94,7 @@ def _check_trained(module: nn.Module, settings: Lora) -> None:
             )
 
 
-def _tuned(module: nn.Module) -> dict[str, Any]:
+def _adapted_layers(module: nn.Module) -> dict[str, Any]:
     """The layers that have an adapter, by name."""
     from peft.tuners.tuners_utils import BaseTunerLayer
 
@@ -148,7 +148,7 @@ def peft_names(tensors: Mapping[str, Any]) -> dict[str, str]:
 
 def merge(module: nn.Module) -> None:
     """Adds the adapters to the weights that they adapt, and takes them out."""
-    for name, tuned in _tuned(module).items():
+    for name, tuned in _adapted_layers(module).items():
         tuned.merge(safe_merge=True)
         parent, _, last = name.rpartition(".")
         setattr(module.get_submodule(parent), last, tuned.get_base_layer())

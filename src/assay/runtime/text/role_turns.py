@@ -91,11 +91,11 @@ class RoleTurns:
         """Whole turns in order."""
         opens = self._system and messages and messages[0].role != "system"
         turns = [Message("system", self._system), *messages] if opens else messages
-        return [*self.begin, *self._written(turns, answer)]
+        return [*self.begin, *self._write_ids(turns, answer)]
 
     def follow(self, history: Sequence[Message], messages: Sequence[Message], answer: bool) -> list[int]:
         """The end of a turn, and those behind it: the history does not matter."""
-        return [self.end, *self._written(messages, answer)]
+        return [self.end, *self._write_ids(messages, answer)]
 
     def calls(self, history: Sequence[Message], message: Message) -> list[int]:
         """Refused: such a template writes none.
@@ -103,9 +103,9 @@ class RoleTurns:
         Raises:
             ConfigError: always.
         """
-        return self._written([message], False)
+        return self._write_ids([message], False)
 
-    def _written(self, messages: Sequence[Message], answer: bool) -> list[int]:
+    def _write_ids(self, messages: Sequence[Message], answer: bool) -> list[int]:
         out: list[int] = []
         for message in messages:
             if message.role in (TOOLS, CALLS):

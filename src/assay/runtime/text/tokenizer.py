@@ -129,13 +129,13 @@ class HubTokenizer:
             self._texts += [""] * ((rows or 0) - self._size)  # rows of the head that no id of the tokenizer uses mean no text
         self._cache: dict[str, Ids] = {}
         self.template = template
-        self._turns = self._written()
+        self._turns = self._turn_writer()
         self._eos = self._turns.end
         if isinstance(self._turns, JinjaTurns):
             self._reads = _reading(tokenizer, self._special, self._turns.controls)
         self._cache.clear()
 
-    def _written(self) -> TurnWriter:
+    def _turn_writer(self) -> TurnWriter:
         """What writes conversations."""
         chat, where = self.chat, self._brought.where if self._brought else "the tokenizer"
         added = self._tokenizer.get_added_tokens_decoder()
@@ -145,7 +145,7 @@ class HubTokenizer:
         source = self._source()
         if source is not None:
             self.template = None
-            tokens = {n: t for n, v in self._special_tokens().items() if n.endswith("_token") and v and (t := _named(v))}
+            tokens = {n: t for n, v in self._special_tokens().items() if n.endswith("_token") and v and (t := _token_text(v))}
             text = JinjaText(source, where, tokens, chat.options, chat.today)
             return JinjaTurns(text, codec, self._named_eos, chat)
         if self._named_eos is None:
@@ -185,9 +185,9 @@ class HubTokenizer:
             raise UnknownNameError("Chat.template", wanted, {*own, *BUILT_IN})
         if wanted == "chatml" and wanted not in own and self._tokenizer.token_to_id("<|im_end|>") is None:
             raise ConfigError("Chat.template='chatml': the tokenizer has no token '<|im_end|>'; use 'dialogue', which needs none")
-        return found if wanted in own else self._begun(found)
+        return found if wanted in own else self._prepend_special(found)
 
-    def _begun(self, source: str) -> str:
+    def _prepend_special(self, source: str) -> str:
         """A Jinja text that begins with the special tokens that stand in front of plain text."""
         begin = self._added.before_text
         return f"{{{{ {begin!a} }}}}{source}" if begin else source
@@ -250,7 +250,7 @@ class HubTokenizer:
             if isinstance(self._turns, BareTurns) or self.template is None:
                 return None
             source = roles_in_jinja(asdict(self.template))
-            source = self._begun(source) if isinstance(self._turns, RoleTurns) and self._turns.begin else source
+            source = self._prepend_special(source) if isinstance(self._turns, RoleTurns) and self._turns.begin else source
         apart = not isinstance(self._turns, JinjaTurns) or self._turns.takes_system
         return with_defaults(source, self.chat.system, self.chat.options, apart)
 
@@ -264,13 +264,13 @@ class HubTokenizer:
     @property
     def bos(self) -> int | None:
         """Id of ``bos_token``, where the tokenizer's config names one."""
-        token = _named(self._config.get("bos_token"))
+        token = _token_text(self._config.get("bos_token"))
         return None if token is None else self._tokenizer.token_to_id(token)
 
     @property
     def pad(self) -> int | None:
         """Id for padding, where the tokenizer names one; assay itself never pads."""
-        token = _named(self._config.get("pad_token", PAD))
+        token = _token_text(self._config.get("pad_token", PAD))
         return None if token is None else self._tokenizer.token_to_id(token)
 
     @property
@@ -435,7 +435,7 @@ class HubTokenizer:
                 "with these weights"
             )
         config = _read_config(folder / CONFIG_FILE)
-        token = _named(config.get("eos_token"))
+        token = _token_text(config.get("eos_token"))
         end: int | None = tokenizer.token_to_id(token) if token is not None else eos
         if end is not None and not 0 <= end < size:
             raise ConfigError(
@@ -545,7 +545,7 @@ def _reading(tokenizer: Tokenizer, special: frozenset[int], controls: frozenset[
     return Tokenizer.from_str(json.dumps(plan))
 
 
-def _named(token: Any) -> str | None:
+def _token_text(token: Any) -> str | None:
     """A token in ``tokenizer_config.json``: its text, or an object with it."""
     return cast(dict[str, str], token)["content"] if isinstance(token, dict) else token
 

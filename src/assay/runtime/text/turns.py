@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from assay.core.errors import ConfigError, DataError
 from assay.core.task import CALLS, Message
 from assay.core.thinking import Thinking
-from assay.core.tools import as_dicts, declared, marked, named_in, renamed, with_words
+from assay.core.tools import as_dicts, declared_tools, mark_content, named_in, rename_tools, with_words
 from assay.runtime.text.jinja import JinjaText
 from assay.runtime.text.role_turns import Codec
 
@@ -64,7 +64,7 @@ class JinjaTurns:
                 "config name an eos_token: answers could not end; add one"
             )
         self.end: int = behind[0] if behind else int(eos or 0)
-        self.opener = self._opened(asked)
+        self.opener = self._opening_text(asked)
         self._controls, self._pattern = self._find_controls(asked, said)
 
     def _marker(self, index: int) -> bool:
@@ -72,7 +72,7 @@ class JinjaTurns:
         token = self._codec.added.get(index)
         return token is not None and not token.content.isspace()
 
-    def _opened(self, asked: str) -> str:
+    def _opening_text(self, asked: str) -> str:
         plain, whole = (self._text(_dicts(("user",), (asked,)), answer) for answer in (False, True))
         same = next((i for i, (a, b) in enumerate(zip(plain, whole, strict=False)) if a != b), min(len(plain), len(whole)))
         return whole[same:]
@@ -102,21 +102,23 @@ class JinjaTurns:
         """
         if not messages:
             return self._ids(self.opener, {}) if answer else []
-        tools, rest = declared(messages, self._text.where)
+        tools, rest = declared_tools(messages, self._text.where)
         if not rest:  # tools are written with what follows them
             return self._ids(self.opener, {}) if answer else []
-        told = self._prepared(rest)
+        told = self._prepare_messages(rest)
         roles = tuple(m.role for m in told)
         if (roles, tools) not in self._rendered:
             marks = [_mark(i) for i in range(len(roles))]
-            whole = self._written(roles, [marked(r, m) for r, m in zip(roles, marks, strict=True)], answer, tools)
+            whole = self._render_text(roles, [mark_content(r, m) for r, m in zip(roles, marks, strict=True)], answer, tools)
             self._check_whole(roles, marks, whole)
             self._check_tools(tools, whole, roles, marks)
             self._rendered.add((roles, tools))
         (*contents, tools), hidden = self._hide([*(m.content for m in told), tools])
-        return self._ids(self._written(roles, contents, answer, tools), hidden)
+        return self._ids(self._render_text(roles, contents, answer, tools), hidden)
 
-    def _written(self, roles: Sequence[str], contents: Sequence[str], answer: bool, tools: str = "", called: bool = False) -> str:
+    def _render_text(
+        self, roles: Sequence[str], contents: Sequence[str], answer: bool, tools: str = "", called: bool = False
+    ) -> str:
         """The text of a conversation, tools and calls given as templates take them."""
         needs = "tool" in roles or CALLS in roles
         messages = as_dicts(roles, contents, ids=needs and self._numbered, called=called and self._called)
@@ -125,7 +127,7 @@ class JinjaTurns:
     @cached_property
     def _numbered(self) -> bool:
         """Whether the template writes a tool's answer only where it has the number of its call."""
-        roles, marks = ("user", CALLS, "tool"), (_mark(0), marked(CALLS, _mark(1)), _mark(2))
+        roles, marks = ("user", CALLS, "tool"), (_mark(0), mark_content(CALLS, _mark(1)), _mark(2))
         return not self._takes(roles, marks) and self._takes(roles, marks, ids=True)
 
     @cached_property
@@ -151,15 +153,15 @@ class JinjaTurns:
         """
         if not history or history[-1].role not in ("assistant", CALLS):
             raise DataError("a conversation that is gone on with must end with an assistant's turn")
-        tools, whole = declared([*history, *messages], self._text.where)
-        told = self._prepared(whole)
+        tools, whole = declared_tools([*history, *messages], self._text.where)
+        told = self._prepare_messages(whole)
         roles, last = tuple(m.role for m in told), len(told) - len(messages) - 1
         if answer:
             self._check_follow(roles, [self._tags.close in m.content for m in told[: last + 1]], last, tools)
         (*contents, tools), hidden = self._hide([*(m.content for m in told), tools])
         said = _free([*contents, tools])
-        contents[last] = marked(roles[last], said)
-        rest = self._written(roles, contents, answer, tools, called=True).partition(said)[2]
+        contents[last] = mark_content(roles[last], said)
+        rest = self._render_text(roles, contents, answer, tools, called=True).partition(said)[2]
         if not self._ends and roles[last] == CALLS:
             raise ConfigError(f"{self._text.where}: the chat template ends no turn of calls, so nothing can follow one")
         if not self._ends:
@@ -173,12 +175,12 @@ class JinjaTurns:
             ConfigError: the template begins it otherwise than a turn that it asks for, or does not end it.
             DataError: the template refuses the conversation, or the message holds no calls.
         """
-        tools, whole = declared([*history, message], self._text.where)
-        told = self._prepared(whole)
+        tools, whole = declared_tools([*history, message], self._text.where)
+        told = self._prepare_messages(whole)
         roles = tuple(m.role for m in told)
         (*contents, tools), hidden = self._hide([*(m.content for m in told), tools])
-        before = self._written(roles[:-1], contents[:-1], True, tools, called=True)
-        text, end = self._written(roles, contents, False, tools, called=True), self._codec.added[self.end].content
+        before = self._render_text(roles[:-1], contents[:-1], True, tools, called=True)
+        text, end = self._render_text(roles, contents, False, tools, called=True), self._codec.added[self.end].content
         said, found, _ = text.removeprefix(before).partition(end)
         if not text.startswith(before) or not found or not self._ends:
             what = "begins" if not text.startswith(before) else "does not end"
@@ -194,7 +196,7 @@ class JinjaTurns:
             )
         return [*self._ids(said, hidden), self.end]
 
-    def _prepared(self, messages: Sequence[Message]) -> list[Message]:
+    def _prepare_messages(self, messages: Sequence[Message]) -> list[Message]:
         """With the system prompt, and in front of the first user turn where the template has no system turns."""
         told = list(messages)
         if self._chat.system and told[0].role != "system":
@@ -231,9 +233,9 @@ class JinjaTurns:
         """That the template shows the tools that are declared: by their names, and by others that it knows from nowhere."""
         if not tools:
             return
-        other, names = renamed(tools)
-        contents = [marked(r, m) for r, m in zip(roles, marks, strict=True)]
-        shown = self._written(roles, contents, True, other)
+        other, names = rename_tools(tools)
+        contents = [mark_content(r, m) for r, m in zip(roles, marks, strict=True)]
+        shown = self._render_text(roles, contents, True, other)
         lacking = [own for own, mark in names.items() if own not in text or mark not in shown]
         if lacking:
             why = "writes none" if not self._text.knows_tools else f"leaves out {lacking[0]!r}"
@@ -248,7 +250,7 @@ class JinjaTurns:
         key = (roles, tuple(thoughts), last, tools)
         if key in self._followed:
             return
-        marks = [marked(role, _mark(i)) for i, role in enumerate(roles)]
+        marks = [mark_content(role, _mark(i)) for i, role in enumerate(roles)]
         begun = self._tags.thought_start(self.opener)
         for i in range(last + 1):
             if roles[i] == "assistant" and thoughts[i]:
@@ -258,10 +260,10 @@ class JinjaTurns:
         called = roles[last] == CALLS or (
             self._called and roles[last + 1 : last + 2] == ("tool",)
         )  # then it is not written as the text that it is
-        ours = self._written(roles[:last], marks[:last], True, tools, called=True) + ("" if called else marks[last] + end)
-        whole = self._written(roles, marks, True, tools, called=True)
+        ours = self._render_text(roles[:last], marks[:last], True, tools, called=True) + ("" if called else marks[last] + end)
+        whole = self._render_text(roles, marks, True, tools, called=True)
         self._check_whole(roles, [_mark(i) for i in range(len(roles))], whole)
-        if not _squeezed(whole).startswith(_squeezed(ours)):
+        if not _strip_spaces(whole).startswith(_strip_spaces(ours)):
             self._rewritten(roles[last + 1 :], ours, whole)
         self._followed.add(key)
 
@@ -281,7 +283,7 @@ class JinjaTurns:
 
     def _first_difference(self, ours: str, whole: str) -> str:
         """The first token that differs but for white space; MESSAGE, THOUGHT and their numbers stand for what is said."""
-        places = _parted(ours, whole)
+        places = _find_difference(ours, whole)
         found = [self._token_at(text, place) for text, place in zip((ours, whole), places, strict=True)]
         words = [f"{word!r} (id {index})" if index >= 0 else "its end" for _, word, index in found]
         behind = ours[max(0, places[0] - 24) : places[0]]
@@ -340,7 +342,7 @@ def _dicts(roles: Sequence[str], contents: Sequence[str]) -> list[dict[str, str]
     return [{"role": role, "content": content} for role, content in zip(roles, contents, strict=True)]
 
 
-def _parted(a: str, b: str) -> tuple[int, int]:
+def _find_difference(a: str, b: str) -> tuple[int, int]:
     """Where two texts part, white space aside."""
     i = j = 0
     while True:
@@ -353,6 +355,6 @@ def _parted(a: str, b: str) -> tuple[int, int]:
         i, j = i + 1, j + 1
 
 
-def _squeezed(text: str) -> str:
+def _strip_spaces(text: str) -> str:
     """Without white space: templates may trim what they are given; what was sampled stays as it was."""
     return "".join(text.split())

@@ -15,7 +15,7 @@ from assay.core.manifest import Manifest, manifest_of
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["TensorRows", "completed", "constants", "cut", "joined", "whole"]
+__all__ = ["TensorRows", "add_tensors", "constants", "cut", "checkpoint_names", "whole"]
 
 _WIDE = 2  # columns of row numbers: dimensions of one would be taken away by some conversions
 
@@ -54,7 +54,7 @@ class TensorRows:
 class NamesCheckpointTensors(Protocol):
     """A model whose checkpoints may name and cut tensors otherwise than it does itself."""
 
-    def saved(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    def checkpoint_tensors(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Tensors by the names, and in the pieces, in which a checkpoint has them."""
         ...
 
@@ -71,7 +71,7 @@ def constants(model: object) -> dict[str, Array]:
     return {name: array_of(tensor.detach().float().cpu()) for name, tensor in found.items()}
 
 
-def completed(manifest: Manifest, more: Mapping[str, Array]) -> Manifest:
+def add_tensors(manifest: Manifest, more: Mapping[str, Array]) -> Manifest:
     """A manifest with further tensors."""
     made = manifest_of(manifest.version, more)
     return replace(manifest, tensors={**manifest.tensors, **made.tensors}, payload={**(manifest.payload or {}), **more})
@@ -131,12 +131,12 @@ def _run(tensor: Tensor) -> tuple[int, int]:
     return first, first + len(numbers) if same else -1
 
 
-def joined(name: str, parts: Mapping[str, TensorRows]) -> list[str]:
+def checkpoint_names(name: str, parts: Mapping[str, TensorRows]) -> list[str]:
     """Names in the checkpoint whose tensors, one behind another, are all rows of the model's tensor ``name``.
 
     >>> parts = {"b": TensorRows("fused", 2, (2, 3)), "a": TensorRows("fused", 0, (2, 3)), "a again": TensorRows("fused", 0,
     ...     (2, 3))}
-    >>> joined("fused", parts)
+    >>> checkpoint_names("fused", parts)
     ['a', 'b']
     """
     found, reached = list[str](), 0

@@ -19,13 +19,13 @@ from assay.core.errors import AssayError, ConfigError, DataError, EngineError
 from assay.core.manifest import Manifest
 from assay.core.protocols import EngineInfo, Request, SwapMode
 from assay.core.rollout import Completion, Ids, Span, Stop, ids_of
-from assay.runtime.vllm.checkpoint import completed
+from assay.runtime.vllm.checkpoint import add_tensors
 from assay.runtime.vllm.checksums import compare_checksums, parameters
 from assay.runtime.vllm.facts import Shaped, inspect
 from assay.runtime.vllm.nccl import NcclTransfer
 from assay.runtime.vllm.request_gate import PendingRequest, RequestGate
 from assay.runtime.vllm.server import GENERATE, VllmServer
-from assay.runtime.vllm.snapshots import WeightFiles, checked, is_adapter
+from assay.runtime.vllm.snapshots import WeightFiles, check_manifest, is_adapter
 from assay.runtime.vllm.transfer import HeldVersion, Sender, Transfer
 from assay.runtime.vllm.untied import HEAD
 from assay.runtime.vllm.weights import ServerWeights
@@ -92,9 +92,9 @@ class VllmEngine:
                 Or weights should go over NCCL, and this process cannot send them.
         """
         if self._weights is None:
-            await asyncio.to_thread(self._connected)
+            await asyncio.to_thread(self._connect)
 
-    def _connected(self) -> ServerWeights:
+    def _connect(self) -> ServerWeights:
         with self._lock:
             if self._weights is None:
                 if self._transfer:
@@ -109,7 +109,7 @@ class VllmEngine:
 
     def info(self) -> EngineInfo:
         """What is served; version -1 before the first `swap`. Connects if nothing did before, and raises like `connect`."""
-        weights = self._connected()
+        weights = self._connect()
         facts, version = weights.facts, weights.now.version
         return EngineInfo(version=version, vocabulary=self._model.shape.vocab_size, context=facts.context, dtype=facts.dtype)
 
@@ -157,12 +157,12 @@ class VllmEngine:
         try:
             if not await job.go:
                 return _nothing(request)
-            return await self._completed(request, job, started)
+            return await self._complete_request(request, job, started)
         finally:
             gate.leave(request.id)
 
-    async def _completed(self, request: Request, job: PendingRequest, started: float) -> Completion:
-        who, weights = f"request {request.id!r}", self._connected()
+    async def _complete_request(self, request: Request, job: PendingRequest, started: float) -> Completion:
+        who, weights = f"request {request.id!r}", self._connect()
         since, told = len(weights.history) - 1, weights.now
         body = request_body(request, job.wire, told.adapter or weights.facts.model, weights.salt)
         answer = await self._answer(body, weights, who)
@@ -188,7 +188,7 @@ class VllmEngine:
         return answer
 
     def _check(self, request: Request) -> None:
-        prompt, new, context = request.prompt, request.sampling.max_new_tokens, self._connected().facts.context
+        prompt, new, context = request.prompt, request.sampling.max_new_tokens, self._connect().facts.context
         if len(prompt) == 0:
             raise DataError(f"request {request.id!r} has an empty prompt; an engine needs at least one token to go on from")
         if len(prompt) + new > context:  # the server would cut the answer off without a word
@@ -252,9 +252,9 @@ class VllmEngine:
             else:
                 more = weights.facts.constants
                 trained = {n: tuple(map(int, t.shape)) for n, t in self._model.tensors.items() if n not in more}
-                checked(manifest, weights.facts.dtype, trained)
+                check_manifest(manifest, weights.facts.dtype, trained)
                 keep = files.full if weights.sender is None else HeldVersion.of
-                sent = await asyncio.to_thread(keep, completed(manifest, more) if more else manifest, weights.facts.parts)
+                sent = await asyncio.to_thread(keep, add_tensors(manifest, more) if more else manifest, weights.facts.parts)
                 await self._clear(gate, mode)
                 await weights.replace(self._post, sent, mode)
         finally:
@@ -262,19 +262,19 @@ class VllmEngine:
             gate.open()
 
     def _files(self) -> WeightFiles:
-        self._connected()
+        self._connect()
         assert self._snapshots is not None  # made when it connected
         return self._snapshots
 
     async def _same_server(self) -> ServerWeights:
         """A server that calls its weights by another name than it was told is another one: what was known of it is forgotten."""
-        weights = self._connected()
+        weights = self._connect()
         if (await self._post("/weight_info", method="GET"))["weight_version"] != weights.now.label:
             if weights.sender:
                 await weights.sender.close()
             self._weights = None
             await self.connect()
-        return self._connected()
+        return self._connect()
 
     async def _clear(self, gate: RequestGate, mode: SwapMode) -> None:
         """Holds new requests back, and sees to those that run."""
@@ -297,7 +297,7 @@ class VllmEngine:
             takes = f"adapters up to rank {can}" if can else "no adapters"
             raise ConfigError(f"{self.settings.url} takes {takes}, this one has rank {rank}: {self._server.fix(rank)}")
         rounded = all(tensor.dtype == "bfloat16" for tensor in manifest.tensors.values())
-        checked(manifest, "bfloat16" if rounded else "float32", None)
+        check_manifest(manifest, "bfloat16" if rounded else "float32", None)
         return config
 
     # ---- witnesses --------------------------------------------------------------------------------------------------
@@ -310,7 +310,7 @@ class VllmEngine:
         experts laid out for some kernels of GPUs), parts on several devices, names of its own. None before the first swap, and
         while an adapter is served, of which it tells nothing.
         """
-        weights = self._connected()
+        weights = self._connect()
         if weights.newest is None or weights.now.adapter:
             return None
         served = parameters((await self._post("/weight_checker", {"action": "checksum"}))["checksums"])
@@ -332,7 +332,7 @@ class VllmEngine:
         return [await self._score(row, f"row {i}") for i, row in enumerate(rows)]
 
     async def _score(self, row: Ids, who: str) -> NDArray[np.float32]:
-        weights = self._connected()
+        weights = self._connect()
         told, context = weights.now, weights.facts.context
         if len(row) > context:
             raise ConfigError(f"{who} has {len(row)} tokens, the server's context holds {context}; cut it")

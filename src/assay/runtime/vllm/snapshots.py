@@ -14,9 +14,9 @@ import numpy as np
 
 from assay.core.columns import Array
 from assay.core.errors import CheckpointError, ConfigError, EngineError
-from assay.core.manifest import Manifest, digested
+from assay.core.manifest import Manifest, digest_kind
 from assay.core.util.owned_folder import OwnedFolder
-from assay.runtime.vllm.checkpoint import TensorRows, joined, whole
+from assay.runtime.vllm.checkpoint import TensorRows, checkpoint_names, whole
 
 __all__ = ["WeightFile", "WeightFiles", "is_adapter", "read_header", "shapes_in"]
 
@@ -44,7 +44,7 @@ class WeightFile:
         header, start = read_header(file)
         data, kind = bytearray(), "<f4"
         with file.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as view:
-            for written in joined(name, self.parts):
+            for written in checkpoint_names(name, self.parts):
                 begin, end = header[written]["data_offsets"]
                 kind = "<u2" if header[written]["dtype"] == "BF16" else "<f4"
                 if len(piece := view[start + begin : start + end]) != end - begin:
@@ -98,7 +98,7 @@ class WeightFiles:
             for name, info in manifest.tensors.items()
         }
         return self._write(
-            manifest, ADAPTER, {"adapter_config.json": json.dumps(dict(config), indent=2, default=_listed).encode()}, parts
+            manifest, ADAPTER, {"adapter_config.json": json.dumps(dict(config), indent=2, default=_sets_to_lists).encode()}, parts
         )
 
     def _write(self, manifest: Manifest, file: str, beside: Mapping[str, bytes], parts: Mapping[str, TensorRows]) -> WeightFile:
@@ -157,7 +157,7 @@ def save_tensors(file: Path, manifest: Manifest, parts: Mapping[str, TensorRows]
     del arrays  # alive until here: the file was written from their memory
 
 
-def checked(manifest: Manifest, dtype: str, shapes: Mapping[str, tuple[int, ...]] | None) -> None:
+def check_manifest(manifest: Manifest, dtype: str, shapes: Mapping[str, tuple[int, ...]] | None) -> None:
     """Holds a manifest to what a server that serves ``dtype`` can read; ``shapes`` are of all tensors, where it must have all.
 
     Raises:
@@ -171,7 +171,7 @@ def checked(manifest: Manifest, dtype: str, shapes: Mapping[str, tuple[int, ...]
         raise EngineError(
             f"{said} names {len(manifest.tensors)} tensors and carries {len(manifest.payload or ())} arrays; {kept}"
         )
-    if digested(info.digest for info in manifest.tensors.values()) != "blake2b":
+    if digest_kind(info.digest for info in manifest.tensors.values()) != "blake2b":
         raise EngineError(
             f"{said} is digested by 'mixed'; publish it with digests='blake2b', which is held to what is sent. {kept}"
         )
@@ -218,6 +218,6 @@ def shapes_in(folder: Path) -> dict[str, tuple[int, ...]]:
     return found
 
 
-def _listed(value: object) -> Any:
+def _sets_to_lists(value: object) -> Any:
     """Sets, as PEFT has them in its settings, as lists."""
     return sorted(cast("set[str]", value)) if isinstance(value, set | frozenset) else str(value)

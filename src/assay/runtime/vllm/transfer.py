@@ -48,7 +48,7 @@ class HeldVersion:
     @classmethod
     def of(cls, manifest: Manifest, parts: Mapping[str, TensorRows]) -> HeldVersion:
         """A manifest with arrays of its own: float32 that a learner hands over may be its live weights, which it trains on.
-        Rounded ones were made for it (`assay.runtime.learner.publishing.published`, `Manifest.round_to`) and are kept as
+        Rounded ones were made for it (`assay.runtime.learner.publishing.make_manifest`, `Manifest.round_to`) and are kept as
         they are.
         """
         arrays = {n: np.array(a) if a.dtype == np.float32 else a for n, a in (manifest.payload or {}).items()}
@@ -58,14 +58,14 @@ class HeldVersion:
         """One tensor of the manifest; bfloat16 as uint16 bit patterns."""
         return np.asarray((self.manifest.payload or {})[name])
 
-    def sent(self) -> Iterator[tuple[str, Array]]:
+    def tensors_to_send(self) -> Iterator[tuple[str, Array]]:
         """Names on the server and arrays, in order."""
         return ((name, rows.of(self.array(rows.source))) for name, rows in self.parts.items())
 
     def wires(self) -> list[WireTensor]:
         """What will be sent, in order."""
         names = {np.dtype(kind): name for name, kind in _TYPES.items()}
-        return [WireTensor(name, names[array.dtype], tuple(map(int, array.shape))) for name, array in self.sent()]
+        return [WireTensor(name, names[array.dtype], tuple(map(int, array.shape))) for name, array in self.tensors_to_send()]
 
 
 class Control:
@@ -171,7 +171,7 @@ class Sender:
             link.send(held)
 
         try:
-            await self._threaded(work)
+            await self._start_sender(work)
         except BaseException:
             await asyncio.to_thread(self._leave)  # a group that lost a message is of no more use
             raise
@@ -212,7 +212,7 @@ class Sender:
         if link is not None:
             link.close()
 
-    async def _threaded(self, work: Callable[[], None]) -> None:
+    async def _start_sender(self, work: Callable[[], None]) -> None:
         """Runs the sending side in a thread of its own, and does not wait for it where the server has failed already."""
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[None] = loop.create_future()

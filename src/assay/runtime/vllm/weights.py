@@ -161,9 +161,9 @@ class ServerWeights:
             return held
         await self.sender.settle()
         self.sender = None
-        return await self._load(post, await self._written(held), label)
+        return await self._load(post, await self._write_file(held), label)
 
-    async def _written(self, held: HeldVersion) -> WeightFile:
+    async def _write_file(self, held: HeldVersion) -> WeightFile:
         return await asyncio.to_thread(self._snapshots.full, held.manifest, held.parts)
 
     async def _fall_back(self, post: Post) -> str:
@@ -172,7 +172,7 @@ class ServerWeights:
             if self.sender is not None:
                 await self.sender.settle()
             if isinstance(self.newest, HeldVersion):
-                self.newest = await self._written(self.newest)
+                self.newest = await self._write_file(self.newest)
             if not self.newest and not (self.facts.folder and shapes_in(self.facts.folder)):
                 raise EngineError("there is nothing to load again")
             await self._read(post, str(self.newest.path if self.newest else self.facts.folder), self.now.label)

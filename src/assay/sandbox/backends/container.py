@@ -20,7 +20,7 @@ from typing import Any
 
 from assay.core.errors import ConfigError
 from assay.sandbox.backend import Refused, WorkerDied
-from assay.sandbox.channels import payload, sealed
+from assay.sandbox.channels import payload, sealed_file
 from assay.sandbox.client import status_of
 from assay.sandbox.limits import Limits
 from assay.sandbox.readable_paths import check_readable
@@ -214,7 +214,7 @@ class ContainerWorker:
             told = order | {"folder": FOLDER, "user": cage.user, "veil": cage.hide_proc, "counted": cage.counted}
             told["sizes"] = [len(b) for b in blobs]
             head = marshal.dumps(told, 4)
-            stdin = sealed(b"".join((len(head).to_bytes(8, "little"), head, *blobs)))
+            stdin = sealed_file(b"".join((len(head).to_bytes(8, "little"), head, *blobs)))
             try:
                 process = self._begin(cage, stdin)
             finally:

@@ -127,7 +127,7 @@ class RemoteWorker:
         try:
             said = self._ask("/run_code", data, limits.wall + _GRACE)
             result = _own(said, name, program) if self._assay else _foreign(said, name, limits)
-            return _fetched(result, said, program, limits)
+            return _fetch_files(result, said, program, limits)
         except _Failed as error:
             if error.code == 400 and self._assay:
                 raise ConfigError(f"{self._backend.url}: {error}") from None
@@ -147,13 +147,13 @@ class RemoteWorker:
             "run_timeout": limits.wall,
             "compile_timeout": limits.wall,
             "memory_limit_MB": limits.memory >> 20,
-            "files": {n: _coded(data) for n, data in program.files.items()},
+            "files": {n: _encode_data(data) for n, data in program.files.items()},
         }
         if program.keep:
             request["fetch_files"] = list(program.keep)
         if self._assay:
             more = {"argv": program.argv, "args": program.args, "entry": program.entry, "arguments": list(program.arguments)}
-            return request | {"assay": {**more, "stdin": _coded(stdin), "limits": asdict(limits)}}
+            return request | {"assay": {**more, "stdin": _encode_data(stdin), "limits": asdict(limits)}}
         lost = [n for n in ("argv", "args", "entry") if getattr(program, n)]
         unheard = [n for n in asdict(limits) if n not in (*_KEPT, *self._backend.own)]
         if lost:
@@ -254,7 +254,7 @@ def _foreign(said: Mapping[str, Any], name: str, limits: Limits) -> Result:
     )
 
 
-def _fetched(result: Result, said: Mapping[str, Any], program: SandboxProgram, limits: Limits) -> Result:
+def _fetch_files(result: Result, said: Mapping[str, Any], program: SandboxProgram, limits: Limits) -> Result:
     """The result with the files that the program keeps, of what came; other files of the service's choice are dropped."""
     if not (program.keep and result.judged):
         return result
@@ -270,7 +270,7 @@ def _fetched(result: Result, said: Mapping[str, Any], program: SandboxProgram, l
     return replace(result, files=files)
 
 
-def _coded(data: bytes) -> str:
+def _encode_data(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 

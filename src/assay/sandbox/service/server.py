@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from assay.core.errors import ConfigError, DataError
-from assay.sandbox.service.http import guarded, listen, refused, sent, table
+from assay.sandbox.service.http import require_token, listen, refusal, read_request, table
 from assay.sandbox.service.request_handler import Full, RunRequestHandler
 
 __all__ = ["application", "serve"]
@@ -30,21 +30,21 @@ def application(handler: RunRequestHandler, token: str = "") -> Starlette:
     """
 
     async def run_code(request: Request) -> Response:
-        data = await sent(request, handler.limits.megabytes)
+        data = await read_request(request, handler.limits.megabytes)
         if isinstance(data, Response):
             return data
         try:
             return JSONResponse(await handler.run(table(data)))
         except (ConfigError, DataError) as error:
-            return refused(400, str(error))
+            return refusal(400, str(error))
         except Full as error:
-            return refused(429, str(error), {"Retry-After": "1"})
+            return refusal(429, str(error), {"Retry-After": "1"})
 
     async def health(request: Request) -> Response:
         return JSONResponse(handler.health())
 
     ways = (("/run_code", run_code, "POST"), ("/health", health, "GET"))
-    return Starlette(routes=[Route(path, guarded(answer, token), methods=[method]) for path, answer, method in ways])
+    return Starlette(routes=[Route(path, require_token(answer, token), methods=[method]) for path, answer, method in ways])
 
 
 def serve(

@@ -132,7 +132,7 @@ class Guard:
         self._limits = limits
         tables = connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
         self._tables = frozenset(str(name).lower() for (name,) in tables)
-        connection.text_factory = _decoded
+        connection.text_factory = _decode_text
         connection.execute(f"PRAGMA hard_heap_limit={limits.memory}")
         self._functions = Tamed(connection, now, limits.cell)
         for category, value in _FIXED.items():
@@ -176,7 +176,7 @@ class Guard:
         self._functions.exceeded, self._functions.calls = "", 0
         self._due = thread_time() + self._limits.seconds
         try:
-            with self._watched(), closing(self._connection.execute(sql)) as cursor:
+            with self._watch_query(), closing(self._connection.execute(sql)) as cursor:
                 return Result(self._rows(cursor), len(cursor.description or ()), frozenset(self._used))
         except MemoryError:
             raise Refusal(StatementVerdict.LIMIT, "memory, or the size of the compiled query") from None
@@ -184,7 +184,7 @@ class Guard:
             raise self._refusal(error) from None
 
     @contextmanager
-    def _watched(self) -> Generator[None]:
+    def _watch_query(self) -> Generator[None]:
         self._connection.set_authorizer(self._authorize)
         try:
             yield
@@ -240,5 +240,5 @@ class Guard:
         return sqlite3.SQLITE_DENY
 
 
-def _decoded(data: bytes) -> str:
+def _decode_text(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")

@@ -58,7 +58,7 @@ class Icarus:
             ConfigError: it is not installed.
         """
         vvp = shutil.which("vvp")
-        found = _beside(Path(vvp).resolve()) if vvp else None
+        found = _beside_simulator(Path(vvp).resolve()) if vvp else None
         if found:
             return found
         raise ConfigError(
@@ -105,7 +105,7 @@ class Icarus:
 
 
 @lru_cache(maxsize=8)
-def _beside(vvp: Path) -> Icarus | None:
+def _beside_simulator(vvp: Path) -> Icarus | None:
     """The compiler that was installed with a simulator."""
     for pattern in ("lib/ivl", "lib/*/ivl", "lib64/ivl"):
         for base in sorted(vvp.parents[1].glob(pattern)):

@@ -47,10 +47,10 @@ def bare(source: str) -> str:
     >>> bare('a /* $x */ = "$y"; // $z')
     'a   = ""; '
     """
-    return _HIDDEN.sub(_emptied, source)
+    return _HIDDEN.sub(_empty_text, source)
 
 
-def _emptied(found: re.Match[str]) -> str:
+def _empty_text(found: re.Match[str]) -> str:
     return {"/": " ", '"': '""', "\\": "_"}[found.group()[0]] if not found.group().startswith("//") else ""
 
 

@@ -51,7 +51,7 @@ def stimulus(design: Design, roles: Roles, cycles: int, rng: Random) -> Stimulus
     """
     played = _Played(design.inputs)
     if roles.clocks:
-        _clocked(played, roles, cycles, rng)
+        _add_clock(played, roles, cycles, rng)
     else:
         _values(played, cycles, rng)
     return Stimulus(tuple(played.rows), tuple(played.cycles))
@@ -169,7 +169,7 @@ def _random_value(port: Port, played: _Played, rng: Random) -> str:
     return format(number & ((1 << width) - 1), f"0{width}b")
 
 
-def _clocked(played: _Played, roles: Roles, cycles: int, rng: Random) -> None:
+def _add_clock(played: _Played, roles: Roles, cycles: int, rng: Random) -> None:
     data = [p for p in played.ports if p.name not in roles.clocks and p.name not in roles.resets]
     for port in data:
         played.put(port.name, "0" * port.width)

@@ -42,7 +42,7 @@ class Testbench:
             f"  integer at_{nonce};",
             *(f"  reg [{p.width - 1}:0] {names[p.name]};" for p in inputs),
             *(f"  wire [{p.width - 1}:0] {names[p.name]};" for p in outputs),
-            f"  {self.top} dut_{nonce} ({', '.join(f'.{_escaped(p.name)}({names[p.name]})' for p in (*inputs, *outputs))});",
+            f"  {self.top} dut_{nonce} ({', '.join(f'.{_escape_name(p.name)}({names[p.name]})' for p in (*inputs, *outputs))});",
             "  initial begin",
             f'    $readmemb("rows", rows_{nonce});',
             "    #1000;",
@@ -61,10 +61,10 @@ class Testbench:
         return "\n".join(lines) + "\n"
 
 
-def _escaped(name: str) -> str:
+def _escape_name(name: str) -> str:
     r"""A name that is right whatever it is made of.
 
-    >>> _escaped("a[0]")
+    >>> _escape_name("a[0]")
     '\\a[0] '
     """
     return f"\\{name} "

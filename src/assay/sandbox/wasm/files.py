@@ -47,7 +47,7 @@ class GuestFolder:
         more = sum(now - self._size(name) for name, now in [*opened, (path, size)])
         return size <= self._limits["file_size"] and self._used + more <= self._limits["disk"]
 
-    def kept(self, names: Iterable[str]) -> dict[str, bytes] | None:
+    def kept_files(self, names: Iterable[str]) -> dict[str, bytes] | None:
         """The files of these names, and of these folders; None where they are more than ``disk``."""
         found = {f"/{name}" for name in names}
         out = {
@@ -84,7 +84,7 @@ class GuestFolder:
         old = self._entries.get(path)
         if old is not None and old.data is None:
             return self._error.EISDIR
-        if not self._folder(_above(path)):
+        if not self._folder(_parent_path(path)):
             return self._missing(path)
         if not self.fits(path, len(data), ()) or (old is None and self._full()):
             return self._error.ENOSPC
@@ -95,7 +95,7 @@ class GuestFolder:
         """A new folder."""
         if path in self._entries:
             return self._error.EEXIST
-        if not self._folder(_above(path)):
+        if not self._folder(_parent_path(path)):
             return self._missing(path)
         if self._full():
             return self._error.ENOSPC
@@ -123,7 +123,7 @@ class GuestFolder:
     def rename(self, src: str, dst: str) -> Any:
         """Another name for a file, or for a folder and all below it."""
         found, there = self._entries.get(src), self._entries.get(dst)
-        if found is None or not self._folder(_above(dst)):
+        if found is None or not self._folder(_parent_path(dst)):
             return self._missing(src if found is None else dst)
         if src == "/" or dst.startswith(f"{src}/"):
             return self._error.EINVAL
@@ -154,20 +154,20 @@ class GuestFolder:
         return found is not None and found.data is None
 
     def _inside(self, path: str) -> list[tuple[str, _Entry]]:
-        return [(p, entry) for p, entry in self._entries.items() if p != "/" and _above(p) == path]
+        return [(p, entry) for p, entry in self._entries.items() if p != "/" and _parent_path(p) == path]
 
     def _full(self) -> bool:
         return len(self._entries) > self._limits["entries"]  # the root is one of them, and does not count
 
     def _missing(self, path: str) -> Any:
         """Why there is nothing: it, or a folder on the way, is not there, or is a file."""
-        above = _above(path)
+        above = _parent_path(path)
         while above not in self._entries:
-            above = _above(above)
+            above = _parent_path(above)
         return self._error.ENOENT if self._folder(above) else self._error.ENOTDIR
 
 
-def _above(path: str) -> str:
+def _parent_path(path: str) -> str:
     return path.rpartition("/")[0] or "/"
 
 

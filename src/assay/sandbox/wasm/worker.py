@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 from .files import GuestFolder
 from .frames import put, take
 
-__all__ = ["FOLDER", "GuestMonitor", "WasmWorker", "compiled", "locked", "prepare"]
+__all__ = ["FOLDER", "GuestMonitor", "WasmWorker", "compiled", "lock_file", "prepare"]
 
 FOLDER = "/box"
 """Where the guest has the program's folder: empty, writable, and gone with it."""
@@ -211,7 +211,7 @@ def prepare(known: Any, version: str, cache: Path, say: Callable[[dict[str, Any]
     cache.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not compiled(cache, known, version):
         say({"waiting": str(cache)})
-        with locked(cache / "assay.lock"):
+        with lock_file(cache / "assay.lock"):
             if not compiled(cache, known, version):
                 say({"compiling": str(cache)})
                 _first(known, cache)
@@ -252,7 +252,7 @@ def compiled(cache: Path, known: Any, version: str) -> bool:
 
 
 @contextmanager
-def locked(path: Path) -> Generator[None]:
+def lock_file(path: Path) -> Generator[None]:
     """Holds a file for ourselves, while other processes that want it wait; it is let go when we end, however."""
     with open(path, "a+b") as file:
         _lock(file)

@@ -107,7 +107,7 @@ class _Run:
                     os.read(near, 512)
                 elif not self._take(fd):
                     asked.unregister(fd)
-            self._exceeded()
+            self._check_limits()
         spent = time.monotonic() - self._began
         with suppress(ProcessLookupError):
             os.kill(-1, signal.SIGKILL)  # all but process 1
@@ -151,20 +151,20 @@ class _Run:
     def _full(self, fd: int) -> bool:
         return self._sizes.get(fd, 0) > self._limits["output"]
 
-    def _exceeded(self) -> None:
+    def _check_limits(self) -> None:
         if time.monotonic() >= self._wall:
             self._reason = self._reason or "timeout"
-        elif self._used() >= self._limits["cpu"]:
+        elif self._used_seconds() >= self._limits["cpu"]:
             self._reason = self._reason or "cpu"
         elif time.monotonic() >= self._due:
             self._reason = self._reason or look(self._proc, self._pid, self._folder, self._limits)
             self._due = time.monotonic() + LOOK
 
     def _pause(self) -> float:
-        left = (self._limits["cpu"] - self._used()) / (os.cpu_count() or 1)
+        left = (self._limits["cpu"] - self._used_seconds()) / (os.cpu_count() or 1)
         return max(0.0, min(LOOK, self._wall - time.monotonic(), max(left, _LEAST)))
 
-    def _used(self) -> float:
+    def _used_seconds(self) -> float:
         try:
             return time.clock_gettime(~self._pid << 3 | 2)
         except OSError:  # it has just ended, or this kernel tells nobody another's time: its own limit holds, and the end says

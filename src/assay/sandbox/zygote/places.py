@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Sequence
 
-__all__ = ["DEVICES", "empty", "hidden", "readable", "split"]
+__all__ = ["DEVICES", "empty", "package_folders", "readable", "split"]
 
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 _LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/share/zoneinfo", "/etc/ld.so.cache", "/etc/localtime")
@@ -21,12 +21,12 @@ def readable(more: Sequence[str]) -> list[str]:
     for path in more:
         os.stat(path)
     library = os.path.dirname(os.__file__)
-    paths = {os.path.realpath(p) for p in (*_LIBRARIES, library, *_loaded(), *more)}
+    paths = {os.path.realpath(p) for p in (*_LIBRARIES, library, *_loaded_files(), *more)}
     found = sorted(p for p in paths if os.path.exists(p))
     return [p for p in found if not any(p != q and (p + "/").startswith(q.rstrip("/") + "/") for q in found)]
 
 
-def hidden() -> list[str]:
+def package_folders() -> list[str]:
     """Folders of installed packages: a program is run without them, and they may hold the very code that judges it."""
     library = os.path.dirname(os.path.realpath(os.__file__))
     places = [f"{library}/site-packages", f"{library}/dist-packages", "/usr/lib/python3/dist-packages"]
@@ -45,7 +45,7 @@ def split(paths: Sequence[str], without: Sequence[str]) -> list[str]:
     return out
 
 
-def _loaded() -> list[str]:
+def _loaded_files() -> list[str]:
     """The files that this interpreter has mapped: its own library may stand beside its prefix."""
     try:
         with open("/proc/self/maps") as file:

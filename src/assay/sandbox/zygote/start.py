@@ -62,14 +62,14 @@ def forget_places(folder: str) -> None:
                 module.__path__ = []
     for function in gc.get_objects():
         if isinstance(function, FunctionType) and function.__code__.co_filename.startswith(folder):
-            function.__code__ = _renamed(function.__code__, folder)
+            function.__code__ = _rename_code(function.__code__, folder)
     for path in list(sys.path_importer_cache):
         if path.startswith(folder):
             del sys.path_importer_cache[path]
     sys.path[:] = [path for path in sys.path if path != folder]
 
 
-def _renamed(code: CodeType, folder: str) -> CodeType:
+def _rename_code(code: CodeType, folder: str) -> CodeType:
     """The same code from a file of no folder, and so all code within."""
-    inner = tuple(_renamed(c, folder) if isinstance(c, CodeType) else c for c in code.co_consts)
+    inner = tuple(_rename_code(c, folder) if isinstance(c, CodeType) else c for c in code.co_consts)
     return code.replace(co_filename=os.path.relpath(code.co_filename, folder).replace("/", "."), co_consts=inner)

@@ -46,7 +46,7 @@ _libc.umount2.argtypes = (ctypes.c_char_p, ctypes.c_int)
 _libc.prctl.argtypes = (ctypes.c_int, ctypes.c_ulong, ctypes.c_ulong, ctypes.c_ulong, ctypes.c_ulong)
 
 
-def _checked(result: int, what: str) -> int:
+def _check_result(result: int, what: str) -> int:
     if result < 0:
         code = ctypes.get_errno()
         raise OSError(code, f"{what}: {os.strerror(code)}")
@@ -56,29 +56,29 @@ def _checked(result: int, what: str) -> int:
 def syscall(number: int, *args: object) -> int:
     """A system call by number; integers, bytes and ctypes pointers as arguments."""
     given = [ctypes.c_long(a) if isinstance(a, int) else a for a in args]
-    return _checked(int(_libc.syscall(ctypes.c_long(number), *given)), f"syscall {number}")
+    return _check_result(int(_libc.syscall(ctypes.c_long(number), *given)), f"syscall {number}")
 
 
 def mount(source: str, target: str, kind: str = "", flags: int = 0, data: str = "") -> None:
     """Mounts, as the system call does."""
     result = _libc.mount(source.encode(), target.encode(), kind.encode() or None, flags, data.encode() or None)
-    _checked(result, f"mount {kind or source} at {target}")
+    _check_result(result, f"mount {kind or source} at {target}")
 
 
 def umount(target: str) -> None:
     """Detaches what is mounted at ``target``."""
-    _checked(_libc.umount2(target.encode(), 2), f"umount {target}")
+    _check_result(_libc.umount2(target.encode(), 2), f"umount {target}")
 
 
 def unshare(flags: int) -> None:
     """Leaves shared namespaces for new ones."""
-    _checked(_libc.unshare(ctypes.c_int(flags)), f"unshare {flags:#x}")
+    _check_result(_libc.unshare(ctypes.c_int(flags)), f"unshare {flags:#x}")
 
 
 def name_host() -> None:
     """Gives the host its neutral names, in a namespace of names that is this process's own."""
     for call, name in ((_libc.sethostname, HOST), (_libc.setdomainname, "(none)")):
-        _checked(call(name.encode(), len(name)), f"name the host {name}")
+        _check_result(call(name.encode(), len(name)), f"name the host {name}")
 
 
 def pivot_root(new: str, old: str) -> None:
@@ -88,7 +88,7 @@ def pivot_root(new: str, old: str) -> None:
 
 def prctl(option: int, value: int = 0, third: int = 0) -> int:
     """An operation on this process, by number."""
-    return _checked(_libc.prctl(option, value, third, 0, 0), f"prctl {option}")
+    return _check_result(_libc.prctl(option, value, third, 0, 0), f"prctl {option}")
 
 
 def clone(flags: int) -> int:

@@ -122,7 +122,7 @@ class Watch:
 
     def _turn_begins(self, order: dict[str, Any]) -> None:
         self._wall = time.monotonic() + order["wall"]
-        self._turn = self._used()
+        self._turn = self._used_seconds()
         self._cpu_end = self._turn + order["cpu"]
 
     def _order(self) -> bool:
@@ -139,7 +139,7 @@ class Watch:
                 self._turn_begins(order)
         elif order["order"] == "rest":
             self._wall = None
-            self._control.send(json.dumps({"cpu": self._used() - self._turn}).encode())
+            self._control.send(json.dumps({"cpu": self._used_seconds() - self._turn}).encode())
         return True
 
     def _kill(self) -> None:
@@ -148,21 +148,21 @@ class Watch:
 
     def _pause(self) -> float:
         wall = _GLANCE if self._wall is None else min(_GLANCE, self._wall - time.monotonic())
-        left = (self._cpu_end - self._used()) / (os.cpu_count() or 1)
+        left = (self._cpu_end - self._used_seconds()) / (os.cpu_count() or 1)
         pause = min(wall, max(left, _LEAST))
         return max(0.0, min(pause, LOOK) if self._scratch is not None else pause)
 
     def _exceeded(self) -> bool:
         if self._wall is not None and time.monotonic() >= self._wall:
             self._reason = "timeout"
-        elif self._used() >= self._cpu_end:
+        elif self._used_seconds() >= self._cpu_end:
             self._reason = "cpu"
         elif self._scratch is not None and time.monotonic() >= self._due:
             self._reason = self._reason or self._look()
             self._due = time.monotonic() + LOOK
         return bool(self._reason)
 
-    def _used(self) -> float:
+    def _used_seconds(self) -> float:
         """Seconds of processor time of the program so far; of its first process, where it may have several."""
         pid = self._pid if self._scratch is not None else self._program()
         with suppress(OSError):  # it has just ended

@@ -14,13 +14,13 @@ from assay.core.errors import AssayError, ConfigError, DataError
 from assay.core.protocols import Verifier
 from assay.core.rollout import Rollout
 from assay.core.task import Task
-from assay.curate.rows import entries, parsed, read_rows
+from assay.curate.rows import entries, parse_entry, read_rows
 from assay.tasks.exchange.forms import Asked, Route, Unsupported, route_of
 from assay.tasks.exchange.forms.choice import option_number
 from assay.tasks.exchange.forms.open_question import open_question
 from assay.tasks.exchange.forms.option_base import OptionNumber, base_of
 from assay.tasks.exchange.gym import gym_rows
-from assay.tasks.exchange.reading import GOLDS, PROMPTS, gold_in, is_numbered, prompt_fields, question_of, undecided
+from assay.tasks.exchange.reading import GOLDS, PROMPTS, gold_in, is_numbered, prompt_fields, question_of, guess_by_gold
 from assay.tasks.exchange.results import Rejected, Summary
 from assay.tasks.exchange.tasksets import taskset_rows
 from assay.tasks.exchange.writing import contradiction, question_key, write_rows
@@ -122,9 +122,9 @@ class Importer:
         for item, base in self._with_option_base(found):
             chunk.append((item, self._first(item, seen, base)))
             if len(chunk) == _CHUNK:
-                yield from self._tried(chunk, summary)
+                yield from self._try_chunk(chunk, summary)
                 chunk = []
-        yield from self._tried(chunk, summary)
+        yield from self._try_chunk(chunk, summary)
 
     def row_of(self, raw: Mapping[str, Any], option_base: int | None = None) -> dict[str, Any]:
         """A row in assay's form, with its verifier.
@@ -155,7 +155,7 @@ class Importer:
         else:
             asked = Asked(question=question_of(posed), gold=gold, solution=solution, source=source, option_base=option_base)
             given = {**row, "answer": gold} if self.gold else row
-            route = route_of(given, asked, undecided(row, (self.prompt,) if self.prompt else PROMPTS))
+            route = route_of(given, asked, guess_by_gold(row, (self.prompt,) if self.prompt else PROMPTS))
             if self.choices == "open":
                 route = open_question(route, asked.question or route.question)
             spec, gold, solution = route.verifier, route.answer, route.solution or solution
@@ -166,7 +166,7 @@ class Importer:
             raise DataError(f"no gold: none of {', '.join(GOLDS)} among its fields {sorted(raw)}; name its field (--gold)")
         uses = {*used, *(route.uses if route else ()), "prompt", "messages"}
         gone = {*uses, *_LICENCES, "verifier", "data_source", "answer", "reward_model"}
-        kept = _kept({k: v for k, v in row.items() if k not in gone})
+        kept = _further_fields({k: v for k, v in row.items() if k not in gone})
         known = {"answer": gold} if gold is not None else {}
         told = {"solution": solution} if solution else {}
         licence = next((str(row[name]) for name in _LICENCES if row.get(name)), self.license or "unknown")
@@ -221,7 +221,7 @@ class Importer:
             return Rejected(item.place, item.number, "repeated", f"the same question as {first}", item.row)
         return row
 
-    def _tried(
+    def _try_chunk(
         self, chunk: list[tuple[ImportableRows, dict[str, Any] | Rejected]], summary: Summary
     ) -> Iterator[dict[str, Any] | Rejected]:
         rows = [(item, row) for item, row in chunk if not isinstance(row, Rejected)]
@@ -257,12 +257,12 @@ def _findings(rows: list[dict[str, Any]], deadline: float) -> list[str]:
             except DataError as error:
                 out[i] = str(error)
         with ScoringPool(judge, deadline, refuse=False) as pool:
-            for i, finding in _judged(pool, tasks, rows).items():
+            for i, finding in _judge_tasks(pool, tasks, rows).items():
                 out[i] = finding
     return out
 
 
-def _judged(pool: ScoringPool, tasks: Mapping[int, Task], rows: list[dict[str, Any]]) -> dict[int, str]:
+def _judge_tasks(pool: ScoringPool, tasks: Mapping[int, Task], rows: list[dict[str, Any]]) -> dict[int, str]:
     items: list[tuple[Task, Rollout]] = []
     for i, task in tasks.items():
         any_text = _name(rows[i]["verifier"]) == "constraints"  # what is said does not matter there, only how
@@ -300,7 +300,7 @@ def _with_form(posed: dict[str, Any], route: Route) -> dict[str, Any]:
     return {"messages": [*turns[:-1], {**turns[-1], "content": text}]} if turns else {"prompt": text}
 
 
-def _kept(row: Mapping[str, Any]) -> dict[str, Any]:
+def _further_fields(row: Mapping[str, Any]) -> dict[str, Any]:
     """The further fields; ``level`` as a whole number (``Level 5`` is 5) and ``arm`` as a name, else under another name."""
     out = dict(row)
     if "level" in out and (isinstance(out["level"], bool) or not isinstance(out["level"], int)):
@@ -342,7 +342,7 @@ def _read(files: Iterable[Path]) -> Iterator[ImportableRows]:
     for path in files:
         for number, entry in read_rows(path):
             try:
-                row = parsed(entry)
+                row = parse_entry(entry)
                 check_row_text(row, "a row")
                 yield ImportableRows(str(path), number, row)
             except DataError as error:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import assay
 from assay.core.errors import ConfigError
-from assay.tasks.packages import GROUP, installed
+from assay.tasks.packages import GROUP, installed_packages
 
 __all__ = ["FamilyOrigin", "check_license", "origin_of"]
 
@@ -56,10 +56,10 @@ def origin_of(name: str) -> FamilyOrigin:
     """
     where, colon, _ = name.rpartition(":")
     if colon and where.endswith(".py"):
-        return FamilyOrigin(dependencies=_imported(Path(where)), modules=(Path(where).stem,))
+        return FamilyOrigin(dependencies=_imported_packages(Path(where)), modules=(Path(where).stem,))
     if not colon and name.endswith((".jsonl", ".toml")):
         return FamilyOrigin()
-    known = installed()
+    known = installed_packages()
     members = [] if colon else _members(name)
     modules = [where] if colon else [known.families[member].partition(":")[0] for member in members]
     offers = [known.packages.get(word, "") for word in ([] if colon else [name.partition("/")[0], *members])]
@@ -102,7 +102,7 @@ def check_license(expression: str) -> str:
 
 def _members(name: str) -> list[str]:
     """The families that a name of a catalog stands for: itself, or those of a suite."""
-    known, (head, _, part) = installed(), name.partition("/")
+    known, (head, _, part) = installed_packages(), name.partition("/")
     suite = known.suites.get(head)
     if suite is None:
         found: Iterable[str] = (head,)
@@ -175,7 +175,7 @@ def read_authors(text: str) -> tuple[Mapping[str, str], ...]:
     return tuple(out)
 
 
-def _imported(file: Path) -> tuple[str, ...]:
+def _imported_packages(file: Path) -> tuple[str, ...]:
     """What a file imports besides the standard library and assay, as requirements."""
     tree = ast.parse(file.read_text(encoding="utf-8"), str(file))
     tops = {alias.name.partition(".")[0] for n in ast.walk(tree) if isinstance(n, ast.Import) for alias in n.names}

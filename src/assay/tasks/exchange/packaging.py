@@ -74,11 +74,11 @@ def write_package(
     for arm, levels in source.arms().items():
         prompt_of(_first_task(source, arm, levels))
     origin = origin_of(family)
-    dashed = _dashed(name or _default_name(family), origin, given=bool(name))
+    dashed = _with_dashes(name or _default_name(family), origin, given=bool(name))
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise DataError(f"{folder} is there already and not empty; name another folder")
     module = dashed.replace("-", "_")
-    copied, inside = _copied(family, module)
+    copied, inside = _copy_files(family, module)
     files = {**copied, f"{module}/__init__.py": _init(family if inside is None else inside, source.name, _plays(source))}
     made = WrittenPackage(
         name=dashed,
@@ -137,7 +137,7 @@ def _default_name(family: str) -> str:
     return "assay-" + words.removeprefix("assay-")
 
 
-def _dashed(name: str, origin: FamilyOrigin, *, given: bool) -> str:
+def _with_dashes(name: str, origin: FamilyOrigin, *, given: bool) -> str:
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9]*([-_.][A-Za-z0-9]+)*", name):
         what = "--name" if given else "the name of the family"
         raise ConfigError(f"{what} {name!r} is no name of a package; give letters, digits and '-': --name my-tasks")
@@ -167,7 +167,7 @@ def _first_task(source: TaskSource, arm: str, levels: Sequence[int]) -> Task:
     return source.task(arm, levels[0], "train", 0)
 
 
-def _copied(family: str, module: str) -> tuple[dict[str, str], str | None]:
+def _copy_files(family: str, module: str) -> tuple[dict[str, str], str | None]:
     """The files that a family in one file becomes, and the family's name inside of the package; None where nothing is copied."""
     where, _, thing = family.rpartition(":")
     if where.endswith(".py"):
@@ -203,10 +203,10 @@ def _first_digests(source: TaskSource) -> list[str]:
 
 
 def _init(family: str, called: str, plays: bool) -> str:
-    return (_PLAYED if plays else _PLAIN).format(name=called, family=_quoted(family))
+    return (_PLAYED if plays else _PLAIN).format(name=called, family=_quote_text(family))
 
 
-def _quoted(text: str) -> str:
+def _quote_text(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 

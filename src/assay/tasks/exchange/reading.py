@@ -12,7 +12,7 @@ from assay.core.errors import DataError
 from assay.tasks.exchange.forms import Asked, Route, Unsupported, known_route
 from assay.tasks.exchange.forms.text import by_gold, refuse_lone_letter
 
-__all__ = ["GOLDS", "PROMPTS", "check_exact", "gold_in", "is_numbered", "prompt_fields", "question_of", "undecided"]
+__all__ = ["GOLDS", "PROMPTS", "check_exact", "gold_in", "is_numbered", "prompt_fields", "question_of", "guess_by_gold"]
 
 PROMPTS = ("prompt", "messages", "question", "problem", "instruction", "conversations", "query")
 GOLDS = ("answer", "gold", "ground_truth", "final_answer", "solution", "label", "target", "output", "response")
@@ -78,7 +78,7 @@ def is_numbered(solution: str, gold: Any) -> bool:
     return worked is not None and worked[2].strip().replace(",", "") == gold
 
 
-def undecided(row: Mapping[str, Any], names: tuple[str, ...]) -> Callable[[Asked], Route]:
+def guess_by_gold(row: Mapping[str, Any], names: tuple[str, ...]) -> Callable[[Asked], Route]:
     """The guess by a gold's kind; where there is no question or no gold, the error that says which fields there are."""
 
     def decide(asked: Asked) -> Route:
@@ -113,7 +113,7 @@ verifier. Or name one in the row ("verifier": "exact" matches the answer as it s
             continue  # `Rows` says what is wrong
         fields = tuple(row)
         alike[fields] += 1
-        found = _misjudged(row) if alike[fields] <= _CLOSELY or "####" in str(row.get("answer")) else ""
+        found = _why_misjudged(row) if alike[fields] <= _CLOSELY or "####" in str(row.get("answer")) else ""
         if found:
             raise DataError(
                 f"row {number} names no verifier, so its 'answer' would have to be matched as it stands, and {found}. Run 'assay "
@@ -125,7 +125,7 @@ verifier. Or name one in the row ("verifier": "exact" matches the answer as it s
 _CLOSELY = 64
 
 
-def _misjudged(row: Mapping[str, Any]) -> str:
+def _why_misjudged(row: Mapping[str, Any]) -> str:
     """Why an exact match would misjudge a row; "" where nothing says so."""
     try:
         gold = gold_in(row, ("answer",))[0]

@@ -17,10 +17,10 @@ from assay.core.protocols import TaskSource
 from assay.core.score import Score
 from assay.core.task import TOOLS, Task
 from assay.interop.load_object import load
-from assay.interop.taskset import taskset_class, unjudged, vf
+from assay.interop.taskset import taskset_class, why_unjudged, vf
 from assay.tasks.draws import in_turn, in_turn_to_the_end, rows_of_cell
 from assay.tasks.judged import load_rows
-from assay.tasks.packages import installed
+from assay.tasks.packages import installed_packages
 from assay.tasks.registry import family, with_form, with_seed
 from assay.verify.rollouts import rollout_of
 from assay.verify.workers.pool import ScoringPool
@@ -39,16 +39,16 @@ def source_of(name: str, seed: int | None = None, form: str | None = None) -> Ta
         UnknownNameError: no such family.
         ConfigError: the family has no such setting, what was named is no family, or its module cannot be imported.
     """
-    source = _named(name)
+    source = _load_source(name)
     source = source if seed is None else with_seed(source, seed)
     return source if form is None else with_form(source, form)
 
 
-def _named(name: str) -> TaskSource:
+def _load_source(name: str) -> TaskSource:
     if ":" not in name:
         if name.endswith(".jsonl"):
             return load_rows(name)
-        return installed().read(name) or family(name)
+        return installed_packages().read(name) or family(name)
     found: Any = load(name)
     if isinstance(found, type) or not isinstance(found, TaskSource):
         if not callable(found):
@@ -80,19 +80,19 @@ class TasksetJudge:
         Raises:
             RewardError: there is none: a fault is not a 0.
         """
-        score = await asyncio.to_thread(self._judged, task, said)
+        score = await asyncio.to_thread(self._judge_answer, task, said)
         if not score.valid:
             raise RewardError(f"no verdict on task {task.id!r} ({score.fault} fault): {score.info.get('error', 'no detail')}")
         return score
 
-    def _judged(self, task: Task, said: tuple[str, ...]) -> Score:
+    def _judge_answer(self, task: Task, said: tuple[str, ...]) -> Score:
         rollout = rollout_of(task, *said)
         with self._lock:
             return self._pool.score([(task, rollout)])[rollout.id]
 
 
 @lru_cache(maxsize=64)
-def _opened(name: str, seed: int | None, form: str | None) -> tuple[TaskSource, TasksetJudge]:
+def _open_taskset(name: str, seed: int | None, form: str | None) -> tuple[TaskSource, TasksetJudge]:
     source = source_of(name, seed, form)
     return source, TasksetJudge(source)
 
@@ -134,7 +134,7 @@ def taskset_of(name: str) -> type[Any]:
             """Whether the oracle's own turns are right, for ``vf-validate``; None without an oracle."""
             own: Any = self
             task, judge, _ = _task_of(own.data)
-            source, _ = _opened(own.data.family, own.data.seed, own.data.form)
+            source, _ = _open_taskset(own.data.family, own.data.seed, own.data.form)
             turns = source.trace(task, 0.0, np.random.default_rng(0))
             said = [turn.content for turn in turns or () if turn.role == "assistant"]
             return (await judge.score(task, *said)).primary == 1.0 if said else None
@@ -152,7 +152,7 @@ def taskset_of(name: str) -> type[Any]:
         def load(self) -> Iterator[Any]:
             """The tasks."""
             own: Any = self.config  # pyright: ignore
-            source, _ = _opened(own.family, own.seed, own.form)
+            source, _ = _open_taskset(own.family, own.seed, own.form)
             for task in _asked_for(source, own):
                 yield AssayTask(
                     AssayData(
@@ -224,7 +224,7 @@ def environment_of() -> type[Any]:
         async def run(self, task: Any, agents: Any) -> None:
             """One episode."""
             own, judge, _ = _task_of(task.data)
-            source, _ = _opened(task.data.family, task.data.seed, task.data.form)
+            source, _ = _open_taskset(task.data.family, task.data.seed, task.data.form)
             environment = source.environment(own.public_view())
             said: list[str] = []
             if environment is not None:
@@ -246,7 +246,7 @@ def environment_of() -> type[Any]:
 def taskset_rows(name: str, n: int) -> list[dict[str, Any]]:
     """The first ``n`` tasks of an installed taskset as rows for `assay.tasks.judged_rows`, each judged by its own rewards.
 
-    A task that cannot be judged by its answer alone has no question, so that an import refuses it; ``unjudged`` says why.
+    A task that cannot be judged by its answer alone has no question, so that an import refuses it; ``why_unjudged`` says why.
 
     Raises:
         MissingExtraError: ``verifiers`` is not installed.
@@ -262,7 +262,7 @@ def taskset_rows(name: str, n: int) -> list[dict[str, Any]]:
 
 def _row(name: str, task: Any) -> dict[str, Any]:
     data: dict[str, Any] = task.data.model_dump(mode="json", exclude_none=True)
-    why = unjudged(task)
+    why = why_unjudged(task)
     if why:
         return {"unjudged": why, "data": data}
     prompt: Any = data.get("prompt")
@@ -275,7 +275,7 @@ def _row(name: str, task: Any) -> dict[str, Any]:
 
 def _task_of(data: Any) -> tuple[Task, TasksetJudge, bool]:
     """The task that data name, its judge, and whether it is played in an environment."""
-    source, judge = _opened(data.family, data.seed, data.form)
+    source, judge = _open_taskset(data.family, data.seed, data.form)
     if data.arm not in source.arms():
         raise UnknownNameError(f"arm of {source.name}", data.arm, source.arms())
     task = source.task(data.arm, data.level, data.split, data.index)

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from assay.testing.math_pairs.algebra import (
-    assigned,
+    assigned_letter,
     complex_number,
     exponential,
     identity,
-    known,
+    known_value,
     line,
     pi,
     polynomial,
@@ -25,7 +25,7 @@ from assay.testing.math_pairs.algebra import (
 from assay.testing.math_pairs.base import Made, Rng
 from assay.testing.math_pairs.numbers import decimal, degrees, fraction, integer, money, repeating, scientific, signs
 from assay.testing.math_pairs.several import interval, matrix, point, ray, set_of, tuple_of, union
-from assay.testing.math_pairs.worded import choice, quantity, spelled, words
+from assay.testing.math_pairs.worded import choice, quantity, spell_number, words
 
 __all__ = ["FAMILIES", "MathPair", "math_pairs"]
 
@@ -63,10 +63,10 @@ def math_pairs(n: int, seed: int = 0, families: tuple[str, ...] = ()) -> Iterato
         name = names[(index // 2) % len(names)]
         gold, same, other = FAMILIES[name](rng)
         equal = index % 2 == 0
-        yield MathPair(name, gold, _dressed(rng, rng.choice(same if equal else other)), equal)
+        yield MathPair(name, gold, _dress_text(rng, rng.choice(same if equal else other)), equal)
 
 
-def _dressed(rng: Rng, text: str) -> str:
+def _dress_text(rng: Rng, text: str) -> str:
     """The text in wrappers that mean nothing."""
     if rng.random() < 0.3:
         before = rng.choice(["First I had \\boxed{17}, but then ", ""])
@@ -94,17 +94,17 @@ FAMILIES: dict[str, Callable[[Rng], Made]] = {
     "ray": ray,
     "union": union,
     "matrix": matrix,
-    "assigned": assigned,
+    "assigned": assigned_letter,
     "line": line,
     "quantity": quantity,
     "degrees": degrees,
     "money": money,
     "choice": choice,
     "words": words,
-    "spelled": spelled,
+    "spelled": spell_number,
     "signs": signs,
     "power": power,
-    "known": known,
+    "known": known_value,
     "exponential": exponential,
     "identity": identity,
 }

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from assay.testing.math_pairs.base import Made, Rng, bit, grouped
+from assay.testing.math_pairs.base import Made, Rng, bit, group_thousands
 
 __all__ = [
-    "assigned",
+    "assigned_letter",
     "complex_number",
     "exponential",
     "identity",
-    "known",
+    "known_value",
     "line",
     "pi",
     "polynomial",
@@ -130,7 +130,7 @@ def complex_number(rng: Rng) -> Made:
     )
 
 
-def assigned(rng: Rng) -> Made:
+def assigned_letter(rng: Rng) -> Made:
     """A letter with its value."""
     n, x = bit(rng), rng.choice("xyabk")
     return (
@@ -154,7 +154,7 @@ def power(rng: Rng) -> Made:
     same = [
         str(value),
         f"{base}\\cdot {base}^{{{n - 1}}}",
-        grouped(value),
+        group_thousands(value),
         f"\\left({base}\\right)^{{{n}}}",
         f"\\frac{{{base}^{{{n + 1}}}}}{{{base}}}",
         f"\\sqrt{{{base}^{{{2 * n}}}}}",
@@ -173,7 +173,7 @@ def power(rng: Rng) -> Made:
     )
 
 
-def known(rng: Rng) -> Made:
+def known_value(rng: Rng) -> Made:
     """Functions at places where their value is exact."""
     n, k = rng.randint(2, 9), rng.randint(2, 4)
     facts = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from fractions import Fraction
 
-__all__ = ["Made", "Rng", "bit", "decimal_or", "frac", "grouped", "listed", "numbers"]
+__all__ = ["Made", "Rng", "bit", "decimal_or", "frac", "group_thousands", "list_numbers", "numbers"]
 
 
 Rng = random.Random
@@ -27,7 +27,7 @@ def frac(value: Fraction, command: str = "\\frac") -> str:
     return f"{'-' if value < 0 else ''}{command}{{{abs(value.numerator)}}}{{{value.denominator}}}"
 
 
-def grouped(n: int, comma: str = ",") -> str:
+def group_thousands(n: int, comma: str = ",") -> str:
     """A whole number with its thousands set apart."""
     return f"{n:,}".replace(",", comma)
 
@@ -47,6 +47,6 @@ def decimal_or(value: Fraction, rng: Rng) -> str:
     return str(float(value)) if value.denominator in (1, 2, 4) and rng.random() < 0.5 else frac(value)
 
 
-def listed(values: list[Fraction], rng: Rng | None = None) -> str:
+def list_numbers(values: list[Fraction], rng: Rng | None = None) -> str:
     """Numbers with commas between."""
     return ", ".join(frac(v) if rng is None else decimal_or(v, rng) for v in values)

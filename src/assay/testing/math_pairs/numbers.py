@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from assay.testing.math_pairs.base import Made, Rng, bit, frac, grouped
+from assay.testing.math_pairs.base import Made, Rng, bit, frac, group_thousands
 
 __all__ = ["decimal", "degrees", "fraction", "integer", "money", "repeating", "scientific", "signs"]
 
@@ -24,7 +24,12 @@ def integer(rng: Rng) -> Made:
         f"{n - 7}+7",
     ]
     if abs(n) > 999:
-        same += [grouped(n), grouped(n, "{,}"), grouped(n, "\\,"), grouped(n, "\\!,\\!").replace("\\!,\\!", "{,}")]
+        same += [
+            group_thousands(n),
+            group_thousands(n, "{,}"),
+            group_thousands(n, "\\,"),
+            group_thousands(n, "\\!,\\!").replace("\\!,\\!", "{,}"),
+        ]
     place = rng.randrange(len(text) - 1, len(text))
     off = text[:place] + str((int(text[place]) + rng.randint(1, 9)) % 10) + text[place + 1 :]
     return text, same, [off, str(-n), str(n + 1), str(10 * n), f"{n}.5", f"{n}{rng.randint(0, 9)}", f"{n}, {n + 1}", f"{n}\\%"]
@@ -116,7 +121,7 @@ def scientific(rng: Rng) -> Made:
         f"{head}e{power}",
         f"{head}\\cdot 10^{power}",
         f"{head}E+{power}",
-        grouped(value),
+        group_thousands(value),
         f"{mantissa}\\times 10^{{{power - 1}}}",
     ]
     other = [
@@ -144,7 +149,7 @@ def degrees(rng: Rng) -> Made:
 def money(rng: Rng) -> Made:
     """An amount of dollars."""
     n = rng.randint(2, 5000)
-    same = [f"\\${n}.00", f"{n} dollars", f"\\${grouped(n)}", str(n), f"{n} \\text{{ dollars}}", f"\\${n}"]
+    same = [f"\\${n}.00", f"{n} dollars", f"\\${group_thousands(n)}", str(n), f"{n} \\text{{ dollars}}", f"\\${n}"]
     return f"\\${n}", same, [f"\\${n + 1}", f"{n}\\text{{ cents}}", f"\\${n}.50", f"€{n}", f"{n}\\text{{ kg}}"]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from assay.testing.math_pairs.base import Made, Rng, decimal_or, frac, listed, numbers
+from assay.testing.math_pairs.base import Made, Rng, decimal_or, frac, list_numbers, numbers
 
 __all__ = ["interval", "matrix", "point", "ray", "set_of", "tuple_of", "union"]
 
@@ -15,19 +15,19 @@ def set_of(rng: Rng) -> Made:
     mixed = rng.sample(values, len(values))
     off = [values[0] + 21, *values[1:]]
     same = [
-        f"\\{{{listed(mixed, rng)}\\}}",
-        f"\\left\\{{{listed(mixed)}\\right\\}}",
-        f"\\{{{listed([*mixed, values[0]])}\\}}",
-        listed(mixed),
+        f"\\{{{list_numbers(mixed, rng)}\\}}",
+        f"\\left\\{{{list_numbers(mixed)}\\right\\}}",
+        f"\\{{{list_numbers([*mixed, values[0]])}\\}}",
+        list_numbers(mixed),
     ]
     other = [
-        f"\\{{{listed(off)}\\}}",
-        f"\\{{{listed(values[1:])}\\}}",
-        f"({listed(values)})",
-        f"\\{{{listed([*values, Fraction(77)])}\\}}",
+        f"\\{{{list_numbers(off)}\\}}",
+        f"\\{{{list_numbers(values[1:])}\\}}",
+        f"({list_numbers(values)})",
+        f"\\{{{list_numbers([*values, Fraction(77)])}\\}}",
         frac(values[0]),
     ]
-    return f"\\{{{listed(values)}\\}}", same, other
+    return f"\\{{{list_numbers(values)}\\}}", same, other
 
 
 def tuple_of(rng: Rng) -> Made:
@@ -35,20 +35,20 @@ def tuple_of(rng: Rng) -> Made:
     values = numbers(rng, rng.randint(3, 4))
     off = [*values[:-1], values[-1] + 1]
     same = [
-        f"({listed(values, rng)})",
-        f"\\left({listed(values)}\\right)",
-        f"\\langle {listed(values)}\\rangle",
-        f"(x,y,z)=({listed(values)})",
+        f"({list_numbers(values, rng)})",
+        f"\\left({list_numbers(values)}\\right)",
+        f"\\langle {list_numbers(values)}\\rangle",
+        f"(x,y,z)=({list_numbers(values)})",
     ]
     return (
-        f"({listed(values)})",
+        f"({list_numbers(values)})",
         same,
         [
-            f"({listed(values[::-1])})",
-            f"\\{{{listed(values)}\\}}",
-            f"({listed(off)})",
-            f"({listed(values[:-1])})",
-            f"({listed(values)}, 0)",
+            f"({list_numbers(values[::-1])})",
+            f"\\{{{list_numbers(values)}\\}}",
+            f"({list_numbers(off)})",
+            f"({list_numbers(values[:-1])})",
+            f"({list_numbers(values)}, 0)",
         ],
     )
 
@@ -155,21 +155,26 @@ def matrix(rng: Rng) -> Made:
     rows += [[rng.randint(-9, 9) for _ in rows[0]] for _ in range(rng.choice((1, 1, 2)))]
     rows[0][1] = rows[1][0] + rng.randint(1, 5)
 
-    def written(cells: list[list[int]], kind: str = "pmatrix") -> str:
+    def write_cells(cells: list[list[int]], kind: str = "pmatrix") -> str:
         return f"\\begin{{{kind}}}" + "\\\\".join("&".join(map(str, row)) for row in cells) + f"\\end{{{kind}}}"
 
     turned = [list(column) for column in zip(*rows, strict=True)]
     off = [[*rows[0][:-1], rows[0][-1] + 1], *rows[1:]]
-    spaced = written(rows).replace("&", " & ").replace("\\\\", " \\\\ ")
+    spaced = write_cells(rows).replace("&", " & ").replace("\\\\", " \\\\ ")
     same = [
-        written(rows, "bmatrix"),
-        written(rows, "Bmatrix"),
+        write_cells(rows, "bmatrix"),
+        write_cells(rows, "Bmatrix"),
         spaced,
-        f"A = {written(rows)}",
-        written([row[:] for row in rows], "matrix"),
+        f"A = {write_cells(rows)}",
+        write_cells([row[:] for row in rows], "matrix"),
     ]
     return (
-        written(rows),
+        write_cells(rows),
         same,
-        [written(turned), written(off), written(rows[:-1]), written([[-v if v else 1 for v in row] for row in rows])],
+        [
+            write_cells(turned),
+            write_cells(off),
+            write_cells(rows[:-1]),
+            write_cells([[-v if v else 1 for v in row] for row in rows]),
+        ],
     )

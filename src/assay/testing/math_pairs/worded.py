@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from assay.testing.math_pairs.base import Made, Rng
 
-__all__ = ["choice", "quantity", "spelled", "words"]
+__all__ = ["choice", "quantity", "spell_number", "words"]
 
 
 _UNITS = (
@@ -64,7 +64,7 @@ def words(rng: Rng) -> Made:
     )
 
 
-def spelled(rng: Rng) -> Made:
+def spell_number(rng: Rng) -> Made:
     """A number in words."""
     ones = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
     tens = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]

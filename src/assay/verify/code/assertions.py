@@ -116,7 +116,7 @@ def split_tests(test: str) -> SplitTests | None:
     """
     taken = _Taken()
     try:
-        for statement in _without_constants(_unrolled(_inlined(ast.parse(test).body))):
+        for statement in _without_constants(_unroll_loops(_inline_helpers(ast.parse(test).body))):
             taken.add(statement)
     except (_Whole, SyntaxError, ValueError, RecursionError):
         return None
@@ -142,7 +142,7 @@ def plain_of(shown: Any) -> Any:
     return {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}[kind](parts)
 
 
-def _inlined(body: list[ast.stmt]) -> list[ast.stmt]:
+def _inline_helpers(body: list[ast.stmt]) -> list[ast.stmt]:
     """A body in which a function of assertions that is called once stands where it is called."""
     functions = {
         s.name: s for s in body if isinstance(s, ast.FunctionDef) and any(isinstance(n, ast.Assert) for n in ast.walk(s))
@@ -158,11 +158,11 @@ def _inlined(body: list[ast.stmt]) -> list[ast.stmt]:
         elif call is None or named is None:
             found.append(statement)
         else:
-            found += _called(named, call)
+            found += _inline_call(named, call)
     return found
 
 
-def _called(function: ast.FunctionDef, call: ast.Call) -> list[ast.stmt]:
+def _inline_call(function: ast.FunctionDef, call: ast.Call) -> list[ast.stmt]:
     names = [argument.arg for argument in function.args.args]
     others = (
         function.args.vararg,
@@ -179,7 +179,7 @@ def _called(function: ast.FunctionDef, call: ast.Call) -> list[ast.stmt]:
     return [*given, *function.body]
 
 
-def _unrolled(body: list[ast.stmt]) -> list[ast.stmt]:
+def _unroll_loops(body: list[ast.stmt]) -> list[ast.stmt]:
     """A body with the turns of its loops over written values one behind the other."""
     found: list[ast.stmt] = []
     for statement in body:
@@ -253,7 +253,7 @@ class _Taken:
             check = self._value(statement.test)
             self.checks.append((len(self.steps), check))
             return
-        _closed(statement)
+        _refuse_threads(statement)
         text = ast.unparse(ast.fix_missing_locations(statement))
         if self.steps and self.steps[-1][0] == "run" and not (self.checks and self.checks[-1][0] == len(self.steps)):
             self.steps[-1][1] += f"\n{text}"
@@ -281,12 +281,12 @@ class _Taken:
                 inner, sign = self._value(operand), _SIGNED[type(op)]
                 return lambda seen: sign(inner(seen))
             case ast.Compare():
-                return self._compared(node)
+                return self._check_comparison(node)
             case ast.BinOp(left, op, right) if (
                 type(op) in _COUNTED and not isinstance(op, ast.Pow) and (_is_literal(left) or _is_literal(right))
             ):
                 one, other, count = self._value(left), self._value(right), _COUNTED[type(op)]
-                return lambda seen: _counted(count, one(seen), other(seen))
+                return lambda seen: _count_small(count, one(seen), other(seen))
             case ast.List(elts) | ast.Tuple(elts) | ast.Set(elts) if not any(isinstance(e, ast.Starred) for e in elts):
                 items, kind = [self._value(e) for e in elts], {ast.List: list, ast.Tuple: tuple, ast.Set: set}[type(node)]
                 return lambda seen: kind(item(seen) for item in items)
@@ -295,18 +295,18 @@ class _Taken:
             ):
                 return self._call(_OF_VALUES[_name(func)], args, keywords, node)
             case _:
-                return self._seen(node)
+                return self._check_call(node)
 
     def _call(self, function: Callable[..., Any], args: list[ast.expr], keywords: list[ast.keyword], node: ast.expr) -> _Check:
         """A function of numbers on values of which one is written out, or is worked out of one that is."""
         inner = [n for a in args for n in ast.walk(a)]
         if not any(isinstance(n, ast.Constant) for n in inner) or any(k.arg is None for k in keywords):
-            return self._seen(node)
+            return self._check_call(node)
         given = [self._value(a) for a in args]
         named = {str(k.arg): self._value(k.value) for k in keywords}
         return lambda seen: function(*(g(seen) for g in given), **{name: value(seen) for name, value in named.items()})
 
-    def _compared(self, node: ast.Compare) -> _Check:
+    def _check_comparison(self, node: ast.Compare) -> _Check:
         sides, signs = [node.left, *node.comparators], [_COMPARED[type(op)] for op in node.ops]
         made = any(
             isinstance(side, ast.BinOp | ast.UnaryOp | ast.BoolOp | ast.Compare) and not _is_literal(side) for side in sides
@@ -324,30 +324,30 @@ class _Taken:
 
     def _pair(self, sides: list[ast.expr], sign: str, compare: Callable[[Any, Any], Any]) -> _Check:
         for side in sides:
-            _closed(side)
+            _refuse_threads(side)
         at = len(self.steps)
         self.steps.append(["pair", *(ast.unparse(side) for side in sides), sign])
 
         def holds(seen: Sequence[Any]) -> Any:
-            one, other, theirs = _given(seen, at)
+            one, other, theirs = _value_at(seen, at)
             return theirs if sign in ("is", "is not") or _has_object(one) or _has_object(other) else compare(one, other)
 
         return holds
 
-    def _seen(self, node: ast.expr) -> _Check:
-        _closed(node)
+    def _check_call(self, node: ast.expr) -> _Check:
+        _refuse_threads(node)
         at = len(self.steps)
         self.steps.append(["see", ast.unparse(node)])
-        return lambda seen: _given(seen, at)
+        return lambda seen: _value_at(seen, at)
 
 
-def _closed(node: ast.AST) -> None:
+def _refuse_threads(node: ast.AST) -> None:
     """Refuses a part that runs beside the program and compares there."""
     if any(isinstance(inner, _OPEN) for inner in ast.walk(node)):
         raise _Whole
 
 
-def _given(seen: Sequence[Any], at: int) -> Any:
+def _value_at(seen: Sequence[Any], at: int) -> Any:
     if isinstance(seen[at], Raised):
         raise seen[at]
     return seen[at]
@@ -361,7 +361,7 @@ def _has_object(value: Any) -> bool:
     return isinstance(value, Object)
 
 
-def _counted(count: Callable[[Any, Any], Any], one: Any, other: Any) -> Any:
+def _count_small(count: Callable[[Any, Any], Any], one: Any, other: Any) -> Any:
     """Arithmetic that stays small."""
     for text, times in ((one, other), (other, one)):
         if isinstance(text, str | bytes | list | tuple) and isinstance(times, int) and len(cast("str", text)) * times > _MOST:
@@ -395,7 +395,7 @@ def _literal(node: ast.expr) -> Any:
                 one, other = _literal(left), _literal(right)
                 if isinstance(op, ast.Pow) and not (isinstance(other, int) and -64 <= other <= 64):
                     raise _NotLiteral
-                return _counted(_COUNTED[type(op)], one, other)
+                return _count_small(_COUNTED[type(op)], one, other)
             case ast.List(elts) | ast.Tuple(elts) | ast.Set(elts):
                 return {ast.List: list, ast.Tuple: tuple, ast.Set: set}[type(node)](map(_literal, elts))
             case ast.Dict(keys, values) if None not in keys:

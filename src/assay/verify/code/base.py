@@ -17,7 +17,7 @@ from assay.sandbox.limits import Limits
 from assay.sandbox.result import Result, Status
 from assay.sandbox.sandbox import Sandbox
 from assay.sandbox.toolchain import Language, language
-from assay.verify.answer_verifier import option, ruled
+from assay.verify.answer_verifier import option, verdict_score
 from assay.verify.code.cases import ProgramCase, run_cases
 from assay.verify.code.program import ProgramPlace, program_in
 from assay.verify.code.workers import sandbox_of
@@ -140,7 +140,7 @@ class ProgramVerifier(ABC):
 
     def nothing(self, verdict: str, **info: object) -> Score:
         """A verdict with all components 0."""
-        return ruled(verdict, dict.fromkeys(self.names, 0.0), **info)
+        return verdict_score(verdict, dict.fromkeys(self.names, 0.0), **info)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +226,7 @@ class CaseVerifier(ProgramVerifier):
         """The verdict on a program by what it does on the cases."""
         words, results = run_cases(self.sandbox(), cases, source, self.limits, self._ending())
         if str(Status.INFRA) in words:
-            return lost(results[-1])
+            return lost_run(results[-1])
         passed = words.count("passed")
         words += ["skipped"] * (len(cases) - len(words))
         first = next((i for i, word in enumerate(words) if word != "passed"), None)
@@ -236,7 +236,7 @@ class CaseVerifier(ProgramVerifier):
             "fraction": passed / len(cases),
             "ran": float(all(word in _ENDED for word in words if word != "skipped")),
         }
-        return ruled(
+        return verdict_score(
             "passed" if first is None else words[first],
             components,
             cases=tuple(words),
@@ -250,7 +250,7 @@ class CaseVerifier(ProgramVerifier):
         return _ALWAYS | (_SLOW if self.stop_at_first_timeout else _NONE)
 
 
-def lost(result: Result) -> Score:
+def lost_run(result: Result) -> Score:
     """The fault of a run that the sandbox failed to make."""
     info = {"verdict": "infra", "error": f"the sandbox failed: {result.detail}", "isolation": result.isolation}
     return Score(components={}, fault=Fault.INFRA, info=FrozenMap(info))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 
-__all__ = ["Edit", "Unapplied", "apply_edits", "edits_in", "refuse_edit", "written"]
+__all__ = ["Edit", "Unapplied", "apply_edits", "edits_in", "refuse_edit", "edits_between"]
 
 _OPEN, _MIDDLE, _CLOSE = (re.compile(f"{mark}{{7}}(?: {word})?") for mark, word in (("<", "SEARCH"), ("=", ""), (">", "REPLACE")))
 _PATH = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,60}(?:/[A-Za-z0-9_][A-Za-z0-9_.-]{0,60}){0,8}")
@@ -113,13 +113,13 @@ def apply_edits(
         if any(edit.path == place or (place.endswith("/") and edit.path.startswith(place)) for place in protected):
             left_out.append(edit.path)
             continue
-        after[edit.path] = _changed(after, edit)
+        after[edit.path] = _apply_edit(after, edit)
         if len(after[edit.path]) > _MOST:
             raise Unapplied("large", f"{edit.path} would have more than {_MOST} characters")
     return after, left_out
 
 
-def _changed(files: Mapping[str, str], edit: Edit) -> str:
+def _apply_edit(files: Mapping[str, str], edit: Edit) -> str:
     if edit.path not in files:
         if edit.search.strip():
             raise Unapplied("unapplied", f"there is no file {edit.path}")
@@ -130,12 +130,12 @@ def _changed(files: Mapping[str, str], edit: Edit) -> str:
     wanted = edit.search.split("\n") if edit.search else []
     if not edit.search.strip() and edit.line is None:
         raise Unapplied("unapplied", f"{edit.path} is there already: say which of its lines are replaced")
-    start = _found(lines, wanted, edit)
+    start = _find_lines(lines, wanted, edit)
     middle = edit.replace.split("\n") if edit.replace else []
     return "".join(f"{line}\n" for line in [*lines[:start], *middle, *lines[start + len(wanted) :]])
 
 
-def _found(lines: list[str], wanted: list[str], edit: Edit) -> int:
+def _find_lines(lines: list[str], wanted: list[str], edit: Edit) -> int:
     """Where an edit's lines begin."""
     if not wanted:
         return min(max((edit.line or 1) - 1, 0), len(lines))
@@ -151,12 +151,12 @@ def _found(lines: list[str], wanted: list[str], edit: Edit) -> int:
     return places[0]
 
 
-def written(before: Mapping[str, str], after: Mapping[str, str]) -> list[Edit]:
+def edits_between(before: Mapping[str, str], after: Mapping[str, str]) -> list[Edit]:
     r"""Edits that lead from some files to others: one for each stretch, with as many lines around it as make it the only one.
 
     A file of empty lines alone cannot be told by its lines, so it cannot be edited.
 
-    >>> written({"a.py": "x = 1\nz = 0\ny = 1\nz = 0\n"}, {"a.py": "x = 1\nz = 0\ny = 1\nz = 2\n"})
+    >>> edits_between({"a.py": "x = 1\nz = 0\ny = 1\nz = 0\n"}, {"a.py": "x = 1\nz = 0\ny = 1\nz = 2\n"})
     [Edit(path='a.py', search='y = 1\nz = 0', replace='y = 1\nz = 2')]
     """
     return [edit for path in after for edit in _of_file(path, before.get(path), after[path])]

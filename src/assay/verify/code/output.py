@@ -15,7 +15,7 @@ from assay.sandbox.compiled_program import CompiledProgram
 from assay.sandbox.result import Result, SandboxProgram
 from assay.sandbox.toolchain import Language, language
 from assay.verify.answer_verifier import option
-from assay.verify.code.base import CaseVerifier, Gold, lost, refusal, short
+from assay.verify.code.base import CaseVerifier, Gold, lost_run, refusal, short
 from assay.verify.code.build_cache import build
 from assay.verify.code.cases import ProgramCase, Unjudged
 from assay.verify.code.checker import Checker, accepts_its_own, checker_source
@@ -101,14 +101,14 @@ class CodeOutput(CaseVerifier):
         try:
             cases, own = self.cases(gold), self.program_language()
         except Unjudged as error:
-            return lost(error.result)
+            return lost_run(error.result)
         if not own.run:
             return self.judge(cases, source)
         built = build(self.sandbox(), own, source)
         if built.refused is None:
             return self.judge([replace(case, built=built) for case in cases], source)
         if not built.refused.judged:
-            return lost(built.refused)
+            return lost_run(built.refused)
         words = ("compile", *["skipped"] * (len(cases) - 1))
         return self.nothing("compile", cases=words, isolation=built.refused.isolation, why=refusal(built.refused))
 

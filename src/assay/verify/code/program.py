@@ -47,7 +47,7 @@ def program_in(text: str, where: str = ProgramPlace.AUTO, tags: Collection[str] 
     ('x = 3', 'x = 4', True)
     """
     text = text.rpartition("</think>")[2]
-    found = {ProgramPlace.FENCE: _fenced, ProgramPlace.TAG: _tagged, ProgramPlace.WHOLE: _whole}
+    found = {ProgramPlace.FENCE: _fenced_text, ProgramPlace.TAG: _tagged_text, ProgramPlace.WHOLE: _whole}
     for place, read in found.items():
         if where in (place, ProgramPlace.AUTO):
             program = read(text, tags)
@@ -56,7 +56,7 @@ def program_in(text: str, where: str = ProgramPlace.AUTO, tags: Collection[str] 
     return None
 
 
-def _fenced(text: str, tags: Collection[str]) -> str | None:
+def _fenced_text(text: str, tags: Collection[str]) -> str | None:
     named: str | None = None
     bare: str | None = None
     for tag, block in _blocks(text):
@@ -67,7 +67,7 @@ def _fenced(text: str, tags: Collection[str]) -> str | None:
     return bare if named is None else named
 
 
-def _tagged(text: str, _: Collection[str]) -> str | None:
+def _tagged_text(text: str, _: Collection[str]) -> str | None:
     return answer_in(text, "tag")
 
 

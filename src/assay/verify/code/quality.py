@@ -11,8 +11,8 @@ from typing import Any, cast
 from assay.core.errors import ConfigError, DataError
 from assay.core.score import Score
 from assay.sandbox.result import Result, SandboxProgram, Status
-from assay.verify.answer_verifier import ruled
-from assay.verify.code.base import Gold, ProgramVerifier, lost, reason, short
+from assay.verify.answer_verifier import verdict_score
+from assay.verify.code.base import Gold, ProgramVerifier, lost_run, reason, short
 from assay.verify.code.cases import FILE, ProgramCase, run_cases
 from assay.verify.code.unit import INSIDE
 
@@ -84,21 +84,21 @@ class TestQuality(ProgramVerifier):
             SandboxProgram(code=_STATIC, entry="findings", arguments=(source, entry.rpartition(".")[2])), self.limits
         )
         if not read.judged:
-            return lost(read)
+            return lost_run(read)
         if read.value is None:
             return self.nothing("syntax", isolation=read.isolation)
         detected = {name: float(cast("dict[str, Any]", read.value)[name]) for name in _DETECTED}
         words, results = self._run(references, source)
         if words[-1] in _INFRA:
-            return lost(results[-1])
+            return lost_run(results[-1])
         failed = next((i for i, word in enumerate(words) if word != "passed"), None)
         if failed is not None:
             components = dict.fromkeys(self.names, 0.0) | detected | {"syntax": 1.0}
             why = reason(results[failed])
-            return ruled(words[failed], components, isolation=read.isolation, **({"why": why} if why else {}))
+            return verdict_score(words[failed], components, isolation=read.isolation, **({"why": why} if why else {}))
         survived = self._survivors(references, mutants, source)
         if isinstance(survived, Result):
-            return lost(survived)
+            return lost_run(survived)
         if survived is None:
             why = "the tests do not say the same of one implementation each time"
             return self.nothing("unsteady", isolation=read.isolation, why=why)
@@ -109,7 +109,7 @@ class TestQuality(ProgramVerifier):
             "mutants_killed": killed / len(survived),
             "syntax": 1.0,
         }
-        return ruled(
+        return verdict_score(
             "survived" if any(survived) else "passed",
             {name: (rest | detected)[name] for name in self.names},
             isolation=read.isolation,

@@ -9,7 +9,7 @@ from typing import Any, cast
 from assay.core.errors import ConfigError, DataError
 from assay.core.score import Score
 from assay.sandbox.result import Result, SandboxProgram
-from assay.verify.answer_verifier import ruled
+from assay.verify.answer_verifier import verdict_score
 from assay.verify.code.base import CaseVerifier, Gold, short
 from assay.verify.code.call import same_value
 from assay.verify.code.cases import ProgramCase
@@ -111,9 +111,9 @@ class RepositoryTests(CaseVerifier):
             after, left_out = apply_edits(before, edits, cast("list[str]", protected))
         except Unapplied as error:
             return self.nothing(error.word, why=str(error), isolation=self.sandbox().tag)
-        return self.tested(gold, after, left_out)
+        return self.test_files(gold, after, left_out)
 
-    def tested(self, gold: Gold, files: Mapping[str, str], left_out: Sequence[str] = ()) -> Score:
+    def test_files(self, gold: Gold, files: Mapping[str, str], left_out: Sequence[str] = ()) -> Score:
         """The verdict on a repository whose edits are made.
 
         Args:
@@ -129,7 +129,7 @@ class RepositoryTests(CaseVerifier):
             return score
         components = {"correct": score.components["correct"], "fraction": score.components["fraction"], "applied": 1.0}
         info = {key: value for key, value in score.info.items() if key != "verdict"}
-        return ruled(score.info["verdict"], components, **info, **({"left_out": tuple(left_out)} if left_out else {}))
+        return verdict_score(score.info["verdict"], components, **info, **({"left_out": tuple(left_out)} if left_out else {}))
 
     def cases(self, gold: Gold) -> Sequence[ProgramCase]:
         """The tests on the files as they are, without an edit."""

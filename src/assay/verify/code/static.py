@@ -23,7 +23,7 @@ def findings(tests: str, focal: str) -> dict[str, bool] | None:
     """
     try:
         tree = ast.parse(tests)
-        found = list(_scoped(tree))
+        found = list(_scoped_nodes(tree))
         asserted = [(scope, ast.dump(node)) for node, scope in found if _asserts(node)]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
@@ -37,7 +37,7 @@ def findings(tests: str, focal: str) -> dict[str, bool] | None:
     }
 
 
-def _scoped(tree: ast.AST) -> Iterator[tuple[ast.AST, int]]:
+def _scoped_nodes(tree: ast.AST) -> Iterator[tuple[ast.AST, int]]:
     """Every node, and which function it stands in."""
     todo = [(tree, 0)]
     while todo:

@@ -90,7 +90,7 @@ class UnitTests(CaseVerifier):
             raise DataError(f"private['tests'][{index}] is no Python: {error}") from None
         found = split_tests(called.code)
         if not called.checks and (found is not None or not called.calls):
-            raise _unchecked(index, test)
+            raise _unchecked_error(index, test)
         if found is not None:
             return _Apart(found, self.prelude)
         return _Shared(called.code, secrets.token_hex(16), self.prelude, called.checks)
@@ -100,7 +100,7 @@ class UnitTests(CaseVerifier):
         score = CaseVerifier.judge(self, cases, source)
         for i, (case, word) in enumerate(zip(cases, score.info.get("cases", ()), strict=False)):
             if word == "passed" and isinstance(case, _Shared) and not case.checks:
-                raise _unchecked(i, case.test)
+                raise _unchecked_error(i, case.test)
         apart = sum(isinstance(case, _Apart) for case in cases)
         return replace(score, info=FrozenMap({**score.info, "apart": apart}))
 
@@ -156,7 +156,7 @@ class _Apart(ProgramCase):
         return "passed" if len(given) == len(self.test.steps) else "wrong"
 
 
-def _unchecked(index: int, test: str) -> DataError:
+def _unchecked_error(index: int, test: str) -> DataError:
     return DataError(
         f"private['tests'][{index}] checks nothing when it is executed, so every program would pass: {short(test)}; "
         "give assertions, functions test_* without arguments, or check(candidate) with the program's name as private['entry']"

@@ -9,7 +9,7 @@ from typing import Any, cast
 from assay.core.config import from_dict
 from assay.core.errors import ConfigError, DataError, UnknownNameError
 from assay.core.score import Score
-from assay.verify.answer_verifier import AnswerVerifier, ruled
+from assay.verify.answer_verifier import AnswerVerifier, verdict_score
 from assay.verify.constraints import form, languages, lengths, wording
 from assay.verify.constraints.base import Constraint
 
@@ -107,7 +107,7 @@ class Instructions(AnswerVerifier):
             texts = _forgiving(text)
             held = sum(rule not in failed or any(map(rule.holds, texts)) for rule in rules)
             components |= {"loose": float(held == len(rules)), "loose_fraction": held / len(rules)}
-        return ruled("broken" if failed else "kept", components, failed=[rule.describe() for rule in failed])
+        return verdict_score("broken" if failed else "kept", components, failed=[rule.describe() for rule in failed])
 
 
 def _forgiving(text: str) -> list[str]:

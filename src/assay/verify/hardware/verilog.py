@@ -22,8 +22,8 @@ from assay.sandbox.verilog.roles import Roles, roles_of
 from assay.sandbox.verilog.source import has_directives, illegal_in, names_module, top_of
 from assay.sandbox.verilog.stimuli import Stimulus, stimulus
 from assay.sandbox.verilog.testbench import Testbench, outputs_in
-from assay.verify.answer_verifier import ruled
-from assay.verify.code.base import Gold, ProgramVerifier, lost, short
+from assay.verify.answer_verifier import verdict_score
+from assay.verify.code.base import Gold, ProgramVerifier, lost_run, short
 from assay.verify.code.program import ProgramPlace
 from assay.verify.code.workers import sandbox_of
 
@@ -91,16 +91,16 @@ class VerilogMatch(ProgramVerifier):
         sandbox = self.sandbox()
         try:
             reference = self._reference(gold, sandbox)
-            return self._judged(source, reference, sandbox)
+            return self._judge_design(source, reference, sandbox)
         except _Lost as error:
-            return lost(error.result)
+            return lost_run(error.result)
 
-    def _judged(self, source: str, reference: _Reference, sandbox: Sandbox) -> Score:
+    def _judge_design(self, source: str, reference: _Reference, sandbox: Sandbox) -> Score:
         found = illegal_in(source)
         if not found and has_directives(source):
             read = _run_whole(Icarus.find().preprocess(sandbox, source, self.limits))
             if not read.ok:
-                return self._failed(_word(read), read)
+                return self._fail(_word(read), read)
             source = read.stdout
             found = illegal_in(source)
         if found:
@@ -112,24 +112,24 @@ class VerilogMatch(ProgramVerifier):
         if not built.ok:
             alone = _build(sandbox, source, reference.bench.top, self.limits) if built.status is Status.ERROR else built
             if not alone.ok:
-                return self._failed(_word(alone), alone)
-            return self._failed("ports", alone, compiles=1.0)
+                return self._fail(_word(alone), alone)
+            return self._fail("ports", alone, compiles=1.0)
         design = design_in(built.stdout, f"dut_{nonce}")
         if design is None or set(design.ports) != set(reference.bench.design.ports):
-            return self._failed("ports", built, compiles=1.0)
+            return self._fail("ports", built, compiles=1.0)
         ran = _run_whole(Icarus.find().simulate(sandbox, built.stdout, reference.rows, self.limits))
         agree = reference.agreement(outputs_in(ran.stdout, nonce))
         word = "passed" if agree == 1.0 else "wrong"
         if not ran.ok:
             word = "error" if ran.status is Status.ERROR else _word(ran)
-            return self._failed(word, ran, compiles=1.0, ports=1.0, fraction=min(agree, reference.less))
+            return self._fail(word, ran, compiles=1.0, ports=1.0, fraction=min(agree, reference.less))
         components = {"correct": float(agree == 1.0), "fraction": agree, "compiles": 1.0, "ports": 1.0}
-        return ruled(word, components, isolation=ran.isolation)
+        return verdict_score(word, components, isolation=ran.isolation)
 
-    def _failed(self, word: str, result: Result, **components: float) -> Score:
+    def _fail(self, word: str, result: Result, **components: float) -> Score:
         why = " ".join((result.stderr or result.stdout).split())[:_WHY]
         scores = dict.fromkeys(self.names, 0.0) | components
-        return ruled(word, scores, isolation=result.isolation, **({"why": why} if why else {}))
+        return verdict_score(word, scores, isolation=result.isolation, **({"why": why} if why else {}))
 
     def _reference(self, gold: Gold, sandbox: Sandbox) -> _Reference:
         source = gold.private.get("answer")
@@ -139,7 +139,7 @@ class VerilogMatch(ProgramVerifier):
         if not isinstance(top, str):
             raise DataError(f"private['top'] is {short(top)}; name the outermost module")
         return _reference_of(
-            source, top, _listed(gold, "clocks"), _levels(gold), self.cycles, self.seed, self.limits, _Where(sandbox)
+            source, top, _list_ports(gold, "clocks"), _levels(gold), self.cycles, self.seed, self.limits, _Where(sandbox)
         )
 
 
@@ -220,13 +220,15 @@ def _reference_of(
     both = [p.name for p in design.ports if p.direction == "inout"]
     if both:
         raise DataError(f"the golden design has inout ports {both}, which cannot be driven and read; give inputs and outputs")
-    roles = _given(roles_of(design, source), design, clocks, resets)
+    roles = _given_roles(roles_of(design, source), design, clocks, resets)
     rng = Random(hashlib.sha256(f"{seed}\0{source}".encode("utf-8", "surrogatepass")).digest())
     played = stimulus(design, roles, cycles, rng)
-    return _recorded(Testbench(design, top, len(played.rows)), played, source, tool, sandbox, limits)
+    return _record_reference(Testbench(design, top, len(played.rows)), played, source, tool, sandbox, limits)
 
 
-def _recorded(bench: Testbench, played: Stimulus, source: str, tool: Icarus, sandbox: Sandbox, limits: Limits) -> _Reference:
+def _record_reference(
+    bench: Testbench, played: Stimulus, source: str, tool: Icarus, sandbox: Sandbox, limits: Limits
+) -> _Reference:
     """The golden outputs."""
     nonce, rows = secrets.token_hex(8), "\n".join(played.rows)
     built = _build(sandbox, bench.text(nonce) + source, f"bench_{nonce}", limits)
@@ -271,7 +273,7 @@ def _stderr_text(result: Result) -> str:
     return " ".join(result.stderr.split())[:_WHY] or str(result.status)
 
 
-def _given(found: Roles, design: Design, clocks: tuple[str, ...] | None, resets: Mapping[str, int] | None) -> Roles:
+def _given_roles(found: Roles, design: Design, clocks: tuple[str, ...] | None, resets: Mapping[str, int] | None) -> Roles:
     """Roles, where the task does not say them."""
     inputs = {p.name for p in design.inputs if p.width == 1}
     for name in (*(clocks or ()), *(resets or ())):
@@ -282,7 +284,7 @@ def _given(found: Roles, design: Design, clocks: tuple[str, ...] | None, resets:
     return Roles(kept, FrozenMap({n: level for n, level in levels.items() if n not in kept}), found.asynchronous)
 
 
-def _listed(gold: Gold, name: str) -> tuple[str, ...] | None:
+def _list_ports(gold: Gold, name: str) -> tuple[str, ...] | None:
     found = gold.find(name)
     if found is None:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from assay.verify.math.phrases import without_lead
-from assay.verify.math.spelled import respelled
+from assay.verify.math.spelled import respell_sign
 from assay.verify.math.units import unit_of
 from assay.verify.math.words import FACTORS
 
@@ -158,7 +158,7 @@ def clean(text: str) -> str:
     >>> clean(r"$\left( 1{,}000 \right)$."), clean("Answer: x >= 3"), clean(r"20^\circ\text{C}")
     ('( 1000  )', 'x  \\ge  3', '20 \\text{celsius}')
     """
-    text = respelled(text.strip())
+    text = respell_sign(text.strip())
     if not text.isascii():
         text = _RUN_UP.sub(lambda m: "^{" + "".join(_RAISED[c] for c in m.group()) + "}", text)
         text = _RUN_DOWN.sub(lambda m: "_{" + "".join(_LOWERED[c] for c in m.group()) + "}", text)

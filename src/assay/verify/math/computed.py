@@ -9,7 +9,7 @@ from assay.verify.math.functions import power
 from assay.verify.math.poly import ONE, Undecidable
 from assay.verify.math.ratio import Ratio, number, symbol
 
-__all__ = ["computed", "is_size"]
+__all__ = ["compute_ratio", "is_size"]
 
 _END = r"(?:(?:- )?\d+|\\pi|\{ (?:- )?(?:\d+|\\pi|\\frac \{ \\pi \} \{ \d+ \}) \})"
 _SUM = re.compile(
@@ -34,13 +34,13 @@ def is_size(source: str) -> bool:
     return _SIZE.fullmatch(source) is not None
 
 
-def computed(source: str) -> Ratio | None:
+def compute_ratio(source: str) -> Ratio | None:
     r"""The value of a sum or product between whole numbers, or of the integral of a polynomial; None for anything else.
 
     Args:
         source: tokens with spaces between, as `assay.verify.math.values.Opaque` has them.
 
-    >>> computed(r"\sum _ { i = 1 } ^ 4 i").value, computed(r"\int _ 0 ^ 2 2 x d x").value, computed(r"\int _ 0 ^ a x d x")
+    >>> compute_ratio(r"\sum _ { i = 1 } ^ 4 i").value, compute_ratio(r"\int _ 0 ^ 2 2 x d x").value, compute_ratio(r"\int _ 0 ^ a x d x")
     (10, 4, None)
     """
     found = _SUM.fullmatch(source)
@@ -60,12 +60,14 @@ def _total(found: re.Match[str]) -> Ratio | None:
         return None
     total = number(int(found["kind"] == "prod"))
     for n in range(first, last + 1):
-        one = formula([part for token in term for part in (("(", *_signed(n), ")") if token == found["index"] else (token,))])
+        one = formula(
+            [part for token in term for part in (("(", *_signed_factors(n), ")") if token == found["index"] else (token,))]
+        )
         total = total + one if found["kind"] == "sum" else total * one
     return total
 
 
-def _signed(n: int) -> tuple[str, ...]:
+def _signed_factors(n: int) -> tuple[str, ...]:
     return (str(n),) if n >= 0 else ("-", str(-n))
 
 

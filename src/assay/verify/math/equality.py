@@ -9,7 +9,7 @@ from fractions import Fraction
 from math import gcd
 
 from assay.verify.math.equations import chains, member, one_equation, shared
-from assay.verify.math.intervals import as_intervals, merged
+from assay.verify.math.intervals import as_intervals, merge_pieces
 from assay.verify.math.named import name_of
 from assay.verify.math.poly import Undecidable
 from assay.verify.math.ratio import Ratio, number, symbol
@@ -177,12 +177,12 @@ class _Judge:
         if "ratio" in kinds:
             return self._proportional(gold, answer) if kinds == {"ratio"} else False
         if kinds <= {"set", "list"}:
-            return self._unordered(gold, answer)
+            return self._compare_unordered(gold, answer)
         if len(gold.items) != len(answer.items) or (kinds == {"row", "tuple"} and len(gold.items) == 2):
             return False  # two in square brackets look like an interval, never like a point
         return self._all(list(zip(gold.items, answer.items, strict=True)))
 
-    def _unordered(self, gold: Many, answer: Many) -> bool | None:
+    def _compare_unordered(self, gold: Many, answer: Many) -> bool | None:
         if len(gold.items) > _MOST or len(answer.items) > _MOST:
             return None
         once = "set" in (gold.kind, answer.kind)
@@ -240,7 +240,7 @@ class _Judge:
             return False
         if None not in (first.variable, second.variable) and first.variable != second.variable:
             return False
-        left, right = merged(first.pieces), merged(second.pieces)
+        left, right = merge_pieces(first.pieces), merge_pieces(second.pieces)
         if left is None or right is None:  # ends that cannot be ordered exactly
             left, right = list(first.pieces), list(second.pieces)
             found = self._pieces(left, right) if len(left) == len(right) else None

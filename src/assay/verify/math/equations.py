@@ -91,7 +91,7 @@ def one_equation(gold: Relation, answer: Relation) -> bool | None:
     ratios = [side.ratio for side in sides if isinstance(side, Formula) and side.unit is None]
     if len(ratios) < 4:
         return None
-    first, second = _cleared((ratios[0] - ratios[1]).top), _cleared((ratios[2] - ratios[3]).top)
+    first, second = _clear_powers((ratios[0] - ratios[1]).top), _clear_powers((ratios[2] - ratios[3]).top)
     if set(first) == set(second):
         factor = Fraction(next(iter(second.values()))) / first[next(iter(second))] if first else Fraction(1)
         if all(second[key] == factor * first[key] for key in first):
@@ -100,7 +100,7 @@ def one_equation(gold: Relation, answer: Relation) -> bool | None:
     return False if known else None
 
 
-def _cleared(top: Poly) -> Poly:
+def _clear_powers(top: Poly) -> Poly:
     """The polynomial without negative powers: both sides of an equation multiplied by what stands below."""
     lowest: dict[str, Num] = {}
     for mono in top:

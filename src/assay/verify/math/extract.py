@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from assay.verify.language import box_denied
 from assay.verify.math.around import expression_around
-from assay.verify.math.phrases import announced, cut_clause
+from assay.verify.math.phrases import find_announced, cut_clause
 
-__all__ = ["PLACES", "box_in", "final_answer", "located"]
+__all__ = ["PLACES", "box_in", "final_answer", "locate_answer"]
 
 PLACES = ("box", "tag", "phrase", "line")
 """Where an answer is looked for, in order: the first place that the text has decides."""
@@ -56,7 +56,7 @@ def final_answer(text: str, look: Sequence[str] = PLACES, strict_tail: bool = Fa
             return None
         if place == "box" and box_denied(_before(text, start, end, after), text[start:end], text[after : after + 80]):
             return None
-        around = _around(text, start, end, after) if place == "box" else None
+        around = _expression_around(text, start, end, after) if place == "box" else None
         return (text[start:end] if around is None else around).strip()
     return None
 
@@ -80,15 +80,15 @@ def _command(text: str, start: int, end: int, after: int) -> int:
     return max(text.rfind("\\boxed", 0, start), text.rfind("\\fbox", 0, start)) if after > end else start
 
 
-def _around(text: str, start: int, end: int, after: int) -> str | None:
+def _expression_around(text: str, start: int, end: int, after: int) -> str | None:
     """The expression of which a box is a part; see `expression_around`."""
     return expression_around(text, _command(text, start, end, after), after)
 
 
-def located(text: str, look: Sequence[str] = PLACES, strict_tail: bool = False) -> tuple[str, str] | None:
+def locate_answer(text: str, look: Sequence[str] = PLACES, strict_tail: bool = False) -> tuple[str, str] | None:
     """The answer and the place where it stands; see `final_answer`.
 
-    >>> located("So the answer is 7.")
+    >>> locate_answer("So the answer is 7.")
     ('7', 'phrase')
     """
     answer = final_answer(text, look, strict_tail)
@@ -107,10 +107,10 @@ def _box(text: str) -> tuple[int, int, int] | None:
         first = text.find("\\boxed", 0, last)
         if plain and (first < 0 or text.count("{", first, last) == text.count("}", first, last)):  # no box around this one
             return start, close, close + 1
-    return None if last < 0 and frame < 0 else _outermost(text) or _unbraced(text, max(last, frame))
+    return None if last < 0 and frame < 0 else _outermost(text) or _unbraced_box(text, max(last, frame))
 
 
-def _unbraced(text: str, last: int) -> tuple[int, int, int] | None:
+def _unbraced_box(text: str, last: int) -> tuple[int, int, int] | None:
     r"""``\boxed 5``, with the command: what of it is meant is read later."""
     found = _BARE.match(text, last)
     return None if found is None else (last, found.end(), found.end())
@@ -140,7 +140,7 @@ def _tag(text: str) -> tuple[int, int, int] | None:
 
 
 def _phrase(text: str) -> tuple[int, int, int] | None:
-    found = announced(text)
+    found = find_announced(text)
     return None if found is None else (*found, found[1])
 
 

@@ -146,17 +146,17 @@ class _Reader:
         return -value if negative else value
 
     def _factors(self) -> Ratio:
-        value, beside = self._mixed(), 1
-        value = self._raised() if value is None else self._behind(value)
+        value, beside = self._mixed_number(), 1
+        value = self._read_power() if value is None else self._read_suffix(value)
         while self._starts(self._next()):
             if self._next()[0] in "0123456789." and self._tokens[self.at - 1][0] in "0123456789.":
                 raise Undecidable("two numbers side by side")
-            value = value * self._raised()
+            value = value * self._read_power()
             beside += 1
         self._beside = beside
         return value
 
-    def _mixed(self) -> Ratio | None:
+    def _mixed_number(self) -> Ratio | None:
         r"""``2\frac{1}{2}`` and ``2 1/2``: a whole number and a proper fraction beside it are added."""
         rest = self._tokens[self.at : self.at + 8]
         if len(rest) < 3 or not rest[0].isdigit():
@@ -188,10 +188,10 @@ class _Reader:
             or token[0] == "."
         )
 
-    def _raised(self) -> Ratio:
-        return self._behind(self._single())
+    def _read_power(self) -> Ratio:
+        return self._read_suffix(self._single())
 
-    def _behind(self, base: Ratio) -> Ratio:
+    def _read_suffix(self, base: Ratio) -> Ratio:
         """What stands behind a single thing and belongs to it."""
         while True:
             token = self._next()
@@ -383,7 +383,7 @@ class _Reader:
             return value
         negative = self._next() == "-"
         self.at += negative
-        value = self._mixed() or self._raised()
+        value = self._mixed_number() or self._read_power()
         while self._starts(self._next()) and self._next() not in _UNARY | _OTHERS | {"\\log", "(", "["}:
-            value = value * self._raised()
+            value = value * self._read_power()
         return -value if negative else value

@@ -67,11 +67,11 @@ def power(base: Ratio, exponent: Ratio) -> Ratio:
 
 def _whole(base: Ratio, n: int) -> Ratio | None:
     if n == 0:
-        return number(1) if base.top else _undefined("0^0")
+        return number(1) if base.top else _undefined_ratio("0^0")
     term = base.term
     if term is None:
         if not base.top:
-            return base if n > 0 else _undefined("a division by zero")
+            return base if n > 0 else _undefined_ratio("a division by zero")
         if abs(n) > _EXPANDED:
             return None
         out = base
@@ -82,7 +82,7 @@ def _whole(base: Ratio, n: int) -> Ratio | None:
     bits = max(value.numerator.bit_length(), value.denominator.bit_length())
     if value not in (1, -1) and bits * abs(n) > BITS:
         return _large(mono, value, n)
-    total, factor = _raised(mono, n)
+    total, factor = _raise_power(mono, n)
     coefficient = (value if n % 2 else 1) if value in (1, -1) else Fraction(value) ** n
     return Ratio({total: (coefficient * factor)}, ONE) * number(1)
 
@@ -92,7 +92,7 @@ def _large(mono: Mono, value: Num, n: int) -> Ratio | None:
     primes = _split(abs(value)) if abs(n) <= _HIGHEST else None
     if primes is None:
         return None
-    total, factor = _raised(mono, n)
+    total, factor = _raise_power(mono, n)
     return Ratio({total: factor if value > 0 or n % 2 == 0 else -factor}, ONE) * _primes({p: e * n for p, e in primes.items()})
 
 
@@ -100,7 +100,7 @@ def _primes(powers: dict[int, int]) -> Ratio:
     return Ratio({tuple(sorted((f"&{p}", e) for p, e in powers.items() if e)): 1}, ONE)
 
 
-def _raised(mono: Mono, n: Num) -> tuple[Mono, Num]:
+def _raise_power(mono: Mono, n: Num) -> tuple[Mono, Num]:
     out: Mono = ()
     factor: Num = 1
     for atom, exponent in mono:
@@ -114,7 +114,7 @@ def _raised(mono: Mono, n: Num) -> tuple[Mono, Num]:
     return out, factor
 
 
-def _undefined(what: str) -> Ratio:
+def _undefined_ratio(what: str) -> Ratio:
     raise Undecidable(what)
 
 
@@ -141,7 +141,7 @@ def _fractional(base: Ratio, by: Fraction) -> Ratio | None:
             sign = number(-1 if by.numerator % 2 else 1)
         else:
             return None
-    return _rational(abs(value), by, _raised(mono, by), sign)
+    return _rational(abs(value), by, _raise_power(mono, by), sign)
 
 
 def _rational(value: Num, by: Fraction, rest: tuple[Mono, Num], sign: Ratio) -> Ratio | None:

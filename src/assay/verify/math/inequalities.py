@@ -27,7 +27,7 @@ def inequality(signs: Sequence[str], values: Sequence[Value]) -> Intervals | Non
             return None
         lower, upper = _end(low, closed[0], -1), _end(high, closed[1], 1)
         return Intervals((Piece(lower, upper),), name) if lower and upper else None
-    return _solved(signs[0], formulas[0] - formulas[1])
+    return _solve_linear(signs[0], formulas[0] - formulas[1])
 
 
 def _end(at: Ratio, closed: bool, side: int) -> Bound | None:
@@ -49,7 +49,7 @@ def _variable(value: Ratio) -> str | None:
     )
 
 
-def _solved(sign: str, difference: Ratio) -> Intervals | None:
+def _solve_linear(sign: str, difference: Ratio) -> Intervals | None:
     """``a x + b sign 0`` with rational ``a``, solved for ``x``."""
     found = names(difference)
     if len(found) != 1 or len(difference.bottom) != 1 or any(atom[0] in "^?" for atom in found):

@@ -9,13 +9,13 @@ from itertools import product
 from assay.verify.math.poly import Undecidable
 from assay.verify.math.values import Bound, Formula, Intervals, Many, Piece, Value
 
-__all__ = ["Edge", "as_intervals", "crossed", "edge", "end_of", "merged", "rising", "united"]
+__all__ = ["Edge", "as_intervals", "intersect", "edge", "end_of", "merge_pieces", "rising", "unite"]
 
 Edge = tuple[float | Fraction, int]
 """Where an end is, and -1, 0, 1 for just before, at, just after."""
 
 
-def crossed(items: Sequence[Intervals]) -> Intervals:
+def intersect(items: Sequence[Intervals]) -> Intervals:
     """What all have in common.
 
     Raises:
@@ -30,21 +30,21 @@ def crossed(items: Sequence[Intervals]) -> Intervals:
 
 
 def _common(one: Piece, other: Piece) -> Piece | None:
-    lows, highs = [_known(p.low, 1) for p in (one, other)], [_known(p.high, -1) for p in (one, other)]
+    lows, highs = [_known_edge(p.low, 1) for p in (one, other)], [_known_edge(p.high, -1) for p in (one, other)]
     low, high = max(lows), min(highs)
     if low > high:
         return None
     return Piece((one, other)[lows.index(low)].low, (one, other)[highs.index(high)].high)
 
 
-def _known(bound: Bound, side: int) -> Edge:
+def _known_edge(bound: Bound, side: int) -> Edge:
     found = edge(bound, side)
     if found is None:
         raise Undecidable("ends whose order is not known")
     return found
 
 
-def merged(pieces: Sequence[Piece]) -> list[Piece] | None:
+def merge_pieces(pieces: Sequence[Piece]) -> list[Piece] | None:
     """Disjoint pieces in ascending order, joined where they touch; None where ends are no rationals."""
     ends: list[tuple[Edge, Edge, Piece]] = []
     for piece in pieces:
@@ -72,7 +72,7 @@ def edge(bound: Bound, side: int) -> Edge | None:
     return None if value is None else (Fraction(value), 0 if bound.closed else side)
 
 
-def united(items: Sequence[Value]) -> Value:
+def unite(items: Sequence[Value]) -> Value:
     """The union of intervals and finite sets.
 
     Raises:

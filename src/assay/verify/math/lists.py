@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from assay.verify.math.intervals import crossed, united
+from assay.verify.math.intervals import intersect, unite
 from assay.verify.math.values import Formula, Intervals, Many, Relation, Value
 
 __all__ = ["together"]
@@ -17,9 +17,9 @@ def together(items: Sequence[Value], signs: set[str]) -> Value:
     """
     if all(isinstance(item, Intervals) for item in items):
         if "\\or" in signs:
-            return united(items)
-        common = crossed([item for item in items if isinstance(item, Intervals)])
-        return common if common.pieces or "\\and" in signs else united(items)
+            return unite(items)
+        common = intersect([item for item in items if isinstance(item, Intervals)])
+        return common if common.pieces or "\\and" in signs else unite(items)
     names = {
         item.left.source for item in items if isinstance(item, Relation) and item.sign == "=" and isinstance(item.left, Formula)
     }

@@ -48,7 +48,7 @@ def literal(text: str) -> Value | None:
         if styled is None or (styled.end(1) - styled.start(1) > 3 and _LOWER.match(text, styled.start(1)) is not None):
             return None
     plain = _STYLED.sub(r"\1", text).strip() if "\\" in text else text
-    return _choice(plain, text) or (_clock(plain) or _based(text, plain) if any(c.isdigit() for c in plain[:2]) else None)
+    return _choice(plain, text) or (_clock(plain) or _based_number(text, plain) if any(c.isdigit() for c in plain[:2]) else None)
 
 
 def _choice(text: str, source: str) -> Choice | None:
@@ -72,7 +72,7 @@ def _clock(text: str) -> Clock | None:
     return Clock(int(clock.group(1) or clock.group(4)), int(clock.group(2) or 0), halves[0].lower() if halves else None)
 
 
-def _based(text: str, plain: str) -> Value | None:
+def _based_number(text: str, plain: str) -> Value | None:
     if "_" in text:
         found = _BASED.fullmatch(text)
         digits, written = (found.group(2), _WRAPPED.sub("", found.group(3)).lower()) if found else ("", "")

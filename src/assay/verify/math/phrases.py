@@ -7,7 +7,7 @@ import re
 from assay.verify.language import doubted, is_reason
 from assay.verify.math.words import number_word
 
-__all__ = ["announced", "cut_clause", "is_prose", "without_lead"]
+__all__ = ["find_announced", "cut_clause", "is_prose", "without_lead"]
 
 _ALPHABETIC = (
     "answers?|respuestas?|réponses?|respostas?|antwort(?:en)?|jawab(?:an)?(?:nya)?|rispost[ae]|"
@@ -95,11 +95,11 @@ _ASIDE = re.compile(r"(?P<first>[^()]{1,80}?)\s*\((?P<second>[^()]{1,80})\)")
 _SAID = re.compile(r"\s*(?:です|でした|である|입니다|이다|है|हैं|ہے|হয়|হবে)\s*\Z")
 
 
-def announced(text: str) -> tuple[int, int] | None:
+def find_announced(text: str) -> tuple[int, int] | None:
     r"""Where what a text calls its answer begins and ends, the last time: the rest of that line or the next, or of its clause.
 
     >>> text = "The answer is 41. No, it was wrong.\n**Final answer:**\n$42$, because $6 \\cdot 7 = 42$."
-    >>> text[slice(*announced(text))]
+    >>> text[slice(*find_announced(text))]
     '$42$'
     """
     if "w" not in text and "p" not in text and "W" not in text and "#" not in text and text.isascii():

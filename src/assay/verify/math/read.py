@@ -8,13 +8,13 @@ from functools import lru_cache
 
 from assay.verify.language import denied, doubted
 from assay.verify.math.clean import clean
-from assay.verify.math.computed import computed
+from assay.verify.math.computed import compute_ratio
 from assay.verify.math.formula import CLOSERS, OPENERS, formula
 from assay.verify.math.inequalities import inequality
-from assay.verify.math.intervals import as_intervals, end_of, rising, united
+from assay.verify.math.intervals import as_intervals, end_of, rising, unite
 from assay.verify.math.lists import together
 from assay.verify.math.literals import literal
-from assay.verify.math.matrices import MATRICES, ROWS, determinant, transposed
+from assay.verify.math.matrices import MATRICES, ROWS, determinant, transpose
 from assay.verify.math.named import is_function
 from assay.verify.math.poly import Undecidable
 from assay.verify.math.ratio import number, symbol
@@ -75,7 +75,7 @@ def read(text: str) -> Value:
     if plain is not None:
         return plain
     try:
-        return _value(_concluded(_strip(tokens(cleaned))), 0)
+        return _value(_last_conclusion(_strip(tokens(cleaned))), 0)
     except (Undecidable, RecursionError) as error:  # recursion: the caller's own stack may be nearly full
         return Opaque(cleaned, str(error))
 
@@ -90,7 +90,7 @@ def _strip(parts: list[str]) -> list[str]:
     return parts
 
 
-def _concluded(parts: list[str]) -> list[str]:
+def _last_conclusion(parts: list[str]) -> list[str]:
     r"""Of equations joined by ``\Rightarrow`` the last one."""
     if "\\Rightarrow" not in parts:
         return parts
@@ -166,21 +166,21 @@ def _structure(parts: list[str], present: set[str], depth: int) -> Value | list[
     if "\\cup" in present and (parts[0] != "|" or _EQUAL.isdisjoint(present)):  # |A \cup B| = 8 is an equation
         joined = _split(parts, ("\\cup",))
         if len(joined) > 1:
-            return united([_value(piece, depth + 1) for piece in joined])
+            return unite([_value(piece, depth + 1) for piece in joined])
     if not _RELATIONS.isdisjoint(present):
         pieces, signs = _cut(parts, _RELATIONS)
         if signs:
             return _relation(signs, pieces, depth)
-    return _bracketed(parts, depth) or parts
+    return _read_brackets(parts, depth) or parts
 
 
-def _bracketed(parts: list[str], depth: int) -> Value | None:
+def _read_brackets(parts: list[str], depth: int) -> Value | None:
     """A set, tuple, interval or matrix in brackets around everything."""
     first, last = parts[0], parts[-1]
-    if last in ("T", "}", "\\top") and (bare := _untransposed(parts)) is not None:
+    if last in ("T", "}", "\\top") and (bare := _strip_transpose(parts)) is not None:
         if bare[0].startswith("\\begin"):
-            return transposed(_bracketed(bare, depth))
-        return transposed(Many("tuple", tuple(_value(piece, depth + 1) for piece in _split(bare[1:-1], (",", ";")))))
+            return transpose(_read_brackets(bare, depth))
+        return transpose(Many("tuple", tuple(_value(piece, depth + 1) for piece in _split(bare[1:-1], (",", ";")))))
     if first.startswith("\\begin") and last == first.replace("begin", "end") and len(parts) > 2:
         return _environment(first[7:-1], parts, depth)
     if first not in OPENERS or first in ("{", "\\lfloor", "\\lceil") or last not in CLOSERS or len(parts) < 2:
@@ -225,7 +225,7 @@ def _set(inner: list[str], depth: int) -> Value:
     return Many("set", value.items if isinstance(value, Many) and value.kind == "list" else (value,))
 
 
-def _untransposed(parts: list[str]) -> list[str] | None:
+def _strip_transpose(parts: list[str]) -> list[str] | None:
     """What stands in brackets before a ``^T``."""
     for end in (["^", "T"], ["^", "{", "T", "}"], ["^", "\\top"], ["^", "{", "\\top", "}"]):
         bare = parts[: -len(end)]
@@ -316,7 +316,7 @@ def _side(parts: list[str], depth: int) -> Value:
         if not parts:
             raise
         source = " ".join(parts)
-        value = computed(source)
+        value = compute_ratio(source)
         if value is not None:
             return Formula(value, source)
         return Text(source) if is_function(parts) else Opaque(source, str(error))

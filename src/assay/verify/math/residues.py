@@ -17,17 +17,17 @@ def residue(value: Value, modulus: Formula) -> Residue:
         Undecidable: a congruence of numbers that is not known to be true.
     """
     if isinstance(value, Relation) and value.sign in ("\\equiv", "=") and not value.middle:
-        left = None if is_name(value.left) else _reduced(value.left, modulus)
-        value = _reduced(value.right, modulus)
+        left = None if is_name(value.left) else _reduce_residue(value.left, modulus)
+        value = _reduce_residue(value.right, modulus)
         if left is not None and not (isinstance(left, Formula) and isinstance(value, Formula) and left.ratio.same(value.ratio)):
             raise Undecidable("a congruence that is not known to be true")
-    return Residue(_reduced(value, modulus), modulus)
+    return Residue(_reduce_residue(value, modulus), modulus)
 
 
-def _reduced(value: Value, modulus: Formula) -> Value:
+def _reduce_residue(value: Value, modulus: Formula) -> Value:
     by = modulus.ratio.value
     if isinstance(value, Many) and value.kind == "list":
-        return Many("list", tuple(_reduced(item, modulus) for item in value.items))
+        return Many("list", tuple(_reduce_residue(item, modulus) for item in value.items))
     if (
         not isinstance(value, Formula)
         or (at := value.ratio.value) is None

@@ -6,7 +6,7 @@ import re
 
 from assay.verify.math.words import number_word
 
-__all__ = ["respelled"]
+__all__ = ["respell_sign"]
 
 _LEAD = re.compile(
     r"(?:\\(?:text|textbf|mathrm|textrm|mbox)\s*\{\s*(negative|minus|positive|exactly)\s*\}|(negative|minus|positive|exactly)\s)\s*"
@@ -22,13 +22,13 @@ _SPACING = re.compile(r"\\[,;:! ]\s*")
 _COLON = re.compile(r"(?<=\d)\s*(?:(?:\\text\s*)?\{\s*:\s*\}|\\colon(?![a-z]))\s*(?=\d)")
 
 
-def respelled(text: str) -> str:
+def respell_sign(text: str) -> str:
     r"""An answer with a sign for the words "negative" and "minus" in front, units for Greek letters behind a number, and ``:``
     for a colon in braces.
 
     ``\mu`` in front of a letter of mathematics stays a symbol: ``2\mu g`` may be a product.
 
-    >>> [respelled(text) for text in (r"\text{negative }12", "minus seven", r"12\,\Omega", r"5\mu\text{m}", r"2\mu g", "10{:}30")]
+    >>> [respell_sign(text) for text in (r"\text{negative }12", "minus seven", r"12\,\Omega", r"5\mu\text{m}", r"2\mu g", "10{:}30")]
     ['-12', '-7', '12\\text{ ohm}', '5\\text{ um}', '2\\mu g', '10:30']
     """
     if "{" in text or "colon" in text:

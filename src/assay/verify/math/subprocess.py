@@ -52,7 +52,7 @@ class _SharedDispatchers:
             return self._seen[key]
         with self._free_cores:  # an answer that shares its core could miss a deadline that it meets alone
             first = dispatcher.pipeline([(task, rollout)])[0]
-            score = _settled(first if first.good else dispatcher.pipeline([(task, rollout)], fresh=True)[0], first)
+            score = _settle_score(first if first.good else dispatcher.pipeline([(task, rollout)], fresh=True)[0], first)
         with self._lock:
             if score.valid:
                 self._seen[key] = score
@@ -69,7 +69,7 @@ class _SharedDispatchers:
             return self._dispatchers[deadline]
 
 
-def _settled(last: JudgingOutcome, first: JudgingOutcome) -> Score:
+def _settle_score(last: JudgingOutcome, first: JudgingOutcome) -> Score:
     if not (first.stopped and last.stopped):
         return last.score
     info = {**last.score.info, "error": f"{last.score.info['error']}, twice on the same answer"}

@@ -70,16 +70,16 @@ def same(gold: str, answer: str) -> bool | None:
     known = large.same(gold, answer)
     if known is not None:
         return known
-    first, second = _parsed(gold), _parsed(answer)
+    first, second = _parse_source(gold), _parse_source(answer)
     if first is None or second is None:
         return None
     expression = import_module("sympy").Expr
     if isinstance(first, expression) and isinstance(second, expression):
-        return True if first == second else _evaluated(first, second)
+        return True if first == second else _compare_values(first, second)
     return bool(load().verify([first], [second], strict=True, timeout_seconds=None))
 
 
-def _parsed(source: str) -> Any:
+def _parse_source(source: str) -> Any:
     library = load()
     plain = import_module("latex2sympy2_extended").NormalizationConfig(
         basic_latex=True, units=False, malformed_operators=True, nits=False, boxed="none", equations=False
@@ -97,7 +97,7 @@ def _as_fraction(match: re.Match[str]) -> str:
     return f"\\frac{{{whole}{part}}}{{{10 ** len(part)}}}"
 
 
-def _evaluated(first: Any, second: Any) -> bool | None:
+def _compare_values(first: Any, second: Any) -> bool | None:
     """Equality by evaluation; None where one of them gives no numbers, or only such as are too large to be told apart.
 
     A place counts where both are real. Only where that never happens do complex values count: ``2 ln x`` is ``ln(x^2)`` wherever

@@ -204,7 +204,7 @@ def tokens(text: str) -> list[str]:
     tail = None
     if unit is not None and unit_of(unit.group(1)) is not None and not _is_text(text, unit.start()):
         text, tail = text[: unit.start()], "unit:" + unit.group(1).strip()
-    elif " " in text and (text[-1].isalpha() or text[-1] in "23}") and (unit := _counted(text)) is not None:
+    elif " " in text and (text[-1].isalpha() or text[-1] in "23}") and (unit := _counted_noun(text)) is not None:
         text, tail = text[: unit.start(1)], "unit:" + unit.group(1)
     at = 0
     while at < len(text):
@@ -223,7 +223,7 @@ def tokens(text: str) -> list[str]:
     return [*out, tail] if tail else out
 
 
-def _counted(text: str) -> re.Match[str] | None:
+def _counted_noun(text: str) -> re.Match[str] | None:
     r"""What is counted, behind a number (``12 apples``), or a unit behind a symbol (``12\pi cm^2``)."""
     found = _LABELS.search(text)
     if found is not None and unit_of(found.group(1), label=True) is not None and not _is_text(text, found.start()):

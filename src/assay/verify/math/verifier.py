@@ -13,10 +13,10 @@ from assay.core.errors import ConfigError, DataError
 from assay.core.rollout import Rollout, Stop
 from assay.core.score import Fault, Score
 from assay.core.task import Task
-from assay.verify.exact import expected
+from assay.verify.exact import expected_answer
 from assay.verify.math import large, symbolic
 from assay.verify.math.equality import Rules, exact
-from assay.verify.math.extract import PLACES, box_in, final_answer, located
+from assay.verify.math.extract import PLACES, box_in, final_answer, locate_answer
 from assay.verify.math.guards import tame
 from assay.verify.math.phrases import is_prose
 from assay.verify.math.read import read
@@ -128,13 +128,13 @@ class MathAnswer:
 
     def key(self, task: Task, rollout: Rollout) -> tuple[str, str | None]:
         """The question: what is expected, and what is answered."""
-        return _expected(task), final_answer(rollout.text, self.look, self.strict_tail)
+        return _expected_text(task), final_answer(rollout.text, self.look, self.strict_tail)
 
     def at_once(self, task: Task, rollout: Rollout) -> Score | None:
         """The verdict of the exact tier, and of everything that it leaves open and nobody else can decide; None where one can."""
         if rollout.stop is not Stop.DONE:
             return _score(MathVerdict.UNPARSED, "exact", None, "the rollout was cut off")
-        gold = gold_of(_expected(task))
+        gold = gold_of(_expected_text(task))
         answer = final_answer(rollout.text, self.look, self.strict_tail)
         if not answer:
             return _score(MathVerdict.UNPARSED, "exact", answer, "there is no answer")
@@ -142,7 +142,7 @@ class MathAnswer:
         if not found and " " in answer and self._prose(gold, answer, rollout.text):
             return _score(MathVerdict.UNPARSED, "exact", answer, "a sentence that does not say in which place its answer stands")
         if found is not None:
-            return self._found(found, "exact", answer)
+            return self._found_score(found, "exact", answer)
         for whose, value in (("the gold", read(gold)), ("the answer", read(answer))):
             if isinstance(value, Opaque | Formula) and not tame(value.source):
                 why = value.why if isinstance(value, Opaque) else "a formula that is too large to compute with"
@@ -164,7 +164,7 @@ class MathAnswer:
         found = exact(gold_of(gold), answer or "", self.rules, symbolic.same)
         if found is None:
             return _score(MathVerdict.UNPARSED, "symbolic", answer, "neither tier can tell")
-        return self._found(found, "symbolic", answer)
+        return self._found_score(found, "symbolic", answer)
 
     def _prose(self, gold: str, answer: str, text: str) -> bool:
         """Whether an answer is a sentence that is not read, or words in no box or tag where mathematics is expected."""
@@ -173,10 +173,10 @@ class MathAnswer:
             return is_prose(answer)
         if all(len(text.words.split()) < 3 for text in _texts(words)) or _texts(read(gold)):
             return False
-        found = located(text, self.look, self.strict_tail)
+        found = locate_answer(text, self.look, self.strict_tail)
         return found is not None and found[1] in ("phrase", "line")
 
-    def _found(self, same: bool, tier: str, answer: str | None) -> Score:
+    def _found_score(self, same: bool, tier: str, answer: str | None) -> Score:
         if same and not written(answer or "", self.form):
             return _score(
                 MathVerdict.DIFFERENT, tier, answer, f"the value is right, but it is not written in the form {self.form!r}"
@@ -190,13 +190,13 @@ def _texts(value: Value) -> list[Text]:
     return [item for item in items if isinstance(item, Text)]
 
 
-def _expected(task: Task) -> str:
+def _expected_text(task: Task) -> str:
     """The gold as text.
 
     Raises:
         DataError: there is none, or nothing that a text of mathematics could be.
     """
-    text, gold = expected(task), task.private["answer"]
+    text, gold = expected_answer(task), task.private["answer"]
     if not text.strip() or isinstance(gold, bool) or not isinstance(gold, str | Real):
         raise DataError(f"task {task.id!r} has the gold {gold!r}; give a number, or mathematics as text")
     return text

@@ -120,7 +120,7 @@ class MetamathDatabase:
         for name, said in ((label, expression), *hypotheses.items()):
             if not re.fullmatch(r"[A-Za-z0-9._-]+", name) or name in self._labels or (name == label and name in hypotheses):
                 raise DataError(f"the label {name!r} is taken or is none; give letters, digits, '.', '-' and '_'")
-            self._known(said, name)
+            self._check_known(said, name)
         scope = (*self._hypotheses, *(Hypothesis(name, said, False) for name, said in hypotheses.items()))
         return _assertion(label, len(self.assertions), expression, scope, self._apart | apart, set(self.variables), None)
 
@@ -163,7 +163,7 @@ class MetamathDatabase:
             if len(symbols) != 2 or symbols[0] not in self.constants or symbols[1] not in self.variables:
                 raise DataError(f"{label} $f must be a constant and a variable")
         else:
-            self._known(symbols, label)
+            self._check_known(symbols, label)
         if kind in "fe":
             self._hypotheses.append(Hypothesis(label, symbols, kind == "f"))
             self._scope = None
@@ -175,7 +175,7 @@ class MetamathDatabase:
         made = _assertion(label, len(self.assertions), symbols, self._scope, self._apart, set(self.variables), proof)
         self.assertions[label] = made
 
-    def _known(self, expression: Expression, label: str) -> None:
+    def _check_known(self, expression: Expression, label: str) -> None:
         """Refuses an expression of undeclared symbols."""
         typed = {h.expression[1] for h in self._hypotheses if h.floating}
         unknown = [s for s in expression[1:] if s not in self.constants and s not in typed]

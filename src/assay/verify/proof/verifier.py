@@ -11,7 +11,7 @@ from assay.core.errors import DataError
 from assay.core.rollout import Rollout, Stop
 from assay.core.score import Fault, Score
 from assay.core.task import Task
-from assay.verify.answer_verifier import option, ruled
+from assay.verify.answer_verifier import option, verdict_score
 from assay.verify.code.program import ProgramPlace, program_in
 from assay.verify.proof.checker import ProofCheck, ProofChecker
 from assay.verify.proof.metamath import Metamath
@@ -72,15 +72,15 @@ class Proof:
             raise DataError(f"task {task.id!r}: private['answer'] is {asked!r:.100}; give a table with the statement to prove")
         proof = program_in(rollout.text, self.where, self.checker.fences) if rollout.stop is Stop.DONE else None
         if proof is None:
-            return self._ruled(ProofCheck("unparsed"), "unparsed" if rollout.stop is Stop.DONE else "unfinished")
+            return self._rule(ProofCheck("unparsed"), "unparsed" if rollout.stop is Stop.DONE else "unfinished")
         try:
             found = self.checker.check(cast("Mapping[str, Any]", asked), proof)
         except DataError as error:
             raise DataError(f"task {task.id!r}: {error}") from None
         if found.verdict == "infra":
             return Score(components={}, fault=Fault.INFRA, info=FrozenMap({"verdict": "infra", **found.info}))
-        return self._ruled(found, found.verdict)
+        return self._rule(found, found.verdict)
 
-    def _ruled(self, found: ProofCheck, word: str) -> Score:
+    def _rule(self, found: ProofCheck, word: str) -> Score:
         parts = {"correct": found.verdict == "proved", "legal": found.legal, "complete": found.complete}
-        return ruled(word, {name: float(parts[name]) for name in self.names}, **found.info)
+        return verdict_score(word, {name: float(parts[name]) for name in self.names}, **found.info)

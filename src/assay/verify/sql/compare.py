@@ -63,10 +63,10 @@ def level(wanted: Runs, given: Runs, tolerance: float) -> tuple[Runs, Runs]:
         else:
             anchor, anchored = number, exact
         least[number] = anchor
-    return _levelled(wanted, least), _levelled(given, least)
+    return _level_runs(wanted, least), _level_runs(given, least)
 
 
-def _levelled(runs: Runs, least: dict[float, float]) -> Runs:
+def _level_runs(runs: Runs, least: dict[float, float]) -> Runs:
     def rows(result: Result) -> Rows:
         return tuple(tuple(least[c] if isinstance(c, int | float) else c for c in row) for row in result.rows)
 
@@ -87,7 +87,7 @@ def agree(wanted: Sequence[Runs], given: Sequence[Runs], ordered: bool, any_colu
     """
     if any(w.usual.width != g.usual.width for w, g in zip(wanted, given, strict=True)):
         return False
-    accepted = [_accepted(runs, ordered) for runs in wanted]
+    accepted = [_accepted_results(runs, ordered) for runs in wanted]
     width = wanted[0].usual.width
     arrangements = islice(_arrangements(wanted, given), _ARRANGEMENTS) if any_columns else iter([tuple(range(width))])
     return any(
@@ -100,7 +100,7 @@ def agree(wanted: Sequence[Runs], given: Sequence[Runs], ordered: bool, any_colu
     )
 
 
-def _accepted(runs: Runs, ordered: bool) -> tuple[Blocks, ...]:
+def _accepted_results(runs: Runs, ordered: bool) -> tuple[Blocks, ...]:
     """The results that are right, each as blocks in order; within a block any order is right."""
     if not ordered:
         return tuple((Counter(result.rows),) for result in (runs.each if not settled(runs) else [runs.one]))
@@ -138,20 +138,20 @@ def _arrangements(wanted: Sequence[Runs], given: Sequence[Runs]) -> Iterator[tup
     width = wanted[0].usual.width
     theirs = [_column(given, j) for j in range(width)]
     choices = [[j for j in range(width) if theirs[j] == ours] for ours in (_column(wanted, i) for i in range(width))]
-    yield from _picked(choices, ())
+    yield from _pick_columns(choices, ())
 
 
 def _column(runs: Sequence[Runs], place: int) -> tuple[Counter[Cell], ...]:
     return tuple(Counter(row[place] for row in r.usual.rows) for r in runs)
 
 
-def _picked(choices: Sequence[Sequence[int]], taken: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+def _pick_columns(choices: Sequence[Sequence[int]], taken: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
     if len(taken) == len(choices):
         yield taken
         return
     for choice in choices[len(taken)]:
         if choice not in taken:
-            yield from _picked(choices, (*taken, choice))
+            yield from _pick_columns(choices, (*taken, choice))
 
 
 def precision(given: Rows, wanted: Rows) -> float:

@@ -13,7 +13,7 @@ from assay.core.score import Fault, Score
 from assay.core.task import Task
 from assay.sandbox.sql.guard import Guard, QueryLimits
 from assay.sandbox.sql.statement import Refusal, Statement, StatementVerdict, extract, read
-from assay.verify.exact import expected
+from assay.verify.exact import expected_answer
 from assay.verify.sql.compare import Runs, agree, cardinality, level, precision, settled
 from assay.verify.sql.database import Database
 
@@ -101,23 +101,25 @@ class SqlMatch:
         """Judge one rollout."""
         wanted, database = _gold_query(task)
         try:
-            return self._judged(Database.of(database), self._gold(wanted), rollout)
+            return self._judge_query(Database.of(database), self._gold(wanted), rollout)
         except DataError as error:
             raise DataError(f"task {task.id!r}: {error}") from error
 
-    def _judged(self, database: Database, gold: Statement, rollout: Rollout) -> Score:
+    def _judge_query(self, database: Database, gold: Statement, rollout: Rollout) -> Score:
         if rollout.stop is not Stop.DONE:
-            return self._without({}, Refusal(StatementVerdict.UNPARSED, f"the answer was cut off (stop {rollout.stop})"))
+            return self._score_without_result(
+                {}, Refusal(StatementVerdict.UNPARSED, f"the answer was cut off (stop {rollout.stop})")
+            )
         text, marked = extract(rollout.text)
         try:
             query = read(text, self.limits.characters)
         except Refusal as refusal:
-            return self._without({}, refusal)
+            return self._score_without_result({}, refusal)
         closeness = {"format": float(marked), "ngram": _jaccard(query.grams(self.gram), gold.grams(self.gram))}
         try:
-            return self._compared(database, gold, query, closeness)
+            return self._compare_results(database, gold, query, closeness)
         except Refusal as refusal:
-            return self._without(closeness if refusal.verdict is StatementVerdict.SYNTAX else {}, refusal)
+            return self._score_without_result(closeness if refusal.verdict is StatementVerdict.SYNTAX else {}, refusal)
 
     def _gold(self, text: str) -> Statement:
         try:
@@ -125,7 +127,7 @@ class SqlMatch:
         except Refusal as refusal:
             raise DataError(f"the gold query {text[:200]!r} is refused, {refusal}; 'answer' holds one query, unfenced") from None
 
-    def _compared(self, database: Database, gold: Statement, query: Statement, closeness: dict[str, float]) -> Score:
+    def _compare_results(self, database: Database, gold: Statement, query: Statement, closeness: dict[str, float]) -> Score:
         wanted: list[Runs] = []
         given: list[Runs] = []
         for index in range(len(database.instances)):
@@ -157,7 +159,7 @@ class SqlMatch:
             info["ambiguous"] = True
         return Score(components={name: found[name] for name in self.parts}, info=FrozenMap(info))
 
-    def _without(self, found: dict[str, float], refusal: Refusal) -> Score:
+    def _score_without_result(self, found: dict[str, float], refusal: Refusal) -> Score:
         """The score of a rollout without a result."""
         return Score(
             components={name: found.get(name, 0.0) for name in self.parts},
@@ -170,7 +172,7 @@ def _gold_query(task: Task) -> tuple[str, object]:
     """The gold query, and the database as data."""
     answer = task.private.get("answer")
     if not isinstance(answer, Mapping):
-        return expected(task), task.private.get("database")
+        return expected_answer(task), task.private.get("database")
     both = cast("Mapping[str, object]", answer)
     if set(both) != {"query", "database"}:
         raise DataError(

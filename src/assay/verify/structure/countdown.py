@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from assay.core.errors import DataError
 from assay.core.score import Score
-from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, answer_in, option, ruled
+from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, answer_in, option, verdict_score
 
 __all__ = ["Countdown"]
 
@@ -75,23 +75,23 @@ class Countdown(AnswerVerifier):
         if parsed is None:
             return self.nothing("unparsed")
         postfix, said = parsed
-        why = self._misused(Counter(x for x in postfix if isinstance(x, int)), Counter(numbers))
+        why = self._describe_misuse(Counter(x for x in postfix if isinstance(x, int)), Counter(numbers))
         value = None if why else _value(postfix, self.whole)
         if value is None:
             return self.nothing("invalid", why=why or ("a step is no whole number" if self.whole else "it divides by 0"))
         if said is not None and said != value:
             return self.nothing("invalid", why=f"its value is {value}, not {said}")
         right = abs(value - target) <= distance
-        return ruled("equal" if right else "different", {"correct": float(right), "valid": 1.0}, value=str(value))
+        return verdict_score("equal" if right else "different", {"correct": float(right), "valid": 1.0}, value=str(value))
 
-    def _misused(self, used: Counter[int], given: Counter[int]) -> str:
+    def _describe_misuse(self, used: Counter[int], given: Counter[int]) -> str:
         """What is wrong with the numbers that an expression uses; empty where nothing is."""
         if used - given:
-            return f"not given, or not so often: {_listed(used - given)}"
-        return f"not used: {_listed(given - used)}" if self.every and given - used else ""
+            return f"not given, or not so often: {_list_numbers(used - given)}"
+        return f"not used: {_list_numbers(given - used)}" if self.every and given - used else ""
 
 
-def _listed(numbers: Counter[int]) -> str:
+def _list_numbers(numbers: Counter[int]) -> str:
     return ", ".join(map(str, sorted(numbers.elements())))
 
 
@@ -121,7 +121,7 @@ def _postfix(text: str, most: int) -> tuple[list[int | str], int | None] | None:
     tokens = _tokens(left.strip())
     if tokens is None or (equals and not re.fullmatch(r"\s*-?\s*[0-9]{1,40}\s*", right)):
         return None
-    postfix = _ordered(tokens)
+    postfix = _to_postfix(tokens)
     return None if postfix is None else (postfix, int(right.replace(" ", "")) if equals else None)
 
 
@@ -137,7 +137,7 @@ def _tokens(text: str) -> list[int | str] | None:
     return out
 
 
-def _ordered(tokens: Sequence[int | str]) -> list[int | str] | None:
+def _to_postfix(tokens: Sequence[int | str]) -> list[int | str] | None:
     """Shunting yard; each token is put down and taken up once."""
     out: list[int | str] = []
     waiting: list[str] = []

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, cast
 
 from assay.core.errors import DataError
 from assay.core.score import Score
-from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, answer_in, option, ruled
+from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, answer_in, option, verdict_score
 
 __all__ = ["Bad", "Graph", "GraphAnswer"]
 
@@ -167,7 +167,7 @@ class GraphAnswer(AnswerVerifier):
             return self.nothing("unparsed")
         none = place.casefold().strip(" .*_`") in _NONE and place not in graph.nodes
         if not graph.gold.get("possible", True):
-            return ruled("equal", dict.fromkeys(self.names, 1.0)) if none else self.nothing("different")
+            return verdict_score("equal", dict.fromkeys(self.names, 1.0)) if none else self.nothing("different")
         if none:
             return self.nothing("different")
         try:
@@ -176,6 +176,6 @@ class GraphAnswer(AnswerVerifier):
             return self.nothing(bad.verdict, **({"why": bad.why} if bad.why else {}))
         lead = 0 if wanted is None else self.sense * (found - Fraction(str(wanted)))
         if lead < 0:
-            return ruled("suboptimal", {"correct": 0.0, "valid": 1.0}, value=str(found))
+            return verdict_score("suboptimal", {"correct": 0.0, "valid": 1.0}, value=str(found))
         more = {"beats_gold": True} if lead > 0 else {}
-        return ruled("equal", {"correct": 1.0, "valid": 1.0}, **more)
+        return verdict_score("equal", {"correct": 1.0, "valid": 1.0}, **more)

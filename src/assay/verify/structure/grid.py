@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from assay.core.errors import DataError
 from assay.core.score import Score
-from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, answer_in, option, ruled
+from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, answer_in, option, verdict_score
 from assay.verify.text.jsonvalue import NoJson, read_json
 
 __all__ = ["GridMatch"]
@@ -61,7 +61,7 @@ class GridMatch(AnswerVerifier):
             return self.nothing("different", why="it has another size")
         hits = [a == b for one, other in zip(said, wanted, strict=True) for a, b in zip(one, other, strict=True)]
         right = all(hits)
-        return ruled("equal" if right else "different", {"correct": float(right), "cells": sum(hits) / len(hits)})
+        return verdict_score("equal" if right else "different", {"correct": float(right), "cells": sum(hits) / len(hits)})
 
 
 def _grid(gold: Any) -> list[list[str]]:

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from assay.core.errors import DataError
 from assay.core.score import Score
-from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, answer_in, option, ruled
+from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, answer_in, option, verdict_score
 
 __all__ = ["MazePath"]
 
@@ -97,7 +97,7 @@ class MazePath(AnswerVerifier):
         if here != goal:
             return self.nothing("invalid", why=f"it ends at {here}")
         right = value is None or steps <= value
-        return ruled("equal" if right else "suboptimal", {"correct": float(right), "valid": 1.0}, steps=steps)
+        return verdict_score("equal" if right else "suboptimal", {"correct": float(right), "valid": 1.0}, steps=steps)
 
 
 def _maze(gold: Any) -> tuple[list[str], str, _Cell, _Cell]:

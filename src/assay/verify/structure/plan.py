@@ -9,7 +9,7 @@ from typing import Any, cast
 from assay.core.errors import DataError
 from assay.core.import_path import filed_as
 from assay.core.score import Score
-from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, answer_in, option, ruled
+from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, answer_in, option, verdict_score
 from assay.verify.structure.planning_domains import domain_of
 
 __all__ = ["PlanVerifier"]
@@ -75,7 +75,7 @@ class PlanVerifier(AnswerVerifier):
         if not world.done(state):
             return self.nothing("different", why="the goal is not reached")
         right = most is None or len(actions) <= most
-        return ruled("equal" if right else "suboptimal", {"correct": float(right), "valid": 1.0}, steps=len(actions))
+        return verdict_score("equal" if right else "suboptimal", {"correct": float(right), "valid": 1.0}, steps=len(actions))
 
 
 def _actions(place: str, letters: bool) -> list[str]:

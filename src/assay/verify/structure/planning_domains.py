@@ -218,7 +218,7 @@ class Blocks(PlanningDomain):
     __slots__ = ("goal", "stacks")
 
     def __init__(self, gold: Mapping[str, Any]) -> None:
-        self.stacks, self.goal = _sorted(_stacks(gold["stacks"])), _sorted(_stacks(gold["goal"]))
+        self.stacks, self.goal = _sort_stacks(_stacks(gold["stacks"])), _sort_stacks(_stacks(gold["goal"]))
 
     @property
     def start(self) -> State:
@@ -233,9 +233,9 @@ class Blocks(PlanningDomain):
             left = [source[:-1]] if len(source) > 1 else []
             for j, target in enumerate(rest):
                 after = [*rest[:j], (*target, source[-1]), *rest[j + 1 :], *left]
-                out[f"{source[-1]} to {target[-1]}"] = _sorted(tuple(after))
+                out[f"{source[-1]} to {target[-1]}"] = _sort_stacks(tuple(after))
             if left:
-                out[f"{source[-1]} to table"] = _sorted((*rest, *left, (source[-1],)))
+                out[f"{source[-1]} to table"] = _sort_stacks((*rest, *left, (source[-1],)))
         return out
 
     def done(self, state: State) -> bool:
@@ -316,5 +316,5 @@ def _stacks(stacks: Any) -> State:
     return tuple(tuple(stack) for stack in stacks)
 
 
-def _sorted(stacks: State) -> State:
+def _sort_stacks(stacks: State) -> State:
     return tuple(sorted(stack for stack in stacks if stack))

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from assay.core.errors import DataError
 from assay.core.score import Score
-from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, answer_in, option, ruled
+from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, answer_in, option, verdict_score
 from assay.verify.structure.reading import table_in
 
 __all__ = ["Assignment"]
@@ -59,7 +59,7 @@ class Assignment(AnswerVerifier):
             return self.nothing("unparsed")
         share = sum(said.get(name) == role for name, role in wanted.items()) / len(wanted)
         right = said == wanted
-        return ruled("equal" if right else "different", {"correct": float(right), "fraction": share})
+        return verdict_score("equal" if right else "different", {"correct": float(right), "fraction": share})
 
     def _roles_of(self, place: str, wanted: dict[str, str]) -> dict[str, str] | None:
         """The roles that an answer gives, by name; None where it gives none, or contradicts itself."""

@@ -31,7 +31,7 @@ class Path(GraphAnswer):
         if route[0] != graph.end("source") or route[-1] != graph.end("target"):
             raise Bad("invalid", "it does not lead from source to target")
         _once(route)
-        return _along(graph, route)
+        return _route_length(graph, route)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class HamiltonPath(GraphAnswer):
             raise Bad("invalid", "it does not visit every node")
         if "source" in graph.gold and route[0] != graph.end("source"):
             raise Bad("invalid", "it does not begin at the source")
-        return _along(graph, route)
+        return _route_length(graph, route)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ def _once(route: Sequence[str]) -> None:
         raise Bad("invalid", "a node occurs twice")
 
 
-def _along(graph: Graph, route: Sequence[str]) -> Fraction:
+def _route_length(graph: Graph, route: Sequence[str]) -> Fraction:
     weights, total = graph.weights(), Fraction(0)
     for pair in pairwise(route):
         if pair not in weights:
@@ -146,4 +146,4 @@ def _round(graph: Graph, route: list[str]) -> Fraction:
     _once(route)
     if len(route) < (2 if graph.directed else 3):
         raise Bad("invalid", "it is too short for a cycle")
-    return _along(graph, [*route, route[0]])
+    return _route_length(graph, [*route, route[0]])

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from assay.core.errors import DataError
 from assay.core.score import Score
-from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, answer_in, option, ruled
+from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, answer_in, option, verdict_score
 from assay.verify.structure.reading import table_in
 
 __all__ = ["NONE", "Satisfies"]
@@ -61,7 +61,7 @@ class Satisfies(AnswerVerifier):
             return self.nothing("unparsed")
         none = place.casefold().strip(" .*_`") in NONE
         if not gold.get("satisfiable", True):
-            return ruled("equal", dict.fromkeys(self.names, 1.0)) if none else self.nothing("different")
+            return verdict_score("equal", dict.fromkeys(self.names, 1.0)) if none else self.nothing("different")
         if none:
             return self.nothing("different")
         true = _literals(place, variables)
@@ -71,7 +71,7 @@ class Satisfies(AnswerVerifier):
             return self.nothing("invalid", why="a variable has both values")
         held = sum(any(literal in true for literal in clause) for clause in clauses)
         right = held == len(clauses)
-        return ruled("equal" if right else "invalid", {"correct": float(right), "fraction": held / len(clauses)})
+        return verdict_score("equal" if right else "invalid", {"correct": float(right), "fraction": held / len(clauses)})
 
 
 def _formula(gold: Any) -> tuple[list[list[int]], dict[str, int]]:

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from assay.core.errors import DataError
 from assay.core.score import Score
-from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, answer_in, option, ruled
+from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, answer_in, option, verdict_score
 from assay.verify.structure.reading import table_in
 from assay.verify.structure.sat import NONE
 from assay.verify.structure.smt_terms import Term, Undefined, Value, read_terms, value_of
@@ -65,13 +65,13 @@ class SmtModel(AnswerVerifier):
         none = place.casefold().strip(" .*_`") in NONE
         if none or not table.get("satisfiable", True):
             right = none and not table.get("satisfiable", True)
-            return ruled("equal", dict.fromkeys(self.names, 1.0)) if right else self.nothing("different")
+            return verdict_score("equal", dict.fromkeys(self.names, 1.0)) if right else self.nothing("different")
         values = _values(place, problem)
         if values is None:
             return self.nothing("unparsed")
         kept = problem.kept(values)
         right = all(kept)
-        return ruled("equal" if right else "invalid", {"correct": float(right), "fraction": sum(kept) / len(kept)})
+        return verdict_score("equal" if right else "invalid", {"correct": float(right), "fraction": sum(kept) / len(kept)})
 
 
 def _values(place: str, problem: Problem) -> dict[str, Value] | None:
@@ -88,14 +88,14 @@ def _values(place: str, problem: Problem) -> dict[str, Value] | None:
 
 def _model_terms(place: str, problem: Problem) -> Iterable[tuple[str, Term]]:
     """Names and terms of an answer."""
-    solved = _printed(place.strip().removeprefix("sat").strip())
+    solved = _parse_printed(place.strip().removeprefix("sat").strip())
     if solved is not None:
         return solved
     table = table_in(place, problem.sorts) or {}
     return [(name, value.lstrip("= ")) for name, value in table.items()]
 
 
-def _printed(text: str) -> list[tuple[str, Term]] | None:
+def _parse_printed(text: str) -> list[tuple[str, Term]] | None:
     """What a solver prints: ``(define-fun x () Int 3)`` or ``(x 3)``, one or several, in brackets or not; else None."""
     try:
         read = read_terms(text) if text.startswith("(") else []

@@ -81,7 +81,7 @@ def _minus(given: Sequence[Any]) -> Value:
     return -given[0] if len(given) == 1 else reduce(sub, given)
 
 
-def _over(a: Fraction, b: Fraction) -> Fraction:
+def _divide(a: Fraction, b: Fraction) -> Fraction:
     return a / b
 
 
@@ -112,7 +112,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "+": Function(1, _ANY, "Real", _fold(add)),
     "-": Function(1, _ANY, "Real", _minus),
     "*": Function(1, _ANY, "Real", _fold(mul)),
-    "/": Function(2, _ANY, "Real", _fold(_over)),
+    "/": Function(2, _ANY, "Real", _fold(_divide)),
     "div": Function(2, _ANY, "Real", _fold(_div)),
     "mod": Function(2, 2, "Real", lambda given: given[0] - given[1] * _div(given[0], given[1])),
     "abs": Function(1, 1, "Real", lambda given: abs(given[0])),

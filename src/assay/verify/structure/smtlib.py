@@ -54,7 +54,7 @@ class Problem:
     assertions: tuple[Term, ...]
     macros: Mapping[str, Macro]
 
-    def kept(self, values: Mapping[str, Value]) -> list[bool]:
+    def kept_assertions(self, values: Mapping[str, Value]) -> list[bool]:
         """Whether each assertion is true; one that has no value (a variable is missing, a division by zero) is not.
 
         Raises:

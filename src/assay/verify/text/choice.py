@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from assay.core.errors import DataError
 from assay.core.score import Score
-from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, answer_in, option, ruled
+from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, answer_in, option, verdict_score
 from assay.verify.text.options import fold, option_in
 
 __all__ = ["Choice"]
@@ -53,10 +53,10 @@ class Choice(AnswerVerifier):
     def rule(self, gold: Any, text: str) -> Score:
         """Compare the option chosen with the gold."""
         right, options = _gold(gold)
-        chosen = _chosen(text, self.where, options)
+        chosen = _chosen_letter(text, self.where, options)
         if chosen is None:
             return self.nothing("unparsed")
-        return ruled("equal" if chosen == right else "different", {"correct": float(chosen == right)}, chosen=chosen)
+        return verdict_score("equal" if chosen == right else "different", {"correct": float(chosen == right)}, chosen=chosen)
 
 
 def _gold(gold: Any) -> tuple[str, dict[str, str]]:
@@ -80,7 +80,7 @@ def _gold(gold: Any) -> tuple[str, dict[str, str]]:
     return letter, options
 
 
-def _chosen(text: str, where: str, options: dict[str, str]) -> str | None:
+def _chosen_letter(text: str, where: str, options: dict[str, str]) -> str | None:
     """The letter that a text settles on; None where it names none, or two."""
     places = (AnswerPlace.TAG, AnswerPlace.BOX) if where == AnswerPlace.AUTO else (where,)
     named = where != AnswerPlace.LINE and where != AnswerPlace.WHOLE

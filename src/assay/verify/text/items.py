@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from assay.core.errors import ConfigError, DataError
 from assay.core.score import Score
-from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, answer_in, option, ruled
+from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, answer_in, option, verdict_score
 
 __all__ = ["ListMatch", "SetMatch", "items_in"]
 
@@ -60,13 +60,13 @@ class SetMatch(AnswerVerifier):
 
     def rule(self, gold: Any, text: str) -> Score:
         """Compare as sets."""
-        wanted = {_folded(x, self.casefold) for x in _listed(gold)}
-        readings = [{_folded(x, self.casefold) for x in found} for found in _readings(text, self.where, self.separator)]
+        wanted = {_fold_item(x, self.casefold) for x in _list_items(gold)}
+        readings = [{_fold_item(x, self.casefold) for x in found} for found in _readings(text, self.where, self.separator)]
         if not readings:
             return self.nothing("unparsed")
         jaccard = max(len(wanted & said) / len(wanted | said) if wanted | said else 1.0 for said in readings)
         right = wanted in readings
-        return ruled("equal" if right else "different", {"correct": float(right), "jaccard": jaccard})
+        return verdict_score("equal" if right else "different", {"correct": float(right), "jaccard": jaccard})
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +104,13 @@ class ListMatch(AnswerVerifier):
 
     def rule(self, gold: Any, text: str) -> Score:
         """Compare place by place."""
-        wanted = [_folded(x, self.casefold) for x in _listed(gold)]
-        readings = [[_folded(x, self.casefold) for x in found] for found in _readings(text, self.where, self.separator)]
+        wanted = [_fold_item(x, self.casefold) for x in _list_items(gold)]
+        readings = [[_fold_item(x, self.casefold) for x in found] for found in _readings(text, self.where, self.separator)]
         if not readings:
             return self.nothing("unparsed")
         places = max(_share(wanted, said) for said in readings)
         right = wanted in readings
-        return ruled("equal" if right else "different", {"correct": float(right), "places": places})
+        return verdict_score("equal" if right else "different", {"correct": float(right), "places": places})
 
 
 def items_in(text: str, where: str = AnswerPlace.AUTO, separator: str = ",") -> list[str] | None:
@@ -185,13 +185,13 @@ def _json_list(place: str) -> list[str] | None:
     return [x if isinstance(x, str) else json.dumps(x) for x in cast("list[Any]", read)]
 
 
-def _listed(gold: Any) -> Sequence[str]:
+def _list_items(gold: Any) -> Sequence[str]:
     if not isinstance(gold, list):
         raise DataError(f"the gold {gold!r} is no list of items; write it as one, as in ['a', 'b']")
     return [x if isinstance(x, str) else json.dumps(x) for x in cast("list[Any]", gold)]
 
 
-def _folded(item: str, casefold: bool) -> str:
+def _fold_item(item: str, casefold: bool) -> str:
     item = " ".join(item.split())
     return item.casefold() if casefold else item
 

@@ -12,7 +12,7 @@ from math import isfinite
 from typing import Any, cast
 
 from assay.core.score import Score
-from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, answer_in, option, ruled
+from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, answer_in, option, verdict_score
 from assay.verify.language import OR, denied
 
 __all__ = ["Exact", "JsonMatch", "NoJson", "alike", "json_in", "read_json", "same_json"]
@@ -64,7 +64,7 @@ class JsonMatch(AnswerVerifier):
         except NoJson as error:
             return self.nothing("unparsed", why=str(error))
         right = same_json(gold, said, unordered=self.unordered)
-        return ruled("equal" if right else "different", {"correct": float(right)})
+        return verdict_score("equal" if right else "different", {"correct": float(right)})
 
 
 class Exact(Decimal):
@@ -101,7 +101,7 @@ def json_in(text: str, *, exact: bool = False) -> Any:
     except NoJson as error:
         failure = error
     for strings in (True, False):  # a stray quotation mark must not hide what follows
-        for start, end in _bracketed(text, strings):
+        for start, end in _bracket_spans(text, strings):
             try:
                 found = read_json(text[start:end], exact=exact)
             except NoJson as error:
@@ -173,7 +173,7 @@ def read_json(text: str, *, exact: bool = False) -> Any:
         value = json.loads(
             text.strip(" \t\r\n"),
             object_pairs_hook=_object,
-            parse_constant=_refused,
+            parse_constant=_refuse_constant,
             parse_int=_int,
             parse_float=_exact if exact else _float,
         )
@@ -202,7 +202,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return made
 
 
-def _refused(name: str) -> Any:
+def _refuse_constant(name: str) -> Any:
     raise NoJson(f"{name} is no JSON")
 
 
@@ -225,7 +225,7 @@ def _int(digits: str) -> int:
     return int(digits)
 
 
-def _bracketed(text: str, strings: bool) -> list[tuple[int, int]]:
+def _bracket_spans(text: str, strings: bool) -> list[tuple[int, int]]:
     """Where the outermost closed brackets stand, the last first; with ``strings``, brackets inside strings do not count."""
     open_at: list[tuple[str, int]] = []
     closed: list[tuple[int, int]] = []

@@ -7,7 +7,7 @@ from typing import Any
 
 from assay.core.errors import ConfigError, DataError
 from assay.core.score import Score
-from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, answer_in, ruled
+from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, answer_in, verdict_score
 from assay.verify.text.tags import tag_fault
 
 __all__ = ["Classification"]
@@ -65,8 +65,8 @@ class Classification(AnswerVerifier):
         label = self._read(said)
         components["correct"] = float(label == self._read(gold))
         if not label or (known and label not in known):
-            return ruled("unparsed", components)
-        return ruled("equal" if components["correct"] else "different", components)
+            return verdict_score("unparsed", components)
+        return verdict_score("equal" if components["correct"] else "different", components)
 
     def _read(self, text: str) -> str:
         return text.strip().casefold() if self.thinking else text

@@ -13,7 +13,7 @@ from typing import Any
 from assay.core.errors import ConfigError, DataError
 from assay.core.score import Score
 from assay.core.util.renamed import refuse_renamed
-from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, answer_in, option, ruled
+from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, answer_in, option, verdict_score
 from assay.verify.language import OR, denied, denied_behind, doubted, is_reason
 from assay.verify.text.numerals import after_hashes, plain_numbers
 
@@ -126,7 +126,7 @@ class Numeric(AnswerVerifier):
             return self.nothing("unparsed")
         slack = _exact(self.absolute) + _exact(self.relative) * abs(wanted)
         right = abs(said - wanted) <= slack
-        return ruled("equal" if right else "different", self.grade_number(right, said, wanted))
+        return verdict_score("equal" if right else "different", self.grade_number(right, said, wanted))
 
     def grade_number(self, right: bool, said: Fraction, wanted: Fraction) -> dict[str, float]:
         """The components of a number that was read.
@@ -209,7 +209,7 @@ def number_of(text: str, percent: str = Percent.FRACTION, *, alone: bool = False
         return None
     if len(found) > 1 and _OR.fullmatch(text[found[0].end() : last.start()]) and _value(found[0], percent) != value:
         return None  # two numbers are no answer
-    return None if value is None else _worded(value, before, behind)
+    return None if value is None else _worded_number(value, before, behind)
 
 
 def _without_aside(text: str) -> str:
@@ -228,7 +228,7 @@ def _spans(text: str, first: re.Match[str], last: re.Match[str]) -> bool:
     )
 
 
-def _worded(value: Fraction, before: str, behind: str) -> Fraction | None:
+def _worded_number(value: Fraction, before: str, behind: str) -> Fraction | None:
     """A number with the sign and the factor that words beside it name; None where they make a part of a formula of it."""
     minus, factor = _MINUS.search(before), _FACTOR.match(behind)
     if (minus and _SUBTRACTED.search(before)) or (factor and factor[1] is None):

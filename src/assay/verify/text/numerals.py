@@ -49,7 +49,7 @@ def plain_numbers(text: str) -> str:
         text = _GROUPED.sub(",", text)
         text = _VULGAR_RUN.sub(_vulgar, text)
         text = _FRACTION.sub(_fraction, text)
-    return _MIXED.sub(_mixed, _POWERED.sub(_powered, text))
+    return _MIXED.sub(_mixed_number, _POWERED.sub(_power_number, text))
 
 
 def after_hashes(text: str) -> str | None:
@@ -76,13 +76,13 @@ def _fraction(found: re.Match[str]) -> str:
     return f"{' ' if before.isdigit() or found[0][0].isspace() else ''}{above}/{below}"
 
 
-def _powered(found: re.Match[str]) -> str:
+def _power_number(found: re.Match[str]) -> str:
     if found["before"] or "." in (found["head"][-1], found["head"][:1]) or found["head"].endswith(","):
         return found[0]
     power = found["braced"] or found["round"] or found["bare"] or found["raised"]
     return f"{found['head']}e{power.translate(_RAISED)}"
 
 
-def _mixed(found: re.Match[str]) -> str:
+def _mixed_number(found: re.Match[str]) -> str:
     whole, above, below = (int(part) for part in found.groups())
     return f"{whole * below + above}/{below}" if 0 < above < below else found[0]

@@ -106,7 +106,7 @@ class _Reader:
         self.gone: dict[int, bool] = {}
         self.texts = sorted(((text, letter) for letter, text in options.items() if text), key=lambda pair: -len(pair[0]))
         self.longest = max(map(len, options.values()), default=0)
-        self.mentions = list(self._mentioned())
+        self.mentions = list(self._mentions())
         self.starts = [m.start for m in self.mentions]
         self.stated = list(STATED.finditer(text))
 
@@ -117,12 +117,12 @@ class _Reader:
             return whole or None
         if named and (first := self._begins(0, len(self.text))) is not None:
             return first.letter
-        claim = self._claimed()
+        claim = self._last_claim()
         return self._only_one() if claim is None else claim.letter
 
     # ---- what is an option
 
-    def _known(self, letter: str) -> str | None:
+    def _known_letter(self, letter: str) -> str | None:
         return letter.upper() if not self.options or letter.upper() in self.options else None
 
     def _whole(self, text: str) -> str | None:
@@ -131,7 +131,7 @@ class _Reader:
             return None
         alone = ALONE.fullmatch(text.strip())
         if alone:
-            return self._known(alone[1]) or ""
+            return self._known_letter(alone[1]) or ""
         said = fold(text)
         texts = [letter for option, letter in self.texts if option == said]
         if texts:
@@ -141,13 +141,13 @@ class _Reader:
             return labelled[1].upper()
         return None
 
-    def _mentioned(self) -> Iterator[_Mention]:
+    def _mentions(self) -> Iterator[_Mention]:
         for found in LETTER.finditer(self.text):
             letter = next(group for group in found.groups() if group)
-            if self._known(letter) and not self._is_word(found):
+            if self._known_letter(letter) and not self._is_word(found):
                 yield _Mention(letter.upper(), found.start(), found.end())
 
-    def _named(self) -> Iterator[_Mention]:
+    def _praised_options(self) -> Iterator[_Mention]:
         """The options whose texts the text praises: ``London is the correct answer``."""
         if not self.texts:
             return
@@ -203,12 +203,12 @@ class _Reader:
         found = LETTER.match(self.text, start)
         if found:
             letter = next(group for group in found.groups() if group)
-            known = self._known(letter) and not self._is_word(found)
+            known = self._known_letter(letter) and not self._is_word(found)
             return _Mention(letter.upper(), start, found.end()) if known else None
         small = re.compile(r"([a-z])(?=[.,;:!)*_`$]*(?:\s*\Z|\s*\n|\s+(?:because|since|as|or|and)\b|[.,;:]\s))").match(
             self.text, start
         )
-        if small and self._known(small[1]):
+        if small and self._known_letter(small[1]):
             return _Mention(small[1].upper(), start, small.end())
         return None
 
@@ -246,7 +246,7 @@ class _Reader:
             other = next(group for group in found.groups() if group).upper()
             mention = _Mention(other, found.start(), found.end())
             clause = AS_CLAUSE.match(self.text, found.end()) and not OR_LINK.search(link.group())
-            if other != letter and self._known(other) and not self._is_word(found) and not clause:
+            if other != letter and self._known_letter(other) and not self._is_word(found) and not clause:
                 return not self._dismissed(mention)
         if OR_LINK.search(link.group()) or re.search(r"\band\b", link.group()):
             rest = fold(self.text[link.end() : link.end() + self.longest + _NEAR])
@@ -255,7 +255,7 @@ class _Reader:
 
     # ---- what it calls its answer
 
-    def _claimed(self) -> _Claim | None:
+    def _last_claim(self) -> _Claim | None:
         """The last statement of an answer, or else the last verdict or conclusion; what takes a statement back stands for it."""
         strong, weak = self._last_statement(), self._last_conclusion()
         if strong is None or weak is None:
@@ -263,9 +263,9 @@ class _Reader:
         else:
             between = self.text[strong.end : weak.start + 12] if weak.start > strong.start else ""
             last = weak if TAKEN_BACK.search(between) else strong
-        return None if last is None else self._kept(last)
+        return None if last is None else self._keep_claim(last)
 
-    def _kept(self, claim: _Claim) -> _Claim:
+    def _keep_claim(self, claim: _Claim) -> _Claim:
         """A claim that nothing behind it takes back."""
         rest = self.text[claim.end :]
         for mention in self.mentions:
@@ -312,12 +312,12 @@ class _Reader:
             closed = claim is not None and END_OF_TEXT.match(self.text, claim.end)
             if claim is not None and (claim.letter is None or closed) and not self._unasserted(found.start()):
                 claims.append(_Claim(claim.letter, found.start(), claim.end))
-        for mention in (*self.mentions, *self._named()):
+        for mention in (*self.mentions, *self._praised_options()):
             praised = PRAISED.match(self.text, mention.end)
             if praised and not self._dismissed(mention) and not self._unasserted(mention.start):
                 too = TOO.match(self.text, praised.end()) and any(c.letter != mention.letter for c in claims)
                 claims.append(_Claim(None if too else mention.letter, mention.start, praised.end()))
-        apart = self._apart()
+        apart = self._lone_option()
         claims += [apart] if apart else []
         return max(claims, key=lambda c: c.start, default=None)
 
@@ -326,7 +326,7 @@ class _Reader:
         before = self.text[max(0, at - _NEAR) : at]
         return doubted(before) or UNASSERTED.search(text_behind(CLAUSE, before)) is not None
 
-    def _apart(self) -> _Claim | None:
+    def _lone_option(self) -> _Claim | None:
         """The option that is the last line of several, or the first; without a letter where two lines are different ones."""
         lines = [line for line in self.text.split("\n") if line.strip()]
         if len(lines) < 2:

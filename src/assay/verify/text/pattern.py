@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from assay.core.errors import ConfigError, DataError
 from assay.core.score import Score
-from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, answer_in, option, ruled
+from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, answer_in, option, verdict_score
 
 __all__ = ["PatternMatch"]
 
@@ -53,7 +53,7 @@ class PatternMatch(AnswerVerifier):
             raise ConfigError(f"PatternMatch.longest={self.longest}; use at least 1 character")
         if self.pattern is not None:
             try:
-                self._compiled(self.pattern)
+                self._compile_pattern(self.pattern)
             except DataError as error:
                 raise ConfigError(f"PatternMatch.pattern: {error}") from None
 
@@ -64,14 +64,14 @@ class PatternMatch(AnswerVerifier):
 
     def rule(self, gold: Any, text: str) -> Score:
         """Match."""
-        pattern = self._compiled(gold if self.pattern is None else self.pattern)
+        pattern = self._compile_pattern(gold if self.pattern is None else self.pattern)
         place = answer_in(text, self.where)
         if place is None or len(place) > self.longest:
             return self.nothing("unparsed")
         right = (pattern.fullmatch(place) if self.full else pattern.search(place)) is not None
-        return ruled("equal" if right else "different", {"correct": float(right)})
+        return verdict_score("equal" if right else "different", {"correct": float(right)})
 
-    def _compiled(self, pattern: Any) -> re.Pattern[str]:
+    def _compile_pattern(self, pattern: Any) -> re.Pattern[str]:
         if not isinstance(pattern, str):
             raise DataError(f"{pattern!r} is no regular expression; give text")
         flags = re.RegexFlag(0)

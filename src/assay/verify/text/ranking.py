@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from assay.core.errors import ConfigError, DataError
 from assay.core.score import Score
-from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, option, ruled
+from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, option, verdict_score
 from assay.verify.text.items import items_in
 
 __all__ = ["RankMetric", "Ranking", "average_precision", "ndcg", "reciprocal_rank"]
@@ -79,7 +79,7 @@ class Ranking(AnswerVerifier):
         values = {"mrr": reciprocal_rank(ranked), "ap": average_precision(ranked), "ndcg": ndcg(ranked)}
         top = float(any(g > 0 for g in ranked[: self.k]))
         verdict = "equal" if ranked == sorted(ranked, reverse=True) else "different"
-        return ruled(verdict, {"correct": values[self.metric], **values, "top_k": top})
+        return verdict_score(verdict, {"correct": values[self.metric], **values, "top_k": top})
 
     def _order(self, text: str, gains: Mapping[str, float]) -> list[str] | None:
         order = items_in(text, self.where, ",")
@@ -113,11 +113,11 @@ def ndcg(gains: Sequence[float]) -> float:
     >>> ndcg([3, 2, 1]), round(ndcg([0, 1]), 4)
     (1.0, 0.6309)
     """
-    best = _discounted(sorted(gains, reverse=True))
-    return min(1.0, _discounted(gains) / best) if best > 0 else 0.0
+    best = _discount_gains(sorted(gains, reverse=True))
+    return min(1.0, _discount_gains(gains) / best) if best > 0 else 0.0
 
 
-def _discounted(gains: Sequence[float]) -> float:
+def _discount_gains(gains: Sequence[float]) -> float:
     return math.fsum(gain / math.log2(rank + 1) for rank, gain in enumerate(gains, 1))
 
 

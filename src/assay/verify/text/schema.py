@@ -13,7 +13,7 @@ from typing import Any, ClassVar, cast
 from assay.core.canon import FrozenMap, plain
 from assay.core.errors import ConfigError, DataError, MissingExtraError
 from assay.core.score import Score
-from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, answer_in, option, ruled
+from assay.verify.answer_verifier import AnswerPlace, AnswerVerifier, answer_in, option, verdict_score
 from assay.verify.text.formats import FORMATS, formats_in, has_format
 from assay.verify.text.jsonvalue import Exact, NoJson, json_in, same_json
 
@@ -89,12 +89,12 @@ class JsonSchema(AnswerVerifier):
             said = json_in(answer_in(text, self.where) or "", exact=True)
         except NoJson as error:
             return self.nothing("unparsed", why=str(error))
-        broken = _broken(validator, said)
+        broken = _schema_break(validator, said)
         if broken:
             return self.nothing("invalid", why=broken)
-        right = "value" not in table or same_json(table["value"], _changed(said, Exact, float))
+        right = "value" not in table or same_json(table["value"], _change_numbers(said, Exact, float))
         verdict = ("equal" if right else "different") if "value" in table else "valid"
-        return ruled(verdict, {"correct": float(right), "valid": 1.0})
+        return verdict_score(verdict, {"correct": float(right), "valid": 1.0})
 
 
 def _validator(schema: Any, formats: bool) -> Any:
@@ -113,7 +113,7 @@ def _validator(schema: Any, formats: bool) -> Any:
         raise DataError(
             f"the schema asks for the format {unknown[0]!r}, which is not checked here; known: {', '.join(sorted(FORMATS))}"
         )
-    exact = _changed(schema, float, lambda number: Exact(repr(number)))
+    exact = _change_numbers(schema, float, lambda number: Exact(repr(number)))
     if isinstance(exact, dict):
         exact = {
             key: value for key, value in cast("dict[str, Any]", exact).items() if key != "$schema"
@@ -152,16 +152,16 @@ def _formatted(name: str, value: object) -> bool:
     return not isinstance(value, str) or has_format(value, name)
 
 
-def _changed(value: Any, kind: type, change: Callable[[Any], Any]) -> Any:
+def _change_numbers(value: Any, kind: type, change: Callable[[Any], Any]) -> Any:
     """A JSON value in which every number of a kind is changed."""
     if isinstance(value, dict):
-        return {key: _changed(part, kind, change) for key, part in cast("dict[str, Any]", value).items()}
+        return {key: _change_numbers(part, kind, change) for key, part in cast("dict[str, Any]", value).items()}
     if isinstance(value, list):
-        return [_changed(part, kind, change) for part in cast("list[Any]", value)]
+        return [_change_numbers(part, kind, change) for part in cast("list[Any]", value)]
     return change(value) if isinstance(value, kind) else value
 
 
-def _broken(validator: Any, value: Any) -> str:
+def _schema_break(validator: Any, value: Any) -> str:
     """The first thing in which a value breaks a schema; empty where it holds."""
     unresolvable = import_module("referencing.exceptions").Unresolvable
     try:

@@ -15,7 +15,7 @@ from assay.core.rollout import Rollout, Stop
 from assay.core.score import Score
 from assay.core.task import Task
 from assay.verify.abilities import scale_of
-from assay.verify.answer_verifier import AnswerPlace, option, ruled
+from assay.verify.answer_verifier import AnswerPlace, option, verdict_score
 from assay.verify.composite import CompositeVerifier
 from assay.verify.exact import ExactMatch
 
@@ -60,9 +60,9 @@ class TagFormat:
     def __call__(self, task: Task, rollout: Rollout) -> Score:
         """Judge one rollout."""
         if rollout.stop is not Stop.DONE:
-            return ruled("unfinished", {"format": 0.0})
+            return verdict_score("unfinished", {"format": 0.0})
         fault = tag_fault(rollout.text, self.tags, filled=self.filled)
-        return ruled("malformed", {"format": 0.0}, why=fault) if fault else ruled("formatted", {"format": 1.0})
+        return verdict_score("malformed", {"format": 0.0}, why=fault) if fault else verdict_score("formatted", {"format": 1.0})
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class TagShare:
         """Judge one rollout."""
         marks = _marks(self.tags)
         once = [mark for mark in marks if rollout.text.count(mark) == 1]
-        return ruled("counted", {"tags": len(once) / len(marks)}, missing=[mark for mark in marks if mark not in once])
+        return verdict_score("counted", {"tags": len(once) / len(marks)}, missing=[mark for mark in marks if mark not in once])
 
 
 def _check_names(tags: tuple[str, ...], owner: str) -> None:
@@ -137,7 +137,7 @@ def tag_fault(text: str, tags: tuple[str, ...], *, filled: bool = False) -> str:
     return ""
 
 
-def _tagged() -> Verifier:
+def _tag_verifier() -> Verifier:
     return ExactMatch(where=AnswerPlace.TAG)
 
 
@@ -180,7 +180,7 @@ class Formatted(CompositeVerifier):
     [1.0, 0.0, 0.0]
     """
 
-    verifier: Verifier = field(default_factory=_tagged)
+    verifier: Verifier = field(default_factory=_tag_verifier)
     format: Verifier = field(default_factory=TagFormat)
     combine: Combine = Combine.GATE
     weight: float = 0.1

@@ -11,8 +11,8 @@ from typing import Any
 from assay.core.errors import EngineError
 from assay.core.score import Score
 from assay.verify.user_reward import Pending, UserReward
-from assay.verify.verdict import broken, checked
-from assay.verify.workers.connections import BLOCKED, DeadlineError, FlightPlan, is_connection_error, unreached
+from assay.verify.verdict import broken_score, check_score
+from assay.verify.workers.connections import BLOCKED, DeadlineError, FlightPlan, is_connection_error, unreached_score
 
 __all__ = ["score_concurrently"]
 
@@ -91,22 +91,22 @@ async def _with_retries(
         first = first or found
         late += isinstance(found, DeadlineError)
         if late == 2 or isinstance(found, EngineError):  # assay's own clients have tried again already
-            return attempt + 1, unreached(first, attempt + 1)
+            return attempt + 1, unreached_score(first, attempt + 1)
         if attempt + 1 < plan.attempts:  # calls that failed together do not come again together
             await asyncio.sleep(min(plan.pause * 2**attempt, _LONGEST_PAUSE) * (1 + number % 8 / 16))
     assert first is not None
-    return plan.attempts, unreached(first, plan.attempts)
+    return plan.attempts, unreached_score(first, plan.attempts)
 
 
 async def _call(verifier: UserReward, view: Any) -> Score | BaseException:
     """The verdict, a fault of the function's own making, or the error of its connection."""
     try:
         begun = verifier.start(view)
-        return checked(await begun.result() if isinstance(begun, Pending) else begun)
+        return check_score(await begun.result() if isinstance(begun, Pending) else begun)
     except (MemoryError, asyncio.CancelledError):
         raise
     except BaseException as error:  # also sys.exit(), which an event loop would let through
-        return error if is_connection_error(error) else broken(error)
+        return error if is_connection_error(error) else broken_score(error)
 
 
 async def _within(

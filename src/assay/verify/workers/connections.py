@@ -8,9 +8,9 @@ from typing import Any
 from assay.core.canon import FrozenMap
 from assay.core.errors import EngineError
 from assay.core.score import Fault, Score
-from assay.verify.verdict import broken
+from assay.verify.verdict import broken_score
 
-__all__ = ["BLOCKED", "UNREACHED", "DeadlineError", "FlightPlan", "is_connection_error", "unreached"]
+__all__ = ["BLOCKED", "UNREACHED", "DeadlineError", "FlightPlan", "is_connection_error", "unreached_score"]
 
 UNREACHED = "unreached"
 """``info["verdict"]`` where a service gave no answer."""
@@ -65,11 +65,11 @@ class DeadlineError(TimeoutError):
     """A call that ran out its deadline."""
 
 
-def unreached(first: BaseException, tries: int = 1) -> Score:
+def unreached_score(first: BaseException, tries: int = 1) -> Score:
     """The ``infra`` fault of a call whose service could not be reached; it says the first cause."""
     cause = str(first) if isinstance(first, DeadlineError) else f"{type(first).__name__}: {first}"
     words = f"no verdict in {tries} tries, the first of which ended so: {cause}" if tries > 1 else cause
-    info = {"error": words, "verdict": UNREACHED, "traceback": broken(first).info["traceback"]}
+    info = {"error": words, "verdict": UNREACHED, "traceback": broken_score(first).info["traceback"]}
     return Score(components={}, fault=Fault.INFRA, info=FrozenMap(info))
 
 

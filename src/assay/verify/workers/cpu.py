@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 
-__all__ = ["LOOK", "CpuLimiter", "DeadlineClock", "cores", "memory", "runs", "stopped", "waited"]
+__all__ = ["LOOK", "CpuLimiter", "DeadlineClock", "cores", "memory", "runs", "stopped", "waited_seconds"]
 
 LOOK = 0.05
 """Seconds between two looks at which workers sleep."""
@@ -37,15 +37,15 @@ class DeadlineClock:
     def __init__(self, pid: int, deadline: float) -> None:
         self._pid, self._deadline = pid, deadline
         self.again()
-        self._waited = waited(pid)
+        self._waited = waited_seconds(pid)
 
     def again(self, at: float | None = None) -> None:
         """The next verdict begins, or began (`time.monotonic`): not before the present one, nor later than now."""
         self.began = monotonic() if at is None else min(max(self.began, at), monotonic())
 
-    def left(self) -> float:
+    def seconds_left(self) -> float:
         """Seconds left to the present verdict. Waits since the clock was made count: to read them costs microseconds."""
-        owed = min(waited(self._pid) - self._waited, (_GRACE - 1) * self._deadline)
+        owed = min(waited_seconds(self._pid) - self._waited, (_GRACE - 1) * self._deadline)
         return self.began + self._deadline + max(0.0, owed) - monotonic()
 
 
@@ -104,11 +104,11 @@ def memory() -> int:
     return min(found)
 
 
-def waited(pid: int) -> float:
+def waited_seconds(pid: int) -> float:
     """Seconds that a process's first thread was ready to run and had no core; 0 where the system does not tell.
 
     >>> import os
-    >>> waited(os.getpid()) >= 0.0
+    >>> waited_seconds(os.getpid()) >= 0.0
     True
     """
     try:

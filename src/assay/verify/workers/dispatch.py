@@ -21,7 +21,7 @@ from assay.core.util.stop_request import LOOK as LOOK_FOR_STOP
 from assay.core.util.stop_request import StopRequestError, stop_requested
 from assay.verify.abilities import abilities_of
 from assay.verify.user_reward import abstained
-from assay.verify.verdict import broken
+from assay.verify.verdict import broken_score
 from assay.verify.workers import cpu
 from assay.verify.workers.connections import FlightPlan
 from assay.verify.workers.cpu import LOOK, CpuLimiter, DeadlineClock
@@ -174,7 +174,7 @@ class Dispatcher:
                 if through:
                     hear(worker.connection)
             except (CorruptResults, EOFError, OSError) as error:
-                self._died(worker, str(error) if isinstance(error, CorruptResults) else "")
+                self._died_outcome(worker, str(error) if isinstance(error, CorruptResults) else "")
                 break
             if through:
                 self.supervisor.rest(worker)
@@ -269,7 +269,7 @@ class Dispatcher:
         try:
             new = worker.verdicts.new()
         except CorruptResults as error:
-            call.found, call.over = [*call.found[: call.calls - 1], self._died(worker, str(error))], True
+            call.found, call.over = [*call.found[: call.calls - 1], self._died_outcome(worker, str(error))], True
             return
         read = [verdict for _, data in new if (verdict := _read(data)) is not None]
         call.found += read[: call.calls - known]
@@ -277,7 +277,7 @@ class Dispatcher:
             call.clock.again(new[-1][0])
             self._measure(call, new[-1][0])
         if through:
-            call.found, call.over = self._rested(worker, call.found, call.calls, known), True
+            call.found, call.over = self._judge_rest(worker, call.found, call.calls, known), True
         elif call.clock.left() <= 0.0 and not new:  # to read what was new may have taken us longer than the deadline
             call.found, call.over = self._late(worker, call.found, call.calls), True
 
@@ -286,20 +286,20 @@ class Dispatcher:
         taken = max(0.0, last - call.began) / max(1, len(call.found))
         self._pace = taken if self._pace is None else (taken + self._pace) / 2
 
-    def _rested(
+    def _judge_rest(
         self, worker: ScoringWorker, found: list[JudgingOutcome | list[Score]], calls: int, known: int
     ) -> list[JudgingOutcome | list[Score]]:
         try:
             hear(worker.connection)
         except CorruptResults as error:  # whoever wrote there may have written verdicts too: only those seen before count
-            return [*found[: min(known, calls - 1)], self._died(worker, str(error))]
+            return [*found[: min(known, calls - 1)], self._died_outcome(worker, str(error))]
         except (EOFError, OSError):
             if len(found) < calls:
-                return [*found, self._died(worker)]
+                return [*found, self._died_outcome(worker)]
             self.supervisor.end(worker)
             return found
         if len(found) < calls:
-            return [*found, self._died(worker, "it wrote over its verdicts")]
+            return [*found, self._died_outcome(worker, "it wrote over its verdicts")]
         self.supervisor.rest(worker)
         return found
 
@@ -311,20 +311,20 @@ class Dispatcher:
         self.supervisor.end(worker)  # all verdicts are there, and only the word that it is through is not
         return found
 
-    def _died(self, worker: ScoringWorker, why: str = "") -> JudgingOutcome:
+    def _died_outcome(self, worker: ScoringWorker, why: str = "") -> JudgingOutcome:
         self._counts["died"] += 1
         how, printed = self.supervisor.end(worker)
         if why:
             how = f"{why}, through descriptors that are not its own, and was ended"
-        return _stopped(JudgingEnd.DIED, "died", f"the scoring process ended without a verdict ({how})", printed)
+        return _stopped_outcome(JudgingEnd.DIED, "died", f"the scoring process ended without a verdict ({how})", printed)
 
     def _hung(self, worker: ScoringWorker) -> JudgingOutcome:
         self._counts["hung"] += 1
         _, printed = self.supervisor.end(worker)
-        return _stopped(JudgingEnd.HUNG, "timeout", f"no verdict within {self._deadline:g} s", printed)
+        return _stopped_outcome(JudgingEnd.HUNG, "timeout", f"no verdict within {self._deadline:g} s", printed)
 
 
-def _stopped(end: JudgingEnd, verdict: str, error: str, printed: str) -> JudgingOutcome:
+def _stopped_outcome(end: JudgingEnd, verdict: str, error: str, printed: str) -> JudgingOutcome:
     info = {"verdict": verdict, "error": error, "ended": end.value} | ({"printed": printed} if printed else {})
     return JudgingOutcome(end, Score(components={}, fault=Fault.INFRA, info=FrozenMap(info)))
 
@@ -341,10 +341,10 @@ def _read(data: bytes) -> JudgingOutcome | list[Score] | None:
         verdict: Any = pickle.loads(data)
     except Exception as error:  # whatever a foreign class raises that is rebuilt here
         return JudgingOutcome(
-            JudgingEnd.VERDICT, broken(RewardError(f"the verdict cannot be read: {type(error).__name__}: {error}"))
+            JudgingEnd.VERDICT, broken_score(RewardError(f"the verdict cannot be read: {type(error).__name__}: {error}"))
         )
     if verdict == AWAITS:
-        return JudgingOutcome(JudgingEnd.AWAITS, broken(RewardError("the function returned an awaitable")))
+        return JudgingOutcome(JudgingEnd.AWAITS, broken_score(RewardError("the function returned an awaitable")))
     if isinstance(verdict, tuple):
         place, tries, score = cast("tuple[int, int, Score]", verdict)
         return JudgingOutcome(JudgingEnd.VERDICT, score, place, tries)

@@ -27,7 +27,7 @@ __all__ = [
     "fork_worker",
     "in_worker",
     "limit_memory",
-    "raised",
+    "raise_fd",
     "within_memory",
 ]
 
@@ -79,7 +79,7 @@ def within_memory(more: int, work: Callable[[], object]) -> None:
         os._exit(OUT_OF_MEMORY)
 
 
-def raised(fd: int) -> int:
+def raise_fd(fd: int) -> int:
     """The same open file under a high number, where the system allows one; the low one is closed."""
     try:
         high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _HIGH)

@@ -157,7 +157,7 @@ class ScoringPool:
             verdicts = self._inline(rest) if self._dispatcher is None else self._with_cache(rest, self._dispatcher)
             floor = self._floor(verdicts)
             if floor != self.floor():
-                self.counts["below_floor"] += self._below(verdicts)
+                self.counts["below_floor"] += self._count_below_floor(verdicts)
         if self._refuse:
             refuse_blindness(rest, verdicts)
         self._note_failure(rest, verdicts)
@@ -366,7 +366,7 @@ class ScoringPool:
                         floors[name] = value
         return floors
 
-    def _below(self, verdicts: Sequence[Score]) -> int:
+    def _count_below_floor(self, verdicts: Sequence[Score]) -> int:
         """How many verdicts lie below the declared floor."""
         floors = self.floor()
         return sum(any(v < floors.get(n, v) for n, v in s.components.items()) for s in verdicts if s.fault is Fault.NONE)

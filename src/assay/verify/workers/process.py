@@ -27,10 +27,10 @@ from assay.core.score import Score
 from assay.core.task import Task
 from assay.verify.abilities import abilities_of
 from assay.verify.user_reward import Pending, UserReward
-from assay.verify.verdict import broken, checked, judge
-from assay.verify.workers.connections import FlightPlan, is_connection_error, unreached
+from assay.verify.verdict import broken_score, check_score, judge
+from assay.verify.workers.connections import FlightPlan, is_connection_error, unreached_score
 from assay.verify.workers.cpu import stopped
-from assay.verify.workers.fork import OUT_OF_MEMORY, end_copy, flush, fork_fork_server, fork_worker, raised, within_memory
+from assay.verify.workers.fork import OUT_OF_MEMORY, end_copy, flush, fork_fork_server, fork_worker, raise_fd, within_memory
 from assay.verify.workers.results import CorruptResults, ResultsFile
 from assay.verify.workers.stdout import StdoutFile, capture
 
@@ -179,7 +179,7 @@ def serve(connection: Connection, verifier: Verifier, printed: StdoutFile, verdi
                 printed.clear()
                 verdict = _judge_together(verifier, call, loop) if how else one(verifier, call[0])
                 end_copy(own)
-                verdicts.add(_pickled(_with(printed.text(), verdict)))
+                verdicts.add(_pickle_verdict(_with(printed.text(), verdict)))
         connection.send_bytes(_WORD)
 
 
@@ -214,7 +214,7 @@ def _tell(printed: StdoutFile, verdicts: ResultsFile, own: int, number: int, tri
     end_copy(own)
     score = _with(printed.text(), score)
     printed.clear()
-    verdicts.add(_pickled((number, tries, score)))
+    verdicts.add(_pickle_verdict((number, tries, score)))
 
 
 def hear(connection: Connection) -> None:
@@ -242,7 +242,7 @@ def _judge(verifier: Verifier, item: Item) -> Score:
     except MemoryError:
         raise
     except BaseException as error:  # sys.exit() in a verifier must not look like a crash
-        return broken(error)
+        return broken_score(error)
 
 
 def _judge_user(verifier: Any, view: Item) -> Score | str:
@@ -251,24 +251,24 @@ def _judge_user(verifier: Any, view: Item) -> Score | str:
         if isinstance(found, Pending):
             found.close()
             return AWAITS
-        return checked(found)
+        return check_score(found)
     except MemoryError:
         raise
     except BaseException as error:
-        return unreached(error) if is_connection_error(error) else broken(error)
+        return unreached_score(error) if is_connection_error(error) else broken_score(error)
 
 
 def _judge_together(verifier: Any, items: Sequence[Item], loop: _Loop) -> list[Score] | Score:
     try:
         found: list[Score] | Pending[list[Score]] = verifier.start_batch(items)
         scores = loop.run(found.result()) if isinstance(found, Pending) else found
-        return [checked(score) for score in scores]
+        return [check_score(score) for score in scores]
     except MemoryError:
         raise
     except RewardLengthError as error:  # of every answer: a call for one alone would take its list of one value for right
-        return [broken(error)] * len(items)
+        return [broken_score(error)] * len(items)
     except BaseException as error:
-        return unreached(error) if is_connection_error(error) else broken(error)
+        return unreached_score(error) if is_connection_error(error) else broken_score(error)
 
 
 def _with(printed: str, verdict: Any) -> Any:
@@ -280,11 +280,11 @@ def _with(printed: str, verdict: Any) -> Any:
     return [first, *rest] if isinstance(verdict, list) else first
 
 
-def _pickled(verdict: Any) -> bytes:
+def _pickle_verdict(verdict: Any) -> bytes:
     try:
         return pickle.dumps(verdict, protocol=pickle.HIGHEST_PROTOCOL)
     except Exception as error:  # pickle raises whatever a foreign __reduce__ raises
-        lost = broken(RewardError(f"the verdict cannot leave its process: {error}"))
+        lost = broken_score(RewardError(f"the verdict cannot leave its process: {error}"))
         return pickle.dumps((*cast("tuple[int, int]", verdict[:2]), lost) if isinstance(verdict, tuple) else lost)
 
 
@@ -314,7 +314,7 @@ def run_fork_server(control: socket.socket, verifier: Verifier, memory: int) -> 
                 pid = fork_worker(
                     control,
                     lambda n=near, o=out, t=told: within_memory(
-                        memory, lambda: serve(Connection(raised(n)), verifier, capture(raised(o)), ResultsFile(raised(t)))
+                        memory, lambda: serve(Connection(raise_fd(n)), verifier, capture(raise_fd(o)), ResultsFile(raise_fd(t)))
                     ),
                 )
                 for fd in fds:

@@ -42,7 +42,7 @@ def refuse_hanging(items: Sequence[tuple[Task, Rollout]], outcomes: Mapping[int,
         raise RewardError(
             f"the reward function gave no verdict within {deadline:g} s on its first {len(answers)} different answers; "
             f"make it faster or raise the deadline ({RAISE_DEADLINE}). "
-            f"First row: {row_of(items[first][0])!r}{_printed(outcomes[first].score)}"
+            f"First row: {row_of(items[first][0])!r}{_printed_text(outcomes[first].score)}"
         )
 
 
@@ -62,14 +62,14 @@ def refuse_blindness(items: Sequence[tuple[Task, Rollout]], verdicts: Sequence[S
     if 2 * len(failed) <= len(items):
         return
     if all(score.info.get("verdict") == UNREACHED for _, score in failed):
-        raise _unreached([score for _, score in failed], len(items))
+        raise _unreached_error([score for _, score in failed], len(items))
     raise RewardError(
         f"no verdict on {len(failed)} of {len(items)} answers: {_what_happened([s for _, s in failed])}; "
         f"training on the rest would be blind. The first failure:\n{failure_text(*failed[0])}{_late(s for _, s in failed)}"
     )
 
 
-def _unreached(scores: Sequence[Score], items: int) -> RewardError:
+def _unreached_error(scores: Sequence[Score], items: int) -> RewardError:
     """What is said where a function's service is down: in one line, since the lines of its client tell nothing more."""
     first = scores[0].info
     why, place = str(first["error"]).partition("\n")[0], _own_place(str(first.get("traceback", "")))
@@ -124,8 +124,8 @@ def failure_text(item: tuple[Task, Rollout], score: Score) -> str:
     detail = str(score.info.get("traceback", score.info.get("error", "no detail"))).rstrip()
     row = repr(row_of(item[0]))
     shown = "" if row in detail else f"row: {row}\n"
-    return f"{detail}\n{shown}completion: {item[1].text!r}{_printed(score)}"
+    return f"{detail}\n{shown}completion: {item[1].text!r}{_printed_text(score)}"
 
 
-def _printed(score: Score) -> str:
+def _printed_text(score: Score) -> str:
     return f"\nprinted: {score.info['printed']}" if "printed" in score.info else ""

@@ -104,7 +104,7 @@ class PriceList:
 _GOODS = ["tea", "rice", "salt", "milk", "bread", "jam"]
 
 
-def _cached(rng: Random) -> list[str]:
+def _draw_cache(rng: Random) -> list[str]:
     lines = [f"cache = Cache({rng.randint(1, 3)})"]
     for _ in range(rng.randint(3, 6)):
         key = rng.choice("abcd")
@@ -116,7 +116,7 @@ def _cached(rng: Random) -> list[str]:
 def _cache_asked(rng: Random) -> Example:
     key = rng.choice("abcd")
     asks = ("cache.keys()", f"cache.read({key!r})", f"cache.read({key!r}, 0)", "[cache.hits, cache.misses]")
-    return _cached(rng), rng.choice((*asks, f"[cache.forget({key!r}), cache.keys()]"))
+    return _draw_cache(rng), rng.choice((*asks, f"[cache.forget({key!r}), cache.keys()]"))
 
 
 def _cache_full(rng: Random) -> Example:
@@ -127,13 +127,13 @@ def _cache_full(rng: Random) -> Example:
     return lines, rng.choice(("cache.keys()", "cache.items"))
 
 
-def _listed(rng: Random) -> tuple[list[str], list[str]]:
+def _draw_list(rng: Random) -> tuple[list[str], list[str]]:
     goods = rng.sample(_GOODS, 4)
     return [f"prices = PriceList({ ({good: rng.randint(1, 9) for good in goods}) })"], goods
 
 
-def _summed(rng: Random) -> Example:
-    lines, goods = _listed(rng)
+def _draw_sum(rng: Random) -> Example:
+    lines, goods = _draw_list(rng)
     names = [rng.choice(goods) for _ in range(rng.randint(1, 3))]
     lines.append(f"prices.sum_of({names})")
     name = rng.choice((names[0], rng.choice(goods)))
@@ -142,19 +142,19 @@ def _summed(rng: Random) -> Example:
 
 
 def _hit(rng: Random) -> Example:
-    lines, goods = _listed(rng)
+    lines, goods = _draw_list(rng)
     one, two = rng.sample(goods, 2), rng.sample(goods, 2)
     lines += [f"prices.sum_of({names})" for names in (one, one[::-1], two)]
     return lines, "prices.report()"
 
 
 def _cheap(rng: Random) -> Example:
-    lines, _ = _listed(rng)
+    lines, _ = _draw_list(rng)
     return lines, f"prices.cheapest({rng.choice(('', '2', '3'))})"
 
 
 def _price_refused(rng: Random) -> Example:
-    lines, (good, *_) = _listed(rng)
+    lines, (good, *_) = _draw_list(rng)
     asks = (f"prices.set_price({good!r}, -{rng.randint(1, 9)})", f"prices.sum_of(['gold', {good!r}])")
     return lines, rng.choice((*asks, f"[prices.set_price({good!r}, 0), prices.prices]"))
 
@@ -172,7 +172,7 @@ KIND = Kind(
         "sum_of": ("sum_of", "total_of", "cost_of"),
         "cheapest": ("cheapest", "lowest", "bargains"),
     },
-    (_cache_asked, _cache_full, _summed, _hit, _cheap, _price_refused),
+    (_cache_asked, _cache_full, _draw_sum, _hit, _cheap, _price_refused),
     (
         Plant("stale state", "prices", "            if name in key:\n", "            if name == key:\n"),
         Plant(

@@ -131,11 +131,11 @@ def _tokens_refused(rng: Random) -> Example:
     return [], f"split_tokens({rng.choice((f'{a} {rng.choice(_ODD)} 2', f'{a}. + 1', f'.{a}'))!r})"
 
 
-def _calculated(rng: Random) -> Example:
+def _draw_calculation(rng: Random) -> Example:
     return [], f"calculate({_sum(rng, 3)!r})"
 
 
-def _chained(rng: Random) -> Example:
+def _draw_chain(rng: Random) -> Example:
     signs = rng.choice(("+-", "-", "*/", "-*", "/"))
     text = str(rng.randint(2, 60)) + "".join(f" {rng.choice(signs)} {rng.randint(1, 9)}" for _ in range(rng.randint(2, 4)))
     return [], f"calculate({text!r})"
@@ -168,7 +168,7 @@ KIND = Kind(
             "sum_at product_at value_at",
         ),
     },
-    (_tokens_of, _number_of, _tokens_refused, _calculated, _chained, _calc_refused, _negative),
+    (_tokens_of, _number_of, _tokens_refused, _draw_calculation, _draw_chain, _calc_refused, _negative),
     (
         Plant("wrong name", "calc", "        other, at = read_product(tokens,", "        other, at = read_sum(tokens,"),
         Plant("wrong name", "calc", "        other, at = read_value(tokens,", "        other, at = read_product(tokens,"),

@@ -115,12 +115,12 @@ def _config(rng: Random) -> str:
     return "\n".join(lines)
 
 
-def _valued(rng: Random) -> Example:
+def _draw_value(rng: Random) -> Example:
     more = (f" {rng.randint(1, 99)} ", str(-rng.randint(1, 99)), "-" + rng.choice(_NAMES))
     return [], f"parse_value({rng.choice((*_VALUES, *more))!r})"
 
 
-def _parsed(rng: Random) -> Example:
+def _draw_parse(rng: Random) -> Example:
     return [], f"parse_config({_config(rng)!r})"
 
 
@@ -137,7 +137,7 @@ def _nest(rng: Random) -> dict[str, object]:
     return found
 
 
-def _merged(rng: Random) -> Example:
+def _draw_merge(rng: Random) -> Example:
     lines = [f"base = {_nest(rng)}", f"extra = {_nest(rng)}", "both = merge_settings(base, extra)"]
     return lines, rng.choice(("both", "both", "base", "extra"))
 
@@ -173,7 +173,7 @@ KIND = Kind(
         "read_layers": ("read_layers", "load_layers", "stack_texts"),
         "override": ("override", "with_changes", "amend"),
     },
-    (_valued, _parsed, _config_refused, _merged, _looked_up, _layers, _overridden),
+    (_draw_value, _draw_parse, _config_refused, _draw_merge, _looked_up, _layers, _overridden),
     (
         Plant("shared state", "settings", "merged = dict(base)", "merged = base"),
         Plant("missing step", "settings", "merge_settings(merged[name], value)", "dict(merged[name])"),

@@ -127,7 +127,7 @@ def _text(rng: Random, least: int = 4) -> str:
     return " ".join(rng.choice(_WORDS) for _ in range(rng.randint(least, least + 6)))
 
 
-def _wrapped(rng: Random) -> Example:
+def _draw_wrap(rng: Random) -> Example:
     return [], f"wrap_text({_text(rng)!r}, {rng.randint(5, 16)})"
 
 
@@ -137,12 +137,12 @@ def _wrapped_edge(rng: Random) -> Example:
     return [], f"wrap_text({rng.choice((' ', '  ')).join(words)!r}, {max(1, width)})"
 
 
-def _padded(rng: Random) -> Example:
+def _draw_padding(rng: Random) -> Example:
     align = rng.choice(("", ", 'left'", ", 'right'", ", 'center'", ", 'center'", ", 'top'"))
     return [], f"pad_cell({rng.choice(_WORDS)!r}, {rng.randint(3, 11)}{align})"
 
 
-def _shortened(rng: Random) -> Example:
+def _draw_shortening(rng: Random) -> Example:
     text = _text(rng, 2)
     width = rng.choice((len(text), len(text) - 1, rng.randint(5, 12)))
     return [], f"shorten({text!r}, {width}{rng.choice(_MARKS)})"
@@ -153,7 +153,7 @@ def _columns(rng: Random) -> Example:
     return [], f"column_widths({rows})"
 
 
-def _tabled(rng: Random) -> Example:
+def _draw_table(rng: Random) -> Example:
     rows: list[list[str | int]] = [["name", "count"]]
     for _ in range(rng.randint(1, 3)):
         rows.append([rng.choice(_WORDS) if rng.random() < 0.8 else _text(rng, 6), rng.randint(1, 3000)])
@@ -179,7 +179,7 @@ KIND = Kind(
         "format_table": ("format_table", "table_lines", "draw_table"),
         "bullet_list": ("bullet_list", "outline", "list_lines"),
     },
-    (_wrapped, _wrapped_edge, _padded, _shortened, _columns, _tabled, _bullets),
+    (_draw_wrap, _wrapped_edge, _draw_padding, _draw_shortening, _columns, _draw_table, _bullets),
     (
         Plant("missing step", "wrap", "    if line:\n        lines.append(line)\n    return lines", "    return lines"),
         Plant("missing step", "wrap", "(line)\n            line = word\n", '(line)\n            line = ""\n'),

@@ -119,12 +119,12 @@ def _grid_refused(rng: Random) -> Example:
     return [], rng.choice(asks)
 
 
-def _determined(rng: Random) -> Example:
+def _draw_determinant(rng: Random) -> Example:
     n = rng.choice((1, 2, 3, 3))
     return [f"grid = Grid({_rows(rng, n, n)})"], rng.choice(("determinant(grid)", "determinant(grid)", "trace_of(grid)"))
 
 
-def _powered(rng: Random) -> Example:
+def _draw_power(rng: Random) -> Example:
     n = rng.randint(1, 2)
     asks = (f"grid_power(grid, {rng.randint(0, 3)}).rows", f"unit_grid({rng.randint(1, 3)}).rows")
     return [f"grid = Grid({_rows(rng, n, n)})"], rng.choice(asks)
@@ -155,7 +155,7 @@ KIND = Kind(
         "trace_of": ("trace_of", "trace", "diagonal_sum"),
         "is_symmetric": ("is_symmetric", "symmetric", "mirrors_itself"),
     },
-    (_grid_asked, _grid_product, _grid_without, _grid_refused, _determined, _powered, _symmetric, _algebra_refused),
+    (_grid_asked, _grid_product, _grid_without, _grid_refused, _draw_determinant, _draw_power, _symmetric, _algebra_refused),
     (
         Plant("swapped arguments", "algebra", "determinant(grid.without(0, column))", "determinant(grid.without(column, 0))"),
         Plant("missing step", "grid", "columns = other.flipped().rows", "columns = other.rows"),

@@ -103,7 +103,7 @@ def needed_by(needs, job):
 _JOBS = ["wash", "sort", "pack", "load", "scan", "print", "bake", "mix", "test", "ship"]
 
 
-def _queued(rng: Random) -> list[str]:
+def _draw_queue(rng: Random) -> list[str]:
     lines = ["queue = JobQueue()"]
     for job in rng.sample(_JOBS, rng.randint(2, 5)):
         lines.append(f"queue.push_job({job!r}{rng.choice(('', f', {rng.randint(-1, 3)}', f', {rng.randint(0, 2)}'))})")
@@ -112,11 +112,11 @@ def _queued(rng: Random) -> list[str]:
 
 def _queue_asked(rng: Random) -> Example:
     asks = ("queue.waiting()", "queue.pop_job()", "[queue.pop_job(), queue.pop_job()]", "queue.push_job('fix', 1)")
-    return _queued(rng), rng.choice(asks)
+    return _draw_queue(rng), rng.choice(asks)
 
 
 def _queue_dropped(rng: Random) -> Example:
-    lines = _queued(rng)
+    lines = _draw_queue(rng)
     name = lines[1].split("'")[1]
     lines += rng.choice(([], [f"queue.push_job({name!r}, 1)"]))
     return lines, f"[queue.drop_job({rng.choice((name, 'none'))!r}), queue.waiting()]"
@@ -133,7 +133,7 @@ def _needs(rng: Random) -> dict[str, list[str]]:
     return {job: needs[job] for job in rng.sample(jobs, len(jobs))}
 
 
-def _ordered(rng: Random) -> Example:
+def _draw_order(rng: Random) -> Example:
     needs = _needs(rng)
     priorities = rng.choice(("", f", { ({job: rng.randint(0, 3) for job in needs}) }"))
     return [f"needs = {needs}"], f"plan_order(needs{priorities})"
@@ -150,7 +150,7 @@ def _ends(rng: Random) -> Example:
     return lines, rng.choice(("finish_times(needs, hours)", "total_hours(needs, hours)", "total_hours({}, {})"))
 
 
-def _needed(rng: Random) -> Example:
+def _draw_needs(rng: Random) -> Example:
     needs = _needs(rng)
     job = max(needs, key=lambda name: len(needs[name]))
     return [f"needs = {needs}"], f"needed_by(needs, {job!r})"
@@ -169,7 +169,7 @@ KIND = Kind(
         "total_hours": ("total_hours", "makespan", "whole_time"),
         "needed_by": ("needed_by", "all_needs", "prerequisites"),
     },
-    (_queue_asked, _queue_dropped, _queue_empty, _ordered, _plan_refused, _ends, _needed),
+    (_queue_asked, _queue_dropped, _queue_empty, _draw_order, _plan_refused, _ends, _draw_needs),
     (
         Plant("missing step", "plan", "            todo.extend(needs[other])\n", ""),
         Plant("missing step", "queue", "        self.jobs.remove(best)\n", ""),

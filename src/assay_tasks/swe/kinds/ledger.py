@@ -129,7 +129,7 @@ def _account_refuses(rng: Random) -> Example:
     return _account(rng), f"account.{rng.choice(('pay_in', 'pay_out'))}({rng.choice((0, -rng.randint(1, 9)))})"
 
 
-def _banked(rng: Random) -> tuple[list[str], list[str]]:
+def _draw_accounts(rng: Random) -> tuple[list[str], list[str]]:
     people = rng.sample(_PEOPLE, 3)
     lines = [f"bank = Bank({rng.choice(('', '1', '2', '5'))})"]
     for person in people:
@@ -139,7 +139,7 @@ def _banked(rng: Random) -> tuple[list[str], list[str]]:
 
 
 def _transfer(rng: Random) -> Example:
-    lines, (one, two, _) = _banked(rng)
+    lines, (one, two, _) = _draw_accounts(rng)
     lines.append(f"bank.send_money({one!r}, {two!r}, {rng.randint(1, 25)})")
     asks = (
         f"bank.accounts[{one!r}].balance",
@@ -151,7 +151,7 @@ def _transfer(rng: Random) -> Example:
 
 
 def _transfers(rng: Random) -> Example:
-    lines, (one, two, _) = _banked(rng)
+    lines, (one, two, _) = _draw_accounts(rng)
     again = f"bank.send_money({one!r}, {two!r}, {rng.randint(1, 9)})"
     failed = [f"with suppress(ValueError): bank.send_money({two!r}, {one!r}, 9000)"]
     lines = ["from contextlib import suppress", *lines, again, *rng.choice(([again], failed, [again, *failed]))]
@@ -159,7 +159,7 @@ def _transfers(rng: Random) -> Example:
 
 
 def _interest(rng: Random) -> Example:
-    lines, people = _banked(rng)
+    lines, people = _draw_accounts(rng)
     lines += [f"bank.open_account('zoe', {rng.choice((0, -50, 7))})", f"bank.add_interest({rng.randint(1, 8)})"]
     return lines, f"[[bank.accounts[name].balance, bank.accounts[name].history] for name in {[rng.choice(people), 'zoe']}]"
 
@@ -171,7 +171,7 @@ def _rich(rng: Random) -> Example:
 
 
 def _bank_refuses(rng: Random) -> Example:
-    lines, (one, two, _) = _banked(rng)
+    lines, (one, two, _) = _draw_accounts(rng)
     return lines, rng.choice(
         (f"bank.open_account({one!r})", f"bank.send_money({one!r}, {two!r}, 9000)", f"bank.send_money({one!r}, 'nobody', 5)")
     )

@@ -140,7 +140,7 @@ def _stats_refused(rng: Random) -> Example:
     return [], rng.choice(asks)
 
 
-def _graded(rng: Random) -> Example:
+def _draw_grade(rng: Random) -> Example:
     most = rng.choice((100, 100, 40, 20))
     edge = rng.choice((most * 90 // 100, most * 75 // 100, most // 2, 0, most)) + rng.choice((0, 0, 1, -1))
     return [], f"grade_of({rng.choice((edge, edge, rng.randint(0, most)))}{'' if most == 100 else f', {most}'})"
@@ -159,7 +159,7 @@ def _finals(rng: Random) -> Example:
     return [], f"final_points({values}{rng.choice(('', ', True', ', drop_lowest=True'))})"
 
 
-def _counted(rng: Random) -> Example:
+def _draw_count(rng: Random) -> Example:
     return [f"points = {_points(rng, rng.choice((10, 9, 5)))}"], "grade_counts(points)"
 
 
@@ -180,7 +180,7 @@ KIND = Kind(
         "final_points": ("final_points", "final_score", "overall"),
         "grade_counts": ("grade_counts", "histogram", "count_grades"),
     },
-    (_stats_asked, _median_asked, _modes_asked, _moving, _stats_refused, _graded, _ranks, _finals, _counted),
+    (_stats_asked, _median_asked, _modes_asked, _moving, _stats_refused, _draw_grade, _ranks, _finals, _draw_count),
     (
         Plant("missing step", "stats", "ordered = sorted(values)", "ordered = list(values)"),
         Plant("missing step", "marks", "kept = sorted(tests)", "kept = list(tests)"),

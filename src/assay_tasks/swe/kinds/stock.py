@@ -97,7 +97,7 @@ def merge_stocks(first, second):
 '''
 
 
-def _filled(rng: Random, name: str = "stock", least: int = 2) -> tuple[list[str], list[str]]:
+def _draw_stock(rng: Random, name: str = "stock", least: int = 2) -> tuple[list[str], list[str]]:
     goods = rng.sample(_GOODS, rng.randint(least, least + 1))
     lines = [f"{name} = Stock({rng.choice(('', str(rng.randint(3, 9))))})"]
     for good in goods:
@@ -107,13 +107,13 @@ def _filled(rng: Random, name: str = "stock", least: int = 2) -> tuple[list[str]
 
 
 def _stock_counts(rng: Random) -> Example:
-    lines, goods = _filled(rng)
+    lines, goods = _draw_stock(rng)
     lines.append(f"stock.add_item({goods[0]!r}, {rng.randint(1, 9)}{rng.choice(('', f', {rng.randint(1, 90)}'))})")
     return lines, rng.choice(("stock.total_value()", "stock.low_items()", "stock.counts", "stock.prices"))
 
 
 def _stock_take(rng: Random) -> Example:
-    lines, goods = _filled(rng)
+    lines, goods = _draw_stock(rng)
     taken = f"stock.take_item({rng.choice(goods)!r}, {rng.randint(1, 18)})"
     return rng.choice(((lines, taken), ([*lines, taken], "stock.counts"), ([*lines, taken], "stock.low_items()")))
 
@@ -126,27 +126,27 @@ def _stock_low(rng: Random) -> Example:
 
 
 def _stock_refuses(rng: Random) -> Example:
-    lines, _ = _filled(rng)
+    lines, _ = _draw_stock(rng)
     asks = (f"stock.add_item('saw', {rng.choice((0, 0, -rng.randint(1, 9)))})", f"stock.take_item('saw', {rng.randint(1, 9)})")
     return lines, rng.choice(asks)
 
 
 def _order(rng: Random) -> Example:
-    lines, goods = _filled(rng)
+    lines, goods = _draw_stock(rng)
     wanted = {good: rng.randint(1, 12) for good in [*goods, "saw"]}
     lines.append(f"missing = fill_order(stock, {wanted})")
     return lines, rng.choice(("missing", "stock.counts", "[missing, stock.low_items()]"))
 
 
 def _invoice(rng: Random) -> Example:
-    lines, goods = _filled(rng)
+    lines, goods = _draw_stock(rng)
     least = rng.choice((10, 10, 6))
     wanted = {good: rng.choice((least, least - 1, rng.randint(1, 20))) for good in goods}
     return lines, f"invoice_total(stock, {wanted}{'' if least == 10 else f', {least}'})"
 
 
-def _merged(rng: Random) -> Example:
-    (first, goods), (second, _) = _filled(rng, "first"), _filled(rng, "second")
+def _draw_merge(rng: Random) -> Example:
+    (first, goods), (second, _) = _draw_stock(rng, "first"), _draw_stock(rng, "second")
     second.append(f"second.add_item({goods[0]!r}, {rng.randint(1, 9)}, {rng.randint(1, 90)})")
     lines = [*first, *second, "both = merge_stocks(first, second)"]
     return lines, rng.choice(("both.counts", "both.prices", "[both.total_value(), both.low_items()]", "both.limit"))
@@ -166,7 +166,7 @@ KIND = Kind(
         "invoice_total": ("invoice_total", "order_price", "bill_total"),
         "merge_stocks": ("merge_stocks", "joined", "combine"),
     },
-    (_stock_counts, _stock_take, _stock_low, _stock_refuses, _order, _invoice, _merged),
+    (_stock_counts, _stock_take, _stock_low, _stock_refuses, _order, _invoice, _draw_merge),
     (
         Plant("missing case", "stock", "elif name not in self.prices:", "else:"),
         Plant(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from assay.tasks.turns import listed
+from assay.tasks.turns import list_names
 from assay_tasks.web.browser import Browser, Site
 from assay_tasks.web.page import Button, Field, Form, Link, Page, Text
 from assay_tasks.web.visit import Intent, WebProblem
@@ -122,7 +122,7 @@ class FillForm(WebProblem):
 
     def tasks(self, asked: Mapping[str, Any]) -> tuple[str, str, str]:
         """Each field with its value."""
-        what, title = listed([_wish_text(wish) for wish in asked["wishes"]]), asked["title"].lower().removesuffix(" form")
+        what, title = list_names([_wish_text(wish) for wish in asked["wishes"]]), asked["title"].lower().removesuffix(" form")
         return (
             f"Fill in the {title} form: {what}. Leave everything else as it is, and send the form once.",
             f"In the {title} form, {what}. Then send it. Other fields keep what they have.",
@@ -225,7 +225,7 @@ class Wizard(WebProblem):
 
     def tasks(self, asked: Mapping[str, Any]) -> tuple[str, str, str]:
         """All answers."""
-        what, title = listed([_wish_text(wish) for wish in asked["wishes"]]), asked["title"].lower()
+        what, title = list_names([_wish_text(wish) for wish in asked["wishes"]]), asked["title"].lower()
         return (
             f"Go through all steps of the {title} and confirm it once. On the way, {what}.",
             f"Complete the {title}: {what}. Do not forget to confirm it at the end.",
@@ -313,7 +313,7 @@ class Settings(WebProblem):
 
     def tasks(self, asked: Mapping[str, Any]) -> tuple[str, str, str]:
         """The changes, and how to sign in."""
-        what = listed([_wish_text(wish) for wish in asked["wishes"]])
+        what = list_names([_wish_text(wish) for wish in asked["wishes"]])
         name = f'"{asked["user"]}" with the password "{asked["password"]}"'
         sign = f"Sign in as {name}. " if asked["password"] else ""
         behind = f" (user {name})" if asked["password"] else ""

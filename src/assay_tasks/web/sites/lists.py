@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from assay.tasks.turns import listed
+from assay.tasks.turns import list_names
 from assay_tasks.web.browser import Browser, Site, address
 from assay_tasks.web.page import Button, Field, Form, Link, Page, Table, Text
 from assay_tasks.web.visit import Intent, WebProblem
@@ -115,9 +115,9 @@ class Tasks(WebProblem):
             for kind, text, *new in asked["changes"]
         ]
         return (
-            f"On the to-do list, {listed(said)}, in this order.",
-            f"Please keep my list of things to do up to date: {listed(said)}. Keep to this order.",
-            f"One after the other, {listed(said)} on the to-do list, and leave its other entries alone.",
+            f"On the to-do list, {list_names(said)}, in this order.",
+            f"Please keep my list of things to do up to date: {list_names(said)}. Keep to this order.",
+            f"One after the other, {list_names(said)} on the to-do list, and leave its other entries alone.",
         )
 
 
@@ -361,7 +361,7 @@ class Folders(WebProblem):
                 ends.get(kind) or (f"move {path} to the folder /{to[0]}" if kind == "move" else f"rename {path} to {to[0]}")
             )
         return (
-            f"Tidy up the files: {listed(said)}.",
-            f"In the folders of this site, {listed(said)}. Nothing else may change.",
-            f"Please {listed(said)}, and leave all other files where they are.",
+            f"Tidy up the files: {list_names(said)}.",
+            f"In the folders of this site, {list_names(said)}. Nothing else may change.",
+            f"Please {list_names(said)}, and leave all other files where they are.",
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from assay.tasks.turns import listed
+from assay.tasks.turns import list_names
 from assay_tasks.web.browser import Browser, Site, address
 from assay_tasks.web.page import Button, Field, Form, Link, Page, Part, Table, Text
 from assay_tasks.web.visit import Intent, WebProblem
@@ -165,9 +165,9 @@ class Mail(WebProblem):
             said.append(forms[job["kind"]])
         order = " Keep to this order." if len(said) > 1 else ""
         return (
-            f"In the mail, {listed(said)}.{order}",
-            f"Please {listed(said)}.{order} Leave all other messages alone.",
-            f"There is mail to be dealt with: {listed(said)}.{order}",
+            f"In the mail, {list_names(said)}.{order}",
+            f"Please {list_names(said)}.{order} Leave all other messages alone.",
+            f"There is mail to be dealt with: {list_names(said)}.{order}",
         )
 
 
@@ -190,7 +190,7 @@ class _LibrarySite(Site):
                 "My list", (Table(("title", "author", "year"), rows) if rows else Text("The list is empty."), Link("Home", "/"))
             )
         if path == "/found":
-            return self._found(query.get("words", ""), query.get("page", "1"))
+            return self._find_book(query.get("words", ""), query.get("page", "1"))
         if not path.startswith("/book/") or not number.isdigit() or int(number) >= len(books):
             return None
         book, saved = books[int(number)], int(number) in self.data["saved"]
@@ -200,7 +200,7 @@ class _LibrarySite(Site):
         )
         return Page(book["title"], (Text(book["title"], heading=True), *told, Link("Home", "/")))
 
-    def _found(self, words: str, number: str) -> Page:
+    def _find_book(self, words: str, number: str) -> Page:
         wanted = words.casefold().split()
         hits = [
             (i, b) for i, b in enumerate(self.data["books"]) if wanted and all(w in b["title"].casefold().split() for w in wanted)
@@ -300,7 +300,7 @@ class Library(WebProblem):
             else f'"{one["title"]}" by {one["author"]}'
             for one in asked["wanted"]
         ]
-        books, order = listed(said), ", in this order" if len(said) > 1 else ""
+        books, order = list_names(said), ", in this order" if len(said) > 1 else ""
         return (
             f"Put {books} on my list{order}.",
             f"Find {books} in the library, and put {'them' if len(said) > 1 else 'it'} on the list{order}.",

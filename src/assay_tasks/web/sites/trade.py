@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from assay.tasks.turns import listed
+from assay.tasks.turns import list_names
 from assay_tasks.web.browser import Browser, Site
 from assay_tasks.web.page import Button, Cell, Field, Form, Link, Page, Part, Table, Text
 from assay_tasks.web.visit import Intent, WebProblem
@@ -196,7 +196,7 @@ class Shop(WebProblem):
                 f"the {line['most']} item among {line['category']}" if line["most"] else f'"{line["item"]}" ({line["category"]})'
             )
             said.append(f"{count} {what}{colour}")
-        what, name, ship = listed(said), asked["name"], asked["shipping"]
+        what, name, ship = list_names(said), asked["name"], asked["shipping"]
         order = ", added to the basket in this order" if len(said) > 1 else ""
         old = " What is in the basket now is not wanted: remove it." if asked["remove"] else ""
         return (

@@ -67,8 +67,8 @@ class SortedGaps(SetLoss):
         """Sum over this rank's values of u, with the gradient of its values of v, and the number of its pairs."""
         upper, lower = self._lists(scored)
         all_upper, all_lower = scored.stats["upper"].values, scored.stats["lower"].values
-        loss = self._against(upper, all_upper, all_lower, 1.0).sum()
-        mirrored = self._against(lower, all_lower, all_upper, -1.0).sum()
+        loss = self._compare_ranks(upper, all_upper, all_lower, 1.0).sum()
+        mirrored = self._compare_ranks(lower, all_lower, all_upper, -1.0).sum()
         return loss + mirrored - mirrored.detach(), float(len(upper))
 
     def _lists(self, scored: Scored) -> tuple[Tensor, Tensor]:
@@ -80,7 +80,7 @@ class SortedGaps(SetLoss):
         own, anchored = score + scored.anchored, scored.anchored
         return own[found.better] - own[found.worse], anchored[found.better] - anchored[found.worse]
 
-    def _against(self, values: Tensor, same: F, other: F, sign: float) -> Tensor:
+    def _compare_ranks(self, values: Tensor, same: F, other: F, sign: float) -> Tensor:
         """``[p]`` the loss of each value against what stands at its ranks in the other list."""
         import torch
         from torch.nn.functional import softplus

@@ -12,7 +12,7 @@ from assay.core.seeds import generator
 from assay.tasks.exchange.forms.option_base import OptionNumber, base_of
 from assay.tasks.exchange.forms.route import Asked, Form, Route, Unsupported, first_text, texts_in
 
-__all__ = ["FORMS", "LETTERS", "lettered", "option_number", "options_shown"]
+__all__ = ["FORMS", "LETTERS", "choice_gold", "option_number", "options_shown"]
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -36,7 +36,7 @@ _LABELLED = re.compile(r"\s*\(?([A-Za-z0-9])\s*[).:]\s*(.*)", re.DOTALL)
 _NEAREST = "'choice', with 'options' as a list of texts and 'answer' as a letter, a number or the text of one"
 
 
-def lettered(options: Mapping[str, str], answer: str) -> dict[str, Any]:
+def choice_gold(options: Mapping[str, str], answer: str) -> dict[str, Any]:
     """The gold of `assay.verify.Choice`."""
     return {"answer": answer, "options": dict(options)}
 
@@ -127,10 +127,10 @@ def _choice(found: _Options, row: Mapping[str, Any], asked: Asked) -> Route:
     return Route(
         form="multiple choice",
         verifier="choice",
-        answer=lettered(options, letter),
+        answer=choice_gold(options, letter),
         question=question,
         before=f"{context}\n\n" if context else "",
-        behind="" if options_shown(asked.question or question, options) else _listed(options),
+        behind="" if options_shown(asked.question or question, options) else _list_options(options),
         uses=(*(name for name in found.uses if name != "subject"), *_CONTEXT),
     )
 
@@ -210,9 +210,9 @@ def with_distractors(row: Mapping[str, Any], asked: Asked) -> Route | None:
     return Route(
         form="multiple choice",
         verifier="choice",
-        answer=lettered(options, letter),
+        answer=choice_gold(options, letter),
         question="" if asked.question else question,
-        behind=_listed(options),
+        behind=_list_options(options),
         uses=(right, *wrong, "Question"),
     )
 
@@ -278,7 +278,7 @@ def _letter(gold: Any, labels: list[str], texts: list[str], base: int) -> str:
     return ""
 
 
-def _listed(options: Mapping[str, str]) -> str:
+def _list_options(options: Mapping[str, str]) -> str:
     return "\n" + "\n".join(f"{letter}. {text}" for letter, text in options.items())
 
 

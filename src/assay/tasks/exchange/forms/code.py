@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from assay.core.canon import plain
 from assay.sandbox.called import call_tests
-from assay.tasks.exchange.forms.route import Asked, Form, Route, Unsupported, as_json, first_text, nested, texts_in
+from assay.tasks.exchange.forms.route import Asked, Form, Route, Unsupported, as_json, first_text, nested_field, texts_in
 
 __all__ = ["FORMS", "judged_by_tests"]
 
@@ -72,13 +72,15 @@ def code_contests(row: Mapping[str, Any], asked: Asked) -> Route | None:
     """``public_tests``, ``private_tests``, ``generated_tests``: each ``{"input": list, "output": list}``."""
     kinds = [row.get(name) for name in ("public_tests", "private_tests", "generated_tests")]
     pairs = [
-        p for k in kinds for p in zip(nested({"k": k}, "k", "input") or (), nested({"k": k}, "k", "output") or (), strict=False)
+        p
+        for k in kinds
+        for p in zip(nested_field({"k": k}, "k", "input") or (), nested_field({"k": k}, "k", "output") or (), strict=False)
     ]
     if not pairs:
         return None
     known = row.get("solutions")
-    numbers: list[Any] = plain(nested({"s": known}, "s", "language")) or []
-    texts: list[Any] = plain(nested({"s": known}, "s", "solution")) or []
+    numbers: list[Any] = plain(nested_field({"s": known}, "s", "language")) or []
+    texts: list[Any] = plain(nested_field({"s": known}, "s", "solution")) or []
     python = [t for n, t in zip(numbers, texts, strict=False) if n in (_PYTHON, "PYTHON3")]
     question = "" if asked.question else first_text(row, "description")
     answer = {"tests": [{"stdin": str(a), "stdout": str(b)} for a, b in pairs]}
@@ -135,9 +137,11 @@ def with_gold(row: Mapping[str, Any], asked: Asked) -> Route | None:
                 f"the tests of {asked.source!r} are of a form that is not known: {value!r:.160}", f"{_STDIN}, or {_CALLS}"
             )
         return None
-    reference = nested(row, "extra_info", "reference")
+    reference = nested_field(row, "extra_info", "reference")
     solution = (
-        _compiles([str(nested(row, "extra_info", "prefix") or "") + reference]) if isinstance(reference, str) else _solution(row)
+        _compiles([str(nested_field(row, "extra_info", "prefix") or "") + reference])
+        if isinstance(reference, str)
+        else _solution(row)
     )
     return Route(form="code rows", verifier=made[0], answer=made[1], solution=solution)
 
@@ -256,8 +260,8 @@ def _value(value: Any) -> Any:
 
 def _entry(row: Mapping[str, Any]) -> str:
     """The name of what the tests call, where a row says it."""
-    named = nested(as_json(row.get("metadata")) or {}, "func_name") or row.get("fn_name") or row.get("entry_point")
-    return str(named or nested(row, "extra_info", "entry_point") or "")
+    named = nested_field(as_json(row.get("metadata")) or {}, "func_name") or row.get("fn_name") or row.get("entry_point")
+    return str(named or nested_field(row, "extra_info", "entry_point") or "")
 
 
 def _run(pieces: Sequence[str], entry: str) -> list[str]:

@@ -9,7 +9,7 @@ from assay.core.canon import digest
 from assay.core.errors import ConfigError
 from assay.core.protocols import Verifier
 from assay.core.seeds import generator
-from assay.tasks.exchange.forms.choice import LETTERS, lettered
+from assay.tasks.exchange.forms.choice import LETTERS, choice_gold
 from assay.tasks.judged import verifier_of
 from assay.verify.rollouts import task_and_rollout
 
@@ -74,7 +74,7 @@ def _offered(row: dict[str, Any], known: list[str], options: int, seed: int) -> 
     listed = {LETTERS[place]: texts[i] for place, i in enumerate(order)}
     shown = "\n".join(f"{letter}. {text}" for letter, text in listed.items())
     letter = LETTERS[order.index(0)]
-    return {**row, "prompt": f"{row['prompt']}\n{shown}", "answer": lettered(listed, letter), "verifier": "choice"}
+    return {**row, "prompt": f"{row['prompt']}\n{shown}", "answer": choice_gold(listed, letter), "verifier": "choice"}
 
 
 def _takes(judge: Verifier, right: str, said: str) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from assay.core.canon import plain
-from assay.tasks.exchange.forms.route import Asked, Form, Route, Unsupported, as_json, first_text, nested, texts_in
+from assay.tasks.exchange.forms.route import Asked, Form, Route, Unsupported, as_json, first_text, nested_field, texts_in
 from assay.tasks.verifier_spec import Spec
 
 __all__ = ["FORMS", "NAMES", "REFUSED", "own_repositories"]
@@ -81,11 +81,11 @@ def sources_without_a_judge(row: Mapping[str, Any], asked: Asked) -> Route | Non
 
 def question_answering(row: Mapping[str, Any], asked: Asked) -> Route | None:
     """search-R1, NQ, TriviaQA, HotpotQA, SQuAD: any one of several texts is right."""
-    gold, target = asked.gold, nested({"g": as_json(asked.gold)}, "g", "target")
+    gold, target = asked.gold, nested_field({"g": as_json(asked.gold)}, "g", "target")
     golds = (
         texts_in(row.get("golden_answers"))
         or texts_in([target] if isinstance(target, str) else target)
-        or texts_in(nested(row, "answers", "text"))
+        or texts_in(nested_field(row, "answers", "text"))
         or (_aliases(cast("Mapping[str, Any]", gold)) if isinstance(gold, Mapping) and "aliases" in gold else None)
         or (texts_in(row.get("answers")) if not set(_CHOSEN) & set(row) else None)
     )
@@ -115,7 +115,7 @@ def _context(given: Any) -> str:
     given = plain(given) if isinstance(given, Mapping | list | tuple) else given
     if isinstance(given, str):
         return given.strip()
-    titles, parts = nested({"c": given}, "c", "title"), nested({"c": given}, "c", "sentences")
+    titles, parts = nested_field({"c": given}, "c", "title"), nested_field({"c": given}, "c", "sentences")
     if isinstance(given, list):
         pairs = [cast("list[Any]", p) for p in cast("list[Any]", given) if isinstance(p, list) and len(cast("list[Any]", p)) == 2]
         titles, parts = [p[0] for p in pairs], [p[1] for p in pairs]
@@ -128,7 +128,7 @@ def _context(given: Any) -> str:
 
 def instructions(row: Mapping[str, Any], asked: Asked) -> Route | None:
     """IFEval and IFBench: ``instruction_id_list`` with ``kwargs``, in the row or in its ``extra_info``."""
-    ids = texts_in(row.get("instruction_id_list")) or texts_in(nested(row, "extra_info", "instruction_id_list"))
+    ids = texts_in(row.get("instruction_id_list")) or texts_in(nested_field(row, "extra_info", "instruction_id_list"))
     if ids is None:
         if isinstance(table := as_json(asked.gold), dict) and "func_name" in table:
             raise Unsupported(f"its constraint is a function by name, {table['func_name']!r}", "'constraints', a list of tables")
@@ -144,7 +144,7 @@ def instructions(row: Mapping[str, Any], asked: Asked) -> Route | None:
 def _count(name: str, key: str, relation: str = "") -> Callable[[Mapping[str, Any]], dict[str, Any]]:
     """A constraint on a count: which setting it is in, and in which one how it is bounded, or ``=RELATION``."""
 
-    def made(given: Mapping[str, Any]) -> dict[str, Any]:
+    def make_constraint(given: Mapping[str, Any]) -> dict[str, Any]:
         bound = relation[1:] if relation[:1] == "=" else _RELATIONS[str(given[relation])]
         count = int(given[key])
         return (
@@ -157,53 +157,53 @@ def _count(name: str, key: str, relation: str = "") -> Callable[[Mapping[str, An
             }
         )
 
-    return made
+    return make_constraint
 
 
-def _named(name: str, **settings: str) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+def _constraint_reader(name: str, **settings: str) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
     """A constraint whose settings stand under other names there."""
     return lambda given: {"constraint": name, **{own: given[theirs] for own, theirs in settings.items()}}
 
 
 _CONSTRAINTS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
-    "punctuation:no_comma": _named("no_commas"),
+    "punctuation:no_comma": _constraint_reader("no_commas"),
     "length_constraints:number_words": _count("words", "num_words", "relation"),
     "length_constraints:number_sentences": _count("sentences", "num_sentences", "relation"),
     "length_constraints:number_paragraphs": lambda g: {
         **_count("paragraphs", "num_paragraphs", "=exactly")(g),
         "separator": "***",
     },
-    "length_constraints:nth_paragraph_first_word": _named(
+    "length_constraints:nth_paragraph_first_word": _constraint_reader(
         "paragraph_start", paragraphs="num_paragraphs", nth="nth_paragraph", word="first_word"
     ),
-    "keywords:existence": _named("keywords", keywords="keywords"),
-    "keywords:forbidden_words": _named("forbidden", keywords="forbidden_words"),
+    "keywords:existence": _constraint_reader("keywords", keywords="keywords"),
+    "keywords:forbidden_words": _constraint_reader("forbidden", keywords="forbidden_words"),
     "keywords:frequency": lambda g: {**_count("keyword_frequency", "frequency", "relation")(g), "keyword": g["keyword"]},
     "keywords:letter_frequency": lambda g: {
         **_count("letter_frequency", "let_frequency", "let_relation")(g),
         "letter": g["letter"],
     },
     "detectable_content:number_placeholders": _count("placeholders", "num_placeholders", "=at_least"),
-    "detectable_content:postscript": _named("postscript", mark="postscript_marker"),
+    "detectable_content:postscript": _constraint_reader("postscript", mark="postscript_marker"),
     "detectable_format:number_bullet_lists": _count("bullets", "num_bullets", "=exactly"),
     "detectable_format:number_highlighted_sections": _count("highlights", "num_highlights", "=at_least"),
     "detectable_format:multiple_sections": lambda g: {
         **_count("sections", "num_sections", "=at_least")(g),
         "splitter": g["section_spliter"],
     },
-    "detectable_format:json_format": _named("json"),
-    "detectable_format:title": _named("title"),
+    "detectable_format:json_format": _constraint_reader("json"),
+    "detectable_format:title": _constraint_reader("title"),
     "detectable_format:constrained_response": lambda g: {
         "constraint": "one_of",
         "options": ["My answer is yes.", "My answer is no.", "My answer is maybe."],
     },
-    "combination:two_responses": _named("two_responses"),
-    "combination:repeat_prompt": _named("repeat_prompt", prompt="prompt_to_repeat"),
-    "startend:end_checker": _named("ends_with", phrase="end_phrase"),
-    "startend:quotation": _named("quoted"),
+    "combination:two_responses": _constraint_reader("two_responses"),
+    "combination:repeat_prompt": _constraint_reader("repeat_prompt", prompt="prompt_to_repeat"),
+    "startend:end_checker": _constraint_reader("ends_with", phrase="end_phrase"),
+    "startend:quotation": _constraint_reader("quoted"),
     "change_case:capital_word_frequency": _count("capital_words", "capital_frequency", "capital_relation"),
-    "change_case:english_capital": _named("upper_case"),
-    "change_case:english_lowercase": _named("lower_case"),
+    "change_case:english_capital": _constraint_reader("upper_case"),
+    "change_case:english_lowercase": _constraint_reader("lower_case"),
 }
 """IFEval's instructions as constraints; its test of the language needs a program that knows languages, and is none of them."""
 

@@ -11,7 +11,7 @@ from assay.core.canon import plain
 from assay.core.errors import DataError
 from assay.tasks.verifier_spec import Spec
 
-__all__ = ["Asked", "Form", "Route", "Unsupported", "as_json", "first_text", "nested", "texts_in"]
+__all__ = ["Asked", "Form", "Route", "Unsupported", "as_json", "first_text", "nested_field", "texts_in"]
 
 
 class Unsupported(DataError):
@@ -83,7 +83,7 @@ def as_json(value: Any) -> Any:
     return plain(value) if isinstance(value, Mapping | list | tuple) else value
 
 
-def nested(row: Mapping[str, Any], *names: str) -> Any:
+def nested_field(row: Mapping[str, Any], *names: str) -> Any:
     """A field of a field; None where there is none."""
     value: Any = row
     for name in names:

@@ -37,7 +37,7 @@ def mathematics(row: Mapping[str, Any], asked: Asked) -> Route | None:
     if isinstance(final, str | int | float) and final != "":
         gold = final
     known = bool(_MATH.fullmatch(asked.source)) or bool(_MATH.fullmatch(str(row.get("source") or ""))) or "problem_type" in row
-    _promised(row, asked, gold)
+    _check_marks(row, asked, gold)
     if isinstance(gold, str) and gold.strip().lower() in ("proof", "notfound", "not found", "see solution"):
         raise Unsupported(
             f"its answer is {gold!r}: there is no final value to compare", "'math', with the final answer as the gold"
@@ -60,7 +60,7 @@ def mathematics(row: Mapping[str, Any], asked: Asked) -> Route | None:
     return _letter(str(value), asked) or _math(value, asked)
 
 
-def _promised(row: Mapping[str, Any], asked: Asked, gold: Any) -> None:
+def _check_marks(row: Mapping[str, Any], asked: Asked, gold: Any) -> None:
     """Raises Unsupported where a row is of a data set whose solutions mark the final answer, and this one has no mark."""
     if not isinstance(gold, str) or is_number(gold):
         return
