@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from assay_control import PPO, SAC, TD3, ControlRun, evaluate_policy, normalised, references, train, world
+from assay_control import PPO, SAC, TD3, ControlRun, evaluate_policy, normalise_return, references, train, world
 
 STEPS = {"sac": 2000, "td3": 2000, "ppo": 20_480}
 PLACES = ("pendulum", "motor", "die")
@@ -113,7 +113,9 @@ def main() -> None:
                     spent = time.process_time() - begun
                     mean = float(evaluate_policy(place, act, 20, seed).returns.mean())
                     row = {"world": name, "method": kind, "seed": seed, "library": library, "return": round(mean, 2)}
-                    print(json.dumps({**row, "score": round(normalised(mean, known), 1), "cpu": round(spent, 1)}), flush=True)
+                    print(
+                        json.dumps({**row, "score": round(normalise_return(mean, known), 1), "cpu": round(spent, 1)}), flush=True
+                    )
 
 
 if __name__ == "__main__":

@@ -149,7 +149,7 @@ def with_generate(model: Any, work: Work) -> int:
     ids = torch.tensor([[0] * (width - len(r)) + r for r in rows])
     mask = torch.tensor([[0] * (width - len(r)) + [1] * len(r) for r in rows])
     out = model.generate(ids, attention_mask=mask, generation_config=work.settings())
-    return sum(work.used(row) for row in out[:, width:].tolist())
+    return sum(work.count_used(row) for row in out[:, width:].tolist())
 
 
 def with_generate_batch(model: Any, work: Work) -> int:
@@ -158,7 +158,7 @@ def with_generate_batch(model: Any, work: Work) -> int:
     pages = -(-(max(map(len, rows)) + work.new) // PAGE)
     paged = ContinuousBatchingConfig(page_size=PAGE, num_blocks=pages * TOGETHER, max_requests_per_batch=TOGETHER)
     out = model.generate_batch(rows, generation_config=work.settings(), continuous_batching_config=paged, progress_bar=False)
-    return sum(work.used(list(answer.generated_tokens)) for answer in out.values())
+    return sum(work.count_used(list(answer.generated_tokens)) for answer in out.values())
 
 
 def measure_spent(run: Callable[[], int]) -> Spent:

@@ -26,7 +26,7 @@ import assay
 from assay.core import AssayError
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # where the package of studies is
-from evidence.gpu import KINDS, SHAPES, WORK, Row, Spread, recorded_row, record, rows_of
+from evidence.gpu import KINDS, SHAPES, WORK, Row, Spread, record, recorded_row, rows_of
 
 
 def where_of(device: str) -> dict[str, Any]:

@@ -268,7 +268,7 @@ def step(row: Row, device: str) -> dict[str, Any]:
 
 async def _steps(s: StageRunner, device: str) -> tuple[list[float], list[Mapping[str, float]]]:
     if s.parts.proof:
-        await s.parts.proof.calibrate(s.parts.published(), s.parts.engine, s.parts.learner)
+        await s.parts.proof.calibrate(s.parts.publish_weights(), s.parts.engine, s.parts.learner)
     times, metrics = list[float](), list[Mapping[str, float]]()
     for _ in range(s.parts.stage.steps):
         begin = seconds(device)

@@ -18,7 +18,7 @@ import transformers
 
 from assay.runtime import hub_of
 from evidence.gpu import SHAPES, WORK, Row, Work
-from gpu_rows import EOS, LR, PAD, fresh, model_of, reward, seconds, texts, tokenizer_of, used
+from gpu_rows import EOS, LR, PAD, fresh, model_of, peak_bytes, reward, seconds, texts, tokenizer_of
 
 BACKENDS: dict[str, dict[str, Any]] = {
     "trl": {},
@@ -100,7 +100,7 @@ def step(row: Row, device: str) -> dict[str, Any]:
         "seconds": times[1:],
         "warm_up_seconds": times[0],
         "tokens": paid.tokens[1:],
-        "memory_used": used(device),
+        "memory_used": peak_bytes(device),
         "trl": cast(Any, trl).__version__,
     }
 

@@ -22,7 +22,7 @@ from assay.runtime import AdamW, LearnerSettings, Native, load_model
 from assay.tasks import Rows
 from assay.train import Evaluation, Folder, Reinforce, Run, StepResult, model_folder, open_stage, train
 from assay.verify import ScoringPool
-from paced import Pace, Work, paid
+from paced import Pace, Work, pay_attempt
 
 EPS = 1e-4
 """What TRL adds to a group's standard deviation."""
@@ -31,8 +31,8 @@ NEVER = (1 << 20,)
 
 
 def reward(prompt: str, completion: str, row: Mapping[str, Any]) -> float:
-    """`paid` as `Rows` calls it."""
-    return paid(completion, row["mixed"])
+    """`pay_attempt` as `Rows` calls it."""
+    return pay_attempt(completion, row["mixed"])
 
 
 def rows_of(work: Work) -> list[dict[str, Any]]:
@@ -111,7 +111,7 @@ class Told:
             for k in ("loss/total", "grad/norm", "rows/computed", "tokens/sampled", "time/tokens_recalled", "proof/state")
             if k in metrics
         }
-        self.pace.tell(**(self.pace.spent() if step else {"ready": True}), parts=parts, parts_wall=wall, metrics=kept)
+        self.pace.tell(**(self.pace.measure_spent() if step else {"ready": True}), parts=parts, parts_wall=wall, metrics=kept)
 
     def close(self) -> None:
         """Nothing is held."""

@@ -17,7 +17,7 @@ from typing import Any, cast
 import torch
 import transformers
 
-from paced import Pace, Work, paid
+from paced import Pace, Work, pay_attempt
 
 warnings.simplefilter("ignore")
 import datasets  # pyright: ignore[reportMissingImports]  # noqa: E402
@@ -49,15 +49,15 @@ class Parts:
 
 
 class Reward:
-    """`paid` with TRL's signature."""
+    """`pay_attempt` with TRL's signature."""
 
-    __name__ = "paid"
+    __name__ = "pay_attempt"
 
     def __init__(self) -> None:
         self.values = list[float]()
 
     def __call__(self, completions: Sequence[str], mixed: Sequence[bool], **others: Any) -> list[float]:
-        self.values = [paid(c, m) for c, m in zip(completions, mixed, strict=True)]
+        self.values = [pay_attempt(c, m) for c, m in zip(completions, mixed, strict=True)]
         return self.values
 
 
@@ -80,7 +80,7 @@ class Paced(transformers.TrainerCallback):
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """The optimiser has stepped."""
-        spent, parts = self.pace.spent(), self.parts.spent
+        spent, parts = self.pace.measure_spent(), self.parts.spent
         found = {"parts": {k: v[0] for k, v in parts.items()}, "parts_wall": {k: v[1] for k, v in parts.items()}}
         self.pace.tell(**spent, **found, rewards=sorted(self.reward.values))
         self.parts.spent = {}
@@ -105,8 +105,8 @@ def main(work: Work) -> None:
                 return [told[" ".join(map(str, p))].pop(0) for p in prompt_ids], None
             return above._generate_single_turn(prompt_ids, *given, **named)
 
-        _generate = parts.around("generate", cast(Any, trl).GRPOTrainer._generate)
-        _compute_loss = parts.around("forward", cast(Any, trl).GRPOTrainer._compute_loss)
+        _generate = parts.count_calls("generate", cast(Any, trl).GRPOTrainer._generate)
+        _compute_loss = parts.count_calls("forward", cast(Any, trl).GRPOTrainer._compute_loss)
 
     rows = [{"prompt": p, "mixed": m} for p, m in zip(work.prompts, work.mixed, strict=True)]
     with tempfile.TemporaryDirectory() as folder:
@@ -121,7 +121,7 @@ def main(work: Work) -> None:
             processing_class=hub.AutoTokenizer.from_pretrained(work.model, padding_side="left"),
             callbacks=[Paced(pace, parts, reward, work.gradient("trl"))],
         )
-        made.accelerator.backward = parts.around("backward", made.accelerator.backward)
+        made.accelerator.backward = parts.count_calls("backward", made.accelerator.backward)
         made.train()
 
 

@@ -121,7 +121,7 @@ def measure_or_load(source: TaskSource, arm: str, folder: Path, sizes: Sizes) ->
 
 
 def questions(source: TaskSource, arm: str, folder: Path, sizes: Sizes) -> Drawn:
-    """`draw_tasks` at the arm's lowest level, or its record in ``folder``: how many there are depends on no machine, as speeds do."""
+    """`draw_tasks` at the arm's lowest level, or its record in ``folder``: unlike speeds, their number depends on no machine."""
     path = folder / f"{arm.replace('/', '-')}-questions.json"
     level = source.arms()[arm][0]
     of = {"stream": stream_digest(source, arm), "level": level, "draws": sizes.draws, "draw_seconds": sizes.draw_seconds}

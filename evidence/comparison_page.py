@@ -35,7 +35,7 @@ def make_page(folder: Path) -> list[str]:
         work = cache_folder() / "studies" / "comparison" / comparison.name
         tuning = run_cells(MAKER, comparison.tuning_cells(), work, WORKERS)
         test = run_cells(MAKER, comparison.test_cells(comparison.chosen_rates(tuning)), work, WORKERS)
-        found.append(comparison.found(tuning, test))
+        found.append(comparison.result_of(tuning, test))
         records += [*tuning, *test]
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "comparison.json", {"comparisons": [_numbers(f) for f in found], "cells": [_short(r) for r in records]})

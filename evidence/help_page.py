@@ -205,4 +205,4 @@ def _help(arm: str, rows: Sequence[Mapping[str, Any]]) -> str:
         values = [[h[span][name] for h in own if h[span][name] is not None] for span in SPANS]
         return ", ".join(f"{np.mean(v):.2f}" if v else "–" for v in values)
 
-    return f"| {arm} | {describe_help('share')} | {describe_help('prefix')} | {describe_help('success')} | {describe_help('success_without')} |"
+    return f"| {arm} | {' | '.join(map(describe_help, ('share', 'prefix', 'success', 'success_without')))} |"

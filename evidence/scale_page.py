@@ -72,7 +72,7 @@ def _measure_kind(kind: str, work: Path) -> dict[str, Any]:
         job = ProcessJob(name=kind, words=("evidence", "--scale", kind, str(work)), log=work / f"{kind}.log")
         with Processes([frozenset()], ONE_THREAD) as processes:
             processes.start(job)
-            while not (ended := processes.ended()):
+            while not (ended := processes.wait_ended()):
                 pass
         if ended[0][1]:
             raise LabError(f"measuring {kind} failed: {exit_reason(job.log, ended[0][1])}; all of it stands in {job.log}")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     )
     from assay_control.data.preferences import Labeller, OracleLabels, PreferredRewards, fit_preferences
     from assay_control.data.recipes import Corrupted, Dataset, FileData, OfflineData, Share, collect_episodes
-    from assay_control.evaluation import PolicyEvaluation, References, evaluate_policy, normalised, references
+    from assay_control.evaluation import PolicyEvaluation, References, evaluate_policy, normalise_return, references
     from assay_control.methods.ensembles import EDAC, RO2O, ReBRAC
     from assay_control.methods.imitation import GGDSAC, MOORL, ReCOIL
     from assay_control.methods.models import MBPO, MOPO, VaGraM
@@ -291,7 +291,7 @@ __all__ = [
     "load_session",
     "method",
     "nearest_rows",
-    "normalised",
+    "normalise_return",
     "normalised_awac",
     "normalised_awr",
     "performance_profile",
@@ -330,7 +330,7 @@ _HOME = {
     "data.measures": "coverage joint_coverage positive_semivariance return_advantages trajectory_quality trajectory_weights",
     "data.preferences": "Labeller OracleLabels PreferredRewards fit_preferences",
     "data.recipes": "Corrupted Dataset FileData OfflineData Share collect_episodes",
-    "evaluation": "PolicyEvaluation References evaluate_policy normalised references",
+    "evaluation": "PolicyEvaluation References evaluate_policy normalise_return references",
     "methods.ensembles": "EDAC RO2O ReBRAC",
     "methods.imitation": "GGDSAC MOORL ReCOIL",
     "methods.models": "MBPO MOPO VaGraM",

@@ -272,7 +272,7 @@ def _resume(args: list[str]) -> int:
 def _eval(args: list[str]) -> int:
     own = parse(EvalOptions, args, "assay control eval")
     from assay.measure import bootstrap
-    from assay_control.evaluation import evaluate_policy, normalised, references
+    from assay_control.evaluation import evaluate_policy, normalise_return, references
     from assay_control.run_folders import load_session
 
     session = load_session(own.folder)
@@ -291,7 +291,7 @@ def _eval(args: list[str]) -> int:
     }
     known = references(place)
     if known is not None:
-        row |= {"score": normalised(mean.value, known), "random": known.random.value, "expert": known.expert.value}
+        row |= {"score": normalise_return(mean.value, known), "random": known.random.value, "expert": known.expert.value}
     row |= {"length": float(found.lengths.mean()), "terminated": float(found.terminated.mean())}
     return show(own.json, row, lambda: lines({n: cell(v) for n, v in row.items()}))
 

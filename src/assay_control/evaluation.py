@@ -16,7 +16,7 @@ from assay_control.data.recipes import collect_episodes
 from assay_control.records import Array, Choices, WorldStep
 from assay_control.worlds.base import World
 
-__all__ = ["PolicyEvaluation", "References", "evaluate_policy", "normalised", "references"]
+__all__ = ["PolicyEvaluation", "References", "evaluate_policy", "normalise_return", "references"]
 
 REFERENCE_EPISODES = 200
 
@@ -116,7 +116,7 @@ def references(world: World) -> References | None:
     return References(random=found[0], expert=found[1]) if found[1].value > found[0].value else None
 
 
-def normalised(value: float, found: References) -> float:
+def normalise_return(value: float, found: References) -> float:
     """``100 (G - G_random) / (G_expert - G_random)``: 0 is a random policy, 100 the expert.
 
     Source: Fu et al. 2020, arXiv 2004.07219.
@@ -125,7 +125,7 @@ def normalised(value: float, found: References) -> float:
         ConfigError: the expert is no better than chance.
 
     >>> from assay.measure import Interval
-    >>> round(normalised(1617, References(random=Interval(-20.272305, 0, 0), expert=Interval(3234.3, 0, 0))), 2)
+    >>> round(normalise_return(1617, References(random=Interval(-20.272305, 0, 0), expert=Interval(3234.3, 0, 0))), 2)
     50.31
     """
     if found.expert.value <= found.random.value:

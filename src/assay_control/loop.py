@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from assay_control.evaluation import PolicyEvaluation, evaluate_policy, normalised, references
+from assay_control.evaluation import PolicyEvaluation, evaluate_policy, normalise_return, references
 from assay_control.lazy_torch import to_tensor, torch
 from assay_control.parts.base import Log
 from assay_control.records import Array, WorldStep
@@ -98,7 +98,7 @@ def evaluate(session: Session) -> tuple[PolicyEvaluation, dict[str, float]]:
     if found.costs.any():
         values["eval/cost"] = float(found.costs.mean())
     if (known := references(world)) is not None:
-        values["eval/score"] = normalised(values["eval/return"], known)
+        values["eval/score"] = normalise_return(values["eval/return"], known)
     if "q" in session.nets.networks:
         with torch.no_grad():
             observation = to_tensor(session.scaled(act.observation))

@@ -13,7 +13,7 @@ from assay.measure import History, Interval, Series, bootstrap
 from assay.measure.html import details, e, figure, page, section, table
 from assay.measure.plots import Curve, lines
 from assay.runs import RunRecord, read_record, write_text
-from assay_control.evaluation import normalised, references
+from assay_control.evaluation import normalise_return, references
 from assay_control.run_folders import load_session, read_run_settings
 
 __all__ = ["write_control_report"]
@@ -72,7 +72,7 @@ def _verdict(record: RunRecord, evals: Sequence[tuple[int, Interval, Mapping[str
     step, last, _ = evals[-1]
     known = references(read_run_settings(record.folder).evaluated_in)
     score = (
-        f", a score of {normalised(last.value, known):.1f} between random actions (0) and the scripted expert (100)"
+        f", a score of {normalise_return(last.value, known):.1f} between random actions (0) and the scripted expert (100)"
         if known
         else ""
     )
@@ -111,7 +111,7 @@ def _table(record: RunRecord, evals: Sequence[tuple[int, Interval, Mapping[str, 
     known = references(read_run_settings(record.folder).evaluated_in)
     rows: list[tuple[str, ...]] = []
     for step, mean, row in evals:
-        score = f"{normalised(mean.value, known):.1f}" if known else "–"
+        score = f"{normalise_return(mean.value, known):.1f}" if known else "–"
         cost = f"{np.mean(row['costs']):.3f}" if any(row["costs"]) else "–"
         rows.append((str(step), str(mean), score, f"{np.mean(row['lengths']):.1f}", cost))
     return table(("step", "return", "score", "length", "cost"), rows, "evaluations")

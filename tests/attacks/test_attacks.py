@@ -133,7 +133,7 @@ def test_auto_refuses_where_nothing_is_granted(monkeypatch):
         raise Refused("planted")
 
     monkeypatch.setattr("assay.sandbox.levels.ZygoteBackend.start", refuse)
-    monkeypatch.setattr("assay.sandbox.levels.installed", lambda: ())
+    monkeypatch.setattr("assay.sandbox.levels.installed_folders", lambda: ())
     monkeypatch.setattr("assay.sandbox.attack_probe._known", {})
     with pytest.raises(SandboxError, match=r"planted.*\n.*planted(.|\n)*user namespaces"):
         Sandbox()

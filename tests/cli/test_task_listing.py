@@ -73,7 +73,7 @@ def test_a_family_of_anybody_else_is_listed_from_itself(tmp_path: Path, monkeypa
     theirs = EntryPoint("others", "others_for_listing", packages.GROUP)
     found = read_catalogs((own, theirs))
     monkeypatch.setattr(packages, "installed_packages", lambda: found)
-    monkeypatch.setattr("assay.tasks.registry.installed", lambda: found)
+    monkeypatch.setattr("assay.tasks.registry.installed_packages", lambda: found)
     declared = dict(declared_rows(own_folder())) | {"digits": {"name": "digits", "summary": "what a file says of it"}}
     monkeypatch.setattr(task_listing, "declared_rows", lambda _folder: declared)
     rows = {row["name"]: row for row in task_rows()}

@@ -218,9 +218,9 @@ def test_a_model_learns_the_pendulum() -> None:
 def test_value_gradients_weigh_a_models_errors() -> None:
     """VaGraM's ``ValueGradientModel``: gradient (1, 2), error (.5, -.25): .5, where VAML's (g·e)² is 0 and squares are .3125."""
     g, e = torch.tensor([[1.0, 2.0]]), torch.tensor([[0.5, -0.25]])
-    assert float(ValueGradientModel().weighted(g, e)) == 0.5
+    assert float(ValueGradientModel().weigh(g, e)) == 0.5
     assert float((g * e).sum() ** 2) == 0.0 and float(e.square().sum()) == 0.3125
-    assert float(ValueGradientModel().weighted(torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 99.0]]))) == 0.0
+    assert float(ValueGradientModel().weigh(torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 99.0]]))) == 0.0
     held = nets(VaGraM(width=8))
     full, cut = (ValueGradientModel(bound=b).gradient(rows(), held).norm(dim=-1) for b in (1.0, 0.25))
     assert float(cut.max()) == pytest.approx(float(full.quantile(0.25)), rel=1e-4) and float(full.max()) > float(cut.max())

@@ -19,7 +19,7 @@ from assay_control import (
     Pendulum,
     PointMaze,
     evaluate_policy,
-    normalised,
+    normalise_return,
     references,
     transitions,
     world,
@@ -87,9 +87,9 @@ def test_controllers_are_far_better_than_chance() -> None:
 def test_a_score_is_0_at_random_and_100_at_the_expert() -> None:
     found = references(Pendulum())
     assert found is not None
-    assert normalised(found.random.value, found) == 0 and normalised(found.expert.value, found) == 100
+    assert normalise_return(found.random.value, found) == 0 and normalise_return(found.expert.value, found) == 100
     with pytest.raises(ConfigError, match="not above"):
-        normalised(0.0, dataclasses.replace(found, expert=found.random))
+        normalise_return(0.0, dataclasses.replace(found, expert=found.random))
 
 
 def test_evaluation_counts_each_episode_once() -> None:

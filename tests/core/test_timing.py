@@ -124,7 +124,7 @@ def test_a_block_is_a_part_of_a_profile_and_a_step_begins_one():
         clock.passes(100)
         with StepTimer() as timer:
             clock.passes(1)
-            with span("supply"):
+            with span("columns"):
                 clock.passes(2)
                 with span("check"):
                     clock.passes(4)
@@ -134,7 +134,7 @@ def test_a_block_is_a_part_of_a_profile_and_a_step_begins_one():
         "time/profile/engine": 2.0,  # an engine elsewhere is the wait for it
         "time/profile/verify": 4.0,
     }
-    assert found.keys() >= {"time/supply", "time/check", "time/step", "time/profile_cpu/verify"}
+    assert found.keys() >= {"time/columns", "time/check", "time/step", "time/profile_cpu/verify"}
     assert profile_metrics({"rollout": 1.0, "engine": 2.0}, {}) == {"time/profile/rollout": 1.0, "time/profile/engine": 2.0}
 
 

@@ -184,7 +184,7 @@ def test_guide_grpo_refuses_other_settings(wrong: dict[str, object]) -> None:
 @pytest.mark.parametrize(("units", "sizes"), [(5, [1, 1, 1, 2]), (7, [1, 2, 2, 2]), (10, [2, 3, 2, 3])])
 def test_quarters_of_paragraphs(units: int, sizes: list[int]) -> None:
     solution = "\n\n".join(map(str, range(units)))
-    ends = [len(given.split("\n\n")) if given else 0 for given in (Quarters().given(solution, k) for k in range(5))]
+    ends = [len(given.split("\n\n")) if given else 0 for given in (Quarters().first_parts(solution, k) for k in range(5))]
     assert [b - a for a, b in pairwise(ends)] == sizes
 
 

@@ -106,8 +106,8 @@ def test_the_first_is_the_middle_and_the_next_lies_away_from_it() -> None:
 
 def test_what_is_expected_is_the_best_line_of_those_trained() -> None:
     search = TransferSearch(contexts=(0, 1, 2, 3, 4), slope=0.1)
-    np.testing.assert_allclose(search.expected({2: 0.8}), [0.6, 0.7, 0.8, 0.7, 0.6])
-    np.testing.assert_allclose(search.expected({2: 0.8, 4: 0.9}), [0.6, 0.7, 0.8, 0.8, 0.9])
+    np.testing.assert_allclose(search.expected_return({2: 0.8}), [0.6, 0.7, 0.8, 0.7, 0.6])
+    np.testing.assert_allclose(search.expected_return({2: 0.8, 4: 0.9}), [0.6, 0.7, 0.8, 0.8, 0.9])
     assert search.serving({2: 0.8, 4: 0.9}) == {0: 2, 1: 2, 2: 2, 3: 4, 4: 4}
 
 
@@ -118,7 +118,7 @@ def test_the_expectation_never_falls_and_no_context_comes_twice() -> None:
         x = search.propose(trained)
         assert x not in trained
         trained[x] = 0.5 + 0.05 * np.sin(x)
-        means.append(float(search.expected(trained).mean()))
+        means.append(float(search.expected_return(trained).mean()))
     assert means == sorted(means) and len(trained) == 9
     with pytest.raises(DataError, match="nothing left to propose"):
         search.propose(trained)

@@ -95,7 +95,7 @@ def test_rates_come_from_the_tuning_seeds_and_ties_go_to_the_lower() -> None:
 def test_the_verdict_is_the_interval(b: int, verdict: str) -> None:
     tuning = answered(ASKED.tuning_cells(), {})
     test = answered(ASKED.test_cells(ASKED.chosen_rates(tuning)), {"a": 100, "b": b})
-    found = ASKED.found(tuning, test)
+    found = ASKED.result_of(tuning, test)
     assert found.verdict == verdict
     assert found.difference.value == pytest.approx((b - 100) / 200)
     assert found.accuracy["a"] == (0.5, 0.505, 0.51, 0.515, 0.52)

@@ -16,7 +16,7 @@ from assay.core.errors import DataError, UnknownNameError
 from assay.runs.storage import write_json
 from assay.runtime.settings import DecoderShape
 from evidence import gpu_page
-from evidence.gpu import KINDS, SHAPES, WORK, Row, Spread, recorded_row, mfu, peak_of, record, rows_of, training_flops
+from evidence.gpu import KINDS, SHAPES, WORK, Row, Spread, mfu, peak_of, record, recorded_row, rows_of, training_flops
 from evidence.pages import STUDIES
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"

@@ -47,7 +47,7 @@ def job(name: str, *args: str) -> ProcessJob:
 def all_of(processes: Processes) -> dict[str, int]:
     ended: dict[str, int] = {}
     while processes.running:
-        ended |= {job.name: status for job, status in processes.ended()}
+        ended |= {job.name: status for job, status in processes.wait_ended()}
     return ended
 
 

@@ -110,7 +110,7 @@ def test_items_from_records() -> None:
         ]
     )
     assert items == (TaskOutcomes(id="a", arm="s", level=2, values=(1.0, 0.5), answers=("x", None)),)
-    assert items[0].passed(0.5) == (True, True)
+    assert items[0].reach_threshold(0.5) == (True, True)
 
 
 @pytest.mark.parametrize(

@@ -465,9 +465,9 @@ def test_columns_with_more_axes_keep_their_shape() -> None:
     inputs = random_inputs(objective, 1)
     outputs = inputs["values"].shape[2]
     table = PaddedInputs.of(inputs, objective, objective.plan())
-    assert outputs > 1 and table.padded(table.flat("values")).shape == (12, 6, outputs)
+    assert outputs > 1 and table.pad_values(table.flat("values")).shape == (12, 6, outputs)
     used = inputs["mask"] & inputs["valid"][:, None]
-    np.testing.assert_array_equal(table.padded(table.flat("values"))[used], inputs["values"][used])
+    np.testing.assert_array_equal(table.pad_values(table.flat("values"))[used], inputs["values"][used])
     for shape in ((12, 6), (12, 6, 1), (12, 6, outputs + 1), (12, 6, outputs, 1)):
         with pytest.raises(DataError, match=rf"values has the shape .*; give \[rollouts, tokens, {outputs}\]"):
             evaluate(objective, {**inputs, "values": np.zeros(shape)})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -117,3 +118,41 @@ def test_a_command_loads_what_it_needs(command: str, tmp_path: Path) -> None:
     assert 5 < len(ours) <= STARTS[command], "import what only some commands run inside of them"
     assert not {"torch", "transformers", "scipy", "pandas", "sympy"} & set(loaded)
     assert command != "--help" or "numpy" not in loaded
+
+
+# ---- names -----------------------------------------------------------------------------------------------------------------
+
+PARTICIPLE = re.compile(
+    "[a-z]{2,}ed|told|said|laid|drawn|posed|shown|given|kept|made|taken|found|seen|held|left|written|gone|done|built|sent|brought"
+    "|taught|heard|known|grown|thrown|begun|chosen|spoken|broken|hidden|won|lost|led|met|apart|aside|beside|ahead|elsewhere"
+    "|behind|beyond|without|around|above|below|under|over|along|between"
+)
+OTHER_WORDS = {"embed", "exceed", "feed", "need", "proceed", "seed", "shed", "speed"}
+NAMED_BEFORE = {"cached", "constrained", "mixed"}
+"""A method and a recipe by the names that commands know them by, and what sources of control data define."""
+
+
+def is_participle(name: str) -> bool:
+    word = name.strip("_")
+    return PARTICIPLE.fullmatch(word) is not None and word not in OTHER_WORDS
+
+
+def lone_participles(text: str) -> list[str]:
+    """Functions of a module that are named by a participle or preposition alone; questions, which return a bool, may be."""
+    return [
+        node.name
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and is_participle(node.name)
+        and not any("property" in ast.unparse(part) for part in node.decorator_list)
+        and (node.returns is None or ast.unparse(node.returns) != "bool")
+    ]
+
+
+def test_a_function_is_named_by_a_verb_and_its_object() -> None:
+    code = "def told(x): ...\ndef is_told(x): ...\ndef _joined(x) -> str: ...\ndef done() -> bool: ...\ndef seed(x): ..."
+    assert lone_participles(code) == ["told", "_joined"]
+    found = {
+        p.relative_to(SOURCES).as_posix(): set(lone_participles(p.read_text(encoding="utf-8"))) for p in SOURCES.rglob("*.py")
+    }
+    assert {path: sorted(names - NAMED_BEFORE) for path, names in found.items() if names - NAMED_BEFORE} == {}

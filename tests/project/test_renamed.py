@@ -85,6 +85,19 @@ def test_a_name_that_moved_says_where_it_is(old: str, new: str) -> None:
         getattr(importlib.import_module(f"assay.{package}"), name)
 
 
+def test_a_function_that_verifiers_of_before_import_says_its_new_name() -> None:
+    with pytest.raises(ImportError, match=r"ruled is called verdict_score now; write: from assay\.verify\.answer_verifier"):
+        from assay.verify.answer_verifier import ruled  # type: ignore[attr-defined]  # noqa: F401
+    with pytest.raises(AttributeError, match="has no attribute 'other'"):
+        importlib.import_module("assay.verify.answer_verifier").other  # noqa: B018
+
+
+def test_a_package_that_was_exported_before_finds_what_it_imports() -> None:
+    from assay.tasks.packages import installed, installed_packages
+
+    assert installed is installed_packages and installed().read("nothing.csv") is None
+
+
 def test_the_old_service_says_the_new_name_of_its_handler() -> None:
     with pytest.raises(ImportError, match=r"write: from assay\.interop\.service import ScoringRequestHandler"):
         from assay.verify.service import Desk  # type: ignore[attr-defined]  # noqa: F401

@@ -54,11 +54,11 @@ def test_the_room_offers_its_names_lazily() -> None:
 def test_managers() -> None:
     roles = [m.role for m in TURNS]
     assert asyncio.run(KeepAll().rewrite(talk(), None)) is None
-    assert list(KeepLast(1).kept(roles)) == [0, 1, 8, 9, 10]
-    assert list(KeepLast(2).kept(roles)) == [0, 1, 5, 6, 7, 8, 9, 10]
+    assert list(KeepLast(1).kept_turns(roles)) == [0, 1, 8, 9, 10]
+    assert list(KeepLast(2).kept_turns(roles)) == [0, 1, 5, 6, 7, 8, 9, 10]
     for n in (3, 4):
-        assert list(KeepLast(n).kept(roles)) == list(range(11))
-    assert list(KeepLast(1).kept(roles[:2])) == [0, 1]
+        assert list(KeepLast(n).kept_turns(roles)) == list(range(11))
+    assert list(KeepLast(1).kept_turns(roles[:2])) == [0, 1]
     assert asyncio.run(KeepLast(1).rewrite(talk(), None)) is None
     with pytest.raises(ConfigError, match=r"KeepLast.n=0"):
         KeepLast(0)
@@ -66,8 +66,8 @@ def test_managers() -> None:
 
 @given(st.integers(1, 5), st.lists(st.sampled_from(["user", "assistant", "tool"]), max_size=12))
 def test_the_last_turns_are_kept_whole_and_once_more_changes_nothing(n: int, roles: list[str]) -> None:
-    kept = [(roles[i], i) for i in KeepLast(n).kept(roles)]
-    assert [kept[i] for i in KeepLast(n).kept([role for role, _ in kept])] == kept
+    kept = [(roles[i], i) for i in KeepLast(n).kept_turns(roles)]
+    assert [kept[i] for i in KeepLast(n).kept_turns([role for role, _ in kept])] == kept
     assert sum(role == "assistant" for role, _ in kept) == min(n, roles.count("assistant"))
     cut = roles.index("assistant") if "assistant" in roles else len(roles)
     assert [role for role, _ in kept[:cut]] == roles[:cut]
@@ -159,7 +159,7 @@ def test_only_answers_of_the_environment_are_replaced() -> None:
     with pytest.raises(ConfigError, match="placeholder is empty"):
         HideOlder(placeholder="")
     assert check_context_manager(HideOlder()).passed[0] == "each token once"
-    assert HideOlder(n=2).hidden(["system", "tool", "assistant", "tool", "user", "assistant", "tool"]) == (3,)
+    assert HideOlder(n=2).hidden_turns(["system", "tool", "assistant", "tool", "user", "assistant", "tool"]) == (3,)
 
 
 def test_learning_under_another_opening_needs_the_whole_one() -> None:

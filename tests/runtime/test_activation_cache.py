@@ -133,9 +133,9 @@ def test_what_is_on_a_trail_by_hand(decoder):
         request(1, [5, 6, 7], max_new_tokens=4),
         request(2, [8], max_new_tokens=2),
     ]
-    assert engine.activation_cache.left() == (0, 0, 0)
+    assert engine.activation_cache.remaining() == (0, 0, 0)
     rows = sampled(engine, requests)
-    left = engine.activation_cache.left()
+    left = engine.activation_cache.remaining()
     assert (left.paths, left.tokens) == (3, 3 + (3 + 3) + (1 + 1))  # no token is read behind the last
     sheet = 16 * 4 * (2 * (48 + 80 + 48 + 48 + 112) + 48)  # of each layer x, qkv, mixed, middle, gate and up, then what leaves it
     assert left.bytes == 4 * sheet  # prompts, and answers that go on
@@ -193,9 +193,9 @@ def test_many_blocks_have_the_bits_of_computing_them_again(decoder, threads):
             assert found[1] > 5 * 384
         with torch.no_grad():
             ids, offsets, wanted = laid(rows)
-            plain = decoder.hidden(ids, pack_offsets(offsets), wanted)
+            plain = decoder.hidden_states(ids, pack_offsets(offsets), wanted)
             decoder.follow(engine.activation_cache)
-            again = decoder.hidden(ids, pack_offsets(offsets), wanted)
+            again = decoder.hidden_states(ids, pack_offsets(offsets), wanted)
             decoder.follow(None)
     assert again.numpy().tobytes() == plain.numpy().tobytes()
 
@@ -369,7 +369,7 @@ def test_new_weights_in_the_engine_forget(decoder):
         old = rows_of(posed(), run(engine, posed()))
         assert all_of(recalled(decoder, old, engine.activation_cache))
         asyncio.run(engine.swap(manifest(model_of(other), 1)))
-        assert engine.activation_cache.left()[:2] == (0, 0)
+        assert engine.activation_cache.remaining()[:2] == (0, 0)
         new = rows_of(posed(), run(engine, posed()))
     for rows, whose, there in ((old, decoder, False), (new, decoder, False), (old, other, False), (new, other, True)):
         found = recalled(whose, rows, engine.activation_cache)
@@ -398,7 +398,7 @@ def test_what_was_sampled_across_a_swap_is_never_there(decoder, step_by_step, ba
         done = asyncio.run(go())
     across, after = rows_of(requests[:8], done[:8]), rows_of([*requests[8:], *late], done[8:])
     assert all(len(c.spans) > 1 for c in done[:8])
-    assert engine.activation_cache.left().paths == 4
+    assert engine.activation_cache.remaining().paths == 4
     for whose in (decoder, other):
         for row in across:
             assert recalled(whose, [row], engine.activation_cache)[0] == 0
@@ -414,7 +414,7 @@ def test_a_swap_that_ends_requests_first(decoder, step_by_step):
     with engine.activation_cache.open():
         done = running_then_swapped(engine, requests, late, manifest(model_of(other), 1), SwapMode.DRAIN)
     rows = rows_of([*requests, late], done)
-    assert engine.activation_cache.left().paths == 1
+    assert engine.activation_cache.remaining().paths == 1
     assert all_of(recalled(other, rows[-1:], engine.activation_cache))
     for row in rows[:-1]:
         assert recalled(decoder, [row], engine.activation_cache)[0] == recalled(other, [row], engine.activation_cache)[0] == 0
@@ -427,13 +427,13 @@ def test_what_does_not_fit_is_computed(decoder):
     """Room for a prompt and an answer, and half a sheet that nobody can use."""
     engine = engine_of(decoder)
     sampled(engine, [request(0, [5], max_new_tokens=1)])
-    sheet = engine.activation_cache.left().bytes
+    sheet = engine.activation_cache.remaining().bytes
     engine = engine_of(decoder, recall=5 * sheet // 2)
     first, second = request(0, [5, 6], max_new_tokens=5), request(1, [7, 8, 9], max_new_tokens=5)
     for requests in ([first, second], [second, first]):  # what is forgotten makes room
         with engine.activation_cache.open():
             rows = [row for r in requests for row in rows_of([r], run(engine, [r]))]
-        assert engine.activation_cache.left() == (1, len(rows[0]) - 1, 2 * sheet)
+        assert engine.activation_cache.remaining() == (1, len(rows[0]) - 1, 2 * sheet)
         assert all_of(recalled(decoder, rows[:1], engine.activation_cache))
         assert recalled(decoder, rows[1:], engine.activation_cache)[0] == 0
 
@@ -442,13 +442,13 @@ def test_what_does_not_fit_is_computed(decoder):
 def test_as_many_are_left_as_fit(decoder, threads):
     engine, requests = engine_of(decoder), posed(12, 4)
     sampled(engine, requests)
-    most, found = engine.activation_cache.left().bytes, []
+    most, found = engine.activation_cache.remaining().bytes, []
     for share in (0.002, 0.3, 0.7, 1.0):
         engine = engine_of(decoder, recall=int(share * most))
         for _ in range(2):
             with on(threads):
                 rows = sampled(engine, requests)
-            assert engine.activation_cache.left().bytes <= share * most
+            assert engine.activation_cache.remaining().bytes <= share * most
             recalled(decoder, rows, engine.activation_cache)
             found.append(sum(recalled(decoder, [row], engine.activation_cache)[0] > 0 for row in rows))
     assert found[0] == found[1] == 0 < min(found[2:6]) <= max(found[2:6]) < found[6] == found[7] == 48
@@ -488,29 +488,29 @@ def test_an_engine_is_followed_where_both_sides_are_compiled_and_exact(decoder, 
 def test_nothing_is_left_while_a_trail_is_closed(decoder):
     engine = engine_of(decoder)
     rows = rows_of(posed(), run(engine, posed()))
-    assert engine.activation_cache.left() == (0, 0, 0)
+    assert engine.activation_cache.remaining() == (0, 0, 0)
     assert recalled(decoder, rows, engine.activation_cache)[0] == 0
     first = sampled(engine, posed(seed=1))
-    left = engine.activation_cache.left()
+    left = engine.activation_cache.remaining()
     run(engine, posed(seed=2))
     asyncio.run(engine.score([row.astype(np.int32) for row in rows]))
-    assert engine.activation_cache.left() == left
+    assert engine.activation_cache.remaining() == left
     assert all_of(recalled(decoder, first, engine.activation_cache))
 
 
 def test_opening_again_forgets(decoder):
     engine = engine_of(decoder)
     first = sampled(engine, posed(seed=1))
-    bytes_made = engine.activation_cache.left().bytes
+    bytes_made = engine.activation_cache.remaining().bytes
     with engine.activation_cache.open():
-        assert engine.activation_cache.left() == (0, 0, bytes_made)
+        assert engine.activation_cache.remaining() == (0, 0, bytes_made)
         assert recalled(decoder, first, engine.activation_cache)[0] == 0
     second = sampled(engine, posed(seed=2))
     assert recalled(decoder, first, engine.activation_cache)[0] == 0
     assert all_of(recalled(decoder, second, engine.activation_cache))
     for seed in (1, 2) * 3:
         sampled(engine, posed(seed=seed))
-    assert engine.activation_cache.left().bytes < 2 * bytes_made
+    assert engine.activation_cache.remaining().bytes < 2 * bytes_made
 
 
 def test_a_prompt_of_an_earlier_opening_is_none_of_this_one(decoder, step_by_step):
@@ -528,7 +528,7 @@ def test_a_prompt_of_an_earlier_opening_is_none_of_this_one(decoder, step_by_ste
 
     for before in (nullcontext(), engine.activation_cache.open(), None):
         rows = rows_of(requests, asyncio.run(go(before)))
-        assert engine.activation_cache.left().paths == (0 if before else 2)
+        assert engine.activation_cache.remaining().paths == (0 if before else 2)
         for row in rows:
             assert recalled(decoder, [row], engine.activation_cache) == (0 if before else 10, 10)
 
@@ -537,15 +537,15 @@ def test_a_gradient_reads_states_that_the_trail_has_forgotten(decoder):
     """They are not given away before the tape is gone, whoever samples, opens, swaps or is deleted meanwhile."""
     engine = engine_of(decoder)
     rows = sampled(engine, posed(24, 4))
-    made, plain = engine.activation_cache.left().bytes, passed(decoder, rows, None)
+    made, plain = engine.activation_cache.remaining().bytes, passed(decoder, rows, None)
     ids, offsets, wanted = laid(rows)
     weight = torch.randn(len(wanted), SHAPE.hidden_size, generator=torch.Generator().manual_seed(0))
     decoder.follow(engine.activation_cache)
-    states = decoder.hidden(ids, pack_offsets(offsets), wanted)
+    states = decoder.hidden_states(ids, pack_offsets(offsets), wanted)
     decoder.follow(None)
     assert all_of(counts(decoder))
     sampled(engine, posed(24, 4, seed=1))
-    assert engine.activation_cache.left().bytes > 1.5 * made
+    assert engine.activation_cache.remaining().bytes > 1.5 * made
     asyncio.run(engine.swap(manifest(model_of(pair(SHAPE, 5)[0]), 1)))
     sampled(engine, posed(24, 4, seed=2))
     del engine
@@ -564,7 +564,7 @@ def test_a_trail_outlives_its_engine_and_has_nothing_then(decoder):
     assert all_of(recalled(decoder, rows, cache))
     del engine
     gc.collect()
-    assert cache.left()[:2] == (0, 0)
+    assert cache.remaining()[:2] == (0, 0)
     assert recalled(decoder, rows, cache)[0] == 0
     with cache.open():
         assert recalled(decoder, rows, cache)[0] == 0
@@ -591,7 +591,7 @@ def test_states_that_the_weights_do_not_give_are_an_error(threads):
     rows, cache = sampled(engine, posed(12, 6)), engine.activation_cache
     told = ActivationCache(builds.kernel(), engine._runner._engine.pointer, 1 << 20)
     asyncio.run(engine.swap(manifest(model_of(other), 1)))
-    assert cache.left().paths == 72 and told.left().paths == 0
+    assert cache.remaining().paths == 72 and told.remaining().paths == 0
     right = passed(other, rows, None)
     nodes = other._passes.nodes
     assert 384 < nodes < CHECKED / 3

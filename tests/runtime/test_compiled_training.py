@@ -62,7 +62,7 @@ def rows_of(seed, vocabulary, n=12, longest=40):
 
 def gradients(decoder, ids, offsets, wanted, weight):
     decoder.zero_grad()
-    states = decoder.hidden(ids, pack_offsets(offsets), wanted)
+    states = decoder.hidden_states(ids, pack_offsets(offsets), wanted)
     (states * weight).sum().backward()
     return states.detach(), {n: p.grad for n, p in decoder.named_parameters() if p.grad is not None}
 
@@ -147,9 +147,9 @@ def test_states_do_not_depend_on_the_other_rows_where_the_compiler_tunes_for(pro
 def test_states_do_not_depend_on_the_other_rows():
     compiled, _ = pair(SHAPE)
     ids, offsets = rows_of(2, 3, n=60)
-    together = compiled.hidden(ids, pack_offsets(offsets)).detach()
+    together = compiled.hidden_states(ids, pack_offsets(offsets)).detach()
     for a, b in pairwise(offsets):
-        alone = compiled.hidden(ids[a:b], pack_offsets(np.array([0, b - a])), torch.arange(b - a)).detach()
+        alone = compiled.hidden_states(ids[a:b], pack_offsets(np.array([0, b - a])), torch.arange(b - a)).detach()
         assert torch.equal(alone, together[a:b])
 
 
@@ -158,7 +158,7 @@ def test_what_rows_begin_with_is_computed_once():
     rows = [[1, 2, 3, 4], [1, 2, 3, 5, 6], [1, 2, 3, 4], [1, 2], [7]]  # 1 2 3 4, 5 6 behind 3, and 7
     offsets = np.concatenate([[0], np.cumsum([len(r) for r in rows])])
     ids = torch.tensor(np.concatenate(rows))
-    compiled.hidden(ids, pack_offsets(offsets))
+    compiled.hidden_states(ids, pack_offsets(offsets))
     assert compiled._passes.nodes == 7
 
 
@@ -178,16 +178,16 @@ def test_a_gradient_is_by_the_weights_of_its_own_pass():
     compiled, plain = pair(SHAPE)
     ids, offsets = rows_of(3, 12)
     packing = pack_offsets(offsets)
-    expected = plain.hidden(ids, packing).square().sum()
+    expected = plain.hidden_states(ids, packing).square().sum()
     expected.backward()
-    found = compiled.hidden(ids, packing).square().sum()
+    found = compiled.hidden_states(ids, packing).square().sum()
     with torch.no_grad():
-        compiled.hidden(ids, packing)  # packs weights that no backward pass can read
+        compiled.hidden_states(ids, packing)  # packs weights that no backward pass can read
     found.backward()
     for (name, a), b in zip(compiled.named_parameters(), plain.parameters(), strict=True):
         if b.grad is not None:
             assert off(a.grad, b.grad.double()) < 1e-5, name
-    changed = compiled.hidden(ids, packing).sum()
+    changed = compiled.hidden_states(ids, packing).sum()
     with torch.no_grad():
         compiled.model.norm.weight.add_(1.0)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
@@ -198,12 +198,12 @@ def test_a_gradient_is_by_the_weights_of_its_own_pass_whatever_was_packed_since(
     compiled, other = pair(SHAPE)[0], pair(SHAPE, seed=1)[0]
     ids, offsets = rows_of(3, 12)
     packing, alone = pack_offsets(offsets), pair(SHAPE)[0]
-    alone.hidden(ids, packing).square().sum().backward()
+    alone.hidden_states(ids, packing).square().sum().backward()
     own, others = (list(d.model.parameters()) for d in (compiled, other))
-    found = compiled.hidden(ids, packing).square().sum()
-    compiled._passes.hidden(others, ids, packing)  # packed for both passes
+    found = compiled.hidden_states(ids, packing).square().sum()
+    compiled._passes.hidden_states(others, ids, packing)  # packed for both passes
     with torch.no_grad():
-        compiled._passes.hidden(own, ids, packing)  # and for one
+        compiled._passes.hidden_states(own, ids, packing)  # and for one
     found.backward()
     for (name, a), b in zip(compiled.named_parameters(), alone.parameters(), strict=True):
         assert torch.equal(a.grad, b.grad), name
@@ -217,14 +217,14 @@ def test_weights_that_stay_are_packed_once_and_any_changed_bit_is_seen(seed, kee
     compiled.requires_grad_(keep)
     ids, offsets = rows_of(seed, 12, n=4)
     packing = pack_offsets(offsets)
-    assert torch.equal(compiled.hidden(ids, packing), compiled.hidden(ids, packing))
+    assert torch.equal(compiled.hidden_states(ids, packing), compiled.hidden_states(ids, packing))
     packed = compiled._passes._loaded
     weight = list(compiled.model.parameters())[rng.integers(len(list(compiled.model.parameters())))]
     bits = weight.detach().numpy().reshape(-1).view(np.uint32)  # as an optimiser's step in C++ writes: PyTorch counts no change
     bits[rng.integers(len(bits))] ^= np.uint32(1 << rng.integers(0, 30))
     fresh = Decoder(SHAPE, kernel=True).requires_grad_(keep)
     fresh.load_state_dict(compiled.state_dict())
-    assert torch.equal(compiled.hidden(ids, packing), fresh.hidden(ids, packing))
+    assert torch.equal(compiled.hidden_states(ids, packing), fresh.hidden_states(ids, packing))
     assert compiled._passes._loaded == fresh._passes._loaded != packed
 
 
@@ -232,9 +232,9 @@ def test_only_weights_that_learn_get_a_gradient():
     compiled, _ = pair(SHAPE)
     compiled.requires_grad_(False)
     ids, offsets = rows_of(4, 12)
-    assert not compiled.hidden(ids, pack_offsets(offsets)).requires_grad
+    assert not compiled.hidden_states(ids, pack_offsets(offsets)).requires_grad
     compiled.model.norm.weight.requires_grad_(True)
-    compiled.hidden(ids, pack_offsets(offsets)).sum().backward()
+    compiled.hidden_states(ids, pack_offsets(offsets)).sum().backward()
     assert [n for n, p in compiled.named_parameters() if p.grad is not None] == ["model.norm.weight"]
 
 
@@ -245,19 +245,19 @@ def test_autocast_and_other_types_are_left_to_pytorch():
     with torch.autocast("cpu", torch.bfloat16):
         assert not compiled.shares
     exact = compiled.double()
-    assert exact.hidden(ids, pack_offsets(offsets)).dtype == torch.float64
+    assert exact.hidden_states(ids, pack_offsets(offsets)).dtype == torch.float64
 
 
 def test_what_would_read_beyond_an_array_is_refused():
     compiled, _ = pair(SHAPE)
     packing = pack_offsets(np.array([0, 3]))
     with pytest.raises(IndexError, match="ids reach from 1 to 12; there are 12"):
-        compiled.hidden(torch.tensor([1, 2, 12]), packing)
+        compiled.hidden_states(torch.tensor([1, 2, 12]), packing)
     with pytest.raises(IndexError, match="wanted tokens reach from -1 to 2; there are 3"):
-        compiled.hidden(torch.tensor([1, 2, 3]), packing, torch.tensor([-1, 2]))
+        compiled.hidden_states(torch.tensor([1, 2, 3]), packing, torch.tensor([-1, 2]))
     long = pack_offsets(np.array([0, 129]))
     with pytest.raises(IndexError, match="a row has 129 tokens, the shape 128 positions"):
-        compiled.hidden(torch.zeros(129, dtype=torch.int64), long)
+        compiled.hidden_states(torch.zeros(129, dtype=torch.int64), long)
 
 
 def test_a_tape_goes_with_its_graph(monkeypatch):
@@ -266,7 +266,7 @@ def test_a_tape_goes_with_its_graph(monkeypatch):
     forget = passes.functions.assay_train_forget
     monkeypatch.setattr(passes, "functions", Watched(passes.functions, gone, forget))
     ids, offsets = rows_of(6, 12)
-    states = compiled.hidden(ids, pack_offsets(offsets))
+    states = compiled.hidden_states(ids, pack_offsets(offsets))
     assert not gone
     del states
     gc.collect()

@@ -18,7 +18,7 @@ from assay.core.canon import array_digest
 from assay.core.errors import ConfigError, EngineError
 from assay.core.manifest import manifest_of
 from assay.runtime import VllmEngine, VllmSettings, load_model, save_model
-from assay.runtime.vllm.checkpoint import TensorRows, cut, checkpoint_names, whole
+from assay.runtime.vllm.checkpoint import TensorRows, checkpoint_names, cut, whole
 from assay.runtime.vllm.checksums import compare_checksums
 from assay.runtime.vllm.flags import EXTENSION
 from assay.runtime.vllm.server import WHOLE
@@ -113,7 +113,7 @@ def test_a_snapshot_of_experts_is_a_checkpoint_and_gives_the_fused_tensors_back(
 def test_what_goes_without_files_has_the_names_of_a_checkpoint(tmp_path):
     model = hub_model("qwen3_moe")
     held = HeldVersion.of(manifest(model), parts_of(model))
-    sent = dict(held.sent())
+    sent = dict(held.tensors_to_send())
     save_model(model, tmp_path / "m")
     assert {w.name: w.shape for w in held.wires()} == shapes_in(tmp_path / "m")
     fused = held.array(MLP + "experts.gate_up_proj")

@@ -188,7 +188,7 @@ def test_rounding_of_a_large_model_is_no_leak(monkeypatch, noise, refused):
         return states * (1 + noise * torch.rand(states.shape, generator=rng).sub(0.5))
 
     monkeypatch.setattr(
-        HubDecoder, "_concatenated", lambda *given, **others: 1 / 0
+        HubDecoder, "_concatenate_rows", lambda *given, **others: 1 / 0
     )  # the way of models with attention of their own
     monkeypatch.setattr(HubDecoder, "_rectangles", rounded)
     if refused:

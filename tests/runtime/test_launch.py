@@ -149,7 +149,7 @@ def test_ranks_meet_and_are_told_of_learners_and_of_the_end(first: Launch) -> No
     thread = threading.Thread(target=serve)
     thread.start()
     line = meeting.open(1, 3)
-    assert meeting.ended(1, 5.0) == -9 and meeting.pid(1) == 4321
+    assert meeting.exit_status(1, 5.0) == -9 and meeting.pid(1) == 4321
     line.send_bytes(b"a call")
     assert work[0] == {"open": 1, "threads": 3} and work[1].recv_bytes() == b"a call"  # pyright: ignore
     meeting.close()

@@ -62,7 +62,8 @@ def learner(*heads: ValueHead, seed: int = 0, **changes: Any) -> TorchLearner:
 def hidden(made: TorchLearner, batch: Batch) -> np.ndarray:
     """``[N, hidden]`` states behind every token."""
     with torch.no_grad():
-        return made.policy.hidden(torch.from_numpy(batch.token("ids").astype(np.int64)), pack_offsets(batch.offsets)).numpy()
+        ids = torch.from_numpy(batch.token("ids").astype(np.int64))
+        return made.policy.hidden_states(ids, pack_offsets(batch.offsets)).numpy()
 
 
 def head_of(made: TorchLearner, name: str = "values") -> tuple[np.ndarray, np.ndarray]:
@@ -234,7 +235,7 @@ def test_the_trunk_learns_from_heads_on_both_sides_of_a_token(micro_tokens):
     weights = {name: [torch.from_numpy(x) for x in head_of(made, name)] for name in ("values", "q", "d")}
     for a, b in zip(batch.offsets[:-1], batch.offsets[1:], strict=True):
         ids = torch.from_numpy(batch.token("ids")[a:b].astype(np.int64))
-        states = made.policy.hidden(ids, pack_offsets(np.array([0, b - a])))
+        states = made.policy.hidden_states(ids, pack_offsets(np.array([0, b - a])))
         keep = torch.from_numpy(batch.token("mask")[a:b])
         for name, seen in (("values", states[:-1]), ("q", states[1:]), ("d", states[:-1].detach())):
             value = (seen @ weights[name][0].T + weights[name][1])[:, 0]

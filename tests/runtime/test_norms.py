@@ -75,6 +75,6 @@ def test_a_decoder_with_fused_norms_is_the_same_decoder(family: str) -> None:
     gradients: list[torch.Tensor] = []
     for decoder in (plain, fused):
         decoder.columns(ids, packing, torch.tensor([3, 5, 9, 19]))[0].sum().backward()
-        gradients.append(torch.cat([p.grad.flatten() for p in decoder.trained().values() if p.grad is not None]))
-    assert torch.allclose(plain.hidden(ids, packing), fused.hidden(ids, packing), atol=2e-5)
+        gradients.append(torch.cat([p.grad.flatten() for p in decoder.trainable_parameters().values() if p.grad is not None]))
+    assert torch.allclose(plain.hidden_states(ids, packing), fused.hidden_states(ids, packing), atol=2e-5)
     assert float((gradients[0] - gradients[1]).norm()) < 1e-5 * float(gradients[0].norm())

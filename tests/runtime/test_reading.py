@@ -78,7 +78,7 @@ def with_adapter(family):
     model = hub_model(family).with_adapter(Lora(rank=2))
     noise = torch.Generator().manual_seed(0)
     tensors = {name: 0.3 * torch.randn(t.shape, generator=noise) for name, t in model.adapter.tensors.items()}
-    return model.trained(tensors, model.adapter.settings)
+    return model.with_trained(tensors, model.adapter.settings)
 
 
 @pytest.mark.parametrize("family", ["gpt2", "gemma2", "llama with an adapter"])

@@ -319,4 +319,4 @@ def test_asyncio_is_left_alone() -> None:
         await asyncio.gather(task, return_exceptions=True)
 
     asyncio.run(cut())
-    assert engine._table.kept() is None
+    assert engine._table.keeps_support() is None

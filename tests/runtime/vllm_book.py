@@ -128,7 +128,7 @@ class Memory:
         self.control.start_weight_update()
         self.control.update_weights({"names": [wire.name for wire in held.wires()]})
         self.during()
-        self.sent.append({name: array.copy() for name, array in held.sent()})
+        self.sent.append({name: array.copy() for name, array in held.tensors_to_send()})
         self.control.finish_weight_update()
 
     def close(self) -> None:

@@ -68,9 +68,9 @@ def test_files_are_written_read_and_listed():
     assert (one.read("/x"), one.stat("/x").size, one.stat("/").kind) == (b"abc", 3, "dir")
     assert sorted(one.list("/")) == [("a", "dir"), ("x", "file")]
     assert one.list("/a/b") == [("c", "file")]
-    assert one.kept(("a", "x")) == {"a/b/c": b"12345678901", "x": b"abc"}
-    assert one.kept(("x/y",)) == {}
-    assert folder(disk=2).kept(("x",)) == {} and one.stat("/x").mtime_ns > 0
+    assert one.kept_files(("a", "x")) == {"a/b/c": b"12345678901", "x": b"abc"}
+    assert one.kept_files(("x/y",)) == {}
+    assert folder(disk=2).kept_files(("x",)) == {} and one.stat("/x").mtime_ns > 0
 
 
 def test_what_is_not_there_or_of_another_kind_is_said():
@@ -111,7 +111,7 @@ def test_disk_sizes_and_names_are_limited():
     assert one.mkdir("/e") is one.write("/e", b"") is Errno.ENOSPC
     assert one.write("/a", b"22") is None
     assert one.remove("/b") is None and one.write("/b", bytes(10)) is None
-    assert one.kept(("a", "b")) is not None and folder(disk=9).fits("/a", 9, ()) and not folder(disk=9).fits("/a", 10, ())
+    assert one.kept_files(("a", "b")) is not None and folder(disk=9).fits("/a", 9, ()) and not folder(disk=9).fits("/a", 10, ())
 
 
 def test_open_files_count_before_they_are_closed():
@@ -417,7 +417,7 @@ def stand_in(monkeypatch, tmp_path):
         script.write_text(STAND_IN.format(above=str(Path(near.__file__).parents[1]), said=said))
         monkeypatch.setattr(near, "_MAIN", script)
         monkeypatch.setattr(near, "installed_folders", lambda: ("/nowhere",))
-        monkeypatch.setattr("assay.sandbox.levels.installed", lambda: ("/nowhere",))
+        monkeypatch.setattr("assay.sandbox.levels.installed_folders", lambda: ("/nowhere",))
         return Wasi()
 
     return make
@@ -581,7 +581,7 @@ def no_level(monkeypatch):
 
 
 def test_auto_comes_to_wasi_where_no_level_holds(no_level, monkeypatch):
-    monkeypatch.setattr("assay.sandbox.levels.installed", lambda: ("/somewhere",))
+    monkeypatch.setattr("assay.sandbox.levels.installed_folders", lambda: ("/somewhere",))
     monkeypatch.setattr(near.Wasi, "start", lambda self: Holding())
     chosen, found = choose("auto")
     assert (chosen.name, found.held, found.tag) == ("wasi", True, "wasi")
@@ -597,7 +597,7 @@ def test_auto_prefers_a_level(monkeypatch):
     def never(self):
         raise AssertionError("it was started")
 
-    monkeypatch.setattr("assay.sandbox.levels.installed", lambda: ("/somewhere",))
+    monkeypatch.setattr("assay.sandbox.levels.installed_folders", lambda: ("/somewhere",))
     monkeypatch.setattr("assay.sandbox.levels.ZygoteBackend.start", lambda self: Holding())
     monkeypatch.setattr("assay.sandbox.attack_probe._known", {})
     monkeypatch.setattr(near.Wasi, "start", never)
@@ -605,7 +605,7 @@ def test_auto_prefers_a_level(monkeypatch):
 
 
 def test_auto_without_it_refuses_and_says_how_to_have_it(no_level, monkeypatch):
-    monkeypatch.setattr("assay.sandbox.levels.installed", lambda: ())
+    monkeypatch.setattr("assay.sandbox.levels.installed_folders", lambda: ())
     with pytest.raises(SandboxError, match=r"on any system(.|\n)*pip install 'assay-rl\[wasi\]'") as error:
         Sandbox()
     assert "wasi:" not in str(error.value)

@@ -17,9 +17,9 @@ from assay_tasks.coding.chains import (
     drawn_chain,
     inputs,
     lines,
-    write_loops,
     mutants,
     result,
+    write_loops,
 )
 from assay_tasks.coding.family import coding
 from assay_tasks.coding.problems import Bug, ChainProblem, Repair, Translate

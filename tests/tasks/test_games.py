@@ -269,7 +269,7 @@ def test_nim_against_brute_force() -> None:
 
     for piles in product(range(1, 5), repeat=3):
         if wins(tuple(sorted(piles))):
-            match, _ = Nim().played({"piles": list(piles)})
+            match, _ = Nim().play_oracle({"piles": list(piles)})
             assert match.won, piles
     assert all(wins(tuple(sorted(Nim().draw(1, Random(i))["piles"]))) for i in range(20))
     said = played({"piles": [2, 1]}, "games/nim", "take 3 from a", "take 2 from a", "x")[1]

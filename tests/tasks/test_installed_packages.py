@@ -96,7 +96,7 @@ def test_a_name_of_assays_own_is_used_and_the_other_package_named_once(module, c
 def test_a_suite_of_assays_own_is_used_too(module, capsys, monkeypatch) -> None:
     text = "from assay.tasks.packages import Suite\nSUITES = {'assay-six': Suite(summary='Mine.', families=('sort',))}\n"
     found = read_catalogs((point("a", module("catalog_of_a_suite", text)), point("assay", "assay_tasks.catalog")))
-    monkeypatch.setattr(named_suites, "installed", lambda: found)
+    monkeypatch.setattr(named_suites, "installed_packages", lambda: found)
     assert len(suite("assay-six").members()) > 1
     assert "catalog_of_a_suite" in capsys.readouterr().err
 

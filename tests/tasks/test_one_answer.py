@@ -145,7 +145,7 @@ def test_an_arm_is_found_by_its_own_name_and_behind_its_familys(monkeypatch: pyt
         clashes={},
         broken={},
     )
-    monkeypatch.setattr("assay.tasks.registry.installed", lambda: offered)
+    monkeypatch.setattr("assay.tasks.registry.installed_packages", lambda: offered)
     for name in ("eggs/units/dozens", "units/dozens"):
         assert list(family(name).arms()) == ["units/dozens"]
     for name in ("eggs/units/dozen", "units/dozen"):

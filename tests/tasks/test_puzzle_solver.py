@@ -92,8 +92,8 @@ def test_the_text_in_smt_lib_says_the_same(seed: int) -> None:
     for _ in range(6):
         values = [rng.choice(values_in(d)) for d in model.domains]
         said = {name: Fraction(v) for name, v in zip(model.names, values, strict=True)}
-        assert all(problem.kept(said)) == model.holds(values)
-        assert all(problem_of(model.smt(but=values)).kept(said)) is False
+        assert all(problem.kept_assertions(said)) == model.holds(values)
+        assert all(problem_of(model.smt(but=values)).kept_assertions(said)) is False
 
 
 @given(st.integers(0, 10**9))
@@ -125,7 +125,7 @@ def test_by_hand() -> None:
     assert model.solve(9).solutions == ((2, 1, 3), (3, 1, 2))
     model.linear((z,), (1,), ">=", 3)
     assert model.only()[0] == (2, 1, 3)
-    assert problem_of(model.smt()).kept({"x": Fraction(2), "y": Fraction(1), "z": Fraction(3)}) == [True] * 13
+    assert problem_of(model.smt()).kept_assertions({"x": Fraction(2), "y": Fraction(1), "z": Fraction(3)}) == [True] * 13
     assert bits(0b1010) == [2, 8] and values_in(0b1010) == [1, 3] and mask_of((1, 3)) == 0b1010
 
 

@@ -20,7 +20,7 @@ from assay_tasks.puzzles.difficulty import Size, difficulty, size_of
 from assay_tasks.puzzles.load import load_puzzle, puzzle_from
 from assay_tasks.puzzles.solver import Model
 from assay_tasks.puzzles.spec import Spec
-from assay_tasks.puzzles.terms import Formula, Ref, constraint_of, read, value_of, replace_names
+from assay_tasks.puzzles.terms import Formula, Ref, constraint_of, read, replace_names, value_of
 
 FILES = Path(__file__).parents[2] / "docs/add/puzzles"
 
@@ -311,7 +311,7 @@ def test_expressions_mean_what_they_mean_in_python(term: Any, seed: int) -> None
         here = {"x": values[0], "y": values[1] - 2, "z": values[2]}
         truth = bool(eval(text_of(term, "bool"), {**PYTHON, **here}))
         assert bool(value_of(ready, values)) == truth == constraint.holds(values), text
-        assert all(problem.kept(dict(zip(model.names, map(_fraction, values), strict=True)))) == truth, text
+        assert all(problem.kept_assertions(dict(zip(model.names, map(_fraction, values), strict=True)))) == truth, text
     every = [(a, b, c) for a in range(4) for b in range(4) for c in range(4) if constraint.holds((a, b, c))]
     assert sorted(model.solve(999).solutions) == every
 

@@ -156,7 +156,7 @@ def test_every_column_has_a_statement() -> None:
     assert len(THEMES) >= 10
     for name in THEMES:
         for table in theme(name):
-            assert table.created().count(",") == len(table.header) - 1 and table.numbers and table.labels
+            assert table.create_statement().count(",") == len(table.header) - 1 and table.numbers and table.labels
     with pytest.raises(UnknownNameError, match="theme 'shp': did you mean 'shop'"):
         theme("shp")
     with pytest.raises(UnknownNameError, match="column of city 'people'"):

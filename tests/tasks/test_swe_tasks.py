@@ -29,7 +29,7 @@ from assay_tasks.swe.kind import Kind, rename_identifiers
 from assay_tasks.swe.loaded import Endless, Loaded
 from assay_tasks.swe.problems import Patch
 from assay_tasks.swe.repair import Repair
-from assay_tasks.swe.repository import KINDS, SHARES, Repository, run_example, measure_bug, profile, written_shares
+from assay_tasks.swe.repository import KINDS, SHARES, Repository, measure_bug, profile, run_example, written_shares
 
 PINNED = importlib.resources.files("assay_tasks.swe").joinpath(SHARES)
 RENEW = "bugs or examples changed; if that is meant: python tests/tasks/test_swe_tasks.py"

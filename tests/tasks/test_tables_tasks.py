@@ -28,9 +28,9 @@ def test_problems_keep_their_contract(problem: Problem) -> None:
 
 def test_layouts_by_hand() -> None:
     sheet = Sheet("cities", ["name", "area", "year"], [["Ulm", 3, 1900], ["Bonn", 4, 1950]])
-    assert sheet.written("csv") == "cities:\nname,area,year\nUlm,3,1900\nBonn,4,1950"
-    assert sheet.written("lines") == "cities:\nUlm has area 3 and year 1900.\nBonn has area 4 and year 1950."
-    assert sheet.written("markdown").split("\n")[2] == "|---|---|---|"
+    assert sheet.to_text("csv") == "cities:\nname,area,year\nUlm,3,1900\nBonn,4,1950"
+    assert sheet.to_text("lines") == "cities:\nUlm has area 3 and year 1900.\nBonn has area 4 and year 1950."
+    assert sheet.to_text("markdown").split("\n")[2] == "|---|---|---|"
     assert conditions_text([["area", ">=", 4], ["prizes", "<", 2]]) == "whose area is at least 4 and whose prizes are less than 2"
 
 

@@ -181,7 +181,7 @@ def _other(number: int, element: Element) -> str:
 @pytest.mark.parametrize("name", ARMS)
 def test_side_effects_are_failures(name: str) -> None:
     task = WEB.task(name, 4, "train", 2)
-    visit, done = ARMS[name].played(plain(task.world["facts"]))
+    visit, done = ARMS[name].play_oracle(plain(task.world["facts"]))
     fresh = ARMS[name].match(plain(task.world["facts"]))
     for action in done[:-1]:
         fresh.act(action)

@@ -53,7 +53,7 @@ def coin_toss(run: Run) -> Run:
 def walk(s: ReinforceRunner, steps: int = 1) -> list[StepResult]:
     async def work() -> list[StepResult]:
         if s.parts.proof:
-            await s.parts.proof.calibrate(s.parts.published(), s.parts.engine, s.parts.learner)
+            await s.parts.proof.calibrate(s.parts.publish_weights(), s.parts.engine, s.parts.learner)
         out: list[StepResult] = []
         for _ in range(steps):
             out.append(await step(s))

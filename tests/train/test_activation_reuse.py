@@ -151,7 +151,7 @@ def left_at_updates(run: Run, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Cac
     cache, update, found = engine.activation_cache, loop.update, list[CachedActivations]()
 
     def noting(s: ReinforceRunner, batch: Any) -> Any:
-        found.append(cache.left())
+        found.append(cache.remaining())
         return update(s, batch)
 
     async def walk() -> None:
@@ -162,7 +162,7 @@ def left_at_updates(run: Run, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Cac
 
     monkeypatch.setattr(loop, "update", noting)
     asyncio.run(walk())
-    return found, cache.left()
+    return found, cache.remaining()
 
 
 def test_attempts_are_there_until_new_weights_are(monkeypatch: pytest.MonkeyPatch) -> None:

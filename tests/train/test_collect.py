@@ -137,11 +137,11 @@ def test_a_refill_that_cannot_fill_ends_and_trains_on_what_there_is() -> None:
         only_rl(groups=3, filter=Mixed(), refill=Refill(rounds=2)), tasks=Rewarded(source=only_rl().tasks, scorer=FullMarks())
     )
     s = session(never)
-    before = dict(s.parts.published().tensors)
+    before = dict(s.parts.publish_weights().tensors)
     (result,) = walk(s)
     assert result.metrics["filter/rounds"] == 2.0 and result.metrics["filter/graded"] == 6.0
     assert result.metrics["filter/kept"] == 0.0
-    assert dict(s.parts.published().tensors) == before  # nothing to learn from
+    assert dict(s.parts.publish_weights().tensors) == before  # nothing to learn from
     walk(s)
     ((kind, said),) = s.parts.news  # for the journal, once
     assert kind == "refill" and "after 2 rounds 0 of 6 groups passed Mixed()" in said

@@ -118,7 +118,7 @@ def adapter_folder(home: Path, folder: Path, revision: str | None = None, base: 
     model = hub_of(load_model(home / "hub" / "models--someone--tiny-llama" / "snapshots" / COMMIT)).with_adapter(LORA)
     trained = {name: tensor + 0.02 for name, tensor in model.adapter.tensors.items()}
     folder.mkdir(parents=True, exist_ok=True)
-    write_adapter(model.trained(trained, LORA), folder, base=base)
+    write_adapter(model.with_trained(trained, LORA), folder, base=base)
     path = folder / "adapter_config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"revision": revision}))  # PEFT writes null where it knows none
     return folder

@@ -41,7 +41,7 @@ def advance(s: ReinforceRunner, steps: int) -> list[dict[str, float]]:
 
     async def work() -> list[dict[str, float]]:
         if s.parts.proof:
-            await s.parts.proof.calibrate(s.parts.published(), s.parts.engine, s.parts.learner)
+            await s.parts.proof.calibrate(s.parts.publish_weights(), s.parts.engine, s.parts.learner)
         out: list[dict[str, float]] = []
         for _ in range(steps):
             out.append(dict((await s.step()).metrics))

@@ -74,7 +74,7 @@ def test_a_run_that_nothing_would_contain_is_refused_before_it_begins(tmp_path: 
 
     close_sandboxes()
     monkeypatch.setattr("assay.sandbox.levels.ZygoteBackend.start", refuse)
-    monkeypatch.setattr("assay.sandbox.levels.installed", lambda: ())
+    monkeypatch.setattr("assay.sandbox.levels.installed_folders", lambda: ())
     monkeypatch.setattr(attack_probe, "_known", {})
     with pytest.raises(ConfigError, match="a verifier of programs cannot run here"):
         train(judged_by(Contained()), tmp_path / "run")

@@ -87,8 +87,9 @@ def test_a_folder_whose_rows_stand_in_run_toml_goes_on_as_ever(tmp_path: Path, m
 
 def test_a_stored_table_says_what_the_rows_say() -> None:
     made = Rows(rows(mixed=True), test_share=0.3, name="mine")
-    data, (_, notes) = rowfile.as_lines(made.rows), made._beside()  # pyright: ignore[reportPrivateUsage]
-    for stored in (rowfile.RowFile(data, notes()), rowfile.RowFile(data), rowfile.RowFile(data, Rows(rows())._beside()[1]())):
+    data, (_, notes) = rowfile.as_lines(made.rows), made._table_loader()  # pyright: ignore[reportPrivateUsage]
+    again = Rows(rows())._table_loader()[1]  # pyright: ignore[reportPrivateUsage]
+    for stored in (rowfile.RowFile(data, notes()), rowfile.RowFile(data), rowfile.RowFile(data, again())):
         back = Rows(stored, test_share=0.3, name="mine")
         assert back == made and back.arms() == made.arms() and back.repeated == made.repeated == 1
         assert back.alphabet == made.alphabet and made.alphabet == "".join(sorted(set("S>0123456789")))

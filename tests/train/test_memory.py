@@ -59,7 +59,7 @@ def test_counts_of_a_folder_are_those_that_are_trained(family, adapter, tmp_path
     save_model(hub_model(family), tmp_path / "m")
     found = weights_in(tmp_path / "m")
     count, learns = held(TorchLearner(hub_model(family), LearnerSettings(adapter=adapter), total_steps=1))
-    assert found.trained(adapter) == learns
+    assert found.trainable_count(adapter) == learns
     assert found.count + (learns if adapter else 0) == count
 
 
@@ -69,7 +69,7 @@ def test_counts_of_a_shape_are_those_that_are_trained(adapter):
         vocab_size=12, hidden_size=32, num_heads=4, num_kv_heads=2, head_dim=16, intermediate_size=48, tied=False
     )
     learner = TorchLearner(init_model(shape, char_tokenizer("0123456789"), 0), LearnerSettings(adapter=adapter), total_steps=1)
-    assert weights_of(shape).trained(adapter) == held(learner)[1]
+    assert weights_of(shape).trainable_count(adapter) == held(learner)[1]
 
 
 @pytest.mark.parametrize("family", DENSE)
@@ -96,7 +96,7 @@ def test_explain_adds_up_the_parts_of_any_model(family, tmp_path):
     assert derive(replace(run, engine=Native(dtype="bfloat16"))).memory.engine == 2 * (copies + 1) * count
     stage = replace(run.stages[0], learner=LearnerSettings(adapter=Lora(rank=4), precision="bf16"))
     small = derive(replace(run, stages=(stage,))).memory
-    learns = weights_in(tmp_path / "m").trained(Lora(rank=4))
+    learns = weights_in(tmp_path / "m").trainable_count(Lora(rank=4))
     assert small.weights == 2 * count + 4 * learns
     assert (small.gradients, small.optimiser, small.anchors) == (4 * learns, 8 * learns, 4 * learns)
     assert small.engine == 4 * count + 4 * learns, "a float32 engine cannot share weights that lie in bf16"

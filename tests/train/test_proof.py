@@ -56,7 +56,7 @@ class Nudged:
 
     def __init__(self, s: ReinforceRunner, lr: float) -> None:
         self.s, self.lr, self.version = s, lr, 0
-        self.arrays = {n: np.array(a) for n, a in (s.parts.published().payload or {}).items()}
+        self.arrays = {n: np.array(a) for n, a in (s.parts.publish_weights().payload or {}).items()}
 
     def step(self) -> Manifest:
         rng = np.random.default_rng(self.version)
@@ -78,7 +78,7 @@ async def proved_steps(s: ReinforceRunner, engine: Engine, proof: WeightProof, l
 
     model = models.load_source(s.parts.run.model, lambda run, folder: folder)
     nudged = Nudged(s, lr)
-    await proof.calibrate(s.parts.published(), engine, s.parts.learner)
+    await proof.calibrate(s.parts.publish_weights(), engine, s.parts.learner)
     found: list[bool] = []
     for _ in range(steps):
         manifest = nudged.step()
@@ -123,9 +123,9 @@ def test_rounding_of_trained_weights_is_no_fault_and_more_is_one(tmp_path: Path,
             return [x + np.float32(gap) for x in await score(rows)]
 
         monkeypatch.setattr(s.parts.engine, "score", noisy)
-        return asyncio.run(proof.check(s.parts.published(), s.parts.engine, s.parts.learner))
+        return asyncio.run(proof.check(s.parts.publish_weights(), s.parts.engine, s.parts.learner))
 
-    asyncio.run(proof.calibrate(s.parts.published(), s.parts.engine, s.parts.learner))
+    asyncio.run(proof.calibrate(s.parts.publish_weights(), s.parts.engine, s.parts.learner))
     assert proof.noise < 2e-6
     assert off_by(2e-5)
     with pytest.raises(WeightProofError, match="other weights"):
@@ -152,9 +152,9 @@ def test_perturbed_weights_show_each_tensor_that_never_arrives(tmp_path: Path, n
     proof, before = replace_probes(s), s.parts.learner.state_digest()
     assert asyncio.run(proved_steps(s, Unseen(s.parts.engine, names), proof, lr=1e-6)) == [True] * 4
     assert (proof.blind, proof.steady, s.parts.learner.state_digest()) == ((), True, before)
-    for name in sorted(s.parts.published().tensors):
+    for name in sorted(s.parts.publish_weights().tensors):
         engine = Unseen(StaleTensor(session(tmp_path)[1].parts.engine, name), names)
-        asyncio.run(engine.swap(s.parts.published()))
+        asyncio.run(engine.swap(s.parts.publish_weights()))
         with pytest.raises(WeightProofError, match=rf"in all of them: {name} did not arrive|tensors differ"):
             asyncio.run(proved_steps(s, engine, replace_probes(s), lr=1e-6))
 

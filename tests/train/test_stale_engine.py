@@ -124,7 +124,7 @@ def batches_of(run: Run, steps: int = 3) -> list[tuple[Batch, dict[str, float], 
         await s.parts.serve()
         out: list[dict[str, float]] = []
         if s.parts.proof:
-            await s.parts.proof.calibrate(s.parts.published(), s.parts.engine, s.parts.learner)
+            await s.parts.proof.calibrate(s.parts.publish_weights(), s.parts.engine, s.parts.learner)
         for _ in range(steps):
             out.append(dict((await loop.step(s)).metrics))
             s.parts.step, s.parts.stage_step = s.parts.step + 1, s.parts.stage_step + 1
@@ -263,10 +263,10 @@ async def published(s: ReinforceRunner, engine: Any, updates: int = 6, lr: float
     from assay.runtime.models.model import with_arrays
 
     model = models.load_source(s.parts.run.model, lambda run, folder: folder)
-    arrays = {n: np.array(a) for n, a in (s.parts.published().payload or {}).items()}
+    arrays = {n: np.array(a) for n, a in (s.parts.publish_weights().payload or {}).items()}
     assert s.parts.proof is not None
-    await engine.swap(s.parts.published())
-    await s.parts.proof.calibrate(s.parts.published(), engine, s.parts.learner)
+    await engine.swap(s.parts.publish_weights())
+    await s.parts.proof.calibrate(s.parts.publish_weights(), engine, s.parts.learner)
     found: list[tuple[int, bool]] = []
     for version in range(1, updates + 1):
         rng = np.random.default_rng(version)
@@ -418,7 +418,7 @@ def test_what_a_lagged_engine_refuses() -> None:
     s = opened(lagging(2))
     with pytest.raises(ConfigError, match=r"Lagged: lag=0; use at least 1"):
         StaleEngine(native(s), 0)
-    full = s.parts.published()
+    full = s.parts.publish_weights()
     delta = manifest_of(1, {"model.norm.weight": np.ones(32, np.float32)}, base=full.digest)
     engine = StaleEngine(native(s), 2)
 
@@ -438,7 +438,7 @@ def test_waiting_weights_are_copies_and_requests_go_through() -> None:
     s = opened(lagging(1))
     engine = s.parts.stale
     assert engine is not None
-    arrays = {n: np.array(a) for n, a in (s.parts.published().payload or {}).items()}
+    arrays = {n: np.array(a) for n, a in (s.parts.publish_weights().payload or {}).items()}
     first = manifest_for(engine, 0, arrays)
     request = Request(id="a", prompt=s.parts.tokenizer.encode("S1"), seed=1, sampling=Sampling(max_new_tokens=3))
 

@@ -133,7 +133,7 @@ def test_a_sandbox_that_fails_is_no_verdict(monkeypatch) -> None:
     with sandboxed_verifier.sandbox_for([f"{FILE}:honest"], "auto") as sandbox, audit_context(ONCE, sandbox) as place:
         with sandboxed_verifier.SandboxedVerifier(sandbox, {"name": f"{FILE}:honest"}, place.canary, 5.0) as box:
             assert box.score([task_and_rollout("2", "2")])["case"].primary == 1.0
-            assert box._heard(Result(status=Status.OK, stdout='half a li\n{"value": 1.0}\n')) == {"value": 1.0}
+            assert box._read_output(Result(status=Status.OK, stdout='half a li\n{"value": 1.0}\n')) == {"value": 1.0}
             monkeypatch.setattr(
                 box._scope,
                 "run",
@@ -143,7 +143,7 @@ def test_a_sandbox_that_fails_is_no_verdict(monkeypatch) -> None:
                 box.score([task_and_rollout("2", "2")])
         monkeypatch.undo()
         with pytest.raises(ConfigError, match="no verdicts in time"):
-            monkeypatch.setattr(sandboxed_verifier.SandboxedVerifier, "played", lambda *_, **__: None)
+            monkeypatch.setattr(sandboxed_verifier.SandboxedVerifier, "play_together", lambda *_, **__: None)
             place.again(subject("honest"), [task_and_rollout("2", "2")], 1)
 
 

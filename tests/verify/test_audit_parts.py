@@ -414,7 +414,7 @@ def test_repeats_that_cannot_be_made_say_so() -> None:
     class Silent:
         deadline = 1.0
 
-        def played(self, *_, **__):
+        def play_together(self, *_, **__):
             return None
 
     subject = subject_of(planted.honest)

@@ -78,7 +78,7 @@ def test_a_fault_of_the_verifier_stays_a_fault() -> None:
             return Score(components={}, fault=Fault.VERIFIER)
 
     score = ConfidenceVerifier(Broken(), SHORT)(*task_and_rollout("b", "b~0.7"))
-    assert score.fault is Fault.VERIFIER and score.components == {} and BrierReward()._rewarded(score) is score
+    assert score.fault is Fault.VERIFIER and score.components == {} and BrierReward()._reward_score(score) is score
 
 
 def test_marks_need_an_opening_and_demonstrations_a_confidence() -> None:

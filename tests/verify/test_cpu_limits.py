@@ -90,22 +90,22 @@ class Machine:
 def test_a_wait_for_a_core_does_not_count_towards_a_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine(monkeypatch)
     clock = DeadlineClock(1, 2.0)
-    assert (clock.began, clock.left()) == (100.0, 2.0)
+    assert (clock.began, clock.seconds_left()) == (100.0, 2.0)
     machine.now, machine.owed = 101.5, 8.25  # 1.5 s gone, 1.25 of them without a core
-    assert clock.left() == 1.75
+    assert clock.seconds_left() == 1.75
     machine.now = 103.5
-    assert clock.left() == -0.25
+    assert clock.seconds_left() == -0.25
     clock.again()
-    assert clock.left() == 3.25  # what was owed in this batch may still be used
+    assert clock.seconds_left() == 3.25  # what was owed in this batch may still be used
 
 
 def test_a_deadline_becomes_at_most_four_times_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine(monkeypatch)
     clock = DeadlineClock(1, 2.0)
     machine.now, machine.owed = 107.0, 70.0
-    assert clock.left() == 1.0
+    assert clock.seconds_left() == 1.0
     machine.now, machine.owed = 108.0, 0.0  # its process has ended: nothing is owed, and nothing taken away
-    assert clock.left() == -6.0
+    assert clock.seconds_left() == -6.0
 
 
 def test_where_the_system_does_not_tell_no_process_has_waited(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def mixture(family: str) -> HubModel:
 def exact(model: HubModel, arrays: Any, texts: Any) -> list[np.ndarray]:
     """Log-probabilities of texts under arrays by transformers in float32, ``[tokens]`` each with 0 first."""
     tensors = {name: torch.from_numpy(np.asarray(array)) for name, array in arrays.items()}
-    module: Any = model.trained(tensors, None).module()
+    module: Any = model.with_trained(tensors, None).module()
     found = []
     for text in texts:
         ids = torch.from_numpy(np.asarray(text, np.int64))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from assay.audit.built_code import function_program, repository_edit, print_program, tested_function, tests
+from assay.audit.built_code import function_program, print_program, repository_edit, tested_function, tests
 from assay.audit.built_designs import design_circuit
 from assay.audit.built_graphs import GRAPHS, assignment, countdown, grid, maze, plan, sat, smt
 from assay.audit.built_proofs import formal

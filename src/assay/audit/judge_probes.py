@@ -83,7 +83,7 @@ class AuditContext:
         """Outcomes in order; fewer than there are probes where too many stopped their judge."""
         out: list[ProbeOutcome] = []
         stopped: Counter[str] = Counter()
-        with self._sandboxed(subject) or isolated_pool(WatchedVerifier(subject.verifier, self.canary), self.deadline) as pool:
+        with self._in_sandbox(subject) or isolated_pool(WatchedVerifier(subject.verifier, self.canary), self.deadline) as pool:
             for start in range(0, len(probes), _CHUNK):
                 chunk = [p for p in probes[start : start + _CHUNK] if stopped[p.family] < _PATIENCE]
                 scores = pool.score([(p.case.task, rollout_saying(p.case.task, p.answer, p.id)) for p in chunk])
@@ -102,9 +102,9 @@ class AuditContext:
         if not given:
             return None
         seconds = min(self.deadline * len(given), _LONGEST)
-        if (box := self._sandboxed(subject)) is not None:
+        if (box := self._in_sandbox(subject)) is not None:
             with box:
-                return box.played(given, seconds, **how)
+                return box.play_together(given, seconds, **how)
         with isolated_pool(Played(subject.verifier, given, **how), seconds) as pool:
             (score,) = pool.score(given[:1]).values()
         return tuple(score.info["values"]) if "values" in score.info else None
@@ -122,7 +122,7 @@ class AuditContext:
             raise ConfigError("a process of its own gave no verdicts in time")
         return values
 
-    def _sandboxed(self, subject: Subject) -> SandboxedVerifier | None:
+    def _in_sandbox(self, subject: Subject) -> SandboxedVerifier | None:
         if not self._holds(subject):
             return None
         assert self.sandbox is not None and subject.recipe is not None

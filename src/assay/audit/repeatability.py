@@ -37,7 +37,7 @@ def determinism(subject: Subject, chosen: Sequence[ProbeOutcome], place: AuditCo
     first = [o.value if o.value is not None else "fault" for o in chosen]
     lines: list[Line] = []
     bad: list[Example] = []
-    twice = place.played(subject, items + items)
+    twice = place.play_together(subject, items + items)
     if twice is None:
         return _not_done("determinism", _LOST)
     half = len(items)
@@ -69,17 +69,17 @@ def determinism(subject: Subject, chosen: Sequence[ProbeOutcome], place: AuditCo
 def order(subject: Subject, chosen: Sequence[ProbeOutcome], place: AuditContext) -> Check:
     """Whether a verdict depends on its neighbours, its place in a batch, or the names of task and rollout."""
     items = _items(chosen)
-    first = place.played(subject, items)
+    first = place.play_together(subject, items)
     renamed = [
         (o.probe.case.task, rollout_saying(o.probe.case.task, o.probe.answer, f"other name {i}")) for i, o in enumerate(chosen)
     ]
     ways = {
-        "reversed": ("in reverse order", place.played(subject, items[::-1])),
-        "renamed": ("under other ids", place.played(subject, renamed)),
+        "reversed": ("in reverse order", place.play_together(subject, items[::-1])),
+        "renamed": ("under other ids", place.play_together(subject, renamed)),
     }
     if subject.batched:
-        backwards = place.played(subject, items[::-1], together=True)
-        ways["batch"] = ("all in one call", place.played(subject, items, together=True))
+        backwards = place.play_together(subject, items[::-1], together=True)
+        ways["batch"] = ("all in one call", place.play_together(subject, items, together=True))
         ways["batch reversed"] = ("all in one call, in reverse order", backwards)
     if first is None or any(values is None for _, values in ways.values()):
         return _not_done("order", _LOST)
@@ -101,7 +101,7 @@ def order(subject: Subject, chosen: Sequence[ProbeOutcome], place: AuditContext)
 def threads(subject: Subject, chosen: Sequence[ProbeOutcome], place: AuditContext) -> Check:
     """Whether it works outside of the main thread, where trainers call it and signals are forbidden."""
     items = _items(chosen)
-    first, other = place.played(subject, items), place.played(subject, items, thread=True)
+    first, other = place.play_together(subject, items), place.play_together(subject, items, thread=True)
     if first is None or other is None:
         return _not_done("threads", _LOST)
     bad: list[Example] = []
@@ -112,7 +112,7 @@ def threads(subject: Subject, chosen: Sequence[ProbeOutcome], place: AuditContex
 def missing_gold(subject: Subject, cases: Sequence[AuditCase], place: AuditContext) -> Check:
     """Whether a row that has lost its gold is a fault: scored 0 it would teach that every answer is wrong."""
     tasks = [case.without_gold() for case in cases]
-    values = place.played(subject, [(t, rollout_saying(t, c.gold, t.id)) for t, c in zip(tasks, cases, strict=True)])
+    values = place.play_together(subject, [(t, rollout_saying(t, c.gold, t.id)) for t, c in zip(tasks, cases, strict=True)])
     if values is None:
         return _not_done("missing_gold", _LOST)
     bad = [(case, value) for case, value in zip(cases, values, strict=True) if value != "fault"]

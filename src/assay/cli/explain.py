@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from assay.cli.output import lines, note, show
 from assay.cli.part_tree import Node, take
 from assay.cli.preflight import check, outline
-from assay.cli.recipe import shrink_run, settle_all, with_rows
+from assay.cli.recipe import settle_all, shrink_run, with_rows
 from assay.cli.sizes import Derived, StageSizes, derive, stated_config
 from assay.cli.usage import asks_usage, usage
 from assay.core.config import dumps_toml, to_dict

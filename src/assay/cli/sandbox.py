@@ -113,7 +113,13 @@ def _languages(args: list[str]) -> int:
     own = parse(LanguagesOptions, args, "assay sandbox languages")
     known = languages()
     rows = [
-        {"name": one.name, "names": list(one.names), "toolchain": one.found(), "missing": list(one.missing()), "note": one.note}
+        {
+            "name": one.name,
+            "names": list(one.names),
+            "toolchain": one.find_programs(),
+            "missing": list(one.missing()),
+            "note": one.note,
+        }
         for one in known
     ]
     show(own.json, rows, lambda: grid(("language", "names", "toolchain", "note"), [_language(one) for one in known]))
@@ -121,7 +127,7 @@ def _languages(args: list[str]) -> int:
 
 
 def _language(one: Language) -> list[str]:
-    here = ", ".join(filter(None, one.found().values())) or "the sandbox's own"
+    here = ", ".join(filter(None, one.find_programs().values())) or "the sandbox's own"
     missing = one.missing()
     toolchain = f"missing: apt-get install {' '.join(missing)}" if missing else here
     return [one.name, ", ".join(one.names), toolchain, one.note or "–"]

@@ -105,7 +105,7 @@ from assay.core import Score
 '''
     + IMPORTS.replace("from assay.train", "from assay.tasks import Rows\nfrom assay.train")
     + '''from assay.verify import AnswerVerifier
-from assay.verify.answer_verifier import answer_in, ruled
+from assay.verify.answer_verifier import answer_in, verdict_score
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class @Class@(AnswerVerifier):
         if not found:
             return self.nothing("unparsed")
         right = found[-1] == gold
-        return ruled("equal" if right else "different", {"correct": float(right)})
+        return verdict_score("equal" if right else "different", {"correct": float(right)})
 '''
     + _ROWS
     + RUN.replace("@tasks@", "Rows(rows(), scorer=@Class@())").replace("@levels@", "(1,)")

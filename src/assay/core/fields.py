@@ -101,8 +101,9 @@ def hints_of(cls: Any, offered: Offer | None = None) -> dict[str, Any]:
 def resolve_annotation(declared: Any, module: str, offered: Offer | None = None) -> Any:
     """The type that an annotation means in a module; Any where a name in it is known to type checkers only, and not offered.
 
-    >>> resolve_annotation("int | None", "builtins"), resolve_annotation("Text", "builtins"), resolve_annotation("Text", "builtins", {"Text": str}.__getitem__)
-    (int | None, typing.Any, <class 'str'>)
+    >>> known = {"Text": str}.__getitem__
+    >>> [resolve_annotation("int | None", "builtins"), *(resolve_annotation("Text", "builtins", x) for x in (None, known))]
+    [int | None, typing.Any, <class 'str'>]
     """
     if not isinstance(declared, str):
         return declared

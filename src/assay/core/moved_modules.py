@@ -31,6 +31,7 @@ _FILED = {
     "assay_tasks.web.": "assay.tasks.web.",
     "evidence.audits.": "assay.lab.audits.",
     "assay.core.util.hub": "assay.core.hub",
+    "assay.lab.stored_composers": "assay.lab.brought",
     "assay.publish.card": "assay.train.card",
     "assay.publish.exported_folder": "assay.train.exporting",
     "assay.publish.training_data": "assay.train.trained_on",

@@ -45,7 +45,7 @@ BLOCKS: Mapping[str, Block] = {
     "score": Block(time="score", part="verify"),
     "logprob": Block(memory="the passes of a scorer"),
     "check": Block(time="check", part="verify"),
-    "supply": Block(time="supply", part="rollout"),
+    "columns": Block(time="columns", part="rollout"),
     "annotate": Block(time="forward", part="forward", memory="the passes before a step"),
     "compare": Block(time="forward", part="forward", memory="the pass that compares sampler and learner"),
     "update": Block(memory="the gradient pass"),

@@ -177,7 +177,7 @@ class _Tally:
         split = "test" if row.test else "train"
         self._splits[split] += 1
         self._sum += int.from_bytes(hashlib.blake2b(f"{split} {row.id}".encode(), digest_size=16).digest(), "big")
-        return f"{split}.jsonl", row.kept(scores)
+        return f"{split}.jsonl", row.output_line(scores)
 
     def manifest(self) -> dict[str, Any]:
         steps: list[dict[str, Any]] = []

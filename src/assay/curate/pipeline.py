@@ -232,7 +232,7 @@ class _Run:
         sizes = [len(i) for i in ids]
         self._starts = np.cumsum([0, *sizes])[:-1].tolist()
         if not sum(sizes):
-            raise DataError(f"{self._plan.named()}: {self._first_bad()}")
+            raise DataError(f"{self._plan.input_name()}: {self._first_bad()}")
         self._ids = np.concatenate(ids)
         self._gone = np.full(len(self._ids), -1, np.int16)
 

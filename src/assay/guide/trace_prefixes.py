@@ -134,7 +134,7 @@ class Quarters(Stateless):
     Raises:
         ConfigError: no part, or another text.
 
-    >>> [len(Quarters(unit="").given("abcdefg", k)) for k in range(5)]
+    >>> [len(Quarters(unit="").first_parts("abcdefg", k)) for k in range(5)]
     [0, 1, 3, 5, 7]
     """
 

@@ -14,7 +14,7 @@ from assay.core.rollout import Rollout
 from assay.core.score import Score
 from assay.core.task import Task
 from assay.interop.signature import parameters_of
-from assay.interop.values import list_values, score_value, settled
+from assay.interop.values import list_values, score_value, settle
 from assay.verify.reward_function import copy_of, prompt_of, row_of
 from assay.verify.user_reward import Pending, is_async
 
@@ -68,9 +68,9 @@ class ForeignReward(ABC):
         """
         if self.batched:
             found = self.start_batch(items)
-            return settled(found.result()) if isinstance(found, Pending) else found
+            return settle(found.result()) if isinstance(found, Pending) else found
         begun = (self.start(item) for item in items)
-        return [settled(found.result()) if isinstance(found, Pending) else found for found in begun]
+        return [settle(found.result()) if isinstance(found, Pending) else found for found in begun]
 
     @property
     def concurrent(self) -> bool:
@@ -110,7 +110,7 @@ class ForeignReward(ABC):
                 f"{what} needs the columns {lacking}, and there are {sorted(offered)}; add them to the rows, or say which of "
                 "them holds the gold (--gold)"
             )
-        return known.taken(offered)
+        return known.select_accepted(offered)
 
     def _prompt(self, task: Task, chat: bool | None) -> Any:
         turns = task.public_view().messages
@@ -313,7 +313,7 @@ class RubricReward(ForeignReward):
         for function, weight in zip(self.functions, self.weights, strict=True):
             offered = {**copy_of(row), **getattr(self.fn, "class_objects", {}), **copy_of(own), "state": state}
             keywords = self._keywords(function, offered, copy_of(gold), _name(function))
-            score = score_value(settled(function(**keywords)), row, function)
+            score = score_value(settle(function(**keywords)), row, function)
             if not score.valid:
                 return score
             values[_name(function)] = score.components["reward"]

@@ -14,7 +14,7 @@ from assay.core.errors import ConfigError, DataError, MissingExtraError, RewardE
 from assay.core.rollout import Rollout
 from assay.core.score import Score
 from assay.core.task import Task
-from assay.interop.values import score_value, settled
+from assay.interop.values import score_value, settle
 
 __all__ = ["TasksetReward", "taskset_class", "why_unjudged"]
 
@@ -58,7 +58,7 @@ class TasksetReward:
         if missing:
             raise RewardError(f"a task of {self.taskset!r} cannot be judged by its answer alone: {missing}")
         trace = _trace(made, kind, [(m.role, m.content) for m in task.public_view().messages], rollout.text)
-        settled(made.score(trace))
+        settle(made.score(trace))
         values = {name: float(r.score) for name, r in trace.rewards.items() if r is not None}
         if len(values) < len(trace.rewards) or not values:
             lost = sorted(set(trace.rewards) - set(values)) or "all"

@@ -11,7 +11,7 @@ from assay.core.score import Score
 from assay.verify.reward_function import finite
 from assay.verify.user_reward import abstention, describe_function, settle
 
-__all__ = ["list_values", "score_value", "settled"]
+__all__ = ["list_values", "score_value", "settle"]
 
 
 def list_values(value: Any, n: int, what: str, fn: Any) -> list[Any]:

@@ -119,7 +119,7 @@ def run_cells(
             while waiting and processes.free:
                 name, running[name] = next(iter(waiting)), waiting.pop(next(iter(waiting)))
                 processes.start(_job(maker, running[name], out))
-            for job, status in processes.ended():
+            for job, status in processes.wait_ended():
                 if status:
                     _record_failure(job, running[job.name], status, go_on)
     return [_read(out / f"{kind}-{seed}.json") for kind, seed, _ in cells]

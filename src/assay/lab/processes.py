@@ -62,7 +62,7 @@ class Processes:
     >>> with tempfile.TemporaryDirectory() as folder, Processes([frozenset()]) as processes:
     ...     processes.start(ProcessJob(name="zen", words=("this",), log=Path(folder, "zen.log")))
     ...     while processes.running:
-    ...         for job, status in processes.ended():
+    ...         for job, status in processes.wait_ended():
     ...             print(job.name, status, job.log.read_text()[:13])
     zen 0 The Zen of Py
     """

@@ -256,7 +256,7 @@ class _SeedRunner:
                 while processes.free and (name := self._next(processes.running)):
                     self._waiting.remove(name)
                     processes.start(self._job(name))
-                for job, status in processes.ended():
+                for job, status in processes.wait_ended():
                     self._on_end(job, status)
                 self._hear(processes.running)
         for name in self._waiting:

@@ -304,7 +304,7 @@ def _scores(
     items: Sequence[TaskOutcomes], ks: Sequence[int], fewest: int, threshold: float
 ) -> tuple[list[str], NDArray[np.float64]]:
     """Metric names and their values ``[tasks, metrics]``."""
-    passed = [i.passed(threshold) for i in items]
+    passed = [i.reach_threshold(threshold) for i in items]
     n, c = np.array([len(p) for p in passed]), np.array([sum(p) for p in passed])
     columns: dict[str, NDArray[np.float64]] = {f"avg@{fewest}": c / n}
     columns |= {f"pass@{k}": pass_at_k(n, c, k) for k in ks if k > 1 or fewest > 1}

@@ -101,7 +101,8 @@ def _header(run: RunView) -> str:
     facts = "".join(f"<div><dt>{e(n)}</dt><dd>{e(v)}<small>{e(s)}</small></dd></div>" for n, v, s in _facts(run))
     return (
         f'<header><p class="eyebrow">assay run report</p><h1>{e(run.settings.get("name", run.name))}</h1>'
-        f'{_unsafe(run)}{_contamination_banner(run)}<p class="verdict">{e(verdict(run))}</p><dl class="facts">{facts}</dl></header>'
+        f'{_unsafe(run)}{_contamination_banner(run)}<p class="verdict">{e(verdict(run))}</p>'
+        f'<dl class="facts">{facts}</dl></header>'
     )
 
 

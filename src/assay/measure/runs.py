@@ -32,7 +32,7 @@ class EvalLine:
 
     def scores(self, threshold: float = 1.0) -> dict[str, float]:
         """Task id to share of rollouts that pass."""
-        return {i.id: sum(i.passed(threshold)) / len(i.values) for i in self.items}
+        return {i.id: sum(i.reach_threshold(threshold)) / len(i.values) for i in self.items}
 
     def accuracy(self, threshold: float = 1.0, confidence: float = 0.95, seed: int = 0) -> Interval:
         """Mean over tasks with its interval."""

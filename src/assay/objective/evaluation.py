@@ -107,8 +107,8 @@ def evaluate(method: str | Objective, inputs: Inputs, **settings: Any) -> Object
     loss, metrics = program.micro(ready, {**live, **made})
     return ObjectiveEvaluation(
         loss=float(loss.detach()),
-        gradient={name: table.padded(slope) for name, slope in slopes(loss, live).items()},
-        advantages=table.padded(_advantages(objective, ready)),
+        gradient={name: table.pad_values(slope) for name, slope in slopes(loss, live).items()},
+        advantages=table.pad_values(_advantages(objective, ready)),
         metrics={**program.metrics(), **metrics},
     )
 

@@ -100,7 +100,7 @@ class Logits:
         for name, values in found.items():
             out[name] = np.zeros(int(table.mask[table.present].size + len(table.present)))
             out[name][at] = values.numpy()
-        return {name: table.padded(values) for name, values in out.items()}
+        return {name: table.pad_values(values) for name, values in out.items()}
 
     def tensors(self, table: PaddedInputs, leaf: Any, ready: Batch) -> dict[str, Any]:
         """``[N]`` tensors of the live columns.

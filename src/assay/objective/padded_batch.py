@@ -112,7 +112,7 @@ class PaddedInputs(RenamedMembers):
         logits: which columns come from logits; those of the current policy come with the gradient.
     """
 
-    renamed_members: ClassVar[Mapping[str, str]] = {"attempts": "rollouts"}
+    renamed_members: ClassVar[Mapping[str, str]] = {"attempts": "rollouts", "padded": "pad_values"}
 
     mask: NDArray[np.bool_]
     present: NDArray[np.int64]
@@ -174,7 +174,7 @@ class PaddedInputs(RenamedMembers):
             logits=logits,
         )
         if logits.forwards and len(made.present):
-            made = replace(made, columns={**columns, **logits.fixed(made)})
+            made = replace(made, columns={**columns, **logits.fixed_columns(made)})
         return replace(made, rollouts={**made.rollouts, "place": made.place(plan, used, sources)})
 
     def place(self, plan: Plan, used: NDArray[np.bool_], sources: Mapping[str, str]) -> NDArray[np.int64]:

@@ -207,7 +207,8 @@ def _check_forward(forward: Forward, part: str, offers: Offers | None) -> None:
     if offers and forward.model not in offers.models:
         raise PlanError(
             f"{part} needs {forward.column!r}, but the learner has no model {forward.model!r}: "
-            f"{_list_offered(forward.model, offers.models)}. Give it one, LearnerSettings(anchors=(..., Anchor({forward.model!r}, "
+            f"{_list_offered(forward.model, offers.models)}. "
+            f"Give it one, LearnerSettings(anchors=(..., Anchor({forward.model!r}, "
             f"...))). If your sampler or rows bring the column, name it: Objective(brings=({forward.column!r},))"
         )
 
@@ -242,7 +243,8 @@ def _check_stats(objective: Objective, offers: Offers | None) -> None:
                 if offers and model not in offers.models:
                     raise PlanError(
                         f"{title(term)} ({term.name!r}) reads the distributions of {model!r}, which the learner does not "
-                        f"have: {_list_offered(model, offers.models)}. Give it one, LearnerSettings(anchors=(..., Anchor({model!r}, "
+                        f"have: {_list_offered(model, offers.models)}. "
+                        f"Give it one, LearnerSettings(anchors=(..., Anchor({model!r}, "
                         "...)))"
                     )
 

@@ -34,7 +34,7 @@ class KeepLast:
     Raises:
         ConfigError: ``n`` below 1.
 
-    >>> KeepLast(n=1).kept(["user", "assistant", "tool", "assistant", "tool"])
+    >>> KeepLast(n=1).kept_turns(["user", "assistant", "tool", "assistant", "tool"])
     (0, 3, 4)
     """
 
@@ -76,7 +76,7 @@ class HideOlder:
 
     Source: WebAgent-R1 (arXiv 2505.16421): dynamic context compression, with ``n=1``.
 
-    >>> HideOlder(n=1).hidden(["user", "assistant", "tool", "assistant", "tool", "assistant", "tool"])
+    >>> HideOlder(n=1).hidden_turns(["user", "assistant", "tool", "assistant", "tool", "assistant", "tool"])
     (2, 4)
     """
 

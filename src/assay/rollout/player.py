@@ -155,7 +155,7 @@ class Player:
             raise DataError(f"contexts share a key, so their rollouts would share ids and noise: {twice}")
         openings, played = Openings(self.tokenizer), self._world_source
         if isinstance(played, ToolSource):
-            contexts = [played.declared(context) for context in contexts]
+            contexts = [played.declare_tools(context) for context in contexts]
         return [
             RolloutState(f"{c.key}/{i}", c, seed, openings, [])
             for c in contexts
@@ -201,7 +201,7 @@ class Player:
             completions = await engine.generate_all(requests)
         for (play, talk), completion in zip(asked, completions, strict=True):
             play.add(self._read(play, talk.prefix, talk.start, talk.answer_ids, completion, talk))
-        return [rollout for play in plays for rollout in play.ended(play.calls[-1].completion.stop)]
+        return [rollout for play in plays for rollout in play.end_rollout(play.calls[-1].completion.stop)]
 
     # ---- one rollout ----------------------------------------------------------------------------------------------------
 
@@ -210,18 +210,18 @@ class Player:
         try:
             return await self._sitting(play)
         except Divergence as failure:
-            return play.failed(Fault.INFRA, str(failure))
+            return play.fail_rollout(Fault.INFRA, str(failure))
         except EnvironmentFailure as failure:
             first = failure
         play.begin_again()
         try:
             return await self._sitting(play)
         except Divergence as failure:
-            return play.failed(Fault.INFRA, f"{first}; {failure}")
+            return play.fail_rollout(Fault.INFRA, f"{first}; {failure}")
         except EnvironmentFailure as second:
             said = second.turn > 0 and (first.turn, first.hung, second.hung) == (second.turn, True, True)
             error = f"{second}, twice" if str(first) == str(second) else f"{first}; played again, {second}"
-            return play.failed(Fault.POLICY if said else Fault.INFRA, error)
+            return play.fail_rollout(Fault.POLICY if said else Fault.INFRA, error)
 
     async def _sitting(self, play: RolloutState) -> list[Rollout]:
         """One environment from its start until the rollout ends."""
@@ -231,17 +231,17 @@ class Player:
             for turn in count(1):
                 play.enter(shown.actor)
                 if play.turns[shown.actor] > min(self.max_turns, play.context.max_turns or self.max_turns):
-                    return play.ended(Stop.LENGTH, over=True)
+                    return play.end_rollout(Stop.LENGTH, over=True)
                 talk = await self._listen(play, spoken.get(shown.actor), shown)
                 if play.interrupted or talk.ended:
-                    return play.ended(Stop.PARTIAL if play.interrupted else Stop.LENGTH)
+                    return play.end_rollout(Stop.PARTIAL if play.interrupted else Stop.LENGTH)
                 talk, said, stop = await self._turn(play, talk)
                 if world is None or stop is not Stop.DONE:
-                    return play.ended(stop)
+                    return play.end_rollout(stop)
                 step = await ask_environment(partial(world.step, play.calls[-1].text), Step, turn, self.deadline)
-                play.heard(step)
+                play.observe_step(step)
                 if step.done:
-                    return play.ended(Stop.DONE)
+                    return play.end_rollout(Stop.DONE)
                 spoken[shown.actor], shown = (talk, play.calls[-1], said), step.obs
             raise AssertionError("turns are counted without end")
 

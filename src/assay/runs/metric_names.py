@@ -9,7 +9,11 @@ __all__ = ["RENAMED_METRICS", "current_names", "digest_names"]
 
 V = TypeVar("V")
 
-RENAMED_METRICS: Mapping[str, str] = {"engine/ess_attempts": "engine/ess_rollouts", "check/attempts": "check/rollouts"}
+RENAMED_METRICS: Mapping[str, str] = {
+    "engine/ess_attempts": "engine/ess_rollouts",
+    "check/attempts": "check/rollouts",
+    "time/supply": "time/columns",
+}
 """Old name to new one."""
 
 _OLD = {new: old for old, new in RENAMED_METRICS.items()}

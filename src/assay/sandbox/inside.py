@@ -16,7 +16,7 @@ from typing import Any
 
 from assay.sandbox.inside_compare import METHODS, agree, call_assertion, found_in_row, restore, run_cases, save_members, to_plain
 
-__all__ = ["agree", "hide", "names_of_program", "parts", "shown", "suite", "told_of", "unit"]
+__all__ = ["agree", "hide", "names_of_program", "parts", "suite", "to_plain", "told_of", "unit"]
 
 _HELPERS = {f"_{helper.__name__}_": helper.__name__ for helper in (agree, call_assertion, found_in_row, run_cases)}
 """What test code calls in the place of its own comparisons, and the function that it is."""
@@ -65,7 +65,7 @@ def parts(steps: list[list[str]]) -> dict[str, Any]:
             else:
                 values = [eval(one, names) for one in code]
                 said = [own["agree"](values, texts[2:])] if kind == "pair" else []
-                given.append([kind, *map(own["shown"], values), *said])
+                given.append([kind, *map(own["to_plain"], values), *said])
         except Exception as why:
             given.append(["raised", own["told_of"](why)])
             if kind == "run":
@@ -149,7 +149,7 @@ class _Agreeing(ast.NodeTransformer):
         if sign and count == 2 and isinstance(of, ast.Name) and of.id == "operator":
             return _agree_expression(node.args, [sign])
         if name in METHODS:
-            return ast.Call(ast.Name("_asserted_", ast.Load()), [ast.Constant(name), of, *node.args], node.keywords)
+            return ast.Call(ast.Name("_call_assertion_", ast.Load()), [ast.Constant(name), of, *node.args], node.keywords)
         if name in ("count", "index") and count == 1:
             return ast.Call(ast.Name("_found_in_row_", ast.Load()), [of, ast.Constant(name), *node.args], [])
         if name == "debug" and isinstance(of, ast.Call) and ast.unparse(of.func).endswith("loadTestsFromTestCase"):

@@ -300,7 +300,8 @@ def _work(out: Path, settings: Mapping[str, Any]) -> Generator[_Work]:
             work.sync()
         elif (before := _read(path, 1, lines[0]).get("distillation")) != settings:
             raise ConfigError(
-                f"{path} is the work of another distillation: {_describe_change(before, settings)}; name another file, or remove that one"
+                f"{path} is the work of another distillation: {_describe_change(before, settings)}; "
+                "name another file, or remove that one"
             )
         for number, line in enumerate(lines[1:], 2):
             record = _read(path, number, line)

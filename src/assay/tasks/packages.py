@@ -137,6 +137,10 @@ def installed_packages() -> Installed:
     return read_catalogs(tuple(entry_points(group=GROUP)))
 
 
+installed = installed_packages
+"""What packages import that `assay tasks export` wrote before the function had this name."""
+
+
 def read_catalogs(points: tuple[EntryPoint, ...]) -> Installed:
     """What these entry points offer; a name of two packages is kept as a clash, or as hidden where assay's own is one of them; a
     catalog that cannot be read is kept as broken.

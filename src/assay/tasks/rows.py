@@ -84,7 +84,7 @@ class Rows:
     '2+2='
     """
 
-    rows: Sequence[Mapping[str, Any]] = field(repr=False, metadata={BESIDE: "_beside"})
+    rows: Sequence[Mapping[str, Any]] = field(repr=False, metadata={BESIDE: "_table_loader"})
     reward: Reward | None = field(default=None, kw_only=True)
     scorer: Verifier | None = field(default=None, kw_only=True)
     name: str = field(default="rows", kw_only=True)

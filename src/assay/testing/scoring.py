@@ -193,12 +193,12 @@ def _survives(
         silenced = _scores(spec.build(), groups, replace(ctx, replies=dict.fromkeys(spec.judges, silent)), subject)
     except EngineError as error:
         raise ContractError(
-            f"{subject}: raises where a judge gives no answer ({error}); give the rollout a fault (assay.core.unanswered)"
+            f"{subject}: raises where a judge gives no answer ({error}); give the rollout a fault (assay.core.unanswered_score)"
         ) from error
     faults = [x for x in silenced.values() if not x.valid]
     others = [dict(x.components) for name, x in silenced.items() if x.valid and _plain(x) != _plain(found[name])]
     require(
         bool(faults) and not others,
         subject,
-        f"gave {others[:1] or 'numbers alone'} where its judges gave no answer; give a fault (assay.core.unanswered)",
+        f"gave {others[:1] or 'numbers alone'} where its judges gave no answer; give a fault (assay.core.unanswered_score)",
     )

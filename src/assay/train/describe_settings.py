@@ -56,7 +56,7 @@ def describe_settings(run: Run, stage: Reinforce, facts: ModelFacts, machine: Ma
     """
     learner, new = stage.learner, run.sampling.max_new_tokens
     lora = learner.adapter
-    what = f"LoRA of rank {lora.rank} ({_count(facts.weights.trained(lora))} weights)" if lora else "all weights"
+    what = f"LoRA of rank {lora.rank} ({_count(facts.weights.trainable_count(lora))} weights)" if lora else "all weights"
     rate = learner.optimizer.lr
     usual = learning_rate(facts.count, lora is not None)
     how = "an adapter on a model" if lora else "full training"

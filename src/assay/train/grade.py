@@ -144,7 +144,7 @@ def _lists(found: Any, scorer: Scorer) -> Sequence[Sequence[Score]]:
         kind = "None" if others[0] is None else a_kind(others[0])
         raise RewardError(
             f"{type(scorer).__name__}.score gave {kind} where a Score of a rollout is due; of one that it cannot judge give "
-            "assay.core.unanswered(EngineError(why))"
+            "assay.core.unanswered_score(EngineError(why))"
         )
     return outer
 

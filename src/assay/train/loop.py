@@ -45,11 +45,11 @@ async def step(s: ReinforceRunner) -> StepResult:
         if p.checker:
             with span("check"):
                 found = p.checker.look(taken.graded)
-        with span("supply"):
+        with span("columns"):
             groups, experts = await complete_groups(s, taken.kept), await expert_groups(s, taken.kept)
         batch = stage.composer.compose(groups, replay, p.step, experts)
         if stage.sources:
-            with span("supply"):
+            with span("columns"):
                 batch = await join_sources(s, batch, groups)
         if replay is not None:
             batch = join_replayed(s, batch, groups)

@@ -225,7 +225,7 @@ def memory_of(
         evaluated: rollouts of the largest evaluation.
     """
     learner = learner_of(run, stage)
-    trained = weights.trained(learner.adapter)
+    trained = weights.trainable_count(learner.adapter)
     trunks = len(learner.trunks) * weights.count
     moments, ranks = 2 * trained, run.mesh.size
     if isinstance(learner.optimizer, Muon):  # one momentum for hidden matrices

@@ -86,7 +86,7 @@ class RunLog:
 
     def write_mismatch(self, p: Parts, metrics: Mapping[str, float], progress: Progress) -> MismatchError | None:
         """Says where engine and learner begin to disagree too much; the error by which the run is to end, if it is to."""
-        found = p.agreement.judged(metrics, p.step)
+        found = p.agreement.judge_step(metrics, p.step)
         if found.compared:
             if found.alarm and not progress.apart:
                 self.journal.event(p.step, "mismatch", found.alarm)

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from assay.core.canon import FrozenMap, plain
 from assay.core.errors import DataError, UnknownNameError
@@ -19,6 +19,14 @@ from assay.verify.language import box_denied, box_joined, doubted
 __all__ = ["AnswerPlace", "AnswerVerifier", "answer_in", "last_match", "option", "verdict_score"]
 
 E = TypeVar("E", bound=StrEnum)
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:  # of verifiers that were written before the function had its name
+        if name == "ruled":
+            raise ImportError(f"{__name__}.ruled is called verdict_score now; write: from {__name__} import verdict_score")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 _MARK = re.compile(r"\banswer(?: is)?[*_ ]{0,4}[:=]", re.IGNORECASE)
 _OPEN, _CLOSE = re.compile("<answer>", re.IGNORECASE), re.compile("</answer>", re.IGNORECASE)

@@ -49,9 +49,9 @@ class DecisionTransformer:
 
     def compose(self) -> Composition:
         """Its parts."""
-        return self.compose(SequenceClone(), False)
+        return self.composition_of(SequenceClone(), False)
 
-    def compose(self, fit: SequenceClone, forecasts: bool) -> Composition:
+    def composition_of(self, fit: SequenceClone, forecasts: bool) -> Composition:
         """Its parts with a loss.
 
         Raises:
@@ -97,4 +97,4 @@ class MultiObjectiveDT(DecisionTransformer):
     def compose(self) -> Composition:
         """Its parts."""
         told = SequenceClone(states=self.states, returns=self.returns)
-        return self.compose(told, bool(self.states or self.returns))
+        return self.composition_of(told, bool(self.states or self.returns))

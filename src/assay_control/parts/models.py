@@ -105,7 +105,7 @@ class ValueGradientModel:
     def weigh(self, gradient: Tensor, error: Tensor) -> Tensor:
         """Of each row.
 
-        >>> float(ValueGradientModel().weighted(torch.tensor([1.0, 2.0]), torch.tensor([0.5, -0.25])))
+        >>> float(ValueGradientModel().weigh(torch.tensor([1.0, 2.0]), torch.tensor([0.5, -0.25])))
         0.5
         """
         return (gradient * error).square().sum(-1)

@@ -24,9 +24,9 @@ from assay_tasks.coding.chains import (
     each_matters,
     inputs,
     lines,
-    write_loops,
     mutants,
     result,
+    write_loops,
 )
 
 __all__ = ["Bug", "FromExamples", "FromWords", "Repair", "Translate", "UnitTest"]

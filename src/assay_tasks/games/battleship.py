@@ -63,7 +63,7 @@ class Battleship(Game):
 
     def fair(self, facts: Facts) -> bool:
         """Whether the oracle sinks all in time."""
-        return self.played(facts)[0].won
+        return self.play_oracle(facts)[0].won
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """Board and fleet in words."""

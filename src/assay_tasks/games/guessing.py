@@ -135,7 +135,7 @@ class TwentyQuestions(Game):
 
     def fair(self, facts: Facts) -> bool:
         """Whether the oracle finds the thing in time."""
-        return self.played(facts)[0].won
+        return self.play_oracle(facts)[0].won
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
         """The table as lines."""

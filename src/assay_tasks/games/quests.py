@@ -231,7 +231,7 @@ class _Quest(Game, ABC):
 
     def fair(self, facts: Facts) -> bool:
         """Whether the walkthrough wins, in three steps or more, and none of three random plays does."""
-        match, actions = self.played(facts)
+        match, actions = self.play_oracle(facts)
         if not match.won or len(actions) < 3:
             return False
         rng = Random(derive("random play", 0, self.name, digest(facts)))
@@ -315,7 +315,7 @@ class Unlock(_Quest):
         for at in rng.sample(range(len(plan.exits)), doors):
             plan.door(at, "locked")
         shut = [name for name, (state, _) in plan.locks.items() if state == "locked"]
-        rooms = plan.reached(start)
+        rooms = plan.reachable_rooms(start)
         while shut:
             ends = {door: (a in rooms) + (b in rooms) for a, _, b, door in plan.exits if door in shut}
             near = [door for door in shut if ends[door]]
@@ -323,7 +323,7 @@ class Unlock(_Quest):
             plan.key(lock, plan.anywhere(rooms, shut=True))
             shut.remove(lock)
             was, plan.locks[lock][0] = rooms, "closed"  # as if it were open, to see how far it leads
-            rooms = plan.reached(start)
+            rooms = plan.reachable_rooms(start)
             plan.locks[lock][0] = "locked"
             rooms = [room for room in plan.rooms if room in {*was, *rooms, *self._rooms_beyond(plan, lock, was)}]
         safe = plan.place(rng.choice(plan.rooms[1:]), "locked")
@@ -340,7 +340,7 @@ class Unlock(_Quest):
     def _rooms_beyond(plan: _Plan, lock: str, rooms: list[str]) -> list[str]:
         """Rooms behind a door, as far as no other locked door stands before them."""
         a, b = next((a, b) for a, _, b, door in plan.exits if door == lock)
-        return [room for side in (a, b) if side not in rooms for room in plan.reached(side)]
+        return [room for side in (a, b) if side not in rooms for room in plan.reachable_rooms(side)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -53,7 +53,7 @@ class Mastermind(Game):
 
     def fair(self, facts: Facts) -> bool:
         """Whether the oracle finds the code in time, and not at its first guess."""
-        match, actions = self.played(facts)
+        match, actions = self.play_oracle(facts)
         return match.won and len(actions) > 1
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
@@ -159,7 +159,7 @@ class Wordle(Game):
 
     def fair(self, facts: Facts) -> bool:
         """Whether the oracle finds the word in time, and not at its first guess."""
-        match, actions = self.played(facts)
+        match, actions = self.play_oracle(facts)
         return match.won and len(actions) > 1
 
     def fields(self, facts: Facts) -> Mapping[str, str]:
@@ -254,7 +254,7 @@ class Hangman(Game):
 
     def fair(self, facts: Facts) -> bool:
         """Whether the oracle finds the word in time, and not at once."""
-        match, actions = self.played(facts)
+        match, actions = self.play_oracle(facts)
         return match.won and len(actions) > 1
 
     def fields(self, facts: Facts) -> Mapping[str, str]:

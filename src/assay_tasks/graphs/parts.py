@@ -12,7 +12,7 @@ from assay.verify.structure.graph import GraphAnswer
 from assay.verify.structure.partitions import Bipartition, Components
 from assay.verify.structure.routes import Cycle
 from assay_tasks.graphs.base import NodesOf, NumberOf, Witness, YesNo
-from assay_tasks.graphs.drawing import blocks, connected_graph, pairs, bipartite_graph, some, tree
+from assay_tasks.graphs.drawing import bipartite_graph, blocks, connected_graph, pairs, some, tree
 from assay_tasks.graphs.net import Edge, Net
 from assay_tasks.graphs.search import circle, cuts, girth, pieces, sides
 from assay_tasks.graphs.wording import FRIENDS, Theme

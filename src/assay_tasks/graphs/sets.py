@@ -11,8 +11,8 @@ from assay.tasks.problem import Facts
 from assay.verify.structure import partitions, subsets
 from assay.verify.structure.graph import GraphAnswer
 from assay_tasks.graphs.base import NumberOf, Witness
-from assay_tasks.graphs.drawing import any_graph, no_graph, bipartite_graph, some
-from assay_tasks.graphs.exact import maximum_matching, chromatic, clique, coloring, dominating, independent, matching
+from assay_tasks.graphs.drawing import any_graph, bipartite_graph, no_graph, some
+from assay_tasks.graphs.exact import chromatic, clique, coloring, dominating, independent, matching, maximum_matching
 from assay_tasks.graphs.net import Edge, Net, at, bits
 from assay_tasks.graphs.weighed import flow
 from assay_tasks.graphs.wording import FRIENDS, ROADS, Theme

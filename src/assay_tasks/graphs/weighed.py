@@ -13,7 +13,7 @@ __all__ = ["flow", "lengths", "longest", "shortest", "spanning", "tour", "trees"
 
 def lengths(net: Net, source: int) -> tuple[list[int], list[int]]:
     """Length of a shortest path to each node, -1 where there is none, and the node before it (Dijkstra)."""
-    table = net.weighted()
+    table = net.weighted_neighbours()
     out, before = [-1] * net.n, [-1] * net.n
     heap = [(0, source, source)]
     while heap:
@@ -39,7 +39,7 @@ def shortest(net: Net, source: int, target: int) -> tuple[int, list[int]]:
 
 def widest(net: Net, source: int, target: int) -> int:
     """The greatest weight such that some path between two nodes has no edge of less; 0 where there is no path."""
-    table = net.weighted()
+    table = net.weighted_neighbours()
     out = [0] * net.n
     heap = [(-(max(net.weights or [0]) + 1), source)]
     while heap:
@@ -80,7 +80,7 @@ def spanning(net: Net) -> list[int]:
 
 def longest(net: Net) -> int:
     """Length of a longest path of a graph without cycles."""
-    table = net.weighted()
+    table = net.weighted_neighbours()
     best = [0] * net.n
     for here in order(net) or ():
         for there, weight in table[here]:

@@ -227,7 +227,7 @@ def _neighbours(net: Net, theme: Theme) -> str:
         lines = [f"{name}: {', '.join([names[j] for j in row]) or '-'}" for name, row in zip(names, net.adjacent, strict=True)]
         aside = ""
     else:
-        table = net.weighted()
+        table = net.weighted_neighbours()
         lines = [
             f"{name}: {', '.join([f'{names[j]} ({w})' for j, w in sorted(row)]) or '-'}"
             for name, row in zip(names, table, strict=True)

@@ -149,7 +149,7 @@ class Formula(Problem):
             body = "Consider the formula " + " ∧ ".join([f"({part})" for part in parts]) + "."
         return f"The variables {', '.join(names)} are true or false. {body}\n{self.asks}{how}"
 
-    def solve(self, facts: Facts) -> tuple[list[bool] | None, int]:
+    def find_assignment(self, facts: Facts) -> tuple[list[bool] | None, int]:
         """A satisfying assignment or None, and the solver's effort."""
         solver = Solver(len(str(facts["names"]).split(" ")), clauses_of(facts))
         return solver.model(), solver.effort
@@ -204,7 +204,7 @@ class Planted(Formula):
 
     def solve(self, facts: Facts) -> Solution:
         """Search with unit propagation."""
-        return _answer_formula(facts, *self.solved(facts))
+        return _answer_formula(facts, *self.find_assignment(facts))
 
     def verifier(self, form: Form) -> Verifier:
         """Evaluate the clauses."""
@@ -245,7 +245,7 @@ class Solvable(Edge):
 
     def solve(self, facts: Facts) -> Solution:
         """Search with unit propagation."""
-        return _answer_formula(facts, *self.solved(facts))
+        return _answer_formula(facts, *self.find_assignment(facts))
 
     def verifier(self, form: Form) -> Verifier:
         """Evaluate the clauses."""
@@ -267,7 +267,7 @@ class Satisfiable(Edge):
 
     def solve(self, facts: Facts) -> Solution:
         """Search with unit propagation."""
-        model, effort = self.solved(facts)
+        model, effort = self.find_assignment(facts)
         return Solution(answer="no" if model is None else "yes", effort=effort)
 
     def verifier(self, form: Form) -> Verifier:

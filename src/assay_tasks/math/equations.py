@@ -55,7 +55,8 @@ class LinearEquation(ExactProblem):
         a, c = _slope(left), _slope(right)
         b, d = (sum(k * rest for k, _, rest in side) for side in (left, right))
         answer = Fraction(d - b, a - c)
-        steps = f"{sum_text([a, b], ['x', ''])} = {sum_text([c, d], ['x', ''])}\n{signed_term(a - c, 'x', True)} = {d - b}\nx = {answer}"
+        first = f"{sum_text([a, b], ['x', ''])} = {sum_text([c, d], ['x', ''])}"
+        steps = f"{first}\n{signed_term(a - c, 'x', True)} = {d - b}\nx = {answer}"
         return Solution(answer=str(answer), steps=steps, effort=2 * (len(left) + len(right)) + 1)
 
 
@@ -347,7 +348,8 @@ class Recurrence(ExactProblem):
         steps: list[str] = []
         for n in range(3, facts["n"] + 1):
             found = p * b + q * a + plus
-            sums = f"{p} × {wrap_number(b)} {'-' if q < 0 else '+'} {abs(q)} × {wrap_number(a)} {'-' if plus < 0 else '+'} {abs(plus)}"
+            products = f"{p} × {wrap_number(b)} {'-' if q < 0 else '+'} {abs(q)} × {wrap_number(a)}"
+            sums = f"{products} {'-' if plus < 0 else '+'} {abs(plus)}"
             steps.append(f"a_{n} = {sums} = {found}")
             a, b = b, found
         return Solution(answer=str(b), steps="\n".join(steps), effort=len(steps))

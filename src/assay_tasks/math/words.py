@@ -15,7 +15,7 @@ from assay.verify.exact import ExactMatch
 from assay_tasks.math.arithmetic import number_in
 from assay_tasks.math.exact import ExactProblem, sum_text, wrap_number
 from assay_tasks.math.quantities import Quantities
-from assay_tasks.math.stories import draw_aside, cents, list_parts, people, said_aside
+from assay_tasks.math.stories import cents, draw_aside, list_parts, people, said_aside
 
 __all__ = ["Ages", "Calendar", "Clock", "Currencies", "Mixtures", "Parts", "Percentages", "Shopping", "Travel", "Work", "words"]
 

@@ -49,7 +49,7 @@ class Purchases(Clued):
         """Prices, buyers and goods at random; true clues that are needed, and some more."""
         n, extra = self.shapes[level - 1]
         prices = sorted(rng.sample(range(3, 12 + 6 * n), n))
-        facts: dict[str, Any] = {"names": self.named(n, rng), "goods": sorted(rng.sample(_GOODS, n)), "prices": prices}
+        facts: dict[str, Any] = {"names": self.draw_names(n, rng), "goods": sorted(rng.sample(_GOODS, n)), "prices": prices}
         truth = [*rng.sample(prices, n), *rng.sample(prices, n)]
         pool: list[Clue] = []
         for _ in range(25 * n):

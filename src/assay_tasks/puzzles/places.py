@@ -236,7 +236,7 @@ class Order(Clued):
             elif kind in ("not at", "either"):
                 other = rng.choice([p for p in range(n) if p != truth[a]])
                 pool.append([kind, a, other] if kind == "not at" else [kind, a, *sorted((truth[a], other))])
-        return self.with_clues({"names": self.named(n, rng)}, truth, pool, rng)
+        return self.with_clues({"names": self.draw_names(n, rng)}, truth, pool, rng)
 
     def base(self, facts: Facts) -> Model:
         """Everybody at another place."""
@@ -338,7 +338,7 @@ class Seating(Clued):
                 pool.append([kind, a, b, gap])
             elif kind == "opposite" and 2 * gap == n:
                 pool.append([kind, a, b])
-        return self.with_clues({"names": self.named(n, rng)}, truth, pool, rng)
+        return self.with_clues({"names": self.draw_names(n, rng)}, truth, pool, rng)
 
     def base(self, facts: Facts) -> Model:
         """Seats counted clockwise from the first guest's."""

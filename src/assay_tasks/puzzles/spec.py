@@ -21,7 +21,7 @@ from assay_tasks.puzzles.clued import list_in, table_in
 from assay_tasks.puzzles.constraints import Constraint
 from assay_tasks.puzzles.puzzle import bullets, list_words
 from assay_tasks.puzzles.solver import Model
-from assay_tasks.puzzles.terms import Ref, Term, constraint_of, domain_of, read, value_of, replace_names
+from assay_tasks.puzzles.terms import Ref, Term, constraint_of, domain_of, read, replace_names, value_of
 
 __all__ = ["Spec"]
 

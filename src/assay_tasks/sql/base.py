@@ -128,7 +128,8 @@ class Question(Problem):
         blocks = ["A SQLite database has these tables; of each the first rows are shown."]
         for table in tables:
             lines = [" | ".join("NULL" if c is None else str(c) for c in row) for row in rows[table.name][: self.shown]]
-            blocks.append("\n".join([table.created(), f"-- {' | '.join(table.header)}", *(f"-- {line}" for line in lines)]))
+            header = f"-- {' | '.join(table.header)}"
+            blocks.append("\n".join([table.create_statement(), header, *(f"-- {line}" for line in lines)]))
         return "\n\n".join(
             [
                 *blocks,
@@ -163,7 +164,7 @@ def _chain(name: str, start: int, stop: int) -> tuple[Table, ...]:
 
 @cache
 def _created_date(name: str, start: int, stop: int) -> str:
-    return "\n".join(t.created() for t in _chain(name, start, stop))
+    return "\n".join(t.create_statement() for t in _chain(name, start, stop))
 
 
 def _open_database(tables: Sequence[Table], rows: Rows) -> closing[sqlite3.Connection]:

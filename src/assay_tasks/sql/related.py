@@ -75,7 +75,8 @@ class Joined(Question):
         most = last if plan["kind"] == "JOIN" else _deepest(plan["where"], last)
         lacks = [f"that belong to no {tables[last - 1].name}"] if most == last else []
         lacks += [
-            f"whose {name_column(tables, last, i, '').split('its ')[1].removesuffix(chr(39) + 's ')} belongs to no {tables[i - 1].name}"
+            f"whose {name_column(tables, last, i, '').split('its ')[1].removesuffix(chr(39) + 's ')} "
+            f"belongs to no {tables[i - 1].name}"
             for i in range(min(last - 1, most), stop, -1)
         ]
         lacking = f"{tables[last].plural} " + " or ".join(lacks)

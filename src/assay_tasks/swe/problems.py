@@ -17,7 +17,7 @@ from assay.verify.code.edits import Edit, edits_between
 from assay.verify.code.repository import RepositoryTests
 from assay_tasks.swe.bugs import Bug
 from assay_tasks.swe.kind import Example
-from assay_tasks.swe.repository import KINDS, Repository, about, bug_in, changed_example, run_example, hidden_examples
+from assay_tasks.swe.repository import KINDS, Repository, about, bug_in, changed_example, hidden_examples, run_example
 
 __all__ = ["EDITS", "PROTECTED", "Mending", "Patch", "shown_edits"]
 

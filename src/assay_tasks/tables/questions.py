@@ -59,7 +59,7 @@ class TableQuestion(Problem):
 
     def word(self, facts: Facts, variant: int) -> str:
         """Tables and question; every other wording asks first."""
-        tables = "\n\n".join(sheet.written(facts["layout"]) for sheet in self.sheets(facts))
+        tables = "\n\n".join(sheet.to_text(facts["layout"]) for sheet in self.sheets(facts))
         question = self.templates[variant].format_map(self.fields(facts))
         return f"{question}\n\n{tables}\n" if variant % 2 else f"{tables}\n\n{question}"
 
@@ -174,7 +174,7 @@ class Count(OneTable):
     def solve(self, facts: Facts) -> Solution:
         """All rows, one condition after another."""
         sheet = Sheet.of(facts)
-        kept = sheet.kept(facts["where"])
+        kept = sheet.kept_rows(facts["where"])
         steps = f"These fit: {', '.join(str(row[0]) for row in kept) or 'none'}."
         return Solution(answer=str(len(kept)), steps=steps, effort=len(sheet.rows) * len(facts["where"]))
 
@@ -209,7 +209,7 @@ class Aggregate(OneTable):
         where: list[Any] = []
         for _ in range(30):
             where = [drawn_condition(c, rng) for c in rng.sample(others, 1 if level <= 3 else 2)]
-            if len(sheet.kept(where)) >= min(level, 3):
+            if len(sheet.kept_rows(where)) >= min(level, 3):
                 break
         else:
             where = []
@@ -219,7 +219,7 @@ class Aggregate(OneTable):
         """Rows that fit, then their values."""
         sheet = Sheet.of(facts)
         at = sheet.at(facts["column"])
-        kept = sheet.kept(facts["where"])
+        kept = sheet.kept_rows(facts["where"])
         found = aggregate(facts["kind"], [row[at] for row in kept])
         listed = ", ".join(f"{row[0]} {row[at]}" for row in kept)
         steps = f"These fit: {listed}. The {_AGGREGATES[facts['kind']]} of {len(kept)} values is {decimal(found)}."
@@ -274,7 +274,7 @@ class Compare(OneTable):
         found: list[Fraction] = []
         steps: list[str] = []
         for group in facts["groups"]:
-            values = [row[at] for row in sheet.kept([[facts["by"], "=", group]])]
+            values = [row[at] for row in sheet.kept_rows([[facts["by"], "=", group]])]
             found.append(aggregate(kind, values))
             steps.append(f"{group}: {', '.join(map(str, values))}; {_AGGREGATES[kind]} {decimal(found[-1])}.")
         difference = found[0] - found[1]
@@ -322,14 +322,14 @@ class Nth(OneTable):
             label = rng.choice(table.labels)
             groups = [row[sheet.at(label.name)] for row in sheet.rows]
             where = [[label.name, "<>", rng.choice(groups)]] if len(set(groups)) > 1 else []
-        place = rng.randint(1, len(sheet.kept(where)))
+        place = rng.randint(1, len(sheet.kept_rows(where)))
         return {"where": where, "column": rng.choice(table.numbers).name, "down": rng.random() < 0.5, "place": place}
 
     def solve(self, facts: Facts) -> Solution:
         """By sorting."""
         sheet = Sheet.of(facts)
         at, sign = sheet.at(facts["column"]), -1 if facts["down"] else 1
-        rows = sorted(sheet.kept(facts["where"]), key=lambda row: (sign * row[at], row[0]))
+        rows = sorted(sheet.kept_rows(facts["where"]), key=lambda row: (sign * row[at], row[0]))
         listed = ", ".join(f"{row[0]} {row[at]}" for row in rows[: facts["place"]])
         effort = len(sheet.rows) * (1 + len(facts["where"])) + len(rows) * len(rows).bit_length()
         return Solution(answer=str(rows[facts["place"] - 1][0]), steps=f"In order: {listed}.", effort=effort)

@@ -51,12 +51,12 @@ class Sheet:
     def to_text(self, layout: str) -> str:
         """The table as text.
 
-        >>> print(Sheet("cities", ["name", "area"], [["Ulm", 3]]).written("markdown"))
+        >>> print(Sheet("cities", ["name", "area"], [["Ulm", 3]]).to_text("markdown"))
         cities:
         | name | area |
         |---|---|
         | Ulm | 3 |
-        >>> print(Sheet("cities", ["name", "area"], [["Ulm", 3]]).written("lines"))
+        >>> print(Sheet("cities", ["name", "area"], [["Ulm", 3]]).to_text("lines"))
         cities:
         Ulm has area 3.
         """

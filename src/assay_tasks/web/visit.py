@@ -206,7 +206,7 @@ class WebProblem(Game, ABC):
         for _ in range(TRIES):
             data, asked = self.pose(level, rng)
             facts: dict[str, Any] = {"data": data, "asked": asked, "turns": MOST_TURNS}
-            match, actions = self.played(facts)
+            match, actions = self.play_oracle(facts)
             if match.won and 1 < len(actions) <= MOST_TURNS // 2:
                 return facts | {"turns": min(MOST_TURNS, 2 * len(actions) + 4)}
         raise DataError(f"{self.name}: level {level}: the oracle succeeds on none of {TRIES} sites")

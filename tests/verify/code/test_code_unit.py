@@ -154,11 +154,11 @@ def test_what_is_shown_and_how_it_agrees() -> None:
 
     plain = [None, True, 3, 2.5, "a", [1, (2,)], {1, 2}, frozenset({3}), {"a": [1], 2: ()}, b"x", 1 + 2j]
     for value in plain:
-        found = plain_of(json.loads(json.dumps(inside.shown(value))))
+        found = plain_of(json.loads(json.dumps(inside.to_plain(value))))
         assert found == value and type(found) is type(value)
-    assert inside.shown(Same(3)) == 3 and inside.shown(Fraction(1, 2)) == 0.5 and inside.shown(Decimal(2)) == 2
-    assert plain_of(inside.shown({"a": 1}.keys())) == {"a"} and plain_of(inside.shown(Counter("aa"))) == {"a": 2}
-    assert plain_of(inside.shown(Other(1))).truth is True and plain_of(inside.shown(bytearray(b"x"))) == b"x"
+    assert inside.to_plain(Same(3)) == 3 and inside.to_plain(Fraction(1, 2)) == 0.5 and inside.to_plain(Decimal(2)) == 2
+    assert plain_of(inside.to_plain({"a": 1}.keys())) == {"a"} and plain_of(inside.to_plain(Counter("aa"))) == {"a": 2}
+    assert plain_of(inside.to_plain(Other(1))).truth is True and plain_of(inside.to_plain(bytearray(b"x"))) == b"x"
     assert not agrees(Same(3), 4, "==") and agrees(Same(3), 3, "==") and agrees(Same(3), 4, "!=")
     assert not agrees(Other(1), 1, "==") and not agrees([Other(1)], [1], "==")
     assert agrees([Other(1)], [Other(1)], "==") and not agrees([1], [1, 2], "==")

@@ -16,7 +16,13 @@ RENAMED: Mapping[str, Mapping[str, str]] = {
     "assay.runs": {"guarded": "storage_errors"},
     "assay.interop": {"loaded": "load_verifier"},
     "assay.audit": {"Case": "AuditCase", "Settings": "AuditSettings", "Status": "AuditStatus"},
-    "assay.core": {"Rehearsal": "PerturbsWeights", "World": "TaskView", "supervised": "supervised_sample"},
+    "assay.core": {
+        "Rehearsal": "PerturbsWeights",
+        "World": "TaskView",
+        "supervised": "supervised_sample",
+        "unanswered": "unanswered_score",
+    },
+    "assay_control": {"normalised": "normalise_return"},
     "assay.curate": {
         "Progress": "CurationProgress",
         "Seen": "StepNotes",

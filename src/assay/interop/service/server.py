@@ -13,7 +13,7 @@ from starlette.routing import Route
 from assay.core.errors import DataError
 from assay.core.util.renamed import refuse_old_keywords
 from assay.interop.service.request_handler import Busy, ScoringRequestHandler, TooMany
-from assay.sandbox.service.http import require_token, listen, refusal, read_request, table
+from assay.sandbox.service.http import listen, read_request, refusal, require_token, table
 
 __all__ = ["application", "serve"]
 

@@ -21,8 +21,8 @@ from assay.measure.trackers.tracker import (
     TrackedRun,
     TrackerSession,
     TrackerSettings,
-    shorten_lists,
     rollout_table,
+    shorten_lists,
 )
 from assay.runs.reader import MetricLine, metric_line, read_document
 from assay.runs.rollout_files import RolloutFiles

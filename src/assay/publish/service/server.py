@@ -30,7 +30,7 @@ from assay.publish.service.completion_request import (
 from assay.publish.service.completion_response import Answered, CompletionResponse, error_body
 from assay.publish.service.text_generator import TextGenerator
 from assay.publish.service.text_stream import TextStream, before_call
-from assay.sandbox.service.http import require_token, listen, read_request, table
+from assay.sandbox.service.http import listen, read_request, require_token, table
 
 __all__ = ["application", "serve"]
 

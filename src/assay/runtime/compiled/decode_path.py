@@ -179,7 +179,7 @@ class CompiledRunner:
         """As `Runner.advance`."""
         n = len(table)
         before, ended = table.count[:n].copy(), np.zeros(n, np.int8)
-        kept = table.kept()
+        kept = table.keeps_support()
         bits = None if kept is None else np.zeros((n, TOKENS, -(-self._weights.shape.vocab_size // 8)), np.uint8)
         self._check_status(
             self._functions.assay_advance(

@@ -68,7 +68,7 @@ class CompiledPasses:
         weakref.finalize(self, self.functions.assay_train_free, self._pointer)
 
     def hidden_states(self, weights: Sequence[Tensor], ids: Tensor, packing: Packing, wanted: Tensor | None = None) -> Tensor:
-        """As `Causal.hidden`.
+        """As `Causal.hidden_states`.
 
         Args:
             weights: float32, in the order of `assay.runtime.models.model.parameter_shapes`, without a head of its own.

@@ -76,7 +76,7 @@ class Sharded(Causal):
         if ranks.share is not None:
             _check_share(decoder, ranks.share.size)
         self._decoder = (decoder,)  # in a tuple: the root alone owns it
-        learns = set(decoder.trained())
+        learns = set(decoder.trainable_parameters())
         mesh = init_device_mesh(decoder.device.type, (ranks.size,))
         root = _Root(decoder)
         for part in root.modules():
@@ -205,8 +205,8 @@ class Sharded(Causal):
                 self._root.reshard()
 
     def hidden_states(self, ids: Tensor, packing: Packing, wanted: Tensor | None = None) -> Tensor:
-        """Hidden states after the final norm, as `Causal.hidden` says."""
-        return self.within(self._decoder[0].hidden, ids, packing, wanted)
+        """Hidden states after the final norm, as `Causal.hidden_states` says."""
+        return self.within(self._decoder[0].hidden_states, ids, packing, wanted)
 
     def columns(self, ids: Tensor, packing: Packing, where: Tensor, entropy: bool = False) -> tuple[Tensor, Tensor]:
         """As `Causal.columns`."""

@@ -225,7 +225,7 @@ class MeshLearner:
         try:
             found = work()
             for other in self._others:
-                other.done()
+                other.wait()
         except Exception as error:
             cause = self._cause(error)
             self.close(f"{type(cause).__name__}: {cause}")

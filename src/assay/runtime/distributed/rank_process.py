@@ -141,7 +141,7 @@ class LaunchedRank(RankProcess):
         return self._meeting.pid(self.rank)
 
     def _status(self) -> int | None:
-        return self._meeting.ended(self.rank, FAREWELL)
+        return self._meeting.exit_status(self.rank, FAREWELL)
 
     def end(self) -> None:
         self._status()

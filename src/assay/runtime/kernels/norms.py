@@ -64,7 +64,7 @@ def _normalise_states(part: nn.Module, states: Tensor) -> Tensor:
 
 @torch.no_grad()
 def _is_plain(part: nn.Module, width: int) -> bool:
-    """Whether a norm gives what `_normalise_states` gives, in its own type and in bfloat16, of states so small that epsilon matters too."""
+    """Whether a norm gives what `_normalise_states` gives, in its type and in bfloat16, where states are as small as epsilon."""
     mine: Any = copy.deepcopy(part).cpu()
     draws = torch.Generator().manual_seed(0)
     mine.weight.copy_(torch.randn(width, generator=draws))

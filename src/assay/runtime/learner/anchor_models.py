@@ -42,7 +42,7 @@ def decoder_of(model: Model | HubModel, settings: LearnerSettings | None = None,
         decoder.load_tensors(model.tensors)
         return decoder
     from assay.runtime.learner.hub_decoder import HubDecoder  # transformers takes seconds to import: only where it is used
-    from assay.runtime.models.hub_model import with_adapter, hub_of
+    from assay.runtime.models.hub_model import hub_of, with_adapter
 
     dtype = torch.bfloat16 if wanted.precision == "bf16" else torch.float32
     made = HubDecoder(
@@ -112,7 +112,7 @@ class _Adapted(Causal):
     def __init__(self, policy: Causal) -> None:
         super().__init__()
         self._policy = (policy,)  # in a tuple, so that its weights are not this module's
-        self.kept = {name: p.detach().clone() for name, p in policy.trained().items()}
+        self.kept = {name: p.detach().clone() for name, p in policy.trainable_parameters().items()}
 
     @property
     def shape(self) -> DecoderShape | HubShape:
@@ -148,12 +148,12 @@ class _Adapted(Causal):
 
     @torch.no_grad()
     def hidden_states(self, ids: Tensor, packing: Packing, wanted: Tensor | None = None) -> Tensor:
-        policy = self._policy[0].trained()
+        policy = self._policy[0].trainable_parameters()
         now = {name: p.detach().clone() for name, p in policy.items()}
         try:
             for name, parameter in policy.items():
                 parameter.copy_(self.kept[name])
-            return self._policy[0].hidden(ids, replace(packing, experts=None), wanted)
+            return self._policy[0].hidden_states(ids, replace(packing, experts=None), wanted)
         finally:
             for name, parameter in policy.items():
                 parameter.copy_(now[name])
@@ -224,7 +224,7 @@ class AnchorModels(Mapping[str, Causal]):
             share = anchor.refresh.share(before, after)
             if not share:
                 continue
-            theirs = policy.trained()
+            theirs = policy.trainable_parameters()
             for key, mine in self[name].weights().items():
                 if share == 1.0:
                     mine.copy_(theirs[key])

@@ -194,7 +194,7 @@ class Causal(nn.Module, ABC):
                         "both distributions needs one vocabulary"
                     )
                 others, layout, at = (rows or {}).get(name, own)
-                beside[name] = other.hidden(others, layout, at - 1), other.head.scored_at(packing, where)
+                beside[name] = other.hidden_states(others, layout, at - 1), other.head.scored_at(packing, where)
         read = {name: columns[name].to(hidden.dtype) for name in dict.fromkeys(n for s in stats for n in s.needs)}
         return head_statistics(hidden, self.head.scored_at(packing, where), ids[where], stats, StatisticInputs(beside, read))
 

@@ -33,11 +33,11 @@ States = tuple[Tensor, Tensor]
 def states(decoder: Causal, ids: Tensor, packing: Packing, where: Tensor, behind: bool) -> States:
     """Hidden states before and behind the tokens ``where [M]``; both the former unless ``behind`` asks for the latter."""
     if not behind:
-        before = decoder.hidden(ids, packing, where - 1)
+        before = decoder.hidden_states(ids, packing, where - 1)
         return before, before
     both = torch.cat([where - 1, where])
     wanted, place = cast("tuple[Tensor, Tensor]", cast(Any, torch).unique(both, return_inverse=True))
-    found = decoder.hidden(ids, packing, wanted)
+    found = decoder.hidden_states(ids, packing, wanted)
     return found.index_select(0, place[: len(where)]), found.index_select(0, place[len(where) :])
 
 
@@ -150,7 +150,7 @@ class TrunkPart(TrainedPart):
         whole = replace(learner, adapter=None)
         self._now = decoder_of(start, whole)
         # what it ends in reads its states and nothing else, so a logits layer of its own would be dead weight
-        weights = {n: p for n, p in self._now.trained().items() if n not in self._now.logits_only}
+        weights = {n: p for n, p in self._now.trainable_parameters().items() if n not in self._now.logits_only}
         self._then = decoder_of(start, whole).requires_grad_(False) if settings.tau else self._now
         target = {n: p.detach() for n, p in self._then.weights().items() if n in weights} if settings.tau else {}
         super().__init__(settings, weights, target, settings.optimizer or others, learner.kernel)

@@ -185,9 +185,9 @@ class Decoder(Causal):
         copy_in(self.state_dict(), tensors, "the decoder", ConfigError)
 
     def hidden_states(self, ids: Tensor, packing: Packing, wanted: Tensor | None = None) -> Tensor:
-        """Hidden states after the final norm, as `Causal.hidden` says."""
+        """Hidden states after the final norm, as `Causal.hidden_states` says."""
         if self.shares and self._passes is not None:
-            return self._passes.hidden(self._weights, ids, packing, wanted)
+            return self._passes.hidden_states(self._weights, ids, packing, wanted)
         x = functional.embedding(ids, self.model.embed_tokens.weight)
         turn = (self.cos[packing.positions].unsqueeze(1), self.sin[packing.positions].unsqueeze(1))
         last = self.shape.num_layers - 1

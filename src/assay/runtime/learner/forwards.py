@@ -107,7 +107,7 @@ class Forwards:
             raise DataError("the first token of a row carries loss, but nothing before it can predict it; set its mask to False")
         share, offsets = self._share, micro.offsets
         if share is not None:
-            offsets = share.padded(offsets)
+            offsets = share.pad_offsets(offsets)
             ids = np.pad(ids, (0, int(offsets[-1]) - len(ids)))
         packing = replace(pack_offsets(offsets), share=share)
         half = self.settings.precision == "bf16" and not exact
@@ -174,7 +174,7 @@ class Forwards:
 
     def _quantity(self, forward: Forward) -> Quantity:
         """What a column holds."""
-        column, head = forward.column, self.heads.named(forward.column)
+        column, head = forward.column, self.heads.head_of(forward.column)
         if forward.stat is not None:
             return forward.stat
         if head is not None and forward.model == "policy":
@@ -257,8 +257,8 @@ class Forwards:
         stats = {column: kind for column, kind in wanted.items() if isinstance(kind, VocabStat)}
         plain = {column: kind for column, kind in wanted.items() if kind in ("logp", "entropy")}
         entropy = "entropy" in plain.values()
-        found = self.heads.beside(*inputs, heads)
-        own = self.heads.on_policy(self.heads.named(column) or "" for column in heads)
+        found = self.heads.trunk_states(*inputs, heads)
+        own = self.heads.on_policy(self.heads.head_of(column) or "" for column in heads)
         if not own and not stats:
             if not plain:
                 return {}, found

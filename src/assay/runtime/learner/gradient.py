@@ -43,7 +43,7 @@ class _Flat:
     """One buffer whose slices are the parameters' gradients."""
 
     def __init__(self, policy: Causal) -> None:
-        self.buffer: Tensor = flat_gradient(policy.trained().values())
+        self.buffer: Tensor = flat_gradient(policy.trainable_parameters().values())
 
     def clear(self) -> None:
         self.buffer.zero_()
@@ -78,7 +78,7 @@ class _Parts:
         torch._foreach_mul_(self._grads(), factor)  # type: ignore[reportPrivateUsage]
 
     def _grads(self) -> list[Tensor]:
-        return [p.grad for p in self._policy.trained().values() if p.grad is not None]
+        return [p.grad for p in self._policy.trainable_parameters().values() if p.grad is not None]
 
 
 def gradient_of(policy: Causal, ranks: Collectives | None) -> Gradient:

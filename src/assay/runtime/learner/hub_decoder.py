@@ -146,7 +146,7 @@ class HubDecoder(Causal):
         copy_in(self.trainable_parameters(), tensors, self._shape.architecture, ConfigError)
 
     def hidden_states(self, ids: Tensor, packing: Packing, wanted: Tensor | None = None) -> Tensor:
-        """Hidden states after the final norm, in float32, as `Causal.hidden` says."""
+        """Hidden states after the final norm, in float32, as `Causal.hidden_states` says."""
         found = (self._concatenate_rows if self.concatenated else self._rectangles)(ids, packing)
         if wanted is not None and packing.share is not None:
             wanted = wanted - packing.share.own(len(ids)).start

@@ -55,8 +55,8 @@ class Layout:
     def _owner(self, part: str, name: str) -> tuple[Causal, str] | None:
         """The decoder, and the weight of it, as which a tensor lies; None for what every rank has whole."""
         before, _, weight = name.partition("/")
-        if part == "weights" and name in self._policy.trained():
+        if part == "weights" and name in self._policy.trainable_parameters():
             return self._policy, name
-        if part == "optimizer" and weight in self._policy.trained():
+        if part == "optimizer" and weight in self._policy.trainable_parameters():
             return self._policy, weight
         return (self._anchors[before], weight) if part == "anchors" and before in self._anchors else None

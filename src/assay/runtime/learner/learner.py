@@ -104,7 +104,7 @@ class TorchLearner:
         self._start = model
         self.policy = decoder_of(model, settings, ranks)
         self.anchors = AnchorModels(settings, model, self.policy, models or {}, version, ranks)
-        self.parameters = self.policy.trained()
+        self.parameters = self.policy.trainable_parameters()
         self.gradient = gradient_of(self.policy, ranks)
         self.optimizer = build_optimizer(settings.optimizer, self.parameters, settings.kernel)
         self.heads = Heads(settings, model)
@@ -375,7 +375,7 @@ class TorchLearner:
             start = hub_of(self._start)
         else:
             start = self._start
-        return start.trained(tensors, self.settings.adapter)
+        return start.with_trained(tensors, self.settings.adapter)
 
     @property
     def native(self) -> bool:

@@ -36,7 +36,7 @@ def disturb_weights(policy: Causal) -> Generator[dict[str, Tensor]]:
     """Inside, each trained tensor carries noise of its own; behind it all are bit for bit as before. Gives copies of what they
     were.
     """
-    parameters = policy.trained()
+    parameters = policy.trainable_parameters()
     kept = {name: p.detach().clone() for name, p in parameters.items()}
     with torch.no_grad():
         for name, parameter in parameters.items():

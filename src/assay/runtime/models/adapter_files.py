@@ -101,7 +101,7 @@ def with_adapter(model: HubModel, folder: Path) -> HubModel:
     except ConfigError as error:
         raise ConfigError(f"{folder / ADAPTER_CONFIG}: {error}; of a trained adapter, merge it with PEFT") from error
     own = {n.replace(f".{NAME}", ""): n for n in fresh.tensors}
-    made = model.trained({own.get(name, name): tensor for name, tensor in back.items()}, settings)
+    made = model.with_trained({own.get(name, name): tensor for name, tensor in back.items()}, settings)
     made.module()  # its names and shapes fit, or a DataError says which do not
     return made
 

@@ -169,7 +169,7 @@ def with_weights(model: AnyModel, path: Path, adapter: Lora | None) -> AnyModel:
         raise DataError(f"{path} is missing, truncated or damaged ({error}); name another step") from error
     if adapter is None and isinstance(model, Model):
         return replace(model, tensors=tensors)
-    return hub_of(model).trained(tensors, adapter)
+    return hub_of(model).with_trained(tensors, adapter)
 
 
 # ---- reading it back ---------------------------------------------------------------------------------------------------------

@@ -93,7 +93,7 @@ class Prober:
         handle = self._mlp()[1].register_forward_pre_hook(keep)
         try:
             with torch.no_grad():
-                self._decoder.hidden(*self._pack_ids(ids))
+                self._decoder.hidden_states(*self._pack_ids(ids))
         finally:
             handle.remove()
         return array_of(caught[0].reshape(len(ids), -1))

@@ -105,7 +105,7 @@ def cut(model: object, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Tenso
         starts.append(total)
         total += len(numbers)
     names, ends, found = list(shapes), [*starts[1:], total], dict[str, TensorRows]()
-    for name, tensor in model.saved(probes).items():
+    for name, tensor in model.checkpoint_tensors(probes).items():
         first, last = _run(tensor)
         at = bisect_right(starts, first) - 1
         if last > ends[at] or last < first:

@@ -119,7 +119,7 @@ class NcclLink:
 
     def __iter__(self) -> Iterator[tuple[str, Any]]:
         assert self._held is not None  # inside of `send`
-        for name, array in self._held.sent():
+        for name, array in self._held.tensors_to_send():
             yield name, _tensor(array, self._device)
 
 

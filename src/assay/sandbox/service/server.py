@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from assay.core.errors import ConfigError, DataError
-from assay.sandbox.service.http import require_token, listen, refusal, read_request, table
+from assay.sandbox.service.http import listen, read_request, refusal, require_token, table
 from assay.sandbox.service.request_handler import Full, RunRequestHandler
 
 __all__ = ["application", "serve"]

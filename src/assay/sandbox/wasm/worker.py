@@ -138,7 +138,7 @@ class WasmWorker:
             )
             used = monitor.used
         reason = _reason(done, monitor.reason)
-        kept = {} if reason or done.trapped else folder.kept(table["keep"])
+        kept = {} if reason or done.trapped else folder.kept_files(table["keep"])
         end = {
             "code": done.exit_code,
             "trapped": done.trapped or "",

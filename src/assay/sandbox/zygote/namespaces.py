@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 
-from .places import DEVICES, hidden
+from .places import DEVICES, package_folders
 from .system import (
     CLONE_NEWIPC,
     CLONE_NEWNET,
@@ -95,7 +95,7 @@ def hidden_in(reads: Sequence[str]) -> list[str]:
     return [h for h in hidden_before if any((h + "/").startswith(r.rstrip("/") + "/") for r in reads)]
 
 
-hidden_before = hidden()  # looked up while the host is in sight
+hidden_before = package_folders()  # looked up while the host is in sight
 
 
 def _show(path: str) -> None:

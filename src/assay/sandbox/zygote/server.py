@@ -20,7 +20,7 @@ from typing import Any
 from . import child, landlock, seccomp
 from .kept import send
 from .namespaces import BOX, enter, furnish
-from .places import DEVICES, empty, hidden, readable, split
+from .places import DEVICES, empty, package_folders, readable, split
 from .system import CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUTS, MACHINE, clone, drop_bounding, name_host, prctl, unshare
 from .watch import Watch, read_at
 
@@ -78,7 +78,7 @@ class Server:
             with suppress(OSError):  # granted to root alone; what the host is called is no secret that containment rests on
                 unshare(CLONE_NEWUTS)
                 name_host()
-            rules = [(p, landlock.READ) for p in split(reads, hidden())]
+            rules = [(p, landlock.READ) for p in split(reads, package_folders())]
             self._rules = landlock.ruleset([*rules, *((d, landlock.WRITE) for d in DEVICES), (self._scratch, landlock.WRITE)])
         if self._settings.level != "strong" and self._user is not None:
             os.chown(self._scratch, self._user, self._user)

@@ -11,7 +11,7 @@ import sys
 
 _above = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, _above)
-from zygote.places import hidden, readable  # noqa: E402  # pyright: ignore
+from zygote.places import package_folders, readable  # noqa: E402  # pyright: ignore
 
 __all__ = ["main"]
 
@@ -20,7 +20,7 @@ def main() -> None:
     """Prints it."""
     python = os.path.realpath(sys.executable)
     found = readable((python, *sys.argv[1:]))
-    inside = [h for h in hidden() if any((h + "/").startswith(r.rstrip("/") + "/") for r in found)]
+    inside = [h for h in package_folders() if any((h + "/").startswith(r.rstrip("/") + "/") for r in found)]
     links = {f"/{name}": os.readlink(f"/{name}") for name in ("bin", "lib", "lib64", "sbin") if os.path.islink(f"/{name}")}
     print(json.dumps({"python": python, "reads": found, "hidden": inside, "links": links}))
 

@@ -20,7 +20,7 @@ from assay.tasks.exchange.forms.choice import option_number
 from assay.tasks.exchange.forms.open_question import open_question
 from assay.tasks.exchange.forms.option_base import OptionNumber, base_of
 from assay.tasks.exchange.gym import gym_rows
-from assay.tasks.exchange.reading import GOLDS, PROMPTS, gold_in, is_numbered, prompt_fields, question_of, guess_by_gold
+from assay.tasks.exchange.reading import GOLDS, PROMPTS, gold_in, guess_by_gold, is_numbered, prompt_fields, question_of
 from assay.tasks.exchange.results import Rejected, Summary
 from assay.tasks.exchange.tasksets import taskset_rows
 from assay.tasks.exchange.writing import contradiction, question_key, write_rows

@@ -306,12 +306,12 @@ from pathlib import Path
 from assay.core.protocols import TaskSource
 from assay.core.task import Task
 from assay.interop.taskset import vf
-from assay.tasks.packages import installed
+from assay.tasks.packages import installed_packages
 
 
 def source() -> TaskSource:
     """The family of the file beside this one."""
-    made = installed().read(str(Path(__file__).with_name("{name}")))
+    made = installed_packages().read(str(Path(__file__).with_name("{name}")))
     assert made is not None, "no installed package reads {name}"
     return made
 '''

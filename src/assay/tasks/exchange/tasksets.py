@@ -17,7 +17,7 @@ from assay.core.protocols import TaskSource
 from assay.core.score import Score
 from assay.core.task import TOOLS, Task
 from assay.interop.load_object import load
-from assay.interop.taskset import taskset_class, why_unjudged, vf
+from assay.interop.taskset import taskset_class, vf, why_unjudged
 from assay.tasks.draws import in_turn, in_turn_to_the_end, rows_of_cell
 from assay.tasks.judged import load_rows
 from assay.tasks.packages import installed_packages

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from assay.verify.language import box_denied
 from assay.verify.math.around import expression_around
-from assay.verify.math.phrases import find_announced, cut_clause
+from assay.verify.math.phrases import cut_clause, find_announced
 
 __all__ = ["PLACES", "box_in", "final_answer", "locate_answer"]
 

@@ -28,7 +28,8 @@ def respell_sign(text: str) -> str:
 
     ``\mu`` in front of a letter of mathematics stays a symbol: ``2\mu g`` may be a product.
 
-    >>> [respell_sign(text) for text in (r"\text{negative }12", "minus seven", r"12\,\Omega", r"5\mu\text{m}", r"2\mu g", "10{:}30")]
+    >>> texts = (r"\text{negative }12", "minus seven", r"12\,\Omega", r"5\mu\text{m}", r"2\mu g", "10{:}30")
+    >>> [respell_sign(text) for text in texts]
     ['-12', '-7', '12\\text{ ohm}', '5\\text{ um}', '2\\mu g', '10:30']
     """
     if "{" in text or "colon" in text:

@@ -69,7 +69,7 @@ class SmtModel(AnswerVerifier):
         values = _values(place, problem)
         if values is None:
             return self.nothing("unparsed")
-        kept = problem.kept(values)
+        kept = problem.kept_assertions(values)
         right = all(kept)
         return verdict_score("equal" if right else "invalid", {"correct": float(right), "fraction": sum(kept) / len(kept)})
 

@@ -80,7 +80,7 @@ def problem_of(text: str) -> Problem:
         DataError: the text is no SMT-LIB 2, asserts nothing, or uses what is not covered here: quantifiers, other sorts,
             functions without a definition, scopes.
 
-    >>> problem_of("(declare-const x Int) (assert (and (> x 1) (< x 3)))").kept({"x": Fraction(2)})
+    >>> problem_of("(declare-const x Int) (assert (and (> x 1) (< x 3)))").kept_assertions({"x": Fraction(2)})
     [True, True]
     """
     sorts: dict[str, str] = {}
@@ -115,7 +115,9 @@ def problem_of(text: str) -> Problem:
     if not asserted:
         raise DataError("SMT-LIB text asserts nothing; give (assert ...)")
     problem = Problem(sorts, tuple(asserted), macros)
-    problem.kept({name: False if sort == "Bool" else Fraction(0) for name, sort in sorts.items()})  # finds what no name tells
+    problem.kept_assertions(
+        {name: False if sort == "Bool" else Fraction(0) for name, sort in sorts.items()}
+    )  # finds undeclared names
     return problem
 
 

@@ -165,7 +165,7 @@ class Dispatcher:
         clock = DeadlineClock(worker.pid, self._deadline)
         asked: float | None = None
         while True:
-            through = worker.connection.poll(min(LOOK_FOR_STOP, max(0.0, clock.left())))
+            through = worker.connection.poll(min(LOOK_FOR_STOP, max(0.0, clock.seconds_left())))
             try:
                 new = worker.verdicts.new()
                 found |= {outcome.place: outcome for _, data in new if isinstance(outcome := _read(data), JudgingOutcome)}
@@ -179,7 +179,7 @@ class Dispatcher:
             if through:
                 self.supervisor.rest(worker)
                 break
-            if clock.left() <= 0.0 and not new:
+            if clock.seconds_left() <= 0.0 and not new:
                 self._hung(worker)
                 break
             asked = asked or (monotonic() if stop_requested() else None)
@@ -217,7 +217,7 @@ class Dispatcher:
                 how = self._flight if flying else False
                 worker = self.supervisor.hand([items[i] for i in job.places], how=how, fresh=job.fresh)
                 busy.append((job, self._begin(worker, len(job.places))))
-            soonest = max(0.0, min(call.clock.left() for _, call in busy))
+            soonest = max(0.0, min(call.clock.seconds_left() for _, call in busy))
             wait([call.worker.connection for _, call in busy], min(soonest, LOOK) if queue else soonest)
             for entry in list(busy):
                 job, call = entry
@@ -259,7 +259,7 @@ class Dispatcher:
         was last seen at has had its deadline: most often it has long been at a later one.
         """
         while not call.over:
-            call.worker.connection.poll(max(0.0, call.clock.left()))
+            call.worker.connection.poll(max(0.0, call.clock.seconds_left()))
             self._look(call)
 
     def _look(self, call: _Call) -> None:
@@ -278,7 +278,7 @@ class Dispatcher:
             self._measure(call, new[-1][0])
         if through:
             call.found, call.over = self._judge_rest(worker, call.found, call.calls, known), True
-        elif call.clock.left() <= 0.0 and not new:  # to read what was new may have taken us longer than the deadline
+        elif call.clock.seconds_left() <= 0.0 and not new:  # to read what was new may have taken us longer than the deadline
             call.found, call.over = self._late(worker, call.found, call.calls), True
 
     def _measure(self, call: _Call, last: float) -> None:

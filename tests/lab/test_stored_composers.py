@@ -11,8 +11,8 @@ from assay.core.group import Group
 from assay.core.sample import STREAMS
 from assay.core.score import Fault, Score
 from assay.guide import Compose
-from assay.lab import brought
-from assay.lab.brought import WithColumns
+from assay.lab import stored_composers
+from assay.lab.stored_composers import WithColumns
 from assay.testing import graded_group
 from assay.train.streams import AsStream, WithStored
 from assay_tasks import SortDigits
@@ -81,9 +81,9 @@ def test_nothing_to_learn_from_gives_no_batch(composer: AsStream | WithColumns |
 @pytest.mark.parametrize(
     "composer",
     [
-        brought.AsStream(stream="offline", inner=WithColumns(names=("value_ref",), solved=((3, 0.5),))),
-        brought.AsStream(stream="offline"),
-        brought.WithStored(levels=(3, 4)),
+        stored_composers.AsStream(stream="offline", inner=WithColumns(names=("value_ref",), solved=((3, 0.5),))),
+        stored_composers.AsStream(stream="offline"),
+        stored_composers.WithStored(levels=(3, 4)),
     ],
 )
 def test_folders_of_before_read_as_they_were_written(composer: object) -> None:
