@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from assay.core import Verifier
 from assay.tasks import Facts, Form, Problem, Problems, Solution
 from assay.verify.sql import SqlMatch
-from assay_tasks import Constrained, Expression, FewestEdges, NamedClass, Planted, WindingWay
+from assay_tasks import ConstrainedText, Expression, FewestEdges, NamedClass, Planted, WindingWay
 
 __all__ = ["CLASSES", "CLASSES_THOUGHT", "FORMULAS", "GRAPHS", "MAZES", "QUERIES", "SUMS", "TEXTS"]
 
@@ -70,7 +70,7 @@ class ShortFormula(Bare, Planted):
     def solve(self, facts: Facts) -> Solution:
         """The literals of a satisfying assignment, as DIMACS writes them."""
         found = super(ShortFormula, self).solve(facts)
-        model, _ = self.solved(facts)
+        model, _ = self.find_assignment(facts)
         said = ",".join(str(i if true else -i) for i, true in enumerate(model or (), 1))
         return Solution(answer=said, gold=found.gold, effort=found.effort)
 
@@ -87,9 +87,9 @@ class ShortMaze(Bare, WindingWay):
         """The maze alone."""
         return str(facts["maze"]).replace("\n", "/")
 
-    def found(self, rows: list[str], way: list[str] | None) -> tuple[str, Any]:
+    def find_answer(self, rows: list[str], way: list[str] | None) -> tuple[str, Any]:
         """``RRD``."""
-        _, gold = super(ShortMaze, self).found(rows, way)
+        _, gold = super(ShortMaze, self).find_answer(rows, way)
         return "".join(move[0].upper() for move in way or ()), gold
 
 
@@ -185,7 +185,7 @@ class ShortClass(Bare, NamedClass):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShortText(Bare, Constrained):
+class ShortText(Bare, ConstrainedText):
     """Up to four constraints of IFEval in few letters: ``3w U <so >ok`` asks for ``SO GO OK``."""
 
     levels: tuple[int, ...] = (1, 2, 3, 4)

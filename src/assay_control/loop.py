@@ -101,7 +101,7 @@ def evaluate(session: Session) -> tuple[PolicyEvaluation, dict[str, float]]:
         values["eval/score"] = normalise_return(values["eval/return"], known)
     if "q" in session.nets.networks:
         with torch.no_grad():
-            observation = to_tensor(session.scaled(act.observation))
+            observation = to_tensor(session.scale_observation(act.observation))
             q = session.nets.least_q(observation, to_tensor(act.action)).numpy()
         factor, offset = method.reward
         gamma = method.discount

@@ -39,7 +39,7 @@ class PolicyPlayer:
     def __call__(self, observation: Array) -> Array:
         """``[n, A]`` or ``[n]`` actions for raw observations."""
         with torch.no_grad():
-            seen = to_tensor(self._session.scaled(observation))
+            seen = to_tensor(self._session.scale_observation(observation))
             made = self._session.nets.mean(seen) if self._memory is None else self._memory.act(seen)
             self._action = made.numpy()
         return self._action

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from assay_tasks.graphs.routes import FewestEdges
     from assay_tasks.gsm8k import Gsm8k, worked_rows
     from assay_tasks.heaps import Heaps
-    from assay_tasks.instructions import Constrained
+    from assay_tasks.instructions import ConstrainedText
     from assay_tasks.judged_bills import JudgedBills
     from assay_tasks.keyvalue import KeyValue
     from assay_tasks.logic.saturn import Planted
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BarCharts",
     "Bills",
-    "Constrained",
+    "ConstrainedText",
     "Expression",
     "FewestEdges",
     "Gsm8k",
@@ -67,7 +67,7 @@ _HOME = {
     "graphs.routes": "FewestEdges",
     "gsm8k": "Gsm8k worked_rows",
     "heaps": "Heaps",
-    "instructions": "Constrained",
+    "instructions": "ConstrainedText",
     "judged_bills": "JudgedBills",
     "keyvalue": "KeyValue",
     "logic.saturn": "Planted",

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, ClassVar
 
+from assay.core.import_path import filed_as
 from assay.core.protocols import Verifier
 from assay.tasks.problem import Facts, Form, Problem, Solution
 from assay.tasks.problems import Problems
@@ -17,7 +18,7 @@ from assay.tasks.turns import list_names
 from assay.verify.constraints.verifier import Instructions, constraint_of, describe_constraints
 from assay_tasks.text.lexicon import WORDS
 
-__all__ = ["Constrained", "instructions", "written_to"]
+__all__ = ["ConstrainedText", "instructions", "written_to"]
 
 _THEMES = (
     "a rainy morning",
@@ -61,8 +62,9 @@ _IDLE = (
 _LIMIT = 80
 
 
+@filed_as("assay.tasks.instructions:Constrained")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Constrained(Problem):
+class ConstrainedText(Problem):
     """Write a text on a theme that keeps all constraints. At level n there are n of them, besides two words that must occur.
 
     At most one constraint is drawn from each group that could conflict (length, shape, letter case, beginning, end, ...), and
@@ -271,4 +273,4 @@ def _listing(by: Mapping[str, dict[str, Any]]) -> list[str]:
 
 def instructions() -> Problems:
     """Texts under constraints."""
-    return Problems(name="instructions", summary="Texts to be written under constraints.", problems=(Constrained(),))
+    return Problems(name="instructions", summary="Texts to be written under constraints.", problems=(ConstrainedText(),))

@@ -135,7 +135,7 @@ def test_acting_in_steps_is_reading_the_whole() -> None:
         still = np.zeros(1, bool)
         step = WorldStep(observation=o, reward=np.zeros(1), cost=np.zeros(1), terminated=still, truncated=still)
         player.observe(step)
-    seen = torch.from_numpy(np.stack([session.scaled(o) for o in observed], 1))
+    seen = torch.from_numpy(np.stack([session.scale_observation(o) for o in observed], 1))
     done = torch.from_numpy(np.stack(acted, 1))
     at, _ = net.read(torch.zeros(1, 3), seen, done, torch.ones(1, 3, dtype=torch.bool))
     assert torch.allclose(net.act(at)[0], torch.from_numpy(np.stack(acted, 1))[0], atol=1e-5)

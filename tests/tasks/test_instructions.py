@@ -12,7 +12,7 @@ from assay.core.canon import plain
 from assay.tasks import Problems
 from assay.verify.constraints.verifier import constraint_of, describe_constraints
 from assay.verify.rollouts import rollout_of
-from assay_tasks.instructions import Constrained, instructions, written_to
+from assay_tasks.instructions import ConstrainedText, instructions, written_to
 
 SOURCE: Problems = instructions()
 ARM = "instructions/constraints"
@@ -82,18 +82,18 @@ def test_texts_by_hand() -> None:
 )
 def test_what_cannot_be_kept_is_no_task(pair: list[dict[str, object]]) -> None:
     assert written_to("tea", pair) is None
-    assert not Constrained().fair({"theme": "tea", "constraints": pair})
+    assert not ConstrainedText().fair({"theme": "tea", "constraints": pair})
 
 
 def test_a_request_that_fulfils_itself_is_no_task() -> None:
     specs = [{"constraint": "keywords", "keywords": ["oak", "elm"]}, {"constraint": "title"}]
     assert all(constraint_of(spec).holds(describe_constraints(specs)) for spec in specs)
-    assert not Constrained().fair({"theme": "tea", "constraints": specs})
+    assert not ConstrainedText().fair({"theme": "tea", "constraints": specs})
 
 
 def test_no_quoted_text_ends_otherwise() -> None:
     for index in range(200):
-        kinds = {s["constraint"] for s in Constrained().draw(8, Random(index))["constraints"]}
+        kinds = {s["constraint"] for s in ConstrainedText().draw(8, Random(index))["constraints"]}
         assert "quoted" not in kinds or not kinds & {"ends_with", "postscript"}
 
 

@@ -80,7 +80,7 @@ class RowRecipe:
                 rest[key] = value  # a table changes the part that stands there
                 basis |= _basis(name, value)
                 continue
-            texts = cast("list[Any]", value) if name == "split" and isinstance(value, list) else [value]
+            texts: list[Any] = cast("list[Any]", value) if name == "split" and isinstance(value, list) else [value]
             if not texts or not all(isinstance(text, str) for text in texts):
                 raise ConfigError(f'{path}: {key} = {value!r}; give text, as in {key} = "{_EXAMPLES[name]}"')
             given[name] = path_in(path, str(cast("object", value))) if name in _PATHS else value

@@ -70,7 +70,7 @@ class DataReset(Stateless):
         if history:
             return ()
         plain = plain_context(task, moment.key)
-        answers = _preferred(self.data).get("\n".join(m.content for m in plain.messages), ())
+        answers = _read_preferred(self.data).get("\n".join(m.content for m in plain.messages), ())
         chance, where, which = uniforms(np.array([derive("guidance/reset", self.seed, "", moment.key)], np.uint64), 0, 3)[0]
         if not answers or chance >= self.probability:
             return (Posed(context=plain),)
@@ -79,7 +79,7 @@ class DataReset(Stateless):
 
 
 @cache
-def _preferred(path: str) -> Mapping[str, tuple[str, ...]]:
+def _read_preferred(path: str) -> Mapping[str, tuple[str, ...]]:
     """Prompt to its preferred answers, in the order of the file."""
     found: dict[str, list[str]] = {}
     try:

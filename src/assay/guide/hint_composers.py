@@ -36,9 +36,9 @@ class PlainFailures:
 
     def compose(self, groups: Sequence[Group], replay: Replay | None, step: int, experts: Sequence[Group] = ()) -> Batch | None:
         """The batch of a step, or None when no row with a loss token is left."""
-        return self.inner.compose([self.filled(group) for group in groups], replay, step, experts)
+        return self.inner.compose([self.fill_group(group) for group in groups], replay, step, experts)
 
-    def filled(self, group: Group) -> Group:
+    def fill_group(self, group: Group) -> Group:
         """The group as it is learned from; faults and hinted failures that nothing can replace are left in."""
         hinted = [i for i, r in enumerate(group.rollouts) if r.context.score_messages is not None]
         plain = [i for i in range(len(group.rollouts)) if i not in set(hinted)]

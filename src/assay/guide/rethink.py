@@ -100,12 +100,12 @@ class RethinkGuidance:
             return ()
         stage, said = _STAGES[number - 1], [r.calls[-1].text for g in history for r in g.rollouts if r.calls]
         text = (self.spec.decompose if number == 1 else self.spec.reflect).replace("{answer}", "{hint}")
-        text = text.replace("{demos}", self._shown(stage, question_text(plain.messages)))
+        text = text.replace("{demos}", self._show_right_answers(stage, question_text(plain.messages)))
         context = hinted_context(task, f"{moment.key}{_KEY}{number}", said[0] if said else "", text)
         context = replace(context, score_messages=plain.messages, tag=stage)
         return (Posed(context=context, replaces=() if self.spec.imitate else tuple(g.key for g in history)),)
 
-    def _shown(self, stage: str, question: Sequence[str]) -> str:
+    def _show_right_answers(self, stage: str, question: Sequence[str]) -> str:
         """The demonstrations as text, the likest last."""
         asked = "\n".join(question)
         kept = [(q, a) for q, a in self._right[stage].items() if q != asked]

@@ -84,7 +84,7 @@ class StartStates(Stateless):
         if history:
             return ()
         plain = plain_context(task, moment.key)
-        states = _recorded(self.data).get("\n".join(m.content for m in plain.messages), ()) if self.data else _states_of(task)
+        states = _read_states(self.data).get("\n".join(m.content for m in plain.messages), ()) if self.data else _states_of(task)
         seed = np.array([derive("guidance/states", self.seed, "", moment.key)], np.uint64)
         chance, where, which = uniforms(seed, 0, 3)[0]
         if not states or chance >= self.probability or (self.steps and moment.step >= self.steps):
@@ -150,7 +150,7 @@ def _numbers(state: Any) -> Iterator[float]:
 
 
 @cache
-def _recorded(path: str) -> Mapping[str, Sequence[Any]]:
+def _read_states(path: str) -> Mapping[str, Sequence[Any]]:
     """Prompt to the states of all its trajectories, in the order of the file."""
     found: dict[str, list[Any]] = {}
     try:

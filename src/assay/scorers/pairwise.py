@@ -82,15 +82,15 @@ class PairwiseJudge(StatelessScorer):
         prompt, anchor = prompt_of(task), str(task.private[self.anchor])
         try:
             first, second = await asyncio.gather(
-                self._preferred(judge, _question(prompt, rollout.text, anchor)),
-                self._preferred(judge, _question(prompt, anchor, rollout.text)),
+                self._ask_preference(judge, _question(prompt, rollout.text, anchor)),
+                self._ask_preference(judge, _question(prompt, anchor, rollout.text)),
             )
         except EngineError as error:
             return unanswered_score(error)
         p = (first + 1.0 - second) / 2.0
         return Score(components={"reward": p - self.offset}, columns={"win": p, "loss": 1.0 - p})
 
-    async def _preferred(self, judge: JudgePort, question: Sequence[Message]) -> float:
+    async def _ask_preference(self, judge: JudgePort, question: Sequence[Message]) -> float:
         said = await asyncio.gather(*(judge.ask(question, read_preference, sample=n) for n in range(self.samples)))
         return sum(said) / self.samples
 

@@ -56,7 +56,7 @@ class Maze(Problem):
         return {"maze": "\n".join(["".join(row) for row in self.grid(level, rng)])}
 
     @abstractmethod
-    def found(self, rows: list[str], way: list[str] | None) -> tuple[str, Any]:
+    def find_answer(self, rows: list[str], way: list[str] | None) -> tuple[str, Any]:
         """The answer and the gold, from a shortest way; None where there is no way."""
         ...
 
@@ -64,7 +64,7 @@ class Maze(Problem):
         """Breadth first from the start."""
         rows = str(facts["maze"]).split("\n")
         way, effort = shortest(rows)
-        answer, gold = self.found(rows, way)
+        answer, gold = self.find_answer(rows, way)
         return Solution(answer=answer, gold=gold, effort=effort)
 
     @property

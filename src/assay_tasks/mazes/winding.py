@@ -83,7 +83,7 @@ class WindingWay(Maze):
         grid[r][c], grid[a][b] = START, GOAL
         return grid
 
-    def found(self, rows: list[str], way: list[str] | None) -> tuple[str, Any]:
+    def find_answer(self, rows: list[str], way: list[str] | None) -> tuple[str, Any]:
         """The moves, and how many: going to and fro is no answer."""
         return ", ".join(way or ()), {"maze": rows, "value": len(way or ())}
 

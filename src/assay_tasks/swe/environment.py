@@ -309,6 +309,6 @@ class RepairVerifier:
         if files.now == before:
             return verdict_score("unchanged", dict.fromkeys(self.names, 0.0), isolation=self.tests.sandbox().tag)
         try:
-            return self.tests.tested(gold, files.now)
+            return self.tests.test_files(gold, files.now)
         except DataError as error:
             raise DataError(f"task {task.id!r}: {error}") from None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
 
 from assay.core.canon import FrozenMap
 from assay.core.errors import ConfigError
@@ -55,7 +54,10 @@ class Think2Sql(CompositeVerifier):
     weights: tuple[float, float, float] = (0.85, 0.10, 0.05)
     tags: tuple[str, ...] = ("think", "answer")
 
-    weighted_sum: ClassVar[bool] = True
+    @property
+    def weighted_sum(self) -> bool:
+        """True: a stage learns from the component ``reward``."""
+        return True
 
     def __post_init__(self) -> None:
         if len(self.weights) != 3 or not all(math.isfinite(w) and w >= 0 for w in self.weights) or not sum(self.weights):

@@ -51,10 +51,10 @@ def offer_options(rows: Iterable[Mapping[str, Any]], options: int = 4, seed: int
     for row in given:
         if isinstance(row["answer"], str):
             known.setdefault(str(row["verifier"]), {})[row["answer"].strip()] = None
-    return [_offered(row, list(known.get(str(row["verifier"]), ())), options, seed) for row in given]
+    return [_add_options(row, list(known.get(str(row["verifier"]), ())), options, seed) for row in given]
 
 
-def _offered(row: dict[str, Any], known: list[str], options: int, seed: int) -> dict[str, Any]:
+def _add_options(row: dict[str, Any], known: list[str], options: int, seed: int) -> dict[str, Any]:
     """The row with options; as it is where there are too few."""
     if not isinstance(row["answer"], str):
         return row
